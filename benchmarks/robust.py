@@ -26,7 +26,7 @@ from planner.spec.document import changed, edited, read_document
 from planner.tables import as_markdown
 from planner.verify.check import read_through
 from planner.verify.plan import verify_plan
-from planner.verify.robust import fared_again, priced
+from planner.verify.robust import cost_by_price, outcome_in
 
 HEAD = """# Robust plans
 
@@ -63,11 +63,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         findings = verify_plan(plan)
         problem = resolve_document(asked if confidence is not None else edited(asked, (("robust", {}),)))
         worlds = draw(problem, options.worlds, options.seed)
-        outcome = fared_again(
+        outcome = outcome_in(
             problem,
             plan.document,
             worlds,
-            priced(problem, plan.document, raised(problem, ()), read_through),
+            cost_by_price(problem, plan.document, raised(problem, ()), read_through),
             read_through,
         ).as_json()
         total = plan["totals"]["cost"]

@@ -33,7 +33,7 @@ def _robust(arguments: argparse.Namespace) -> int:
     from planner.spec.model import parse_spec
     from planner.spec.robust import Robust
     from planner.verify.check import read_through
-    from planner.verify.robust import fared_again, priced
+    from planner.verify.robust import cost_by_price, outcome_in
 
     plan, overlays = load_plan(arguments.plan), overlay_folders(arguments)
     if not plan.has_answer:
@@ -44,8 +44,8 @@ def _robust(arguments: argparse.Namespace) -> int:
     if spec.robust is None:  # prices that were chosen by their level stay there
         spec = spec.model_copy(update={"robust": Robust(prices=spec.prices is None or not spec.prices.moved)})
     problem = resolve(spec, overlays)
-    amounts = priced(problem, plan.document, raised(problem, overlays), read_through)
-    outcome = fared_again(
+    amounts = cost_by_price(problem, plan.document, raised(problem, overlays), read_through)
+    outcome = outcome_in(
         problem, plan.document, draw(problem, arguments.worlds, arguments.seed), amounts, read_through
     ).as_json()
     if arguments.format == "json":

@@ -29,7 +29,7 @@ from planner.scenarios.redispatch import Deployment, left_out
 from planner.solving.answer import answer, options_of
 from planner.solving.variants import answered
 from planner.verify.check import read_through
-from planner.verify.robust import fared_again, priced
+from planner.verify.robust import cost_by_price, outcome_in
 
 FRESH_SCENARIOS = 1000  # scenarios of another seed on which the promise is checked
 MAX_ATTEMPTS = 3  # searches, each for more scenarios where the last fleet kept too few fresh ones
@@ -85,15 +85,15 @@ def robust_plan(
             break
         standing = [_row(d) for d in search.found.further]
         promised = {**plan.document, "bound_of": FLEET, "robustness": {"standing_by": standing}}
-        amounts = priced(problem, promised, steps, read_through)
-        outcome = fared_again(problem, promised, fresh, amounts, read_through)
+        amounts = cost_by_price(problem, promised, steps, read_through)
+        outcome = outcome_in(problem, promised, fresh, amounts, read_through)
         report(f"{outcome.share:.1%} of {FRESH_SCENARIOS} fresh scenarios kept")
         if outcome.share >= asked.confidence:
             before = nominal.plan(document).document
             promised["robustness"] = {
                 "confidence": asked.confidence, "measure": asked.measure, "sampled": search.found.outcome.as_json() | {"seed": asked.seed},
                 "fresh": outcome.as_json() | {"seed": asked.seed + 1},
-                "nominal": {"value": before["objective"]["value"]} | fared_again(problem, before, fresh, priced(problem, before, steps, read_through), read_through).as_json(),
+                "nominal": {"value": before["objective"]["value"]} | outcome_in(problem, before, fresh, cost_by_price(problem, before, steps, read_through), read_through).as_json(),
                 "price": plan["objective"]["value"] - before["objective"]["value"], "worlds_in_program": len(search.active),
                 "prices": [{**row, "amount": amounts[row["path"]]} for row in price_ranges(problem)], "uncertain": uncertain(problem), "levels": list(LEVELS_SHOWN), "standing_by": standing, "left_out": left_out(problem),
             }  # fmt: skip

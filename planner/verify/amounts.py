@@ -1,188 +1,116 @@
-"""Recompute a plan's amounts: every cost, kilogram and joule added up again, latencies, objective and gap.
-
-Decisions are checked in `planner.verify.decisions`, limits in `planner.verify.limits`.
-"""
+"""Check a plan's amounts: cost and carbon by line, totals, and what each workload comes to."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import Any
 
-from planner.problem.facts import FLEET
-from planner.verify.decisions import Decisions
-from planner.verify.findings import TOLERANCE
-from planner.verify.fleet import worth_of
+from planner.verify.checked_plan import CheckedPlan, Row
+from planner.verify.fleet_options import worth_of
 from planner.verify.sums import add_up
 
-OPTIMAL_GAP = 1e-6  # a gap below it is a solver's rounding
-STATUS_ROUNDING = 1e-8  # a solver judged its status by its own sum, before the plan was added up
+
+def check_amounts(plan: CheckedPlan) -> None:
+    """Add up all amounts, keep them, and compare them with the plan's."""
+    plan.sums = add_up(plan)
+    if plan.lines is not None:
+        plan.sums.lines.update(plan.lines.costs)
+        for name, amount in plan.lines.by_workload.items():
+            plan.sums.by_workload[name] += amount
+        _add_sites_of_copies(plan, plan.lines.copies)
+    for section, computed in (("cost_lines", plan.sums.lines), ("carbon_lines", plan.sums.carbon)):
+        rows = plan.document[section]
+        stated = {(row["component"], row["site"], row["system"], row["how"]): row["amount"] for row in rows}
+        if len(stated) < len(rows):
+            plan.say(section, "a line stands twice")
+        for key in sorted({*stated, *computed}):
+            plan.equal(f"{section} {'/'.join(filter(None, key))}", stated.get(key, 0.0), computed.get(key, 0.0))
+    components: dict[str, float] = defaultdict(float)
+    for (component, *_), amount in plan.sums.lines.items():
+        components[component] += amount
+    plan.equal("costs", plan.document["costs"], components)
+    plan.equal("totals", plan.document["totals"], _totals(plan))
+    for w, row in enumerate(plan.document["workloads"]):
+        _check_workload(plan, f"workloads[{w}]", row)
+        _check_slo(plan, f"workloads[{w}].slo", row)
 
 
-class Amounts(Decisions):
-    """What follows from the decisions."""
-
-    # -- amounts ---------------------------------------------------------------------------------------------------
-
-    def _amounts(self) -> None:
-        self.sums = add_up(
-            self.problem,
-            self.fleet_options,
-            self.document["fleet"],
-            self.active,
-            self.points,
-            self.traffic,
-            self.electricity,
-            self.times,
-        )
-        if self.lines is not None:
-            self.sums.lines.update(self.lines.costs)
-            for name, amount in self.lines.by_workload.items():
-                self.sums.by_workload[name] += amount
-            self._copies()
-        for name, computed in (("cost_lines", self.sums.lines), ("carbon_lines", self.sums.carbon)):
-            stated = {
-                (row["component"], row["site"], row["system"], row["how"]): row["amount"] for row in self.document[name]
-            }
-            if len(stated) < len(self.document[name]):
-                self.say(name, "a line stands twice")
-            for key in sorted({*stated, *computed}):
-                self.equal(f"{name} {'/'.join(filter(None, key))}", stated.get(key, 0.0), computed.get(key, 0.0))
-        components: dict[str, float] = defaultdict(float)
-        for (component, *_), amount in self.sums.lines.items():
-            components[component] += amount
-        self.equal("costs", self.document["costs"], components)
-        self.equal("totals", self.document["totals"], self._totals())
-        self._workload_rows()
-
-    def _copies(self) -> None:
-        """A site where only a copy of weights is kept has its fixed cost too, which belongs to all alike."""
-        names = [*self.serving, *self.training]
-        for region in self.lines.copies - {row["site"] for row in self.document["fleet"]}:
-            amount = self.sites[region].fixed_cost_per_s * worth_of(self.problem, self.sites[region])
-            if amount:
-                self.sums.lines["site", region, "", ""] = amount
-                for name in names:
-                    self.sums.by_workload[name] += amount / len(names)
-
-    def _totals(self) -> dict[str, float]:
-        calendar = self.problem.calendar
-        chips = [
-            sum(counts[w] * self.fleet_options[key].system.chips for key, counts in self.held.items())
-            for w in range(calendar.windows)
-        ]
-        served = sum(float(s) * rate for name in self.serving for s, rate in zip(calendar.seconds, self.tokens[name]))
-        power: dict[int, float] = defaultdict(float)
-        for site in {key[0] for key in self.held}:
-            for t in range(calendar.slots):
-                power[t] += self.hours[site, t]["power_w"]
-        return {
-            "cost": sum(self.sums.lines.values()), "carbon_kg": sum(self.sums.carbon.values()), "energy_j": self.sums.energy_j,
-            "tokens": served + sum(job.spec.tokens for job in self.problem.training),
-            "chips": int(max(chips, default=0)), "peak_power_w": max(power.values(), default=0.0),
-        }  # fmt: skip
-
-    def _workload_rows(self) -> None:
-        calendar = self.problem.calendar
-        for w, row in enumerate(self.document["workloads"]):
-            name = row["name"]
-            mine = [n for n, (_, computed) in self.points.items() if computed.workload == name]
-            seconds = [float(s) for s in calendar.seconds]
-            tokens = sum(s * rate for s, rate in zip(seconds, self.tokens[name]))
-            worth = sum(s * float(d) * rate for s, d, rate in zip(seconds, calendar.discount, self.tokens[name]))
-            busy = {n: self.points[n][1].chips * sum(a * s for a, s in zip(self.active[n], seconds)) for n in mine}
-            peak = max(
-                (sum(self.points[n][1].chips * self.active[n][t] for n in mine) for t in range(calendar.slots)),
-                default=0.0,
-            )
-            computed = {
-                "tokens": tokens,
-                "cost": self.sums.by_workload[name],
-                "cost_per_million_tokens": self.sums.by_workload[name] / worth * 1e6 if worth else None,
-                "utilisation": sum(busy.values()) / sum(seconds) / peak if peak else None,
-                "mfu": sum(self.points[n][1].mfu * busy[n] for n in mine) / sum(busy.values())
-                if any(busy.values())
-                else None,
-            }
-            if "hfu" in row or (name not in self.serving and any("hfu" in point for point in row["points"])):
-                computed["hfu"] = (
-                    sum(self.points[n][1].hfu * busy[n] for n in mine) / sum(busy.values())
-                    if any(busy.values())
-                    else None
-                )
-            if name in self.serving and (sold_at := self.serving[name].sold_at) is not None:
-                computed |= {"revenue": worth * sold_at, "margin": worth * sold_at - self.sums.by_workload[name]}
-            self.equal(f"workloads[{w}]", {key: row.get(key) for key in computed}, computed)
-            for i, point in enumerate(row["points"]):
-                self.equal(
-                    f"workloads[{w}].points[{i}].peak_replicas", point["peak_replicas"], max(self.active[point["id"]])
-                )
-            self._slo(w, row)
-
-    def _slo(self, w: int, row: Mapping[str, Any]) -> None:
-        facts = self.serving.get(row["name"])
-        wanted = facts.spec.slo.limits() if facts else []
-        if [(r["metric"], r["percentile"]) for r in row["slo"]] != [(m, p) for m, p, _ in wanted]:
-            self.say(f"workloads[{w}].slo", "must list the limits of the spec in their order")
-            return
-        for i, (metric, percentile, limit) in enumerate(wanted):
-            worst = max(
-                (
-                    self._at_origin(name, metric, percentile)
-                    for name, (_, c) in self.points.items()
-                    if c.workload == row["name"]
-                ),
-                default=None,
-            )
-            path, stated = f"workloads[{w}].slo[{i}]", row["slo"][i]
-            self.equal(
-                path, {key: stated[key] for key in ("limit_s", "predicted_s")}, {"limit_s": limit, "predicted_s": worst}
-            )
-            if worst is not None:
-                self.equal(f"{path}.slack_s", stated["slack_s"], stated["limit_s"] - stated["predicted_s"])
-                self.at_most(path, worst, limit, f"{metric} {percentile}")
-            elif stated["slack_s"] is not None:
-                self.say(f"{path}.slack_s", "must be null where nothing is served")
-
-    def _at_origin(self, name: str, metric: str, percentile: str) -> float:
-        """Worst latency over the origins that the point's pool serves."""
-        point, computed = self.points[name]
-        travel = 0.0
-        if metric != "tpot":
-            travel = max(self.round_trips[point["pool"]])
-        return computed.latency[f"{metric}.{percentile}"] + travel
-
-    # -- objective --------------------------------------------------------------------------------------------------
-
-    def _objective(self) -> None:
-        document, asked = self.document, self.problem.spec.objective
-        bound_of = self.problem.bound_of if self.problem.spec.robust is None else FLEET
-        if document["bound_of"] != bound_of:
-            self.say("bound_of", f"says {document['bound_of']!r}, the program is the {bound_of} one")
-        value, bound, gap = document["objective"]["value"], document["bound"], document["gap"]
-        if document["objective"]["sense"] != ("min" if asked.minimise else "max"):
-            self.say("objective.sense", f"is not what the spec asks for: {document['objective']['sense']!r}")
-        if asked.minimise:
-            self.equal(
-                "objective.value",
-                value,
-                sum((self.sums.lines if asked.minimise == "cost" else self.sums.carbon).values()),
-            )
-        if bound is None:
-            if gap is not None or document["status"] != "limit":
-                self.say("gap", "a gap, or a status that claims one, without a bound")
-            return
-        self.equal("gap", gap, abs(value - bound) / max(abs(value), 1e-9))
-        beyond = bound - value if asked.minimise else value - bound
-        if beyond > TOLERANCE * abs(value):
-            self.say("bound", f"{bound!r} contradicts the plan's own {value!r}")
-        allowed = {_status(gap + side * STATUS_ROUNDING, self.problem.spec.solver.gap) for side in (-1, 0, 1)}
-        if document["status"] not in allowed:
-            self.say(
-                "status",
-                f"{document['status']!r} with a gap of {gap:.3g}, where {self.problem.spec.solver.gap:g} was asked",
-            )
+def _add_sites_of_copies(plan: CheckedPlan, copies: set[str]) -> None:
+    """Add the fixed cost of sites that only keep a copy of weights, split evenly over all workloads."""
+    names = [*plan.serving, *plan.training]
+    for region in copies - {row["site"] for row in plan.document["fleet"]}:
+        amount = plan.sites[region].fixed_cost_per_s * worth_of(plan.problem, plan.sites[region])
+        if amount:
+            plan.sums.lines["site", region, "", ""] = amount
+            for name in names:
+                plan.sums.by_workload[name] += amount / len(names)
 
 
-def _status(gap: float, asked: float) -> str:
-    return "optimal" if gap <= OPTIMAL_GAP else "within_gap" if gap <= asked else "limit"
+def _totals(plan: CheckedPlan) -> dict[str, float]:
+    calendar = plan.problem.calendar
+    chips = [
+        sum(counts[w] * plan.fleet_options[key].system.chips for key, counts in plan.held.items())
+        for w in range(calendar.windows)
+    ]
+    seconds = [float(s) for s in calendar.seconds]
+    served = sum(s * rate for name in plan.serving for s, rate in zip(seconds, plan.tokens[name], strict=True))
+    sites = {key[0] for key in plan.held}
+    power = [sum(plan.hours[site, t]["power_w"] for site in sites) for t in range(calendar.slots)]
+    return {
+        "cost": sum(plan.sums.lines.values()),
+        "carbon_kg": sum(plan.sums.carbon.values()),
+        "energy_j": plan.sums.energy_j,
+        "tokens": served + sum(job.spec.tokens for job in plan.problem.training),
+        "chips": int(max(chips, default=0)),
+        "peak_power_w": max(power, default=0.0) if sites else 0.0,
+    }
+
+
+def _check_workload(plan: CheckedPlan, path: str, row: Row) -> None:
+    """Compare a workload's tokens, cost, utilisation and sales with its row."""
+    calendar, name = plan.problem.calendar, row["name"]
+    mine, seconds, cost = plan.points_of(name), [float(s) for s in calendar.seconds], plan.sums.by_workload[name]
+    rates = list(zip(seconds, calendar.discount.tolist(), plan.tokens[name], strict=True))
+    worth = sum(s * discount * rate for s, discount, rate in rates)
+    busy = {n: plan.points[n][1].chips * sum(a * s for a, s in zip(plan.active[n], seconds, strict=True)) for n in mine}
+    peak = max(
+        (sum(plan.points[n][1].chips * plan.active[n][t] for n in mine) for t in range(calendar.slots)), default=0.0
+    )
+    computed = {
+        "tokens": sum(s * rate for s, _, rate in rates),
+        "cost": cost,
+        "cost_per_million_tokens": cost / worth * 1e6 if worth else None,
+        "utilisation": sum(busy.values()) / sum(seconds) / peak if peak else None,
+        "mfu": _mean({n: plan.points[n][1].mfu for n in mine}, busy),
+    }
+    if "hfu" in row or (name in plan.training and any("hfu" in point for point in row["points"])):
+        computed["hfu"] = _mean({n: plan.points[n][1].hfu for n in mine}, busy)
+    if name in plan.serving and (sold_at := plan.serving[name].sold_at) is not None:
+        computed |= {"revenue": worth * sold_at, "margin": worth * sold_at - cost}
+    plan.equal(path, {key: row.get(key) for key in computed}, computed)
+    for i, point in enumerate(row["points"]):
+        plan.equal(f"{path}.points[{i}].peak_replicas", point["peak_replicas"], max(plan.active[point["id"]]))
+
+
+def _mean(values: dict[str, float], weights: dict[str, float]) -> float | None:
+    """Average values by weight; None where all weights are 0."""
+    total = sum(weights.values())
+    return sum(values[name] * weights[name] for name in values) / total if any(weights.values()) else None
+
+
+def _check_slo(plan: CheckedPlan, path: str, row: Row) -> None:
+    """Compare the worst latency over a workload's points with its limits."""
+    facts = plan.serving.get(row["name"])
+    wanted = facts.spec.slo.limits() if facts else []
+    if [(r["metric"], r["percentile"]) for r in row["slo"]] != [(limit.metric, limit.percentile) for limit in wanted]:
+        plan.say(path, "must list the limits of the spec in their order")
+        return
+    for i, (limit, stated) in enumerate(zip(wanted, row["slo"], strict=True)):
+        place = f"{path}[{i}]"
+        worst = max((plan.latency_at_origin(name, limit) for name in plan.points_of(row["name"])), default=None)
+        computed = {"limit_s": limit.seconds, "predicted_s": worst}
+        plan.equal(place, {key: stated[key] for key in computed}, computed)
+        if worst is not None:
+            plan.equal(f"{place}.slack_s", stated["slack_s"], stated["limit_s"] - stated["predicted_s"])
+            plan.at_most(place, worst, limit.seconds, f"{limit.metric} {limit.percentile}")
+        elif stated["slack_s"] is not None:
+            plan.say(f"{place}.slack_s", "must be null where nothing is served")

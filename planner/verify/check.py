@@ -1,4 +1,4 @@
-"""The check of one plan document: reads it through and collects findings."""
+"""Run all checks of one plan, in the order in which one needs what another has read."""
 
 from __future__ import annotations
 
@@ -8,148 +8,153 @@ from typing import Any
 
 from planner.problem.facts import REDUCED, Problem
 from planner.spec.document import at
+from planner.verify.amounts import check_amounts
+from planner.verify.checked_plan import CheckedPlan
 from planner.verify.electricity import ElectricityCheck
 from planner.verify.failover import FailoverCheck
-from planner.verify.limits import Limits
+from planner.verify.fleet import check_fleet
+from planner.verify.jobs import check_jobs
+from planner.verify.limits import check_limits
 from planner.verify.lines import LineCheck
+from planner.verify.objective import check_objective
 from planner.verify.phases import PhaseCheck
+from planner.verify.points import check_points
 from planner.verify.preemption import InterruptionCheck
 from planner.verify.prices import PriceCheck
 from planner.verify.quality import QualityCheck
 from planner.verify.robust import RobustCheck
+from planner.verify.routes import check_routes
+from planner.verify.schedule import check_schedule
 from planner.verify.spread import SpreadCheck
 
-UNANSWERED = ("infeasible", "unbounded", "limit")
+WITHOUT_ANSWER = ("infeasible", "unbounded", "limit")
 
 
 def same_catalog(problem: Problem, document: Mapping[str, Any]) -> bool:
-    return problem.catalog_digest == document["catalog_digest"]
+    """Tell whether the plan was made with the catalog of the problem."""
+    return bool(problem.catalog_digest == document["catalog_digest"])
 
 
-def read_through(problem: Problem, document: Mapping[str, Any]) -> Limits:
-    """What a plan with an answer holds and comes to, whatever is wrong with it."""
-    check = Check(problem, document, same_catalog(problem, document))
-    check.run()
-    return check
+def read_through(problem: Problem, document: Mapping[str, Any]) -> CheckedPlan:
+    """Read a plan that has an answer and add up its amounts, whatever is wrong with it."""
+    plan = CheckedPlan(problem, document, same_catalog(problem, document))
+    run_checks(plan)
+    return plan
 
 
-class Check(Limits):
-    """The whole check, in the order in which one part needs another."""
+def run_checks(plan: CheckedPlan) -> None:
+    """Check everything but prices and robustness."""
+    if plan.document["objective"]["value"] is None:
+        _check_without_answer(plan)
+        return
+    check_points(plan)
+    check_fleet(plan)
+    check_schedule(plan)
+    check_routes(plan)
+    check_jobs(plan)
+    _check_electricity(plan)
+    _check_lines(plan)
+    _check_spread(plan)
+    _check_failures(plan)
+    _check_quality(plan)
+    InterruptionCheck(plan).run()
+    check_amounts(plan)
+    _check_phases(plan)
+    check_limits(plan)
+    check_objective(plan)
+    _check_dispatch(plan)
 
-    def run(self) -> None:
-        if self.document["objective"]["value"] is None:
-            self._empty()
-            return
-        self._points()
-        self._fleet()
-        self._schedule()
-        self._routes()
-        self._jobs()
-        self._electricity()
-        self._lines()
-        self._spread()
-        self._failures()
-        self._quality()
-        self.interruptions = InterruptionCheck(self)
-        self.interruptions.run()
-        self._amounts()
-        self._phases()
-        self._limits()
-        self._objective()
-        self._dispatch()
 
-    def prices(self, overlays: Sequence[Path]) -> None:
-        """Where the catalog is the plan's own; the figures of another are those that the plan recorded."""
-        if self.same_figures:
-            PriceCheck(self, overlays).run()
+def check_prices(plan: CheckedPlan, overlays: Sequence[Path]) -> None:
+    """Check the level of every price; with another catalog the figures are those that the plan recorded, so there is nothing to check."""
+    if plan.same_figures:
+        PriceCheck(plan, overlays).run()
 
-    def robustness(self, overlays: Sequence[Path]) -> None:
-        """Where the spec asks how sure the plan is."""
-        there = isinstance(self.document.get("robustness"), Mapping)
-        answered = self.document["objective"]["value"] is not None
-        if (there and self.problem.spec.robust is None) or (
-            answered and there != (self.problem.spec.robust is not None)
-        ):
-            self.say("robustness", "belongs to a plan whose spec has a block robust, and to no other")
-        elif there and answered:
-            RobustCheck(self, overlays, read_through).run()
 
-    def _electricity(self) -> None:
-        """Where the spec makes a site's electricity a decision."""
-        self.electricity = None
-        if any(site.electricity is not None for site in self.problem.sites):
-            self.electricity = ElectricityCheck(self.problem, self.document, self)
-            self.electricity.run({key: hour["own_power_w"] for key, hour in self.hours.items()})
-        elif "electricity" in self.document:
-            self.say("electricity", "the spec leaves no choice of electricity")
+def check_robustness(plan: CheckedPlan, overlays: Sequence[Path]) -> None:
+    """Check the section `robustness`, which a plan has if its spec has a block `robust`."""
+    stated = isinstance(plan.document.get("robustness"), Mapping)
+    asked = plan.problem.spec.robust is not None
+    answered = plan.document["objective"]["value"] is not None
+    if (stated and not asked) or (answered and stated != asked):
+        plan.say("robustness", "belongs to a plan whose spec has a block robust, and to no other")
+    elif stated and answered:
+        RobustCheck(plan, overlays, read_through).run()
 
-    def _dispatch(self) -> None:
-        """The run through all hours is a claim of the plan's; that it is there and fits the plan's own cost is checked."""
-        found = self.document.get("dispatch")
-        if (found is not None) != (self.problem.bound_of == REDUCED and self.problem.spec.horizon.dispatch):
-            self.say("dispatch", "belongs to a plan on fewer hours than its series have, unless the spec leaves it out")
-        elif found is not None:
-            cost = self.document["totals"]["cost"]
-            self.equal("dispatch.difference", found["difference"], found["cost"] / cost - 1.0 if cost else 0.0)
-            if not (0 <= found["unmet"] <= 1 and 0 <= found["unfinished"] <= 1):
-                self.say("dispatch", "shares of what is left undone lie between 0 and 1")
 
-    def _lines(self) -> None:
-        """Where the spec leaves a choice of lines."""
-        self.lines = None
-        if self.problem.lines is not None:
-            hosts = {
-                name: {point["site"] for point, c in self.points.values() if c.workload == name}
-                for name in self.serving
-            }
-            self.lines = LineCheck(self.problem, self.document, self)
-            self.lines.run(hosts)
-        elif "lines" in self.document or "placements" in self.document:
-            self.say("lines", "the spec leaves no choice of lines")
+def _check_electricity(plan: CheckedPlan) -> None:
+    if any(site.electricity is not None for site in plan.problem.sites):
+        plan.electricity = ElectricityCheck(plan.problem, plan.document, plan)
+        plan.electricity.run({key: hour["own_power_w"] for key, hour in plan.hours.items()})
+    elif "electricity" in plan.document:
+        plan.say("electricity", "the spec leaves no choice of electricity")
 
-    def _spread(self) -> None:
-        """Where a workload of the spec asks for one."""
-        self.spread = None
-        if any(w.spec.spread is not None for w in self.serving.values()):
-            self.spread = SpreadCheck(self.problem, self.document, self)
-            self.spread.run()
-        elif "spread" in self.document:
-            self.say("spread", "no workload of the spec asks for one")
 
-    def _phases(self) -> None:
-        """Where the spec has phases."""
-        if self.problem.phases:
-            PhaseCheck(self).run()
-        elif "phases" in self.document:
-            self.say("phases", "the spec has none")
+def _check_dispatch(plan: CheckedPlan) -> None:
+    """Check that the dispatch over all hours is there if asked for, and fits the plan's cost. Its figures are not computed again."""
+    found = plan.document.get("dispatch")
+    if (found is not None) != (plan.problem.bound_of == REDUCED and plan.problem.spec.horizon.dispatch):
+        plan.say("dispatch", "belongs to a plan on fewer hours than its series have, unless the spec leaves it out")
+    elif found is not None:
+        cost = plan.document["totals"]["cost"]
+        plan.equal("dispatch.difference", found["difference"], found["cost"] / cost - 1.0 if cost else 0.0)
+        if not (0 <= found["unmet"] <= 1 and 0 <= found["unfinished"] <= 1):
+            plan.say("dispatch", "the shares of unmet demand and unfinished work lie between 0 and 1")
 
-    def _failures(self) -> None:
-        """Where a workload must outlast the failure of a zone."""
-        if any(w.spec.spread is not None and w.spec.spread.survive for w in self.serving.values()):
-            FailoverCheck(self).run()
-        elif "failures" in self.document:
-            self.say("failures", "no workload of the spec must outlast one")
 
-    def _quality(self) -> None:
-        """Where a workload has a quality floor."""
-        if self.problem.quality:
-            QualityCheck(self.problem, self.document, self).run()
-        elif "quality" in self.document:
-            self.say("quality", "no workload of the spec has a floor")
+def _check_lines(plan: CheckedPlan) -> None:
+    if plan.problem.lines is not None:
+        hosts = {name: {plan.points[point][0]["site"] for point in plan.points_of(name)} for name in plan.serving}
+        plan.lines = LineCheck(plan.problem, plan.problem.lines, plan.document, plan)
+        plan.lines.run(hosts)
+    elif "lines" in plan.document or "placements" in plan.document:
+        plan.say("lines", "the spec leaves no choice of lines")
 
-    def _empty(self) -> None:
-        document = self.document
-        if document["status"] not in UNANSWERED:
-            self.say("status", f"{document['status']!r}, but there is no plan")
-        for key in ("fleet", "fabrics", "workloads", "routes", "schedule", "costs", "gap"):
-            if document[key]:
-                self.say(key, "must be empty where there is no plan")
-        found = document["diagnosis"]
-        if (document["status"] == "infeasible") != isinstance(found, Mapping):
-            self.say("diagnosis", "belongs to an infeasible plan, and to no other")
-        if isinstance(found, Mapping) and found.get("conflict_of") not in ("limits", "amounts"):
-            self.say("diagnosis.conflict_of", f'must be "limits" or "amounts", is {found.get("conflict_of")!r}')
-        for i, row in enumerate(found["repair"] if isinstance(found, Mapping) else ()):
-            stated = at(document["spec"], row["path"])
-            if stated is not None and stated != row["from"]:
-                self.say(f"diagnosis.repair[{i}].from", f"says {row['from']!r}, the spec says {stated!r}")
+
+def _check_spread(plan: CheckedPlan) -> None:
+    if any(w.spec.spread is not None for w in plan.serving.values()):
+        plan.spread = SpreadCheck(plan.problem, plan.document, plan)
+        plan.spread.run()
+    elif "spread" in plan.document:
+        plan.say("spread", "no workload of the spec asks for one")
+
+
+def _check_phases(plan: CheckedPlan) -> None:
+    if plan.problem.phases:
+        PhaseCheck(plan).run()
+    elif "phases" in plan.document:
+        plan.say("phases", "the spec has none")
+
+
+def _check_failures(plan: CheckedPlan) -> None:
+    """Check the failure of each zone, where a workload must survive it."""
+    if any(w.spec.spread is not None and w.spec.spread.survive for w in plan.serving.values()):
+        FailoverCheck(plan).run()
+    elif "failures" in plan.document:
+        plan.say("failures", "no workload of the spec must survive one")
+
+
+def _check_quality(plan: CheckedPlan) -> None:
+    if plan.problem.quality:
+        QualityCheck(plan.problem, plan.document, plan).run()
+    elif "quality" in plan.document:
+        plan.say("quality", "no workload of the spec has a floor")
+
+
+def _check_without_answer(plan: CheckedPlan) -> None:
+    """Check that a plan without an answer claims none, and that its diagnosis quotes the spec."""
+    document = plan.document
+    if document["status"] not in WITHOUT_ANSWER:
+        plan.say("status", f"{document['status']!r}, but there is no plan")
+    for key in ("fleet", "fabrics", "workloads", "routes", "schedule", "costs", "gap"):
+        if document[key]:
+            plan.say(key, "must be empty where there is no plan")
+    found = document["diagnosis"]
+    if (document["status"] == "infeasible") != isinstance(found, Mapping):
+        plan.say("diagnosis", "belongs to an infeasible plan, and to no other")
+    if isinstance(found, Mapping) and found.get("conflict_of") not in ("limits", "amounts"):
+        plan.say("diagnosis.conflict_of", f'must be "limits" or "amounts", is {found.get("conflict_of")!r}')
+    for i, row in enumerate(found["repair"] if isinstance(found, Mapping) else ()):
+        stated = at(document["spec"], row["path"])
+        if stated is not None and stated != row["from"]:
+            plan.say(f"diagnosis.repair[{i}].from", f"says {row['from']!r}, the spec says {stated!r}")

@@ -1,4 +1,4 @@
-"""The re-check of a plan's electricity: every hour's balance at each meter, contracts, batteries, peaks, and what they come to.
+"""Check a plan's electricity: the balance of every hour at each meter, contracts, batteries and peaks, and what they cost.
 
 Reads the rows of the plan's `schedule` and `electricity`; shares no code with `planner.interpret.electricity` but the names of peaks.
 """
@@ -7,21 +7,35 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from catalog.units import HOUR_S, MONTH_S, YEAR_S
-from planner.problem.electricity import peak_name
+from models.arrays import Ints
+from planner.problem.electricity import ContractFacts, ElectricityFacts, StorageFacts, peak_name
 from planner.problem.facts import Problem, SiteFacts
-from planner.verify.findings import ROUNDING, TOLERANCE, Report
+from planner.verify.findings import RELATIVE_TOL, ROUNDING_TOL, Report
+from planner.verify.timing import TIME_TOL_S
 
 OF_A_METER = ("grid_w", "ppa_w", "charge_w", "discharge_w", "stored_j")
 HOURS, DAY_HOURS = 8760, 24
 
+Row = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Contract:
+    """What a contract delivers, without and with discount, and the capacity that the plan states."""
+
+    capacity_w: float
+    taken_j: float = 0.0
+    paid_j: float = 0.0  # energy that is paid for, discounted
+
 
 class ElectricityCheck:
-    """`costs`, `carbon` by (component, site) and `drawn_j` follow from what the rows say; findings go to `report`."""
+    """Check the section `electricity`. `costs` and `carbon` by (component, site), and `drawn_j`, follow from what the rows say."""
 
     def __init__(self, problem: Problem, document: Mapping[str, Any], report: Report):
         self.problem, self.document, self.report = problem, document, report
@@ -32,14 +46,15 @@ class ElectricityCheck:
         self._table: list[dict[str, Any]] = []
 
     def run(self, own_w: Mapping[tuple[str, int], float]) -> None:
-        """`own_w`: what our own systems draw by site and slot, as computed from the plan."""
+        """Check every site; `own_w`: power of our own systems by site and slot, as computed from the plan."""
         rows = {(row["site"], row["slot"]): row for row in self.document["schedule"]}
         stated = {(row["site"], row["item"], row["name"]): row for row in self.document["electricity"]}
         if len(stated) < len(self.document["electricity"]):
             self.report.say("electricity", "a row stands twice")
         for site in self.sites:
-            hours = [rows[site.region, t] for t in range(self.problem.calendar.slots)]
-            self._site(site, hours, stated, own_w)
+            if site.electricity is not None:
+                hours = [rows[site.region, t] for t in range(self.problem.calendar.slots)]
+                self._check_site(site, site.electricity, hours, stated, own_w)
         computed = {(row["site"], row["item"], row["name"]): row for row in self._table}
         if stated.keys() != computed.keys():
             self.report.say(
@@ -49,155 +64,179 @@ class ElectricityCheck:
         for key, row in computed.items():
             self.report.equal(f"electricity {'/'.join(filter(None, key))}", stated[key], row)
 
-    def _site(
+    def _check_site(
         self,
         site: SiteFacts,
-        rows: list[Mapping[str, Any]],
-        stated: Mapping[tuple, Mapping[str, Any]],
+        meter: ElectricityFacts,
+        rows: Sequence[Row],
+        stated: Mapping[tuple[str, str, str], Row],
         own_w: Mapping[tuple[str, int], float],
     ) -> None:
-        meter, region, calendar, report = site.electricity, site.region, self.problem.calendar, self.report
+        """Check every slot, then what the meter, the contracts and the battery come to."""
+        contracts = {c.name: _Contract(stated[site.region, "ppa", c.name]["size"]) for c in meter.contracts}
+        for t, row in enumerate(rows):
+            if not self._check_slot(site, meter, t, row, contracts, own_w[site.region, t]):
+                return
+        self._add_grid(site, rows, sum(contract.taken_j for contract in contracts.values()))
+        self._add_peaks(site, meter, rows)
+        for facts in meter.contracts:
+            self._add_contract(site, facts, contracts[facts.name], rows)
+        if meter.storage is not None:
+            self._check_battery(site, meter.storage, rows, stated)
+
+    def _check_slot(
+        self,
+        site: SiteFacts,
+        meter: ElectricityFacts,
+        t: int,
+        row: Row,
+        contracts: Mapping[str, _Contract],
+        own_w: float,
+    ) -> bool:
+        """Check the balance and the limits of one slot; False if the row does not state what it must."""
+        path, report, calendar = f"schedule {site.region} slot {t}", self.report, self.problem.calendar
         wanted = {
             "grid_w",
             *(["ppa_w"] if meter.contracts else []),
             *(["charge_w", "discharge_w", "stored_j"] if meter.storage else []),
         }
-        capacity = {c.name: stated[region, "ppa", c.name]["size"] for c in meter.contracts}
-        bought = paid = emitted = 0.0
-        taken = dict.fromkeys(capacity, 0.0)
-        produced = dict.fromkeys(capacity, 0.0)
-        for t, row in enumerate(rows):
-            path = f"schedule {region} slot {t}"
-            if {key for key in row if key in OF_A_METER} != wanted or set(row.get("ppa_w", capacity)) != set(capacity):
-                report.say(path, f"must say {', '.join(sorted(wanted))}, with every contract by its name")
-                return
-            seconds, weight, hour = (
-                float(calendar.seconds[t]),
-                float(calendar.seconds[t] * calendar.discount[t]),
-                int(calendar.hour[t]),
-            )
-            into, out, delivered = row.get("charge_w", 0.0), row.get("discharge_w", 0.0), row.get("ppa_w", {})
-            terms = [own_w[region, t], into, -out, *(-watts for watts in delivered.values())]
-            size = sum(map(abs, terms))
-            if not abs(row["grid_w"] - sum(terms)) <= ROUNDING * size:
-                report.say(f"{path}.grid_w", f"says {row['grid_w']!r}, computed {sum(terms)!r}")
-            for name, value in (
-                ("grid_w", row["grid_w"]),
-                ("charge_w", into),
-                ("discharge_w", out),
-                *((f"ppa_w.{n}", w) for n, w in delivered.items()),
-            ):
-                if not value >= 0:
-                    report.say(f"{path}.{name}", f"is negative: {value!r}")
-            report.at_most(path, row["grid_w"], meter.connection_w, "power from the grid")
-            for contract in meter.contracts:
-                share = float(contract.share[hour])
-                report.at_most(
-                    path, delivered[contract.name], share * capacity[contract.name], f"output of {contract.name}"
-                )
-                taken[contract.name] += delivered[contract.name] * seconds
-                produced[contract.name] += (
-                    share * capacity[contract.name] if contract.pays_produced else delivered[contract.name]
-                ) * weight
-            bought += row["grid_w"] * seconds
-            paid += row["grid_w"] * float(site.price_per_j[hour]) * weight
-            emitted += row["grid_w"] * float(site.carbon_kg_per_j[hour]) * seconds
-        self.costs["energy", region] += paid
-        self.carbon["operation", region] += emitted
-        self.drawn_j += bought + sum(taken.values())
-        add = lambda item, name, size, unit, energy, cost, kg: self._table.append(
+        if {key for key in row if key in OF_A_METER} != wanted or set(row.get("ppa_w", contracts)) != set(contracts):
+            report.say(path, f"must say {', '.join(sorted(wanted))}, with every contract by its name")
+            return False
+        charge_w, discharge_w, ppa_w = row.get("charge_w", 0.0), row.get("discharge_w", 0.0), row.get("ppa_w", {})
+        terms = [own_w, charge_w, -discharge_w, *(-watts for watts in ppa_w.values())]
+        if not abs(row["grid_w"] - sum(terms)) <= ROUNDING_TOL * sum(map(abs, terms)):
+            report.say(f"{path}.grid_w", f"says {row['grid_w']!r}, computed {sum(terms)!r}")
+        parts = {"grid_w": row["grid_w"], "charge_w": charge_w, "discharge_w": discharge_w}
+        for name, value in (parts | {f"ppa_w.{n}": watts for n, watts in ppa_w.items()}).items():
+            if not value >= 0:
+                report.say(f"{path}.{name}", f"is negative: {value!r}")
+        report.at_most(path, row["grid_w"], meter.connection_w, "power from the grid")
+        seconds, weight = float(calendar.seconds[t]), float(calendar.seconds[t] * calendar.discount[t])
+        for facts in meter.contracts:
+            contract, delivered = contracts[facts.name], ppa_w[facts.name]
+            output = float(facts.share[int(calendar.hour[t])]) * contract.capacity_w
+            report.at_most(path, delivered, output, f"output of {facts.name}")
+            contract.taken_j += delivered * seconds
+            contract.paid_j += (output if facts.pays_produced else delivered) * weight
+        return True
+
+    def _add_grid(self, site: SiteFacts, rows: Sequence[Row], taken_j: float) -> None:
+        """Add what is bought from the grid at the price and carbon of each hour."""
+        calendar, bought = self.problem.calendar, [row["grid_w"] for row in rows]
+        energy_j = [watts * float(s) for watts, s in zip(bought, calendar.seconds, strict=True)]
+        prices, carbon = site.price_per_j[calendar.hour], site.carbon_kg_per_j[calendar.hour]
+        paid = sum(j * float(p) * float(d) for j, p, d in zip(energy_j, prices, calendar.discount, strict=True))
+        emitted = sum(j * float(kg) for j, kg in zip(energy_j, carbon, strict=True))
+        self.costs["energy", site.region] += paid
+        self.carbon["operation", site.region] += emitted
+        self.drawn_j += sum(energy_j) + taken_j
+        self._add(site, "grid", "", max(bought), "W", sum(energy_j), paid, emitted)
+
+    def _add_peaks(self, site: SiteFacts, meter: ElectricityFacts, rows: Sequence[Row]) -> None:
+        """Add the demand charge of each peak."""
+        for name, slots, worth in self._peaks(meter) if meter.demand_charge else ():
+            peak = max(rows[t]["grid_w"] for t in slots)
+            cost = peak * meter.demand_charge * worth
+            self.costs["demand charge", site.region] += cost
+            self._add(site, "peak", name, peak, "W", None, cost, None)
+
+    def _add_contract(self, site: SiteFacts, facts: ContractFacts, contract: _Contract, rows: Sequence[Row]) -> None:
+        """Add a contract, and check its capacity; where only what is taken is paid for, the least that suffices."""
+        path, size = f"electricity {site.region}/ppa/{facts.name}", contract.capacity_w
+        cost, kg = facts.price_per_j * contract.paid_j, facts.carbon_kg_per_j * contract.taken_j
+        self.costs["ppa", site.region] += cost
+        self.carbon["ppa", site.region] += kg
+        self._check_range(path, size, facts.least_w, facts.upper_w, "capacity contracted")
+        if not facts.pays_produced:
+            shares = [float(facts.share[int(hour)]) for hour in self.problem.calendar.hour]
+            needed = [row["ppa_w"][facts.name] / share for row, share in zip(rows, shares, strict=True) if share > 0]
+            self.report.equal(f"{path}.size", size, max(facts.least_w, *needed) if needed else facts.least_w)
+        self._add(site, "ppa", facts.name, size, "W", contract.taken_j, cost, kg)
+
+    def _add(
+        self,
+        site: SiteFacts,
+        item: str,
+        name: str,
+        size: float,
+        unit: str,
+        energy_j: float | None,
+        cost: float,
+        carbon_kg: float | None,
+    ) -> None:
+        """Add a row to the table that the plan must state."""
+        self._table.append(
             {
-                "site": region,
+                "site": site.region,
                 "item": item,
                 "name": name,
                 "size": size,
                 "unit": unit,
-                "energy_j": energy,
+                "energy_j": energy_j,
                 "cost": cost,
-                "carbon_kg": kg,
+                "carbon_kg": carbon_kg,
             }
         )
-        add("grid", "", max(row["grid_w"] for row in rows), "W", bought, paid, emitted)
-        for name, slots, worth in self._charged(site) if meter.demand_charge else ():
-            peak = max(rows[t]["grid_w"] for t in slots)
-            cost = peak * meter.demand_charge * worth
-            self.costs["demand charge", region] += cost
-            add("peak", name, peak, "W", None, cost, None)
-        for contract in meter.contracts:
-            name, size = contract.name, capacity[contract.name]
-            cost, kg = contract.price_per_j * produced[name], contract.carbon_kg_per_j * taken[name]
-            self.costs["ppa", region] += cost
-            self.carbon["ppa", region] += kg
-            self._within(
-                f"electricity {region}/ppa/{name}", size, contract.least_w, contract.upper_w, "capacity contracted"
-            )
-            if not contract.pays_produced:
-                shares = [float(contract.share[int(hour)]) for hour in calendar.hour]
-                needed = max((row["ppa_w"][name] / share for row, share in zip(rows, shares) if share > 0), default=0.0)
-                report.equal(f"electricity {region}/ppa/{name}.size", size, max(contract.least_w, needed))
-            add("ppa", name, size, "W", taken[name], cost, kg)
-        if meter.storage is not None:
-            self._battery(site, rows, stated, add)
 
-    def _within(self, path: str, value: float, least: float, most: float, what: str) -> None:
+    def _check_range(self, path: str, value: float, least: float, most: float, what: str) -> None:
         self.report.at_most(path, value, most, what)
-        if not value >= least * (1 - TOLERANCE):
+        if not value >= least * (1 - RELATIVE_TOL):
             self.report.say(path, f"{what}: {value:.9g} is less than {least:.9g}")
 
-    def _battery(
-        self, site: SiteFacts, rows: list[Mapping[str, Any]], stated: Mapping[tuple, Mapping[str, Any]], add
+    def _check_battery(
+        self, site: SiteFacts, storage: StorageFacts, rows: Sequence[Row], stated: Mapping[tuple[str, str, str], Row]
     ) -> None:
-        calendar, storage, report, region = self.problem.calendar, site.electricity.storage, self.report, site.region
-        energy, power = (stated[region, "battery", name]["size"] for name in ("energy", "power"))
-        self._within(
-            f"electricity {region}/battery/energy", energy, storage.least_j, storage.upper_j, "energy stored at most"
-        )
-        self._within(
-            f"electricity {region}/battery/power", power, storage.least_w, storage.upper_w, "power of the battery"
-        )
+        """Check the levels of a battery through each cycle of slots, its sizes and its cost."""
+        calendar, report, path = self.problem.calendar, self.report, f"electricity {site.region}/battery"
+        energy_j, power_w = (stated[site.region, "battery", name]["size"] for name in ("energy", "power"))
+        self._check_range(f"{path}/energy", energy_j, storage.least_j, storage.upper_j, "energy stored at most")
+        self._check_range(f"{path}/power", power_w, storage.least_w, storage.upper_w, "power of the battery")
         for ring in slot_rings(calendar.next):
-            level, levels, moved = 0.0, [], 0.0
-            for t in ring:
-                row, step = rows[t], float(calendar.step_s[t])
-                report.at_most(
-                    f"schedule {region} slot {t}", row["charge_w"] + row["discharge_w"], power, "power of the battery"
-                )
-                levels.append(level)
-                moved += step * (storage.efficiency * row["charge_w"] + row["discharge_w"] / storage.efficiency)
-                level += step * (storage.efficiency * row["charge_w"] - row["discharge_w"] / storage.efficiency)
-            if not abs(level) <= ROUNDING * len(ring) * moved:
-                report.say(
-                    f"schedule {region} slots {ring[0]}-{ring[-1]}",
-                    f"the battery ends {level:.9g} J from where it began",
-                )
-            low = min(levels)
-            for t, value in zip(ring, levels, strict=True):
-                report.at_most(f"schedule {region} slot {t}", value - low, energy, "energy stored")
-                if not abs(rows[t]["stored_j"] - (value - low)) <= ROUNDING * (value - low):
-                    report.say(
-                        f"schedule {region} slot {t}.stored_j",
-                        f"says {rows[t]['stored_j']!r}, computed {value - low!r}",
-                    )
+            self._check_cycle(site, storage, rows, ring, energy_j, power_w)
         # stored_j is as low as the cycle allows, so the sizes follow from the hours
-        report.equal(
-            f"electricity {region}/battery/energy.size",
-            energy,
-            max(storage.least_j, *(row["stored_j"] for row in rows)),
-        )
-        report.equal(
-            f"electricity {region}/battery/power.size",
-            power,
-            max(storage.least_w, *(row["charge_w"] + row["discharge_w"] for row in rows)),
-        )
-        self.costs["battery", region] += energy * storage.worth_per_j + power * storage.worth_per_w
-        self.capital += energy * storage.capital_per_j + power * storage.capital_per_w
-        given_off = sum(row["discharge_w"] * float(s) for row, s in zip(rows, calendar.seconds))
-        add("battery", "energy", energy, "J", given_off, energy * storage.worth_per_j, None)
-        add("battery", "power", power, "W", None, power * storage.worth_per_w, None)
+        needed_j = max(storage.least_j, *(row["stored_j"] for row in rows))
+        needed_w = max(storage.least_w, *(row["charge_w"] + row["discharge_w"] for row in rows))
+        report.equal(f"{path}/energy.size", energy_j, needed_j)
+        report.equal(f"{path}/power.size", power_w, needed_w)
+        self.costs["battery", site.region] += energy_j * storage.worth_per_j + power_w * storage.worth_per_w
+        self.capital += energy_j * storage.capital_per_j + power_w * storage.capital_per_w
+        given_j = sum(row["discharge_w"] * float(s) for row, s in zip(rows, calendar.seconds, strict=True))
+        self._add(site, "battery", "energy", energy_j, "J", given_j, energy_j * storage.worth_per_j, None)
+        self._add(site, "battery", "power", power_w, "W", None, power_w * storage.worth_per_w, None)
 
-    def _charged(self, site: SiteFacts) -> list[tuple[str, list[int], float]]:
-        """(name, slots, worth in seconds) of each peak that is paid for, month by month of local time through the horizon."""
-        calendar, zone = self.problem.calendar, ZoneInfo(site.electricity.timezone)
+    def _check_cycle(
+        self,
+        site: SiteFacts,
+        storage: StorageFacts,
+        rows: Sequence[Row],
+        ring: Sequence[int],
+        energy_j: float,
+        power_w: float,
+    ) -> None:
+        """Check that a cycle of slots ends at the level at which it began, within the battery's energy and power."""
+        report, place, efficiency = self.report, f"schedule {site.region}", storage.efficiency
+        level, levels, moved = 0.0, [], 0.0
+        for t in ring:
+            row, step = rows[t], float(self.problem.calendar.step_s[t])
+            used_w = row["charge_w"] + row["discharge_w"]
+            report.at_most(f"{place} slot {t}", used_w, power_w, "power of the battery")
+            into, out = efficiency * row["charge_w"], row["discharge_w"] / efficiency
+            levels.append(level)
+            moved += step * (into + out)
+            level += step * (into - out)
+        if not abs(level) <= ROUNDING_TOL * len(ring) * moved:
+            words = f"the battery ends {level:.9g} J from where it began"
+            report.say(f"{place} slots {ring[0]}-{ring[-1]}", words)
+        low = min(levels)
+        for t, value in zip(ring, levels, strict=True):
+            report.at_most(f"{place} slot {t}", value - low, energy_j, "energy stored")
+            if not abs(rows[t]["stored_j"] - (value - low)) <= ROUNDING_TOL * (value - low):
+                report.say(f"{place} slot {t}.stored_j", f"says {rows[t]['stored_j']!r}, computed {value - low!r}")
+
+    def _peaks(self, meter: ElectricityFacts) -> list[tuple[str, list[int], float]]:
+        """List (name, slots, present worth in seconds) of each peak that is paid for, month by month of local time through the horizon."""
+        calendar, zone = self.problem.calendar, ZoneInfo(meter.timezone)
         begin = datetime(calendar.start.year, calendar.start.month, calendar.start.day, tzinfo=UTC)
         month = [(begin + timedelta(hours=h)).astimezone(zone).month for h in range(HOURS)]
         stands: dict[int, set[int]] = defaultdict(set)  # hour of the period -> months
@@ -214,7 +253,7 @@ class ElectricityCheck:
             for m, start, end in runs:
                 low, high = year * YEAR_S + start * HOUR_S, year * YEAR_S + end * HOUR_S
                 lies_in = [
-                    min(float(calendar.edges_s[w + 1]), high) - max(float(calendar.edges_s[w]), low) > 1e-6
+                    min(float(calendar.edges_s[w + 1]), high) - max(float(calendar.edges_s[w]), low) > TIME_TOL_S
                     for w in range(calendar.windows)
                 ]
                 slots = tuple(
@@ -231,8 +270,8 @@ class ElectricityCheck:
         ]
 
 
-def slot_rings(following: Sequence[int]) -> Iterator[list[int]]:
-    """Slots in the order in which they follow one another: days of a window, or the year."""
+def slot_rings(following: Ints) -> Iterator[list[int]]:
+    """Yield the cycles of slots, each in the order in which they follow one another: days of a window, or the year."""
     seen: set[int] = set()
     for t in range(len(following)):
         ring = []

@@ -1,147 +1,161 @@
-"""The re-check of what a plan does when a zone fails: everything that must go on does, elsewhere, on what is there."""
+"""Check what a plan does when a zone fails: workloads that must survive it are served elsewhere, on the systems and lines held."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import Any
 
-from planner.verify.amounts import Amounts
-from planner.verify.decisions import key_of
-from planner.verify.findings import TOLERANCE, close
+from planner.verify.checked_plan import CheckedPlan, Row
+from planner.verify.findings import RELATIVE_TOL, close
+from planner.verify.fleet_options import HeldKey, key_at
+from planner.verify.lines import LineCheck
 from planner.verify.power import power_at
+from planner.verify.timing import TIME_TOL_S
+
+BUSIEST_TOL = 1e-12  # of the most requests in a slot, relative
 
 
 class FailoverCheck:
-    """Reads what `check` has found of points, fleet and hours; findings go to it."""
+    """Check the section `failures`: the failure of each zone in the busiest slots."""
 
-    def __init__(self, check: Amounts):
-        self.check, self.problem, self.document = check, check.problem, check.document
+    def __init__(self, plan: CheckedPlan):
+        self.plan, self.problem, self.document = plan, plan.problem, plan.document
         self.zone_of = {site.region: site.fails_with for site in self.problem.sites}
         self.must = {w.name: w for w in self.problem.serving if w.spec.spread is not None and w.spec.spread.survive}
 
     def run(self) -> None:
-        stated = {(row["zone"], row["slot"]): row for row in self.document["failures"]}
+        """Check that every zone fails once in each of the busiest slots, and each of these failures."""
+        stated = {(row["zone"], row["slot"]) for row in self.document["failures"]}
         if len(stated) < len(self.document["failures"]):
-            self.check.say("failures", "a zone and slot stand twice")
-        slots = self._busiest()
-        if set(stated) != {(zone, t) for zone in self.zone_of.values() for t in slots}:
-            self.check.say("failures", "must try each zone at the busiest hours")
+            self.plan.say("failures", "a zone and slot stand twice")
+        slots = self._busiest_slots()
+        if stated != {(zone, t) for zone in self.zone_of.values() for t in slots}:
+            self.plan.say("failures", "must try each zone at the busiest hours")
             return
         for i, row in enumerate(self.document["failures"]):
-            self._failure(f"failures[{i}]", row)
+            path = f"failures[{i}]"
+            asked = self._check_routes(path, row)
+            self._check_replicas(path, row, asked)
+            self._check_systems(path, row)
+            if self.plan.lines is not None:
+                self._check_lines(path, row, self.plan.lines)
 
-    def _busiest(self) -> set[int]:
-        """Of each phase and workload, the first hour with most requests."""
+    def _busiest_slots(self) -> set[int]:
+        """Find the first slot with most requests, of each workload and window."""
         calendar, found = self.problem.calendar, set()
         for workload in self.must.values():
-            for v in range(calendar.windows):
-                here = [t for t in range(calendar.slots) if int(calendar.window[t]) == v]
-                asked = [float(sum(rates[t] for rates in workload.requests_by_slot(calendar))) for t in here]
-                found.add(here[next(i for i, rate in enumerate(asked) if rate >= max(asked) * (1 - 1e-12))])
+            total = [float(rate) for rate in workload.requests_by_slot(calendar).sum(axis=0)]
+            for w in range(calendar.windows):
+                here = [t for t in range(calendar.slots) if int(calendar.window[t]) == w]
+                most = max(total[t] for t in here)
+                found.add(next(t for t in here if total[t] >= most * (1 - BUSIEST_TOL)))
         return found
 
-    def _failure(self, path: str, row: Mapping[str, Any]) -> None:
-        check, t, zone, problem = self.check, row["slot"], row["zone"], self.problem
+    def _check_routes(self, path: str, row: Row) -> dict[str, float]:
+        """Check that the routes of a failure serve all demand, and return the requests/s that each pool is sent."""
+        plan, t, problem = self.plan, row["slot"], self.problem
         served: dict[tuple[str, str], float] = defaultdict(float)
         asked: dict[str, float] = defaultdict(float)
-        begins = float(problem.calendar.edges_s[int(problem.calendar.window[t])])
         for i, route in enumerate(row["routes"]):
-            workload = self.must.get(route["workload"])
-            way = (
-                None
-                if workload is None
-                else problem.routes(workload.name, route["origin"], route["site"]).get(route.get("line", ""))
-            )
-            ready = way is not None and getattr(way, "ready_s", 0.0) <= begins + 1e-6
-            rightly = (
-                route["pool"].startswith(f"{route['workload']}/{route['site']}/")
-                and self.zone_of[route["site"]] != zone
-            )
-            if not ready or not rightly or route["tokens_per_s"] <= 0:
-                check.say(
+            rtt_s = self._round_trip(route, row["zone"], t)
+            if rtt_s is None:
+                plan.say(
                     f"{path}.routes[{i}]",
                     "is not positive, not permitted, not ready, in another's pool, or in the zone that fails",
                 )
                 continue
-            requests = route["tokens_per_s"] / workload.spec.lengths.output
-            served[workload.name, route["origin"]] += requests
+            requests = route["tokens_per_s"] / self.must[route["workload"]].spec.lengths.output
+            served[route["workload"], route["origin"]] += requests
             asked[route["pool"]] += requests
-            check.round_trips[route["pool"]].append(way.rtt_s)
-        factor = check._factor()
+            plan.round_trips[route["pool"]].append(rtt_s)
         for workload in self.must.values():
+            rates = workload.requests_by_slot(problem.calendar)
             for o, origin in enumerate(workload.spec.origins):
-                wanted = float(workload.requests_by_slot(problem.calendar)[o][t]) * factor.get(workload.name, 1.0)
-                if not close(served[workload.name, origin.region], wanted):
-                    check.say(
-                        path,
-                        f"serves {served[workload.name, origin.region]:.9g} of {wanted:.9g} requests/s of {workload.name} from {origin.region}",
-                    )
+                wanted = float(rates[o][t]) * plan.demand_factor(workload.name)
+                got = served[workload.name, origin.region]
+                if not close(got, wanted):
+                    words = f"serves {got:.9g} of {wanted:.9g} requests/s of {workload.name} from {origin.region}"
+                    plan.say(path, words)
+        return asked
+
+    def _round_trip(self, route: Row, zone: str, t: int) -> float | None:
+        """Return the round trip of a route that may be used while a zone fails; None for any other."""
+        workload, calendar = self.must.get(route["workload"]), self.problem.calendar
+        if workload is None or route["tokens_per_s"] <= 0 or self.zone_of[route["site"]] == zone:
+            return None
+        if not route["pool"].startswith(f"{route['workload']}/{route['site']}/"):
+            return None
+        known = self.problem.routes(workload.name, route["origin"], route["site"])
+        found = known.get(route.get("line", ""))
+        begins = float(calendar.edges_s[int(calendar.window[t])])
+        if found is None or getattr(found, "ready_s", 0.0) > begins + TIME_TOL_S:
+            return None
+        return found.rtt_s
+
+    def _check_replicas(self, path: str, row: Row, asked: dict[str, float]) -> None:
+        """Compare the capacity of the replicas at work with the requests that each pool is sent."""
         able: dict[str, float] = defaultdict(float)
         for name, replicas in row["active"].items():
-            point, computed = check.points[name]
-            if replicas < 0 or computed.workload not in self.must or self.zone_of[point["site"]] == zone:
-                check.say(
-                    f"{path}.active.{name}", "is negative, in the zone that fails, or of a workload that need not go on"
+            point, computed = self.plan.points[name]
+            if replicas < 0 or computed.workload not in self.must or self.zone_of[point["site"]] == row["zone"]:
+                self.plan.say(
+                    f"{path}.active.{name}",
+                    "is negative, in the zone that fails, or of a workload that need not survive it",
                 )
             able[point["pool"]] += replicas * computed.capacity
         for pool in sorted({*asked, *able}):
-            check.equal(f"{path}, replicas of {pool} [request/s]", able[pool], asked[pool])
-        self._systems(path, row)
-        if check.lines is not None:
-            self._lines(path, row)
+            self.plan.equal(f"{path}, replicas of {pool} [request/s]", able[pool], asked.get(pool, 0.0))
 
-    def _systems(self, path: str, row: Mapping[str, Any]) -> None:
-        check, t, zone = self.check, row["slot"], row["zone"]
+    def _check_systems(self, path: str, row: Row) -> None:
+        """Compare the systems and the power in use outside the zone with what is held and allowed."""
+        plan, t, zone = self.plan, row["slot"], row["zone"]
         window = int(self.problem.calendar.window[t])
         running = dict(row["active"])
-        for name, replicas in check.active.items():
-            point, computed = check.points[name]
+        for name, replicas in plan.active.items():
+            point, computed = plan.points[name]
             if computed.workload not in self.must and self.zone_of[point["site"]] != zone:
                 running[name] = replicas[t]
-        busy: dict[tuple, float] = defaultdict(float)
+        busy: dict[HeldKey, float] = defaultdict(float)
         power: dict[str, float] = defaultdict(float)
         for name, replicas in running.items():
-            point, computed = check.points[name]
-            for pool, systems, (option, extra) in zip(point["pools"], computed.systems, computed.extra):
-                busy[key_of(pool | {"site": point["site"]})] += replicas * systems
+            point, computed = plan.points[name]
+            for pool, systems, (option, extra) in zip(point["pools"], computed.systems, computed.extra, strict=True):
+                busy[key_at(point["site"], pool)] += replicas * systems
                 power[point["site"]] += replicas * extra * option.site.pue if option.owned else 0.0
-        for key, counts in check.held.items():
-            option = check.fleet_options[key]
+        for key, counts in plan.held.items():
+            option = plan.fleet_options[key]
             if option.owned:
-                power[option.site.region] += counts[window] * option.idle_it_w * option.site.pue
+                power[option.site.region] += counts[window] * option.idle_at_meter_w
         for key, systems in busy.items():
-            check.at_most(path, systems, check.held[key][window], f"systems at work of {'/'.join(map(str, key[:3]))}")
+            plan.at_most(path, systems, plan.held[key][window], f"systems at work of {'/'.join(map(str, key[:3]))}")
         for site in self.problem.sites:
             _, name, most = power_at(self.problem, site, window)
             if math.isfinite(most) and site.fails_with != zone:
-                check.at_most(path, power[site.region], most, name)
+                plan.at_most(path, power[site.region], most, name)
 
-    def _lines(self, path: str, row: Mapping[str, Any]) -> None:
-        """Lines as they are rented, without the requests of all that fails or moves, with those of the way around."""
-        lines, t, zone = self.check.lines, row["slot"], row["zone"]
-        load: dict[tuple, float] = defaultdict(float)
-        for key, rates in lines.load.items():
-            load[key] = rates[t]
+    def _check_lines(self, path: str, row: Row, lines: LineCheck) -> None:
+        """Compare the load of each line with the units rented: subtract the requests that move, add those of the failure."""
+        t, zone = row["slot"], row["zone"]
+        load = {key: rates[t] for key, rates in lines.load.items()}
         moved = [
-            (-1.0, r)
-            for r in self.document["routes"]
-            if r["slot"] == t and (r["workload"] in self.must or self.zone_of[r["site"]] == zone)
+            (-1.0, route)
+            for route in self.document["routes"]
+            if route["slot"] == t and (route["workload"] in self.must or self.zone_of[route["site"]] == zone)
         ]
-        for sign, route in [*moved, *((1.0, r) for r in row["routes"])]:
+        for sign, route in [*moved, *((1.0, route) for route in row["routes"])]:
             workload = lines.serving[route["workload"]]
-            way = lines.network.carrier(workload.name, route["origin"], route["site"], route["line"])
+            found = lines.network.carrier(workload.name, route["origin"], route["site"], route["line"])
+            if found is None:
+                raise ValueError(f"{path}: no line of type {route['line']!r} from {route['origin']}")
             rate = route["tokens_per_s"] / workload.spec.lengths.output * self.problem.bytes_per_token * sign
-            for start, end, line in lines.hops(way.hops, way.kind):
-                load[line, start] += rate * workload.spec.lengths.output
-                load[line, end] += rate * workload.spec.lengths.input
+            for start, end, line in lines.hops(found.hops, found.kind):
+                load[line, start] = load.get((line, start), 0.0) + rate * workload.spec.lengths.output
+                load[line, end] = load.get((line, end), 0.0) + rate * workload.spec.lengths.input
         units = {(r["line"], r["kind"]): r["units"] for r in self.document["lines"]}
         for (line, start), rate in load.items():
-            facts = lines.lines[line]
-            if math.isfinite(facts.unit_bytes_per_s):
-                room = units.get(line, 0) * facts.unit_bytes_per_s
-                if rate > room * (1 + TOLERANCE) + TOLERANCE * facts.unit_bytes_per_s:
-                    self.check.say(
-                        path, f"{line[1]} {line[0]} from {start} would carry {rate:.9g} bytes/s on {room:.9g}"
-                    )
+            unit = lines.lines[line].unit_bytes_per_s
+            if math.isfinite(unit):
+                room = units.get(line, 0) * unit
+                if rate > room * (1 + RELATIVE_TOL) + RELATIVE_TOL * unit:
+                    words = f"{line[1]} {line[0]} from {start} would carry {rate:.9g} bytes/s on {room:.9g}"
+                    self.plan.say(path, words)

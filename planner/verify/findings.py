@@ -1,4 +1,4 @@
-"""Findings of a re-check and the comparisons that make them. What is compared with what: `planner.verify.plan`."""
+"""Findings of a check, and the comparisons that make them. What is compared with what: `planner.verify.plan`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-TOLERANCE = 1e-6  # closed forms on another machine, limits that a solver met to its own tolerance
-ROUNDING = 1e-11  # sums and products of the plan's own numbers
+RELATIVE_TOL = 1e-6  # closed forms on another machine, limits that a solver met to its own tolerance
+ROUNDING_TOL = 1e-11  # sums and products of the plan's own numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +22,17 @@ class Finding:
 
 
 class Report:
-    """Collects findings."""
+    """Collect findings."""
 
     def __init__(self) -> None:
         self.found: list[Finding] = []
 
     def say(self, path: str, message: str) -> None:
+        """Record a finding."""
         self.found.append(Finding(path, message))
 
-    def equal(self, path: str, stated: Any, computed: Any, tolerance: float = ROUNDING) -> None:
-        """Numbers to the tolerance, everything else exactly, through nested values."""
+    def equal(self, path: str, stated: Any, computed: Any, tolerance: float = ROUNDING_TOL) -> None:
+        """Compare nested values: numbers within a relative tolerance, everything else exactly."""
         if isinstance(computed, Mapping) and isinstance(stated, Mapping):
             for key in sorted({*stated, *computed}):
                 self.equal(f"{path}.{key}", stated.get(key), computed.get(key), tolerance)
@@ -45,12 +46,13 @@ class Report:
             self.say(path, f"says {stated!r}, computed {computed!r}")
 
     def at_most(self, path: str, used: float, allowed: float, what: str) -> None:
-        if not used <= allowed + TOLERANCE * max(abs(allowed), abs(used)):
+        """Compare a use with its limit, within `RELATIVE_TOL`."""
+        if not used <= allowed + RELATIVE_TOL * max(abs(allowed), abs(used)):
             self.say(path, f"{what}: {used:.9g} exceeds {allowed:.9g}")
 
 
-def close(stated: Any, computed: float, tolerance: float = ROUNDING) -> bool:
-    """Whether `stated` is a number, and equal in proportion: a zero must be a zero."""
+def close(stated: Any, computed: float, tolerance: float = ROUNDING_TOL) -> bool:
+    """Test whether `stated` is a number within a relative tolerance of `computed`; a zero must be a zero."""
     if isinstance(stated, bool) or not isinstance(stated, (int, float)):
         return False
     return abs(stated - computed) <= tolerance * abs(computed)

@@ -1,160 +1,143 @@
-"""Recompute the value of every limit from the plan's rows, and check slack and marginal values against them."""
+"""Check a plan's limits: the value of each, computed from the plan's rows, its slack, and what the bound says of its worth."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from planner.plan import BY_THE_BOUND
-from planner.problem.facts import PhaseFacts
-from planner.verify.amounts import Amounts
-from planner.verify.findings import TOLERANCE
+from planner.problem.facts import OfferFacts
+from planner.verify.checked_plan import CheckedPlan
+from planner.verify.findings import RELATIVE_TOL
 from planner.verify.phase_budgets import payments
 from planner.verify.power import power_values
-from planner.verify.terms import InTime
+from planner.verify.preemption import InterruptionCheck
+
+LimitValue = tuple[str, str, float, float]
+"""Path in the spec, name, value, limit."""
 
 
-class Limits(Amounts):
-    """Check the rows of `limits` against the amounts."""
+def check_limits(plan: CheckedPlan) -> None:
+    """Compare every limit of the spec with its row, and test that the plan meets it."""
+    computed = sorted(_limit_values(plan))
+    stated = sorted(plan.document["limits"], key=lambda row: (row["path"], row["name"], row["value"]))
+    if [(path, name) for path, name, _, _ in computed] != [(row["path"], row["name"]) for row in stated]:
+        plan.say("limits", "must be those of the spec that apply to the plan, each once")
+        return
+    for (path, name, value, limit), row in zip(computed, stated, strict=True):
+        plan.equal(f"limits {path}", {k: row[k] for k in ("value", "limit")}, {"value": value, "limit": limit})
+        plan.equal(f"limits {path}.slack", row["slack"], row["limit"] - row["value"])
+        plan.at_most(f"limits {path}", value, limit, name)
+    _check_prices_of_the_bound(plan)
 
-    def _limits(self) -> None:
-        computed = sorted(self._limit_values())
-        stated = sorted(self.document["limits"], key=lambda row: (row["path"], row["name"], row["value"]))
-        if [(path, name) for path, name, _, _ in computed] != [(row["path"], row["name"]) for row in stated]:
-            self.say("limits", "must be those of the spec that the plan meets, each once")
-            return
-        for (path, name, value, limit), row in zip(computed, stated):
-            self.equal(f"limits {path}", {k: row[k] for k in ("value", "limit")}, {"value": value, "limit": limit})
-            self.equal(f"limits {path}.slack", row["slack"], row["limit"] - row["value"])
-            self.at_most(f"limits {path}", value, limit, name)
-        self._prices_of_the_bound()
 
-    def _prices_of_the_bound(self) -> None:
-        """What the bound says of limits holds for this plan too: what they leave over at their prices comes to no more than lies between the two."""
-        value, bound, divisible = (
-            self.document["objective"]["value"],
-            self.document["bound"],
-            self.document.get("bound_divisible"),
+def _check_prices_of_the_bound(plan: CheckedPlan) -> None:
+    """Test that the slack of all limits, at the prices of the bound, is worth no more than value minus bound (weak duality)."""
+    document, name = plan.document, "marginal_value_divisible"
+    value, bound, divisible = document["objective"]["value"], document["bound"], document.get("bound_divisible")
+    rows = [row for row in document["limits"] if BY_THE_BOUND in row.get("note", "") and row[name] is not None]
+    for row in rows:
+        if not row[name] < 0:
+            plan.say(f"limits {row['path']}.{name}", f"relaxing a limit cannot raise the least cost: {row[name]!r}")
+    if rows and divisible is None:
+        plan.say("bound_divisible", "must state the bound that the prices of the limits prove by themselves")
+    if divisible is not None and (bound is None or divisible > bound + RELATIVE_TOL * abs(bound)):
+        plan.say(
+            "bound_divisible", f"must not lie above the bound {bound!r}, which keeps choices integer: {divisible!r}"
         )
+    if rows and divisible is not None:
+        slack_worth = sum(max(row["slack"], 0.0) * -row[name] for row in rows)
+        if slack_worth > value - divisible + RELATIVE_TOL * abs(value):
+            plan.say(
+                "limits",
+                f"their slack is worth {slack_worth:.9g} at the prices of the bound, which is only {value - divisible:.9g} away",
+            )
+
+
+def _limit_values(plan: CheckedPlan) -> Iterator[LimitValue]:
+    """Yield every limit of the spec that applies to the plan."""
+    yield from power_values(plan)
+    yield from _connections(plan)
+    for offer in plan.problem.offers:
+        yield from _supplies(plan, offer)
+    yield from _network_sizes(plan)
+    yield from (row for row in _money_and_carbon(plan) if math.isfinite(row[3]))
+    if plan.lines is not None:
+        yield from plan.lines.limit_values()
+    if plan.spread is not None:
+        yield from plan.spread.limit_values()
+    yield from InterruptionCheck(plan).limit_values()
+    yield from _deadlines(plan)
+    yield from _latencies(plan)
+
+
+def _connections(plan: CheckedPlan) -> Iterator[LimitValue]:
+    for site in plan.problem.sites:
+        meter = site.electricity
+        if meter is not None and math.isfinite(meter.connection_w):
+            bought = max(row["grid_w"] for row in plan.document["schedule"] if row["site"] == site.region)
+            yield f"{meter.path}.connection", f"connection of {site.region}", bought, meter.connection_w
+
+
+def _supplies(plan: CheckedPlan, offer: OfferFacts) -> Iterator[LimitValue]:
+    """Yield the supply of an offer, in all and by phase."""
+    windows = range(plan.problem.calendar.windows)
+    name = f"supply of {offer.system} ({offer.how})"
+    if math.isfinite(offer.supply):
+        held = [counts for key, counts in plan.held.items() if plan.fleet_options[key].offer is offer]
+        yield f"{offer.path}.supply", name, max(sum(counts[w] for counts in held) for w in windows), offer.supply
+    for p, (phase, most) in enumerate(zip(plan.problem.phases, offer.phase_supply, strict=False)):
         rows = [
-            row
-            for row in self.document["limits"]
-            if BY_THE_BOUND in row.get("note", "") and row["marginal_value_divisible"] is not None
+            (row["count"], holding.windows)
+            for row, holding in zip(plan.document["fleet"], plan.holdings, strict=True)
+            if holding.phase == p and row["offer"] == offer.path
         ]
-        for row in rows:
-            if not row["marginal_value_divisible"] < 0:
-                self.say(
-                    f"limits {row['path']}.marginal_value_divisible",
-                    f"more of a limit cannot make the least cost larger: {row['marginal_value_divisible']!r}",
-                )
-        if rows and divisible is None:
-            self.say("bound_divisible", "must tell what the prices of the limits prove by themselves")
-        if divisible is not None and (bound is None or divisible > bound + TOLERANCE * abs(bound)):
-            self.say(
-                "bound_divisible",
-                f"must not lie above the bound {bound!r}, which counts choices as whole: {divisible!r}",
-            )
-        if rows and divisible is not None:
-            left = sum(max(row["slack"], 0.0) * -row["marginal_value_divisible"] for row in rows)
-            if left > value - divisible + TOLERANCE * abs(value):
-                self.say(
-                    "limits",
-                    f"what they leave over is worth {left:.9g} by the bound, which is only {value - divisible:.9g} away",
-                )
+        taken = max(sum(n for n, held_in in rows if w in held_in) for w in windows)
+        if math.isfinite(most):
+            yield f"{offer.path}.supply_by_phase.{phase.name}", f"{name} in {phase.name}", taken, most
 
-    def _limit_values(self) -> Iterator[tuple[str, str, float, float]]:
-        problem, calendar = self.problem, self.problem.calendar
-        yield from power_values(self)
-        for site in problem.sites:
-            if site.electricity is not None and math.isfinite(site.electricity.connection_w):
-                bought = max(row["grid_w"] for row in self.document["schedule"] if row["site"] == site.region)
-                yield (
-                    f"{site.electricity.path}.connection",
-                    f"connection of {site.region}",
-                    bought,
-                    site.electricity.connection_w,
-                )
-        for offer in problem.offers:
-            if math.isfinite(offer.supply):
-                taken = [
-                    sum(c[w] for key, c in self.held.items() if self.fleet_options[key].offer is offer)
-                    for w in range(calendar.windows)
-                ]
-                yield f"{offer.path}.supply", f"supply of {offer.system} ({offer.how})", max(taken), offer.supply
-            for phase, most in zip(problem.phases, offer.phase_supply):
-                rows = [
-                    (row["count"], when.windows) for row, when in self._obtained_in(phase) if row["offer"] == offer.path
-                ]
-                taken = [sum(n for n, windows in rows if w in windows) for w in range(calendar.windows)]
-                if math.isfinite(most):
-                    yield (
-                        f"{offer.path}.supply_by_phase.{phase.name}",
-                        f"supply of {offer.system} ({offer.how}) in {phase.name}",
-                        max(taken),
-                        most,
-                    )
-        for key, counts in self.held.items():
-            option = self.fleet_options[key]
-            if math.isfinite(option.largest):
-                name = f"size of one {option.fabric} network of {option.system.name} in {option.site.region}"
-                yield f"{option.site.path}.fabrics", name, max(counts), option.largest
-        prices = [
-            row["count"] * (when.price + option.fabric_capital) if option.owned else 0.0
-            for row, when, option in zip(self.document["fleet"], self.times, self.options_by_row)
-        ]
-        bought = sum(prices)
-        bought += self.electricity.capital if self.electricity else 0.0
-        for path, name, value, limit in (
-            ("limits.budget", "present value of all costs", sum(self.sums.lines.values()), problem.budget),
-            ("limits.capital", "purchase price of systems and fabric", bought, problem.capital),
-            ("limits.carbon", "carbon", sum(self.sums.carbon.values()), problem.carbon_kg),
-            *(
-                (f"{phase.path}.budget", f"payments in {phase.name}", paid, phase.budget)
-                for phase, paid in zip(problem.phases, payments(self) or ())
-            ),
-            *(
-                (
-                    f"{phase.path}.capital",
-                    f"purchase price in {phase.name}",
-                    sum(n for n, when in zip(prices, self.times) if when.phase == p),
-                    phase.capital,
-                )
-                for p, phase in enumerate(problem.phases)
-            ),
-        ):
-            if math.isfinite(limit):
-                yield path, name, value, limit
-        if self.lines is not None:
-            yield from self.lines.limit_values()
-        if self.spread is not None:
-            yield from self.spread.limit_values()
-        yield from self.interruptions.limit_values()
-        for job in problem.training:
-            busy = sum(
-                a * float(s)
-                for n, (_, c) in self.points.items()
-                if c.workload == job.name
-                for a, s in zip(self.active[n], calendar.seconds)
-            )
-            yield (
-                f"{job.path}.deadline",
-                f"full-width time of {job.name} between start and deadline",
-                busy,
-                job.spec.deadline - job.spec.start,
-            )
-        for workload in problem.serving:
-            for metric, percentile, limit in workload.spec.slo.limits():
-                mine = [n for n, (_, c) in self.points.items() if c.workload == workload.name]
-                if mine:
-                    worst = max(self._at_origin(n, metric, percentile) for n in mine)
-                    yield (
-                        f"{workload.path}.slo.{metric}.{percentile}",
-                        f"{metric.upper()} {percentile} of {workload.name}",
-                        worst,
-                        limit,
-                    )
 
-    def _obtained_in(self, phase: PhaseFacts) -> list[tuple[Mapping[str, Any], InTime]]:
-        position = self.problem.phases.index(phase)
-        return [(row, when) for row, when in zip(self.document["fleet"], self.times) if when.phase == position]
+def _network_sizes(plan: CheckedPlan) -> Iterator[LimitValue]:
+    for key, counts in plan.held.items():
+        option = plan.fleet_options[key]
+        if math.isfinite(option.largest):
+            name = f"size of one {option.fabric} network of {option.system.name} in {option.site.region}"
+            yield f"{option.site.path}.fabrics", name, max(counts), option.largest
+
+
+def _money_and_carbon(plan: CheckedPlan) -> Iterator[LimitValue]:
+    problem = plan.problem
+    capital = [
+        (row["count"] * (holding.price + option.fabric_capital) if option.owned else 0.0, holding.phase)
+        for row, holding, option in zip(plan.document["fleet"], plan.holdings, plan.options_by_row, strict=True)
+    ]
+    spent = sum(amount for amount, _ in capital) + (plan.electricity.capital if plan.electricity else 0.0)
+    yield "limits.budget", "present value of all costs", sum(plan.sums.lines.values()), problem.budget
+    yield "limits.capital", "purchase price of systems and fabric", spent, problem.capital
+    yield "limits.carbon", "carbon", sum(plan.sums.carbon.values()), problem.carbon_kg
+    for phase, paid in zip(problem.phases, payments(plan) or (), strict=False):  # no payments where there are meters
+        yield f"{phase.path}.budget", f"payments in {phase.name}", paid, phase.budget
+    for p, phase in enumerate(problem.phases):
+        bought = sum(amount for amount, when in capital if when == p)
+        yield f"{phase.path}.capital", f"purchase price in {phase.name}", bought, phase.capital
+
+
+def _deadlines(plan: CheckedPlan) -> Iterator[LimitValue]:
+    for job in plan.problem.training:
+        busy_s = sum(
+            width * float(s)
+            for name in plan.points_of(job.name)
+            for width, s in zip(plan.active[name], plan.problem.calendar.seconds, strict=True)
+        )
+        name = f"full-width time of {job.name} between start and deadline"
+        yield f"{job.path}.deadline", name, busy_s, job.spec.deadline - job.spec.start
+
+
+def _latencies(plan: CheckedPlan) -> Iterator[LimitValue]:
+    for workload in plan.problem.serving:
+        mine = plan.points_of(workload.name)
+        for limit in workload.spec.slo.limits() if mine else ():
+            key = f"{limit.metric}.{limit.percentile}"
+            name = f"{limit.metric.upper()} {limit.percentile} of {workload.name}"
+            worst = max(plan.latency_at_origin(point, limit) for point in mine)
+            yield f"{workload.path}.slo.{key}", name, worst, limit.seconds

@@ -1,4 +1,4 @@
-"""The re-check of what a plan says of lines: what travels where, in which hour, on how much capacity, and what that costs.
+"""Check a plan's lines: the traffic on each in every slot, the capacity rented, and the cost.
 
 Reads the plan's rows and the figures of `planner.resolve.resolver`; shares nothing with `planner.formulate.lines`, `planner.interpret.lines` or the solver.
 """
@@ -12,11 +12,19 @@ from itertools import pairwise
 from typing import Any
 
 from catalog.units import YEAR_S
-from planner.problem.facts import Problem
-from planner.problem.lines import CONTROL, TELEMETRY, WEIGHTS, LineFacts
-from planner.verify.findings import TOLERANCE, Report
+from planner.problem.facts import Problem, ServingFacts
+from planner.problem.lines import CONTROL, TELEMETRY, WEIGHTS, LineFacts, LineNetwork
+from planner.verify.findings import RELATIVE_TOL, Report
+from planner.verify.max_flow import max_flow
+from planner.verify.timing import TIME_TOL_S
 
-Line = tuple[str, str]  # "a - b", kind
+Line = tuple[str, str]
+"""Its name, "a - b", and its type."""
+Streams = dict[tuple[str, str, str, int], float]
+"""Share by workload, traffic, site and window."""
+Trees = dict[tuple[str, int], dict[tuple[str, str], float]]
+"""By workload and window: the share of the weights on each edge."""
+PLACEMENT_COLUMNS = {"workload", "traffic", "from", "to", "kind", "phases", "share"}
 COLUMNS = {
     "line",
     "kind",
@@ -33,11 +41,11 @@ COLUMNS = {
 
 
 class LineCheck:
-    """`costs` by (component, site or line, kind, ""); `by_workload`; findings go to `report`."""
+    """Check the sections `lines` and `placements`. `costs` by (component, site or line, type, "") and `by_workload` follow from the rows."""
 
-    def __init__(self, problem: Problem, document: Mapping[str, Any], report: Report):
+    def __init__(self, problem: Problem, network: LineNetwork, document: Mapping[str, Any], report: Report):
         self.problem, self.document, self.report = problem, document, report
-        self.network, self.calendar = problem.lines, problem.calendar
+        self.network, self.calendar = network, problem.calendar
         self.lines: dict[Line, LineFacts] = {(line.name, line.kind): line for line in self.network.lines}
         self.serving = {w.name: w for w in problem.serving}
         self.load: dict[tuple[Line, str], list[float]] = defaultdict(
@@ -50,21 +58,22 @@ class LineCheck:
         self.copies: set[str] = set()  # sites with a copy of some workload
 
     def run(self, hosts: Mapping[str, set[str]]) -> None:
-        """`hosts`: sites at which each workload has points at work."""
+        """Check all lines; `hosts`: sites at which each workload has points at work."""
         self.hosts = hosts
-        self._requests()
-        self._placements(hosts)
-        self._rented()
+        self._add_requests()
+        self._check_placements()
+        self._check_rented()
 
-    # -- what travels ----------------------------------------------------------------------------------------------
+    # -- traffic ---------------------------------------------------------------------------------------------------
 
-    def _requests(self) -> None:
+    def _add_requests(self) -> None:
+        """Put the traffic of the requests on the lines of their routes."""
         for i, row in enumerate(self.document["routes"]):
             workload, t = self.serving[row["workload"]], row["slot"]
             way = self.network.carrier(workload.name, row["origin"], row["site"], row["line"])
             if way is None:
-                continue  # told where routes are checked
-            if float(self.calendar.edges_s[int(self.calendar.window[t])]) < way.ready_s - 1e-6:
+                continue  # found where routes are checked
+            if float(self.calendar.edges_s[int(self.calendar.window[t])]) < way.ready_s - TIME_TOL_S:
                 self.report.say(f"routes[{i}].line", f"{row['line']} is not ready in slot {t}")
             rate = row["tokens_per_s"] / workload.spec.lengths.output
             out, back = (
@@ -79,6 +88,7 @@ class LineCheck:
                 self.paid[line]["requests"] += out * seconds * discount * self.lines[line].price_per_byte
 
     def hops(self, nodes: tuple[str, ...], kind: str) -> Iterator[tuple[str, str, Line]]:
+        """Yield (from, to, line) of each hop along a path of regions."""
         for start, end in pairwise(nodes):
             yield (
                 start,
@@ -86,48 +96,51 @@ class LineCheck:
                 next((name, kind) for name in (f"{start} - {end}", f"{end} - {start}") if (name, kind) in self.lines),
             )
 
-    def _placements(self, hosts: Mapping[str, set[str]]) -> None:
-        streams: dict[tuple[str, str, str, int], float] = defaultdict(float)
-        trees: dict[tuple[str, int], dict[tuple[str, str], float]] = defaultdict(lambda: defaultdict(float))
+    def _check_placements(self) -> None:
+        """Check every row of `placements`, put its traffic on the lines, and test that each site gets all that it needs."""
+        streams: Streams = defaultdict(float)
+        trees: Trees = defaultdict(lambda: defaultdict(float))
         for i, row in enumerate(self.document["placements"]):
-            path, workload, traffic = f"placements[{i}]", self.serving[row["workload"]], row["traffic"]
-            if (
-                set(row) != {"workload", "traffic", "from", "to", "kind", "phases", "share"}
-                or not 0 < row["share"] <= 1 + TOLERANCE
-            ):
-                self.report.say(path, "is not a share of some traffic on a kind of line")
-            phases = row["phases"]
-            if (
-                not phases
-                or sorted(set(phases)) != phases
-                or not all(type(v) is int and 0 <= v < self.calendar.windows for v in phases)
-            ):
-                self.report.say(f"{path}.phases", "must be phases of the plan, each once")
-            if traffic == WEIGHTS:
-                hops = next((hop for hop in self.network.hops[workload.name] if (hop.source, hop.target) == (row["from"], row["to"])
-                             and self.network.lines[hop.line].kind == row["kind"]), None)  # fmt: skip
-                way = None if hops is None else ((row["from"], row["to"]), self.network.lines[hops.line].ready_s)
-                for v in phases:
-                    trees[workload.name, v][row["from"], row["to"]] += row["share"]
-            elif traffic in (CONTROL, TELEMETRY):
-                found = self.network.stream(workload.name, traffic, row["to"], row["kind"])
-                way = None if found is None or row["from"] != workload.weights_from else (found.hops, found.ready_s)
-                for v in phases:
-                    streams[workload.name, traffic, row["to"], v] += row["share"]
-            else:
-                way = None
-            if way is None:
-                self.report.say(
-                    path,
-                    f"{row['kind']} is not on offer from {row['from']} to {row['to']}, or not safe or available enough for {traffic}",
-                )
-                continue
-            if min((float(self.calendar.edges_s[v]) for v in phases), default=0.0) < way[1] - 1e-6:
-                self.report.say(f"{path}.phases", f"{row['kind']} is ready after {way[1]:g} s only")
-            self._send(row, workload, way[0])
-        self._complete(hosts, streams, trees)
+            self._check_placement(f"placements[{i}]", row, streams, trees)
+        self._check_delivery(streams, trees)
 
-    def _send(self, row: Mapping[str, Any], workload, nodes: tuple[str, ...]) -> None:
+    def _check_placement(self, path: str, row: Mapping[str, Any], streams: Streams, trees: Trees) -> None:
+        workload, traffic, windows = self.serving[row["workload"]], row["traffic"], row["phases"]
+        if set(row) != PLACEMENT_COLUMNS or not 0 < row["share"] <= 1 + RELATIVE_TOL:
+            self.report.say(path, "is not a share of some traffic on a line type")
+        known = all(type(w) is int and 0 <= w < self.calendar.windows for w in windows)
+        if not windows or sorted(set(windows)) != windows or not known:
+            self.report.say(f"{path}.phases", "must be phases of the plan, each once")
+        found = self._path_of(workload, row)
+        for w in windows:
+            if traffic == WEIGHTS:
+                trees[workload.name, w][row["from"], row["to"]] += row["share"]
+            elif traffic in (CONTROL, TELEMETRY):
+                streams[workload.name, traffic, row["to"], w] += row["share"]
+        if found is None:
+            words = f"from {row['from']} to {row['to']}, or not safe or available enough for {traffic}"
+            self.report.say(path, f"{row['kind']} is not on offer {words}")
+            return
+        nodes, ready_s = found
+        if min((float(self.calendar.edges_s[w]) for w in windows), default=0.0) < ready_s - TIME_TOL_S:
+            self.report.say(f"{path}.phases", f"{row['kind']} is ready only after {ready_s:g} s")
+        self._send(row, workload, nodes)
+
+    def _path_of(self, workload: ServingFacts, row: Mapping[str, Any]) -> tuple[tuple[str, ...], float] | None:
+        """Return the regions that the traffic of a placement passes, and when its lines are ready; None where the spec offers none."""
+        if row["traffic"] == WEIGHTS:
+            for hop in self.network.hops[workload.name]:
+                line = self.network.lines[hop.line]
+                if (hop.source, hop.target, line.kind) == (row["from"], row["to"], row["kind"]):
+                    return (row["from"], row["to"]), line.ready_s
+            return None
+        if row["traffic"] not in (CONTROL, TELEMETRY) or row["from"] != workload.weights_from:
+            return None
+        found = self.network.stream(workload.name, row["traffic"], row["to"], row["kind"])
+        return None if found is None else (found.hops, found.ready_s)
+
+    def _send(self, row: Mapping[str, Any], workload: ServingFacts, nodes: tuple[str, ...]) -> None:
+        """Put the traffic of a placement on the lines that it passes."""
         traffic, name = row["traffic"], workload.name
         rate = row["share"] * self.network.rates[name, traffic]
         mean = rate
@@ -141,118 +154,107 @@ class LineCheck:
                     self.carried[line][name, traffic] += mean * seconds
                     price = mean * seconds * discount * self.lines[line].price_per_byte
                     self.paid[line][traffic] += price
-                    if price:  # what is sent at no price of its own is no component of the costs
+                    if price:  # traffic without a price of its own is no component of the costs
                         self.costs[traffic, row["to"], row["kind"], ""] += price
                     self.by_workload[name] += price
 
-    def _complete(self, hosts, streams, trees) -> None:
-        """Every place that holds a workload has its streams whole and its weights from the source, and only such places pass them on."""
+    def _check_delivery(self, streams: Streams, trees: Trees) -> None:
+        """Check that each site with a copy of a workload gets all its weights and streams, and that no other site gets any."""
         for workload in self.serving.values():
-            name, home = workload.name, workload.weights_from
-            for v in range(self.calendar.windows):
-                tree = trees.get((name, v), {})
-                placed = hosts[name] - {home} | {start for start, _ in tree if start != home}
+            name, source = workload.name, workload.weights_from
+            for w in range(self.calendar.windows):
+                tree = trees.get((name, w), {})
+                placed = self.hosts[name] - {source} | {start for start, _ in tree if start != source}
                 self.copies |= placed
+                path = f"placements weights of {name} phase {w}"
                 if stray := {end for _, end in tree} - placed:
-                    self.report.say(
-                        f"placements weights of {name} phase {v}",
-                        f"go to {', '.join(sorted(stray))}, where nothing needs them",
-                    )
+                    self.report.say(path, f"go to {', '.join(sorted(stray))}, where nothing needs them")
                 for site in placed if workload.spec.weight_updates_per_year > 0 else ():
-                    whole = _most_from(home, site, tree)
-                    if whole < 1 - TOLERANCE:
-                        self.report.say(
-                            f"placements weights of {name} phase {v}", f"only {whole:.6g} of them reach {site}"
-                        )
+                    reached = max_flow(source, site, tree)
+                    if reached < 1 - RELATIVE_TOL:
+                        self.report.say(path, f"only {reached:.6g} of them reach {site}")
                 for traffic in (CONTROL, TELEMETRY):
-                    asked = placed if self.network.rates[name, traffic] > 0 else set()
-                    for site in asked | {s for (w, k, s, at) in streams if (w, k, at) == (name, traffic, v)}:
-                        stated = streams.get((name, traffic, site, v), 0.0)
-                        if abs(stated - (site in asked)) > TOLERANCE:
-                            self.report.say(
-                                f"placements {traffic} of {name} phase {v}",
-                                f"{stated:.9g} of it is sent for {site}, expected {int(site in asked)}",
-                            )
+                    self._check_streams(name, traffic, w, placed, streams)
 
-    # -- what is rented --------------------------------------------------------------------------------------------
+    def _check_streams(self, name: str, traffic: str, window: int, placed: set[str], streams: Streams) -> None:
+        """Check that control or telemetry of a workload is sent in full for the sites that need it."""
+        needed = placed if self.network.rates[name, traffic] > 0 else set()
+        sent = {site for (w, kind, site, at) in streams if (w, kind, at) == (name, traffic, window)}
+        for site in needed | sent:
+            share, expected = streams.get((name, traffic, site, window), 0.0), int(site in needed)
+            if abs(share - expected) > RELATIVE_TOL:
+                path = f"placements {traffic} of {name} phase {window}"
+                self.report.say(path, f"{share:.9g} of it is sent for {site}, expected {expected}")
 
-    def _rented(self) -> None:
-        report, seen = self.report, set()
-        outlasting = [w.name for w in self.serving.values() if w.spec.spread is not None and w.spec.spread.survive]
+    # -- rent ------------------------------------------------------------------------------------------------------
+
+    def _check_rented(self) -> None:
+        """Check the row of each line that carries traffic or stands ready for the failure of a zone."""
+        surviving = [w.name for w in self.serving.values() if w.spec.spread is not None and w.spec.spread.survive]
+        seen: set[Line] = set()
         for i, row in enumerate(self.document["lines"]):
-            path, key = f"lines[{i}]", (row["line"], row["kind"])
+            key = (row["line"], row["kind"])
             facts = self.lines.get(key)
-            if facts is None or key in seen or (key not in self.carried and not outlasting) or set(row) != COLUMNS:
-                report.say(path, "is not on offer, stands twice, or carries nothing")
+            if facts is None or key in seen or (key not in self.carried and not surviving) or set(row) != COLUMNS:
+                self.report.say(f"lines[{i}]", "is not on offer, stands twice, or carries nothing")
                 continue
             seen.add(key)
-            counted = math.isfinite(facts.unit_bytes_per_s)
-            if counted and (type(row["units"]) is not int or row["units"] < 0):
-                report.say(f"{path}.units", f"expected a whole number of units, got {row['units']!r}")
-            busiest = max(
-                (self.load[key, end][t], -facts.ends.index(end), -t)
-                for end in facts.ends
-                for t in range(self.calendar.slots)
-            )
-            capacity = row["units"] * facts.unit_bytes_per_s if counted else None
-            worth = sum(
-                float(s * d) for s, d, w in zip(self.calendar.seconds, self.calendar.discount, self.calendar.window, strict=True)
-                if float(self.calendar.edges_s[int(w)]) >= facts.ready_s - 1e-6
-            )  # fmt: skip
-            rent = row["units"] * facts.unit_price_per_s * worth if counted else 0.0
-            computed = {
-                "capacity_bytes_per_s": capacity, "ready_s": facts.ready_s, "peak_bytes_per_s": busiest[0],
-                "use": busiest[0] / capacity if capacity else None,
-                "cost": {"units": rent} | dict(self.paid[key]),
-                "traffic": [{"workload": name, "traffic": kind, "bytes": size} for (name, kind), size in sorted(self.carried[key].items())],
-            }  # fmt: skip
-            report.equal(path, {k: row[k] for k in computed}, computed)
-            if not counted and row["units"] is not None:
-                report.say(f"{path}.units", "this kind of line is not rented by units")
-            at = self.load[key, row["busiest_from"]][row["busiest_slot"]] if row["busiest_from"] in facts.ends else -1.0
-            if abs(at - busiest[0]) > TOLERANCE * busiest[0]:
-                report.say(f"{path}.busiest_slot", f"{at:.9g} bytes/s then, at most {busiest[0]:.9g}")
-            if counted:
-                report.at_most(path, busiest[0], capacity, f"bytes/s on {row['kind']} {row['line']}")
+            rent = self._check_line(f"lines[{i}]", key, facts, row)
             if rent:
-                self.costs["lines", row["line"], row["kind"], ""] += rent
-                mine = defaultdict(float)
-                for (name, _), size in self.carried[key].items():
-                    mine[name] += size
-                mine = mine or dict.fromkeys(outlasting, 1.0)  # rented for the failure of a zone only
-                for name, size in mine.items():
-                    self.by_workload[name] += rent * size / sum(mine.values())
+                self._charge(key, rent, surviving)
         if missing := {key for key in self.carried if key not in seen}:
-            report.say(
-                "lines", f"{', '.join('/'.join(key) for key in sorted(missing))} carries traffic and is not listed"
-            )
+            names = ", ".join("/".join(key) for key in sorted(missing))
+            self.report.say("lines", f"{names} carries traffic and is not listed")
+
+    def _check_line(self, path: str, key: Line, facts: LineFacts, row: Mapping[str, Any]) -> float:
+        """Compare a line's capacity, peak and cost with its row, and return its rent."""
+        report, counted = self.report, math.isfinite(facts.unit_bytes_per_s)
+        if counted and (type(row["units"]) is not int or row["units"] < 0):
+            report.say(f"{path}.units", f"expected a whole number of units, got {row['units']!r}")
+        if not counted and row["units"] is not None:
+            report.say(f"{path}.units", "a line of this type is not rented by units")
+        peak = max(self.load[key, end][t] for end in facts.ends for t in range(self.calendar.slots))
+        capacity = row["units"] * facts.unit_bytes_per_s if counted else None
+        rent: float = row["units"] * facts.unit_price_per_s * self._worth(facts) if counted else 0.0
+        traffic = sorted(self.carried[key].items())
+        computed = {
+            "capacity_bytes_per_s": capacity,
+            "ready_s": facts.ready_s,
+            "peak_bytes_per_s": peak,
+            "use": peak / capacity if capacity else None,
+            "cost": {"units": rent} | dict(self.paid[key]),
+            "traffic": [{"workload": name, "traffic": kind, "bytes": size} for (name, kind), size in traffic],
+        }
+        report.equal(path, {column: row[column] for column in computed}, computed)
+        at = self.load[key, row["busiest_from"]][row["busiest_slot"]] if row["busiest_from"] in facts.ends else -1.0
+        if abs(at - peak) > RELATIVE_TOL * peak:
+            report.say(f"{path}.busiest_slot", f"{at:.9g} bytes/s then, at most {peak:.9g}")
+        if capacity is not None:
+            report.at_most(path, peak, capacity, f"bytes/s on {row['kind']} {row['line']}")
+        return rent
+
+    def _worth(self, facts: LineFacts) -> float:
+        """Compute the present worth of one unit per second from when the line is ready [s]."""
+        calendar = self.calendar
+        return sum(
+            float(s * d)
+            for s, d, w in zip(calendar.seconds, calendar.discount, calendar.window, strict=True)
+            if float(calendar.edges_s[int(w)]) >= facts.ready_s - TIME_TOL_S
+        )
+
+    def _charge(self, key: Line, rent: float, surviving: list[str]) -> None:
+        """Split the rent of a line over the workloads by their bytes; without traffic, over those that must survive a failure."""
+        self.costs["lines", *key, ""] += rent
+        mine: dict[str, float] = defaultdict(float)
+        for (name, _), size in self.carried[key].items():
+            mine[name] += size
+        shares = mine or dict.fromkeys(surviving, 1.0)
+        for name, size in shares.items():
+            self.by_workload[name] += rent * size / sum(shares.values())
 
     def limit_values(self) -> Iterator[tuple[str, str, float, float]]:
+        """Yield (path, name, units rented, limit) of every line whose units are limited."""
         for row in self.document["lines"]:
             facts = self.lines.get((row["line"], row["kind"]))
             if facts is not None and math.isfinite(facts.most) and row["units"]:
                 yield f"{facts.path}.units", f"units of {facts.kind} {facts.name}", float(row["units"]), facts.most
-
-
-def _most_from(home: str, site: str, tree: Mapping[tuple[str, str], float]) -> float:
-    """Largest share of the weights that the tree's edges carry from home to a site (Ford and Fulkerson)."""
-    left: dict[tuple[str, str], float] = defaultdict(float, tree)
-    total = 0.0
-    while True:
-        before, reached = {home: ""}, [home]
-        for node in reached:
-            for (start, end), room in list(left.items()):
-                if start == node and end not in before and room > 1e-12:
-                    before[end] = node
-                    reached.append(end)
-        if site not in before:
-            return total
-        path, node = [], site
-        while node != home:
-            path.append((before[node], node))
-            node = before[node]
-        room = min(left[edge] for edge in path)
-        for start, end in path:
-            left[start, end] -= room
-            left[end, start] += room
-        total += room

@@ -1,105 +1,125 @@
-"""The re-check of what phases limit: power that changes at a site, and the payments of each phase, added up from the plan document."""
+"""Payments of each phase, added up from the plan document. Not discounted: a budget limits what is paid then."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from catalog.units import YEAR_S
+from planner.verify.checked_plan import CheckedPlan
 from planner.verify.findings import Report
-from planner.verify.fleet import tokens_price
+from planner.verify.fleet_options import CheckedOption, tokens_price
+from planner.verify.holdings import Holding
 from planner.verify.lines import LineCheck
-from planner.verify.terms import SECOND, annuity
-
-if TYPE_CHECKING:
-    from planner.verify.amounts import Amounts
+from planner.verify.timing import TIME_TOL_S, annuity
 
 
-def payments(check: Amounts) -> list[float] | None:
-    """What is paid in each phase, not discounted; None where meters leave payments without a phase."""
-    problem, calendar = check.problem, check.problem.calendar
-    if any(site.electricity is not None for site in problem.sites):
+def payments(plan: CheckedPlan) -> list[float] | None:
+    """Add up the payments of each phase; None if a site has an electricity contract or meter, whose payments have no phase."""
+    if any(site.electricity is not None for site in plan.problem.sites):
         return None
-    return [
-        _paid(
-            check,
-            p,
-            [phase.start_s - SECOND <= calendar.edges_s[w] < phase.end_s - SECOND for w in range(calendar.windows)],
-        )
-        for p, phase in enumerate(problem.phases)
-    ]
+    return [_PhasePayments(plan, p).total() for p in range(len(plan.problem.phases))]
 
 
-def _paid(check: Amounts, p: int, inside: list[bool]) -> float:
-    problem, calendar, money = check.problem, check.problem.calendar, check.problem.economics
-    edges, building = (
-        [float(edge) for edge in calendar.edges_s],
-        annuity(money.discount_rate, money.facility_life_years),
-    )
-    slots = [
-        (t, int(calendar.window[t]), float(calendar.seconds[t]))
-        for t in range(calendar.slots)
-        if inside[int(calendar.window[t])]
-    ]
-    total = 0.0
-    for row, when, option in zip(check.document["fleet"], check.times, check.options_by_row, strict=True):
-        seconds = [(t, s) for t, w, s in slots if w in when.windows]
-        each = 0.0
-        if option.owned:
-            each += (when.price + option.fabric_capital) * (when.phase == p)
-            each += (
-                option.facility_capital
-                * building
-                * sum(edges[w + 1] - edges[w] for w in when.windows if inside[w])
-                / YEAR_S
+class _PhasePayments:
+    """Add up the payments of one phase."""
+
+    def __init__(self, plan: CheckedPlan, p: int):
+        self.plan, self.problem, self.calendar, self.p = plan, plan.problem, plan.problem.calendar, p
+        phase = plan.problem.phases[p]
+        self.edges = [float(edge) for edge in self.calendar.edges_s]
+        self.inside = [phase.start_s - TIME_TOL_S <= edge < phase.end_s - TIME_TOL_S for edge in self.edges[:-1]]
+        self.slots = [
+            (t, window, float(self.calendar.seconds[t]))
+            for t in range(self.calendar.slots)
+            if self.inside[window := int(self.calendar.window[t])]
+        ]
+
+    def total(self) -> float:
+        """Add up all payments."""
+        return self._fleet() + self._points() + self._requests() + self._sites() + self._lines() + self._porting()
+
+    def _fleet(self) -> float:
+        """Add what the held systems cost: purchase, buildings, halls and idle power, or rent."""
+        plan, total = self.plan, 0.0
+        for row, holding, option in zip(plan.document["fleet"], plan.holdings, plan.options_by_row, strict=True):
+            if option.owned:
+                total += row["count"] * self._owned(option, holding)
+            elif row["how"] != "api":
+                total += row["count"] * holding.price * sum(s for _, w, s in self.slots if w in holding.windows)
+        return total
+
+    def _owned(self, option: CheckedOption, holding: Holding) -> float:
+        """Add up the payments for one system of our own."""
+        money = self.problem.economics
+        bought = (holding.price + option.fabric_capital) * (holding.phase == self.p)
+        held_s = sum(self.edges[w + 1] - self.edges[w] for w in holding.windows if self.inside[w])
+        building = option.facility_capital * annuity(money.discount_rate, money.facility_life_years) * held_s / YEAR_S
+        hall_per_s = option.nameplate_w * option.site.hall_per_w_s
+        return (
+            bought
+            + building
+            + sum(
+                s * (hall_per_s + option.idle_at_meter_w * self._price(option, t))
+                for t, w, s in self.slots
+                if w in holding.windows
             )
-            each += sum(
-                s
-                * (
-                    option.nameplate_w * option.site.hall_per_w_s
-                    + option.idle_it_w * option.site.pue * float(option.site.price_per_j[calendar.hour[t]])
-                )
-                for t, s in seconds
-            )
-        elif row["how"] != "api":
-            each += when.price * sum(s for _, s in seconds)
-        total += row["count"] * each
-    for name, replicas in check.active.items():
-        for option, extra in check.points[name][1].extra:
-            total += (
-                sum(
-                    replicas[t] * extra * option.site.pue * float(option.site.price_per_j[calendar.hour[t]]) * s
-                    for t, _, s in slots
-                )
-                if option.owned
-                else 0.0
-            )
-    lasts = {t: s for t, _, s in slots}
-    for row in check.document["routes"]:
-        if row["slot"] in lasts:
-            workload, site = check.serving[row["workload"]], check.sites[row["site"]]
-            path = problem.routes(workload.name, row["origin"], row["site"])[row.get("line", "")]
-            each = problem.egress_bytes(workload) * path.price_per_byte + tokens_price(
-                site, workload, edges[int(calendar.window[row["slot"]])]
-            )
-            total += row["tokens_per_s"] / workload.spec.lengths.output * each * lasts[row["slot"]]
-    for site in (check.sites[region] for component, region, *_ in check.sums.lines if component == "site"):
-        total += site.fixed_cost_per_s * sum(s for _, w, s in slots if edges[w] >= site.from_s - SECOND)
-    if check.lines is not None:  # the same check with a payment worth 1 in the phase and 0 outside
-        masked = replace(
-            problem, calendar=replace(calendar, discount=np.array([float(inside[int(w)]) for w in calendar.window]))
         )
-        again = LineCheck(masked, check.document, Report())
-        again.run(check.lines.hosts)
-        total += sum(again.costs.values())
-    else:
-        worth = sum((edges[w + 1] - edges[w]) * float(calendar.window_worth[w]) for w in range(calendar.windows))
-        here = sum(edges[w + 1] - edges[w] for w in range(calendar.windows) if inside[w])
-        total += (
-            sum(amount for (component, *_), amount in check.sums.lines.items() if component == "weights") / worth * here
+
+    def _price(self, option: CheckedOption, t: int) -> float:
+        """Return the price of electricity in a slot [1/J]."""
+        return float(option.site.price_per_j[self.calendar.hour[t]])
+
+    def _points(self) -> float:
+        """Add the energy that replicas on our own systems draw above idle."""
+        return sum(
+            replicas[t] * extra * option.site.pue * self._price(option, t) * s
+            for name, replicas in self.plan.active.items()
+            for option, extra in self.plan.points[name][1].extra
+            if option.owned
+            for t, _, s in self.slots
         )
-    return total + (p == 0) * sum(
-        amount for (component, *_), amount in check.sums.lines.items() if component == "porting"
-    )
+
+    def _requests(self) -> float:
+        """Add egress and the tokens of APIs."""
+        total, lasts = 0.0, {t: s for t, _, s in self.slots}
+        for row in self.plan.document["routes"]:
+            if row["slot"] in lasts:
+                workload, site = self.plan.serving[row["workload"]], self.plan.sites[row["site"]]
+                route = self.problem.routes(workload.name, row["origin"], row["site"])[row.get("line", "")]
+                begin_s = self.edges[int(self.calendar.window[row["slot"]])]
+                each = self.problem.egress_bytes(workload) * route.price_per_byte
+                each += tokens_price(site, workload, begin_s)
+                total += row["tokens_per_s"] / workload.spec.lengths.output * each * lasts[row["slot"]]
+        return total
+
+    def _sites(self) -> float:
+        """Add the fixed cost of the sites in use."""
+        used = [self.plan.sites[region] for component, region, *_ in self.plan.sums.lines if component == "site"]
+        return sum(
+            site.fixed_cost_per_s * sum(s for _, w, s in self.slots if self.edges[w] >= site.from_s - TIME_TOL_S)
+            for site in used
+        )
+
+    def _lines(self) -> float:
+        """Add the rent of lines and what is sent on them, or else the copies of weights, evenly over time."""
+        if self.plan.lines is not None:
+            # the same sums, with a discount factor of 1 in the phase and 0 outside
+            factors = np.array([float(self.inside[int(w)]) for w in self.calendar.window])
+            masked = replace(self.problem, calendar=replace(self.calendar, discount=factors))
+            again = LineCheck(masked, self.plan.lines.network, self.plan.document, Report())
+            again.run(self.plan.lines.hosts)
+            return sum(again.costs.values())
+        length = [self.edges[w + 1] - self.edges[w] for w in range(self.calendar.windows)]
+        worth = sum(s * float(self.calendar.window_worth[w]) for w, s in enumerate(length))
+        return (
+            self._component("weights") / worth * sum(s for s, inside in zip(length, self.inside, strict=True) if inside)
+        )
+
+    def _porting(self) -> float:
+        """Add the cost of ports, which is paid at the start."""
+        return self._component("porting") if self.p == 0 else 0.0
+
+    def _component(self, name: str) -> float:
+        return sum(amount for (component, *_), amount in self.plan.sums.lines.items() if component == name)

@@ -1,148 +1,162 @@
-"""The re-check of what a plan says of time: when each system of the fleet comes and goes, at what price, and the table of phases."""
+"""Check the table of phases: dates, capital, payments, cost and tokens of each, added up from the rest of the plan."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from catalog.units import DAY_S, MILLION, YEAR_S
-from planner.problem.facts import OfferFacts
-from planner.verify.terms import SECOND, InTime, annuity, paid_yearly
+from planner.problem.facts import OfferFacts, PhaseFacts
+from planner.verify.checked_plan import CheckedPlan, Row
+from planner.verify.fleet_options import CheckedOption, tokens_price
+from planner.verify.holdings import Holding
+from planner.verify.phase_budgets import payments
+from planner.verify.timing import TIME_TOL_S, annuity, paid_yearly
 
-if TYPE_CHECKING:
-    from planner.verify.amounts import Amounts
-    from planner.verify.fleet import CheckedOption
+DATED = ("systems", "fabric", "facility", "colocation", "rent", "egress", "api")
+"""Components whose payments have dates; so has energy with a system to its name."""
 
 
 class PhaseCheck:
-    """The table of phases, added up again from the rest of the plan."""
+    """Check the section `phases`."""
 
-    def __init__(self, check: Amounts):
-        self.check, self.problem, self.document = check, check.problem, check.document
+    def __init__(self, plan: CheckedPlan):
+        self.plan, self.problem, self.document = plan, plan.problem, plan.document
+        self.calendar, self.money = plan.problem.calendar, plan.problem.economics
 
     def run(self) -> None:
+        """Compare each row with its phase."""
         stated = self.document["phases"]
         if [row["name"] for row in stated] != [phase.name for phase in self.problem.phases]:
-            self.check.say("phases", "must be those of the spec, in their order")
+            self.plan.say("phases", "must be those of the spec, in their order")
             return
-        from planner.verify.phase_budgets import payments
-
-        cost, tokens, paid = self._costs(), self.check.tokens, payments(self.check)
-        calendar = self.problem.calendar
+        cost, paid = self._cost_by_window(), payments(self.plan)
         for p, (row, phase) in enumerate(zip(stated, self.problem.phases, strict=True)):
-            edges = calendar.edges_s
-            inside = [w for w in range(calendar.windows) if phase.start_s - SECOND <= edges[w] < phase.end_s - SECOND]
-            slots = [t for t in range(calendar.slots) if int(calendar.window[t]) in inside]
-            bought = [
-                (fleet["count"] * (when.price + option.fabric_capital), when, option)
-                for fleet, when, option in self._fleet()
-                if option.owned and when.phase == p
-            ]
-            spent = sum(cost[w] for w in inside)
-            worth = sum(
-                float(calendar.seconds[t] * calendar.discount[t]) * sum(rate[t] for rate in tokens.values())
-                for t in slots
-            )
-            computed = {
-                "start": self._day(phase.start_s), "end": self._day(phase.end_s), "windows": dict(enumerate((inside[0], inside[-1]))),
-                "capital": sum(amount for amount, _, _ in bought),
-                "paid": paid[p] if paid is not None else None,
-                "residual": sum(amount * self._left(when, option.offer) for amount, when, option in bought),
-                "chips": max((sum(fleet["count"] * option.system.chips for fleet, when, option in self._fleet() if w in when.windows) for w in inside), default=0),
-                "cost": spent,
-                "tokens": {name: sum(float(calendar.seconds[t]) * tokens[name][t] for t in slots) for name in row["tokens"]},
-                "cost_per_million_tokens": spent / worth * MILLION if worth else None,
-            }  # fmt: skip
-            self.check.equal(
-                f"phases[{p}]",
-                {**{key: row[key] for key in computed}, "windows": dict(enumerate(row["windows"]))},
-                computed,
-            )
-            self._pools(f"phases[{p}].pools", row["pools"], slots)
+            computed = self._row(p, phase, cost, None if paid is None else paid[p], row["tokens"])
+            told = {**{key: row[key] for key in computed}, "windows": dict(enumerate(row["windows"]))}
+            self.plan.equal(f"phases[{p}]", told, computed)
+            self._check_pools(f"phases[{p}].pools", row["pools"], self._slots(phase))
 
-    def _fleet(self) -> list[tuple[Mapping[str, Any], InTime, CheckedOption]]:
-        return list(zip(self.document["fleet"], self.check.times, self.check.options_by_row, strict=True))
+    def _windows(self, phase: PhaseFacts) -> list[int]:
+        edges = self.calendar.edges_s
+        return [
+            w for w in range(self.calendar.windows) if phase.start_s - TIME_TOL_S <= edges[w] < phase.end_s - TIME_TOL_S
+        ]
+
+    def _slots(self, phase: PhaseFacts) -> list[int]:
+        inside = set(self._windows(phase))
+        return [t for t in range(self.calendar.slots) if int(self.calendar.window[t]) in inside]
+
+    def _row(
+        self, p: int, phase: PhaseFacts, cost: Sequence[float], paid: float | None, workloads: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Compute the row of a phase; `workloads`: those whose tokens the plan lists."""
+        inside, slots, tokens = self._windows(phase), self._slots(phase), self.plan.tokens
+        seconds, discount = self.calendar.seconds, self.calendar.discount
+        bought = [
+            (row["count"] * (holding.price + option.fabric_capital), holding, option)
+            for row, holding, option in self._fleet()
+            if option.owned and holding.phase == p
+        ]
+        chips = [
+            sum(row["count"] * option.system.chips for row, holding, option in self._fleet() if w in holding.windows)
+            for w in inside
+        ]
+        spent = sum(cost[w] for w in inside)
+        worth = sum(float(seconds[t] * discount[t]) * sum(rate[t] for rate in tokens.values()) for t in slots)
+        return {
+            "start": self._day(phase.start_s),
+            "end": self._day(phase.end_s),
+            "windows": {0: inside[0], 1: inside[-1]},
+            "capital": sum(amount for amount, _, _ in bought),
+            "paid": paid,
+            "residual": sum(amount * self._residual_share(holding, option.offer) for amount, holding, option in bought),
+            "chips": max(chips, default=0),
+            "cost": spent,
+            "tokens": {name: sum(float(seconds[t]) * tokens[name][t] for t in slots) for name in workloads},
+            "cost_per_million_tokens": spent / worth * MILLION if worth else None,
+        }
+
+    def _fleet(self) -> Iterator[tuple[Row, Holding, CheckedOption]]:
+        yield from zip(self.document["fleet"], self.plan.holdings, self.plan.options_by_row, strict=True)
 
     def _day(self, moment_s: float) -> str:
-        return (self.problem.calendar.start + timedelta(days=int(moment_s // DAY_S))).isoformat()
+        return (self.calendar.start + timedelta(days=int(moment_s // DAY_S))).isoformat()
 
-    def _left(self, when: InTime, offer: OfferFacts) -> float:
-        """Annuities after the horizon, at their worth at its end."""
-        money, edges = self.problem.economics, self.problem.calendar.edges_s
-        if when.windows[-1] + 1 < self.problem.calendar.windows:
+    def _residual_share(self, holding: Holding, offer: OfferFacts) -> float:
+        """Compute the share of a purchase price that is left at the end of the horizon: the worth of the annuities still to come."""
+        rate, edges = self.money.discount_rate, self.calendar.edges_s
+        if holding.windows[-1] + 1 < self.calendar.windows:
             return 0.0
-        life = offer.life_s(money) / YEAR_S
-        rest = max(life - float(edges[-1] - edges[when.windows[0]]) / YEAR_S, 0.0)
-        yearly = annuity(money.discount_rate, life)
-        return (
-            yearly * rest
-            if money.discount_rate == 0
-            else yearly * (1 - (1 + money.discount_rate) ** -rest) / money.discount_rate
-        )
+        life = offer.life_s(self.money) / YEAR_S
+        rest = max(life - float(edges[-1] - edges[holding.windows[0]]) / YEAR_S, 0.0)
+        yearly = annuity(rate, life)
+        return yearly * rest if rate == 0 else yearly * (1 - (1 + rate) ** -rest) / rate
 
-    def _costs(self) -> list[float]:
-        """Present value by window; what has no date of its own is spread over time."""
-        problem, check = self.problem, self.check
-        calendar, money = problem.calendar, problem.economics
-        from planner.verify.fleet import tokens_price
-
+    def _cost_by_window(self) -> list[float]:
+        """Compute the present value by window; components without dates are spread over time."""
         cost: dict[int, float] = defaultdict(float)
-        years = [float(edge) / YEAR_S for edge in calendar.edges_s]
-        weight = [float(s * d) for s, d in zip(calendar.seconds, calendar.discount)]
-        for row, when, option in self._fleet():
-            life = option.offer.life_s(money) / YEAR_S
-            yearly = (when.price + option.fabric_capital) * annuity(
-                money.discount_rate, life
-            ) + option.facility_capital * annuity(money.discount_rate, money.facility_life_years)
-            for w in when.windows if option.owned else ():
-                cost[w] += row["count"] * yearly * paid_yearly(money.discount_rate, money.years, years[w], years[w + 1])
-            for t in range(calendar.slots):
-                if int(calendar.window[t]) in when.windows:
-                    cost[int(calendar.window[t])] += (
-                        row["count"]
-                        * (option.nameplate_w * option.site.hall_per_w_s if option.owned else when.price)
-                        * weight[t]
-                    )
-                    cost[int(calendar.window[t])] += self._energy(option, row["count"] * option.idle_it_w, t, weight[t])
-        for name, replicas in check.active.items():
-            for option, extra in check.points[name][1].extra:
+        weight = [float(s * d) for s, d in zip(self.calendar.seconds, self.calendar.discount, strict=True)]
+        window = [int(w) for w in self.calendar.window]
+        self._add_systems(cost, weight)
+        for name, replicas in self.plan.active.items():
+            for option, extra in self.plan.points[name][1].extra:
                 for t, count in enumerate(replicas):
-                    cost[int(calendar.window[t])] += self._energy(option, count * extra, t, weight[t])
-        for row in self.document["routes"]:
-            workload, t = check.serving[row["workload"]], row["slot"]
-            path = problem.routes(workload.name, row["origin"], row["site"])[row.get("line", "")]
-            requests = row["tokens_per_s"] / workload.spec.lengths.output
-            bought = tokens_price(check.sites[row["site"]], workload, float(calendar.edges_s[calendar.window[t]]))
-            cost[int(calendar.window[t])] += (
-                requests * weight[t] * (problem.egress_bytes(workload) * path.price_per_byte + bought)
-            )
-        dated = ("systems", "fabric", "facility", "colocation", "rent", "egress", "api")
+                    cost[window[t]] += self._energy(option, count * extra * option.site.pue, t, weight[t])
+        self._add_requests(cost, weight)
         rest = sum(
             amount
-            for (component, _, system, _), amount in check.sums.lines.items()
-            if component not in dated and not (component == "energy" and system)
+            for (component, _, system, _), amount in self.plan.sums.lines.items()
+            if component not in DATED and not (component == "energy" and system)
         )
         time: dict[int, float] = defaultdict(float)
         for t, value in enumerate(weight):
-            time[int(calendar.window[t])] += value
-        return [cost[w] + rest * time[w] / sum(weight) for w in range(calendar.windows)]
+            time[window[t]] += value
+        return [cost[w] + rest * time[w] / sum(weight) for w in range(self.calendar.windows)]
+
+    def _add_systems(self, cost: dict[int, float], weight: Sequence[float]) -> None:
+        """Add annuities, hall rent or rent, and idle energy of every fleet row."""
+        rate, years = self.money.discount_rate, [float(edge) / YEAR_S for edge in self.calendar.edges_s]
+        for row, holding, option in self._fleet():
+            life = option.offer.life_s(self.money) / YEAR_S
+            yearly = (holding.price + option.fabric_capital) * annuity(rate, life)
+            yearly += option.facility_capital * annuity(rate, self.money.facility_life_years)
+            for w in holding.windows if option.owned else ():
+                cost[w] += row["count"] * yearly * paid_yearly(rate, self.money.years, years[w], years[w + 1])
+            per_s = option.nameplate_w * option.site.hall_per_w_s if option.owned else holding.price
+            for t in range(self.calendar.slots):
+                w = int(self.calendar.window[t])
+                if w in holding.windows:
+                    cost[w] += row["count"] * per_s * weight[t]
+                    cost[w] += self._energy(option, row["count"] * option.idle_at_meter_w, t, weight[t])
+
+    def _add_requests(self, cost: dict[int, float], weight: Sequence[float]) -> None:
+        """Add egress and the tokens of APIs."""
+        for row in self.document["routes"]:
+            workload, t = self.plan.serving[row["workload"]], row["slot"]
+            w = int(self.calendar.window[t])
+            route = self.problem.routes(workload.name, row["origin"], row["site"])[row.get("line", "")]
+            bought = tokens_price(self.plan.sites[row["site"]], workload, float(self.calendar.edges_s[w]))
+            each = self.problem.egress_bytes(workload) * route.price_per_byte + bought
+            cost[w] += row["tokens_per_s"] / workload.spec.lengths.output * weight[t] * each
 
     def _energy(self, option: CheckedOption, watts: float, t: int, weight: float) -> float:
+        """Price the energy of a slot; a site with a meter of its own is settled as a whole."""
         if not option.owned or option.site.electricity is not None:
             return 0.0
-        return watts * option.site.pue * float(option.site.price_per_j[self.problem.calendar.hour[t]]) * weight
+        return watts * float(option.site.price_per_j[self.calendar.hour[t]]) * weight
 
-    def _pools(self, path: str, stated: Sequence[Mapping[str, Any]], slots: Sequence[int]) -> None:
+    def _check_pools(self, path: str, stated: Sequence[Row], slots: Sequence[int]) -> None:
+        """Compare the most chips that each workload keeps at work in a phase, by role and system."""
         busy: dict[tuple[str, str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
-        for name, replicas in self.check.active.items():
-            row, computed = self.check.points[name]
-            for pool, systems, (option, _) in zip(row["pools"], computed.systems, computed.extra):
+        for name, replicas in self.plan.active.items():
+            row, computed = self.plan.points[name]
+            for pool, systems, (option, _) in zip(row["pools"], computed.systems, computed.extra, strict=True):
                 for t in slots:
-                    busy[computed.workload, pool["role"], pool["system"]][t] += (
-                        replicas[t] * systems * option.system.chips
-                    )
+                    at_work = replicas[t] * systems * option.system.chips
+                    busy[computed.workload, pool["role"], pool["system"]][t] += at_work
         most = {"/".join(key): max(of.values(), default=0.0) for key, of in busy.items()}
         told = {f"{row['workload']}/{row['role']}/{row['system']}": row["chips"] for row in stated}
-        self.check.equal(path, told, {key: value for key, value in most.items() if value > 0})
+        self.plan.equal(path, told, {key: value for key, value in most.items() if value > 0})

@@ -1,9 +1,13 @@
-"""Re-checks a plan from its file alone: every used point is evaluated again one by one, every limit and amount added up again.
+"""Verify a plan from its file alone: evaluate every used point again, and add up every amount and limit again.
 
-Reads the plan document and its echoed spec. It shares with the way there the figures (`planner.resolve.resolver`) and the closed
-forms (`models`), and nothing of the candidates' choice, the formulation, the solver or the accounts. What the plan says of
-a point is held against the closed forms; all that follows is added up from what it says, so it must agree to the rounding
-of a sum, and a wrong number is found even where it is a small part of a large total.
+Compared with the closed forms: what the plan says of a point, to one part in a million. Compared with sums over the plan's own
+rows: everything else, to the rounding of a sum, so that a wrong number is found even if it is a small part of a large total.
+
+What a plan and its verification have in common: the resolved spec (`planner.resolve`, `planner.problem`), the closed forms of
+`models` as called by `planner.evaluate`, among them the order of ranks on a network, and the sizes and price per system of
+networks (`planner.problem.fabrics.bands`). The rest is written a second time: rows of fabrics and of designs not chosen,
+80 % intervals, settled architectures, every sum, limit and table. Nothing here imports `planner.candidates`,
+`planner.formulate`, `planner.interpret`, `planner.limits` or `planner.solving`.
 """
 
 from __future__ import annotations
@@ -16,16 +20,17 @@ from planner.plan import Plan
 from planner.problem.facts import Problem
 from planner.resolve.resolver import resolve
 from planner.spec.model import parse_spec
-from planner.verify.check import Check, same_catalog
+from planner.verify.check import check_prices, check_robustness, run_checks, same_catalog
+from planner.verify.checked_plan import CheckedPlan
 from planner.verify.findings import Finding
 from planner.verify.quality import as_chosen
 
 
 def verify_plan(plan: Plan, overlays: Sequence[Path] = ()) -> list[Finding]:
-    """Everything that does not hold: closed forms to one part in a million, sums to their rounding; empty when the plan holds.
+    """List everything in a plan that does not hold; an empty list means that the plan holds.
 
-    When the catalog is not the one that the plan was made with, the figures of the plan's provenance are used.
-    Raises SpecError when the plan's spec cannot be read.
+    If the catalog is not the one that the plan was made with, the figures of the plan's provenance are used.
+    Raises SpecError if the plan's spec cannot be read.
     """
     document = plan.document
     problem = resolve(parse_spec(document["spec"]), overlays)
@@ -35,30 +40,30 @@ def verify_plan(plan: Plan, overlays: Sequence[Path] = ()) -> list[Finding]:
 
 
 def catalog_note(plan: Plan, overlays: Sequence[Path] = ()) -> str:
-    """What to tell a user whose catalog is not the plan's; empty when it is."""
+    """Tell a user that the catalog is not the plan's; empty if it is."""
     if same_catalog(resolve(parse_spec(plan["spec"]), overlays), plan.document):
         return ""
     return "the plan was made with another catalog: checked on the figures recorded under `provenance`"
 
 
 def findings(problem: Problem, document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> list[Finding]:
-    """What in `document` does not hold for `problem`, which is its own spec resolved."""
-    check = Check(problem, document, same_catalog(problem, document))
+    """List what in `document` does not hold for `problem`, which is its own spec resolved."""
+    same_figures = same_catalog(problem, document)
+    plan = CheckedPlan(problem, document, same_figures)
     try:
-        check = Check(as_chosen(problem, document), document, check.same_figures)
-        check.run()
-        check.robustness(overlays)
-        check.prices(overlays)
+        plan = CheckedPlan(as_chosen(problem, document), document, same_figures)
+        run_checks(plan)
+        check_robustness(plan, overlays)
+        check_prices(plan, overlays)
     except (KeyError, TypeError, IndexError, ValueError, AttributeError, ArithmeticError) as error:
-        check.say("plan", f"cannot be read through: {type(error).__name__} {error}")
-    return check.found
+        plan.say("plan", f"cannot be read through: {type(error).__name__} {error}")
+    return plan.found
 
 
 def _with_recorded_figures(document: Mapping[str, Any], overlays: Sequence[Path]) -> Problem:
-    """The problem on the figures that the plan recorded, whatever the catalog says today."""
+    """Resolve the plan's spec on the figures that the plan recorded, whatever the catalog says today."""
     recorded = {
         row["path"]: {"value": row["value"], "unit": row["unit"], "note": "as recorded in the plan"}
         for row in document["provenance"]
     }
-    spec = parse_spec(document["spec"])
-    return resolve(spec, overlays, recorded)
+    return resolve(parse_spec(document["spec"]), overlays, recorded)

@@ -1,41 +1,34 @@
-"""Power by site and slot, recomputed from a plan."""
+"""Power limits of the sites, and the power that a plan draws under each."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from planner.problem.facts import Problem, SiteFacts
-from planner.verify.terms import SECOND
-
-if TYPE_CHECKING:
-    from planner.verify.amounts import Amounts
+from planner.verify.checked_plan import CheckedPlan
+from planner.verify.timing import TIME_TOL_S
 
 
 def power_at(problem: Problem, site: SiteFacts, window: int) -> tuple[str, str, float]:
-    """(place in the spec, name, watts) of the limit on power that holds in a window; infinite where there is none."""
-    begins, found = (
-        float(problem.calendar.edges_s[window]),
-        (
-            f"{site.path}.power",
-            f"power in {site.region}",
-            site.first_power_w if site.phase_power_w else site.power_limit_w,
-        ),
-    )
-    for phase, watts in zip(problem.phases, site.phase_power_w):
-        if watts is not None and phase.start_s <= begins + SECOND:
+    """Return (place in the spec, name, watts) of the power limit that holds in a window; infinite where there is none."""
+    begins = float(problem.calendar.edges_s[window])
+    first_w = site.first_power_w if site.phase_power_w else site.power_limit_w
+    found = (f"{site.path}.power", f"power in {site.region}", first_w)
+    for phase, watts in zip(problem.phases, site.phase_power_w, strict=False):  # no entries where nothing changes
+        if watts is not None and phase.start_s <= begins + TIME_TOL_S:
             found = f"{site.path}.power_by_phase.{phase.name}", f"power in {site.region} from {phase.name} on", watts
     return found
 
 
-def power_values(check: Amounts) -> Iterator[tuple[str, str, float, float]]:
-    """(place, name, most that is drawn while it holds, limit) of every limit on power."""
-    for site in check.problem.sites:
+def power_values(plan: CheckedPlan) -> Iterator[tuple[str, str, float, float]]:
+    """Yield (place, name, most that is drawn while it holds, limit) of every power limit [W]."""
+    calendar = plan.problem.calendar
+    for site in plan.problem.sites:
         most: dict[tuple[str, str, float], float] = {}
-        for t in range(check.problem.calendar.slots):
-            limit = power_at(check.problem, site, int(check.problem.calendar.window[t]))
-            most[limit] = max(most.get(limit, 0.0), check.hours[site.region, t]["own_power_w"])
+        for t in range(calendar.slots):
+            limit = power_at(plan.problem, site, int(calendar.window[t]))
+            most[limit] = max(most.get(limit, 0.0), plan.hours[site.region, t]["own_power_w"])
         for (path, name, watts), used in most.items():
             if math.isfinite(watts):
                 yield path, name, used, watts

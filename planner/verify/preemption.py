@@ -1,40 +1,61 @@
-"""The re-check of what pre-emption costs the jobs of a plan, and of what runs through the storage of its sites."""
+"""Check what pre-emption costs the jobs of a plan, and the rates at which its points use the storage of their sites."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from planner.evaluate.interruptions import RunTerms, interruptions, preemption_s_of, storage_rates
-from planner.verify.terms import returned
+from planner.problem.facts import Problem, SiteFacts, TrainingFacts
+from planner.verify.checked_plan import CheckedPlan
 
-if TYPE_CHECKING:
-    from planner.verify.amounts import Amounts
+WIDTH_TOL = 1e-9  # widths of a job that differ by less are one
+
+
+def resumed_width(problem: Problem, active: Sequence[float]) -> list[float]:
+    """Compute how much of its width a job takes up again in each slot, after the slot before it."""
+    calendar, found = problem.calendar, [0.0] * problem.calendar.slots
+    for t, after in enumerate(calendar.next.tolist()):
+        gain = active[after] - active[t]
+        found[after] = gain if gain > WIDTH_TOL else 0.0
+    return found
+
+
+def lost_share(problem: Problem, job: TrainingFacts, site: SiteFacts, active: Sequence[float]) -> list[float]:
+    """Compute the share of each slot, at full width, that a job spends on its resumptions."""
+    restart_s = preemption_s_of(job, problem.constants.reliability, site.storage_bytes_per_s)
+    if not restart_s:
+        return [0.0] * len(active)
+    return [
+        restart_s * width / float(step)
+        for width, step in zip(resumed_width(problem, active), problem.calendar.step_s, strict=True)
+    ]
 
 
 class InterruptionCheck:
-    """Both tables, counted again from the schedule and the points."""
+    """Check the tables `preemptions` and `storage` against the schedule and the points."""
 
-    def __init__(self, check: Amounts):
-        self.check, self.problem, self.document = check, check.problem, check.document
+    def __init__(self, plan: CheckedPlan):
+        self.plan, self.problem, self.document = plan, plan.problem, plan.document
 
     def run(self) -> None:
+        """Check both tables."""
         counted = any(job.spec.preemption for job in self.problem.training)
         limited = any(math.isfinite(site.storage_bytes_per_s) for site in self.problem.sites)
         self._table("preemptions", counted, dict(self._preemptions()) if counted else {})
         self._table("storage", limited, dict(self._storage()) if limited else {})
 
     def limit_values(self) -> Iterator[tuple[str, str, float, float]]:
-        """(path, name, most bytes per second in any slot, limit)."""
+        """Yield (path, name, highest rate in any slot, limit) of every storage that has a limit [byte/s]."""
         rates: dict[str, float] = {
             name: row["read_bytes_per_s"] + row["checkpoint_bytes_per_s"] for name, row in self._storage()
         }
         for site in self.problem.sites:
             if math.isfinite(site.storage_bytes_per_s):
                 mine = [
-                    (rates[name], self.check.active[name])
-                    for name, (point, _) in self.check.points.items()
+                    (rates[name], self.plan.active[name])
+                    for name, (point, _) in self.plan.points.items()
                     if point["site"] == site.region
                 ]
                 used = [sum(rate * active[t] for rate, active in mine) for t in range(self.problem.calendar.slots)]
@@ -42,30 +63,30 @@ class InterruptionCheck:
 
     def _table(self, key: str, asked: bool, computed: Mapping[str, Mapping[str, Any]]) -> None:
         if (key in self.document) != asked:
-            self.check.say(key, "belongs to a plan whose spec asks for it, and to no other")
+            self.plan.say(key, "belongs to a plan whose spec asks for it, and to no other")
             return
         stated = {row["point"]: row for row in self.document.get(key, ())}
         if stated.keys() != computed.keys() or len(stated) < len(self.document.get(key, ())):
-            self.check.say(key, "must have one row for each point that it is about")
+            self.plan.say(key, "must have one row for each point that it concerns")
             return
         for name, row in computed.items():
             for word in row.keys() & {"workload", "site"}:
                 if stated[name][word] != row[word]:
-                    self.check.say(f"{key} {name}", f"says {word} {stated[name][word]!r}, it is {row[word]!r}")
-            self.check.equal(f"{key} {name}", {k: v for k, v in stated[name].items() if k not in ("workload", "point", "site")},
+                    self.plan.say(f"{key} {name}", f"says {word} {stated[name][word]!r}, it is {row[word]!r}")
+            self.plan.equal(f"{key} {name}", {k: v for k, v in stated[name].items() if k not in ("workload", "point", "site")},
                              {k: v for k, v in row.items() if k not in ("workload", "site")})  # fmt: skip
 
     def _preemptions(self) -> Iterator[tuple[str, dict[str, Any]]]:
         calendar = self.problem.calendar
-        for name, (point, computed) in self.check.points.items():
-            job = self.check.training.get(computed.workload)
+        for name, (point, computed) in self.plan.points.items():
+            job = self.plan.training.get(computed.workload)
             if job is None or job.spec.preemption is None:
                 continue
-            active, seconds = self.check.active[name], [float(s) for s in calendar.seconds]
-            site = self.check.sites[point["site"]]
+            active, seconds = self.plan.active[name], [float(s) for s in calendar.seconds]
+            site = self.plan.sites[point["site"]]
             resumptions = sum(
                 width * s / float(step)
-                for width, s, step in zip(returned(self.problem, active), seconds, calendar.step_s, strict=True)
+                for width, s, step in zip(resumed_width(self.problem, active), seconds, calendar.step_s, strict=True)
             )
             run = sum(share * s for share, s in zip(active, seconds, strict=True))
             restart = preemption_s_of(job, self.problem.constants.reliability, site.storage_bytes_per_s)
@@ -82,14 +103,14 @@ class InterruptionCheck:
             )
 
     def _storage(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        for name, (point, computed) in self.check.points.items():
-            site = self.check.sites[point["site"]]
+        for name, (point, computed) in self.plan.points.items():
+            site = self.plan.sites[point["site"]]
             if not math.isfinite(site.storage_bytes_per_s):
                 continue
-            job = self.check.training.get(computed.workload)
+            job = self.plan.training.get(computed.workload)
             read = written = 0.0
             if job is None:
-                size = self.check.serving[computed.workload].weights_bytes
+                size = self.plan.serving[computed.workload].weights_bytes
             else:
                 pool, option = point["pools"][0], computed.extra[0][0]
                 read, written = storage_rates(

@@ -1,40 +1,39 @@
-"""What `planner.verify.plan` holds prices against: the catalog's own low, typical and high figures, and the texts of the spec."""
+"""Check the prices that a plan recorded against the catalog's low, typical and high figures and against the texts of its spec."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from catalog.lookup import Catalog
 from planner.problem.price_levels import STATED, TYPICAL, amount_of, level_note, way_of
 from planner.resolve.resolver import catalog_of
 from planner.spec.document import at
-
-if TYPE_CHECKING:
-    from planner.verify.amounts import Amounts
+from planner.verify.checked_plan import CheckedPlan
 
 
 class PriceCheck:
-    """Every price of a plan's `provenance` and every one that its spec states, at the level that the spec asks for."""
+    """Check every price of a plan's `provenance`, and every one that its spec states, at the level that the spec asks for."""
 
-    def __init__(self, amounts: Amounts, overlays: Sequence[Path]):
-        self.say, self.equal, self.document = amounts.say, amounts.equal, amounts.document
+    def __init__(self, plan: CheckedPlan, overlays: Sequence[Path]):
+        self.plan, self.document = plan, plan.document
         self.asked: Mapping[str, Any] = self.document["spec"].get("prices") or {}
         self.assumed = {row["path"]: row for row in self.document["assumptions"]}
-        self.overlays, self.spec = overlays, amounts.problem.spec
+        self.overlays, self.spec = overlays, plan.problem.spec
 
     def run(self) -> None:
+        """Check all prices."""
         catalog = catalog_of(self.spec, self.overlays, {})
         for row in self.document["provenance"]:
-            self._of_catalog(catalog, row)
+            self._check_catalog_price(catalog, row)
         for path, way, text in self._stated():
-            self._of_spec(path, way, text)
+            self._check_spec_price(path, way, text)
 
     def _level(self, way: str) -> str:
         return self.asked.get(way) or self.asked.get("level") or TYPICAL
 
-    def _of_catalog(self, catalog: Catalog, row: Mapping[str, Any]) -> None:
+    def _check_catalog_price(self, catalog: Catalog, row: Mapping[str, Any]) -> None:
         kind, _, rest = row["path"].partition("/")
         name, _, key = rest.rpartition("/")
         record = catalog.get(kind, name)
@@ -43,31 +42,33 @@ class PriceCheck:
         figure, level = record.figure(key), self._level(way)
         bound = None if level == TYPICAL else {"low": figure.low, "high": figure.high}[level]
         value = figure.value if bound is None else bound
-        self.equal(f"provenance {row['path']}", row["value"], list(value) if isinstance(value, tuple) else value)
+        self.plan.equal(f"provenance {row['path']}", row["value"], list(value) if isinstance(value, tuple) else value)
         if level != TYPICAL:
-            self._says(row["path"], level_note(figure, level))
+            self._check_note(row["path"], level_note(figure, level))
 
     def _stated(self) -> Iterator[tuple[str, str, str]]:
-        """(place, way to obtain, text) of every price in the spec that may have a range."""
+        """Yield (place, way to obtain, text) of every price in the spec that may have a range."""
         for place, (way, _) in STATED.items():
             blocks, name = place.split(".")
             for i, block in enumerate(self.document["spec"].get(blocks) or ()):
                 if block.get(name) is not None:
                     yield f"{blocks}[{i}].{name}", way or block["how"], block[name]
 
-    def _of_spec(self, path: str, way: str, text: str) -> None:
+    def _check_spec_price(self, path: str, way: str, text: str) -> None:
         level = self._level(way)
         bound = ((self.asked.get("ranges") or {}).get(path) or {}).get(level)
         row = self.assumed.get(path)
-        if row is None or row["path"].endswith("colocation"):  # the latter is told in the currency of the plan
+        if row is None or row["path"].endswith(
+            "colocation"
+        ):  # of which the plan records the amount in its own currency
             return
         block = at(self.document["spec"], path.rpartition(".")[0])
         wanted = amount_of(path, block, text if bound is None else bound)
         found = amount_of(path, block, row["value"])[0] if isinstance(row["value"], str) else row["value"]
-        self.equal(f"assumptions {path}", found, wanted[0])
+        self.plan.equal(f"assumptions {path}", found, wanted[0])
         if level != TYPICAL:
-            self._says(path, f"the {level} figure" if bound is not None else f"no {level} figure is stated")
+            self._check_note(path, f"the {level} figure" if bound is not None else f"no {level} figure is stated")
 
-    def _says(self, path: str, words: str) -> None:
+    def _check_note(self, path: str, words: str) -> None:
         if words not in (self.assumed.get(path) or {"reason": ""})["reason"]:
-            self.say(f"assumptions {path}", f"must say of the price: {words}")
+            self.plan.say(f"assumptions {path}", f"must say of the price: {words}")

@@ -1,4 +1,4 @@
-"""The re-check of a robust plan's promise: the worlds drawn anew, the plan read from its document and dispatched again in each of them."""
+"""Check the promise of a robust plan: draw the scenarios again and redispatch the plan, read from its document, in each of them."""
 
 from __future__ import annotations
 
@@ -9,81 +9,110 @@ from typing import Any
 from planner.problem.facts import Problem
 from planner.problem.scenarios import Scenarios, draw, uncertain
 from planner.resolve.price_steps import Raised, raised
+<<<<<<< HEAD
 from planner.scenarios.redispatch import ScenarioOutcome, left_out
 from planner.verify.amounts import Amounts
 from planner.verify.recompute import systems_of
+=======
+from planner.scenarios.redispatch import Outcome, left_out
+from planner.verify.checked_plan import CheckedPlan, Row
+from planner.verify.fleet_options import key_at
+from planner.verify.recompute_serving import systems_of
+>>>>>>> 9ae4abc (verify: one file per feature, and no figure shared with the plan's rows)
 from planner.verify.robust_outcome import outcome_of, price_amounts
 
-PRICED = 1e-4  # of a plan's cost: amounts are differences of large sums
-Reader = Callable[
-    [Problem, Mapping[str, Any]], Amounts
-]  # `planner.verify.check.read_through`, handed in by whoever checks
+AMOUNT_TOL = 1e-4  # of a plan's cost: amounts are differences of large sums
+SHARE_TOL = 2e-3  # of the scenarios: a solver on another machine may judge so many otherwise
 
-SHARE = 2e-3  # of the worlds that a solver on another machine may judge otherwise
-
-
-def priced(problem: Problem, document: Mapping[str, Any], steps: Raised, read_through: Reader) -> dict[str, float]:
-    """By uncertain price: the part of the plan's cost that goes with it."""
-    return price_amounts(problem, lambda at_prices: sum(read_through(at_prices, document).sums.lines.values()), steps)
+Reader = Callable[[Problem, Mapping[str, Any]], CheckedPlan]
+"""`planner.verify.check.read_through`, handed in so that the two modules import one way."""
 
 
+def cost_by_price(
+    problem: Problem, document: Mapping[str, Any], steps: Raised, read_through: Reader
+) -> dict[str, float]:
+    """Compute by uncertain price the part of the plan's cost that scales with it."""
+
+    def cost_of(at_prices: Problem) -> float:
+        return sum(read_through(at_prices, document).sums.lines.values())
+
+    return price_amounts(problem, cost_of, steps)
+
+
+<<<<<<< HEAD
 def fared_again(
     problem: Problem, document: Mapping[str, Any], worlds: Scenarios, amounts: Mapping[str, float], read_through: Reader
 ) -> ScenarioOutcome:
     """How the plan of a document fares in worlds."""
     return outcome_of(read_through(problem, document), worlds, amounts)
+=======
+def outcome_in(
+    problem: Problem,
+    document: Mapping[str, Any],
+    scenarios: Scenarios,
+    amounts: Mapping[str, float],
+    read_through: Reader,
+) -> Outcome:
+    """Redispatch the plan of a document in scenarios."""
+    return outcome_of(read_through(problem, document), scenarios, amounts)
+>>>>>>> 9ae4abc (verify: one file per feature, and no figure shared with the plan's rows)
 
 
 class RobustCheck:
-    """The section `robustness` of a plan whose spec asks for it."""
+    """Check the section `robustness`."""
 
-    def __init__(self, check: Amounts, overlays: Sequence[Path], read_through: Reader):
-        self.check, self.overlays, self.read_through = check, overlays, read_through
+    def __init__(self, plan: CheckedPlan, overlays: Sequence[Path], read_through: Reader):
+        self.plan, self.overlays, self.read_through = plan, overlays, read_through
 
     def run(self) -> None:
-        check, found = self.check, self.check.document["robustness"]
-        problem, asked = check.problem, check.problem.spec.robust
-        check.equal("robustness.confidence", found["confidence"], asked.confidence)
-        check.equal("robustness.measure", found["measure"], asked.measure)
-        check.equal("robustness.left_out", found["left_out"], left_out(problem))
-        check.equal(
-            "robustness.price", found["price"], check.document["objective"]["value"] - found["nominal"]["value"], 1e-9
-        )
+        """Compare what the section states with the spec, the plan and a redispatch."""
+        plan, found = self.plan, self.plan.document["robustness"]
+        asked = plan.problem.robust
+        plan.equal("robustness.confidence", found["confidence"], asked.confidence)
+        plan.equal("robustness.measure", found["measure"], asked.measure)
+        plan.equal("robustness.left_out", found["left_out"], left_out(plan.problem))
+        price = plan.document["objective"]["value"] - found["nominal"]["value"]
+        plan.equal("robustness.price", found["price"], price, 1e-9)
         for i, row in enumerate(found["standing_by"]):
-            self._standing_by(f"robustness.standing_by[{i}]", row)
-        if not check.same_figures:
-            return  # today's catalog may hold other errors and other prices
-        check.equal("robustness.uncertain", found["uncertain"], uncertain(problem), 1e-9)
-        amounts = priced(problem, check.document, raised(problem, self.overlays), self.read_through)
+            self._check_standing_by(f"robustness.standing_by[{i}]", row)
+        if plan.same_figures:  # another catalog may hold other errors and other prices
+            plan.equal("robustness.uncertain", found["uncertain"], uncertain(plan.problem), 1e-9)
+            self._check_outcome(found, self._check_prices(found))
+
+    def _check_prices(self, found: Mapping[str, Any]) -> dict[str, float]:
+        """Compare, and return, the part of the cost that scales with each uncertain price."""
+        plan = self.plan
+        steps = raised(plan.problem, self.overlays)
+        amounts = cost_by_price(plan.problem, plan.document, steps, self.read_through)
         stated = {row["path"]: row["amount"] for row in found["prices"]}
-        cost = check.document["totals"]["cost"]
-        if stated.keys() != amounts.keys() or any(
-            abs(stated[path] - amounts[path]) > PRICED * abs(cost) for path in amounts
-        ):
-            check.say("robustness.prices", f"says {stated!r}, computed {amounts!r}")
-        fresh = found["fresh"]
-        again = outcome_of(check, draw(problem, fresh["worlds"], fresh["seed"]), amounts).as_json()
+        allowed = AMOUNT_TOL * abs(plan.document["totals"]["cost"])
+        if stated.keys() != amounts.keys() or any(abs(stated[path] - amounts[path]) > allowed for path in amounts):
+            plan.say("robustness.prices", f"says {stated!r}, computed {amounts!r}")
+        return amounts
+
+    def _check_outcome(self, found: Mapping[str, Any], amounts: Mapping[str, float]) -> None:
+        """Compare the shares of the fresh scenarios that the plan keeps, and test the promise."""
+        plan, fresh, asked = self.plan, found["fresh"], self.plan.problem.robust
+        again = outcome_of(plan, draw(plan.problem, fresh["worlds"], fresh["seed"]), amounts).as_json()
         if fresh["seed"] == found["sampled"]["seed"]:
-            check.say("robustness.fresh.seed", "must not be that of the worlds that the fleet was chosen for")
+            plan.say("robustness.fresh.seed", "must not be that of the scenarios that the fleet was chosen for")
         for name, share in {"kept": again["kept"], "budget": again["budget"], **again["workloads"]}.items():
-            told = fresh["workloads"][name] if name in again["workloads"] else fresh[name]
-            if abs(told - share) > SHARE:
-                check.say(
-                    f"robustness.fresh {name}",
-                    f"says {told:.4f}, {share:.4f} when the worlds are drawn and dispatched again",
+            stated = fresh["workloads"][name] if name in again["workloads"] else fresh[name]
+            if abs(stated - share) > SHARE_TOL:
+                plan.say(
+                    f"robustness.fresh {name}", f"says {stated:.4f}, redispatch of the same scenarios: {share:.4f}"
                 )
-        if again["kept"] < asked.confidence - SHARE:
-            check.say(
-                "robustness", f"promises {asked.confidence:.1%}, keeps {again['kept']:.1%} of {fresh['worlds']} worlds"
+        if again["kept"] < asked.confidence - SHARE_TOL:
+            plan.say(
+                "robustness",
+                f"promises {asked.confidence:.1%}, keeps {again['kept']:.1%} of {fresh['worlds']} scenarios",
             )
 
-    def _standing_by(self, path: str, row: Mapping[str, Any]) -> None:
-        check = self.check
-        workload = check.serving[row["workload"]]
+    def _check_standing_by(self, path: str, row: Row) -> None:
+        """Check the size and precision of a layout that stands by."""
+        workload = self.plan.serving[row["workload"]]
         for pool in row["pools"]:
-            option = check.fleet_options[
-                row["site"], pool["system"], pool["how"], pool["fabric"], pool["fabric_size"], pool["offer"]
-            ]
-            check.equal(f"{path} systems per replica", pool["systems_per_replica"], systems_of(option, pool))
+            option = self.plan.fleet_options[key_at(row["site"], pool)]
+            self.plan.equal(f"{path} systems per replica", pool["systems_per_replica"], systems_of(option, pool))
             if pool["precision"] not in workload.spec.precision:
-                check.say(path, f"precision {pool['precision']} was not asked for")
+                self.plan.say(path, f"precision {pool['precision']} was not asked for")

@@ -1,4 +1,4 @@
-"""The re-check of a spread over zones: shares from the routes, zones that count, and the failure of each zone from the plan's own rows."""
+"""Check the spread over zones: the share of each zone by the plan's routes, the largest share, and the number of zones that count."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner.problem.facts import Problem
-from planner.verify.findings import TOLERANCE, Report
+from planner.problem.facts import Problem, ServingFacts
+from planner.spec.spread import Spread
+from planner.verify.findings import RELATIVE_TOL, Report
 
 
 class SpreadCheck:
-    """Findings go to `report`."""
+    """Check the section `spread`."""
 
     def __init__(self, problem: Problem, document: Mapping[str, Any], report: Report):
         self.problem, self.document, self.report = problem, document, report
@@ -19,6 +20,7 @@ class SpreadCheck:
         self.largest: dict[str, float] = {}
 
     def run(self) -> None:
+        """Compare the shares by the routes with the rows."""
         served: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
         total: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
         for row in self.document["routes"]:
@@ -33,12 +35,19 @@ class SpreadCheck:
             return
         for workload in self.problem.serving:
             if workload.spec.spread is not None:
-                self._workload(workload, served, total[workload.name], stated)
+                self._check_workload(workload, workload.spec.spread, served, total[workload.name], stated)
 
-    def _workload(self, workload, served, total: Mapping[int, float], stated) -> None:
-        asked, shares = workload.spec.spread, {}
+    def _check_workload(
+        self,
+        workload: ServingFacts,
+        asked: Spread,
+        served: Mapping[tuple[str, str], Mapping[int, float]],
+        total: Mapping[int, float],
+        stated: Mapping[tuple[str, str], Mapping[str, Any]],
+    ) -> None:
+        shares = {}
         for zone in dict.fromkeys(self.zone_of.values()):
-            of_slots = [served[workload.name, zone][t] / all_of for t, all_of in total.items()]
+            of_slots = [served[workload.name, zone].get(t, 0.0) / requests for t, requests in total.items()]
             shares[zone] = min(of_slots, default=0.0), max(of_slots, default=0.0)
             computed = {
                 "workload": workload.name, "zone": zone, "sites": [site for site, name in self.zone_of.items() if name == zone],
@@ -53,14 +62,15 @@ class SpreadCheck:
                 asked.largest_share,
                 "share of an hour's requests in one zone",
             )
-        counting = sum(low >= asked.least_share * (1 - TOLERANCE) for low, _ in shares.values())
+        counting = sum(low >= asked.least_share * (1 - RELATIVE_TOL) for low, _ in shares.values())
         if total and asked.zones > 1 and counting < asked.zones:
             self.report.say(
                 f"spread {workload.name}",
-                f"{counting} zones serve {asked.least_share:g} of every hour's requests, {asked.zones} are asked for",
+                f"{counting} zones serve at least {asked.least_share:g} of every hour's requests, {asked.zones} are asked for",
             )
 
     def limit_values(self) -> Iterator[tuple[str, str, float, float]]:
+        """Yield (path, name, value, limit) of every limit on the share of one zone."""
         for w in self.problem.serving:
             if w.spec.spread is not None and w.spec.spread.largest_share is not None:
                 yield (

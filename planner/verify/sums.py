@@ -1,152 +1,167 @@
-"""Sums over a plan's rows, recomputed in plain Python."""
+"""Add up a plan's costs, carbon and energy from its rows, in plain Python."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
-from planner.problem.facts import NO_TREE, Problem
-from planner.verify.electricity import ElectricityCheck
-from planner.verify.fleet import FleetOptions, worth_of
-from planner.verify.recompute import Evaluated
-from planner.verify.terms import InTime
+from planner.problem.facts import NO_TREE
+from planner.verify.checked_plan import CheckedPlan, LineKey, Sums
+from planner.verify.fleet_options import CheckedOption, key_of, worth_of
 
-
-@dataclass(slots=True)
-class Sums:
-    """Amounts by (component, site, system, how), and by workload."""
-
-    lines: dict[tuple[str, str, str, str], float]
-    carbon: dict[tuple[str, str, str, str], float]
-    by_workload: dict[str, float]
-    energy_j: float
+Place = tuple[str, str, str]
+"""Site, system, how it is obtained."""
+Slot = tuple[int, int, int, float, float]
+"""Slot, window, hour of the period, seconds, discount factor."""
 
 
-def add_up(
-    problem: Problem,
-    fleet_options: FleetOptions,
-    fleet: Sequence[Mapping[str, Any]],
-    active: Mapping[str, Sequence[float]],
-    points: Mapping[str, tuple[Mapping[str, Any], Evaluated]],
-    traffic: Mapping[str, Mapping[tuple[str, str], float]],
-    electricity: ElectricityCheck | None = None,
-    times: Sequence[InTime] = (),
-) -> Sums:
-    """Every cost, every kilogram and every joule of the plan, hour by hour; `traffic`: egress cost by workload, site and line.
+def add_up(plan: CheckedPlan) -> Sums:
+    """Add up every cost, every kilogram and every joule of the plan, hour by hour."""
+    return _Adder(plan).sums()
 
-    `electricity`: what the meters come to; None where electricity is no decision. `times`: when each row of the fleet is held.
-    """
-    calendar, money = problem.calendar, problem.economics
-    hours = [
-        (t, int(calendar.window[t]), int(calendar.hour[t]), float(calendar.seconds[t]), float(calendar.discount[t]))
-        for t in range(calendar.slots)
-    ]
-    lines: dict[tuple[str, str, str, str], float] = defaultdict(float)
-    carbon: dict[tuple[str, str, str, str], float] = defaultdict(float)
-    use: dict[tuple[str, tuple[str, str, str]], float] = defaultdict(float)
-    energy = 0.0
 
-    for row, when in zip(fleet, times, strict=True):
-        option, n = (
-            fleet_options[row["site"], row["system"], row["how"], row["fabric"], row["fabric_size"], row["offer"]],
-            row["count"],
-        )
-        place = row["site"], row["system"], row["how"]
-        if row["how"] == "api":
-            continue  # its tokens are paid, which is in `traffic`
-        if option.owned:
-            lines["systems", *place] += n * when.price * when.share
-            lines["fabric", *place] += n * option.fabric_capital * when.share
-            lines["facility", *place] += n * option.facility_capital * when.facility_share
-        for _, window, hour, seconds, discount in hours:
-            if window not in when.windows:
-                continue
-            joules = n * option.idle_it_w * option.site.pue * seconds
-            if option.owned and option.site.electricity is not None:
-                joules = 0.0  # settled at the meter, as part of the whole site
-            energy += joules
-            carbon["operation", *place] += joules * float(option.site.carbon_kg_per_j[hour])
-            carbon["embodied", *place] += n * option.system.embodied_kg * seconds / option.offer.life_s(money)
-            if option.owned:
-                lines["energy", *place] += joules * float(option.site.price_per_j[hour]) * discount
-                if option.site.hall_per_w_s:
-                    lines["colocation", *place] += (
-                        n * option.nameplate_w * option.site.hall_per_w_s * seconds * discount
-                    )
-            else:
-                lines["rent", *place] += n * when.price * seconds * discount
+class _Adder:
+    """Add the amounts part by part; `use` holds the system-seconds at work by workload and place, by which costs are split."""
 
-    for name, replicas in active.items():
-        row, computed = points[name]
-        for pool, systems, (option, extra) in zip(row["pools"], computed.systems, computed.extra):
-            place = row["site"], pool["system"], pool["how"]
-            for t, _, hour, seconds, discount in hours:
-                joules = replicas[t] * extra * option.site.pue * seconds
-                if option.owned and option.site.electricity is not None:
-                    joules = 0.0
-                energy += joules
-                carbon["operation", *place] += joules * float(option.site.carbon_kg_per_j[hour])
-                if option.owned:
-                    lines["energy", *place] += joules * float(option.site.price_per_j[hour]) * discount
-                use[computed.workload, place] += replicas[t] * systems * seconds
+    def __init__(self, plan: CheckedPlan):
+        self.plan, self.problem = plan, plan.problem
+        calendar = plan.problem.calendar
+        self.slots: list[Slot] = [
+            (t, int(calendar.window[t]), int(calendar.hour[t]), float(calendar.seconds[t]), float(calendar.discount[t]))
+            for t in range(calendar.slots)
+        ]
+        self.names = [w.name for w in (*plan.problem.serving, *plan.problem.training)]
+        self.lines: dict[LineKey, float] = defaultdict(float)
+        self.carbon: dict[LineKey, float] = defaultdict(float)
+        self.use: dict[tuple[str, Place], float] = defaultdict(float)
+        self.by_workload: dict[str, float] = {}
+        self.energy_j = 0.0
 
-    names = [w.name for w in (*problem.serving, *problem.training)]
-    by_workload = _shares(lines, use, names)
-    used_sites = {row["site"] for row in fleet}
-    at_site = {site: _shares({k: v for k, v in lines.items() if k[1] == site}, use, names) for site in used_sites}
-    for site in problem.sites:
-        if site.fixed_cost_per_s and site.region in used_sites:
-            amount = site.fixed_cost_per_s * worth_of(problem, site)
-            lines["site", site.region, "", ""] += amount
-            total = sum(at_site[site.region].values())
-            for name in names:
-                by_workload[name] += amount * (at_site[site.region][name] / total if total else 1 / len(names))
-    for (component, region), amount in (electricity.costs if electricity else {}).items():
-        lines[component, region, "", ""] += amount
-        shares = at_site.get(region, {})
-        total = sum(shares.values())
-        for name in names:
-            by_workload[name] += amount * (shares[name] / total if total else 1 / len(names))
-    for (component, region), amount in (electricity.carbon if electricity else {}).items():
-        carbon[component, region, "", ""] += amount
-    energy += electricity.drawn_j if electricity else 0.0
-    bought = {site.region for site in problem.sites if site.api is not None}
-    for name, sites in traffic.items():
-        for (site, kind), amount in sites.items():
-            if amount:
-                lines["api" if site in bought else "egress", site, kind, ""] += amount
-                by_workload[name] += amount
-    for workload in problem.serving:
-        tree = problem.trees.get(workload.name, NO_TREE)
-        hosts = {row["site"] for row, computed in points.values() if computed.workload == workload.name}
-        for edge in {edge for site in hosts for edge in tree.edges_above.get(site, ())}:
-            lines["weights", tree.edges[edge][1], "", ""] += tree.edge_cost[edge]
-            by_workload[workload.name] += tree.edge_cost[edge]
-    for facts in problem.porting:
-        users = {
-            computed.workload
-            for row, computed in points.values()
-            if any(problem.systems[pool["system"]].family == facts.family for pool in row["pools"])
+    def sums(self) -> Sums:
+        """Add up what systems cost first, then split it over the workloads, then add what belongs to sites and workloads."""
+        self._fleet()
+        self._points()
+        self.by_workload = self._split(self.lines)
+        at_site = {
+            site: self._split({key: v for key, v in self.lines.items() if key[1] == site})
+            for site in {row["site"] for row in self.plan.document["fleet"]}
         }
-        users &= set(facts.workloads)
-        for name in users:
-            lines["porting", "", facts.label, ""] = facts.cost
-            by_workload[name] += facts.cost / len(users)
-    return Sums(dict(lines), dict(carbon), by_workload, energy)
+        self._sites(at_site)
+        self._meters(at_site)
+        self._traffic()
+        self._weights()
+        self._porting()
+        return Sums(dict(self.lines), dict(self.carbon), self.by_workload, self.energy_j)
 
+    def _fleet(self) -> None:
+        """Add what the systems cost that are held, and what they draw when idle."""
+        money = self.problem.economics
+        for row, holding in zip(self.plan.document["fleet"], self.plan.holdings, strict=True):
+            if row["how"] == "api":
+                continue  # its tokens are paid, which is in the traffic
+            option, n = self.plan.fleet_options[key_of(row)], row["count"]
+            place = row["site"], row["system"], row["how"]
+            if option.owned:
+                self.lines["systems", *place] += n * holding.price * holding.system_charge
+                self.lines["fabric", *place] += n * option.fabric_capital * holding.system_charge
+                self.lines["facility", *place] += n * option.facility_capital * holding.facility_charge
+            for slot in self.slots:
+                _, window, _, seconds, discount = slot
+                if window not in holding.windows:
+                    continue
+                self._energy(option, place, n * option.idle_at_meter_w, slot)
+                self.carbon["embodied", *place] += n * option.system.embodied_kg * seconds / option.offer.life_s(money)
+                if not option.owned:
+                    self.lines["rent", *place] += n * holding.price * seconds * discount
+                elif option.site.hall_per_w_s:
+                    rent_per_s = option.nameplate_w * option.site.hall_per_w_s
+                    self.lines["colocation", *place] += n * rent_per_s * seconds * discount
 
-def _shares(
-    lines: Mapping[tuple[str, str, str, str], float],
-    use: Mapping[tuple[str, tuple[str, str, str]], float],
-    names: Sequence[str],
-) -> dict[str, float]:
-    """Each line split over the workloads by the system-seconds that they keep at work in its place."""
-    result = dict.fromkeys(names, 0.0)
-    for (_, *place), amount in lines.items():
-        busy = {name: use.get((name, tuple(place)), 0.0) for name in names}
-        total = sum(busy.values())
-        for name in names:
-            result[name] += amount * (busy[name] / total if total else 1 / len(names))
-    return result
+    def _points(self) -> None:
+        """Add what the replicas at work draw above idle."""
+        for name, replicas in self.plan.active.items():
+            row, computed = self.plan.points[name]
+            for pool, systems, (option, extra) in zip(row["pools"], computed.systems, computed.extra, strict=True):
+                place = row["site"], pool["system"], pool["how"]
+                for slot in self.slots:
+                    t, _, _, seconds, _ = slot
+                    self._energy(option, place, replicas[t] * extra * option.site.pue, slot)
+                    self.use[computed.workload, place] += replicas[t] * systems * seconds
+
+    def _energy(self, option: CheckedOption, place: Place, watts: float, slot: Slot) -> None:
+        """Add the energy that a place draws in a slot; a site with a meter of its own is settled as a whole."""
+        _, _, hour, seconds, discount = slot
+        joules = watts * seconds
+        if option.owned and option.site.electricity is not None:
+            joules = 0.0
+        self.energy_j += joules
+        self.carbon["operation", *place] += joules * float(option.site.carbon_kg_per_j[hour])
+        if option.owned:
+            self.lines["energy", *place] += joules * float(option.site.price_per_j[hour]) * discount
+
+    def _sites(self, at_site: Mapping[str, Mapping[str, float]]) -> None:
+        """Add the fixed cost of each site that holds systems."""
+        for site in self.problem.sites:
+            if site.fixed_cost_per_s and site.region in at_site:
+                amount = site.fixed_cost_per_s * worth_of(self.problem, site)
+                self.lines["site", site.region, "", ""] += amount
+                self._charge(amount, at_site[site.region])
+
+    def _meters(self, at_site: Mapping[str, Mapping[str, float]]) -> None:
+        """Add what the meters come to, where electricity is a decision."""
+        electricity = self.plan.electricity
+        if electricity is None:
+            return
+        for (component, region), amount in electricity.costs.items():
+            self.lines[component, region, "", ""] += amount
+            self._charge(amount, at_site.get(region, {}))
+        for (component, region), amount in electricity.carbon.items():
+            self.carbon[component, region, "", ""] += amount
+        self.energy_j += electricity.drawn_j
+
+    def _traffic(self) -> None:
+        """Add what the requests cost: egress, or the tokens of an API."""
+        bought = {site.region for site in self.problem.sites if site.api is not None}
+        for name, sites in self.plan.traffic.items():
+            for (site, line), amount in sites.items():
+                if amount:
+                    self.lines["api" if site in bought else "egress", site, line, ""] += amount
+                    self.by_workload[name] += amount
+
+    def _weights(self) -> None:
+        """Add what it costs to bring the weights to every site that serves a workload."""
+        for workload in self.problem.serving:
+            tree = self.problem.trees.get(workload.name, NO_TREE)
+            hosts = {self.plan.points[name][0]["site"] for name in self.plan.points_of(workload.name)}
+            for edge in {edge for site in hosts for edge in tree.edges_above.get(site, ())}:
+                self.lines["weights", tree.edges[edge][1], "", ""] += tree.edge_cost[edge]
+                self.by_workload[workload.name] += tree.edge_cost[edge]
+
+    def _porting(self) -> None:
+        """Add the cost of each port to a chip family that is used, split evenly over the workloads that use it."""
+        for facts in self.problem.porting:
+            users = {
+                computed.workload
+                for row, computed in self.plan.points.values()
+                if any(self.problem.systems[pool["system"]].family == facts.family for pool in row["pools"])
+            } & set(facts.workloads)
+            for name in users:
+                self.lines["porting", "", facts.label, ""] = facts.cost
+                self.by_workload[name] += facts.cost / len(users)
+
+    def _charge(self, amount: float, shares: Mapping[str, float]) -> None:
+        """Split an amount over the workloads in proportion to their shares, evenly where there are none."""
+        total = sum(shares.values())
+        for name in self.names:
+            self.by_workload[name] += amount * (shares[name] / total if total else 1 / len(self.names))
+
+    def _split(self, lines: Mapping[LineKey, float]) -> dict[str, float]:
+        """Split each line over the workloads by the system-seconds that they keep at work in its place."""
+        result = dict.fromkeys(self.names, 0.0)
+        for (_, *where), amount in lines.items():
+            place = where[0], where[1], where[2]
+            busy = {name: self.use.get((name, place), 0.0) for name in self.names}
+            total = sum(busy.values())
+            for name in self.names:
+                result[name] += amount * (busy[name] / total if total else 1 / len(self.names))
+        return result

@@ -21,7 +21,7 @@ from planner.resolve.resolver import resolve_document
 from planner.spec.robust import Robust
 from planner.verify.check import read_through
 from planner.verify.plan import verify_plan
-from planner.verify.robust import fared_again, priced
+from planner.verify.robust import cost_by_price, outcome_in
 from solvers.fixed_fleet.redispatch import FixedFleet, Redispatch, undominated_slots
 from solvers.interface import Options
 from solvers.joint import solve
@@ -59,11 +59,11 @@ def plain(spec) -> Plan:
 def share(plan: Plan, seed: int, worlds: int = 500) -> float:
     """Of worlds that no plan here was made with."""
     problem = resolve_document({**plan["spec"], "robust": {"worlds": WORLDS}})
-    return fared_again(
+    return outcome_in(
         problem,
         plan.document,
         draw(problem, worlds, seed),
-        priced(problem, plan.document, raised(problem, ()), read_through),
+        cost_by_price(problem, plan.document, raised(problem, ()), read_through),
         read_through,
     ).share
 

@@ -1,0 +1,81 @@
+"""A used point of a plan, evaluated again, beside what the plan says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from planner.verify.fleet_options import CheckedOption
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """The figures of a point by the closed forms, in plain numbers; per pool where a sequence."""
+
+    systems: Sequence[float]  # per replica
+    extra_it_w: Sequence[float]  # above idle, per replica
+    capacity: float  # requests/s or tokens/s
+    latency_s: Mapping[str, float] = field(default_factory=dict)
+    breakdown: Mapping[str, float] = field(default_factory=dict)
+    mfu: float = 0.0
+    memory_bytes: float = 0.0
+    fits: bool = True
+    goodput: float = 1.0
+    time_s: Mapping[str, float] = field(default_factory=dict)
+    interval: Mapping[str, Any] | None = None
+    tier: str = ""
+    placement: Mapping[str, Any] | None = None
+    hfu: float | None = None  # None for serving, and for plans of release 0.1 that do not state it
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """A used point: `stated` is what the plan must say of it; the rest is what it does say, since all sums are made from that."""
+
+    workload: str
+    stated: Mapping[str, Any]
+    fits: bool
+    capacity: float
+    latency: Mapping[str, float]
+    chips: float
+    mfu: float
+    hfu: float  # 0 for serving
+    systems: Sequence[float]  # per replica, by pool
+    extra: Sequence[tuple[CheckedOption, float]]  # IT watts above idle per replica, by pool
+
+
+def as_evaluated(
+    workload: str, row: Mapping[str, Any], options: Sequence[CheckedOption], found: Recomputed
+) -> Evaluated:
+    """Put the figures of a point in the words of its row."""
+    pools = [
+        {**pool, "systems_per_replica": systems, "extra_power_w": watts}
+        for pool, systems, watts in zip(row["pools"], found.systems, found.extra_it_w, strict=True)
+    ]
+    pairs = list(zip(row["pools"], options, strict=True))
+    return Evaluated(
+        workload=workload,
+        stated={
+            "pools": dict(enumerate(pools)),
+            "capacity": found.capacity,
+            "latency_s": found.latency_s,
+            "breakdown": found.breakdown,
+            "mfu": found.mfu,
+            "memory_bytes": found.memory_bytes,
+            "goodput": found.goodput,
+            "time_s": found.time_s,
+            "interval_80": found.interval,
+            "tier": found.tier,
+            "placement": found.placement,
+            **({} if found.hfu is None else {"hfu": found.hfu}),
+        },
+        fits=found.fits,
+        capacity=row["capacity"],
+        latency=row["latency_s"],
+        mfu=row["mfu"],
+        hfu=0.0 if found.hfu is None else row["hfu"],
+        systems=[pool["systems_per_replica"] for pool in row["pools"]],
+        chips=sum(pool["systems_per_replica"] * option.system.chips for pool, option in pairs),
+        extra=[(option, pool["extra_power_w"]) for pool, option in pairs],
+    )

@@ -1,0 +1,200 @@
+"""The fleet of a plan's document as the data of the redispatch program (`solvers.fixed_fleet.redispatch`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from models.arrays import Floats, Ints
+from planner.problem.derating import scaled
+from planner.problem.facts import Problem, ServingFacts, TrainingFacts
+from planner.scenarios.redispatch import Curve, curve_at
+from planner.verify.checked_plan import CheckedPlan, Row
+from planner.verify.fleet_options import CheckedOption, key_at
+from planner.verify.power import power_at
+from solvers.fixed_fleet.redispatch import FixedFleet
+
+POWER_ROOM_TOL = 1e-9  # of the power that is left at a site, relative
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedDeployment:
+    """A layout of the document on its fleet options; its batch is chosen in each scenario."""
+
+    workload: ServingFacts
+    region: str
+    options: tuple[CheckedOption, ...]
+    pools: tuple[Row, ...]
+    option_numbers: tuple[int, ...]
+    extra_power_w: float  # per replica at the meter, on our own systems
+    speed: float = 1.0  # less under a power cap
+
+    @property
+    def curve_key(self) -> str:
+        """Name what its curve depends on: deployments at several sites may share one."""
+        pools = [
+            (option.system.name, option.scaleout_bytes_per_s, p["precision"], sorted(p["layout"].items()), p["workers"])
+            for option, p in zip(self.options, self.pools, strict=True)
+        ]
+        return repr([self.workload.name, self.speed, pools])
+
+    def curve(self, problem: Problem) -> Curve:
+        """Evaluate the layout at every batch."""
+        uses = [
+            (option.system, option.scaleout_bytes_per_s, pool["precision"], pool["layout"], pool["workers"])
+            for option, pool in zip(self.options, self.pools, strict=True)
+        ]
+        return curve_at(problem, self.workload, uses, self.speed)
+
+
+class FleetReader:
+    """Read deployments, their serving points and jobs from a plan.
+
+    `points`: (deployment, round trip [s]), one for each deployment and route that reaches its site. `jobs`: (job, its row, fleet option).
+    """
+
+    def __init__(self, plan: CheckedPlan):
+        self.plan, self.problem, self.document = plan, plan.problem, plan.document
+        self.calendar = plan.problem.calendar
+        self.numbers = {key: number for number, key in enumerate(plan.held)}
+        self.site_of = {site.region: r for r, site in enumerate(plan.problem.sites)}
+        self.deployments = self._deployments()
+        self.jobs: list[tuple[TrainingFacts, Row, CheckedOption]] = [
+            (plan.training[row["name"]], point, plan.fleet_options[key_at(point["site"], point["pools"][0])])
+            for row in self.document["workloads"]
+            if row["name"] in plan.training
+            for point in row["points"]
+        ]
+        self.demand: list[Floats] = []  # by class: one origin of one workload
+        self.class_workload: list[int] = []
+        self.arcs: list[tuple[int, int]] = []  # (class, pool)
+        self.pool_site: list[int] = []
+        self.points: list[tuple[int, float]] = []
+        self.point_pool: list[int] = []
+        self._read_demand()
+
+    def _deployments(self) -> list[CheckedDeployment]:
+        """List the layouts at work and those that stand by, each once, if their systems are held."""
+        rows = [
+            (workload["name"], point)
+            for workload in self.document["workloads"]
+            if workload["name"] in self.plan.serving
+            for point in workload["points"]
+        ]
+        rows += [(row["workload"], row) for row in (self.document.get("robustness") or {}).get("standing_by", ())]
+        found: dict[str, CheckedDeployment] = {}
+        for name, row in rows:
+            numbers = tuple(self.numbers.get(key_at(row["site"], pool), -1) for pool in row["pools"])
+            pools = [(p["precision"], sorted(p["layout"].items()), p["workers"], p["role"]) for p in row["pools"]]
+            key = repr([name, numbers, row.get("power_cap"), pools])
+            if min(numbers) >= 0 and key not in found:
+                found[key] = self._deployment(name, row, numbers)
+        return list(found.values())
+
+    def _deployment(self, name: str, row: Row, numbers: tuple[int, ...]) -> CheckedDeployment:
+        options = tuple(self.plan.fleet_options[key_at(row["site"], pool)] for pool in row["pools"])
+        extra_power_w = sum(
+            pool["extra_power_w"] * option.site.pue
+            for pool, option in zip(row["pools"], options, strict=True)
+            if option.owned
+        )
+        plain = CheckedDeployment(
+            self.plan.serving[name], row["site"], options, tuple(row["pools"]), numbers, extra_power_w
+        )
+        if row.get("power_cap") is None:
+            return plain
+        speed = row["capacity"] / plain.curve(self.problem).at(row["pools"][-1]["batch"])
+        return CheckedDeployment(plain.workload, plain.region, options, plain.pools, numbers, extra_power_w, speed)
+
+    def _read_demand(self) -> None:
+        """Read the demand by origin, and the routes to sites with a deployment of the workload."""
+        value = self.document["objective"]["value"] if self.problem.spec.objective.maximise else 1.0
+        for w, workload in enumerate(self.problem.serving):
+            factor = value if scaled(self.problem, workload.name) else 1.0
+            for origin, rate in zip(workload.spec.origins, workload.requests_by_slot(self.calendar), strict=True):
+                if rate.any():
+                    self.demand.append(rate * factor)
+                    self.class_workload.append(w)
+                    self._read_routes(workload, origin.region)
+
+    def _read_routes(self, workload: ServingFacts, origin: str) -> None:
+        for site in self.problem.sites:
+            here = [
+                i
+                for i, deployed in enumerate(self.deployments)
+                if deployed.workload is workload and deployed.region == site.region
+            ]
+            routes = self.problem.routes(workload.name, origin, site.region).values() if here else ()
+            for route in routes:
+                self.arcs.append((len(self.demand) - 1, len(self.pool_site)))
+                self.points += [(i, route.rtt_s) for i in here]
+                self.point_pool += [len(self.pool_site)] * len(here)
+                self.pool_site.append(self.site_of[site.region])
+
+    def fleet(self) -> FixedFleet:
+        """Build the data of the program."""
+        point_uses, point_systems = self._point_uses()
+        held = np.array([np.asarray(counts)[self.calendar.window] for counts in self.plan.held.values()], dtype=float)
+        held = held.reshape(-1, self.calendar.slots)
+        job_pools = [point["pools"][0] for _, point, _ in self.jobs]
+        job_power_w = [
+            pool["extra_power_w"] * option.site.pue if option.owned else 0.0
+            for pool, (_, _, option) in zip(job_pools, self.jobs, strict=True)
+        ]
+        job_mask = [self.calendar.within(facts.spec.start, facts.spec.deadline) for facts, _, _ in self.jobs]
+        return FixedFleet(
+            demand=np.array(self.demand).reshape(-1, self.calendar.slots),
+            class_workload=_integers(self.class_workload, -1),
+            arcs=_integers(self.arcs, -1, 2),
+            pools=len(self.pool_site),
+            point_pool=_integers(self.point_pool, -1),
+            point_uses=_integers(point_uses, -1, 2),
+            point_systems=np.array(point_systems, dtype=float),
+            point_power_w=np.array([self.deployments[i].extra_power_w for i, _ in self.points], dtype=float),
+            point_site=_integers([self.pool_site[q] for q in self.point_pool], -1),
+            job_uses=_integers(
+                [(j, self.numbers[key_at(row["site"], row["pools"][0])]) for j, (_, row, _) in enumerate(self.jobs)],
+                -1,
+                2,
+            ),
+            job_systems=np.array([pool["systems_per_replica"] for pool in job_pools], dtype=float),
+            job_power_w=np.array(job_power_w, dtype=float),
+            job_site=_integers([self.site_of[row["site"]] for _, row, _ in self.jobs], -1),
+            job_mask=np.array(job_mask, dtype=bool).reshape(-1, self.calendar.slots),
+            job_work=np.array([facts.spec.tokens for facts, _, _ in self.jobs], dtype=float),
+            option_count=held,
+            room_w=self._room_w(held) * (1 + POWER_ROOM_TOL),
+            seconds=np.asarray(self.calendar.seconds, dtype=float),
+            workloads=len(self.problem.serving),
+        )
+
+    def _point_uses(self) -> tuple[list[tuple[int, int]], list[float]]:
+        """List the (point, fleet option) of every pool, and its systems per replica."""
+        uses, systems = [], []
+        for p, (i, _) in enumerate(self.points):
+            deployed = self.deployments[i]
+            for number, pool in zip(deployed.option_numbers, deployed.pools, strict=True):
+                uses.append((p, number))
+                systems.append(pool["systems_per_replica"])
+        return uses, systems
+
+    def _room_w(self, held: Floats) -> Floats:
+        """Compute the power left at each site in each slot by the idle systems [site, slot]."""
+        room = np.array(
+            [
+                [power_at(self.problem, site, int(window))[2] for window in self.calendar.window]
+                for site in self.problem.sites
+            ]
+        )
+        for key, number in self.numbers.items():
+            option = self.plan.fleet_options[key]
+            if option.owned:
+                room[self.site_of[key[0]]] -= held[number] * option.idle_at_meter_w
+        return room
+
+
+def _integers(values: Sequence[Any], *shape: int) -> Ints:
+    return np.array(values, dtype=np.int64).reshape(*shape)

@@ -1,0 +1,128 @@
+"""Fleet options as the checks read them: what a row of the plan's fleet stands for, from the spec and the closed forms of networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.units import YEAR_S
+from models.network.group_links import Plant
+from planner.problem.fabrics import bands, reach_of, scaleout_bytes_per_s
+from planner.problem.facts import OfferFacts, Problem, ServingFacts, SiteFacts, SystemFacts
+from planner.spec.fabrics import PROVIDER
+from planner.verify.timing import TIME_TOL_S
+
+HeldKey = tuple[str, str, str, str, int | None, str, str]
+"""Site, system, how it is obtained, fabric and its size, offer, tenant."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedOption:
+    """One system of a fleet row: prices in the spec's currency, power of the system with its share of the fabric."""
+
+    site: SiteFacts
+    system: SystemFacts
+    offer: OfferFacts
+    fabric: str
+    owned: bool
+    fabric_capital: float
+    facility_capital: float
+    idle_it_w: float
+    plant: Plant | None
+    largest: float  # systems that one network joins
+    nameplate_w: float = 0.0  # of one system of our own and its share of the fabric
+
+    @property
+    def scaleout_bytes_per_s(self) -> float:
+        """Rate at which a chip reaches the chips of other systems."""
+        return scaleout_bytes_per_s(self.plant) if self.owned else self.system.nic_bytes_per_s
+
+    @property
+    def idle_at_meter_w(self) -> float:
+        """Power of an idle system with its share of the fabric and of cooling."""
+        return self.idle_it_w * self.site.pue
+
+
+class FleetOptions:
+    """Look up the fleet option of a key; the tenant plays no part. Raises KeyError for what the spec does not offer."""
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        self.sites = {site.region: site for site in problem.sites}
+        self.offers = {offer.path: offer for offer in problem.offers}
+        self._known: dict[tuple[str, str, str, str, int | None, str], CheckedOption] = {}
+
+    def __getitem__(self, key: HeldKey) -> CheckedOption:
+        without_tenant = key[:6]
+        if without_tenant not in self._known:
+            self._known[without_tenant] = self._option(*without_tenant)
+        return self._known[without_tenant]
+
+    def _option(
+        self, region: str, system_name: str, how: str, fabric: str, size: int | None, offer_path: str
+    ) -> CheckedOption:
+        site, offer = self.sites[region], self.offers[offer_path]
+        system = self.problem.systems[system_name]
+        if offer.system != system_name or offer.how != how or (site.systems and system_name not in site.systems):
+            raise KeyError(f"{system_name} ({how}) is not offered in {region}")
+        if region not in offer.prices:
+            raise KeyError(f"{offer_path} has no price in {region}")
+        if how != "buy":
+            if fabric != PROVIDER or size is not None:
+                raise KeyError(f"a rented system stands on the provider's fabric, not on {fabric}")
+            return CheckedOption(site, system, offer, fabric, False, 0.0, 0.0, system.idle_w, None, math.inf)
+        if fabric not in site.fabrics:
+            raise KeyError(f"{fabric} is not a fabric of {region}")
+        known = bands(fabric, system, site.network, reach_of(site, offer, system))
+        band = next((band for band in known if size == (band.plant.systems if band.plant else None)), None)
+        if band is None:
+            raise KeyError(f"no {fabric} network of {system_name} is built for {size} systems")
+        return CheckedOption(
+            site=site, system=system, offer=offer, fabric=fabric, owned=True,
+            fabric_capital=band.price,
+            facility_capital=(system.power_w + band.power_w) * site.facility_cost_per_w,
+            idle_it_w=system.idle_w + band.power_w,
+            plant=band.plant,
+            largest=band.largest,
+            nameplate_w=system.power_w + band.power_w,
+        )  # fmt: skip
+
+
+def key_of(row: Mapping[str, Any]) -> HeldKey:
+    """Name what a fleet row, or a pool with its site, stands on: a key of `FleetOptions`."""
+    return (
+        row["site"],
+        row["system"],
+        row["how"],
+        row["fabric"],
+        row["fabric_size"],
+        row["offer"],
+        row.get("tenant", ""),
+    )
+
+
+def key_at(region: str, pool: Mapping[str, Any]) -> HeldKey:
+    """Name what a pool of a point at a site stands on."""
+    return key_of({**pool, "site": region})
+
+
+def tokens_price(site: SiteFacts, workload: ServingFacts, begin_s: float) -> float:
+    """Price one request that an API answers in a window that begins then; 0 at a site of our own."""
+    if site.api is None:
+        return 0.0
+    lengths = workload.spec.lengths
+    at_start = site.api.input_price * lengths.input + site.api.output_price * lengths.output
+    return float(at_start * (1 + site.api.price_change) ** (begin_s / YEAR_S))
+
+
+def worth_of(problem: Problem, site: SiteFacts) -> float:
+    """Compute the present worth of one unit per second, from the opening of the site on [s]."""
+    calendar = problem.calendar
+    open_in = [bool(calendar.edges_s[w] >= site.from_s - TIME_TOL_S) for w in range(calendar.windows)]
+    return sum(
+        float(s * d)
+        for s, d, w in zip(calendar.seconds, calendar.discount, calendar.window, strict=True)
+        if open_in[int(w)]
+    )

@@ -1,0 +1,96 @@
+"""The time that each row of a plan's fleet is held, checked against the dates of phases, offers and sites."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.units import YEAR_S
+from planner.problem.facts import OfferFacts, PhaseFacts, Problem
+from planner.verify.fleet_options import CheckedOption
+from planner.verify.timing import TIME_TOL_S, annuity, paid_yearly
+
+HELD_BY_PHASE = ("on_demand", "spot")
+PRICE_TOL = 1e-9  # of a stated price, relative
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """When the systems of a fleet row are held, what one costs, and what is charged per unit of price."""
+
+    phase: int
+    windows: range
+    price: float
+    system_charge: float  # present worth of the annuities, per unit of price of systems and fabric
+    facility_charge: float  # the same for buildings
+    wrong: tuple[str, ...]  # findings on what the row says of it
+
+
+def holding_of(problem: Problem, option: CheckedOption, row: Mapping[str, Any]) -> Holding:
+    """Read when a fleet row is held. Raises ValueError for windows outside the horizon."""
+    edges, money = [float(edge) for edge in problem.calendar.edges_s], problem.economics
+    end, offer, site = edges[-1], option.offer, option.site
+    if row["how"] in HELD_BY_PHASE:
+        first = last = row["phase"]
+    else:
+        first, last = row["windows"] if "windows" in row else (0, len(edges) - 2)
+    if not 0 <= first <= last < len(edges) - 1:
+        raise ValueError(f"{row['system']} in {row['site']} is held over windows {first} to {last}")
+    begin, until = edges[first], edges[last + 1]
+    phases = problem.phases or (PhaseFacts("", "", 0.0, end, float("inf")),)
+    p = next(i for i, phase in enumerate(phases) if phase.start_s <= begin + TIME_TOL_S < phase.end_s)
+    wrong = []
+    if begin + TIME_TOL_S < max(offer.from_s, site.from_s) or begin + TIME_TOL_S >= offer.until_s:
+        wrong.append(f"{row['system']} cannot come to {row['site']} at {begin:g} s")
+    if row["how"] not in HELD_BY_PHASE:
+        wrong += _wrong_dates(problem, phases[p], option, row, (begin, until))
+        wrong += _wrong_labels(problem, phases[p], option, row, begin, (first, last))
+    life = offer.life_s(money) / YEAR_S
+    worth = paid_yearly(money.discount_rate, money.years, begin / YEAR_S, until / YEAR_S)
+    return Holding(
+        p,
+        range(first, last + 1),
+        _price(offer, site.region, p, begin),
+        annuity(money.discount_rate, life) * worth,
+        annuity(money.discount_rate, money.facility_life_years) * worth,
+        tuple(wrong),
+    )
+
+
+def _wrong_dates(
+    problem: Problem, phase: PhaseFacts, option: CheckedOption, row: Mapping[str, Any], held: tuple[float, float]
+) -> list[str]:
+    """Check that systems come as early as they can and stay as long as they live."""
+    (begin, until), offer, end = held, option.offer, float(problem.calendar.edges_s[-1])
+    bought = problem.phases and row["how"] == "buy"
+    retired = begin + round(offer.life_s(problem.economics)) if bought else end
+    wrong = []
+    if abs(begin - max(phase.start_s, offer.from_s, option.site.from_s)) > TIME_TOL_S:
+        wrong.append("must come at the start of its phase, or as soon after as the offer and the site allow")
+    if abs(until - min(retired, end)) > TIME_TOL_S:
+        wrong.append("must stay until its life or the horizon ends")
+    return wrong
+
+
+def _wrong_labels(
+    problem: Problem,
+    phase: PhaseFacts,
+    option: CheckedOption,
+    row: Mapping[str, Any],
+    begin: float,
+    windows: tuple[int, int],
+) -> list[str]:
+    """Check the phase and the price that a row states where the plan has dates."""
+    dated = bool(problem.phases) or windows != (0, problem.calendar.windows - 1)
+    if dated != ("windows" in row) or (dated and row["obtained"] != (phase.name or None)):
+        return ["must state when it is obtained if the plan has dates, and only then"]
+    p = problem.phases.index(phase) if problem.phases else 0
+    if dated and abs(row["price"] - _price(option.offer, option.site.region, p, begin)) > PRICE_TOL * abs(row["price"]):
+        return [f"has another price than {row['price']!r} then"]
+    return []
+
+
+def _price(offer: OfferFacts, region: str, p: int, begin: float) -> float:
+    stated = offer.phase_prices[p] if offer.phase_prices else None
+    return float(offer.prices[region] * (1 + offer.price_change) ** (begin / YEAR_S)) if stated is None else stated

@@ -1,0 +1,30 @@
+"""Check training jobs: each runs at one point between start and deadline, at most at full width, and trains all its tokens."""
+
+from __future__ import annotations
+
+from planner.verify.checked_plan import CheckedPlan
+from planner.verify.findings import close
+from planner.verify.preemption import lost_share
+
+
+def check_jobs(plan: CheckedPlan) -> None:
+    """Check every job, and keep its tokens by slot."""
+    calendar = plan.problem.calendar
+    for job in plan.training.values():
+        mine = [(name, active) for name, active in plan.active.items() if plan.points[name][1].workload == job.name]
+        if len(mine) != 1:
+            plan.say(f"workloads {job.name}", f"a job runs at one point, not at {len(mine)}")
+        allowed = calendar.within(job.spec.start, job.spec.deadline)
+        done = 0.0
+        for name, active in mine:
+            point, computed = plan.points[name]
+            lost = lost_share(plan.problem, job, plan.sites[point["site"]], active)
+            for t, width in enumerate(active):
+                if width and not allowed[t]:
+                    plan.say(f"schedule slot {t}", f"{job.name} runs outside its start and deadline")
+                plan.at_most(f"schedule slot {t}", width, 1.0, f"width of {job.name}")
+                tokens_per_s = (width - lost[t]) * computed.capacity
+                plan.tokens[job.name][t] += tokens_per_s
+                done += tokens_per_s * float(calendar.seconds[t])
+        if not close(done, job.spec.tokens):
+            plan.say(f"workloads {job.name}", f"trains {done:.9g} of {job.spec.tokens:.9g} tokens by the deadline")

@@ -1,0 +1,39 @@
+"""Check a plan's objective, bound, gap and status against one another and against the amounts."""
+
+from __future__ import annotations
+
+from planner.problem.facts import FLEET
+from planner.verify.checked_plan import CheckedPlan
+from planner.verify.findings import RELATIVE_TOL
+
+OPTIMAL_GAP = 1e-6  # a gap below it is a solver's rounding
+STATUS_TOL = 1e-8  # of a gap: a solver judges its status by its own sum, before the plan is added up
+
+
+def check_objective(plan: CheckedPlan) -> None:
+    """Compare the objective's value with the amounts, and its gap with the bound."""
+    document, asked = plan.document, plan.problem.spec.objective
+    bound_of = plan.problem.bound_of if plan.problem.spec.robust is None else FLEET
+    if document["bound_of"] != bound_of:
+        plan.say("bound_of", f"says {document['bound_of']!r}, the program is the {bound_of} one")
+    value, bound, gap = document["objective"]["value"], document["bound"], document["gap"]
+    if document["objective"]["sense"] != ("min" if asked.minimise else "max"):
+        plan.say("objective.sense", f"is not what the spec asks for: {document['objective']['sense']!r}")
+    if asked.minimise:
+        lines = plan.sums.lines if asked.minimise == "cost" else plan.sums.carbon
+        plan.equal("objective.value", value, sum(lines.values()))
+    if bound is None:
+        if gap is not None or document["status"] != "limit":
+            plan.say("gap", "there is no bound, so there can be no gap and no status that needs one")
+        return
+    plan.equal("gap", gap, abs(value - bound) / max(abs(value), 1e-9))
+    beyond = bound - value if asked.minimise else value - bound
+    if beyond > RELATIVE_TOL * abs(value):
+        plan.say("bound", f"{bound!r} contradicts the plan's own {value!r}")
+    asked_gap = plan.problem.spec.solver.gap
+    if document["status"] not in {_status(gap + side * STATUS_TOL, asked_gap) for side in (-1, 0, 1)}:
+        plan.say("status", f"{document['status']!r} with a gap of {gap:.3g}, where {asked_gap:g} was asked")
+
+
+def _status(gap: float, asked: float) -> str:
+    return "optimal" if gap <= OPTIMAL_GAP else "within_gap" if gap <= asked else "limit"

@@ -1,0 +1,44 @@
+"""Check the points that a plan uses: each is evaluated again by the closed forms, and must be permitted by the spec."""
+
+from __future__ import annotations
+
+from planner.problem.facts import ServingFacts, TrainingFacts, permitted
+from planner.verify.checked_plan import CheckedPlan, Row
+from planner.verify.findings import RELATIVE_TOL
+from planner.verify.recompute import evaluate_point
+
+
+def check_points(plan: CheckedPlan) -> None:
+    """Check every point of every workload, and keep what it is evaluated to."""
+    for w, workload in enumerate(plan.document["workloads"]):
+        facts = plan.serving.get(workload["name"]) or plan.training.get(workload["name"])
+        if facts is None:
+            plan.say(f"workloads[{w}].name", f"{workload['name']!r} is not in the spec")
+            continue
+        for i, point in enumerate(workload["points"]):
+            _check_point(plan, f"workloads[{w}].points[{i}]", facts, point)
+    names = [w["name"] for w in plan.document["workloads"]]
+    if sorted(names) != sorted([*plan.serving, *plan.training]):
+        plan.say("workloads", "must be those of the spec, each once")
+
+
+def _check_point(plan: CheckedPlan, path: str, facts: ServingFacts | TrainingFacts, point: Row) -> None:
+    # with another catalog, more chips may have been measured today than when the plan was made: its own tier holds
+    row = {**point, "tier": None} if plan.same_figures else point
+    computed = evaluate_point(plan.problem, plan.fleet_options, facts, row)
+    if point["id"] in plan.points:
+        plan.say(f"{path}.id", "stands twice")
+    plan.points[point["id"]] = point, computed
+    stated = {key: point[key] for key in computed.stated} | {"pools": dict(enumerate(point["pools"]))}
+    plan.equal(path, stated, computed.stated, RELATIVE_TOL)
+    if not computed.fits:
+        plan.say(path, "does not fit in memory")
+    site = plan.sites[point["site"]]
+    if not permitted(facts, site):
+        plan.say(path, f"residency forbids {facts.name} in {site.region}")
+    for pool in point["pools"]:
+        if pool.get("tenant", "") != plan.problem.tenant_of(facts):
+            holder = pool.get("tenant") or "all"
+            plan.say(path, f"runs on systems held by {holder}, which the spec's sharing forbids")
+        if pool["role"] != "api" and pool["precision"] not in facts.spec.precision:
+            plan.say(path, f"precision {pool['precision']} was not asked for")

@@ -1,0 +1,156 @@
+"""Evaluate the point of a serving workload again: one pool, separate pools of prefill and decode, or an API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from models.serving.continuous_batching import ServingPoint
+from models.serving.decode import ServingLayouts
+from models.serving.percentiles import latency_s
+from planner.evaluate import disaggregated, serving
+from planner.problem.fabrics import share_a_network
+from planner.problem.facts import Problem, ServingFacts
+from planner.verify.evaluated import Recomputed
+from planner.verify.fleet_options import CheckedOption
+from planner.verify.intervals import serving_bounds, serving_tier
+
+
+def one_pool(problem: Problem, workload: ServingFacts, option: CheckedOption, row: Mapping[str, Any]) -> Recomputed:
+    """Evaluate a replica that does prefill and decode on the same chips."""
+    pool = row["pools"][0]
+    if pool["workers"] != 1:
+        raise ValueError("a single pool has one worker per replica")
+    layout, rates = _layout(pool, workload), option.system.rates(pool["precision"], option.scaleout_bytes_per_s)
+    found = serving.evaluate(
+        workload,
+        option.system,
+        option.scaleout_bytes_per_s,
+        layout,
+        float(pool["batch"]),
+        pool["precision"],
+        problem.constants.serving,
+    )
+    shares = {name: float(share) for name, share in found.shares.items()}
+    systems, rate = systems_of(option, pool), float(found.requests_per_s)
+    latency, computed_share = _latency(found, workload), float(found.computed_share)
+    return Recomputed(
+        systems=[systems * _held_per_used(option)],
+        extra_it_w=[systems * serving.extra_power_w(option.system, shares, problem.constants.power)],
+        capacity=rate,
+        latency_s=latency,
+        breakdown=shares,
+        mfu=serving.mfu(workload, rate, [(rates, float(layout.chips))], computed_share),
+        memory_bytes=float(found.memory_bytes),
+        fits=bool(found.fits),
+        **_interval(problem, row, [option], latency, rate),
+    )
+
+
+def two_pools(
+    problem: Problem, workload: ServingFacts, options: Sequence[CheckedOption], row: Mapping[str, Any]
+) -> Recomputed:
+    """Evaluate a replica of prefill workers and decode workers that send the KV cache over the network."""
+    first, second = row["pools"]
+    if first["batch"] != 1 or first["precision"] != second["precision"]:
+        raise ValueError("a prefill worker takes one prompt at a time, and both pools have one precision")
+    prefill, decode = options
+    if not share_a_network(prefill, decode) or min(option.scaleout_bytes_per_s for option in options) <= 0:
+        raise ValueError("both pools must share a network")
+    layouts = (_layout(first, workload), _layout(second, workload))
+    found = disaggregated.evaluate(
+        workload,
+        (prefill.system, decode.system),
+        (prefill.scaleout_bytes_per_s, decode.scaleout_bytes_per_s),
+        layouts,
+        float(second["batch"]),
+        (first["workers"], second["workers"]),
+        first["precision"],
+        problem.constants.serving,
+    )
+    shares = [{n: float(v) for n, v in side.items()} for side in (found.prefill_shares, found.point.shares)]
+    used = list(zip(options, row["pools"], layouts, shares, strict=True))
+    systems = [systems_of(option, pool) for option, pool, _, _ in used]
+    watts = [disaggregated.pool_power_w(side, option.system, problem) for option, _, _, side in used]
+    chips = [
+        (option.system.rates(pool["precision"]), float(layout.chips) * pool["workers"])
+        for option, pool, layout, _ in used
+    ]
+    rate, latency = float(found.point.requests_per_s), _latency(found.point, workload)
+    return Recomputed(
+        systems=[n * _held_per_used(option) for n, option in zip(systems, options, strict=True)],
+        extra_it_w=[n * each for n, each in zip(systems, watts, strict=True)],
+        capacity=rate,
+        latency_s=latency,
+        breakdown=shares[1],
+        mfu=serving.mfu(workload, rate, chips, float(found.point.computed_share)),
+        memory_bytes=float(found.point.memory_bytes),
+        fits=bool(found.point.fits),
+        **_interval(problem, row, options, latency, rate),
+    )
+
+
+def bought(workload: ServingFacts, option: CheckedOption, row: Mapping[str, Any]) -> Recomputed:
+    """Read what an API promises for one request per second; its "systems" are tokens per second."""
+    api, pool = option.site.api, row["pools"][0]
+    plain = not (pool["layout"] or pool["batch"] or pool["precision"]) and pool["workers"] == 1
+    if api is None or not api.serves(workload) or not plain:
+        raise ValueError(f"{row['id']}: is no way to buy tokens")
+    return Recomputed(
+        systems=[float(workload.spec.lengths.output)],
+        extra_it_w=[0.0],
+        capacity=1.0,
+        latency_s={limit.key: api.latency[limit.key] for limit in workload.spec.slo.limits()},
+    )
+
+
+def systems_of(option: CheckedOption, pool: Mapping[str, Any]) -> float:
+    """Count the systems that one replica of the pool occupies. Raises ValueError for a layout that no system can hold."""
+    layout = pool["layout"]
+    stage, chips, domain = layout["tp"] * layout["dp"], option.system.chips, option.system.scaleup_chips
+    # beyond a scale-up domain only whole systems, with one chip per attention rank
+    whole_systems = layout["tp"] == layout["pp"] == 1 and domain == chips and stage % chips == 0
+    leaves = layout["pp"] > 1 or stage > chips
+    if (stage > min(domain, chips) and not whole_systems) or (leaves and option.scaleout_bytes_per_s <= 0):
+        raise ValueError(f"layout {layout} does not fit {option.system.name} on {option.fabric}")
+    each: float = layout["pp"] * max(stage / chips, 1.0) if leaves else 1.0 / (chips // stage)
+    return float(each * pool["workers"])
+
+
+def _layout(pool: Mapping[str, Any], workload: ServingFacts) -> ServingLayouts:
+    layout = ServingLayouts(**pool["layout"])
+    if min(pool["layout"].values()) < 1 or workload.architecture.heads % pool["layout"]["tp"]:
+        raise ValueError(f"layout {pool['layout']} is not legal")
+    return layout
+
+
+def _held_per_used(option: CheckedOption) -> float:
+    """Return the systems held per system at work: more than 1 on a spot market. Raises ValueError if nothing may be served there."""
+    spot = option.offer.spot
+    if spot is None:
+        return 1.0
+    if spot.headroom is None:
+        raise ValueError(f"{option.system.name} on the spot market serves nothing without headroom")
+    return 1.0 + spot.headroom
+
+
+def _interval(
+    problem: Problem,
+    row: Mapping[str, Any],
+    options: Sequence[CheckedOption],
+    latency: Mapping[str, float],
+    capacity: float,
+) -> dict[str, Any]:
+    """Bound the figures of a serving point, by the tier that the row states or, where it states none, by its own."""
+    known = problem.constants.measured_serving
+    chips = [(option.system.chip, pool["precision"]) for option, pool in zip(options, row["pools"], strict=True)]
+    tier = row["tier"] or serving_tier(known, chips)
+    return {"interval": serving_bounds(known, tier, latency, capacity), "tier": tier}
+
+
+def _latency(found: ServingPoint, workload: ServingFacts) -> dict[str, float]:
+    """Predict the percentiles that the SLO limits, at the site [s]."""
+    return {
+        limit.key: float(latency_s(found, limit.metric, serving.QUANTILES[limit.percentile]))
+        for limit in workload.spec.slo.limits()
+    }

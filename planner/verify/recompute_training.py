@@ -1,0 +1,51 @@
+"""Evaluate the point of a training job again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from planner.evaluate import interruptions, training
+from planner.evaluate.layouts import TrainingSetup
+from planner.evaluate.rank_placement import placement_of
+from planner.problem.fabrics import uneven
+from planner.problem.facts import Problem, TrainingFacts
+from planner.verify.evaluated import Recomputed
+from planner.verify.fleet_options import CheckedOption
+from planner.verify.intervals import training_bounds
+
+
+def training_point(
+    problem: Problem, job: TrainingFacts, options: Sequence[CheckedOption], row: Mapping[str, Any]
+) -> Recomputed:
+    """Evaluate a job's layout at full width, with its spare systems. Raises ValueError for a row that is no job's."""
+    option, pool = options[0], row["pools"][0]
+    if len(row["pools"]) != 1 or pool["role"] != "train" or pool["workers"] != 1 or pool["batch"] != 0:
+        raise ValueError("a training point has one pool")
+    setup = TrainingSetup(
+        job, option.system, pool["precision"], problem.constants, option.scaleout_bytes_per_s, uneven(option.plant)
+    )
+    terms = interruptions.RunTerms.of(option.system, option.offer, option.site)
+    width = training.evaluate_layout(setup, pool["layout"], terms, row["tier"])
+    working = math.ceil(width.chips / option.system.chips)
+    if working > 1 and option.scaleout_bytes_per_s <= 0:
+        raise ValueError(f"{working} systems of {option.system.name} need a network")
+    spares = interruptions.spares_of(job, width.chips, option.system, option.owned, problem.constants.reliability)
+    if "spares" in pool and pool["spares"] != spares:
+        raise ValueError(f"{spares:g} systems are spares, not {pool['spares']:g}")
+    return Recomputed(
+        systems=[working + spares],
+        extra_it_w=[working * training.extra_power_w(option.system, problem)],
+        capacity=width.tokens_per_s,
+        breakdown=width.breakdown,
+        mfu=width.mfu,
+        memory_bytes=width.memory_bytes,
+        fits=width.fits,
+        goodput=width.goodput,
+        time_s=width.time_s,
+        interval=training_bounds(width.interval, width.time_s, width.tokens_per_s),
+        tier=width.interval.tier,
+        placement=placement_of(job, option.system, option.plant, width.layout, pool["precision"], problem.constants),
+        hfu=width.hfu if "hfu" in row else None,
+    )
