@@ -1,7 +1,7 @@
 """Builds the plan document out of a problem, its candidates and a solution.
 
-Not here: the check of the plan (`planner.verify.plan`). Both name fabrics, rank placements, intervals and settled
-architectures by the same functions of `planner.problem` and `planner.evaluate`; all amounts are computed twice.
+Not here: the check of the plan (`planner.verify.plan`), which writes every amount and row a second time. Both use the resolved
+spec, the closed forms through `planner.evaluate` (the order of ranks among them), and the price per system of networks.
 """
 
 from __future__ import annotations

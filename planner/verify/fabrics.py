@@ -1,8 +1,7 @@
 """Check the networks of a plan: their parts, price and capacity, counted again for the systems that the fleet puts on them.
 
-Counts parts by `models.network.designs`, one network at a time, and writes prices and rows on its own: `planner.interpret`
-and `planner.problem.fabric_rows` have no part in it. Which sizes a design comes in is the one figure that both take from
-`planner.problem.fabrics`.
+Counts parts by `models.network.designs`, one network at a time, and writes prices and rows on its own, without
+`planner.interpret.fabrics`. Only the sizes that a design comes in are from `planner.problem.fabrics`, as in the plan.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import numpy as np
 from models.arrays import Floats, Ints
 from planner.problem.derating import scaled
 from planner.problem.facts import Problem, ServingFacts, TrainingFacts
-from planner.scenarios.redispatch import Curve, curve_at
+from planner.scenarios.redispatch import BatchCurve, curve_at
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.fleet_options import CheckedOption, key_at
 from planner.verify.power import power_at
@@ -41,7 +41,7 @@ class CheckedDeployment:
         ]
         return repr([self.workload.name, self.speed, pools])
 
-    def curve(self, problem: Problem) -> Curve:
+    def curve(self, problem: Problem) -> BatchCurve:
         """Evaluate the layout at every batch."""
         uses = [
             (option.system, option.scaleout_bytes_per_s, pool["precision"], pool["layout"], pool["workers"])

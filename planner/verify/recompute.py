@@ -10,48 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-<<<<<<< HEAD
-from models.serving.decode import ServingLayouts
-from models.serving.percentiles import latency_s
-from planner.evaluate import disaggregated, interruptions, serving, training
-from planner.evaluate.layouts import TrainingSetup
 from planner.evaluate.power_caps import capped_at, capped_row
-from planner.evaluate.rank_placement import placement_of
-from planner.problem.fabrics import share_a_network, uneven
-from planner.problem.facts import (
-    Problem,
-    ServingFacts,
-    TrainingFacts,
-)
-from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
-from planner.verify.fleet import CheckedOption, FleetOptions
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluated:
-    """A used point, evaluated again; `stated` is what the plan must say of it.
-
-    The rest is what it does say, since all that follows is added up from that.
-    """
-
-    workload: str
-    stated: Mapping[str, Any]
-    fits: bool
-    capacity: float
-    latency: Mapping[str, float]
-    chips: float
-    mfu: float
-    hfu: float  # 0 but for a job
-    systems: Sequence[float]  # per replica, by pool
-    extra: Sequence[tuple[CheckedOption, float]]  # IT watts above idle per replica, by pool
-=======
-from planner.evaluate.power_caps import capped_at, stretched
 from planner.problem.facts import Problem, ServingFacts, TrainingFacts
 from planner.verify.evaluated import Evaluated, Recomputed, as_evaluated
 from planner.verify.fleet_options import CheckedOption, FleetOptions, key_at
 from planner.verify.recompute_serving import bought, one_pool, two_pools
 from planner.verify.recompute_training import training_point
->>>>>>> 9ae4abc (verify: one file per feature, and no figure shared with the plan's rows)
 
 
 def evaluate_point(
@@ -63,35 +27,9 @@ def evaluate_point(
         sizes = [pool["batch"], pool["workers"], *pool["layout"].values()]
         if not all(type(size) is int and size >= 0 for size in sizes):
             raise ValueError(f"{row['id']}: layout, batch and workers are whole numbers, got {sizes}")
-<<<<<<< HEAD
-    held = [
-        fleet_options[row["site"], pool["system"], pool["how"], pool["fabric"], pool["fabric_size"], pool["offer"]]
-        for pool in pools
-    ]
-    found = _evaluate(problem, workload, held, row)
-    cap = row.get("power_cap")
-    if cap is None:
-        return found
-    site = held[0].site
-    if cap not in site.power_caps or not all(option.owned for option in held):
-        raise ValueError(f"{row['id']}: a power cap of {cap} is not offered there")
-    plain = found.stated["pools"].values()
-    capped = capped_at(
-        cap,
-        site.cap_curve,
-        [
-            (option.system, pool["systems_per_replica"], pool["extra_power_w"])
-            for option, pool in zip(held, plain, strict=True)
-        ],
-    )
-    if capped is None:
-        raise ValueError(f"{row['id']}: a power cap of {cap} does not slow it down, or is too low")
-    return replace(found, stated=capped_row(found.stated, capped))
-=======
     options = [fleet_options[key_at(row["site"], pool)] for pool in pools]
     found = as_evaluated(workload.name, row, options, _evaluate(problem, workload, options, row))
     return found if row.get("power_cap") is None else _capped(found, options, row)
->>>>>>> 9ae4abc (verify: one file per feature, and no figure shared with the plan's rows)
 
 
 def _evaluate(
@@ -121,4 +59,4 @@ def _capped(plain: Evaluated, options: Sequence[CheckedOption], row: Mapping[str
     capped = capped_at(cap, site.cap_curve, pools)
     if capped is None:
         raise ValueError(f"{row['id']}: a power cap of {cap} does not slow it down, or is too low")
-    return replace(plain, stated=stretched(plain.stated, capped))
+    return replace(plain, stated=capped_row(plain.stated, capped))

@@ -36,7 +36,7 @@ def one_pool(problem: Problem, workload: ServingFacts, option: CheckedOption, ro
     latency, computed_share = _latency(found, workload), float(found.computed_share)
     return Recomputed(
         systems=[systems * _held_per_used(option)],
-        extra_it_w=[systems * serving.extra_power_w(option.system, shares, problem.constants.power)],
+        extra_it_w=[systems * float(serving.extra_power_w(option.system, shares, problem.constants.power))],
         capacity=rate,
         latency_s=latency,
         breakdown=shares,

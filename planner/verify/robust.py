@@ -9,16 +9,10 @@ from typing import Any
 from planner.problem.facts import Problem
 from planner.problem.scenarios import Scenarios, draw, uncertain
 from planner.resolve.price_steps import Raised, raised
-<<<<<<< HEAD
 from planner.scenarios.redispatch import ScenarioOutcome, left_out
-from planner.verify.amounts import Amounts
-from planner.verify.recompute import systems_of
-=======
-from planner.scenarios.redispatch import Outcome, left_out
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.fleet_options import key_at
 from planner.verify.recompute_serving import systems_of
->>>>>>> 9ae4abc (verify: one file per feature, and no figure shared with the plan's rows)
 from planner.verify.robust_outcome import outcome_of, price_amounts
 
 AMOUNT_TOL = 1e-4  # of a plan's cost: amounts are differences of large sums
@@ -39,23 +33,15 @@ def cost_by_price(
     return price_amounts(problem, cost_of, steps)
 
 
-<<<<<<< HEAD
-def fared_again(
-    problem: Problem, document: Mapping[str, Any], worlds: Scenarios, amounts: Mapping[str, float], read_through: Reader
-) -> ScenarioOutcome:
-    """How the plan of a document fares in worlds."""
-    return outcome_of(read_through(problem, document), worlds, amounts)
-=======
 def outcome_in(
     problem: Problem,
     document: Mapping[str, Any],
     scenarios: Scenarios,
     amounts: Mapping[str, float],
     read_through: Reader,
-) -> Outcome:
+) -> ScenarioOutcome:
     """Redispatch the plan of a document in scenarios."""
     return outcome_of(read_through(problem, document), scenarios, amounts)
->>>>>>> 9ae4abc (verify: one file per feature, and no figure shared with the plan's rows)
 
 
 class RobustCheck:
