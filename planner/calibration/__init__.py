@@ -1,1 +1,1 @@
-"""Fits of constants to measurements, and scores of the predictions."""
+"""Fit constants to measurements, and score predictions."""

@@ -1,1 +1,1 @@
-"""Choice of operating points: enumeration, evaluation and dominance."""
+"""Choose operating points: enumerate fleet options and layouts, evaluate them, and drop dominated ones."""

@@ -1,4 +1,4 @@
-"""Operating points of tokens that an API sells."""
+"""Build operating points of tokens bought from an API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ ROLE = "api"
 
 
 def api_point(workload: ServingFacts, option: FleetOption, allowance_s: float) -> OperatingPoint | None:
-    """One request per second from an API; None where it does not keep the limits on latency, or does not say so."""
+    """Build the point of one request per second from an API.
+
+    None where the API does not serve the workload, or does not state latencies within the limits.
+    """
     api = option.site.api
     assert api is not None
     if not api.serves(workload):

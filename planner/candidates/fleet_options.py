@@ -1,4 +1,4 @@
-"""FleetOptions: systems of one kind obtained one way at one site on one size of one fabric, with what one of them costs and draws.
+"""Build fleet options: one type of system, obtained by one offer, at one site, on one size of one fabric, with its cost and power.
 
 Not here: what a fleet option can do (`planner.candidates.search`).
 """
@@ -17,24 +17,25 @@ from planner.spec.fabrics import PROVIDER
 
 @dataclass(frozen=True, slots=True)
 class FleetOption:
-    """`capital` and `fabric_capital`: purchase prices of one system and of its share of the fabric."""
+    """A way to hold systems; figures are of one system."""
 
     site: SiteFacts
     offer: OfferFacts
     system: SystemFacts
     fabric: str
     plant: Plant | None  # the largest network of its band; None without one, and for the provider's
-    capital: float
-    fabric_capital: float
-    facility_capital: float
+    capital: float  # purchase price of the system
+    fabric_capital: float  # purchase price of its share of the fabric
+    facility_capital: float  # of the building and power delivery
     rent_per_s: float
-    max_it_w: float  # nameplate of one system and its share of the fabric
+    max_it_w: float  # nameplate of the system and its share of the fabric
     idle_it_w: float
     largest: float  # systems that one such fabric can hold
-    tenant: str = ""  # whose workloads it is for; everybody's where it is empty
+    tenant: str = ""  # whose workloads may use it; empty: all
 
     @property
     def owned(self) -> bool:
+        """Tell whether the systems are bought."""
         return self.offer.how == "buy"
 
     @property
@@ -44,31 +45,32 @@ class FleetOption:
 
     @property
     def scaleout_bytes_per_s(self) -> float:
-        """What a chip of a replica on several systems can send to the others; 0 where there is no network."""
+        """Compute what a chip can send out of its system; 0 without a network."""
         return scaleout_bytes_per_s(self.plant) if self.owned else self.system.nic_bytes_per_s
 
     @property
     def hall_per_s(self) -> float:
-        """Rent of the hall in which one system of our own stands."""
+        """Compute the rent of the hall for one owned system."""
         return self.site.hall_per_w_s * self.max_it_w if self.owned else 0.0
 
     @property
     def headroom(self) -> float:
-        """Part by which serving holds more systems than work, for those that are taken away."""
+        """Return the share of systems that serving holds in excess, as a spot market may take systems away."""
         return (self.offer.spot.headroom or 0.0) if self.offer.spot else 0.0
 
     @property
     def size(self) -> int | None:
-        """Systems that the network as built can join; None where there is none of our own."""
+        """Return how many systems the network as built can join; None without an owned network."""
         return None if self.plant is None else self.plant.systems
 
     @property
     def name(self) -> str:
+        """Name the option by all that sets it apart at its site."""
         return f"{self.site.region}/{self.system.name}/{self.offer.how}/{self.fabric}/{self.size}/{self.tenant}"
 
 
 def build_fleet_options(problem: Problem) -> tuple[list[FleetOption], Counter[str]]:
-    """Every fleet option that export control and the sites' lists allow, and counts of what was dropped by reason."""
+    """List the fleet options that export control and the sites' lists of systems allow, and count the dropped ones by reason."""
     fleet_options: list[FleetOption] = []
     dropped: Counter[str] = Counter()
     for site in problem.sites:
@@ -96,7 +98,7 @@ def build_fleet_options(problem: Problem) -> tuple[list[FleetOption], Counter[st
 
 
 def _rented(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> FleetOption:
-    """Building, network and electricity are in the rent; the energy is still counted for carbon."""
+    """Build a rented option: rent includes building, network and electricity; its energy still counts for carbon."""
     return FleetOption(
         site=site, offer=offer, system=system, fabric=PROVIDER, plant=None,
         capital=0.0, fabric_capital=0.0, facility_capital=0.0, rent_per_s=offer.prices[site.region],
@@ -105,13 +107,14 @@ def _rented(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> FleetOpt
 
 
 def _bands(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> list[tuple[str, Band]]:
-    """(design, band) of all sizes that the supply and the site's power could fill."""
+    """List (fabric design, band of sizes) up to what the supply and the site's power could fill."""
     assert site.network is not None
     reach = reach_of(site, offer, system)
     return [(design, band) for design in site.fabrics for band in bands(design, system, site.network, reach)]
 
 
 def _owned(site: SiteFacts, offer: OfferFacts, system: SystemFacts, design: str, band: Band) -> FleetOption:
+    """Build an owned option, with its share of the fabric and of the building."""
     most = system.power_w + band.power_w
     return FleetOption(
         site=site, offer=offer, system=system, fabric=design, plant=band.plant,
@@ -121,12 +124,13 @@ def _owned(site: SiteFacts, offer: OfferFacts, system: SystemFacts, design: str,
 
 
 def _without_dominated(fleet_options: list[FleetOption], reach: float) -> list[FleetOption]:
-    """Drop a network when another costs and draws no more, and carries and holds no less (same system and way).
+    """Drop a network when another one for the same system and offer costs and draws no more, and carries and holds no less.
 
-    A larger network is no loss: it is paid by the system, in proportion. What it holds beyond `reach` is no gain.
+    A larger network is no loss, since each system pays its share. What a network holds beyond `reach` is no gain.
     """
 
     def beats(i: int, j: int) -> bool:
+        """Tell whether network i makes j superfluous; of equal ones the first stays."""
         a, b = fleet_options[i], fleet_options[j]
         at_least = (
             a.fabric_capital <= b.fabric_capital and a.idle_it_w <= b.idle_it_w and a.largest >= min(b.largest, reach)

@@ -1,6 +1,6 @@
-"""Search over the parallel layouts of a training job on so many chips: enumerate, prune by memory, time the rest, rank.
+"""Search the parallel layouts of a training job on a number of chips: enumerate, prune by memory, time the rest, rank.
 
-The same search feeds the candidates of a plan (`planner.candidates.training`) and the verb `flopwatt layouts`.
+The search serves the candidates of a plan (`planner.candidates.training`) and the command `flopwatt layouts`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from models.arrays import Floats
+from models.arrays import Floats, Ints
 from models.training.layouts import RECOMPUTE, Layouts, LayoutSpace, divisors, enumerate_layouts
 from models.training.step import TrainingStep
 from planner.evaluate.layouts import TrainingSetup, carries, evaluate_layouts, memory_needed
@@ -19,30 +19,31 @@ from planner.problem.facts import TrainingFacts
 from planner.problem.intervals import Interval
 
 PARALLEL = ("tp", "pp", "dp", "cp", "ep", "vpp")
+LONG_SEQUENCE_TOKENS = 16384  # from this length on a plan considers context parallelism
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutSearch:
-    """Layouts that fit, fastest first, with their steps; and how many there were before."""
+    """Layouts that fit, fastest first, with their steps, and how many there were before pruning."""
 
     layouts: Layouts
     step: TrainingStep
-    memory_bytes: np.ndarray  # of the narrowest form that the job may shrink to
+    memory_bytes: Floats  # needed, also at the narrowest width that the job may shrink to
     legal: int
     fitting: int
-    carried: int  # of the legal ones, those whose groups the network carries
+    carried: int  # legal layouts whose groups the network connects
 
     def __len__(self) -> int:
         return len(self.layouts)
 
 
 def layout_space(job: TrainingFacts, chips: int, scaleup_chips: int, *, every: bool) -> Layouts:
-    """Legal layouts on so many chips; without `every` the ones that matter in a plan, for speed."""
+    """Enumerate legal layouts on a number of chips: all of them, or without `every` the choices that matter in a plan, for speed."""
     if every:
         chunks = [int(v) for v in divisors(job.architecture.layers)]
         choices = LayoutSpace(micro_batches=(1, 2, 3, 4, 6, 8, 12, 16), interleaves=chunks, zeros=(0, 1, 2, 3))
     else:
-        long = job.spec.sequence_tokens >= 16384
+        long = job.spec.sequence_tokens >= LONG_SEQUENCE_TOKENS
         choices = LayoutSpace(
             micro_batches=(1, 2, 4), interleaves=(1, 2, 4), largest_cp=16 if long else 1, largest_pp=16
         )
@@ -80,8 +81,8 @@ def search_layouts(
     )
 
 
-def steps_at(step: TrainingStep, index: np.ndarray) -> TrainingStep:
-    """The steps at an index."""
+def steps_at(step: TrainingStep, index: Ints) -> TrainingStep:
+    """Select steps by index."""
     return TrainingStep(
         step_s=step.step_s[index], tokens_per_s=step.tokens_per_s[index], mfu=step.mfu[index], hfu=step.hfu[index],
         memory_bytes=step.memory_bytes[index], breakdown={name: part[index] for name, part in step.breakdown.items()},
@@ -89,7 +90,7 @@ def steps_at(step: TrainingStep, index: np.ndarray) -> TrainingStep:
 
 
 def layout_rows(found: LayoutSearch, count: int, interval: Interval) -> list[dict[str, Any]]:
-    """The best layouts with the breakdown of their time and why each lost to the first."""
+    """Write the best layouts with the breakdown of their step and why each is slower than the fastest."""
     result = []
     for i in range(min(count, len(found))):
         layout = found.layouts.row(i)
@@ -112,7 +113,7 @@ def layout_rows(found: LayoutSearch, count: int, interval: Interval) -> list[dic
 
 
 def _why(found: LayoutSearch, i: int) -> str:
-    """The part of the step that costs most against the fastest layout."""
+    """Name the part of the step that loses most against the fastest layout."""
     extra = {name: float(part[i] - part[0]) for name, part in found.step.breakdown.items()}
     slower = found.step.step_s[i] / found.step.step_s[0] - 1
     name = max(extra, key=lambda part: extra[part])
@@ -122,7 +123,7 @@ def _why(found: LayoutSearch, i: int) -> str:
 
 
 def layout_text(layout: Mapping[str, int]) -> str:
-    """A layout in short, sizes of one left out."""
+    """Abbreviate a layout, leaving out sizes of one."""
     parts = [f"{name}{layout[name]}" for name in PARALLEL if layout[name] != 1]
     parts.append(f"micro-batch {layout['micro_batch']}")
     if layout["zero"]:
@@ -133,7 +134,7 @@ def layout_text(layout: Mapping[str, int]) -> str:
 
 
 def layout_table(result: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows for people."""
+    """Format the rows as a table."""
     return [
         {
             "layout": layout_text(row["layout"]),
@@ -154,6 +155,7 @@ def layout_table(result: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _largest(parts: Mapping[str, float], count: int = 4) -> list[tuple[str, float]]:
+    """List the largest parts of a step, those of at least half a percent."""
     total = sum(parts.values())
     ordered = sorted(parts.items(), key=lambda item: -item[1])
     return [(name, seconds) for name, seconds in ordered[:count] if seconds >= 0.005 * total]

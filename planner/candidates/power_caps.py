@@ -1,7 +1,7 @@
-"""Operating points under a power cap: slower and cheaper to run, on the mean of measured curves of speed against power.
+"""Derive operating points under a power cap, slower and cheaper to run, from the mean of measured curves of speed against power.
 
-A capped point is the same queue with all times stretched: at speed s it serves s times the requests per second, and each latency is
-1/s of what it was. Not here: how a point runs uncapped (`models`).
+A capped point is the same queue with all times stretched: at relative speed s it serves s times the requests per second, and each
+latency is 1/s times the uncapped one. Not here: the performance of the uncapped point (`models`).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from planner.spec.slo import LatencyLimit
 
 
 def with_caps(pool: Pool, slo: Sequence[LatencyLimit], derating: Derating | None = None) -> Pool:
-    """The pool with a capped form of each point that keeps its limits at the origins."""
+    """Add to a pool the capped forms of its points that keep the latency limits at the origins."""
     capped = [point for plain in pool.points for point in capped_points(plain)]
-    return (
-        replace(pool, points=(*pool.points, *(p for p in capped if _in_time(p, pool.allowance_s, slo, derating))))
-        if capped
-        else pool
-    )
+    if not capped:
+        return pool
+    kept = (point for point in capped if _meets(point, pool.allowance_s, slo, derating))
+    return replace(pool, points=(*pool.points, *kept))
 
 
 def capped_points(point: OperatingPoint) -> list[OperatingPoint]:
+    """List the capped forms of a point on owned systems at a site with power caps."""
     site = point.uses[0].option.site
     if site.cap_curve is None or not all(use.option.owned for use in point.uses):
         return []
@@ -34,10 +34,11 @@ def capped_points(point: OperatingPoint) -> list[OperatingPoint]:
         (cap, capped_at(cap, site.cap_curve, [(u.option.system, u.systems, u.extra_it_w) for u in point.uses]))
         for cap in site.power_caps
     )
-    return [_slower(point, cap, capped) for cap, capped in found if capped is not None]
+    return [_slowed(point, cap, capped) for cap, capped in found if capped is not None]
 
 
-def _slower(point: OperatingPoint, cap: float, capped: CappedPoint) -> OperatingPoint:
+def _slowed(point: OperatingPoint, cap: float, capped: CappedPoint) -> OperatingPoint:
+    """Slow a point down to the speed under its cap."""
     uses: tuple[Use, ...] = tuple(
         replace(use, extra_it_w=watts) for use, watts in zip(point.uses, capped.extra_w, strict=True)
     )
@@ -48,7 +49,8 @@ def _slower(point: OperatingPoint, cap: float, capped: CappedPoint) -> Operating
     )  # fmt: skip
 
 
-def _in_time(point: OperatingPoint, allowance_s: float, slo: Sequence[LatencyLimit], derating: Derating | None) -> bool:
+def _meets(point: OperatingPoint, allowance_s: float, slo: Sequence[LatencyLimit], derating: Derating | None) -> bool:
+    """Tell whether a point keeps all latency limits at the origins of its pool."""
     stretch = stretch_of(derating, (use.option.system for use in point.uses))
     return all(
         limit.at_origin(point.latency[limit.key] * stretch.get(limit.metric, 1.0), allowance_s) <= limit.seconds

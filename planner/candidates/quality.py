@@ -1,4 +1,4 @@
-"""Operating points under a quality floor whose architecture is settled."""
+"""Restrict operating points to the architectures chosen under a quality floor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from planner.problem.facts import Problem
 
 
 def settled_points(candidates: Candidates, before: Problem, after: Problem) -> Candidates:
-    """The points of a problem for what is left of it; fleet options stay as they are."""
+    """Restrict the candidates of a problem to the problem after its architectures are chosen; fleet options stay as they are."""
     known = {workload.name: workload for workload in after.serving}
     left = {
         facts.members[architecture]: known[name]

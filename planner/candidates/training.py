@@ -1,7 +1,7 @@
-"""Operating points of training jobs: all layouts of each width evaluated at once, and a few widths per system kept.
+"""Choose operating points of training: evaluate all layouts of each width in arrays, keep a few widths per system.
 
-A job is elastic: it may run on any number of its data-parallel replicas. Progress is then taken in proportion, which is a
-lower bound (fewer replicas exchange less), and memory is checked at a quarter of the width, where shards are larger.
+A job is elastic: it may run on any number of its data-parallel replicas. Its progress is then taken in proportion, which is a lower
+bound (fewer replicas exchange less), and its memory is checked at a quarter of the width, where shards are larger.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.training.layouts import Layouts
+from models.training.step import TRAINING_PASSES
 from models.transformer.architecture import forward_flops_per_token
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.layouts import LayoutSearch, layout_space, search_layouts
@@ -26,8 +27,9 @@ from planner.problem.derating import counted_share
 from planner.problem.fabrics import uneven
 from planner.problem.facts import Problem, SystemFacts, TrainingFacts
 
-WIDTHS_PER_DOUBLING = 1.5  # points per system that are asked for, for each width that is offered between a number of systems and twice as many
-MAX_SYSTEMS = 1 << 16  # systems; no single run is wider
+POINTS_PER_PART = 1.5  # of `points_per_system`: how many of them make one part of each doubling of the width
+MAX_SYSTEMS = 1 << 16  # no single run is wider
+NO_PEAK_COUNT = 1 << 30  # systems; beyond any ceiling
 
 
 class LayoutSearches:
@@ -70,27 +72,30 @@ def candidate_widths(
     dropped: Counter[str],
     searches: LayoutSearches,
 ) -> tuple[list[Width], int]:
-    """Widths of the job on a fleet option: the narrowest that meets the deadline and some wider ones, which leave dear hours free."""
+    """Find the narrowest width of a job on a fleet option that meets the deadline, and a few wider ones, which can pause at dear hours.
+
+    `ceiling`: systems that can be had. Returns the widths and the number of layouts evaluated.
+    """
     system, evaluated = option.system, 0
-    most = 1 if option.scaleout_bytes_per_s <= 0 else min(ceiling, MAX_SYSTEMS)
-    if system.scaleup_chips < system.chips and option.scaleout_bytes_per_s <= 0:
-        most = 0
+    networked = option.scaleout_bytes_per_s > 0
+    most = min(ceiling, MAX_SYSTEMS) if networked else 1 if system.scaleup_chips >= system.chips else 0
     needed = job.spec.tokens / (job.spec.deadline - job.spec.start) / counted_share(problem.derating, job, (system,))
-    there = job.spec.deadline - max(
-        job.spec.start, option.offer.from_s, option.site.from_s
-    )  # from when the fleet option can be there on
     found: list[tuple[int, Width]] = []
-    count = 1 << (_first_count(job, system, needed).bit_length() - 1)
+    count = 1 << (_fewest_systems(job, system, needed).bit_length() - 1)
     while count <= most:
         best, tried = _best(job, option, count, problem, dropped, searches)
         evaluated += tried
         found += [] if best is None else [(count, best)]
         count = _next_count(count)
+    delivered_s = max(job.spec.start, option.offer.from_s, option.site.from_s)
+    left_s = job.spec.deadline - delivered_s
+    needed_after_delivery = needed * (job.spec.deadline - job.spec.start) / left_s if left_s > 0 else math.inf
     most_kept = problem.spec.solver.points_per_system
-    in_time = needed * (job.spec.deadline - job.spec.start) / there if there > 0 else math.inf
-    kept = select_widths(found, in_time, most_kept) or select_widths(
-        found, needed, most_kept
-    )  # where a delivery is too late, the program tells so
+    kept = select_widths(found, needed_after_delivery, most_kept)
+    if (
+        not kept
+    ):  # delivered too late: keep points all the same, so that the program reports the deadline as the conflict
+        kept = select_widths(found, needed, most_kept)
     if kept:
         dropped["width between those offered"] += sum(width.tokens_per_s >= needed for _, width in found) - len(kept)
     else:
@@ -99,14 +104,14 @@ def candidate_widths(
 
 
 def select_widths(found: Sequence[tuple[int, Width]], needed: float, most: int) -> list[Width]:
-    """The narrowest of the widths that does what is needed, and the next wider ones that do most per system of their part of a doubling.
+    """Select the narrowest width of the needed throughput, and from each further part of a doubling the width of most per system.
 
-    `found`: (systems, width) from the start of a doubling on. A doubling goes from a power of two to the next; with 3 points it has two
-    parts, from 6 on each width is one. Which widths do most does not depend on the work, so that less work or more time takes none of
-    them away but the widest, where narrower ones fill the `most` points. Only the narrowest of all gives way to a narrower one, which a
-    plan that had work for part of its time only may miss. Never kept is a width that does no more than a narrower one.
+    `found`: (systems, width), from the start of a doubling on. `needed` [token/s]. A doubling goes from a power of two to the next. With
+    3 points it has two parts, from 6 points on each width is a part of its own. The best width of a part does not depend on the work,
+    so less work or more time removes none but the widest, where narrower ones fill the `most` points. Only the narrowest width gives way
+    to a narrower one, which a plan with work for part of its time may miss. A width that does no more than a narrower one is dropped.
     """
-    parts = max(int(most / WIDTHS_PER_DOUBLING), 1)
+    parts = max(int(most / POINTS_PER_PART), 1)
     best: dict[int, tuple[int, Width]] = {}
     for systems, width in found:
         part = int(parts * math.log2(systems))
@@ -119,12 +124,12 @@ def select_widths(found: Sequence[tuple[int, Width]], needed: float, most: int) 
     return kept
 
 
-def _first_count(job: TrainingFacts, system: SystemFacts, needed: float) -> int:
-    """Systems that could never do with fewer: the work at full peak of the best precision."""
+def _fewest_systems(job: TrainingFacts, system: SystemFacts, needed: float) -> int:
+    """Bound the number of systems from below: the work at the full peak of the best precision."""
     peak = max((system.flop_per_s[p] for p in job.spec.precision if p in system.flop_per_s), default=0.0)
     if not peak:
-        return 1 << 30
-    flops = 3 * float(forward_flops_per_token(job.architecture, job.spec.sequence_tokens))
+        return NO_PEAK_COUNT
+    flops = TRAINING_PASSES * float(forward_flops_per_token(job.architecture, job.spec.sequence_tokens))
     count = 1
     while count < needed * flops / (peak * system.chips):
         count = _next_count(count)
@@ -132,7 +137,7 @@ def _first_count(job: TrainingFacts, system: SystemFacts, needed: float) -> int:
 
 
 def _next_count(count: int) -> int:
-    """Next number of systems with small prime factors, in steps of an eighth to a quarter."""
+    """Return the next number of systems with small prime factors, in steps of an eighth to a quarter."""
     if count < 8:
         return count + 1
     unit = 1 << (count.bit_length() - 3)
@@ -147,7 +152,7 @@ def _best(
     dropped: Counter[str],
     searches: LayoutSearches,
 ) -> tuple[Width | None, int]:
-    """The fastest layout on `count` systems over the asked precisions."""
+    """Find the fastest layout on `count` systems over the requested precisions; returns also the number of layouts tried."""
     system, best, tried = option.system, None, 0
     terms = RunTerms.of(system, option.offer, option.site)
     for precision in job.spec.precision:
@@ -172,6 +177,7 @@ def _best(
 
 
 def training_point(job: TrainingFacts, option: FleetOption, width: Width, problem: Problem) -> OperatingPoint:
+    """Build the operating point of a width on a fleet option, spares included."""
     working = math.ceil(width.chips / option.system.chips)
     spares = spares_of(job, width.chips, option.system, option.owned, problem.constants.reliability)
     use = Use(

@@ -1,1 +1,1 @@
-"""The answer to one case: one workload on one system."""
+"""Answer one case: one workload on one system."""
