@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
-from models.arrays import Floats
+from models.arrays import Floats, Result
 from models.serving.closed_loop import closed_loop
 from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts
@@ -120,6 +121,9 @@ def _replicas(facts: CaseFacts, layouts: ServingLayouts) -> Floats:
 
 def _entry(point: ServingPoint, shape: tuple[int, ...], index: tuple[int, ...]) -> ServingPoint:
     """Take one entry of an operating point whose fields are arrays of a shape."""
-    one = lambda value: np.broadcast_to(value, shape)[index][()]
+
+    def one(value: Result) -> Any:
+        return np.broadcast_to(value, shape)[index][()]
+
     values = {f.name: one(getattr(point, f.name)) for f in fields(point) if f.name != "shares"}
     return replace(point, **values, shares={name: one(share) for name, share in point.shares.items()})

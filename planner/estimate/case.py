@@ -1,6 +1,6 @@
-"""One case: a workload on so many chips of one system and one fabric, without sites, prices or a program.
+"""Resolve one case: a workload on a number of chips of one system and one fabric, without sites, prices or a program.
 
-Read by `flopwatt layouts` and `flopwatt estimate`.
+The commands `flopwatt layouts` and `flopwatt estimate` read cases.
 """
 
 from __future__ import annotations
@@ -36,31 +36,35 @@ from planner.spec.workloads import Training
 
 @dataclass(frozen=True, slots=True)
 class CaseFacts:
-    """A case with its names resolved and its quantities in SI; `plant` is the network between its systems."""
+    """A case with its names resolved and its quantities in SI."""
 
     case: Case
     architecture: Architecture
     system: SystemFacts
     sides: tuple[SystemFacts, SystemFacts]  # of prefill and decode in separate pools
-    plant: Plant | None  # None where it is not needed, or the provider's
+    plant: Plant | None  # network between the systems; None where none is needed, or it is the provider's
     constants: ModelConstants
     ledger: Ledger
 
     @property
     def scaleout_bytes_per_s(self) -> float:
-        """What the fabric leaves per chip of a replica on several systems."""
+        """Compute what a chip can send out of its system."""
         if self.plant is not None:
             return scaleout_bytes_per_s(self.plant)
         return 0.0 if self.case.fabric == "scale-up" else self.system.nic_bytes_per_s
 
     @property
     def serving(self) -> ServingFacts:
-        """The workload of a serving case."""
+        """Return the workload of a serving case. Raises TypeError for a training case."""
+        if isinstance(self.case.workload, Training):
+            raise TypeError("the case is of training")
         return ServingFacts("workload", self.case.workload, self.architecture, np.zeros((1, 24)), 0.0, "")
 
     @property
     def job(self) -> TrainingFacts:
-        """The workload of a training case."""
+        """Return the job of a training case. Raises TypeError for a serving case."""
+        if not isinstance(self.case.workload, Training):
+            raise TypeError("the case is of serving")
         return TrainingFacts("workload", self.case.workload, self.architecture)
 
     def training_setup(self, precision: str) -> TrainingSetup:
@@ -71,7 +75,7 @@ class CaseFacts:
 
 
 def resolve_case(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> CaseFacts:
-    """A checked case. Raises SpecError with every problem of types, then of names and figures."""
+    """Check and resolve a case. Raises SpecError with every problem of types, then of names and figures."""
     problems: list[Problem] = []
     case = None
     try:
@@ -80,53 +84,47 @@ def resolve_case(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> 
         problems = problems_of(error, Case)
     catalog = _catalog(document, case, overlays, problems)
     ledger = Ledger(catalog)
-    told, found = {problem.path for problem in problems}, {}
-    for path, kind, name in _names(document):
-        if path in told:
-            continue
+    reported = {problem.path for problem in problems}
+    names = [(path, kind, name) for path, kind, name in _names(document) if path not in reported]
+    systems: dict[str, SystemFacts] = {}
+    architectures: dict[str, Architecture] = {}
+    for path, kind, name in names:
         try:
-            found[path] = {"systems": system_facts, "architectures": shape_of, "fabrics": network_ports}[kind](
-                catalog.get(kind, name), ledger
-            )
+            record = catalog.get(kind, name)
+            if kind == "systems":
+                systems[path] = system_facts(record, ledger)
+            elif kind == "architectures":
+                architectures[path] = shape_of(record, ledger)
+            else:
+                network_ports(record, ledger)
         except UnknownName as error:
-            problems.append(
-                Problem(
-                    path,
-                    f'unknown {kind.removesuffix("s")} "{name}"{did_you_mean(error.close)}; `flopwatt catalog list {kind}` lists them all',
-                )
-            )
+            known = f"`flopwatt catalog list {kind}` lists them all"
+            message = f'unknown {kind.removesuffix("s")} "{name}"{did_you_mean(error.close)}; {known}'
+            problems.append(Problem(path, message))
         except (MissingFigure, ValueError) as error:
             problems.append(Problem(path, str(error)))
     if problems or case is None:
         raise SpecError(problems)
-    system = found["system"]
-    whole = case.chips <= system.scaleup_chips or case.chips % system.chips == 0
-    if not whole:
-        raise SpecError(
-            [
-                Problem(
-                    "chips",
-                    f"{case.chips} is no whole number of systems of {system.chips} chips; round it to a multiple",
-                )
-            ]
-        )
-    sides = tuple(found.get(f"pools.{side}.system", system) for side in ("prefill", "decode"))
-    trains = isinstance(case.workload, Training)
+    system = systems["system"]
+    if case.chips > system.scaleup_chips and case.chips % system.chips:
+        message = f"{case.chips} is no whole number of systems of {system.chips} chips; round it to a multiple"
+        raise SpecError([Problem("chips", message)])
+    prefill, decode = (systems.get(f"pools.{side}.system", system) for side in ("prefill", "decode"))
     return CaseFacts(
-        case,
-        found["workload.architecture"],
-        system,
-        sides,
-        _plant(case, system, catalog, ledger),
-        model_constants(ledger, trains),
-        ledger,
+        case=case,
+        architecture=architectures["workload.architecture"],
+        system=system,
+        sides=(prefill, decode),
+        plant=_plant(case, system, catalog, ledger),
+        constants=model_constants(ledger, isinstance(case.workload, Training)),
+        ledger=ledger,
     )
 
 
 def _catalog(
     document: Mapping[str, Any], case: Case | None, overlays: Sequence[Path], problems: list[Problem]
 ) -> Catalog:
-    """The catalog with what the case states of its own; what is wrong with that is added to the problems."""
+    """Load the catalog with the case's own records and overrides. Raises SpecError with the problems known so far and its own."""
     block = document.get("catalog")
     try:
         catalog = Catalog.load(overlays, [block] if block and isinstance(block, Mapping) else [])
@@ -138,7 +136,7 @@ def _catalog(
 
 
 def _names(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """(place, kind, name) of every name that is a text, in a case that need not be valid otherwise."""
+    """List (path, kind of record, name) of every name given as text, in a case that need not be valid otherwise."""
     places = {
         "system": "systems",
         "network": "fabrics",
@@ -155,7 +153,7 @@ def _names(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def _plant(case: Case, system: SystemFacts, catalog: Catalog, ledger: Ledger) -> Plant | None:
-    """The network between the case's systems; None where they need none, or have the provider's."""
+    """Build the network between the systems of a case; None where they need none, or use the provider's."""
     systems = case.chips // system.chips
     if case.fabric == PROVIDER or systems < 2:
         return None
@@ -183,9 +181,9 @@ def _plant(case: Case, system: SystemFacts, catalog: Catalog, ledger: Ledger) ->
 def best_layouts(
     document: Mapping[str, Any], overlays: Sequence[Path], count: int
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """The `count` fastest layouts of a training case over its precisions, and how many were legal and fitted.
+    """Find the `count` fastest layouts of a training case over its precisions, and how many are legal and fit.
 
-    Raises SpecError; an empty list when nothing fits.
+    The list is empty where nothing fits. Raises SpecError for a case that is wrong.
     """
     facts = resolve_case(document, overlays)
     workload, system = facts.case.workload, facts.system
@@ -201,7 +199,7 @@ def best_layouts(
                 )
             ]
         )
-    layouts = _asked(facts)
+    layouts = _requested_layouts(facts)
     setups = {precision: facts.training_setup(precision) for precision in able}
     searches = {precision: search_layouts(setup, layouts) for precision, setup in setups.items()}
     best = max(searches, key=lambda p: searches[p].step.tokens_per_s.max(initial=0.0))
@@ -213,8 +211,8 @@ def best_layouts(
     return [{"precision": best, **row} for row in layout_rows(searches[best], count, interval)], counts
 
 
-def _asked(facts: CaseFacts) -> Layouts:
-    """The layout that the case fixes, checked; or all legal ones."""
+def _requested_layouts(facts: CaseFacts) -> Layouts:
+    """Return the layout that the case asks for, checked, or all legal ones."""
     case, job, scaleup = facts.case, facts.job, facts.system.scaleup_chips
     if case.layout is None:
         return layout_space(job, case.chips, scaleup, every=True)
@@ -235,7 +233,7 @@ def _asked(facts: CaseFacts) -> Layouts:
         job.architecture,
         layouts,
         global_batch_sequences=job.batch_sequences,
-        sequence_tokens=case.workload.sequence_tokens,
+        sequence_tokens=job.spec.sequence_tokens,
         scaleup_chips=scaleup,
     )
     if int(layouts.chips[0]) != case.chips:

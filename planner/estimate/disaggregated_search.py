@@ -74,7 +74,7 @@ def _search_two_pools(facts: CaseFacts, load: Load, precision: str) -> SearchRes
         if busiest.row is None:
             return SearchResult(None, *busiest.counts)
         row, counts = busiest.row, busiest.counts
-        found, surplus = closed_pools(lambda batch: evaluate(busiest.row, batch), load.value, constants)
+        found, surplus = closed_pools(lambda batch: evaluate(row, batch), load.value, constants)
     else:
         picked = choose_batch(facts, load, np.ones(n_p.size), lambda rows, batch: evaluate(rows, batch).point)
         if picked.row is None:

@@ -86,7 +86,7 @@ def load_of(facts: CaseFacts) -> Load:
 def common_precisions(facts: CaseFacts, systems: Sequence[SystemFacts]) -> list[str]:
     """List the requested precisions that all systems support. Raises SpecError where there is none."""
     asked = facts.serving.spec.precision
-    found = [precision for precision in asked if all(precision in system.flop_per_s for system in systems)]
+    found: list[str] = [precision for precision in asked if all(precision in system.flop_per_s for system in systems)]
     if not found:
         chips = " and ".join(dict.fromkeys(f"{system.chip} ({', '.join(system.flop_per_s)})" for system in systems))
         raise SpecError(

@@ -24,7 +24,7 @@ def evaluate(
     scaleouts: tuple[float, float],
     layouts: tuple[ServingLayouts, ServingLayouts],
     batch: Result,
-    workers: tuple[Result, Result],
+    workers: tuple[Result | Ints, Result | Ints],
     precision: str,
     constants: ServingConstants,
 ) -> DisaggregatedPoint:
