@@ -85,14 +85,14 @@ class Trials:
 
     # -- questions -------------------------------------------------------------------------------------------------
 
-    def fails(self, names: frozenset[str], edits: Edits, loose: Collection[Limit] = ()) -> bool:
+    def relaxation_fails(self, names: frozenset[str], edits: Edits, loose: Collection[Limit] = ()) -> bool:
         """Whether the linear relaxation proves that there is no plan without the `loose` limits."""
         if self.seconds_left <= 0:
             return False
         variant, gone = self._loosened(names, edits, loose)
         return variant.data is None or variant.elastic.is_infeasible_without(variant.without(gone))
 
-    def feasible(self, names: frozenset[str], edits: Edits, loose: Collection[Limit] = ()) -> bool | None:
+    def has_plan(self, names: frozenset[str], edits: Edits, loose: Collection[Limit] = ()) -> bool | None:
         """Whether there is a plan without the `loose` limits; None where that was not known in time."""
         every = json.dumps(merged(edits, _edits(loose)))
         key = (
@@ -105,12 +105,12 @@ class Trials:
             self._answers[key] = self._solve(names, edits, loose)
         return self._answers[key]
 
-    def has_plan(self, names: frozenset[str], edits: Edits) -> None:
-        """Note that a plan of this variant is known."""
+    def note_plan(self, names: frozenset[str], edits: Edits) -> None:
+        """Record that this variant is known to have a plan."""
         self._answers[names, json.dumps(edits), frozenset(), frozenset()] = True
 
     def _solve(self, names: frozenset[str], edits: Edits, loose: Collection[Limit]) -> bool | None:
-        if self.fails(names, edits, loose):
+        if self.relaxation_fails(names, edits, loose):
             return False
         if self.seconds_left <= 0:
             return None

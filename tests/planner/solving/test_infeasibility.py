@@ -11,11 +11,11 @@ import pytest
 import planner
 from planner.plan import parse_plan
 from planner.report.report import render
-from planner.solving import infeasibility
-from planner.spec.changes import written_up
+from planner.solving import repair_search
 from planner.spec.document import at, edited
+from planner.spec.changes import written_up
 from planner.spec.fabrics import FABRIC_DESIGNS
-from planner.spec.workloads import PRECISIONS
+from planner.spec.model import PRECISIONS
 from planner.verify.plan import verify_plan
 from solvers.analysis.conflicts import minimal_conflict, minimum_hitting_sets
 
@@ -206,7 +206,7 @@ def test_where_the_points_are_too_many_the_amounts_are_in_conflict_beside_all_el
     base, change, _, places = CASES[label]
     document = edited(base, tuple(change.items()))
     whole = planner.solve(document)["diagnosis"]
-    monkeypatch.setattr(infeasibility, "COLUMNS_PER_SECOND", 0)
+    monkeypatch.setattr(repair_search, "COLUMNS_PER_SECOND", 0)
     plan = planner.solve(document)
     found = plan["diagnosis"]
     assert whole["conflict_of"] == "limits"
