@@ -17,8 +17,8 @@ from planner.limits.limits import every_limit
 from planner.problem.facts import Problem
 from planner.solving.repair_search import RepairSearch
 from planner.solving.trials import Trials, merged
-from planner.spec.document import Edits, at
 from planner.spec.changes import change_words
+from planner.spec.document import Edits, at
 from solvers.interface import Options
 
 # what a conflict was sought among: with amounts alone, all other limits are kept as stated

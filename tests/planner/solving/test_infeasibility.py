@@ -12,8 +12,8 @@ import planner
 from planner.plan import parse_plan
 from planner.report.report import render
 from planner.solving import repair_search
-from planner.spec.document import at, edited
 from planner.spec.changes import written_up
+from planner.spec.document import at, edited
 from planner.spec.fabrics import FABRIC_DESIGNS
 from planner.spec.model import PRECISIONS
 from planner.verify.plan import verify_plan
