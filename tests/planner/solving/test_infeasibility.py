@@ -15,7 +15,7 @@ from planner.solving import repair_search
 from planner.spec.changes import written_up
 from planner.spec.document import at, edited
 from planner.spec.fabrics import FABRIC_DESIGNS
-from planner.spec.model import PRECISIONS
+from planner.spec.workloads import PRECISIONS
 from planner.verify.plan import verify_plan
 from solvers.analysis.conflicts import minimal_conflict, minimum_hitting_sets
 
