@@ -13,7 +13,7 @@ from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import OperatingPoint
 from planner.formulate.costs import Holding
 from planner.formulate.functionals import CAPITAL, CARBON, COST, capital_of, paid_in
-from planner.problem import limit_keys
+from planner.problem import limit_labels
 from planner.problem.facts import Problem, TrainingFacts
 from planner.problem.phases import power_limits, supplies
 from solvers.model.data import Limit, PowerStages
@@ -28,13 +28,13 @@ class Unbounded(Exception):
 def functional_limits(problem: Problem) -> Iterator[Limit]:
     """Yield the upper bounds on money and carbon, of the whole plan and then phase by phase."""
     stated = [
-        (limit_keys.BUDGET, COST, problem.budget),
-        (limit_keys.CAPITAL, CAPITAL, problem.capital),
-        (limit_keys.CARBON, CARBON, problem.carbon_kg),
+        (limit_labels.BUDGET, COST, problem.budget),
+        (limit_labels.CAPITAL, CAPITAL, problem.capital),
+        (limit_labels.CARBON, CARBON, problem.carbon_kg),
     ]
     for phase in problem.phases:
-        stated.append((limit_keys.phase_capital(phase), capital_of(phase), phase.capital))
-        stated.append((limit_keys.phase_budget(phase), paid_in(phase), phase.budget))
+        stated.append((limit_labels.phase_capital(phase), capital_of(phase), phase.capital))
+        stated.append((limit_labels.phase_budget(phase), paid_in(phase), phase.budget))
     for key, functional, upper in stated:
         if math.isfinite(upper):
             yield Limit(key.path, functional, upper)

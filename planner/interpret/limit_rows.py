@@ -13,11 +13,11 @@ from planner.interpret.decisions import Decisions
 from planner.interpret.phase_budgets import paid_by_phase
 from planner.interpret.spread import largest_shares
 from planner.interpret.storage import storage_used
-from planner.problem.limit_keys import (
+from planner.problem.limit_labels import (
     BUDGET,
     CAPITAL,
     CARBON,
-    LimitKey,
+    LimitLabel,
     connection,
     fabric_size,
     job_time,
@@ -26,11 +26,11 @@ from planner.problem.limit_keys import (
 )
 from planner.problem.phases import API, power_limits, supplies
 
-Row = tuple[LimitKey, float, float, str]  # key, value, limit, unit
+Row = tuple[LimitLabel, float, float, str]  # key, value, limit, unit
 
 
 def limit_rows(
-    decided: Decisions, accounts: Accounts, latencies: Sequence[tuple[LimitKey, float, float]]
+    decided: Decisions, accounts: Accounts, latencies: Sequence[tuple[LimitLabel, float, float]]
 ) -> list[dict[str, Any]]:
     """Build a row for every limit of the spec, with how far it is used: `value` <= `limit` throughout."""
     rows: list[Row] = [
@@ -63,7 +63,7 @@ def _power(decided: Decisions) -> Iterator[Row]:
     own_w = decided.site_power_w(owned_only=True)
     for limit in power_limits(decided.problem):
         peak_w = float(own_w[limit.site, limit.mask(decided.problem.calendar)].max())
-        yield LimitKey(limit.path, limit.name), peak_w, limit.most_w, "W"
+        yield LimitLabel(limit.path, limit.name), peak_w, limit.most_w, "W"
     if decided.electricity is not None:
         for site, grid_w in zip(decided.electricity.sites, decided.electricity.grid, strict=True):
             if site.electricity is not None and math.isfinite(site.electricity.connection_w):
@@ -76,7 +76,7 @@ def _supplies(decided: Decisions) -> Iterator[Row]:
         for term, count, option, held in decided.held():
             taken[held] += count if option.offer is supply.offer and supply.phase in (None, term.phase) else 0
         unit = "token/s" if supply.offer.how == API else "system"
-        yield LimitKey(supply.path, supply.name), float(taken.max()), supply.most, unit
+        yield LimitLabel(supply.path, supply.name), float(taken.max()), supply.most, unit
 
 
 def _fabric_sizes(decided: Decisions) -> Iterator[Row]:

@@ -25,7 +25,7 @@ from planner.formulate.lines import (
     update_cost,
 )
 from planner.problem.facts import Problem
-from planner.problem.limit_keys import LimitKey, line_units
+from planner.problem.limit_labels import LimitLabel, line_units
 from planner.problem.lines import WEIGHTS
 
 REQUESTS, LINES = "requests", "lines"
@@ -194,7 +194,7 @@ class LineDecisions:
             for (name, traffic, source, target, kind, share), when in phases.items()
         ]
 
-    def busy_units(self) -> Iterator[tuple[LimitKey, float, float]]:
+    def busy_units(self) -> Iterator[tuple[LimitLabel, float, float]]:
         """Yield (key, units, most) of each rented line of which the spec offers only so many."""
         for i, line in enumerate(self.network.lines):
             if math.isfinite(line.most) and self.units[i]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from planner.problem.facts import Problem
-from planner.problem.limit_keys import LimitKey, largest_share
+from planner.problem.limit_labels import LimitLabel, largest_share
 from planner.problem.spread import zones_of
 
 
@@ -35,7 +35,7 @@ def spread_rows(problem: Problem, arcs: Sequence[tuple[int, ...]], flow: np.ndar
     return rows
 
 
-def largest_shares(problem: Problem, rows: list[dict[str, Any]]) -> list[tuple[LimitKey, float, float]]:
+def largest_shares(problem: Problem, rows: list[dict[str, Any]]) -> list[tuple[LimitLabel, float, float]]:
     """List (key, value, limit) of the share that one zone may serve at most; `rows`: of `spread_rows`."""
     found = []
     for workload in problem.serving:

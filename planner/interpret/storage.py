@@ -15,14 +15,14 @@ from models.storage import load_s
 from planner.evaluate.interruptions import interruptions
 from planner.formulate.storage import rates
 from planner.problem.facts import TrainingFacts
-from planner.problem.limit_keys import LimitKey, storage_bandwidth
+from planner.problem.limit_labels import LimitLabel, storage_bandwidth
 from planner.problem.storage import limited
 
 if TYPE_CHECKING:
     from planner.interpret.decisions import Decisions
 
 
-def storage_used(decided: Decisions) -> Iterator[tuple[LimitKey, float, float]]:
+def storage_used(decided: Decisions) -> Iterator[tuple[LimitLabel, float, float]]:
     """Yield (key, most bytes per second in any slot, limit) of each limited site."""
     problem = decided.problem
     for site in limited(problem):

@@ -15,7 +15,7 @@ from planner.evaluate.rank_placement import placement_of
 from planner.interpret.decisions import Decisions
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
-from planner.problem.limit_keys import LimitKey, latency
+from planner.problem.limit_labels import LimitLabel, latency
 from planner.spec.slo import LatencyLimit
 from solvers.model.preemption import working_share
 
@@ -30,7 +30,7 @@ class WorkloadRows:
         """Build one row for each workload; `cost`: present value by workload."""
         return [self._row(w, cost[w.name]) for w in (*self.problem.serving, *self.problem.training)]
 
-    def predicted_latencies(self) -> list[tuple[LimitKey, float, float]]:
+    def predicted_latencies(self) -> list[tuple[LimitLabel, float, float]]:
         """List (key, predicted, limit) [s] of every latency limit that a used point answers for."""
         found = []
         for workload in self.problem.serving:

@@ -10,7 +10,7 @@ from catalog.units import HOUR_S, parse, show
 from planner.limits.limit import Limit, of_the_spec
 from planner.problem.electricity import ContractFacts, StorageFacts
 from planner.problem.facts import Problem
-from planner.problem.limit_keys import connection
+from planner.problem.limit_labels import connection
 from planner.spec.document import at
 
 LESS = (0.95, 0.9, 0.8, 0.65, 0.5, 0.25, 0.1)  # shares of what must be contracted, tried in turn

@@ -19,7 +19,7 @@ from planner.limits.sites import site_limits, site_power_limits
 from planner.limits.storage import storage_limits
 from planner.limits.workloads import workload_limits
 from planner.problem.facts import Problem
-from planner.problem.limit_keys import BUDGET, CAPITAL, CARBON
+from planner.problem.limit_labels import BUDGET, CAPITAL, CARBON
 from planner.spec.document import at
 
 

@@ -14,7 +14,7 @@ from catalog.lookup import Catalog
 from catalog.units import YEAR_S, show
 from planner.limits.limit import Limit, of_the_spec
 from planner.problem.facts import Problem, ServingFacts
-from planner.problem.limit_keys import largest_share
+from planner.problem.limit_labels import largest_share
 from planner.spec.changes import either
 from planner.spec.document import at
 from planner.spec.lines import SECURITY

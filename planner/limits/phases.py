@@ -10,7 +10,7 @@ from catalog.units import DAY_S, YEAR_S, show
 from planner.limits.limit import WAYS, Limit, money_limit
 from planner.limits.offers import supply_limit
 from planner.problem.facts import OfferFacts, Problem
-from planner.problem.limit_keys import phase_budget, phase_capital
+from planner.problem.limit_labels import phase_budget, phase_capital
 from planner.problem.phases import delivered_s, phases_or_whole, retired_s
 from planner.spec.document import Edits, at
 

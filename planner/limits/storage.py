@@ -8,7 +8,7 @@ from typing import Any
 from catalog.units import show
 from planner.limits.limit import Limit
 from planner.problem.facts import Problem
-from planner.problem.limit_keys import storage_bandwidth
+from planner.problem.limit_labels import storage_bandwidth
 from planner.problem.storage import limited
 from planner.spec.document import at
 

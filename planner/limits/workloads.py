@@ -8,7 +8,7 @@ from typing import Any
 from catalog.units import DAY_S, YEAR_S, show
 from planner.limits.limit import Limit, of_the_spec
 from planner.problem.facts import Problem, ServingFacts, TrainingFacts, permitted
-from planner.problem.limit_keys import latency
+from planner.problem.limit_labels import latency
 from planner.spec.changes import either
 from planner.spec.document import at
 from planner.spec.workloads import PRECISIONS

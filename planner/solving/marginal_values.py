@@ -19,7 +19,7 @@ from planner.formulate.functionals import CARBON, COST
 from planner.interpret.marginal_values import MarginalValues
 from planner.plan import BY_THE_BOUND
 from planner.problem.facts import Problem
-from planner.problem.limit_keys import connection, fabric_size, storage_bandwidth
+from planner.problem.limit_labels import connection, fabric_size, storage_bandwidth
 from planner.problem.phases import BY_WINDOW, power_limits, supplies
 from planner.solving.line_values import line_values
 from solvers.analysis.marginal_values import marginal_values, zero_below_rounding
