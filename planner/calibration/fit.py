@@ -20,10 +20,9 @@ from catalog.lookup import Catalog
 from models.arrays import Bools, Floats
 from models.statistics.fitting import Fit, Linearised, Prior, fit, group_weights, refit, sensitivity
 from models.statistics.intervals import TIERS, Band, bands_by_tier, tier_of
-from planner.calibration.measurements import MeasuredCase, Row, file_kind, fold_of, kind_mark, read_rows
+from planner.calibration.measurements import MeasuredCase, Row, Unpredictable, file_kind, fold_of, kind_mark, read_rows
 from planner.calibration.target import TRUSTED_GRADES, AnyTarget, Observation
 from planner.calibration.targets import target_named, target_of
-from planner.calibration.training_architectures import Unpredictable
 from planner.calibration.training_target import TRAINING
 from planner.errors import Problem, SpecError
 from planner.plan import write_whole
@@ -151,7 +150,7 @@ def shipped_priors(
         spread = DEFAULT_PRIOR_SPREAD
         if figure.low and figure.high:
             spread = (prior.to_free(min(figure.high, prior.upper)) - prior.to_free(figure.low)) / DECILES
-        centre = float(figure.value) if values is None else values[name]
+        centre = figure.number if values is None else values[name]
         spread = min(prior.spread, max(spread, MIN_PRIOR_SPREAD))
         priors[name] = Prior(centre, spread, prior.scale, max(prior.upper, centre))
     return priors

@@ -13,12 +13,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from catalog.errors import UnknownName
 from catalog.lookup import Catalog
+from catalog.records import Record
 from models.transformer.architecture import Architecture
 from planner.errors import Problem, SpecError, close_matches
 
 SOURCE_KIND_CHARACTERS = 40  # of the source text: its first part names the document, the rest the table
 FOLDS = 5
+
+
+class Unpredictable(Exception):
+    """The models cannot predict a row; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,13 @@ class Row:
         """Return the number in a column; None where the cell is empty."""
         return self.numbers.get(name)
 
+    def required(self, name: str) -> float:
+        """Return the positive number in a column. Raises Unpredictable where the cell is empty or 0."""
+        value = self.numbers.get(name)
+        if not value:
+            raise Unpredictable(f"no {name}")
+        return value
+
     def count(self, name: str, default: int = 0) -> int:
         """Return a number as an integer; the default where the cell is empty."""
         value = self.numbers.get(name)
@@ -171,6 +184,17 @@ def fold_of(kind: str, architecture: str, chip: str) -> int:
 def kind_mark(kind: str) -> str:
     """Hash a source kind to a short mark, which tells whether calibration has seen it without repeating its text."""
     return hashlib.sha256(f"kind|{kind}".encode()).hexdigest()[:16]
+
+
+def chip_record(row: Row, catalog: Catalog) -> Record:
+    """Look up a row's chip in the catalog by name or alias. Raises Unpredictable where it is unknown."""
+    label = row.text["chip"]
+    if not label:
+        raise Unpredictable("no chip")
+    try:
+        return catalog.get("chips", label)
+    except UnknownName:
+        raise Unpredictable("chip not in the catalog") from None
 
 
 @dataclass(slots=True)

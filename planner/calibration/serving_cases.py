@@ -1,7 +1,7 @@
-"""What a serving measurement asks of the models: shape, chip, layout, engine, lengths and load, with the stated inference of each empty cell.
+"""Turn a serving measurement into a case of the models, with a stated rule for each empty cell.
 
-Not here: reading files (`measurements`), scoring (`scores`). Each inference is one function whose docstring states the rule; those about
-the software, the lengths and the load of a row are in serving_loads.py.
+Not here: reading files (`measurements`), scoring (`scores`). Each function infers one thing, and its docstring states the rule;
+those about software, lengths and load are in `serving_loads`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from catalog.errors import UnknownName
 from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.units import GIGA, MILLI
@@ -20,9 +19,9 @@ from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import weight_bytes_per_chip
 from models.serving.many_runs import Case, Pool
 from models.transformer.architecture import Architecture
-from planner.calibration.measurements import MeasuredCase, Row, RowReader
+from planner.calibration.architectures import known_record, shape_of_record
+from planner.calibration.measurements import MeasuredCase, Row, RowReader, Unpredictable, chip_record
 from planner.calibration.serving_loads import Load, Software, load_of, software_of
-from planner.calibration.training_architectures import Unpredictable, known_record, shape_of_record
 from planner.resolve.chip_rates import UnknownRate, chip_rates, peak_flop_per_s, stated
 
 SCORED_GRADES = ("A", "B")
@@ -49,13 +48,13 @@ NARROW_CHECKPOINTS = {
 HOST_LINK_BYTES_PER_S = 64 * GIGA
 SCALEOUT_BYTES_PER_S = 50 * GIGA  # NIC of one chip in nodes of these generations
 TRANSFER_BYTES_PER_S = 25 * GIGA  # what moving a KV cache reaches of it
-WEIGHTS_SHARE_LIMIT = 0.9  # share of the memory up to which weights may fill it, where a layout is inferred
-WEIGHTS_SHARE_FOR_THROUGHPUT = 0.62  # the same where a throughput is to be had from the rest
+WEIGHTS_SHARE_LIMIT = 0.9  # of the memory, up to which weights may fill it in an inferred layout
+WEIGHTS_SHARE_FOR_THROUGHPUT = 0.62  # the same in a run for throughput, whose batch takes the rest
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredServing(MeasuredCase):
-    """A row with what it asks of the models and what it measured."""
+    """A row as a case of the models, with its measured figures."""
 
     row: Row
     case: Case
@@ -67,22 +66,20 @@ class MeasuredServing(MeasuredCase):
 
 
 def in_score(row: Row) -> bool:
-    """Whether a row counts: grade A or B, and none of the stated exclusions.
+    """Tell whether a row counts in the score: grade A or B, and none of the stated exclusions.
 
-    Burst tests of one laboratory break Little's law, a blog's prefill and decode were measured apart, and one MLPerf benchmark has
-    unknown lengths.
+    Excluded are burst tests of one laboratory that break Little's law, a blog that measured prefill and decode separately, and one MLPerf
+    benchmark of unknown lengths.
     """
     unknown_lengths = bool(BENCHMARK.search(row.text["other_metric"])) and row.text["model"] == LEFT_OUT_BENCHMARK
     return row.grade in SCORED_GRADES and row.kind not in LEFT_OUT_KINDS and not unknown_lengths
 
 
 def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float]) -> MeasuredServing:
-    """The row as a question to the models. Raises Unpredictable with the reason."""
+    """Turn a row into a case of the models. Raises Unpredictable with the reason."""
     reader = RowReader(row, catalog)
     chip = chip_record(row, catalog)
-    chips = row.number("n_chips")
-    if not chips:
-        raise Unpredictable("no n_chips")
+    chips = row.required("n_chips")
     record = known_record(row.text["model"], catalog)
     if record is None:
         raise Unpredictable("the architecture is not in the catalog")
@@ -115,18 +112,8 @@ def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float])
 # -- hardware ----------------------------------------------------------------------------------------------------------
 
 
-def chip_record(row: Row, catalog: Catalog) -> Record:
-    """The catalog's chip by name or alias."""
-    if not row.text["chip"]:
-        raise Unpredictable("no chip")
-    try:
-        return catalog.get("chips", row.text["chip"])
-    except UnknownName:
-        raise Unpredictable("chip not in the catalog") from None
-
-
 def ranks_per_chip(row: Row, reader: RowReader) -> int:
-    """A layout whose degrees multiply to a whole multiple of the chips counts cores or dies: so many ranks to a chip."""
+    """Count the ranks per chip: a layout whose degrees multiply to a whole multiple of the chips counts cores or dies."""
     if row.text["mode"] == "disaggregated":
         return 1
     ranks = row.count("tp", 1) * row.count("pp", 1) * max(1, row.count("dp", 1) if row.number("dp") else 1)
@@ -138,9 +125,9 @@ def ranks_per_chip(row: Row, reader: RowReader) -> int:
 
 
 def rates_of(row: Row, chip: Record, weights: str, per_chip: int, reader: RowReader) -> tuple[ChipRates, str]:
-    """Rates of one rank and the chip's generation. A rank is a chip, or its `per_chip`-th part where the layout counts cores.
+    """Return the rates of one rank, and the chip generation. A rank is a chip, or one of its `per_chip` cores.
 
-    Chips without a scale-up domain talk over the host's links, within `chips_per_node`.
+    Chips without a scale-up domain communicate over the links of the host, within `chips_per_node`.
     """
     read = stated(chip)
     domain, scaleup = read("scaleup_chips") or 1.0, read("scaleup_bytes_per_s")
@@ -163,7 +150,7 @@ def rates_of(row: Row, chip: Record, weights: str, per_chip: int, reader: RowRea
 
 
 def weight_precision_of(row: Row, chip: Record, record: Record, arch: Architecture, reader: RowReader) -> str:
-    """Column `weight_dtype`; a format that the chip does not compute in is widened to 16 bit for the product.
+    """Infer the weight format: column `weight_dtype`; a format that the chip does not compute in is widened to 16 bit for the product.
 
     Empty: in an MLPerf run the narrowest floating format of the chip down to 4 bit; elsewhere that of the published checkpoint.
     """
@@ -183,18 +170,21 @@ def weight_precision_of(row: Row, chip: Record, record: Record, arch: Architectu
 
 
 def narrowest_format(chip: Record) -> str:
-    """The narrowest floating format that a chip computes in: submissions to a benchmark of throughput use it."""
+    """Choose the narrowest floating-point format that a chip computes in, as submissions to a throughput benchmark do."""
     return next((name for name in ("fp4", "fp8") if chip.get(f"{name}_flop_per_s") is not None), "bf16")
 
 
 def checkpoint_precision(record: Record) -> str:
-    """Format in which an architecture's weights are published: by its family, else 16 bit."""
+    """Look up the format in which an architecture's weights are published: by its family, else 16 bit."""
     return NARROW_CHECKPOINTS.get(record.words("family") or "", "bf16")
 
 
 def kv_precision_of(row: Row, chip: Record, weights: str, arch: Architecture, reader: RowReader) -> str:
-    """Column `kv_dtype`; empty: 8 bit beside weights computed in 4 bit, whose checkpoints ask for it, and in MLPerf runs on chips that
-    compute in FP8; 16 bit elsewhere (the engines' default)."""
+    """Infer the KV cache format: column `kv_dtype`, else by the weights.
+
+    8 bit with weights computed in 4 bit, whose checkpoints ask for it, and in MLPerf runs on chips that compute in FP8; 16 bit elsewhere
+    (the engines' default).
+    """
     label = row.text["kv_dtype"].lower()
     if label in KV_FORMATS:
         return KV_FORMATS[label]
@@ -209,7 +199,7 @@ def kv_precision_of(row: Row, chip: Record, weights: str, arch: Architecture, re
 
 def aggregated_layout(row: Row, rates: ChipRates, arch: Architecture, weights: str, software: Software, load: Load, per_chip: int,
                       reader: RowReader) -> dict[str, int]:  # fmt: skip
-    """Degrees of one replica, as printed or inferred by the rules of the functions below."""
+    """Return the degrees of one replica, as printed or inferred by the rules of the functions below."""
     ranks = int((row.number("n_chips") or 1) * per_chip)
     tp, pp, dp, ep = (row.count(name) for name in ("tp", "pp", "dp", "ep"))
     if not tp:
@@ -231,8 +221,11 @@ def aggregated_layout(row: Row, rates: ChipRates, arch: Architecture, weights: s
 
 
 def inferred_tensor_parallel(rates: ChipRates, arch: Architecture, weights: str, ranks: int, load: Load) -> int:
-    """Smallest power of two whose weights leave room for a batch (0.62 of the memory), doubled under a tight limit on TPOT, where
-    throughput is what counts; in a run of fixed load all ranks of a scale-up domain, and a stage for each domain."""
+    """Infer the tensor parallelism.
+
+    In a run for throughput, the smallest power of two whose weights leave room for a batch (0.62 of the memory), doubled under a tight
+    limit on TPOT; at a fixed load, all ranks of a scale-up domain, with a pipeline stage per domain.
+    """
     if load.regime != "maximum":
         return int(max(1, min(ranks, rates.scaleup_chips, arch.heads)))
     tp = 1
@@ -250,7 +243,7 @@ def inferred_tensor_parallel(rates: ChipRates, arch: Architecture, weights: str,
 def attention_ranks(
     row: Row, arch: Architecture, tp: int, pp: int, ranks: int, software: Software, load: Load, reader: RowReader
 ) -> tuple[int, int]:
-    """(tp, dp) of an architecture with experts whose row names no attention ranks.
+    """Infer (tp, dp) of an architecture with experts whose row names no attention ranks.
 
     Chips beyond tp x pp that are named as those of the experts (`moe_tp`, `moe_ep`) hold attention ranks of their own. Release 1.0 of
     TensorRT-LLM is published with attention data parallelism: all tp are attention ranks, and a note that says so counts anywhere. So
@@ -279,7 +272,7 @@ POOL = re.compile(r"(prefill|decode)\s+(\d+)x\(tp(\d+) pp(\d+) dp(\d+) moetp(\d+
 
 
 def pools_of(row: Row) -> tuple[Pool, Pool]:
-    """(prefill, decode) of a disaggregated row, from "prefill 2x(tp4 pp1 dp1 moetp4 ep1); decode ..." in column `other_metric`."""
+    """Parse (prefill, decode) pools of a disaggregated row from "prefill 2x(tp4 pp1 dp1 moetp4 ep1); decode ..." in column `other_metric`."""
     found = {}
     for name, workers, tp, pp, dp, _moe_tp, ep in POOL.findall(row.text["other_metric"]):
         found[name] = Pool({"tp": int(tp), "pp": int(pp), "dp": int(dp), "ep": max(int(ep), int(dp))}, float(workers))
@@ -292,12 +285,13 @@ def pools_of(row: Row) -> tuple[Pool, Pool]:
 
 
 def measured_figures(row: Row, load: Load) -> dict[str, float]:
-    """Metric -> value in SI: means as printed, but none of TTFT in a static batch of prompts of a decode-only run."""
+    """Read the measured means in SI by metric; a single-phase run has only the metrics of its phase."""
     found = {}
-    if row.number("tpot_ms") and row.text["mode"] != "prefill_only":
-        found["tpot"] = row.number("tpot_ms") * MILLI
-    if row.number("ttft_ms") and row.text["mode"] != "decode_only":
-        found["ttft"] = row.number("ttft_ms") * MILLI
-    if row.number("output_tokens_per_s_total") and row.text["mode"] != "prefill_only":
-        found["throughput"] = row.number("output_tokens_per_s_total")
+    mode = row.text["mode"]
+    if (tpot_ms := row.number("tpot_ms")) and mode != "prefill_only":
+        found["tpot"] = tpot_ms * MILLI
+    if (ttft_ms := row.number("ttft_ms")) and mode != "decode_only":
+        found["ttft"] = ttft_ms * MILLI
+    if (tokens_per_s := row.number("output_tokens_per_s_total")) and mode != "prefill_only":
+        found["throughput"] = tokens_per_s
     return found

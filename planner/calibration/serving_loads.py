@@ -1,4 +1,4 @@
-"""Software, lengths and load of a serving measurement: what its columns say, and the stated inference of each empty one."""
+"""Infer software, lengths and load of a serving measurement from its columns, by a stated rule for each empty one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from catalog.units import MILLI
-from planner.calibration.measurements import Row
-from planner.calibration.training_architectures import Unpredictable
+from planner.calibration.measurements import Row, Unpredictable
 
 Note = Callable[[str], None]
 ENGINES = (("tensorrt", "tensorrt_llm"), ("vllm", "vllm"), ("sglang", "sglang"))
-# Years in which minor versions came out; between and beyond them, the nearest before [year].
+# Release dates of minor versions [year]; other versions take the nearest before.
 RELEASES = {
     "tensorrt_llm": ((0.05, 2023.8), (0.06, 2023.95), (0.09, 2024.3), (0.10, 2024.45), (0.14, 2024.85), (0.17, 2025.15), (0.20, 2025.45), (1.00, 2025.7),
                      (1.01, 2025.9), (1.02, 2026.0), (1.03, 2026.2)),
@@ -32,7 +31,8 @@ MLPERF_LIMITS_MS = {
     ("llama-3.1-8b", "Interactive"): (30.0, 500.0), ("deepseek-r1", "Server"): (80.0, 2000.0), ("deepseek-r1", "Interactive"): (15.0, 1500.0),
 }  # fmt: skip
 SHAREGPT_LENGTHS = (220.0, 200.0)  # mean lengths of conversations of the ShareGPT collection [token]
-DRAWN_LENGTH_SHARE = 0.9  # mean of lengths that a client draws from 0.8 to 1.0 of the nominal
+DEFAULT_YEAR = 2026.0  # of software without any date
+DRAWN_LENGTH_SHARE = 0.9  # mean of lengths drawn from 0.8 to 1.0 of the nominal
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +45,23 @@ class Software:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """`regime` of models.serving.many_runs, lengths [token], and its amount: clients, requests per second, or sequences."""
+    """Load of a run; `regime` as in models.serving.many_runs."""
 
     regime: str
     input_tokens: float
     output_tokens: float
-    amount: float
+    amount: float  # clients, requests per second, or sequences, by regime
     tpot_limit_s: float = 0.0  # on the p99; 0: none
     interactive: bool = False
     ttft_limit_s: float = 0.0  # on the p99; 0: none
-    capped: bool = True  # whether the engine's usual limit on running requests holds
+    capped: bool = True  # whether the engine's usual limit on running requests applies
 
 
 def software_of(row: Row, note: Note) -> Software:
-    """Column `engine` by the word it contains; others share the figures of "other". TensorRT-LLM before release 1.0 runs compiled plans."""
+    """Identify engine and release: column `engine` by the word it contains, else "other".
+
+    TensorRT-LLM before release 1.0 runs compiled plans, an engine of its own here.
+    """
     name = row.text["engine"].lower()
     engine = next((known for word, known in ENGINES if word in name), "other")
     year = release_year(row, engine)
@@ -68,7 +71,7 @@ def software_of(row: Row, note: Note) -> Software:
 
 
 def release_year(row: Row, engine: str) -> float:
-    """A date in the version or, as the date of the run, in the notes; else that of the version's release; else the middle of column `year`."""
+    """Date the software [year]: a date in the version or in the notes, else the version's release, else the middle of column `year`."""
     for text in (row.text["engine_version"], row.text["notes"]):
         if found := re.search(r"(20\d\d)-?(\d\d)-?(\d\d)(?!\d)", text):
             return int(found[1]) + (int(found[2]) - 0.5) / 12.0
@@ -77,14 +80,15 @@ def release_year(row: Row, engine: str) -> float:
         before = [year for minor, year in RELEASES[engine] if minor <= version + 1e-9]
         if before:
             return before[-1]
-    return row.number("year") + 0.5 if row.number("year") else 2026.0
+    year = row.number("year")
+    return year + 0.5 if year else DEFAULT_YEAR
 
 
 def load_of(row: Row, note: Note) -> Load:
-    """Regime, lengths and amount of the load.
+    """Identify regime, lengths and amount of the load.
 
-    disaggregated or one phase as column `mode` says; MLPerf scenarios and `is_max_throughput` without a concurrency: the best batch;
-    a static batch or a burst where the notes say so; a request rate; else so many clients in a closed loop.
+    Disaggregated or a single phase where column `mode` says so; the best batch for MLPerf scenarios and `is_max_throughput`; a static
+    batch or a burst where the notes say so; open arrivals at a request rate; else a closed loop of `concurrency` clients.
     """
     if found := re.search(r"mlperf scenario=(\w+)", row.text["other_metric"]):
         return benchmark_load(row, found[1], note)
@@ -130,8 +134,10 @@ def load_of(row: Row, note: Note) -> Load:
 
 
 def benchmark_load(row: Row, scenario: str, note: Note) -> Load:
-    """An MLPerf run: mean lengths of its data set, with the row's own output length where printed, the scenario's limits,
-    and the engine's limit on running requests as high as memory allows: submitters set it."""
+    """Describe the load of an MLPerf run: the data set's mean lengths (a printed output length counts first), the scenario's limits.
+
+    Submitters raise the engine's limit on running requests as far as memory allows.
+    """
     name = row.text["model"]
     if name not in MLPERF_LENGTHS:
         raise Unpredictable("lengths of the benchmark's data set unknown")
@@ -151,7 +157,7 @@ def benchmark_load(row: Row, scenario: str, note: Note) -> Load:
 
 
 def realised_lengths(row: Row, prompt: float, output: float, note: Note) -> tuple[float, float]:
-    """Clients that draw lengths from 0.8 to 1.0 of the nominal have a mean of 0.9; their dumps and notes say so."""
+    """Return mean lengths: 0.9 of the nominal for clients whose notes say that they draw lengths from 0.8 to 1.0 of it."""
     if re.search(r"InferenceMAX|random range ratio 0\.8", row.text["notes"]):
         note("mean lengths 0.9 of the nominal")
         return DRAWN_LENGTH_SHARE * prompt, max(DRAWN_LENGTH_SHARE * output, 2.0)
@@ -159,12 +165,12 @@ def realised_lengths(row: Row, prompt: float, output: float, note: Note) -> tupl
 
 
 def admitted(row: Row, count: float | None) -> float:
-    """Bound on the batch of a run for throughput: the engine's limit on running sequences where a row states it, 0 for none."""
+    """Return the engine's limit on running sequences in a run for throughput, 0 where the row states none."""
     return count or 0.0
 
 
 def burst_load(row: Row, prompt: float, output: float, count: float | None) -> Load:
-    """All requests released at once: as many as the row says were sent."""
+    """Describe a burst: as many requests released at once as the row says were sent."""
     found = re.search(r"requests=(\d+)", row.text["other_metric"]) or re.search(r"(\d+) requests;", row.text["notes"])
     requests = float(found[1]) if found else count
     if not requests:

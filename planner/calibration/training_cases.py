@@ -1,6 +1,6 @@
-"""What a training measurement asks of the models: shape, chip, layout, recipe, with the stated inference of each empty cell.
+"""Turn a training measurement into a case of the models: architecture, chip, layout and recipe, with a stated rule for each empty cell.
 
-Not here: reading files (`measurements`), scoring (`scores`). Each inference is one function whose docstring states the rule.
+Not here: reading files (`measurements`), scoring (`scores`). Each function infers one thing, and its docstring states the rule.
 """
 
 from __future__ import annotations
@@ -10,18 +10,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from catalog.errors import UnknownName
 from catalog.lookup import Catalog
 from catalog.records import Record
-from catalog.units import GIGA
+from catalog.units import GIGA, TERA
 from models.roofline import ChipRates
 from models.training.constants import TrainingConstants
 from models.training.layouts import RECOMPUTE, ZERO
 from models.training.many_runs import Case
-from models.training.step import Recipe
+from models.training.step import FRAMEWORKS, Recipe
 from models.transformer.architecture import Architecture
-from planner.calibration.measurements import MeasuredCase, Row, RowReader
-from planner.calibration.training_architectures import Unpredictable, architecture_of
+from planner.calibration.architectures import architecture_of
+from planner.calibration.measurements import MeasuredCase, Row, RowReader, Unpredictable, chip_record
 from planner.resolve.chip_rates import UnknownRate, chip_rates, peak_flop_per_s, stated
 
 PRECISIONS = {
@@ -46,11 +45,13 @@ FUSED_RACK_FROM, FUSED_FROM, FUSED_FSDP_FROM, GRAPHS_FROM = (
     2026.45,
 )  # releases of tuned software that bring a fused dispatcher, whole-iteration graphs
 MEMORY_SHARE_WITHOUT_RECOMPUTE = 0.95  # of the memory, up to which a run is taken to need no recompute
+DEFAULT_YEAR = 2026.0  # of software without any date
+DEFAULT_SCALEUP_CHIPS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTraining(MeasuredCase):
-    """A row with what it asks of the models and what it measured."""
+    """A row as a case of the models, with its measured figures."""
 
     row: Row
     case: Case
@@ -66,13 +67,11 @@ class MeasuredTraining(MeasuredCase):
 
 
 def measured_training(row: Row, catalog: Catalog, constants: TrainingConstants) -> MeasuredTraining:
-    """The row as a question to the models. Raises Unpredictable with the reason."""
+    """Turn a row into a case of the models. Raises Unpredictable with the reason."""
     reader = RowReader(row, catalog)
     chip = chip_record(row, catalog)
     framework = framework_of(row)
-    for name in ("n_chips", "seq_len"):
-        if not row.number(name):
-            raise Unpredictable(f"no {name}")
+    chips, sequence_tokens = row.required("n_chips"), row.required("seq_len")
     arch, name, mtp = architecture_of(row, catalog, reader.inferred)
     precision = precision_of(row, chip, arch, reader)
     degrees, per_chip = layout_degrees(row, framework, arch.experts, reader)
@@ -81,50 +80,34 @@ def measured_training(row: Row, catalog: Catalog, constants: TrainingConstants) 
     recipe = recipe_of(row, framework, family, chip, precision, arch, degrees, mtp, reader)
     degrees |= {"micro_batch": micro_batch, "vpp": interleave_of(row, degrees, framework, reader), "zero": zero_of(row, framework, reader),
                 "sequence_parallel": sequence_parallel_of(row, degrees, framework, reader)}  # fmt: skip
-    question = Case(
-        arch, rates, {**degrees, "recompute": 0}, batch, int(row.number("seq_len")), precision, family, recipe
-    )
-    level, forgotten = recompute_of(row, question, framework, reader, constants)
+    plain = Case(arch, rates, {**degrees, "recompute": 0}, batch, int(sequence_tokens), precision, family, recipe)
+    level, forgotten = recompute_of(row, plain, framework, reader, constants)
     recipe = replace(recipe, forgotten=forgotten)
-    case = Case(
-        arch, rates, {**degrees, "recompute": level}, batch, question.sequence_tokens, precision, family, recipe
-    )
+    case = Case(arch, rates, {**degrees, "recompute": level}, batch, plain.sequence_tokens, precision, family, recipe)
     tflops, hardware = measured_tflops(row, chip)
     return MeasuredTraining(
-        row=row, case=case, architecture=name, chip=chip.name, chips=row.number("n_chips"), precision=precision,
-        capacity_bytes=rates.hbm_bytes, step_s=measured_step_s(row, batch), tflops=tflops, hardware_flops=hardware,
+        row=row, case=case, architecture=name, chip=chip.name, chips=chips, precision=precision,
+        capacity_bytes=float(rates.hbm_bytes), step_s=measured_step_s(row, batch), tflops=tflops, hardware_flops=hardware,
         inferred=tuple(reader.inferred),
     )  # fmt: skip
 
 
-def chip_record(row: Row, catalog: Catalog) -> Record:
-    """The catalog's chip by name or alias."""
-    label = row.text["chip"]
-    if not label:
-        raise Unpredictable("no chip")
-    try:
-        return catalog.get("chips", label)
-    except UnknownName:
-        raise Unpredictable("chip not in the catalog") from None
-
-
 def framework_of(row: Row) -> str:
-    """Column `framework`; unknown is "other"."""
-    from models.training.step import FRAMEWORKS
-
+    """Identify the framework: column `framework`, "other" where unknown."""
     return row.text["framework"] if row.text["framework"] in FRAMEWORKS else "other"
 
 
 def release_year(row: Row) -> float:
-    """Date of the software as a year: column `release_date` ("2025-11" is the middle of November), else the middle of column `year`, else 2026.0."""
+    """Date the software [year]: column `release_date` ("2025-11" is the middle of November), else the middle of column `year`, else 2026."""
     found = re.fullmatch(r"(\d{4})(?:-(\d{2}))?(?:-\d{2})?", row.text["release_date"])
     if found:
         return int(found[1]) + ((int(found[2]) - 0.5) / 12.0 if found[2] else 0.5)
-    return row.number("year") + 0.5 if row.number("year") else 2026.0
+    year = row.number("year")
+    return year + 0.5 if year else DEFAULT_YEAR
 
 
 def precision_of(row: Row, chip: Record, arch: Architecture, reader: RowReader) -> str:
-    """Column `dtype`, else 16 bit. Four-bit runs with experts keep so much at eight bits that they count as MXFP8."""
+    """Infer the precision: column `dtype`, else 16 bit. Four-bit runs with experts keep so much in eight bits that they count as MXFP8."""
     label = row.text["dtype"].lower()
     if label not in PRECISIONS:
         raise Unpredictable("unknown dtype")
@@ -138,10 +121,10 @@ def precision_of(row: Row, chip: Record, arch: Architecture, reader: RowReader) 
 
 
 def rates_of(row: Row, chip: Record, precision: str, per_chip: int, reader: RowReader) -> tuple[ChipRates, str]:
-    """Rates of one rank and the chip's generation. A rank is a chip, or its `per_chip`-th part where the layout counts cores.
+    """Return the rates of one rank, and the chip generation. A rank is a chip, or one of its `per_chip` cores.
 
-    The scale-up domain is that of the catalog; within one node it is bounded by `chips_per_node`. NICs that the row leaves
-    open take what nodes of the generation usually had.
+    The scale-up domain is that of the catalog, bounded by `chips_per_node` within one node. Unstated NICs have the bandwidth usual for
+    nodes of the generation.
     """
     read, family = stated(chip), chip.words("family") or "other"
     node, domain = row.number("chips_per_node"), read("scaleup_chips") or row.number("chips_per_node") or 1
@@ -154,7 +137,7 @@ def rates_of(row: Row, chip: Record, precision: str, per_chip: int, reader: RowR
     nic = row.number("inter_node_link_GBps_per_chip")
     if nic is None:
         nic = USUAL_NIC_GBPS.get(family, OTHER_NIC_GBPS)
-        if row.number("n_chips") > domain:
+        if row.required("n_chips") > domain:
             reader.note(f"NIC of {nic:g} GB/s per chip")
     try:
         rates = chip_rates(
@@ -167,18 +150,18 @@ def rates_of(row: Row, chip: Record, precision: str, per_chip: int, reader: RowR
 
 
 def layout_degrees(row: Row, framework: str, experts: int, reader: RowReader) -> tuple[dict[str, int], int]:
-    """Parallel degrees, and how many ranks share a chip.
+    """Infer the parallel degrees, and how many ranks share a chip.
 
-    Empty TP, PP, CP and EP are 1; with FSDP, experts are spread over as many ranks as divide them. Empty DP is what is left of the chips. A printed product that is a whole multiple of the
-    chips counts cores: so many ranks per chip. Any other printed DP that does not multiply up is replaced by what is left, and
-    a pipeline deeper than the chips allow by one that they do.
+    Empty TP, PP, CP and EP are 1; with FSDP, experts spread over as many ranks as divide them. Empty DP takes the remaining chips. A
+    printed product that is a whole multiple of the chips counts cores, several ranks per chip. Any other DP that does not multiply up to
+    the chips is replaced by the remaining chips, and a pipeline deeper than the chips allow by the deepest that they allow.
     """
-    chips = row.number("n_chips")
+    chips = row.required("n_chips")
     degrees = {name: max(1, row.count(name, 1)) for name in ("tp", "pp", "cp", "ep")}
     if framework == "fsdp" and experts and not row.number("ep"):
         degrees["ep"] = math.gcd(experts, int(chips // (degrees["tp"] * degrees["pp"])) or 1)
         reader.note(f"ep {degrees['ep']}")
-    model = degrees["tp"] * degrees["pp"] * degrees["cp"]
+    model: float = degrees["tp"] * degrees["pp"] * degrees["cp"]
     dp, per_chip = row.number("dp"), 1
     if dp and model * dp > chips and (model * dp) % chips == 0 and degrees["cp"] == 1:
         per_chip = int(model * dp // chips)
@@ -196,9 +179,9 @@ def layout_degrees(row: Row, framework: str, experts: int, reader: RowReader) ->
 
 
 def batch_of(row: Row, degrees: Mapping[str, int], framework: str, reader: RowReader) -> tuple[float, int]:
-    """(global batch, micro-batch) in sequences. An empty micro-batch is 1, with XLA all of the chip's share of the batch.
+    """Infer (global batch, micro-batch) in sequences. An empty micro-batch is 1, or with XLA the whole share of a replica.
 
-    Without a global batch, eight micro-batches per replica, and four per stage where that is more.
+    An empty global batch is eight micro-batches per replica, or four per pipeline stage where that is more.
     """
     batch, micro_batch = row.number("global_batch_sequences"), row.number("micro_batch")
     if not micro_batch:
@@ -211,7 +194,7 @@ def batch_of(row: Row, degrees: Mapping[str, int], framework: str, reader: RowRe
 
 
 def interleave_of(row: Row, degrees: Mapping[str, int], framework: str, reader: RowReader) -> int:
-    """Column `vpp`; empty is 1, and 2 with a pipeline of tuned software."""
+    """Infer the interleaving: column `vpp`; empty is 1, or 2 for a pipeline of tuned software."""
     if row.number("vpp"):
         return row.count("vpp") if degrees["pp"] > 1 else 1
     if degrees["pp"] > 1:
@@ -222,7 +205,7 @@ def interleave_of(row: Row, degrees: Mapping[str, int], framework: str, reader: 
 
 
 def zero_of(row: Row, framework: str, reader: RowReader) -> int:
-    """Column `sharding`; empty is none for Megatron of 2021, ZeRO-3 for XLA, ZeRO-1 elsewhere."""
+    """Infer the ZeRO stage: column `sharding`; empty is none for Megatron of 2021, ZeRO-3 for XLA, ZeRO-1 elsewhere."""
     label = row.text["sharding"]
     if label in ZERO:
         return ZERO.index(label)
@@ -232,7 +215,7 @@ def zero_of(row: Row, framework: str, reader: RowReader) -> int:
 
 
 def sequence_parallel_of(row: Row, degrees: Mapping[str, int], framework: str, reader: RowReader) -> int:
-    """Column `sequence_parallel`; empty is on with tensor parallelism, except in Megatron of 2021."""
+    """Infer sequence parallelism: column `sequence_parallel`; empty is on with tensor parallelism, except in Megatron of 2021."""
     if row.text["sequence_parallel"]:
         return int(row.text["sequence_parallel"].lower() in ("yes", "true", "1")) if degrees["tp"] > 1 else 0
     if degrees["tp"] == 1:
@@ -242,32 +225,35 @@ def sequence_parallel_of(row: Row, degrees: Mapping[str, int], framework: str, r
 
 
 def recompute_of(
-    row: Row, question: Case, framework: str, reader: RowReader, constants: TrainingConstants
+    row: Row, plain: Case, framework: str, reader: RowReader, constants: TrainingConstants
 ) -> tuple[int, float]:
-    """(level, share of the activations dropped beyond it). Column `recompute`; empty is selective for tuned software with experts
-    (modules that are cheap to repeat), and none elsewhere, in both cases with such a share of the activations dropped that the run fits into
-    0.95 of the memory."""
+    """Infer (recompute level, share of activations recomputed beyond it) from column `recompute`.
+
+    Empty is selective for tuned software with experts (modules that are cheap to repeat), none elsewhere; in both cases the share of
+    further activations is such that the run fits into 0.95 of the memory.
+    """
     if row.text["recompute"] in RECOMPUTE:
         return RECOMPUTE.index(row.text["recompute"]), 0.0
     level = 0
-    if framework == "nvidia-tuned" and question.arch.experts:
+    if framework == "nvidia-tuned" and plain.arch.experts:
         reader.note("fine-grained recompute")
         level = 1
-    none, full = (question.memory_bytes(at, constants) for at in (level, 2))
+    none, full = (plain.memory_bytes(at, constants) for at in (level, 2))
     if full >= none:
         return level, 0.0
-    share = min(1.0, max(0.0, (none - MEMORY_SHARE_WITHOUT_RECOMPUTE * question.chip.hbm_bytes) / (none - full)))
+    limit = MEMORY_SHARE_WITHOUT_RECOMPUTE * float(plain.chip.hbm_bytes)
+    share = min(1.0, max(0.0, (none - limit) / (none - full)))
     reader.note(f"{share:.0%} of the activations recomputed by memory")
     return level, share
 
 
 def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: str, arch: Architecture, degrees: Mapping[str, int],
               mtp_layers: int, reader: RowReader) -> Recipe:  # fmt: skip
-    """What the software does, by framework and date.
+    """Infer what the software does, by framework and date.
 
     Attention is fused except in Megatron of 2021. Tuned software fuses the dispatcher from 2026 on, overlaps the exchange
     where it leaves the scale-up domain, captures whole iterations with experts in MXFP8 on Blackwell from mid-2026 on, and
-    trains the layers that predict further tokens, where the architecture has them.
+    trains the layers of multi-token prediction, where the architecture has them.
     """
     year, tuned = release_year(row), framework == "nvidia-tuned"
     whole = (
@@ -278,7 +264,7 @@ def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: st
         and family == "blackwell"
         and precision == "mxfp8"
     )
-    domain = chip.get("scaleup_chips").value if chip.get("scaleup_chips") else 8
+    domain = stated(chip)("scaleup_chips") or DEFAULT_SCALEUP_CHIPS
     beyond = degrees["ep"] > domain and degrees["pp"] > 1
     since = FUSED_RACK_FROM if domain > LARGEST_NODE_CHIPS else FUSED_FROM
     fused = year >= (since if tuned else FUSED_FSDP_FROM if framework == "fsdp" else math.inf)
@@ -292,22 +278,23 @@ def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: st
 
 
 def measured_step_s(row: Row, batch: float) -> float | None:
-    """Step time as printed, else from tokens per second and chip."""
-    if row.number("step_time_s"):
-        return row.number("step_time_s")
+    """Read the step time, else derive it from tokens per second and chip."""
+    if seconds := row.number("step_time_s"):
+        return seconds
     rate = row.number("tokens_per_s_per_chip")
-    return batch * row.number("seq_len") / (rate * row.number("n_chips")) if rate else None
+    return batch * row.required("seq_len") / (rate * row.required("n_chips")) if rate else None
 
 
 def measured_tflops(row: Row, chip: Record) -> tuple[float | None, bool]:
-    """(TFLOP/s per chip, whether recomputation counts): as printed, else from MFU, else from HFU at the 16-bit peak."""
+    """Return (TFLOP/s per chip, whether recomputation counts): as printed, else from MFU, else from HFU, at the peak of the precision."""
     if row.number("model_tflops_per_chip"):
         return row.number("model_tflops_per_chip"), False
     precision = PRECISIONS.get(row.text["dtype"].lower(), "bf16")
     rate = peak_flop_per_s(stated(chip), precision)
     if rate is None:
         raise Unpredictable(f"the chip has no published {precision} rate")
-    peak = rate / 1e12
-    if row.number("mfu_pct"):
-        return row.number("mfu_pct") / 100.0 * peak, False
-    return (row.number("hfu_pct") / 100.0 * peak, True) if row.number("hfu_pct") else (None, False)
+    peak = rate / TERA
+    if mfu_pct := row.number("mfu_pct"):
+        return mfu_pct / 100.0 * peak, False
+    hfu_pct = row.number("hfu_pct")
+    return (hfu_pct / 100.0 * peak, True) if hfu_pct else (None, False)

@@ -9,10 +9,10 @@ import numpy as np
 from catalog.lookup import Catalog
 from catalog.units import TERA
 from models.statistics.fitting import ANCHOR_SPREAD, RATIO_SCALE, Predict
-from models.training.layer import Run
 from models.training.layouts import Layouts
 from models.training.many_runs import Case, Predictor
 from models.training.priors import TRAINING_PRIORS
+from models.training.run import Run
 from models.training.step import TRAINING_PASSES, TrainingConstants, recomputed_flops_per_token
 from models.transformer.architecture import forward_flops_per_token
 from planner.calibration.measurements import Row, kind_mark

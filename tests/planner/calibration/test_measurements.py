@@ -12,9 +12,8 @@ import pytest
 
 from catalog.lookup import Catalog
 from models.training.step import TrainingConstants
-from planner.calibration.measurements import fold_of, read_rows
+from planner.calibration.measurements import Unpredictable, fold_of, read_rows
 from planner.calibration.scores import validate
-from planner.calibration.training_architectures import Unpredictable
 from planner.calibration.training_cases import measured_training
 from planner.cli.main import main
 from planner.errors import SpecError

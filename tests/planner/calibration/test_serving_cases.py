@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from catalog.lookup import Catalog
-from planner.calibration.measurements import FILES, Row
+from planner.calibration.measurements import FILES, Row, Unpredictable
 from planner.calibration.serving_cases import in_score, measured_serving
-from planner.calibration.training_architectures import Unpredictable
 
 COLUMNS = FILES["serving"]
 BASE = {

@@ -1,4 +1,4 @@
-"""The shape of the network that a measurement trained: from the row's own cells, completed from the catalog and by stated rules."""
+"""Infer the architecture of a measurement from the row's own cells, completed from the catalog and by stated rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.units import BILLION
 from models.transformer.architecture import Architecture, parameter_counts
-from planner.calibration.measurements import Row
+from planner.calibration.measurements import Row, Unpredictable
 
 NEEDED = ("layers", "hidden", "heads", "vocab")
 OPTIONAL = (
@@ -22,15 +22,11 @@ PADDED_VOCABULARY = 51200  # GPT-2's, padded as Megatron does
 # Latent attention where a row says no more than that: the ranks that all published networks of the kind share.
 USUAL_MLA = {"q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_dim": 128, "qk_rope_dim": 64, "v_head_dim": 128}
 USUAL_HEAD, USUAL_HEADS = 128, (64, 128, 256)
-UNUSUAL_SHAPE_PENALTY = 0.03  # what a shape must gain in ln(parameters) to be believed against the usual one
-
-
-class Unpredictable(Exception):
-    """The models cannot be asked about a row; the text is the reason."""
+UNUSUAL_SHAPE_PENALTY = 0.03  # gain in |ln(parameters)| for which an unusual shape is preferred to the usual one
 
 
 def architecture_of(row: Row, catalog: Catalog, notes: list[str]) -> tuple[Architecture, str, int]:
-    """(shape, name, layers that predict further tokens). A row's own cells count before the catalog's figures."""
+    """Return (architecture, name, layers of multi-token prediction). A row's own cells take precedence over the catalog."""
     label = row.text["model"]
     record = known_record(label, catalog)
     mtp = int(record.value("mtp_layers")) if record and record.get("mtp_layers") else 0
@@ -47,7 +43,7 @@ def architecture_of(row: Row, catalog: Catalog, notes: list[str]) -> tuple[Archi
 
 
 def known_record(label: str, catalog: Catalog) -> Record | None:
-    """The architecture by name or alias, also without a remark in brackets at the end."""
+    """Look up the architecture by name or alias, with or without a remark in brackets at the end."""
     for name in (label, re.sub(r"\s*\([^)]*\)$", "", label)):
         try:
             return catalog.get("architectures", name)
@@ -57,11 +53,11 @@ def known_record(label: str, catalog: Catalog) -> Record | None:
 
 
 def shape_of_record(record: Record) -> Architecture:
-    """The catalog's shape, also of hybrids whose layers are one block each."""
+    """Read the architecture from the catalog, including hybrids whose layers hold one block each."""
 
     def value(name: str) -> int | None:
         figure = record.get(name)
-        return None if figure is None else int(figure.value)
+        return None if figure is None else int(figure.number)
 
     found = {name: v for name in (*NEEDED, *OPTIONAL) if (v := value(name)) is not None}
     missing = [name for name in NEEDED if name not in found]
@@ -76,6 +72,7 @@ def shape_of_record(record: Record) -> Architecture:
 
 
 def _architecture(found: dict[str, int], record: Record) -> Architecture:
+    """Build an architecture from sizes, with the usual defaults for heads and feed-forward width."""
     found.setdefault("kv_heads", found["heads"])
     found.setdefault("head_dim", found["hidden"] // found["heads"])
     found.setdefault("ffn", found.get("expert_ffn", 0))
@@ -88,9 +85,9 @@ def _architecture(found: dict[str, int], record: Record) -> Architecture:
 
 
 def shape_of_row(row: Row, record: Record | None, notes: list[str]) -> Architecture:
-    """The row's own shape. What it leaves open comes from the catalog's record of the same layers and width, else:
+    """Infer the architecture from the row's cells. Empty ones come from the catalog's record of the same layers and width, else:
 
-    heads of 128; grouped heads as printed or as many as heads; vocabulary of padded GPT-2; feed-forward width and head dimension as in
+    heads of 128; as many KV heads as heads; vocabulary of padded GPT-2; feed-forward width and head dimension as in
     `feed_forward_width` and `by_parameters`; latent attention with the usual ranks.
     """
     found = {"layers": row.count("layers"), "hidden": row.count("hidden"), "heads": row.count("heads")}
@@ -131,26 +128,31 @@ def shape_of_row(row: Row, record: Record | None, notes: list[str]) -> Architect
 
 
 def feed_forward_width(hidden: int, notes: list[str]) -> int:
-    """Width of a gated block of the usual size: 8/3 of the hidden width, rounded up to a multiple of 256."""
+    """Infer the feed-forward width of a gated block: 8/3 of the hidden width, rounded up to a multiple of 256."""
     width = 256 * math.ceil(8 * hidden / 3 / 256)
     notes.append(f"feed-forward width {width}")
     return width
 
 
 def by_parameters(found: dict[str, int], mla: bool, billions: float | None, notes: list[str]) -> Architecture:
-    """Two or three matrices per block, and the head dimension, as fits the printed parameters best.
+    """Choose two or three matrices per block, and the head dimension, to fit the printed number of parameters.
 
-    The usual shape (three matrices unless the width is four times the hidden one; head dimension hidden / heads) stands
+    The usual shape (three matrices unless the width is four times the hidden one; head dimension hidden / heads) is kept
     unless another is nearer to the printed count by more than 3 %.
     """
     usual_gated = found["ffn"] != 4 * found["hidden"]
     usual_head = found["hidden"] // found["heads"]
-    best, best_miss = None, math.inf
+
+    def shaped(gated: bool, head: int) -> Architecture:
+        return Architecture(**found, head_dim=head, gated=gated, tied=False, mla=mla)
+
+    best = shaped(usual_gated, usual_head)
+    if not billions:
+        return best
+    best_miss = math.inf
     for gated in (usual_gated, not usual_gated):
         for head in dict.fromkeys((usual_head, *USUAL_HEADS)):
-            arch = Architecture(**found, head_dim=head, gated=gated, mla=mla)
-            if not billions:
-                return arch
+            arch = shaped(gated, head)
             miss = abs(math.log(parameter_counts(arch).total / (billions * BILLION)))
             miss += UNUSUAL_SHAPE_PENALTY * ((gated != usual_gated) + 2 * (head != usual_head))
             if miss < best_miss:
