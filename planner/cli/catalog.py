@@ -1,29 +1,55 @@
-"""Rows for `flopwatt catalog list` and `flopwatt catalog show`."""
+"""The commands `catalog list` and `catalog show`: the records of the catalog, and the figures of one with their sources."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+import argparse
+from typing import TYPE_CHECKING, Any
 
-from catalog.errors import CatalogError, UnknownName
+from catalog.errors import UnknownName
+from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.schemas import SCHEMAS
 from catalog.units import show
+from planner.cli.options import load_catalog
+from planner.cli.output import rows_as, write_out
 from planner.errors import Problem, SpecError, close_matches
+from planner.exit_codes import OK
+
+if TYPE_CHECKING:
+    from planner.cli.options import Commands
 
 
-def _load(overlays: Sequence[Path]) -> Catalog:
-    try:
-        return Catalog.load(overlays)
-    except CatalogError as error:
-        raise SpecError(Problem(path, message) for path, message in error.problems) from None
+def add_catalog(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the commands `catalog list` and `catalog show`."""
+    catalog = commands.add_parser("catalog", help="look up the records of the catalog").add_subparsers(
+        metavar="list|show", required=True
+    )
+    listing = catalog.add_parser("list", parents=[shared], help="list the kinds of record, or the names of one kind")
+    listing.add_argument(
+        "kind", nargs="?", help="chips, systems, fabrics, architectures, regions, tariffs, offers, ..."
+    )
+    listing.set_defaults(run=_list)
+    showing = catalog.add_parser("show", parents=[shared], help="show one record with every figure and its source")
+    showing.add_argument("name", help="name or alias of a record, or KIND/NAME")
+    showing.set_defaults(run=_show)
 
 
-def list_rows(overlays: Sequence[Path], kind: str | None) -> list[dict[str, Any]]:
-    """Kinds with their counts, or the records of one kind. Raises SpecError for an unknown kind."""
-    catalog = _load(overlays)
+def _list(arguments: argparse.Namespace) -> int:
+    write_out(arguments, rows_as(arguments.format, _list_rows(load_catalog(arguments), arguments.kind)))
+    return OK
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    catalog = load_catalog(arguments)
+    record = _find(catalog, arguments.name)
+    body = rows_as(arguments.format, _figure_rows(catalog, record))
+    write_out(arguments, body if arguments.format in ("json", "csv") else f"{_heading(record)}\n\n{body}")
+    return OK
+
+
+def _list_rows(catalog: Catalog, kind: str | None) -> list[dict[str, Any]]:
+    """List the kinds with their counts, or the records of one kind. Raises SpecError for an unknown kind."""
     if kind is None:
         return [
             {"kind": name, "records": len(catalog.names(name)), "holds": schema.words}
@@ -42,9 +68,8 @@ def list_rows(overlays: Sequence[Path], kind: str | None) -> list[dict[str, Any]
     ]
 
 
-def show_record(overlays: Sequence[Path], name: str) -> tuple[str, list[dict[str, Any]]]:
-    """(heading, a row per figure) of the record that bears the name. Raises SpecError when none or several do."""
-    catalog = _load(overlays)
+def _find(catalog: Catalog, name: str) -> Record:
+    """Find the record with a name. Raises SpecError if none or several have it."""
     kind, slash, rest = name.partition("/")
     kinds, wanted = ([kind], rest) if slash and kind in SCHEMAS else (list(SCHEMAS), name)
     found = []
@@ -55,23 +80,18 @@ def show_record(overlays: Sequence[Path], name: str) -> tuple[str, list[dict[str
             continue
     if not found:
         labels = [label for k in kinds for r in catalog.records(k) for label in (r.name, *r.aliases)]
-        raise SpecError(
-            [
-                Problem(
-                    "catalog show",
-                    f'no record "{wanted}"{close_matches(wanted, labels)}; `flopwatt catalog list KIND` lists them',
-                )
-            ]
-        )
+        words = f'no record "{wanted}"{close_matches(wanted, labels)}; `flopwatt catalog list KIND` lists them'
+        raise SpecError([Problem("catalog show", words)])
     if len(found) > 1:
         several = ", ".join(f'"{record.kind}/{record.name}"' for record in found)
-        raise SpecError(
-            [Problem("catalog show", f"several records bear that name: {several}; name one of them in full")]
-        )
-    record = found[0]
+        raise SpecError([Problem("catalog show", f"several records have that name: {several}; name one in full")])
+    return found[0]
+
+
+def _figure_rows(catalog: Catalog, record: Record) -> list[dict[str, Any]]:
+    """List the figures of a record, then those that are only claimed."""
     rows = [_row(catalog, figure, record.figures[figure]) for figure in sorted(record.figures)]
-    rows += [_row(catalog, f"{figure} (claimed)", record.claimed[figure]) for figure in sorted(record.claimed)]
-    return _heading(record), rows
+    return rows + [_row(catalog, f"{figure} (claimed)", record.claimed[figure]) for figure in sorted(record.claimed)]
 
 
 def _heading(record: Record) -> str:
@@ -80,11 +100,12 @@ def _heading(record: Record) -> str:
     return "\n".join(lines)
 
 
-def _row(catalog: Catalog, name: str, figure) -> dict[str, Any]:
-    series = isinstance(figure.value, tuple)
+def _row(catalog: Catalog, name: str, figure: Figure) -> dict[str, Any]:
     return {
         "figure": name,
-        "value": figure.printed if series or not figure.unit else show(figure.value, figure.unit),
+        "value": figure.printed
+        if isinstance(figure.value, tuple) or not figure.unit
+        else show(figure.value, figure.unit),
         "low": show(figure.low, figure.unit) if figure.low is not None else "",
         "high": show(figure.high, figure.unit) if figure.high is not None else "",
         "kind": figure.kind,

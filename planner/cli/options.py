@@ -1,16 +1,39 @@
-"""Options that several commands share, and what they read from files."""
+"""Options that several commands share, and the files and values that they name."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from catalog.lookup import Catalog
+
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 FORMATS = ("table", "json", "csv", "md")
+MAX_PROCESSES = 1024
+SPEC_HELP = 'JSON file, or "-" for standard input'
+PLAN_HELP = "plan as `plan --format json` prints it"
+
+
+def answer_options() -> argparse.ArgumentParser:
+    """Build a parent parser with the options of every command that prints an answer."""
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--format", choices=FORMATS, default="table", help="how the answer is printed (default: table)")
+    shared.add_argument(
+        "--output",
+        metavar="FILE",
+        help="write the answer there instead of standard output; with --format csv, DIR/ gets one file per table",
+    )
+    add_common_options(shared)
+    return shared
 
 
 def add_common_options(parser: argparse.ArgumentParser) -> None:
+    """Add --catalog, --hourly and --quiet."""
     parser.add_argument(
         "--catalog",
         metavar="DIR",
@@ -25,34 +48,37 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="folder of the hourly CSV files that a spec names (may be repeated)",
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress on standard error")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no progress on standard error")
 
 
 def add_solver_options(parser: argparse.ArgumentParser) -> None:
+    """Add --set, --gap and the other options of a command that solves a spec."""
     parser.add_argument(
         "--set",
         metavar="PATH=VALUE",
         action="append",
         default=[],
-        help='change one value of the spec, such as limits.budget="420M CNY"',
+        help='change one value of the spec, such as limits.budget="420M CNY" (may be repeated)',
     )
-    parser.add_argument("--gap", type=float, help="stop at this gap, a fraction")
+    parser.add_argument("--gap", type=float, help="stop at this gap, a fraction such as 0.001")
     parser.add_argument("--time-limit", metavar="TIME", help='stop the solver after this time, such as "60 s"')
-    parser.add_argument("--solver", choices=("highs", "pulp"), help="solver backend")
-    parser.add_argument("--seed", type=int, help="seed of the solver")
+    parser.add_argument("--solver", choices=("highs", "pulp"), help="solver backend (default: highs)")
+    parser.add_argument("--seed", type=int, help="random seed of the solver")
 
 
 def positive_count(text: str) -> int:
+    """Parse a number of processes."""
     count = int(text)
-    if not 1 <= count <= 1024:
-        raise argparse.ArgumentTypeError("expected a number of processes from 1 to 1024")
+    if not 1 <= count <= MAX_PROCESSES:
+        raise argparse.ArgumentTypeError(f"expected a number of processes from 1 to {MAX_PROCESSES}")
     return count
 
 
-# -- input and output --------------------------------------------------------------------------------------------------
+# -- input -------------------------------------------------------------------------------------------------------------
 
 
 def spec_document(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Read the spec, apply --set and the solver options, and load the hourly series that it names."""
     from planner.spec.document import changed
     from planner.spec.series import with_series
 
@@ -61,27 +87,42 @@ def spec_document(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def read_json(path: str) -> dict[str, Any]:
+    """Read a JSON object from a file or, for "-", from standard input."""
     from planner.spec.document import read_document
 
     return read_document(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
 
 
 def solver_overrides(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Those of the command line, which go before the spec's own."""
+    """Collect the solver options given on the command line, which take precedence over the spec's own."""
     names = {"gap": "gap", "time_limit": "time_limit", "seed": "seed", "backend": "solver"}
     return {key: value for key, name in names.items() if (value := getattr(arguments, name, None)) is not None}
 
 
 def hourly_folders(arguments: argparse.Namespace, source: str) -> list[Path]:
-    """Where the files are looked for that a spec names: in the folders given, then beside it."""
+    """List the folders to search for the files that a spec names: those given, then that of the spec."""
     return [Path(name) for name in arguments.hourly] + ([] if source == "-" else [Path(source).parent])
 
 
 def overlay_folders(arguments: argparse.Namespace) -> list[Path]:
+    """List the folders of catalog overlays."""
     return [Path(folder) for folder in arguments.catalog]
 
 
-def progress_printer(arguments: argparse.Namespace):
+def load_catalog(arguments: argparse.Namespace) -> Catalog:
+    """Load the catalog with its overlays. Raises SpecError for an invalid overlay."""
+    from catalog.errors import CatalogError
+    from catalog.lookup import Catalog
+    from planner.errors import Problem, SpecError
+
+    try:
+        return Catalog.load(overlay_folders(arguments))
+    except CatalogError as error:
+        raise SpecError(Problem(path, message) for path, message in error.problems) from None
+
+
+def progress_printer(arguments: argparse.Namespace) -> Callable[[str], None] | None:
+    """Return a function that prints a line of progress; None with --quiet."""
     if arguments.quiet:
         return None
     return lambda line: print(line, file=sys.stderr, flush=True)

@@ -1,42 +1,54 @@
-"""The verbs that ask around a plan (`compare`, `alternatives`, `frontier`, `ladder`, `roi`, `sharing`, `sensitivity`): their arguments, and the printing of what is found.
+"""The studies of plans: `compare`, `alternatives`, `ladder`, `roi`, `sharing`, `sensitivity` and `frontier`.
 
-What is found: `planner.studies.compare`, `planner.studies.alternatives`, `planner.studies.frontier`, `planner.studies.ladder`, `planner.studies.roi`, `planner.studies.sharing`,
-`planner.side_by_side`, `planner.studies.sensitivity`.
+Their arguments, and how their findings are printed; what they find is in the file of `planner.studies` with the same name.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from planner.cli.options import (
+    PLAN_HELP,
+    SPEC_HELP,
+    add_solver_options,
+    overlay_folders,
+    progress_printer,
+    spec_document,
+)
+from planner.cli.output import as_json, write_out
 from planner.exit_codes import EXIT_BY_STATUS, OK
 
-Common = Callable[[argparse.ArgumentParser], None]
+if TYPE_CHECKING:
+    from planner.cli.options import Commands
+
+IN_FILE_NAMES = str.maketrans(" /:", "_--")
+"""Characters of the names of alternatives that a file name must not hold."""
 
 
-def add_verbs(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser], shared: argparse.ArgumentParser, solver_options: Common
-) -> None:
-    """Adds the verbs to the command's parser; `solver_options` adds --set, --gap and the like."""
-    compare = verbs.add_parser(
+def add_compare(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `compare`."""
+    compare = commands.add_parser(
         "compare",
         parents=[shared],
-        help="what makes two plans differ, the largest part of the objective first; or several plans side by side",
+        help="explain the difference of two plans, largest part of the objective first; or put several side by side",
     )
-    compare.add_argument("first", metavar="PLAN", help="plan as `plan --format json` prints it")
-    compare.add_argument("second", metavar="PLAN", help="the plan that it is compared with")
+    compare.add_argument("first", metavar="PLAN", help=PLAN_HELP)
+    compare.add_argument("second", metavar="PLAN", help="the plan to compare it with")
     compare.add_argument(
-        "further", metavar="PLAN", nargs="*", help="with a third plan and more: all side by side, cost by component"
+        "further", metavar="PLAN", nargs="*", help="with three or more plans: all side by side, cost by component"
     )
     compare.set_defaults(run=_compare)
 
-    alternatives = verbs.add_parser(
-        "alternatives", parents=[shared], help="plans nearly as good as the best that differ from it in kind"
+
+def add_alternatives(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `alternatives`."""
+    alternatives = commands.add_parser(
+        "alternatives", parents=[shared], help="find plans nearly as good as the best one that differ from it in kind"
     )
-    alternatives.add_argument("spec", metavar="SPEC", help='JSON file, or "-" for standard input')
+    alternatives.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
     alternatives.add_argument(
         "--within",
         type=float,
@@ -45,22 +57,25 @@ def add_verbs(
         help="how much worse an alternative may be, as a share of the objective (default: 0.05)",
     )
     alternatives.add_argument(
-        "--total-time", metavar="TIME", default="5 min", help='stop to look after this time (default: "5 min")'
+        "--total-time", metavar="TIME", default="5 min", help='stop searching after this time (default: "5 min")'
     )
     alternatives.add_argument("--plans", metavar="DIR", help="write the plan of each alternative there")
-    solver_options(alternatives)
+    add_solver_options(alternatives)
     alternatives.set_defaults(run=_alternatives)
 
-    ladder = verbs.add_parser(
-        "ladder", parents=[shared], help="the cost per million tokens after one lever and the next, towards a target"
+
+def add_ladder(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `ladder`."""
+    ladder = commands.add_parser(
+        "ladder", parents=[shared], help="cost per million tokens after each of several levers, towards a target"
     )
-    ladder.add_argument("spec", metavar="SPEC", help='JSON file, or "-" for standard input')
+    ladder.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
     ladder.add_argument(
         "--lever",
         metavar="NAME:PATH=VALUE",
         action="append",
         default=[],
-        help='what is changed next, such as "cheaper systems: offers[0].price=-30%%; offers[1].price=-30%%"; may be repeated',
+        help='what changes on the next rung, such as "cheaper systems: offers[0].price=-30%%; offers[1].price=-30%%"; may be repeated',
     )
     ladder.add_argument(
         "--workload", metavar="NAME", help="the serving workload whose cost counts (default: all together)"
@@ -68,28 +83,29 @@ def add_verbs(
     ladder.add_argument(
         "--phase",
         metavar="NAME",
-        help="of a question with phases the one whose cost counts (default: the whole horizon)",
+        help="the phase whose cost counts, if the spec has phases (default: the whole horizon)",
     )
     ladder.add_argument("--target", metavar="PRICE", help='the cost to reach, such as "0.01 CNY/1M tokens"')
-    solver_options(ladder)
+    add_solver_options(ladder)
     ladder.set_defaults(run=_ladder)
 
-    roi = verbs.add_parser(
+
+def add_roi(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `roi`."""
+    roi = commands.add_parser(
         "roi",
         parents=[shared],
-        help="what a gain of utilisation (MFU) is worth a month, against a team and a public cloud",
+        help="worth of a gain of utilisation (MFU) per month, against a team and a public cloud",
     )
     roi.add_argument(
         "plan",
         metavar="PLAN",
         nargs="?",
-        help="plan as `plan --format json` prints it, for its fleet; without it --cost",
+        help=f"{PLAN_HELP}, for its fleet; or --cost in its place",
     )
-    roi.add_argument("--cost", metavar="AMOUNT", help='what the fleet costs, such as "1B CNY/month"')
-    roi.add_argument("--chips", type=float, metavar="N", help="chips of the fleet, beside --cost")
-    roi.add_argument(
-        "--mfu", type=float, metavar="SHARE", help="share of its peak that is used today, beside --cost, such as 0.4"
-    )
+    roi.add_argument("--cost", metavar="AMOUNT", help='cost of the fleet, such as "1B CNY/month"')
+    roi.add_argument("--chips", type=float, metavar="N", help="chips of the fleet, with --cost")
+    roi.add_argument("--mfu", type=float, metavar="SHARE", help="MFU of today, with --cost, such as 0.4")
     roi.add_argument(
         "--gain",
         metavar="GAIN",
@@ -97,56 +113,67 @@ def add_verbs(
         default=[],
         help='points of MFU such as "4 points", or more work from the same fleet such as 10%%; may be repeated (default: 1, 2, 5 and 10)',
     )
-    roi.add_argument("--team", metavar="AMOUNT", help='what those cost who bring it about, such as "5M CNY/month"')
+    roi.add_argument("--team", metavar="AMOUNT", help='cost of the team behind the gain, such as "5M CNY/month"')
     roi.add_argument(
         "--baseline",
         metavar="AMOUNT",
-        help='what a public cloud would take for the work of today, such as "1.2B CNY/month"',
+        help='price of today\'s work at a public cloud, such as "1.2B CNY/month"',
     )
     roi.set_defaults(run=_roi)
 
-    sharing = verbs.add_parser(
-        "sharing", parents=[shared], help="what one fleet for all, and each capability that keeps it busy, is worth"
+
+def add_sharing(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `sharing`."""
+    sharing = commands.add_parser(
+        "sharing", parents=[shared], help="worth of one shared fleet, and of each capability that keeps it busy"
     )
-    sharing.add_argument("spec", metavar="SPEC", help='JSON file, or "-" for standard input')
-    solver_options(sharing)
+    sharing.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
+    add_solver_options(sharing)
     sharing.set_defaults(run=_sharing)
 
-    sensitivity = verbs.add_parser(
-        "sensitivity", parents=[shared], help="how the plan moves when one figure moves at a time"
+
+def add_sensitivity(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `sensitivity`."""
+    sensitivity = commands.add_parser(
+        "sensitivity", parents=[shared], help="change of objective and fleet when one figure moves at a time"
     )
-    sensitivity.add_argument("spec", metavar="SPEC", help='JSON file, or "-" for standard input')
+    sensitivity.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
     sensitivity.add_argument(
         "--vary",
         metavar="PATH=LOW:HIGH",
         action="append",
         default=[],
-        help='a figure and its two levels, such as sites[0].power="2 MW:3 MW" or limits.budget=-10%%:+10%%; without any, the usual ones: prices, electricity, demand, limits, latencies',
+        help='a figure and its two levels, such as sites[0].power="2 MW:3 MW" or limits.budget=-10%%:+10%%; may be repeated (default: the usual prices, electricity, demands, limits and latencies)',
     )
-    sensitivity.add_argument("--defaults", action="store_true", help="the usual figures too, besides those of --vary")
     sensitivity.add_argument(
-        "--total-time", metavar="TIME", default="15 min", help='stop to solve after this time (default: "15 min")'
+        "--defaults", action="store_true", help="vary the usual figures as well as those of --vary"
     )
-    sensitivity.add_argument("--chart", metavar="FILE.svg", help="draw the swings there as a tornado")
-    solver_options(sensitivity)
+    sensitivity.add_argument(
+        "--total-time", metavar="TIME", default="15 min", help='stop solving after this time (default: "15 min")'
+    )
+    sensitivity.add_argument("--chart", metavar="FILE.svg", help="draw a tornado chart there")
+    add_solver_options(sensitivity)
     sensitivity.set_defaults(run=_sensitivity)
 
-    frontier = verbs.add_parser(
-        "frontier", parents=[shared], help="the least cost over a range of carbon, latency, throughput or quality"
+
+def add_frontier(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `frontier`."""
+    frontier = commands.add_parser(
+        "frontier", parents=[shared], help="least cost over a range of carbon, latency, throughput or quality"
     )
-    frontier.add_argument("spec", metavar="SPEC", help='JSON file, or "-" for standard input')
+    frontier.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
     frontier.add_argument(
         "--against",
         choices=("carbon", "latency", "throughput", "quality"),
         required=True,
-        help="what the cost is set against",
+        help="what to vary",
     )
     frontier.add_argument(
         "--points",
         type=int,
         default=8,
         metavar="N",
-        help="how many plans to ask for (default: 8); of quality there is one for each score, unless the mean of a mix counts",
+        help="number of plans (default: 8); for quality one per score, unless the mean of a mix counts",
     )
     frontier.add_argument(
         "--span",
@@ -155,12 +182,11 @@ def add_verbs(
     )
     frontier.add_argument("--chart", metavar="FILE.svg", help="draw the frontier there")
     frontier.add_argument("--plans", metavar="DIR", help="write the plan of each point there")
-    solver_options(frontier)
+    add_solver_options(frontier)
     frontier.set_defaults(run=_frontier)
 
 
 def _frontier(arguments: argparse.Namespace) -> int:
-    from planner.cli.options import overlay_folders, progress_printer, spec_document
     from planner.plan import write_whole
     from planner.studies.frontier import frontier
     from planner.studies.svg_charts import chart
@@ -182,7 +208,7 @@ def _frontier(arguments: argparse.Namespace) -> int:
 
 
 def _span(text: str | None) -> tuple[float, float] | None:
-    """Two factors on the command line. Raises SpecError."""
+    """Parse the two factors of --span. Raises SpecError."""
     from planner.errors import Problem, SpecError
 
     if text is None:
@@ -195,7 +221,6 @@ def _span(text: str | None) -> tuple[float, float] | None:
 
 
 def _sharing(arguments: argparse.Namespace) -> int:
-    from planner.cli.options import overlay_folders, progress_printer, spec_document
     from planner.studies.sharing import sharing
 
     found = sharing(spec_document(arguments), overlays=overlay_folders(arguments), progress=progress_printer(arguments))
@@ -204,7 +229,6 @@ def _sharing(arguments: argparse.Namespace) -> int:
 
 
 def _ladder(arguments: argparse.Namespace) -> int:
-    from planner.cli.options import overlay_folders, progress_printer, spec_document
     from planner.studies.ladder import ladder
 
     found = ladder(
@@ -228,7 +252,7 @@ def _roi(arguments: argparse.Namespace) -> int:
     if (arguments.plan is None) == (arguments.cost is None):
         raise SpecError([Problem("--cost", "expected either a plan or the cost of a fleet")])
     if arguments.plan is not None and not arguments.chips is arguments.mfu is None:
-        raise SpecError([Problem("--chips", "--chips and --mfu belong to --cost; a plan says both itself")])
+        raise SpecError([Problem("--chips", "--chips and --mfu belong to --cost; a plan states both itself")])
     fleet = (
         stated_fleet(arguments.cost, arguments.chips, arguments.mfu)
         if arguments.plan is None
@@ -248,7 +272,6 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _alternatives(arguments: argparse.Namespace) -> int:
-    from planner.cli.options import overlay_folders, progress_printer, spec_document
     from planner.studies.alternatives import alternatives
 
     found = alternatives(
@@ -260,15 +283,12 @@ def _alternatives(arguments: argparse.Namespace) -> int:
     )
     for alternative in found.found if arguments.plans else ():
         if alternative.plan is not None:
-            alternative.plan.save(
-                Path(arguments.plans) / f"{alternative.name.replace(' ', '_').replace('/', '-').replace(':', '-')}.json"
-            )
+            alternative.plan.save(Path(arguments.plans) / f"{alternative.name.translate(IN_FILE_NAMES)}.json")
     _print_study(arguments, found)
     return EXIT_BY_STATUS[found.status]
 
 
 def _sensitivity(arguments: argparse.Namespace) -> int:
-    from planner.cli.options import overlay_folders, progress_printer, spec_document
     from planner.plan import write_whole
     from planner.studies.sensitivity import sensitivity
     from planner.studies.svg_charts import tornado
@@ -284,7 +304,7 @@ def _sensitivity(arguments: argparse.Namespace) -> int:
 
 
 def _seconds(text: str) -> float:
-    """A time on the command line. Raises SpecError."""
+    """Parse a time. Raises SpecError."""
     from catalog.units import UnitError, parse
     from planner.errors import Problem, SpecError
 
@@ -294,24 +314,45 @@ def _seconds(text: str) -> float:
         raise SpecError([Problem("--total-time", f'expected a time such as "5 min", got "{text}"')]) from None
 
 
-def _print_study(arguments: argparse.Namespace, found: Any) -> None:
-    """`found`: has `document` (JSON), `words` (sentences), `sections` (heading, rows) and `rows` (one flat table)."""
-    from planner.cli.output import write_out
+class Study(Protocol):
+    """What a study found."""
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """Everything, as JSON."""
+        ...
+
+    @property
+    def words(self) -> Sequence[str]:
+        """Sentences."""
+        ...
+
+    @property
+    def sections(self) -> Sequence[tuple[str, list[dict[str, Any]]]]:
+        """Heading and rows of each table."""
+        ...
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat table."""
+        ...
+
+
+def _print_study(arguments: argparse.Namespace, found: Study) -> None:
+    """Print a study: the document as JSON, the flat table as CSV, or sentences and tables."""
     from planner.tables import as_csv, as_markdown, as_text
 
     if arguments.format == "json":
-        write_out(arguments, json.dumps(found.document, indent=1, allow_nan=False) + "\n")
-    elif arguments.format == "csv":
+        write_out(arguments, as_json(found.document))
+        return
+    if arguments.format == "csv":
         write_out(arguments, as_csv(found.rows))
-    elif arguments.format == "md":
-        parts = [
-            "".join(f"- {line}\n" for line in found.words),
-            *(f"## {heading}\n\n{as_markdown(rows)}" for heading, rows in found.sections if rows),
-        ]
-        write_out(arguments, "\n".join(part for part in parts if part))
-    else:
-        parts = [
-            "".join(f"{line}\n" for line in found.words),
-            *(f"{heading}\n{as_text(rows, indent='  ')}" for heading, rows in found.sections if rows),
-        ]
-        write_out(arguments, "\n".join(part for part in parts if part))
+        return
+    markdown = arguments.format == "md"
+    parts = ["".join(f"- {line}\n" if markdown else f"{line}\n" for line in found.words)]
+    for heading, rows in found.sections:
+        if rows:
+            parts.append(
+                f"## {heading}\n\n{as_markdown(rows)}" if markdown else f"{heading}\n{as_text(rows, indent='  ')}"
+            )
+    write_out(arguments, "\n".join(part for part in parts if part))

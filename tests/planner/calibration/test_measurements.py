@@ -158,7 +158,7 @@ def test_rows_of_low_grade_never_enter_a_calibration(tmp_path, catalog):
     assert main(["calibrate", str(path), "--output", str(tmp_path / "own"), "-q"]) == 3
 
 
-def test_the_verb_writes_rows_and_every_format(tmp_path, catalog, capsys):
+def test_the_command_writes_rows_and_every_format(tmp_path, catalog, capsys):
     path = write(tmp_path / "m.csv", BASE)
     for form in ("table", "json", "csv", "md"):
         assert main(["validate", str(path), "--rows", str(tmp_path / "rows.csv"), "--format", form]) == 0

@@ -143,7 +143,7 @@ def test_leaving_sources_out_predicts_each_row_without_its_source(tmp_path, cata
     assert {s.tier for s in found.values()} == {"new_source"}
 
 
-def test_the_verb_writes_one_row_per_id_and_metric(tmp_path, capsys):
+def test_the_command_writes_one_row_per_id_and_metric(tmp_path, capsys):
     path = write(tmp_path / "m.csv", BASE, {**BASE, "id": "r2", "concurrency": 4})
     assert main(["validate", str(path), "--rows", str(tmp_path / "rows.csv"), "--format", "json"]) == 0
     assert set(json.loads(capsys.readouterr().out)["metrics"]) == set(FIGURES)

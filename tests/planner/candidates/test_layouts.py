@@ -1,4 +1,4 @@
-"""The layout search: what it ranks first, what it refuses, and the verb's exit codes."""
+"""The layout search: what it ranks first, what it refuses, and the exit codes of the command."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The command line: what each verb prints where, and with which exit code it ends."""
+"""The command line: what each command prints where, and with which exit code it ends."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ import argparse
 import re
 from pathlib import Path
 
-from planner.cli.main import _parser
+from planner.cli.main import build_parser
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "command-line.md").read_text(encoding="utf-8")
 IN_CODE = re.findall(r"`([^`]+)`", PAGE)
@@ -21,9 +21,12 @@ def commands(parser: argparse.ArgumentParser, name: str = ""):
 
 
 def options() -> set[str]:
-    top = {option for action in _parser()._actions for option in action.option_strings}
+    top = {option for action in build_parser()._actions for option in action.option_strings}
     inner = {
-        option for _, command in commands(_parser()) for action in command._actions for option in action.option_strings
+        option
+        for _, command in commands(build_parser())
+        for action in command._actions
+        for option in action.option_strings
     }
     return (top | inner) - {"-h"}
 
@@ -33,7 +36,7 @@ def test_every_command_has_a_row():
     rows = {
         re.sub(r"[^a-z ].*", "", line.split("`")[1]).strip() for line in section.splitlines() if line.startswith("| `")
     }
-    assert rows == {name for name, _ in commands(_parser())}
+    assert rows == {name for name, _ in commands(build_parser())}
 
 
 def test_every_option_is_named():

@@ -1,4 +1,4 @@
-"""The verb `dashboard`, and that nothing of the dashboard weighs on the rest."""
+"""The command `dashboard`, and that nothing of the dashboard weighs on the rest."""
 
 import subprocess
 import sys
@@ -9,13 +9,14 @@ import pytest
 
 from planner.cli import main as cli
 from planner.dashboard import launch
+from planner.exit_codes import OK, USAGE
 
 HOME = Path(__file__).resolve().parents[3]
 
 
 def test_without_streamlit_the_command_says_how_to_get_it(monkeypatch, capsys):
     monkeypatch.setattr(launch, "has_streamlit", lambda: False)
-    assert cli.main(["dashboard"]) == cli.USAGE
+    assert cli.main(["dashboard"]) == USAGE
     message = capsys.readouterr().err
     assert f'python -m pip install "{launch.REQUIREMENT}"' in message and "Traceback" not in message
 
@@ -24,7 +25,7 @@ def test_the_command_starts_streamlit_on_the_page_with_the_port_asked_for(monkey
     streamlit = pytest.importorskip("streamlit.web.cli")
     seen = []
     monkeypatch.setattr(streamlit, "main", lambda arguments, **_: seen.extend(arguments))
-    assert cli.main(["dashboard", "--server.port", "8599", "--server.headless", "true"]) == cli.OK
+    assert cli.main(["dashboard", "--server.port", "8599", "--server.headless", "true"]) == OK
     assert seen[:2] == ["run", str(HOME / "planner" / "dashboard" / "__main__.py")]
     assert {"--server.port=8599", "--server.address=localhost", "--server.headless=true"} <= set(seen)
     assert {

@@ -154,7 +154,7 @@ def test_entries_of_lists_are_matched_by_what_they_are_about():
     ]  # fmt: skip
 
 
-def test_the_verb_prints_every_format(first, second, tmp_path, capsys):
+def test_the_command_prints_every_format(first, second, tmp_path, capsys):
     paths = [str(tmp_path / name) for name in ("a.json", "b.json")]
     first.save(paths[0]), second.save(paths[1])
     for form, sign in (
@@ -239,7 +239,7 @@ def test_what_is_surely_worse_is_not_solved(found):
             assert 0 < a.least <= true[a.name].worse * (1 + 1e-6)
 
 
-def test_the_verb_writes_plans_and_says_when_there_is_none(tmp_path, capsys):
+def test_the_command_writes_plans_and_says_when_there_is_none(tmp_path, capsys):
     path = tmp_path / "spec.json"
     path.write_text(json.dumps(spec()))
     assert main(["alternatives", str(path), "--within", "0.2", "--plans", str(tmp_path / "plans"), "-q"]) == 0

@@ -181,7 +181,7 @@ def test_the_tornado_is_drawn_to_scale(usual):
     assert root.find(f"{space}title").text.startswith("Swing of the objective")
 
 
-def test_the_verb_prints_every_format(tmp_path, capsys):
+def test_the_command_prints_every_format(tmp_path, capsys):
     path, chart = tmp_path / "spec.json", tmp_path / "tornado.svg"
     path.write_text(json.dumps(BASE))
     arguments = ["sensitivity", str(path), "--vary", "sites[0].power=0.8 MW:1.2 MW", "-q"]

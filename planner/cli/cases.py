@@ -1,0 +1,72 @@
+"""The commands `estimate` and `layouts`: one workload on one given system."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from planner.cli.options import overlay_folders, read_json
+from planner.cli.output import as_json, rows_as, write_out
+from planner.exit_codes import INFEASIBLE, OK
+
+if TYPE_CHECKING:
+    from planner.cli.options import Commands
+
+
+def add_layouts(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `layouts`."""
+    layouts = commands.add_parser(
+        "layouts", parents=[shared], help="rank all legal parallel layouts of one training case, fastest first"
+    )
+    layouts.add_argument(
+        "case", metavar="CASE", help='JSON file with workload, system, chips and fabric, or "-" for standard input'
+    )
+    layouts.add_argument("--best", type=int, default=10, metavar="N", help="how many layouts to print (default: 10)")
+    layouts.set_defaults(run=_layouts)
+
+
+def add_estimate(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `estimate`."""
+    estimate = commands.add_parser(
+        "estimate", parents=[shared], help="evaluate one case: times, rates, memory, and where the time goes"
+    )
+    estimate.add_argument(
+        "case", metavar="CASE", help='JSON file with workload, system and chips, or "-" for standard input'
+    )
+    estimate.set_defaults(run=_estimate)
+
+
+def _layouts(arguments: argparse.Namespace) -> int:
+    from planner.candidates.layouts import layout_table
+    from planner.estimate.case import best_layouts
+
+    rows, counts = best_layouts(read_json(arguments.case), overlay_folders(arguments), arguments.best)
+    if not rows:
+        print(f"no layout fits: {counts['legal']:,} are legal, none of them fits in memory", file=sys.stderr)
+        return INFEASIBLE
+    if arguments.format == "json":
+        write_out(arguments, as_json({**counts, "layouts": rows}))
+        return OK
+    heading = f"{counts['legal']:,} legal layouts, {counts['fitting']:,} fit in memory\n\n"
+    write_out(arguments, ("" if arguments.format == "csv" else heading) + rows_as(arguments.format, layout_table(rows)))
+    return OK
+
+
+def _estimate(arguments: argparse.Namespace) -> int:
+    from planner.estimate.answer import estimate, sections
+
+    found = estimate(read_json(arguments.case), overlay_folders(arguments))
+    if found.answer is None:
+        print(found.reason, file=sys.stderr)
+        return INFEASIBLE
+    if arguments.format == "json":
+        write_out(arguments, as_json(found.answer))
+        return OK
+    tables = sections(found.answer)
+    if arguments.format == "csv":
+        write_out(arguments, rows_as("csv", tables[0][1]))
+        return OK
+    mark = "## " if arguments.format == "md" else ""
+    write_out(arguments, "\n".join(f"{mark}{heading}\n\n{rows_as(arguments.format, rows)}" for heading, rows in tables))
+    return OK

@@ -1,0 +1,45 @@
+"""The command `dashboard`: serve the dashboard until interrupted."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from planner.exit_codes import OK, USAGE
+
+if TYPE_CHECKING:
+    from planner.cli.options import Commands
+
+
+def add_dashboard(commands: Commands) -> None:
+    """Add the command `dashboard`."""
+    dashboard = commands.add_parser("dashboard", help="open the dashboard in a browser (needs Streamlit)")
+    dashboard.add_argument(
+        "--server.port",
+        dest="port",
+        type=int,
+        metavar="PORT",
+        help="port to listen on (default: 8501 or the next free one)",
+    )
+    dashboard.add_argument(
+        "--server.address",
+        dest="address",
+        metavar="HOST",
+        default="localhost",
+        help="address to listen on (default: %(default)s)",
+    )
+    dashboard.add_argument(
+        "--server.headless", dest="headless", choices=("true", "false"), help="true: open no browser"
+    )
+    dashboard.set_defaults(run=_dashboard)
+
+
+def _dashboard(arguments: argparse.Namespace) -> int:
+    from planner.dashboard.launch import MISSING, has_streamlit, launch
+
+    if not has_streamlit():
+        print(MISSING, file=sys.stderr)
+        return USAGE
+    launch(arguments.port, arguments.address, arguments.headless)
+    return OK

@@ -1,0 +1,96 @@
+"""The commands `plan`, `check` and `verify`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from planner.cli.options import (
+    PLAN_HELP,
+    SPEC_HELP,
+    add_solver_options,
+    overlay_folders,
+    progress_printer,
+    spec_document,
+)
+from planner.cli.output import as_json, emit, rows_as, write_out
+from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, OK
+from planner.plan import load_plan, parse_plan
+
+if TYPE_CHECKING:
+    from planner.cli.options import Commands
+
+
+def add_plan(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `plan`."""
+    plan = commands.add_parser("plan", parents=[shared], help="answer a spec with a plan")
+    plan.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
+    add_solver_options(plan)
+    plan.set_defaults(run=_plan)
+
+
+def add_check(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `check`."""
+    check = commands.add_parser("check", parents=[shared], help="check a spec without solving it")
+    check.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
+    check.add_argument(
+        "--set",
+        metavar="PATH=VALUE",
+        action="append",
+        default=[],
+        help="change one value of the spec (may be repeated)",
+    )
+    check.set_defaults(run=_check)
+
+
+def add_verify(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `verify`."""
+    verify = commands.add_parser("verify", parents=[shared], help="verify a plan independently of the solver")
+    verify.add_argument("plan", metavar="PLAN", help=f'{PLAN_HELP}, or "-" for standard input')
+    verify.set_defaults(run=_verify)
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    from planner.pipeline import solve_document
+    from planner.report.report import render
+    from planner.verify.plan import verify_plan
+
+    plan = solve_document(
+        spec_document(arguments), overlays=overlay_folders(arguments), progress=progress_printer(arguments)
+    )
+    if plan.has_answer and (broken := verify_plan(plan, overlays=overlay_folders(arguments))):
+        for finding in broken:
+            print(f"bug: the plan fails its own verification: {finding}", file=sys.stderr)
+        return BUG
+    emit(arguments, plan, lambda form: render(plan, form))
+    if plan.status == "unbounded":
+        from planner.formulate.limits import UNBOUNDED
+
+        print(UNBOUNDED, file=sys.stderr)
+    return EXIT_BY_STATUS[plan.status]
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from planner.pipeline import check_document
+
+    counts = check_document(spec_document(arguments), overlays=overlay_folders(arguments))
+    sentence = "valid: " + ", ".join(f"{n} {what}" for what, n in counts.items()) + "\n"
+    write_out(arguments, sentence if arguments.format == "table" else rows_as(arguments.format, [counts]))
+    return OK
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from planner.verify.plan import catalog_note, verify_plan
+
+    plan = parse_plan(sys.stdin.buffer.read(), "standard input") if arguments.plan == "-" else load_plan(arguments.plan)
+    found = [str(finding) for finding in verify_plan(plan, overlays=overlay_folders(arguments))]
+    if note := catalog_note(plan, overlay_folders(arguments)):
+        print(note, file=sys.stderr)
+    if arguments.format == "json":
+        write_out(arguments, as_json({"holds": not found, "findings": found}))
+    elif found:
+        write_out(arguments, "\n".join(["the plan does not hold:", *(f"  {line}" for line in found)]) + "\n")
+    else:
+        write_out(arguments, "the plan holds: every limit and every amount was computed again\n")
+    return BROKEN if found else OK
