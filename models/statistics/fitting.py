@@ -13,7 +13,6 @@ from models.arrays import Floats, Ints
 RATIO_SCALE = 0.10  # ln(predicted / measured) beyond which a row counts as an outlier
 ANCHOR_SPREAD = 0.15  # how much whole sources differ on one chip and precision, in ln(time)
 STEP = 1e-4  # of the transformed constant, for differences
-CHANGE = 1e-9  # in ln(time): below it a constant does not touch a row
 WARM_ROUNDS = 3
 LARGEST_MOVE = 0.5  # of a transformed constant in one round: slopes do not reach further
 

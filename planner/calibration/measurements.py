@@ -149,7 +149,7 @@ def read_rows(path: Path, kind: str = "training") -> list[Row]:
     seen: set[str] = set()
     for row in rows:
         if row.id in seen:
-            problems.append(Problem(f"{path} line {row.line}", f'id "{row.id}" stands there twice'))
+            problems.append(Problem(f"{path} line {row.line}", f'id "{row.id}" appears twice'))
         seen.add(row.id)
     if problems:
         raise SpecError(problems)
@@ -157,6 +157,7 @@ def read_rows(path: Path, kind: str = "training") -> list[Row]:
 
 
 def _row(path: Path, line: int, cells: Mapping[str, str], columns: Columns, problems: list[Problem]) -> Row:
+    """Read one line; unreadable cells are added to the problems."""
     text = {name: (cells.get(name) or "").strip() for name in columns.text}
     numbers: dict[str, float] = {}
     for name in columns.numbers:

@@ -17,7 +17,7 @@ from planner.spec.fabrics import PROVIDER
 
 @dataclass(frozen=True, slots=True)
 class FleetOption:
-    """A way to hold systems; figures are of one system."""
+    """One way to hold systems of one type; figures are per system."""
 
     site: SiteFacts
     offer: OfferFacts
@@ -40,7 +40,7 @@ class FleetOption:
 
     @property
     def idle_at_meter_w(self) -> float:
-        """Power that one idle system and its share of the fabric draw at the meter of the site."""
+        """Compute the power of one idle system and its share of the fabric at the meter of the site."""
         return self.idle_it_w * self.site.pue
 
     @property

@@ -72,7 +72,7 @@ def candidate_widths(
     dropped: Counter[str],
     searches: LayoutSearches,
 ) -> tuple[list[Width], int]:
-    """Find the narrowest width of a job on a fleet option that meets the deadline, and a few wider ones, which can pause at dear hours.
+    """Find the narrowest width of a job on a fleet option that meets the deadline, and a few wider ones, which can pause in expensive hours.
 
     `ceiling`: systems that can be had. Returns the widths and the number of layouts evaluated.
     """

@@ -39,6 +39,7 @@ def search_one_pool(facts: CaseFacts, load: Load, asked: Mapping[str, int] | Non
 
 
 def _search_one_pool(facts: CaseFacts, load: Load, layouts: ServingLayouts, precision: str) -> SearchResult:
+    """Search the layouts and batches at one precision."""
     if not len(layouts):
         return SearchResult(None)
     system, copies = facts.system, _replicas(facts, layouts)

@@ -39,6 +39,7 @@ def search_two_pools(facts: CaseFacts, load: Load) -> SearchResult:
 
 
 def _search_two_pools(facts: CaseFacts, load: Load, precision: str) -> SearchResult:
+    """Search the layouts, splits of the chips and batches at one precision."""
     case, constants = facts.case, facts.constants.serving
     stated = (case.pools.prefill, case.pools.decode) if case.pools else (CasePool(), CasePool())
     sides = [

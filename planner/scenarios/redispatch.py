@@ -132,6 +132,7 @@ class Capacities:
         return self._known[deployment.key]
 
     def _of(self, point: OperatingPoint, allowance_s: float) -> Floats:
+        """Evaluate the layout of a point, or take its curve from the cache, under the errors of each scenario."""
         system = tuple((use.option.system.name, use.option.scaleout_bytes_per_s) for use in point.uses)
         key = (
             system,
