@@ -1,1 +1,1 @@
-"""From a problem and its operating points to the data of the program."""
+"""Builds the data of the joint program from a problem and its operating points."""

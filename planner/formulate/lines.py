@@ -78,7 +78,7 @@ def line_data(
     return LineData(
         line_capacity=np.array([line.unit_bytes_per_s for line in lines], dtype=float),
         line_upper=np.array([line.most for line in lines], dtype=float),
-        line_usable=_usable(problem),
+        line_usable=usable_windows(problem),
         line_cost={COST: costs.line},
         channel_line=np.repeat(np.arange(len(lines)), 2),
         window_stage=when.of_window,
@@ -112,13 +112,13 @@ def line_costs(problem: Problem, by_window: Floats) -> LineCosts:
         way.append(network.rates[problem.serving[w].name, kind] * carrier.price_per_byte * by_stage[g])
     send = [update_cost(problem, hops[h][0], line, by_stage[g]) for h, g, line, _ in sends]
     return LineCosts(
-        line=unit_price * (_usable(problem) @ by_window),
+        line=unit_price * (usable_windows(problem) @ by_window),
         way=np.array(way, dtype=float),
         send=np.array(send, dtype=float),
     )
 
 
-def _usable(problem: Problem) -> Bools:
+def usable_windows(problem: Problem) -> Bools:
     """Mark the windows [L, V] in which each line is ready."""
     lines, starts = network_of(problem).lines, problem.calendar.edges_s[:-1]
     return np.array([starts >= line.ready_s - 1e-6 for line in lines], dtype=bool).reshape(len(lines), len(starts))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def port_data(problem: Problem, points: Sequence[OperatingPoint]) -> PortData | None:
-    """None where nothing is to be ported."""
+    """Build the data of what must be ported before a point may run; None where nothing is to be ported."""
     if not problem.porting:
         return None
     member = [
@@ -27,7 +27,7 @@ def port_data(problem: Problem, points: Sequence[OperatingPoint]) -> PortData | 
 
 
 def needs(facts: PortingFacts, point: OperatingPoint) -> bool:
-    """Whether a point runs an architecture on chips of a family."""
+    """Tell whether a point runs one of the architectures on chips of the family."""
     return point.workload.name in facts.workloads and any(
         use.option.system.family == facts.family for use in point.uses
     )

@@ -1,4 +1,4 @@
-"""Program data of pre-emption: what it costs a job to make room for serving."""
+"""Program data of pre-emption: the time that a job loses when it makes room for serving."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from planner.problem.facts import Problem, TrainingFacts
 
 
 def preemption_arrays(problem: Problem, points: Sequence[OperatingPoint]) -> dict[str, Any]:
-    """Fields of `PlanData`; none where no job is pre-empted at a cost."""
+    """Build the fields of `PlanData`; none where no job is pre-empted at a cost."""
     if not any(job.spec.preemption for job in problem.training):
         return {}
     return {"point_restart_s": np.array([restart_s(problem, point) for point in points])}
 
 
 def restart_s(problem: Problem, point: OperatingPoint) -> float:
-    """Time lost per unit of width that comes back."""
+    """Compute the time lost per unit of width that resumes [s]; 0 for serving."""
     if not isinstance(point.workload, TrainingFacts):
         return 0.0
     return preemption_s_of(point.workload, problem.constants.reliability, point.uses[0].option.site.storage_bytes_per_s)

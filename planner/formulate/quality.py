@@ -10,10 +10,12 @@ from solvers.model.choice_data import ChoiceData
 
 
 def choice_data(problem: Problem) -> ChoiceData | None:
-    """None where no demand can be answered by several architectures."""
+    """Build the data of the choice; None where no demand can be answered by several architectures."""
     group, score = np.full(len(problem.serving), -1), np.zeros(len(problem.serving))
     place = {workload.name: w for w, workload in enumerate(problem.serving)}
-    one, least, hourly = [], [], []
+    one: list[bool] = []
+    least: list[float] = []
+    hourly: list[bool] = []
     for facts in problem.quality:
         mine = {architecture: place[name] for architecture, name in facts.members.items() if name in place}
         if len(facts.members) < 2 or not mine:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from models.arrays import Floats, Ints
 from planner.problem.facts import Problem
 from planner.problem.spread import is_asked, zones_of
 from solvers.model.line_data import SpreadData
 
 
-def spread_data(problem: Problem, demand: np.ndarray) -> SpreadData | None:
-    """None where no workload asks for it; `demand` [workload, origin, slot]."""
+def spread_data(problem: Problem, demand: Floats) -> SpreadData | None:
+    """Build the data of the spread; None where no workload asks for one. `demand`: [workload, origin, slot]."""
     if not is_asked(problem):
         return None
     zones, asked = zones_of(problem), [w.spec.spread for w in problem.serving]
@@ -25,8 +26,8 @@ def spread_data(problem: Problem, demand: np.ndarray) -> SpreadData | None:
     )
 
 
-def tried_slots(problem: Problem, demand: np.ndarray) -> np.ndarray:
-    """The busiest slot of each workload in each window."""
+def tried_slots(problem: Problem, demand: Floats) -> Ints:
+    """Find the busiest slot of each workload in each window; `demand`: [workload, slot]."""
     window = problem.calendar.window
     found = {int(np.where(window == v, row, -1.0).argmax()) for row in demand for v in range(problem.calendar.windows)}
     return np.array(sorted(found), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Program data of storage bandwidth that training waits for."""
+"""Program data of storage bandwidth: what jobs read and write, and what each site can deliver."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planner.problem.storage import limited
 
 
 def rates(problem: Problem, point: OperatingPoint) -> tuple[float, float]:
-    """(bytes read per second, bytes of checkpoints written per second) of a job at full width; nothing of serving."""
+    """Compute (bytes/s read, bytes/s of checkpoints written) of a job at full width; zero for serving."""
     use = point.uses[0]
     if not isinstance(point.workload, TrainingFacts):
         return 0.0, 0.0
@@ -30,7 +30,7 @@ def rates(problem: Problem, point: OperatingPoint) -> tuple[float, float]:
 
 
 def storage_arrays(problem: Problem, points: Sequence[OperatingPoint]) -> dict[str, Any]:
-    """Fields of `PlanData`; none where no site's storage is limited."""
+    """Build the fields of `PlanData`; none where no site's storage is limited."""
     if not limited(problem):
         return {}
     return {

@@ -1,1 +1,1 @@
-"""From a solution to the plan document."""
+"""Reads a solution and builds the plan document."""

@@ -1,6 +1,6 @@
-"""Adds up what a decision costs, emits and draws, by component, place and workload; and how far each limit is used.
+"""Adds up the cost, carbon and energy of decisions by component, place and workload.
 
-`planner.verify.plan` adds the same amounts up again from the plan document, without this code.
+`planner.verify` adds up the same amounts again from the plan document, without this code.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from planner.problem.phases import API, worth_from
 Line = tuple[str, str, str, str]  # component, site, system, how
 Place = tuple[str, str, str]  # site, system, how
 BOUGHT, PORTING = "api", "porting"
-TRAFFIC = ("egress", BOUGHT, PORTING, "weights", LINES, *STREAMS)  # each belongs to a workload of its own
+TRAFFIC = ("egress", BOUGHT, PORTING, "weights", LINES, *STREAMS)  # components that one workload causes alone
 
 
 class Accounts:
-    """`lines`: present value by (component, site, system, how); `carbon`: kg by the same; `energy_j` at the meter."""
+    """Accounts of a plan: costs as present values in the spec's currency, carbon [kg], and energy at the meter [J]."""
 
     def __init__(self, decided: Decisions):
         self.decided = decided
         self.cost_lines: dict[Line, float] = defaultdict(float)
         self.carbon_lines: dict[Line, float] = defaultdict(float)
-        self.by_name: dict[str, float] = defaultdict(float)  # what a workload alone causes: egress, weights
+        self.by_name: dict[str, float] = defaultdict(float)  # cost of TRAFFIC, by workload
         self.system_seconds: dict[tuple[str, Place], float] = defaultdict(float)
         self.energy_j = 0.0
         self._rates = slot_rates(decided.problem)
@@ -50,37 +50,40 @@ class Accounts:
             self.energy_j += decided.electricity.drawn_j
 
     def by_component(self) -> dict[str, float]:
+        """Add up the costs of each component."""
         result: dict[str, float] = defaultdict(float)
         for (component, *_), amount in self.cost_lines.items():
             result[component] += amount
         return dict(sorted(result.items()))
 
     def by_workload(self) -> dict[str, float]:
-        """Cost of each workload: its own traffic, and its share of every fleet option by the system-seconds it keeps at work.
+        """Share all costs out: traffic to the workload that causes it, systems by the system-seconds that each keeps at work.
 
-        A site's fixed cost, and its electricity where that is a decision, follow the shares of all that stands there.
+        A site's fixed cost, and its electricity where that is a decision, follow the shares of the systems there.
         """
         problem = self.decided.problem
         names = [w.name for w in (*problem.serving, *problem.training)]
         result = {name: self.by_name[name] for name in names}
         at_site: dict[tuple[str, str], float] = defaultdict(float)
-        for (component, *place), amount in self.cost_lines.items():
-            if component in TRAFFIC or _of_the_site(component, place[1]):
+        for (component, *parts), amount in self.cost_lines.items():
+            place = (parts[0], parts[1], parts[2])
+            if component in TRAFFIC or _is_of_site(component, place[1]):
                 continue
-            used = {name: self.system_seconds[name, tuple(place)] for name in names}
+            used = {name: self.system_seconds[name, place] for name in names}
             total = sum(used.values())
             for name in names:
                 part = amount * (used[name] / total if total else 1 / len(names))
                 result[name] += part
                 at_site[place[0], name] += part
         for (component, site, system, _), amount in self.cost_lines.items():
-            if _of_the_site(component, system):
+            if _is_of_site(component, system):
                 total = sum(at_site[site, name] for name in names)
                 for name in names:
                     result[name] += amount * (at_site[site, name] / total if total else 1 / len(names))
         return result
 
     def _book_holdings(self) -> None:
+        """Add capital, rent, building, idle energy and carbon of what is held, and fixed costs of sites."""
         problem, rates = self.decided.problem, self._rates
         calendar, money = problem.calendar, problem.economics
         for term, count, option, held in self.decided.held():
@@ -110,11 +113,12 @@ class Accounts:
             if option.system.embodied_kg:
                 made_kg, life_s = count * option.system.embodied_kg, option.offer.life_s(money)
                 self.carbon_lines["embodied", *where] += float(embodied_carbon_kg(made_kg, seconds.sum(), life_s))
-        for site, opened in zip(problem.sites, self.decided.opened):
+        for site, opened in zip(problem.sites, self.decided.opened, strict=True):
             if site.fixed_cost_per_s and opened:
                 self.cost_lines["site", site.region, "", ""] += site.fixed_cost_per_s * worth_from(calendar, site)
 
     def _book_activity(self) -> None:
+        """Add the energy above idle of the points at work, and their system-seconds."""
         for p in self.decided.used:
             point, active = self.decided.form.points[p], self.decided.active[p]
             for use in point.uses:
@@ -129,6 +133,7 @@ class Accounts:
                 self.system_seconds[point.workload.name, where] += use.systems * float(active @ self._rates.seconds)
 
     def _book_porting(self) -> None:
+        """Add the porting that the points at work need, shared by the workloads that use it."""
         for facts in self.decided.problem.porting:
             users = sorted(
                 {point.workload.name for p in self.decided.used if needs(facts, point := self.decided.form.points[p])}
@@ -139,6 +144,7 @@ class Accounts:
                 self.by_name[name] += facts.cost / len(users)
 
     def _book_traffic(self) -> None:
+        """Add egress, tokens of APIs, updates of weights and rented lines."""
         problem, form = self.decided.problem, self.decided.form
         for a, (w, _, r, _) in enumerate(form.arcs):
             if cost := float(form.data.arc_cost[COST][a] @ self.decided.flow[a]):
@@ -156,5 +162,6 @@ class Accounts:
             self.by_name[name] += amount
 
 
-def _of_the_site(component: str, system: str) -> bool:
+def _is_of_site(component: str, system: str) -> bool:
+    """Tell whether a cost belongs to a site as a whole, not to one system."""
     return component == "site" or (component in ELECTRICITY_LINES and not system)

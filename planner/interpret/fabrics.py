@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from models.arrays import Ints
 from models.network.designs import Design, bisection_bytes_per_s, latency_s
 from models.network.group_links import Plant
 from planner.candidates.fleet_options import FleetOption
@@ -16,23 +17,26 @@ from planner.problem.facts import NetworkFacts, SiteFacts, SystemFacts
 
 
 def fabric_rows(decided: Decisions) -> list[dict[str, Any]]:
-    """The networks between our own systems, in whole parts, and what the systems' shares of them come to."""
-    held: dict[tuple[str, str, str, int], np.ndarray] = {}
+    """Build one row for each network between our own systems: its parts, in whole numbers, and the sum of the shares paid."""
+    held: dict[tuple[str, str, str, int], Ints] = {}
     charged: dict[tuple[str, str, str, int], float] = defaultdict(float)
-    fleet_options: dict[tuple[str, str, str, int], FleetOption] = {}
+    options: dict[tuple[str, str, str, int], tuple[FleetOption, Plant]] = {}
     for _, count, option, mask in decided.held():
         if option.plant is not None:
             key = (option.site.region, option.system.name, option.fabric, option.plant.systems)
-            held[key] = held.get(key, 0) + count * mask
+            held[key] = held.get(key, np.zeros(len(mask), dtype=np.int64)) + count * mask
             charged[key] += count * option.fabric_capital
-            fleet_options[key] = option
-    return [
-        {"site": site, "system": system, "design": design, "size": size, "systems": count}
-        | fabric_row(option.plant, count, charged[site, system, design, size], option.site.network)
-        | {"instead": other_designs(option.site, option.system, design, count)}
-        for (site, system, design, size), counts in held.items()
-        for option, count in ((fleet_options[site, system, design, size], int(counts.max())),)
-    ]
+            options[key] = option, option.plant
+    rows = []
+    for key, counts in held.items():
+        (site, system, design, size), count = key, int(counts.max())
+        option, plant = options[key]
+        rows.append(
+            {"site": site, "system": system, "design": design, "size": size, "systems": count}
+            | fabric_row(plant, count, charged[key], option.site.own_network)
+            | {"instead": other_designs(option.site, option.system, design, count)}
+        )
+    return rows
 
 
 def fabric_row(plant: Plant, systems: int, charged: float, parts: NetworkFacts) -> dict[str, Any]:

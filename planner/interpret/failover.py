@@ -1,6 +1,6 @@
-"""How the workloads that must outlast it go on when a zone fails at a busiest hour: the plan's witness, cleared of the solver's slack.
+"""How serving goes on when a zone fails in a busiest hour, for the workloads that must outlast it.
 
-Not here: the re-check (`planner.verify.failover`), and which hours are tried (`planner.problem.spread`).
+Not here: the check (`planner.verify.failover`), and which hours are tried (`planner.formulate.spread`).
 """
 
 from __future__ import annotations
@@ -10,18 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from models.arrays import Floats
 from planner.formulate.formulation import Formulation
 from planner.problem.facts import Problem
 from planner.problem.spread import zones_of
 
+ROUNDING_TOL = 1e-9  # flows below this share of the largest are rounding
+
 
 class Failures:
-    """`flow` [arc, slot] and `active` [point, slot] by the zone that fails; empty where no workload asks to outlast one."""
+    """Flow [arc, slot] and active replicas [point, slot] by failed zone; empty where no workload must outlast a failure."""
 
-    def __init__(self, problem: Problem, form: Formulation, values: Mapping[str, np.ndarray]):
+    def __init__(self, problem: Problem, form: Formulation, values: Mapping[str, Floats]):
         self.problem, self.form = problem, form
-        self.flow: dict[str, np.ndarray] = {}
-        self.active: dict[str, np.ndarray] = {}
+        self.flow: dict[str, Floats] = {}
+        self.active: dict[str, Floats] = {}
         spread = form.data.spread
         if spread is None or not spread.survives.any():
             return
@@ -29,9 +32,9 @@ class Failures:
             self.flow[zone] = self._served(values[f"zone {number} g"], values)
             self.active[zone] = self._needed(values[f"zone {number} h"], self.flow[zone])
 
-    def _served(self, flow: np.ndarray, values: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Scaled to the demand, which the solver meets to its tolerance only."""
-        data, result = self.form.data, np.where(flow > 1e-9 * max(flow.max(initial=0.0), 1e-30), flow, 0.0)
+    def _served(self, flow: Floats, values: Mapping[str, Floats]) -> Floats:
+        """Scale flows to the demand, which the solver meets within its tolerance only."""
+        data, result = self.form.data, np.where(flow > ROUNDING_TOL * max(flow.max(initial=0.0), 1e-30), flow, 0.0)
         factor = float(np.ravel(values["lambda"])[0]) if data.objective.maximises else 1.0
         for w, o in {(w, o) for w, o, _, _ in self.form.arcs}:
             mine = (data.arc_workload == w) & (data.arc_origin == o)
@@ -39,8 +42,8 @@ class Failures:
             result[mine] *= np.divide(wanted, total, out=np.ones_like(total), where=total > 0)
         return result
 
-    def _needed(self, active: np.ndarray, flow: np.ndarray) -> np.ndarray:
-        """No more replicas than the flows need."""
+    def _needed(self, active: Floats, flow: Floats) -> Floats:
+        """Reduce the replicas to what the flows need."""
         data, result = self.form.data, np.zeros_like(active)
         for q in np.unique(data.arc_pool):
             members = np.flatnonzero(data.point_pool == q)
@@ -48,8 +51,8 @@ class Failures:
             result[members] = active[members] * np.divide(wanted, offered, out=np.zeros_like(wanted), where=offered > 0)
         return result
 
-    def standing_by(self) -> np.ndarray:
-        """[point] whether it is at work when some zone fails."""
+    def standing_by(self) -> Floats:
+        """Mark the points [P] that work when some zone fails."""
         return (
             np.any([active.max(axis=1) > 0 for active in self.active.values()], axis=0)
             if self.active
@@ -57,13 +60,16 @@ class Failures:
         )
 
     def carries(self, arc: int) -> bool:
+        """Tell whether requests take an arc when some zone fails."""
         return any(flow[arc].max() > 0 for flow in self.flow.values())
 
     def rows(self, point_id: Mapping[int, str], pool_name: Callable[[int], str]) -> list[dict[str, Any]]:
-        """One row for each zone and hour tried."""
+        """Build one row for each zone and hour tried: routes and active replicas."""
+        spread = self.form.data.spread
+        tried = [] if spread is None else spread.tried_slots.tolist()
         result = []
         for zone, flow in self.flow.items():
-            for t in self.form.data.spread.tried_slots.tolist():
+            for t in tried:
                 routes = [
                     {
                         "workload": workload.name,

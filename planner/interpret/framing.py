@@ -1,4 +1,4 @@
-"""What stands around the decisions in a plan document: provenance, versions, what was dropped, and the form of an answer without a plan."""
+"""Parts of a plan document around the decisions: provenance, versions, dropped candidates; and the document without a plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def without_answer(
     document: dict[str, Any],
     diagnosis: dict[str, Any] | None = None,
 ) -> Plan:
-    """The same form with nothing decided: infeasible, unbounded, or out of time without any plan."""
+    """Build the document of a question without a plan: infeasible, unbounded, or out of time."""
     sense, unit = sense_and_unit(document)
     return Plan(
         {
@@ -59,6 +59,7 @@ def without_answer(
 
 
 def sense_and_unit(document: dict[str, Any]) -> tuple[str, str]:
+    """Return whether the spec minimises or maximises, and the unit of its objective."""
     objective = document.get("objective") or {"minimise": "cost"}
     if "maximise" in objective:
         return "max", "x demand"
@@ -66,6 +67,7 @@ def sense_and_unit(document: dict[str, Any]) -> tuple[str, str]:
 
 
 def dropped(candidates: Candidates | None) -> dict[str, dict[str, int]]:
+    """Count the dropped candidates of each workload by reason."""
     return (
         {}
         if candidates is None
@@ -74,6 +76,7 @@ def dropped(candidates: Candidates | None) -> dict[str, dict[str, int]]:
 
 
 def provenance(problem: Problem) -> list[dict[str, Any]]:
+    """List the catalog figures that the problem uses, with their sources."""
     return [
         {
             "path": citation.path,
@@ -90,6 +93,7 @@ def provenance(problem: Problem) -> list[dict[str, Any]]:
 
 
 def versions() -> dict[str, str]:
+    """Return the versions of this program, Python and the packages that decide figures."""
     return {"flopwatt": __version__, "python": platform.python_version(), **_of_packages()}
 
 
@@ -99,6 +103,7 @@ def _of_packages() -> dict[str, str]:
 
 
 def solver(problem: Problem | None, solution: Solution | None) -> dict[str, Any]:
+    """Describe how the program was solved, and its size."""
     if problem is None or solution is None:
         return {}
     return {
@@ -114,12 +119,12 @@ def solver(problem: Problem | None, solution: Solution | None) -> dict[str, Any]
 def assumption_rows(
     assumptions: Iterable[Assumption], lines: Mapping[tuple[str, str, str, str], float]
 ) -> list[dict[str, Any]]:
-    """Each assumed figure with the share of the objective that is computed from it; `lines`: amounts by component, site, system and way."""
+    """List each assumed figure with the share of the objective that depends on it; `lines`: amounts of cost or carbon lines."""
     total = sum(lines.values())
     of_component: dict[str, dict[tuple[str, str, str, str], float]] = {}
     for line, amount in lines.items():
         of_component.setdefault(line[0], {})[line] = amount
-    shares: dict[tuple[tuple[str, str, str], ...], float] = {}  # many figures are assumed of one thing
+    shares: dict[tuple[tuple[str, str, str], ...], float] = {}  # many assumptions have the same scope
     rows = []
     for assumption in assumptions:
         scope, share = assumption.scope, None
@@ -153,4 +158,5 @@ def assumption_rows(
 
 
 def _fits(pattern: tuple[str, str, str], line: tuple[str, str, str, str]) -> bool:
-    return all(wanted in ("*", found) for wanted, found in zip(pattern, line))
+    """Tell whether a line matches a pattern of component, site and system, where "*" matches all."""
+    return all(wanted in ("*", found) for wanted, found in zip(pattern, line[:3], strict=True))

@@ -1,6 +1,6 @@
-"""What the solver chose of lines, cleared of what nothing needs; what travels on them, what that costs, and the plan's tables of it.
+"""Rented lines of a plan, free of what nothing needs: what they carry, what that costs, and the plan rows.
 
-`planner.verify.lines` adds the same up again from the plan document, without this code.
+`planner.verify.lines` adds up the same amounts again from the plan document, without this code.
 """
 
 from __future__ import annotations
@@ -14,27 +14,30 @@ from typing import Any
 import numpy as np
 
 from catalog.units import YEAR_S
+from models.arrays import Floats
 from planner.formulate.formulation import Formulation
 from planner.formulate.lines import (
     Stages,
     listed_sends,
     listed_streams,
     listed_ways,
+    network_of,
     stages,
     stream_side,
     update_cost,
+    usable_windows,
 )
 from planner.problem.facts import Problem
 from planner.problem.limit_labels import LimitLabel, line_units
-from planner.problem.lines import WEIGHTS
+from planner.problem.lines import WEIGHTS, Carrier, LineNetwork
 
 REQUESTS, LINES = "requests", "lines"
-SMALL = 1e-7  # shares below this are the solver's rounding
+SHARE_TOL = 1e-7  # shares below this are rounding
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A share of a stream or of weights on its way over lines (line, side) in a stage; `rate` while it is sent, `cost` in the stage."""
+    """A share of a stream, or of the weights, that travels over lines in one stage."""
 
     workload: int
     traffic: str
@@ -43,28 +46,29 @@ class Sent:
     kind: str
     stage: int
     share: float
-    uses: tuple[tuple[int, int], ...]
-    rate: float
-    bytes: float
-    cost: float
+    uses: tuple[tuple[int, int], ...]  # (line, side)
+    rate: float  # bytes/s while it is sent
+    bytes: float  # in the stage
+    cost: float  # present value in the stage
 
 
 class LineDecisions:
-    """`units` of each line; `sent` beside requests; `load` [line, side, slot] bytes/s."""
+    """`units` of each line, what is `sent` beside requests, and the `load` [line, side, slot] in bytes/s."""
 
     def __init__(
         self,
         problem: Problem,
         form: Formulation,
-        values: Mapping[str, np.ndarray],
-        flow: np.ndarray,
+        values: Mapping[str, Floats],
+        flow: Floats,
         used_sites: Mapping[str, set[str]],
     ):
         self.problem, self.form, self.flow = problem, form, flow
-        self.network, self.when = problem.lines, stages(problem)
+        self.network, self.when = network_of(problem), stages(problem)
         seconds = problem.calendar.seconds
         self.stage_of_slot = self.when.of_window[problem.calendar.window]
-        self.stage_seconds = np.bincount(self.stage_of_slot, weights=seconds, minlength=len(self.when.begins_s))
+        stages_count = len(self.when.begins_s)
+        self.stage_seconds = np.bincount(self.stage_of_slot, weights=seconds, minlength=stages_count).astype(np.float64)
         sends = list(_weights(problem, form, self.when, values, self.stage_seconds))
         placed = [
             _with_relays(w, workload.weights_from, used_sites[workload.name], sends)
@@ -88,12 +92,13 @@ class LineDecisions:
         rented = np.rint(values["unit"]).astype(int)  # with some for the failure of a zone, where that is asked for
         self.units = rented if self.outlasting else np.minimum(rented, needed).astype(int)
         worth = np.bincount(problem.calendar.window, weights=seconds * problem.calendar.discount)
-        ready = form.data.lines.line_usable
+        ready = usable_windows(problem)
         self.unit_cost = np.array(
             [line.unit_price_per_s * float(worth[ready[i]].sum()) for i, line in enumerate(self.network.lines)]
         )
 
     def _requests(self) -> None:
+        """Add prompts and answers to loads, bytes and payments."""
         problem = self.problem
         weight = problem.calendar.seconds * problem.calendar.discount
         for a, ((w, o, r, _), kind) in enumerate(zip(self.form.arcs, self.form.arc_kinds, strict=True)):
@@ -102,6 +107,7 @@ class LineDecisions:
                 continue
             way = problem.routes(workload.name, self.form.origins[o], problem.sites[r].region)[kind]
             answer, prompt = problem.egress_bytes(workload), problem.prompt_bytes(workload)
+            assert isinstance(way, Carrier)
             for line, side in way.uses:
                 self.load[line, side] += answer * self.flow[a]
                 self.load[line, 1 - side] += prompt * self.flow[a]
@@ -113,6 +119,7 @@ class LineDecisions:
                 )
 
     def _others(self) -> None:
+        """Add streams and weights to loads, bytes and payments."""
         for sent in self.sent:
             for line, side in sent.uses:
                 self.load[line, side] += sent.rate * (self.stage_of_slot == sent.stage)
@@ -123,7 +130,7 @@ class LineDecisions:
     # -- amounts ---------------------------------------------------------------------------------------------------
 
     def costs(self) -> Iterator[tuple[tuple[str, str, str, str], str, float]]:
-        """(cost line, workload, amount) of units and of what is sent beside requests."""
+        """Yield (cost line, workload, present value) of units and of what is sent beside requests."""
         for sent in self.sent:
             if sent.cost:
                 yield (sent.traffic, sent.target, sent.kind, ""), self.problem.serving[sent.workload].name, sent.cost
@@ -134,6 +141,7 @@ class LineDecisions:
                     yield (LINES, line.name, line.kind, ""), name, amount * carried / sum(mine.values())
 
     def _by_workload(self, line: int) -> dict[str, float]:
+        """Add up the bytes that each workload sends over a line; equal shares of those that outlast a failure if none."""
         result: dict[str, float] = defaultdict(float)
         for (number, name, _), carried in self.carried.items():
             if number == line:
@@ -143,7 +151,7 @@ class LineDecisions:
     # -- tables ----------------------------------------------------------------------------------------------------
 
     def lines(self) -> list[dict[str, Any]]:
-        """One row for each line that is rented or used."""
+        """Build one row for each line that is rented or used."""
         rows = []
         for i, line in enumerate(self.network.lines):
             carried = {(name, kind): size for (number, name, kind), size in self.carried.items() if number == i}
@@ -169,8 +177,8 @@ class LineDecisions:
         return rows
 
     def placements(self) -> list[dict[str, Any]]:
-        """On which line each stream, and each share of the weights, travels in which phases."""
-        phases: dict[tuple, list[int]] = defaultdict(list)
+        """Build one row for each stream and share of weights: the line it takes, and in which windows."""
+        phases: dict[tuple[str, str, str, str, str, float], list[int]] = defaultdict(list)
         for sent in self.sent:
             key = (
                 self.problem.serving[sent.workload].name,
@@ -201,21 +209,22 @@ class LineDecisions:
                 yield line_units(line), float(self.units[i]), line.most
 
 
-def _price(network, sent: Sent) -> float:
+def _price(network: LineNetwork, sent: Sent) -> float:
+    """Add up the prices per byte of the lines that a share takes; 1 where all are free."""
     return sum(network.lines[line].price_per_byte for line, _ in sent.uses) or 1.0
 
 
-def _streams(problem: Problem, when: Stages, values, stage_seconds) -> Iterator[Sent]:
-    """Shares scaled so that they add up to one."""
+def _streams(problem: Problem, when: Stages, values: Mapping[str, Floats], stage_seconds: Floats) -> Iterator[Sent]:
+    """Yield the shares of each stream, scaled to add up to one."""
     streams, ways, share = listed_streams(problem), listed_ways(problem, when), values["way"]
     total: dict[tuple[int, int], float] = defaultdict(float)
     for x, (i, g, _) in enumerate(ways):
-        total[i, g] += share[x] if share[x] > SMALL else 0.0
+        total[i, g] += share[x] if share[x] > SHARE_TOL else 0.0
     for x, (i, g, way) in enumerate(ways):
-        if share[x] <= SMALL:
+        if share[x] <= SHARE_TOL:
             continue
         (w, kind, site), part = streams[i], float(share[x] / total[i, g])
-        rate = part * problem.lines.rates[problem.serving[w].name, kind]
+        rate = part * network_of(problem).rates[problem.serving[w].name, kind]
         uses = tuple((line, stream_side(kind, side)) for line, side in way.uses)
         yield Sent(
             w,
@@ -232,29 +241,33 @@ def _streams(problem: Problem, when: Stages, values, stage_seconds) -> Iterator[
         )
 
 
-def _weights(problem: Problem, form: Formulation, when: Stages, values, stage_seconds) -> Iterator[Sent]:
-    """Of each hop no more than what must pass over it for some site."""
+def _weights(
+    problem: Problem, form: Formulation, when: Stages, values: Mapping[str, Floats], stage_seconds: Floats
+) -> Iterator[Sent]:
+    """Yield the weights sent over each hop: no more than must pass over it for some site."""
     hops, sends = listed_sends(problem, when)
-    if not sends:
+    network, data = network_of(problem), form.data.lines
+    if not sends or data is None:
         return
     needed = values["pass"].max(axis=(0, 1))  # [hop, stage]
     offered = np.zeros_like(needed)
-    np.add.at(offered, (form.data.lines.send_hop, form.data.lines.send_stage), values["send"])
+    np.add.at(offered, (data.send_hop, data.send_stage), values["send"])
     for y, (h, g, line, side) in enumerate(sends):
         part = float(values["send"][y] * min(needed[h, g] / max(offered[h, g], 1e-30), 1.0))
-        if part <= SMALL:
+        if part <= SHARE_TOL:
             continue
         w, source, target = hops[h]
         name, workload = problem.serving[w].name, problem.serving[w]
         part = min(part, 1.0)
         size = part * workload.weights_bytes * workload.spec.weight_updates_per_year * float(stage_seconds[g]) / YEAR_S
-        yield Sent(w, WEIGHTS, source, target, problem.lines.lines[line].kind, g, part, ((line, side),), part * problem.lines.rates[name, WEIGHTS], size,
+        yield Sent(w, WEIGHTS, source, target, network.lines[line].kind, g, part, ((line, side),), part * network.rates[name, WEIGHTS], size,
                    part * update_cost(problem, w, line, when.worth_s[g]))  # fmt: skip
 
 
 def _with_relays(w: int, home: str, used: set[str], sends: list[Sent]) -> set[str]:
-    """Sites that must hold the workload: those that serve, and those that pass its weights on to them."""
-    placed, grown = set(), used - {home}
+    """Find the sites that must hold a workload: those that serve, and those that pass its weights on to them."""
+    placed: set[str] = set()
+    grown = used - {home}
     while grown != placed:
         placed = set(grown)
         grown = placed | {

@@ -1,6 +1,6 @@
-"""What a plan says of its phases: what comes when, what it costs then, and which chips do what.
+"""Plan rows of phases: what is delivered when, what it costs, and which chips do what.
 
-The tables for people: `planner.report.phases`; the check: `planner.verify.phases`.
+Tables for people: `planner.report.phases`; the check: `planner.verify.phases`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from catalog.units import DAY_S, MILLION, YEAR_S
+from models.arrays import Bools, Floats
 from models.economics import annuity, present_worth_factor, window_present_worth
 from planner.formulate.costs import slot_rates
 from planner.formulate.functionals import COST
@@ -31,7 +32,7 @@ DATED, ENERGY = (
 
 
 def obtained(problem: Problem, term: Term) -> dict[str, Any]:
-    """What a fleet row says of its time."""
+    """Describe when a holding is obtained and held, for its fleet row."""
     return {
         "obtained": problem.phases[term.phase].name if problem.phases else None,
         "windows": [term.first, term.last],
@@ -40,12 +41,12 @@ def obtained(problem: Problem, term: Term) -> dict[str, Any]:
 
 
 def windows_of(problem: Problem, phase: PhaseFacts) -> tuple[int, int]:
-    """First and last window of a phase."""
+    """Return the first and the last window of a phase."""
     return window_at(problem.calendar, phase.start_s), window_at(problem.calendar, phase.end_s) - 1
 
 
 def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
-    """A row for each phase."""
+    """Build one row for each phase."""
     problem = decided.problem
     undated = sum(
         amount
@@ -55,6 +56,9 @@ def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
     cost = _cost_by_window(decided, undated)
     tokens = _tokens(decided)
     worth = problem.calendar.seconds * problem.calendar.discount
+    chips = np.zeros(problem.calendar.slots)
+    for _, count, option, held in decided.held():
+        chips += count * option.system.chips * held
     paid, rows = paid_by_phase(decided, accounts), []
     for p, phase in enumerate(problem.phases):
         first, last = windows_of(problem, phase)
@@ -74,14 +78,10 @@ def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
                 "windows": [first, last],
                 "capital": float(sum(amount for _, amount, _ in bought)),
                 "paid": paid[p] if paid else None,
-                "residual": float(sum(amount * _left(problem, term, option.offer) for term, amount, option in bought)),
-                "chips": int(
-                    sum(count * option.system.chips * held for _, count, option, held in decided.held())[inside].max(
-                        initial=0
-                    )
-                )
-                if any(decided.count)
-                else 0,
+                "residual": float(
+                    sum(amount * _residual_share(problem, term, option.offer) for term, amount, option in bought)
+                ),
+                "chips": int(chips[inside].max(initial=0)),
                 "cost": spent,
                 "tokens": {
                     name: float(rate[inside] @ problem.calendar.seconds[inside]) for name, rate in tokens.items()
@@ -94,11 +94,12 @@ def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
 
 
 def day_of(problem: Problem, moment_s: float) -> str:
+    """Return the date of a moment of the horizon."""
     return (problem.calendar.start + timedelta(days=int(moment_s // DAY_S))).isoformat()
 
 
-def _left(problem: Problem, term: Term, offer: OfferFacts) -> float:
-    """Value at the end of the horizon of what is bought, per unit of price: its annuities that are still to come."""
+def _residual_share(problem: Problem, term: Term, offer: OfferFacts) -> float:
+    """Compute the residual value at the end of the horizon per unit of price: the annuities that are still to come."""
     money, edges = problem.economics, problem.calendar.edges_s
     if term.last < problem.calendar.windows - 1:
         return 0.0
@@ -107,8 +108,11 @@ def _left(problem: Problem, term: Term, offer: OfferFacts) -> float:
     return float(annuity(1.0, money.discount_rate, life) * present_worth_factor(money.discount_rate, rest))
 
 
-def _cost_by_window(decided: Decisions, undated: float) -> np.ndarray:
-    """[window] present value: annuities, rent, energy and egress when they fall due; what has no date of its own is spread over time."""
+def _cost_by_window(decided: Decisions, undated: float) -> Floats:
+    """Compute the present value of the costs of each window [V]: annuities, rent, energy and egress when they fall due.
+
+    `undated`: costs without a date of their own, which are spread evenly over time.
+    """
     problem, rates = decided.problem, slot_rates(decided.problem)
     calendar, money = problem.calendar, problem.economics
     place = {site.region: r for r, site in enumerate(problem.sites)}
@@ -136,11 +140,12 @@ def _cost_by_window(decided: Decisions, undated: float) -> np.ndarray:
     by_slot += (decided.form.data.arc_cost[COST] * decided.flow).sum(axis=0)
     cost += np.bincount(calendar.window, weights=by_slot, minlength=calendar.windows)
     time = np.bincount(calendar.window, weights=calendar.seconds * calendar.discount, minlength=calendar.windows)
-    return cost + undated * time / time.sum()
+    undated_cost: Floats = undated * time / time.sum()
+    return cost + undated_cost
 
 
-def _tokens(decided: Decisions) -> dict[str, np.ndarray]:
-    """Tokens per second of each workload in each slot."""
+def _tokens(decided: Decisions) -> dict[str, Floats]:
+    """Compute the tokens per second of each workload in each slot."""
     problem, form = decided.problem, decided.form
     rates = {w.name: np.zeros(problem.calendar.slots) for w in (*problem.serving, *problem.training)}
     for a, (w, *_) in enumerate(form.arcs):
@@ -153,9 +158,9 @@ def _tokens(decided: Decisions) -> dict[str, np.ndarray]:
     return rates
 
 
-def _pools(decided: Decisions, inside: np.ndarray) -> list[dict[str, Any]]:
-    """Most chips at work by workload, role and system."""
-    chips: dict[tuple[str, str, str], np.ndarray] = defaultdict(lambda: np.zeros(len(inside)))
+def _pools(decided: Decisions, inside: Bools) -> list[dict[str, Any]]:
+    """Find the most chips at work in some slots, by workload, role and system."""
+    chips: dict[tuple[str, str, str], Floats] = defaultdict(lambda: np.zeros(len(inside)))
     for p in decided.used:
         point = decided.form.points[p]
         for use in point.uses:

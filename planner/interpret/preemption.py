@@ -1,9 +1,9 @@
-"""What being pre-empted costs the jobs of a plan: the time lost per resumption, how often that comes, and what is lost in all.
+"""Plan rows of pre-emption: the time that jobs lose per resumption, how often they resume, and the time lost in all.
 
-A job's width falls where its systems are wanted for something else, serving above all, whose demand is always met. Each unit of width
-that comes back loses the time that a restart takes. Slots follow one another in rings: the last hour of a typical day is followed by
-its first, so that a job which runs at one width day and night loses nothing; where each hour of a year is its own, a run's first start
-counts as one. From one window to the next a width may change for nothing.
+A job's width falls where its systems are needed for something else, above all for serving, whose demand is always met.
+Each unit of width that resumes loses the time of a restart. Slots form rings: the last hour of a typical day is followed
+by its first, so a job of constant width loses nothing; on a full-year calendar, the first start of a run counts as one
+resumption. Between windows a width may change at no loss.
 """
 
 from __future__ import annotations
@@ -19,8 +19,14 @@ if TYPE_CHECKING:
 
 
 def preemption_rows(decided: Decisions, restart_s: Floats) -> list[dict[str, Any]]:
-    """Of each job that is pre-empted at a cost: `resumptions` of its whole width over the horizon, and the time at full width that they cost."""
-    data, rows = decided.form.data, []
+    """Build one row per job that is pre-empted at a cost: `resumptions` of its full width over the horizon, and the time lost.
+
+    `restart_s`: time lost per resumption of each point [P].
+    """
+    data = decided.form.data
+    rows: list[dict[str, Any]] = []
+    if data.order is None:
+        return rows
     for p in decided.used:
         job = decided.form.points[p].workload
         if isinstance(job, TrainingFacts) and job.spec.preemption is not None:

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from models.arrays import Floats
 from planner.formulate.formulation import Formulation
 from planner.problem.facts import Problem, QualityFacts
 
 
-def requests_by_member(problem: Problem, form: Formulation, flow: np.ndarray) -> dict[str, float]:
-    """Requests over the horizon, by serving workload of the problem."""
+def requests_by_member(problem: Problem, form: Formulation, flow: Floats) -> dict[str, float]:
+    """Add up the requests over the horizon, by serving workload of the problem."""
     found = dict.fromkeys((workload.name for workload in problem.serving), 0.0)
     for a, (w, *_) in enumerate(form.arcs):
         found[problem.serving[w].name] += float(flow[a] @ problem.calendar.seconds)
@@ -19,18 +20,15 @@ def requests_by_member(problem: Problem, form: Formulation, flow: np.ndarray) ->
 
 
 def shares(facts: QualityFacts, requests: dict[str, float]) -> dict[str, float]:
-    """Share of a workload's requests that each architecture answers."""
+    """Compute the share of a workload's requests that each architecture answers."""
     total = sum(requests.get(name, 0.0) for name in facts.members.values())
     return {
         architecture: requests.get(name, 0.0) / total if total else 0.0 for architecture, name in facts.members.items()
     }
 
 
-# -- told --------------------------------------------------------------------------------------------------------------
-
-
-def quality_rows(problem: Problem, form: Formulation, flow: np.ndarray) -> list[dict[str, Any]]:
-    """The plan's `quality`: of each workload with a floor, who answers and how good that is."""
+def quality_rows(problem: Problem, form: Formulation, flow: Floats) -> list[dict[str, Any]]:
+    """Build one row for each workload with a floor: which architectures answer, and the quality that is reached."""
     requests, rows = requests_by_member(problem, form, flow), []
     for facts in problem.quality:
         share = shares(facts, requests)
@@ -54,8 +52,8 @@ def quality_rows(problem: Problem, form: Formulation, flow: np.ndarray) -> list[
     return rows
 
 
-def _lowest_hour(problem: Problem, facts: QualityFacts, form: Formulation, flow: np.ndarray) -> float:
-    """The least mean over the requests of an hour."""
+def _lowest_hour(problem: Problem, facts: QualityFacts, form: Formulation, flow: Floats) -> float:
+    """Find the least mean score over the requests of one hour."""
     score = {name: facts.scores[architecture] for architecture, name in facts.members.items()}
     mine = [(a, score[name]) for a, (w, *_) in enumerate(form.arcs) if (name := problem.serving[w].name) in score]
     asked = sum((flow[a] for a, _ in mine), np.zeros(problem.calendar.slots))

@@ -85,7 +85,7 @@ def _active(form: Formulation, candidates: Candidates, solution: Solution, flow:
         offered = data.point_capacity[members] @ running
         wanted = flow[data.arc_pool == q].sum(axis=0)
         active[members] = running * np.divide(wanted, offered, out=np.zeros_like(wanted), where=offered > 0)
-    for p in np.flatnonzero(data.point_job >= 0):
+    for p in np.flatnonzero(data.point_job >= 0).tolist():
         if values["y"][p] > 0.5:
             j = data.point_job[p]
             share = np.clip(values["v"][p], 0.0, 1.0)

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from models.arrays import Floats
 from planner.problem.facts import Problem
 from planner.problem.limit_labels import LimitLabel, largest_share
 from planner.problem.spread import zones_of
 
 
-def spread_rows(problem: Problem, arcs: Sequence[tuple[int, ...]], flow: np.ndarray) -> list[dict[str, Any]]:
-    """Of each zone, the least and the largest share of any slot's requests that it serves; for workloads that ask for a spread."""
+def spread_rows(problem: Problem, arcs: Sequence[tuple[int, ...]], flow: Floats) -> list[dict[str, Any]]:
+    """Build one row per zone and workload with a spread: the least and the largest share that the zone serves in any slot."""
     rows = []
     for w, workload in enumerate(problem.serving):
         if workload.spec.spread is None:

@@ -1,7 +1,4 @@
-"""Storage of the sites: what jobs read and write there, the limit on it, and how long weights take to load.
-
-The closed forms are in `models.storage`; the row of the program is in `solvers.model.storage`.
-"""
+"""Plan rows of storage: what jobs read and write, and how long weights take to load. Closed forms: `models.storage`."""
 
 from __future__ import annotations
 
@@ -24,17 +21,17 @@ if TYPE_CHECKING:
 
 def storage_used(decided: Decisions) -> Iterator[tuple[LimitLabel, float, float]]:
     """Yield (key, most bytes per second in any slot, limit) of each limited site."""
-    problem = decided.problem
+    problem, point_storage = decided.problem, decided.form.data.point_storage
+    if point_storage is None:
+        return
     for site in limited(problem):
         here = [p for p in decided.used if decided.form.points[p].site == site.region]
-        used = sum(
-            (decided.form.data.point_storage[p] * decided.active[p] for p in here), np.zeros(problem.calendar.slots)
-        )
+        used = sum((point_storage[p] * decided.active[p] for p in here), np.zeros(problem.calendar.slots))
         yield storage_bandwidth(site), float(used.max()), site.storage_bytes_per_s
 
 
 def storage_rows(decided: Decisions) -> list[dict[str, Any]]:
-    """Of each point at a limited site: what it reads and writes at full width, and how long one replica's weights, or a job's state, take to load."""
+    """Build one row per point at a limited site: bytes/s at full width, and the time to load weights or a job's state."""
     problem, rows = decided.problem, []
     for p in decided.used:
         point = decided.form.points[p]

@@ -28,7 +28,8 @@ class WorkloadRows:
 
     def rows(self, cost: dict[str, float]) -> list[dict[str, Any]]:
         """Build one row for each workload; `cost`: present value by workload."""
-        return [self._row(w, cost[w.name]) for w in (*self.problem.serving, *self.problem.training)]
+        serving = [self._row(workload, cost[workload.name]) for workload in self.problem.serving]
+        return serving + [self._row(job, cost[job.name]) for job in self.problem.training]
 
     def predicted_latencies(self) -> list[tuple[LimitLabel, float, float]]:
         """List (key, predicted, limit) [s] of every latency limit that a used point answers for."""

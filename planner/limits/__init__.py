@@ -1,1 +1,1 @@
-"""Limits in words, and how each gives way."""
+"""Limits of a spec: what each says in words, and how it can give way."""

@@ -1,4 +1,4 @@
-"""Limits that a spec states about electricity and about waiting: in words, and how they could give way. The others are in `planner.limits.limits`."""
+"""Limits on electricity at a site and on the waiting of requests. Their rows: `solvers.model.electricity`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from catalog.units import HOUR_S, parse, show
 from planner.limits.limit import Limit, of_the_spec
 from planner.problem.electricity import ContractFacts, StorageFacts
-from planner.problem.facts import Problem
+from planner.problem.facts import Problem, ServingFacts
 from planner.problem.limit_labels import connection
 from planner.spec.document import at
 
@@ -19,6 +19,7 @@ MOST = "100 GW"  # of one contract
 
 
 def electricity_limits(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> Iterator[Limit]:
+    """Yield connections, contracts and batteries of all sites, and how long requests of these workloads may wait."""
     for site in problem.sites:
         if site.electricity is None:
             continue
@@ -36,7 +37,7 @@ def electricity_limits(document: Mapping[str, Any], problem: Problem, names: Col
 
 
 def _contract(document: Mapping[str, Any], contract: ContractFacts, region: str) -> Iterator[Limit]:
-    """How much of a plant may, and how much must, be contracted."""
+    """Yield how much of a plant may be contracted, and how much must be."""
     path = f"{contract.path}.capacity"
     words = f"at most {show(contract.upper_w, 'W')} of {contract.name} can be contracted for {region}"
     yield Limit(
@@ -70,7 +71,7 @@ def _battery(document: Mapping[str, Any], storage: StorageFacts, region: str) ->
     return Limit(path, f"battery in {region}", words, at(document, path), loose=choose, choices=(choose,))
 
 
-def _waiting(document: Mapping[str, Any], workload) -> Limit:
+def _waiting(document: Mapping[str, Any], workload: ServingFacts) -> Limit:
     path, hours = f"{workload.path}.demand.deferral", int(workload.spec.demand.deferral // HOUR_S)
     words = f"requests of {workload.name} may wait at most {show(workload.spec.demand.deferral, 's')}"
     longer = tuple(((path, f"{h} h"),) for h in range(hours + 1, LONGEST_WAIT_H))

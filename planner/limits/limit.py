@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from catalog.units import DAY_S, YEAR_S, parse, parse_money
-from planner.problem.facts import Problem, ServingFacts, TrainingFacts
+from planner.problem.facts import Problem, WorkloadFacts
 from planner.problem.limit_labels import LimitLabel
 from planner.spec.changes import written_up
 from planner.spec.document import Edits, at
@@ -23,7 +23,7 @@ WAYS = {
     "api": "had, in output tokens per second",
 }
 
-Workload = TypeVar("Workload", ServingFacts, TrainingFacts, ServingFacts | TrainingFacts)
+Workload = TypeVar("Workload", bound=WorkloadFacts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

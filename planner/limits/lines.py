@@ -1,11 +1,8 @@
-"""Limits that a spec states about lines and the spread over zones: in words, how they could give way, and what they are worth.
-
-The others are in `planner.limits.limits`.
-"""
+"""Limits on rented lines, and on the spread of workloads over zones."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +12,10 @@ from catalog.units import YEAR_S, show
 from planner.limits.limit import Limit, of_the_spec
 from planner.problem.facts import Problem, ServingFacts
 from planner.problem.limit_labels import largest_share
+from planner.problem.lines import LineNetwork
 from planner.spec.changes import either
-from planner.spec.document import at
-from planner.spec.lines import SECURITY
+from planner.spec.document import Edits, at
+from planner.spec.lines import SECURITY, Line
 
 CLASSES = {"encrypted": "an encrypted line or one of their own", "private": "a line of their own"}
 
@@ -25,50 +23,53 @@ CLASSES = {"encrypted": "an encrypted line or one of their own", "private": "a l
 def line_limits(
     document: Mapping[str, Any], problem: Problem, catalog: Catalog, names: Collection[str]
 ) -> Iterator[Limit]:
+    """Yield what traffic of these workloads asks of lines and zones, and which lines can be rented."""
     for workload in of_the_spec(problem.serving):
         if workload.name in names:
             if problem.lines is not None:
-                yield from _demands(document, problem, workload)
+                yield from _demands(document, problem.lines, workload)
             yield from _spread(document, workload)
     if problem.lines is not None:
-        yield from _offers(document, problem, catalog)
+        yield from _offers(document, problem.spec.lines or (), problem.lines, catalog)
 
 
-def _demands(document: Mapping[str, Any], problem: Problem, workload: ServingFacts) -> Iterator[Limit]:
-    """Class and availability that traffic asks of its lines."""
-    of = {
-        "": "requests",
-        "traffic.control.": "control",
-        "traffic.telemetry.": "telemetry",
-        "traffic.weights.": "weights",
-    }
-    for inside, traffic in of.items():
+def _demands(document: Mapping[str, Any], network: LineNetwork, workload: ServingFacts) -> Iterator[Limit]:
+    """Yield the class and the availability that traffic asks of its lines, and the time for updates of weights."""
+    of: dict[str, tuple[str, float | None]] = {"": ("requests", workload.spec.availability)}
+    for name, kind in (
+        ("control", workload.spec.traffic.control),
+        ("telemetry", workload.spec.traffic.telemetry),
+        ("weights", workload.spec.traffic.weights),
+    ):
+        of[f"traffic.{name}."] = (name, kind.availability)
+    for inside, (traffic, availability) in of.items():
         path = f"{workload.path}.{inside}security"
         written = at(document, path)
         if written in CLASSES:
             lower = SECURITY[: SECURITY.index(written)]
             yield Limit(
-                path, f"class of lines for {traffic} of {workload.name}", f"{traffic} of {workload.name} need {CLASSES[written]}", written,
-                loose=((path, SECURITY[0]),), choices=tuple(((path, name),) for name in reversed(lower)),
-            )  # fmt: skip
+                path,
+                f"class of lines for {traffic} of {workload.name}",
+                f"{traffic} of {workload.name} need {CLASSES[written]}",
+                written,
+                loose=((path, SECURITY[0]),),
+                choices=tuple(((path, name),) for name in reversed(lower)),
+            )
         path = f"{workload.path}.{inside}availability"
         written = at(document, path)
-        if written:
-            asked = workload.spec
-            for part in inside.split(".")[:-1]:
-                asked = getattr(asked, part)
-            lower = sorted(
-                {line.availability for line in problem.lines.lines if line.availability < asked.availability},
-                reverse=True,
-            )
+        if written and availability is not None:
+            levels = {line.availability for line in network.lines if line.availability < availability}
             yield Limit(
-                path, f"availability of lines for {traffic} of {workload.name}", f"lines for {traffic} of {workload.name} must be up {asked.availability:.6%} of the time",
-                written, loose=((path, 0),), choices=tuple(((path, value),) for value in (*lower, 0)),
-            )  # fmt: skip
-
-    path, asked = f"{workload.path}.traffic.weights.window", workload.spec.traffic.weights.window
-    if asked is not None:
-        words = f"an update of the weights of {workload.name} must have crossed each line within {show(asked, 's')}"
+                path,
+                f"availability of lines for {traffic} of {workload.name}",
+                f"lines for {traffic} of {workload.name} must be up {availability:.6%} of the time",
+                written,
+                loose=((path, 0),),
+                choices=tuple(((path, value),) for value in (*sorted(levels, reverse=True), 0)),
+            )
+    path, window_s = f"{workload.path}.traffic.weights.window", workload.spec.traffic.weights.window
+    if window_s is not None:
+        words = f"an update of the weights of {workload.name} must have crossed each line within {show(window_s, 's')}"
         yield Limit(
             path,
             f"time for updates of {workload.name}",
@@ -76,12 +77,13 @@ def _demands(document: Mapping[str, Any], problem: Problem, workload: ServingFac
             at(document, path),
             loose=((path, "365 d"),),
             unit="s",
-            amount=asked,
+            amount=window_s,
             most=YEAR_S,
         )
 
 
 def _spread(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Limit]:
+    """Yield largest shares, numbers of zones and failures that a workload must outlast."""
     asked, path = workload.spec.spread, f"{workload.path}.spread"
     if asked is None:
         return
@@ -108,38 +110,33 @@ def _spread(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Lim
         )
 
 
-def _offers(document: Mapping[str, Any], problem: Problem, catalog: Catalog) -> Iterator[Limit]:
-    """Numbers of units, times of set-up, and kinds that are not on offer."""
+def _offers(
+    document: Mapping[str, Any], offered: Sequence[Line], network: LineNetwork, catalog: Catalog
+) -> Iterator[Limit]:
+    """Yield the kinds of lines that are not on offer, and of those that are, numbers of units and times of set-up."""
     made = list(document["lines"])
-    everywhere = {catalog.get("lines", line.kind).name for line in problem.spec.lines if not line.between}
+    everywhere = {catalog.get("lines", line.kind).name for line in offered if not line.between}
     missing = [name for name in catalog.names("lines") if name not in everywhere]
     if missing:
-        words = f"only {either(dict.fromkeys(catalog.get('lines', line.kind).name for line in problem.spec.lines))} can be rented"
+        kinds = dict.fromkeys(catalog.get("lines", line.kind).name for line in offered)
+        words = f"only {either(kinds)} can be rented"
         plain, in_time = ([{"kind": name, **more} for name in missing] for more in ({}, {"setup": "0 s"}))
         choices = tuple((("lines", [*made, line]),) for line in (*plain, *in_time))
-        yield Limit("lines", "lines on offer", words, made, loose=(("lines", [*made, *in_time]),), choices=choices)
-    for i, line in enumerate(problem.spec.lines):
-        kind, where = catalog.get("lines", line.kind), f" between {' and '.join(line.between)}" if line.between else ""
+        loose = (("lines", [*made, *in_time]),)
+        yield Limit("lines", "lines on offer", words, made, loose=loose, choices=choices)
+    for i, line in enumerate(offered):
+        where = f" between {' and '.join(line.between)}" if line.between else ""
+        kind = catalog.get("lines", line.kind).name
         if line.units is not None:
             path = f"lines[{i}].units"
             more = tuple(((path, max(line.units, 1) * factor),) for factor in (2, 4, 16, 64))
-            words = f"at most {line.units} units of {kind.name}{where} can be rented"
-            yield Limit(
-                path,
-                f"units of {kind.name}{where}",
-                words,
-                line.units,
-                loose=((path, None),),
-                choices=(*more, ((path, None),)),
-            )
-        ready = next((facts.ready_s for facts in problem.lines.lines if facts.path == f"lines[{i}]"), 0.0)
-        if ready:
+            words = f"at most {line.units} units of {kind}{where} can be rented"
+            any_number: Edits = ((path, None),)
+            name = f"units of {kind}{where}"
+            yield Limit(path, name, words, line.units, loose=any_number, choices=(*more, any_number))
+        ready_s = next((facts.ready_s for facts in network.lines if facts.path == f"lines[{i}]"), 0.0)
+        if ready_s:
             path, at_once = f"lines[{i}].setup", ((f"lines[{i}].setup", "0 s"),)
-            yield Limit(
-                path,
-                f"set-up of {kind.name}{where}",
-                f"{kind.name}{where} is ready {show(ready, 's')} after the start",
-                at(document, path),
-                loose=at_once,
-                choices=(at_once,),
-            )
+            words = f"{kind}{where} is ready {show(ready_s, 's')} after the start"
+            name, written = f"set-up of {kind}{where}", at(document, path)
+            yield Limit(path, name, words, written, loose=at_once, choices=(at_once,))

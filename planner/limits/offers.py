@@ -64,7 +64,7 @@ def export_limits(document: Mapping[str, Any], problem: Problem, catalog: Catalo
     if document.get("offers") is not None:
 
         def free(name: str) -> bool:
-            chip = catalog.get("chips", catalog.get("systems", name).text["chip"])
+            chip = catalog.get("chips", catalog.get("systems", name).words("chip"))
             return chip.text.get("export_cn") in ("domestic", "allowed")
 
         choices += [(("offers", [*document["offers"], way]),) for way in _catalog_ways(problem, catalog, free)]
@@ -96,7 +96,7 @@ def _catalog_ways(problem: Problem, catalog: Catalog, wanted: Callable[[str], bo
     made = {(offer.system, offer.how) for offer in problem.offers}
     prices: dict[tuple[str, str], float] = {}
     for record in catalog.records("offers"):
-        system, how = record.text["system"], record.text["how"]
+        system, how = record.words("system"), record.words("how")
         here = [
             site
             for site in problem.sites

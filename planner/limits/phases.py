@@ -1,4 +1,4 @@
-"""Limits that a spec states about time: in words, and how they could give way. Their rows in the program: `planner.formulate.formulation`."""
+"""Limits of phases and on dates: budgets, supplies, deliveries and lives. Their rows: `planner.formulate.limits`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from planner.spec.document import Edits, at
 
 
 def phase_limits(document: Mapping[str, Any], problem: Problem) -> list[Limit]:
-    """Budgets and supplies of phases, and the dates of offers and sites."""
+    """List budgets and supplies of phases, and the dates of offers and sites."""
     return [
         *_money(document, problem),
         *_supplies(document, problem),
@@ -50,7 +50,7 @@ def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
 
 
 def _dates(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
-    """First and last deliveries, and when sites are built: each may move to the start of an earlier (or later) phase."""
+    """Yield first and last deliveries and first days of sites: a first one may move to the start of an earlier phase."""
     starts = [phase.start_s for phase in phases_or_whole(problem.phases, problem.economics.years)]
     for site in problem.sites:
         if site.from_s:
@@ -86,7 +86,7 @@ def _earlier(path: str, name: str, words: str, written: Any, moment_s: float, st
 
 
 def _lives(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
-    """Lives that end within the horizon, after which only another purchase goes on."""
+    """Yield the lives that end within the horizon, after which only another purchase keeps the capacity."""
     money, horizon_s = problem.economics, problem.economics.years * YEAR_S
     for i, offer in enumerate(problem.offers[: len(problem.spec.offers or ())] if problem.phases else ()):
         if any(gone < horizon_s for gone in _ends(problem, offer)):
@@ -97,6 +97,7 @@ def _lives(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
 
 
 def _ends(problem: Problem, offer: OfferFacts) -> Iterator[float]:
+    """Yield when systems of an offer retire [s], by phase and site of their delivery."""
     for phase in problem.phases:
         for site in problem.sites:
             if (came := delivered_s(phase, offer, site)) is not None:

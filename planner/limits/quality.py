@@ -1,4 +1,4 @@
-"""Quality floors as limits of a spec: in words, and how they could give way. What may be chosen under them: `planner.problem.quality`."""
+"""Limits on quality: the floors of workloads that several architectures may answer (`planner.problem.quality`)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from planner.problem.quality import HOUR, MEAN, MEANS
 from planner.spec.document import at
 
 ANSWERS = {MEAN: "the mean of the answers", HOUR: "the mean of each hour's answers"}
-STEPS = 10  # tried in turn between the floor of a mean and the lowest score
+STEPS = 10  # so many parts of the range between the floor of a mean and the lowest score are tried in turn
 
 
 def quality_limits(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> Iterator[Limit]:
+    """Yield the floor of each of these workloads that bars any mix of its architectures."""
     for facts in problem.quality:
         lowest = min(facts.scores.values())
         if facts.workload in names and facts.least > lowest:
@@ -32,6 +33,7 @@ def quality_limits(document: Mapping[str, Any], problem: Problem, names: Collect
 
 
 def _best(facts: QualityFacts) -> str:
+    """Say that even the best alternative is below the floor, where that is so."""
     best = max(facts.scores, key=facts.scores.__getitem__)
     return (
         f"; the best of its alternatives, {best}, scores {facts.scores[best]:g}"
@@ -41,7 +43,7 @@ def _best(facts: QualityFacts) -> str:
 
 
 def _levels(facts: QualityFacts, lowest: float) -> list[float]:
-    """Lower floors, the highest first."""
+    """List lower floors to try, the highest first."""
     levels = {score for score in facts.scores.values() if score < facts.least}
     if facts.mix in MEANS:
         most = min(facts.least, max(facts.scores.values()))

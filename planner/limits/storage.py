@@ -1,4 +1,4 @@
-"""Limit of a site's storage bandwidth, in words."""
+"""Limits on the storage bandwidth of sites."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ AMPLE = "1000000 GB/s"  # as good as no limit
 
 
 def storage_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
-    """In words, and how they could give way."""
+    """Yield what jobs may read and write at each site that states a bandwidth."""
     for site in limited(problem):
         (path, name), most = storage_bandwidth(site), site.storage_bytes_per_s
         words = f"jobs in {site.region} may read and write at most {show(most, 'byte/s')}"
-        # slower storage makes checkpoints cost more time, so the points change too
+        # checkpoints take longer on slower storage, so the points depend on it too
         yield Limit(
             path,
             name,

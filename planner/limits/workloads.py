@@ -19,26 +19,25 @@ METRICS = {"ttft": "the first token of {name}", "tpot": "an output token of {nam
 
 def workload_limits(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> Iterator[Limit]:
     """Yield the limits that these workloads state themselves."""
-    for workload in of_the_spec((*problem.training, *problem.serving)):
-        if workload.asked not in names:
-            continue
-        if isinstance(workload, TrainingFacts):
-            yield from _dates(document, problem, workload)
-        else:
+    for job in of_the_spec(problem.training):
+        if job.asked in names:
+            yield from _dates(document, problem, job)
+            yield from _residency(problem, job)
+    for workload in of_the_spec(problem.serving):
+        if workload.asked in names:
             yield from _latencies(document, workload)
-        if workload.spec.residency is not None:
             yield from _residency(problem, workload)
-        if isinstance(workload, ServingFacts) and workload.spec.disaggregation == "always":
-            path = f"{workload.path}.disaggregation"
-            allow = ((path, "allowed"),)
-            words = f"{workload.name} must have separate pools for prefill and decode"
-            yield Limit(path, f"pools of {workload.name}", words, "always", loose=allow, choices=(allow,))
+            if workload.spec.disaggregation == "always":
+                path = f"{workload.path}.disaggregation"
+                allow = ((path, "allowed"),)
+                words = f"{workload.name} must have separate pools for prefill and decode"
+                yield Limit(path, f"pools of {workload.name}", words, "always", loose=allow, choices=(allow,))
 
 
 def precision_limits(problem: Problem, names: Collection[str]) -> list[Limit]:
     """List the precisions that these workloads allow, as limits that give way to further precisions."""
     found = []
-    for workload in of_the_spec((*problem.serving, *problem.training)):
+    for workload in (*of_the_spec(problem.serving), *of_the_spec(problem.training)):
         if workload.asked not in names:
             continue
         asked, path = list(workload.spec.precision), f"{workload.path}.precision"
@@ -84,7 +83,10 @@ def _dates(document: Mapping[str, Any], problem: Problem, job: TrainingFacts) ->
 
 
 def _residency(problem: Problem, workload: ServingFacts | TrainingFacts) -> Iterator[Limit]:
-    path, rule = f"{workload.path}.residency", list(workload.spec.residency or ())
+    """Yield the regions to which a workload is bound, where that bars a site."""
+    if workload.spec.residency is None:
+        return
+    path, rule = f"{workload.path}.residency", list(workload.spec.residency)
     barred = [site.region for site in problem.sites if not permitted(workload, site)]
     if barred:
         words = f"{workload.name} may run in {either(rule)} only" if rule else f"{workload.name} may run nowhere"
