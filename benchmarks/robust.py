@@ -26,7 +26,7 @@ from planner.spec.document import changed, edited, read_document
 from planner.tables import as_markdown
 from planner.verify.check import read_through
 from planner.verify.plan import verify_plan
-from planner.verify.robust import cost_by_price, outcome_in
+from planner.verify.robust.check import cost_by_price, outcome_in
 
 HEAD = """# Robust plans
 

@@ -38,7 +38,7 @@ def _robust(arguments: argparse.Namespace) -> int:
     from planner.spec.model import parse_spec
     from planner.spec.robust import Robust
     from planner.verify.check import read_through
-    from planner.verify.robust import cost_by_price, outcome_in
+    from planner.verify.robust.check import cost_by_price, outcome_in
 
     plan, overlays = load_plan(arguments.plan), overlay_folders(arguments)
     if not plan.has_answer:

@@ -1,4 +1,4 @@
-"""Plan rows of scale-out fabrics, and of the designs that were not chosen. `planner.verify.fabrics` writes them a second time."""
+"""Plan rows of scale-out fabrics, and of the designs that were not chosen. `planner.verify.fleet.fabrics` writes them a second time."""
 
 from __future__ import annotations
 

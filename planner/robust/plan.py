@@ -1,6 +1,6 @@
 """Make the robust plan of a problem: the fleet found by `planner.robust.search`, operated as predicted, with a check of its promise.
 
-This module writes the section `robustness` of a plan document; `planner.verify.robust` checks it again.
+This module writes the section `robustness` of a plan document; `planner.verify.robust.check` checks it again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from planner.scenarios.redispatch import Deployment, left_out
 from planner.solving.answer import answer, options_of
 from planner.solving.variants import answered
 from planner.verify.check import read_through
-from planner.verify.robust import cost_by_price, outcome_in
+from planner.verify.robust.check import cost_by_price, outcome_in
 
 FRESH_SCENARIOS = 1000  # scenarios of another seed on which the promise is checked
 MAX_ATTEMPTS = 3  # searches, each for more scenarios where the last fleet kept too few fresh ones

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from planner.verify.checked_plan import CheckedPlan, Row
-from planner.verify.fleet_options import worth_of
+from planner.verify.fleet.options import worth_of
 from planner.verify.sums import add_up
 
 

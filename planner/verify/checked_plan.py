@@ -10,11 +10,11 @@ from typing import Any
 from planner.problem.facts import Problem
 from planner.spec.slo import LatencyLimit
 from planner.verify.electricity import ElectricityCheck
-from planner.verify.evaluated import Evaluated
 from planner.verify.findings import Report
-from planner.verify.fleet_options import CheckedOption, FleetOptions, HeldKey
-from planner.verify.holdings import Holding
+from planner.verify.fleet.holdings import Holding
+from planner.verify.fleet.options import CheckedOption, FleetOptions, HeldKey
 from planner.verify.lines import LineCheck
+from planner.verify.points.evaluated import Evaluated
 from planner.verify.spread import SpreadCheck
 
 Row = Mapping[str, Any]

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.findings import RELATIVE_TOL, close
-from planner.verify.fleet_options import HeldKey, key_at
+from planner.verify.fleet.options import HeldKey, key_at
 from planner.verify.lines import LineCheck
 from planner.verify.power import power_at
 from planner.verify.timing import TIME_TOL_S

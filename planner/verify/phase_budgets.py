@@ -9,8 +9,8 @@ import numpy as np
 from catalog.units import YEAR_S
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.findings import Report
-from planner.verify.fleet_options import CheckedOption, tokens_price
-from planner.verify.holdings import Holding
+from planner.verify.fleet.holdings import Holding
+from planner.verify.fleet.options import CheckedOption, tokens_price
 from planner.verify.lines import LineCheck
 from planner.verify.timing import TIME_TOL_S, annuity
 

@@ -10,8 +10,8 @@ from typing import Any
 from catalog.units import DAY_S, MILLION, YEAR_S
 from planner.problem.facts import OfferFacts, PhaseFacts
 from planner.verify.checked_plan import CheckedPlan, Row
-from planner.verify.fleet_options import CheckedOption, tokens_price
-from planner.verify.holdings import Holding
+from planner.verify.fleet.holdings import Holding
+from planner.verify.fleet.options import CheckedOption, tokens_price
 from planner.verify.phase_budgets import payments
 from planner.verify.timing import TIME_TOL_S, annuity, paid_yearly
 

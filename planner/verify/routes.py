@@ -7,7 +7,7 @@ from collections import defaultdict
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.deferral import check_deferral
 from planner.verify.findings import close
-from planner.verify.fleet_options import tokens_price
+from planner.verify.fleet.options import tokens_price
 
 Served = dict[tuple[str, str, int], float]
 """Requests/s by workload of the spec, origin and slot."""

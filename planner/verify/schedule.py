@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.electricity import OF_A_METER
-from planner.verify.fleet_options import CheckedOption, HeldKey, key_at
+from planner.verify.fleet.options import CheckedOption, HeldKey, key_at
 
 
 def check_schedule(plan: CheckedPlan) -> None:

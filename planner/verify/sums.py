@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from planner.problem.facts import NO_TREE
 from planner.verify.checked_plan import CheckedPlan, LineKey, Sums
-from planner.verify.fleet_options import CheckedOption, key_of, worth_of
+from planner.verify.fleet.options import CheckedOption, key_of, worth_of
 
 Place = tuple[str, str, str]
 """Site, system, how it is obtained."""

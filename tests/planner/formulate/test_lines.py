@@ -10,7 +10,7 @@ import random
 import pytest
 
 import planner
-import planner.verify.points
+import planner.verify.points.check
 from catalog.units import DAY_S
 from planner.errors import SpecError
 from planner.plan import Plan
@@ -64,7 +64,7 @@ def document(plan):
 @pytest.fixture
 def quick(monkeypatch):
     """The closed forms are pure functions of a point's row: a row that is as before is not evaluated again."""
-    evaluate, known = planner.verify.points.evaluate_point, {}
+    evaluate, known = planner.verify.points.check.evaluate_point, {}
 
     def remembered(problem, fleet_options, facts, row):
         key = (id(problem), json.dumps(row))
@@ -72,7 +72,7 @@ def quick(monkeypatch):
             known[key] = evaluate(problem, fleet_options, facts, row)
         return known[key]
 
-    monkeypatch.setattr(planner.verify.points, "evaluate_point", remembered)
+    monkeypatch.setattr(planner.verify.points.check, "evaluate_point", remembered)
 
 
 def numbers(node, path=()):

@@ -21,7 +21,7 @@ from planner.resolve.resolver import resolve_document
 from planner.spec.robust import Robust
 from planner.verify.check import read_through
 from planner.verify.plan import verify_plan
-from planner.verify.robust import cost_by_price, outcome_in
+from planner.verify.robust.check import cost_by_price, outcome_in
 from solvers.fixed_fleet.redispatch import FixedFleet, Redispatch, undominated_slots
 from solvers.interface import Options
 from solvers.joint import solve

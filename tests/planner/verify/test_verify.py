@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 import planner
-import planner.verify.points
+import planner.verify.points.check
 from planner.plan import Plan, parse_plan
 from planner.resolve.resolver import resolve
 from planner.spec.model import parse_spec
@@ -66,7 +66,7 @@ def bent(value: float, sign: int) -> float:
 @pytest.fixture
 def quick(monkeypatch) -> None:
     """The closed forms are pure functions of a point's row: a row that is as before is not evaluated again."""
-    evaluate, known = planner.verify.points.evaluate_point, {}
+    evaluate, known = planner.verify.points.check.evaluate_point, {}
 
     def remembered(problem, fleet_options, facts, row):
         key = (id(problem), json.dumps(row))
@@ -74,7 +74,7 @@ def quick(monkeypatch) -> None:
             known[key] = evaluate(problem, fleet_options, facts, row)
         return known[key]
 
-    monkeypatch.setattr(planner.verify.points, "evaluate_point", remembered)
+    monkeypatch.setattr(planner.verify.points.check, "evaluate_point", remembered)
 
 
 def unnoticed(document: dict, breaks: Iterable[tuple[tuple, int]]) -> list[str]:

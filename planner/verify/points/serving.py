@@ -11,9 +11,9 @@ from models.serving.percentiles import latency_s
 from planner.evaluate import disaggregated, serving
 from planner.problem.fabrics import share_a_network
 from planner.problem.facts import Problem, ServingFacts
-from planner.verify.evaluated import Recomputed
-from planner.verify.fleet_options import CheckedOption
-from planner.verify.intervals import serving_bounds, serving_tier
+from planner.verify.fleet.options import CheckedOption
+from planner.verify.points.evaluated import Recomputed
+from planner.verify.points.intervals import serving_bounds, serving_tier
 
 
 def one_pool(problem: Problem, workload: ServingFacts, option: CheckedOption, row: Mapping[str, Any]) -> Recomputed:

@@ -13,7 +13,7 @@ from planner.problem.derating import scaled
 from planner.problem.facts import Problem, ServingFacts, TrainingFacts
 from planner.scenarios.redispatch import BatchCurve, curve_at
 from planner.verify.checked_plan import CheckedPlan, Row
-from planner.verify.fleet_options import CheckedOption, key_at
+from planner.verify.fleet.options import CheckedOption, key_at
 from planner.verify.power import power_at
 from solvers.fixed_fleet.redispatch import FixedFleet
 

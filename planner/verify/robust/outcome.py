@@ -18,7 +18,7 @@ from planner.problem.scenarios import Scenarios
 from planner.resolve.price_steps import STEP, Raised
 from planner.scenarios.redispatch import BatchCurve, ScenarioOutcome, worst_errors
 from planner.verify.checked_plan import CheckedPlan
-from planner.verify.fixed_fleet import FleetReader
+from planner.verify.robust.fixed_fleet import FleetReader
 from solvers.fixed_fleet.redispatch import Redispatch
 
 COST_DIFFERENCE_TOL = 1e-7  # of a cost: a smaller difference of two costs is rounding

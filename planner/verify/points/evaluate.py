@@ -12,10 +12,10 @@ from typing import Any
 
 from planner.evaluate.power_caps import capped_at, capped_row
 from planner.problem.facts import Problem, ServingFacts, TrainingFacts
-from planner.verify.evaluated import Evaluated, Recomputed, as_evaluated
-from planner.verify.fleet_options import CheckedOption, FleetOptions, key_at
-from planner.verify.recompute_serving import bought, one_pool, two_pools
-from planner.verify.recompute_training import training_point
+from planner.verify.fleet.options import CheckedOption, FleetOptions, key_at
+from planner.verify.points.evaluated import Evaluated, Recomputed, as_evaluated
+from planner.verify.points.serving import bought, one_pool, two_pools
+from planner.verify.points.training import training_point
 
 
 def evaluate_point(

@@ -11,9 +11,9 @@ from planner.problem.scenarios import Scenarios, draw, uncertain
 from planner.resolve.price_steps import Raised, raised
 from planner.scenarios.redispatch import ScenarioOutcome, left_out
 from planner.verify.checked_plan import CheckedPlan, Row
-from planner.verify.fleet_options import key_at
-from planner.verify.recompute_serving import systems_of
-from planner.verify.robust_outcome import outcome_of, price_amounts
+from planner.verify.fleet.options import key_at
+from planner.verify.points.serving import systems_of
+from planner.verify.robust.outcome import outcome_of, price_amounts
 
 AMOUNT_TOL = 1e-4  # of a plan's cost: amounts are differences of large sums
 SHARE_TOL = 2e-3  # of the scenarios: a solver on another machine may judge so many otherwise

@@ -6,9 +6,9 @@ from collections import defaultdict
 
 from planner.problem.facts import exportable
 from planner.verify.checked_plan import CheckedPlan, Row
-from planner.verify.fabrics import Networks, OnNetwork, check_fabrics
-from planner.verify.fleet_options import key_of
-from planner.verify.holdings import HELD_BY_PHASE, Holding, holding_of
+from planner.verify.fleet.fabrics import Networks, OnNetwork, check_fabrics
+from planner.verify.fleet.holdings import HELD_BY_PHASE, Holding, holding_of
+from planner.verify.fleet.options import key_of
 
 
 def check_fleet(plan: CheckedPlan) -> None:

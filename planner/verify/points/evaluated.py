@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.verify.fleet_options import CheckedOption
+from planner.verify.fleet.options import CheckedOption
 
 
 @dataclass(frozen=True, slots=True)

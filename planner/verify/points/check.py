@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.problem.facts import ServingFacts, TrainingFacts, permitted
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.findings import RELATIVE_TOL
-from planner.verify.recompute import evaluate_point
+from planner.verify.points.evaluate import evaluate_point
 
 
 def check_points(plan: CheckedPlan) -> None:

@@ -14,7 +14,7 @@ from models.network.designs import Design, Network, network
 from planner.problem.fabrics import sizes_of
 from planner.problem.facts import NetworkFacts, SiteFacts, SystemFacts
 from planner.verify.checked_plan import CheckedPlan
-from planner.verify.fleet_options import CheckedOption
+from planner.verify.fleet.options import CheckedOption
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from catalog.units import YEAR_S
 from planner.problem.facts import OfferFacts, PhaseFacts, Problem
-from planner.verify.fleet_options import CheckedOption
+from planner.verify.fleet.options import CheckedOption
 from planner.verify.timing import TIME_TOL_S, annuity, paid_yearly
 
 HELD_BY_PHASE = ("on_demand", "spot")

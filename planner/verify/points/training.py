@@ -11,9 +11,9 @@ from planner.evaluate.layouts import TrainingSetup
 from planner.evaluate.rank_placement import placement_of
 from planner.problem.fabrics import uneven
 from planner.problem.facts import Problem, TrainingFacts
-from planner.verify.evaluated import Recomputed
-from planner.verify.fleet_options import CheckedOption
-from planner.verify.intervals import training_bounds
+from planner.verify.fleet.options import CheckedOption
+from planner.verify.points.evaluated import Recomputed
+from planner.verify.points.intervals import training_bounds
 
 
 def training_point(

@@ -1,0 +1,1 @@
+"""Check the promise of a robust plan in sampled scenarios."""
