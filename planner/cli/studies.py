@@ -264,7 +264,8 @@ def _roi(arguments: argparse.Namespace) -> int:
 
 def _compare(arguments: argparse.Namespace) -> int:
     from planner.plan import load_plan
-    from planner.studies.compare import compare, side_by_side
+    from planner.studies.compare import compare
+    from planner.studies.side_by_side import side_by_side
 
     plans = [load_plan(path) for path in (arguments.first, arguments.second, *arguments.further)]
     _print_study(arguments, side_by_side(plans) if arguments.further else compare(*plans))

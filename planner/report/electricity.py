@@ -1,25 +1,28 @@
-"""What people read of a plan's electricity, of the days at its sites, and of its run through all hours. The rest: `planner.report.report`."""
+"""Tables and sentences on a plan's electricity: the days at its sites, contracts, batteries and peaks, and the dispatch over all hours."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
 from catalog.units import DAY_S, MWH_J, TONNE_KG, YEAR_S, show
 from planner.plan import Plan
-from planner.report.hours import by_hour
+from planner.report.hours import busy_hours, by_hour
+from planner.report.plan_index import PlanIndex, Row, mean_of
 
 ELECTRICITY = "electricity"
 TABLES = (ELECTRICITY,)  # there only where the spec asks for it
-COMPONENT_WORDS = {
-    "demand charge": "demand charges",
-    "ppa": "power purchase agreements",
-    "battery": "batteries (capital)",
-}
 ITEM_WORDS = {"grid": "from the grid", "peak": "peak of", "ppa": "contract", "battery": "battery,"}
 
 
+EMPTY_TOL = 1e-3  # W or J: a contract or battery of at most this size is none
+PEAK_TOL = 1e-3  # relative: a peak that is lowered by less is left out
+
+
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
+    """List (heading, rows) of all tables."""
     currency = plan["spec"].get("currency", "USD")
     return [
         ("The days that stand for the year", _typical_days(plan)),
@@ -29,7 +32,7 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
 
 
 def _days(plan: Plan) -> list[dict[str, Any]]:
-    """Per site and phase, the price and the load of each hour as a line of bars; of several days, their mean."""
+    """Draw price and load by hour as bars, for each site and phase; the mean of several days."""
     groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
     apis = {api["name"] for api in plan["spec"].get("apis") or ()}
     for row in (row for row in plan["schedule"] if row["site"] not in apis):
@@ -56,7 +59,7 @@ def _days(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _typical_days(plan: Plan) -> list[dict[str, Any]]:
-    """The days that were planned, how many days of a year each stands for, and what they are like; none of one typical day or a whole year."""
+    """Describe the days of the plan and how many days of a year each stands for; none for one typical day or a whole year."""
     days: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for row in plan["schedule"]:
         if "day" in row:
@@ -103,15 +106,95 @@ def _item(row: dict[str, Any], currency: str) -> dict[str, Any]:
 
 
 def dispatch_words(plan: Plan) -> str:
-    """What the plan comes to in every hour of the year, where it was made on fewer; a line of its own."""
+    """Write the cost of the same fleet over all hours of the year, if the plan was made on fewer; a line of its own."""
     found = plan.document.get("dispatch")
     if found is None:
         return ""
     currency = plan["spec"].get("currency", "USD")
     parts = (("unmet", "of the requests are not served"), ("unfinished", "of a job's work is not done"))
     missing = [f"{found[name] * 100:.2g}% {words}" for name, words in parts if found[name]]
-    left_out = f", {' and '.join(found['left_out'])} not looked at" if found["left_out"] else ""
+    left_out = f", {' and '.join(found['left_out'])} not included" if found["left_out"] else ""
     return (
         f"\nThe same fleet in all {found['slots']:,} hours: {found['cost']:,.0f} {currency} ({found['difference']:+.2%}), "
         f"{found['carbon_kg'] / TONNE_KG:,.0f} t CO2; {', '.join(missing) or 'nothing is left undone'}{left_out}"
+    )
+
+
+# -- sentences ---------------------------------------------------------------------------------------------------------
+
+
+def dispatch_sentences(index: PlanIndex) -> Iterator[str]:
+    """Compare the plan's cost with that of the same fleet over all hours."""
+    found = index.document.get("dispatch")
+    if found is None:
+        return
+    days = len({row["day"] for row in index.plan["schedule"] if "day" in row})
+    subject = f"{days} days stand" if days > 1 else "One typical day stands"
+    missing = f", and leaves {found['unmet']:.2%} of the requests unserved" if found["unmet"] >= 5e-5 else ""
+    yield (
+        f"{subject} for the year; over all {found['slots']:,} hours the same fleet "
+        f"costs {abs(found['difference']):.2%} {'more' if found['difference'] > 0 else 'less'}{missing}."
+    )
+
+
+def sentences(index: PlanIndex) -> Iterator[str]:
+    """Explain the peaks, contracts and battery of each site."""
+    items: dict[str, list[Row]] = defaultdict(list)
+    for row in index.document.get(ELECTRICITY, ()):
+        items[row["site"]].append(row)
+    for site, rows in items.items():
+        yield from _peaks(index, site, [row for row in rows if row["item"] == "peak"])
+        for row in rows:
+            if row["item"] == "ppa":
+                yield _contract(index, site, row)
+        battery = {row["name"]: row for row in rows if row["item"] == "battery"}
+        if battery:
+            yield _battery(index, site, battery["energy"], battery["power"])
+
+
+def _peaks(index: PlanIndex, site: str, rows: list[Row]) -> Iterator[str]:
+    if rows:
+        low, high = min(row["size"] for row in rows), max(row["size"] for row in rows)
+        peaks = show(low, "W") if high - low < 1 else f"{show(low, 'W')} to {show(high, 'W')}"
+        cost = sum(row["cost"] for row in rows)
+        yield f"Demand charges in {site}: {cost:,.0f} {index.currency} on monthly peaks of {peaks}."
+
+
+def _contract(index: PlanIndex, site: str, row: Row) -> str:
+    name, rows = row["name"], index.schedule[site]
+    if row["size"] <= EMPTY_TOL:
+        return f"{name} in {site} is not contracted: the grid is cheaper in its hours."
+    taken = [{**r, "taken": r["ppa_w"][name] * r["seconds"]} for r in rows]
+    share = row["energy_j"] / sum(r["energy_j"] for r in rows)
+    grid = index.per_mwh(mean_of(taken, "taken", "price_per_j") or 0.0)
+    without, bought = max(r["grid_w"] + r["ppa_w"][name] for r in rows), max(r["grid_w"] for r in rows)
+    peak = f"; without it the peak would be {show(without, 'W')}, not {show(bought, 'W')}" if without > bought * (1 + PEAK_TOL) else ""  # fmt: skip
+    stated = next(
+        contract["price"]
+        for spec in index.plan["spec"]["sites"]
+        for contract in (spec.get("electricity") or {}).get("ppa", ())
+        if contract["name"] == name
+    )
+    return (
+        f"{name} in {site}: {show(row['size'], 'W')} contracted at {stated} supply {share:.0%} of the energy used; "
+        f"the grid costs {grid} in the same hours{peak}."
+    )
+
+
+def _battery(index: PlanIndex, site: str, energy: Row, power: Row) -> str:
+    if energy["size"] <= EMPTY_TOL:
+        return f"No battery in {site}: it would cost more than it saves."
+    rows = index.schedule[site]
+    years = sum(row["seconds"] for row in rows) / YEAR_S
+    given_w = [row["discharge_w"] - row["charge_w"] for row in rows]
+    saved = sum(w * row["seconds"] * row["price_per_j"] for w, row in zip(given_w, rows, strict=True)) / years
+    before = max(row["grid_w"] + w for w, row in zip(given_w, rows, strict=True))
+    after = max(row["grid_w"] for row in rows)
+    hours = by_hour([{**row, "power_w": row["charge_w"], "own_power_w": row["discharge_w"]} for row in rows])
+    peak = f" and lowers the peak from {show(before, 'W')} to {show(after, 'W')}" if before > after * (1 + PEAK_TOL) else ""  # fmt: skip
+    cycles, cost = energy["energy_j"] / energy["size"] / years, energy["cost"] + power["cost"]
+    return (
+        f"The battery in {site} ({show(energy['size'], 'J')}, {show(power['size'], 'W')}) charges mostly at "
+        f"{busy_hours(hours, 'power_w')} and discharges at {busy_hours(hours, 'own_power_w')} UTC, {cycles:,.0f} times a year; "
+        f"it costs {cost:,.0f} {index.currency} over the horizon{',' if peak else ' and'} saves {saved:,.0f} a year of energy{peak}."
     )

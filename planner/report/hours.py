@@ -1,21 +1,25 @@
-"""The hours of a schedule as one day: rows of several days averaged by hour, each by the time that it stands for."""
+"""The hours of a schedule as one day: means by hour over several days, the busiest hours, and what the load saves by its timing."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from planner.report.plan_index import PlanIndex, mean_of
+
+BUSY_SHARE = 0.5  # of the largest value: hours with at least so much are busy
+NAMED_SAVING = 0.005  # of the price at an even load: less is left out
 MEANS = ("price_per_j", "carbon_kg_per_j", "power_w", "own_power_w", "grid_w")
 
 
 def by_hour(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of one site and phase, one for each hour of the day; those of a typical day as they are."""
-    rows = [dict(row) for row in rows]
-    if not any("day" in row for row in rows):
-        return rows
+    """Average rows of one site and phase by hour of the day, weighted by time; those of a single typical day stay as they are."""
+    copies = [dict(row) for row in rows]
+    if not any("day" in row for row in copies):
+        return copies
     hours: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
+    for row in copies:
         hours[row["hour_utc"]].append(row)
     return [_mean(hour, group) for hour, group in sorted(hours.items())]
 
@@ -30,3 +34,32 @@ def _mean(hour: int, group: list[dict[str, Any]]) -> dict[str, Any]:
         "seconds": seconds,
         "energy_j": sum(row["energy_j"] for row in group),
     }
+
+
+def busy_hours(hours: Sequence[Mapping[str, Any]], name: str) -> str:
+    """Write the hours of the day with at least half of the largest value of a column.
+
+    >>> busy_hours([{"hour_utc": 1, "load": 5.0}, {"hour_utc": 2, "load": 9.0}, {"hour_utc": 3, "load": 1.0}], "load")
+    '01-03'
+    """
+    most = max(row[name] for row in hours)
+    spans: list[list[int]] = []
+    for hour in (row["hour_utc"] for row in hours if row[name] >= BUSY_SHARE * most > 0):
+        if spans and spans[-1][1] == hour:
+            spans[-1][1] = hour + 1
+        else:
+            spans.append([hour, hour + 1])
+    return ", ".join(f"{a:02d}-{b:02d}" for a, b in spans) or "never"
+
+
+def sentences(index: PlanIndex) -> Iterator[str]:
+    """Compare what each site pays for its electricity with what a load that never changes would pay."""
+    for site in index.sites:
+        rows = index.schedule[site]
+        even = mean_of(rows, "seconds", "price_per_j")
+        if site not in index.paid or not even or even <= 0 or not any(row["own_power_w"] for row in rows):
+            continue
+        saved = 1 - index.paid[site] / even
+        if abs(saved) >= NAMED_SAVING:
+            reason = "its load moves to cheap hours" if saved > 0 else "its users are awake at expensive hours"
+            yield f"{site} pays {abs(saved):.1%} {'less' if saved > 0 else 'more'} than an even load would: {reason}."

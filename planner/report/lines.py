@@ -1,19 +1,24 @@
-"""Tables for people of the lines of a plan, of what travels on them, and of the spread over zones. The rest: `planner.report.report`."""
+"""Tables and sentences on the lines of a plan, the traffic on them, and the spread over zones."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 from catalog.units import show
 from planner.plan import Plan
+from planner.report.plan_index import PlanIndex
+from planner.report.words import listed
 
+TB = 1e12  # bytes
 LINES, PLACEMENTS, SPREAD, FAILURES = "lines", "placements", "spread", "failures"
 TABLES = (LINES, PLACEMENTS, SPREAD, FAILURES)  # each there only where the spec asks for it
 WORDS = {"requests": "requests", "control": "control", "telemetry": "telemetry", "weights": "weights"}
 
 
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
-    """(heading, rows) of those that the plan has."""
+    """List (heading, rows) of the tables that the plan has."""
     document = plan.document
     return [
         ("Lines to rent", [_line(row) for row in document.get(LINES, ())]),
@@ -21,6 +26,36 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
         ("Spread over zones", [_zone(row) for row in document.get(SPREAD, ())]),
         ("When a zone fails at the busiest hour", [_failure(row) for row in document.get(FAILURES, ())]),
     ]
+
+
+def sentences(index: PlanIndex) -> Iterator[str]:
+    """Explain each line that carries traffic: its use, its main traffic, its cost, and who asked for its security."""
+    asked = {
+        w["name"]: w["security"] for w in index.plan["spec"]["workloads"] if w.get("security", "public") != "public"
+    }
+    for row in index.document.get(LINES, ()):
+        size = sum(part["bytes"] for part in row["traffic"])
+        if not size:
+            continue
+        most = max(row["traffic"], key=lambda part: part["bytes"])
+        units = f"{row['units']} x " if row["units"] else ""
+        use = "" if row["use"] is None else f", {row['use']:.0%} full at its busiest"
+        share = f"{most['bytes'] / size:.0%} of {show(size, 'byte')}"
+        cost = sum(row["cost"].values()) / (size / TB)
+        yield (
+            f"{row['line']}: {units}{row['kind']}{use}, mostly {most['traffic']} of {most['workload']} ({share}), "
+            f"at {cost:,.3g} {index.currency} per TB{_security(row, asked)}."
+        )
+
+
+def _security(row: dict[str, Any], asked: dict[str, str]) -> str:
+    """Name the workloads on a line that ask for more than a public one."""
+    sent: dict[str, list[str]] = defaultdict(list)
+    for part in row["traffic"]:
+        if part["workload"] in asked:
+            sent[part["workload"]].append(part["traffic"])
+    parts = [f"{name} asks for {asked[name]} ({listed(kinds)})" for name, kinds in sent.items()]
+    return f"; {listed(parts)}" if parts else ""
 
 
 def _line(row: dict[str, Any]) -> dict[str, Any]:

@@ -205,25 +205,27 @@ def test_a_year_with_every_block_is_solved_to_half_a_per_cent_and_holds(year, na
 
 
 @pytest.mark.parametrize("name", YEARS)
-def test_a_year_is_told_as_one_story(year, name):
+def test_a_year_is_explained(year, name):
     """Every place with a fleet, line, battery and contract has its sentence, and the fabrics are compared with the others."""
-    from planner.report.story import chapters
+    from planner.report.explanations import chapters
 
     spec, plan, _ = year(name)
     told = dict(chapters(plan))
-    assert list(told) == ["Why here", "Why this", "On which line", "Why then"]
+    assert list(told) == ["Why these sites", "Why these systems", "Why these lines", "Why these hours"]
     for site in {row["site"] for row in plan["fleet"]}:
-        assert any(sentence.startswith(f"{site}: ") for sentence in told["Why here"]), site
-    assert {row["line"] for row in plan["lines"]} <= {sentence.partition(":")[0] for sentence in told["On which line"]}
+        assert any(sentence.startswith(f"{site}: ") for sentence in told["Why these sites"]), site
+    assert {row["line"] for row in plan["lines"]} <= {
+        sentence.partition(":")[0] for sentence in told["Why these lines"]
+    }
     for design in {row["design"] for row in plan["fabrics"]}:
-        assert any(sentence.startswith(f"{design} joins") for sentence in told["Why this"])
+        assert any(sentence.startswith(f"{design} joins") for sentence in told["Why these systems"])
     for site in spec["sites"]:
         block = site.get("electricity", {})
         if "battery" in block and any(row["site"] == site["region"] for row in plan["fleet"]):
-            assert any("attery" in sentence and site["region"] in sentence for sentence in told["Why then"])
+            assert any("attery" in sentence and site["region"] in sentence for sentence in told["Why these hours"])
         for contract in block.get("ppa", ()):
             assert any(
-                sentence.startswith(f"{contract['name']} in {site['region']}") for sentence in told["Why then"]
+                sentence.startswith(f"{contract['name']} in {site['region']}") for sentence in told["Why these hours"]
             ) or not any(row["site"] == site["region"] for row in plan["fleet"])
 
 

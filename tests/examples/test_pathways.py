@@ -14,7 +14,7 @@ from planner.cli.main import main
 from planner.errors import SpecError
 from planner.plan import Plan
 from planner.spec.document import at, edited
-from planner.studies.compare import side_by_side
+from planner.studies.side_by_side import side_by_side
 from planner.verify.plan import verify_plan
 
 RECORDS = {
@@ -194,7 +194,7 @@ def test_three_plans_can_be_compared_from_the_command_line(ask, tmp_path, capsys
         ask(path.stem).save(path)
     assert main(["compare", *map(str, paths), "-q"]) == 0
     printed = capsys.readouterr().out
-    assert "What each costs, by component" in printed and "rented hall" in printed and "98 d" in printed
+    assert "Cost by component" in printed and "rented hall" in printed and "98 d" in printed
 
 
 def test_what_is_paid_in_phases_is_told_only_where_it_is_known(ask):
@@ -211,5 +211,5 @@ def test_plans_in_two_currencies_or_of_one_name_cannot_stand_side_by_side(ask):
     other["spec"]["currency"] = "CNY"
     with pytest.raises(SpecError, match="USD"):
         side_by_side([ask("sovereign"), Plan(other)])
-    with pytest.raises(SpecError, match="one name"):
+    with pytest.raises(SpecError, match="the same name"):
         side_by_side([ask("edge"), ask("edge")])

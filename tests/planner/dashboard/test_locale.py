@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from planner.dashboard.locale import Words, languages
-from planner.report import report
+from planner.report import words
 
 HOME = Path(__file__).resolve().parents[3]
 CODE = "\n".join(path.read_text() for path in (HOME / "planner" / "dashboard").glob("*.py"))
@@ -41,5 +41,5 @@ def test_every_key_in_the_code_has_a_text_and_every_text_is_used():
 
 
 def test_every_status_and_component_of_a_plan_has_a_text():
-    assert {f"status.{name}" for name in report.STATUS_WORDS} <= set(TEXTS)
-    assert {f"component.{name}" for name in report.COMPONENT_WORDS} <= set(TEXTS)
+    assert {f"status.{name}" for name in words.STATUS_WORDS} <= set(TEXTS)
+    assert {f"component.{name}" for name in words.COMPONENT_WORDS} <= set(TEXTS)

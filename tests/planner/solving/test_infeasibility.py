@@ -332,7 +332,7 @@ def test_what_no_change_can_mend_is_said():
     plan = planner.solve(document)
     found = plan["diagnosis"]
     assert plan.status == "infeasible" and [row["path"] for row in found["conflict"]] == ["workloads[0].architecture"]
-    assert found["repair"] == [] and not found["repair_checked"] and "no change that is enough" in render(plan, "md")
+    assert found["repair"] == [] and not found["repair_checked"] and "no sufficient change" in render(plan, "md")
 
 
 def test_a_repair_that_does_not_start_from_the_spec_is_found_out():

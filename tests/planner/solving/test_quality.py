@@ -492,7 +492,7 @@ def test_the_studies_take_it(spec):
     (other,) = [each for each in found.found if each.kind == "without an architecture"]
     assert other.name == "chat without Llama-3.2-3B" and answering(other.plan) == {"Meta-Llama-3.1-8B": 1.0}
     assert any(
-        "chat is answered by Llama-3.2-3B 100.0% in the first, by Meta-Llama-3.1-8B 100.0% in the second" in line
+        "chat runs on Llama-3.2-3B 100.0% in the first, on Meta-Llama-3.1-8B 100.0% in the second" in line
         for line in compare(found.best, other.plan).words
     )
     assert sharing(document).status in ("optimal", "within_gap")

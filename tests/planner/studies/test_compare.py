@@ -11,7 +11,7 @@ import planner
 from planner.cli.main import main
 from planner.errors import SpecError
 from planner.plan import parse_plan
-from planner.report.report import COMPONENT_WORDS
+from planner.report.words import COMPONENT_WORDS
 from planner.spec.changes import MISSING, spec_changes
 from planner.spec.document import edited
 from planner.studies.alternatives import BEYOND, FOUND, IMPOSSIBLE

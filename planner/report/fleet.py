@@ -1,0 +1,93 @@
+"""Tables of a plan's fleet, the networks it stands on, and the points at work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from catalog.units import show
+from planner.plan import Plan
+from planner.report.words import how_words
+
+Row = dict[str, Any]
+
+
+def fleet_row(row: Row) -> Row:
+    """Format a row of the fleet."""
+    when = "throughout" if row["phase"] is None else f"phase {row['phase']}"
+    if "windows" in row:
+        when = row["obtained"] or "phases {} to {}".format(*row["windows"])
+    return {
+        "site": row["site"],
+        "system": row["system"],
+        "count": row["count"],
+        "how": how_words(row["how"]),
+        "fabric": row["fabric"],
+        "when": when,
+    }
+
+
+def fabric_row(row: Row) -> Row:
+    """Format a network: its parts, and how many of its places are taken."""
+    return {
+        "site": row["site"],
+        "system": row["system"],
+        "design": row["design"]
+        + (
+            f", {row['tiers']} tier{'s' if row['tiers'] > 1 else ''}"
+            if row["tiers"] and row["design"] != "dragonfly"
+            else ""
+        ),
+        "systems": f"{row['systems']:,} of {row['size']:,}",
+        "switches": f"{row['switches']:,}",
+        "links": f"{row['links']:,}",
+        "optics": f"{row['optics']:,}",
+        "power": show(row["power_w"], "W"),
+        "price": f"{row['price']:,.0f}",
+        "charged": f"{row['charged']:,.0f}",
+        "bisection": show(row["bisection_bytes_per_s"], "byte/s"),
+        "hops": f"{row['mean_hops']:.1f}, at most {row['most_hops']}",
+    }
+
+
+def point_rows(plan: Plan) -> list[Row]:
+    """Format the points of all workloads; those that differ only in the origins they serve share a row, their replicas added up."""
+    rows: dict[tuple[Any, ...], Row] = {}
+    replicas: dict[tuple[Any, ...], float] = {}
+    for workload in plan["workloads"]:
+        for point in workload["points"]:
+            row = _point_row(workload, point)
+            key = tuple(row.values())
+            rows[key] = row
+            replicas[key] = replicas.get(key, 0.0) + point["peak_replicas"]
+    return [{**row, "replicas": f"{replicas[key]:.1f}"} for key, row in rows.items()]
+
+
+def _point_row(workload: Row, point: Row) -> Row:
+    top = max(point["breakdown"].items(), key=lambda item: item[1], default=("", 0.0))
+    return {
+        "workload": workload["name"],
+        "site": point["site"],
+        "system": " + ".join(dict.fromkeys(pool["system"] for pool in point["pools"])),
+        "layout": "; ".join(_layout(pool) for pool in point["pools"]),
+        "precision": point["pools"][0]["precision"],
+        "replicas": "",
+        "capacity": f"{point['capacity']:,.4g} {point['capacity_unit']}",
+        "mostly": f"{top[0].replace('_', ' ')} {top[1]:.0%}",
+    }
+
+
+def _layout(pool: Row) -> str:
+    sizes = (
+        " ".join(
+            f"{key}{value}"
+            for key, value in pool["layout"].items()
+            if key in ("tp", "pp", "dp", "cp", "ep") and value != 1
+        )
+        or "1 chip"
+    )
+    copies = f"{pool['workers']} x " if pool["workers"] > 1 else ""
+    batch = f" batch {pool['batch']}" if pool["batch"] else ""
+    if pool["role"] == "api":
+        return "bought tokens"
+    role = "" if pool["role"] in ("serve", "train") else f"{pool['role']} "
+    return f"{role}{copies}{sizes}{batch}"

@@ -1,0 +1,47 @@
+"""Tables of a plan's limits and of what comes next at each site."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from catalog.units import DAY_S, GIGA, HOUR_S, KILO, MILLION, TONNE_KG, show
+from planner.plan import binds
+
+Row = dict[str, Any]
+
+
+def limit_row(row: Row) -> Row:
+    """Format a limit: use, slack and marginal values."""
+
+    def text(value: float) -> str:
+        if row["unit"] in ("W", "kg", "byte/s"):
+            return show(value, row["unit"])
+        if row["unit"] == "s":
+            return f"{value / HOUR_S:,.0f} h" if abs(row["limit"]) > DAY_S else show(value, "s")
+        return f"{value:,.0f} {row['unit']}"
+
+    return {
+        "limit": row["name"],
+        "used": text(row["value"]),
+        "allowed": text(row["limit"]),
+        "slack": "binding" if binds(row) else text(row["slack"]),
+        "worth, fleet held": _worth(row["marginal_value"], row),
+        "worth, fleet free": _worth(row["marginal_value_divisible"], row),
+    }
+
+
+def _worth(value: float | None, row: Row) -> str:
+    """Write a marginal value per kW, t, GB/s, system or million of money."""
+    if value is None:
+        return ""
+    per, size = {"W": ("kW", KILO), "kg": ("t", TONNE_KG), "byte/s": ("GB/s", GIGA), "system": ("system", 1.0)}.get(
+        row["unit"], (f"1M {row['unit']}", MILLION)
+    )
+    worth, unit = value * size, row["marginal_unit"].partition("/")[0]
+    return f"{worth:,.0f} {unit} per {per}" if abs(worth) >= 100 else f"{worth:.3g} {unit} per {per}"
+
+
+def runner_up_row(row: Row) -> Row:
+    """Format the next best system or site."""
+    system = "" if row["system"] is None else f"{row['system']} ({row['how'].replace('_', ' ')})"
+    return {"site": row["site"], "not in use there": system, "margin": row["words"]}

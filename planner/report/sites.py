@@ -1,0 +1,66 @@
+"""Sentences on the sites of a plan: what each serves, what its electricity costs, and which of its limits bind."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from planner.report.plan_index import PlanIndex, Row
+from planner.report.words import listed
+
+NAMED_SHARE = 0.005  # of a workload: smaller shares are left out
+
+
+def sentences(index: PlanIndex) -> Iterator[str]:
+    """Explain each site with a fleet, and name those that stay empty."""
+    served = _served(index)
+    for site in index.sites:
+        parts = [f"serves {_shares(served[site])}"] if served[site] else []
+        own = sum(row["own_power_w"] for row in index.schedule[site])
+        if own and site in index.paid and len(index.paid) > 1:
+            parts.append(f"its electricity costs {index.per_mwh(index.paid[site])}{_rank(index, site)}")
+        parts += [f"its {name} is used up{index.worth(row)}" for name, row in _used_up(index, site)]
+        yield f"{site}: {'; '.join(parts)}." if parts else f"{site}: stands by."
+    asked = [site["region"] for site in index.plan["spec"]["sites"]]
+    empty = [region for region in asked if region not in index.sites]
+    if empty and len(empty) == len(asked) - len(index.sites):  # otherwise some have another name in the spec
+        yield f"{listed(empty)} {'stay' if len(empty) > 1 else 'stays'} empty."
+
+
+def _served(index: PlanIndex) -> dict[str, dict[str, float]]:
+    """Compute the share of each workload's tokens that each site makes: site -> workload -> share."""
+    tokens: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for row in index.plan["routes"]:
+        tokens[row["workload"]][row["site"]] += row["tokens_per_s"] * index.seconds[row["slot"]]
+    for workload in index.plan["workloads"]:
+        if workload["kind"] == "training":
+            for point in workload["points"]:
+                tokens[workload["name"]][point["site"]] += 1.0
+    served: dict[str, dict[str, float]] = defaultdict(dict)
+    for workload, by_site in tokens.items():
+        total = sum(by_site.values())
+        for site, amount in by_site.items():
+            if amount >= NAMED_SHARE * total:
+                served[site][workload] = amount / total
+    return served
+
+
+def _shares(shares: Mapping[str, float]) -> str:
+    return listed([f"{share:.0%} of {workload}" for workload, share in shares.items()])
+
+
+def _rank(index: PlanIndex, site: str) -> str:
+    """Compare a site's mean price of electricity with the cheapest."""
+    cheapest = min(index.paid, key=index.paid.__getitem__)
+    if site == cheapest:
+        return ", the least of all"
+    low = index.paid[cheapest]
+    return f", {index.paid[site] / low - 1:.0%} more than in {cheapest}" if low > 0 else ""
+
+
+def _used_up(index: PlanIndex, site: str) -> Iterator[tuple[str, Row]]:
+    """Yield the limits on a site's power that bind."""
+    for row in index.binding:
+        for name, words in ((f"power in {site}", "power"), (f"connection of {site}", "connection")):
+            if row["name"] == name or row["name"].startswith(f"{name} from "):  # a limit from some phase on
+                yield words, row

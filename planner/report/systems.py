@@ -1,0 +1,54 @@
+"""Sentences on the systems and networks of a plan: supplies that are used up, other designs, and the runner-up at each site."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from planner.report.plan_index import PlanIndex, Row
+from planner.report.words import how_words, spread
+
+
+def sentences(index: PlanIndex) -> Iterator[str]:
+    """Explain which systems are limited by their supply, what networks cost, and what comes next."""
+    yield from _scarce(index)
+    yield from _networks(index)
+    for row in index.plan["runner_up"]:
+        if row["system"] is not None:
+            yield f"In {row['site']} {row['system']} ({how_words(row['how'])}) comes next: {row['words']}."
+
+
+def _scarce(index: PlanIndex) -> Iterator[str]:
+    counts: dict[tuple[str, str], int] = defaultdict(int)
+    for row in index.plan["fleet"]:
+        counts[row["system"], row["how"]] += row["count"]
+    binding = {row["name"]: row for row in index.binding}
+    for (system, how), count in counts.items():
+        limit = binding.get(f"supply of {system} ({how})") or binding.get(f"supply of {system} ({how_words(how)})")
+        if limit is not None:
+            yield f"All {count:,} {system} on offer are in use{index.worth(limit, 'system', 1.0)}."
+
+
+def _networks(index: PlanIndex) -> Iterator[str]:
+    """Compare the price of each network per system with that of the other designs."""
+    by_design: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in index.plan["fabrics"]:
+        if row["systems"] > 1:
+            by_design[row["design"]][row["system"]].append(row)
+    for design, by_system in by_design.items():
+        parts = [
+            f"{sum(row['systems'] for row in rows):,} {system} at "
+            f"{spread([row['price'] / row['systems'] for row in rows])}{_instead(rows)}"
+            for system, rows in by_system.items()
+        ]
+        yield f"{design} joins (price of the network per system in {index.currency}): {'; '.join(parts)}."
+
+
+def _instead(rows: Sequence[Row]) -> str:
+    """Say what the other designs would cost, if the plan states it."""
+    others: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        for other in row.get("instead", ()):
+            others[other["design"]].append(other["price_per_system"])
+    parts = [f"{design} {spread(prices)}" for design, prices in others.items()]
+    return f" ({', '.join(parts)})" if parts else ""

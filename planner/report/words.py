@@ -1,0 +1,63 @@
+"""Words that several tables and sentences of a plan share: statuses, components, lists, ranges and amounts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+STATUS_WORDS = {
+    "optimal": "optimal",
+    "within_gap": "best found, within the asked gap",
+    "limit": "stopped at the limit before the asked gap was reached",
+    "infeasible": "infeasible: no plan meets all limits at once",
+    "unbounded": "unbounded: nothing limits the throughput; give a budget, a site's power, or a supply for every offer",
+}
+COMPONENT_WORDS = {
+    "systems": "systems (capital)",
+    "fabric": "fabric (capital)",
+    "facility": "building (capital)",
+    "colocation": "rented hall",
+    "energy": "electricity",
+    "rent": "rent",
+    "site": "fixed cost of sites",
+    "egress": "traffic to users",
+    "api": "tokens from APIs",
+    "porting": "porting of architectures",
+    "weights": "distribution of weights",
+    "lines": "rent of lines",
+    "control": "control of sites",
+    "telemetry": "telemetry of sites",
+    "demand charge": "demand charges",
+    "ppa": "power purchase agreements",
+    "battery": "batteries (capital)",
+}
+
+
+def listed(words: Sequence[str]) -> str:
+    """Join words as a list in a sentence.
+
+    >>> listed(["a", "b", "c"]), listed(["a"]), listed([])
+    ('a, b and c', 'a', 'none')
+    """
+    if not words:
+        return "none"
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def spread(values: Sequence[float]) -> str:
+    """Write the range of some amounts, one number if they are the same to a unit.
+
+    >>> spread([1200.0, 3400.0]), spread([5.0, 5.2])
+    ('1,200 to 3,400', '5')
+    """
+    low, high = min(values), max(values)
+    return f"{low:,.0f}" if high - low < 1 else f"{low:,.0f} to {high:,.0f}"
+
+
+def amount(value: float) -> str:
+    """Write an amount with thousands separators, or with four digits below 1,000."""
+    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def how_words(how: str) -> str:
+    """Write a way to obtain a system, such as "on demand"."""
+    return how.replace("_", " ")

@@ -1,0 +1,86 @@
+"""Tables of what each workload gets, what the plan costs, and which site serves whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from catalog.units import show
+from planner.plan import Plan
+from planner.report.words import COMPONENT_WORDS
+
+Row = dict[str, Any]
+
+
+def workload_row(workload: Row, currency: str) -> Row:
+    """Format a workload: tokens, cost, utilisation, latencies, run and ranks."""
+    slo = ", ".join(
+        f"{row['metric']} {row['percentile']} {show(row['predicted_s'], 's')} of {show(row['limit_s'], 's')}"
+        for row in workload["slo"]
+        if row["predicted_s"] is not None
+    )
+    per_million = workload["cost_per_million_tokens"]
+    return {
+        "workload": workload["name"],
+        "tokens": f"{workload['tokens'] / 1e12:,.3f}T",
+        f"{currency} per million": "" if per_million is None else f"{per_million:.4f}",
+        "MFU": _flops_utilisation(workload),
+        "utilisation": "" if workload["utilisation"] is None else f"{workload['utilisation']:.0%}",
+        "latency at the user": slo,
+        "run": "; ".join(_run(point) for point in workload["points"] if point["time_s"]),
+        "ranks": "; ".join(_ranks(point["placement"]) for point in workload["points"] if point["placement"]),
+    }
+
+
+def _flops_utilisation(workload: Row) -> str:
+    """Write the MFU, with the HFU of a job."""
+    if workload["mfu"] is None:
+        return ""
+    return f"{workload['mfu']:.1%}" + (f", HFU {workload['hfu']:.1%}" if workload.get("hfu") else "")
+
+
+def _run(point: Row) -> str:
+    """Write how long a job takes at full width, with its 80 % interval."""
+    low, high = (show(bound, "s") for bound in point["interval_80"]["run"])
+    return f"{show(point['time_s']['run'], 's')} ({low} to {high}) at goodput {point['goodput']:.1%}"
+
+
+def _ranks(placement: Row) -> str:
+    """Write the best order of the parallel dimensions on the network, and the load of the busiest link in it and in number order."""
+    order = (
+        " / ".join(" ".join(along) for along in placement["order"] if along)
+        if "factors" in placement
+        else " ".join(placement["order"])
+    )
+    usual = placement["in_number_order_s"]
+    against = "" if usual is None else f", {show(usual, 's')} in number order"
+    return f"{order}: busiest link {show(placement['busiest_link_s'], 's')} a step{against}"
+
+
+def cost_rows(plan: Plan) -> list[Row]:
+    """Format the costs, largest first."""
+    total = sum(plan["costs"].values())
+    rows = sorted(plan["costs"].items(), key=lambda item: -item[1])
+    return [
+        {
+            "component": COMPONENT_WORDS[name],
+            "amount": f"{amount:,.0f}",
+            "share": f"{amount / total:.1%}" if total else "",
+        }
+        for name, amount in rows
+    ]
+
+
+def route_rows(plan: Plan) -> list[Row]:
+    """Average the output tokens per second over the horizon by workload, origin and site."""
+    seconds = {row["slot"]: row["seconds"] for row in plan["schedule"]}
+    total = sum(seconds.values())
+    flows: dict[tuple[str, str, str, str | None], float] = {}
+    for row in plan["routes"]:
+        key = (row["workload"], row["origin"], row["site"], row.get("line"))
+        flows[key] = flows.get(key, 0.0) + row["tokens_per_s"] * seconds[row["slot"]] / total
+    return [
+        {"workload": w, "from": origin, "served in": site}
+        | ({} if line is None else {"line": line})
+        | {"output tokens/s": f"{flow:,.0f}"}
+        for (w, origin, site, line), flow in flows.items()
+    ]

@@ -1,0 +1,112 @@
+"""The difference of two plans in sentences. Used by `planner.studies.compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from planner.plan import Plan
+from planner.report.words import COMPONENT_WORDS, STATUS_WORDS
+from planner.spec.changes import MISSING, either
+from planner.studies.comparison_tables import RELATIVE_TOL, Row
+
+MAIN_SHARE = 0.9  # parts are named until they make up this share of all movement
+MAX_NAMED = 5  # parts in one sentence
+MAX_TEXT = 60  # characters of a quoted value
+
+
+def words_of(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
+    """Say how far apart two plans are, which parts make the difference, and where the plans and their specs differ."""
+    if found["difference"] is None:
+        both = f"{first['name']}: {STATUS_WORDS[first.status]}; {second['name']}: {STATUS_WORDS[second.status]}."
+        if first.has_answer and second.has_answer:
+            units = f"{first.objective['unit']}, {second.objective['unit']}"
+            both += f" Their objectives differ ({units}), so only costs are compared."
+        return [both, *_causes(first, second, found)]
+    words, difference, base, unit = [], found["difference"], first.objective["value"], first.objective["unit"]
+    if abs(difference) <= RELATIVE_TOL * abs(base):
+        words.append(f"Both come to {_money(base, unit)}.")
+    else:
+        more, share = "more" if difference > 0 else "less", abs(difference / base)
+        words.append(
+            f"The second comes to {_money(abs(difference), unit)} {more} than the first ({share:.2%} of {_money(base, unit)})."
+        )
+        open_ = [abs(plan["bound"] - plan.objective["value"]) for plan in (first, second) if plan["bound"] is not None]
+        if abs(difference) <= sum(open_):
+            words.append(
+                f"The gaps of the two plans add up to more than that ({_money(sum(open_), unit)}): a smaller --gap would tell."
+            )
+    return [*words, *_drivers(found), *_causes(first, second, found)]
+
+
+def _drivers(found: Mapping[str, Any]) -> list[str]:
+    """Name the parts, systems and fleet rows that make up most of the movement."""
+    words = []
+    if parts := _main(found["parts"]):
+        names = [
+            f"{COMPONENT_WORDS.get(row['component'], row['component'])} {_signed(row['difference'], row['unit'])}"
+            for row in parts
+        ]
+        words.append(f"What drives it: {either(names, 'and')}.")
+    if systems := _main([row for row in found["systems"] if row["system"]]):
+        names = [f"{_system(row)} {_signed(row['difference'], row['unit'])}" for row in systems]
+        words.append(f"By system, all parts together: {either(names, 'and')}.")
+    if fleet := found["fleet"][:MAX_NAMED]:
+        names = [
+            f"{abs(row['difference'])} {'more' if row['difference'] > 0 else 'fewer'} {_system(row)} in {row['site']}"
+            for row in fleet
+        ]
+        further = ", and further changes" if len(found["fleet"]) > MAX_NAMED else ""
+        words.append(f"The fleet of the second has {either(names, 'and')}{further}.")
+    elif found["parts"]:
+        words.append("The fleets are the same.")
+    return words
+
+
+def _causes(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
+    """Name the limits, places of the specs, architectures and catalogs that differ."""
+    words = []
+    for side in ("first", "second"):
+        if names := [row["name"] for row in found["limits"] if row[side] == "binds"]:
+            words.append(f"Binding in the {side} only: {either(names[:MAX_NAMED], 'and')}.")
+    if changes := found["spec"]:
+        names = [f"{row['path']} ({quoted(row['first'])}, {quoted(row['second'])})" for row in changes[:MAX_NAMED]]
+        further = f" and {len(changes) - MAX_NAMED} more places" if len(changes) > MAX_NAMED else ""
+        words.append(f"The specs differ in {either(names, 'and')}{further}.")
+    for row in found["quality"]:
+        if row["fact"] == "architectures" and row["first"] and row["second"]:
+            words.append(f"{row['workload']} runs on {row['first']} in the first, on {row['second']} in the second.")
+    if first["catalog_digest"] != second["catalog_digest"]:
+        words.append("They were made from different catalogs.")
+    if not words and not any(value for value in found.values() if isinstance(value, list)):
+        words.append("The plans are the same.")
+    return words
+
+
+def _main(rows: Sequence[Row]) -> list[Row]:
+    """Take the largest rows that together make up most of all movement."""
+    left, taken = sum(abs(row["difference"]) for row in rows) * MAIN_SHARE, []
+    for row in rows[:MAX_NAMED]:
+        if left <= 0:
+            break
+        taken.append(row)
+        left -= abs(row["difference"])
+    return taken
+
+
+def _system(row: Row) -> str:
+    return f"{row['system']} ({row['how'].replace('_', ' ')})"
+
+
+def _money(value: float, unit: str) -> str:
+    return f"{value:,.0f} {unit}" if abs(value) >= 1000 else f"{value:,.4g} {unit}"
+
+
+def _signed(value: float, unit: str) -> str:
+    return ("+" if value > 0 else "-") + _money(abs(value), unit)
+
+
+def quoted(value: Any) -> str:
+    """Write a value of a spec, shortened if it is long."""
+    text = "not there" if value == MISSING else str(value)
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."

@@ -1,0 +1,139 @@
+"""Several plans side by side: cost by component, purchase price, chips, power and tokens of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.units import MILLION, show
+from planner.errors import Problem, SpecError
+from planner.plan import Plan
+from planner.report.words import COMPONENT_WORDS, STATUS_WORDS
+
+Row = dict[str, Any]
+TABLES = {"cost": "Cost by component", "totals": "Totals"}
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """`rows`: `table` ("cost" or "totals"), `what`, `unit`, and a value for each of `names`; None where a plan has none."""
+
+    names: tuple[str, ...]
+    statuses: tuple[str, ...]
+    rows: list[Row]
+
+    @property
+    def document(self) -> Row:
+        """Everything, as JSON."""
+        return {
+            "plans": [{"name": name, "status": status} for name, status in zip(self.names, self.statuses, strict=True)],
+            "rows": self.rows,
+        }
+
+    @property
+    def words(self) -> list[str]:
+        """Number, name and status of each plan."""
+        return [
+            f"{number}: {name}, {STATUS_WORDS[status]}."
+            for number, (name, status) in enumerate(zip(self.names, self.statuses, strict=True), 1)
+        ]
+
+    @property
+    def sections(self) -> list[tuple[str, list[Row]]]:
+        """Heading and rows of both tables, formatted for people."""
+        return [
+            (heading, [self._printed(row) for row in self.rows if row["table"] == table])
+            for table, heading in TABLES.items()
+        ]
+
+    def _printed(self, row: Row) -> Row:
+        shown = {"component" if row["table"] == "cost" else "total": COMPONENT_WORDS.get(row["what"], row["what"])}
+        shown |= {str(number): _text(row[name], row["unit"]) for number, name in enumerate(self.names, 1)}
+        return shown | {"unit": "" if row["unit"] in ("W", "s") else row["unit"]}
+
+
+def side_by_side(plans: Sequence[Plan]) -> SideBySide:
+    """Put plans side by side. Raises SpecError if amounts are in different currencies or two plans have one name."""
+    currencies, names = {plan["spec"].get("currency", "USD") for plan in plans}, tuple(plan["name"] for plan in plans)
+    if len(currencies) > 1:
+        words = f"amounts of the plans are in {' and '.join(sorted(currencies))}; solve them in one currency"
+        raise SpecError([Problem("currency", words)])
+    if len(set(names)) < len(names):
+        raise SpecError([Problem("name", "two plans have the same name; solve one of them with --set name=...")])
+    rows = [*_cost_rows(plans, names, *currencies), *_total_rows(plans, names, *currencies)]
+    return SideBySide(
+        names,
+        tuple(plan.status for plan in plans),
+        [row for row in rows if row["what"] == "all" or any(row[name] for name in names)],
+    )
+
+
+def _cost_rows(plans: Sequence[Plan], names: Sequence[str], currency: str) -> list[Row]:
+    """List the components, the largest over all plans first, then their sum."""
+    rows = [
+        _row("cost", component, currency, names, [_component(plan, component) for plan in plans])
+        for component in dict.fromkeys(component for plan in plans for component in plan["costs"])
+    ]
+    rows.sort(key=lambda row: -sum(row[name] or 0.0 for name in names))
+    return [*rows, _row("cost", "all", currency, names, _each(plans, lambda plan: plan["totals"]["cost"]))]
+
+
+def _total_rows(plans: Sequence[Plan], names: Sequence[str], currency: str) -> list[Row]:
+    """List the totals that plans are compared by."""
+    columns: tuple[tuple[str, str, Callable[[Plan], float | None]], ...] = (
+        ("purchase price", currency, lambda plan: _of_phases(plan, "capital")),
+        ("worth at the end", currency, lambda plan: _of_phases(plan, "residual")),
+        ("cost with purchases paid in full", currency, lambda plan: _of_phases(plan, "paid")),
+        ("chips", "chip", lambda plan: plan["totals"]["chips"]),
+        ("power at the peak", "W", lambda plan: plan["totals"]["peak_power_w"]),
+        ("first work after", "s", _begins_s),
+        ("tokens", "1T", lambda plan: plan["totals"]["tokens"] / MILLION**2),
+        ("cost per million tokens", currency, _per_million),
+    )
+    return [_row("totals", what, unit, names, _each(plans, read)) for what, unit, read in columns]
+
+
+def _text(value: float | None, unit: str) -> str:
+    if value is None:
+        return ""
+    if unit in ("W", "s"):
+        return show(value, unit)
+    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def _each(plans: Sequence[Plan], read: Callable[[Plan], float | None]) -> list[float | None]:
+    return [read(plan) if plan.has_answer else None for plan in plans]
+
+
+def _row(table: str, what: str, unit: str, names: Sequence[str], values: Sequence[float | None]) -> Row:
+    return {"table": table, "what": what, "unit": unit, **dict(zip(names, values, strict=True))}
+
+
+def _component(plan: Plan, component: str) -> float | None:
+    return plan["costs"].get(component, 0.0) if plan.has_answer else None
+
+
+def _per_million(plan: Plan) -> float | None:
+    cost: float = plan["totals"]["cost"]
+    tokens: float = plan["totals"]["tokens"]
+    return cost * MILLION / tokens if tokens else None
+
+
+def _of_phases(plan: Plan, key: str) -> float | None:
+    """Add up a column of the phases; None without phases, and for payments where electricity is a decision."""
+    amounts: list[float | None] = [row.get(key) for row in plan.document.get("phases") or ()]
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if known and len(known) == len(amounts) else None
+
+
+def _begins_s(plan: Plan) -> float | None:
+    """Compute the time from the start of the horizon to the first window in which anything runs."""
+    running = {row["phase"] for row in plan["schedule"] if any(row["active"].values())}
+    if not running:
+        return None
+    site = plan["schedule"][0]["site"]
+    waiting: list[float] = [
+        row["seconds"] for row in plan["schedule"] if row["site"] == site and row["phase"] < min(running)
+    ]
+    return sum(waiting)
