@@ -103,6 +103,8 @@ def relaxed(program, data, prices: dict[str, np.ndarray]) -> float:
     )
     highs.run()
     status = highs.modelStatusToString(highs.getModelStatus())
+    if status == "Infeasible":  # then anything is proven
+        return np.inf
     assert status in ("Optimal", "Unbounded", "Primal infeasible or unbounded")
     return (
         float(paid[paid != 0] @ given[paid != 0]) + highs.getInfo().objective_function_value
