@@ -1,1 +1,1 @@
-"""From a problem to an answer: the solve, marginal values, infeasibility, and dispatch over the full year."""
+"""Answers a problem: the solve, marginal values of limits, why there is no plan, and dispatch over the full year."""

@@ -1,4 +1,4 @@
-"""Answer a problem: candidates, program, solve, plan."""
+"""Answers a problem whose candidates are found: program data, solve, marginal values, plan."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ def answer(
     threads: int = THREADS, solve_program: Callable[[PlanData, Options], Solution] | None = None, diagnosing: bool = True,
     prepare: Callable[[Formulation], Formulation] | None = None,
 ) -> Plan:  # fmt: skip
-    """The plan of a resolved document whose points are found. `solve_program`: in place of `solvers.joint.solve`; `diagnosing`: say why there is no plan, or what
-    the next best architecture would come to;
-    `prepare`: changes the program's input before it is solved."""
+    """Solve a problem and build its plan.
+
+    `solve_program`: used in place of `solvers.joint.solve`. `diagnosing`: say why there is no plan, or what the next best
+    architecture would cost. `prepare`: changes the program's input before it is solved.
+    """
     from planner.formulate.formulation import formulate
     from planner.formulate.limits import Unbounded
     from planner.interpret.document import interpret
@@ -74,7 +76,8 @@ def answer(
 
 
 def options_of(spec: PlanSpec, threads: int = THREADS, progress: Progress | None = None) -> Options:
-    from solvers.mip import Options
+    """Return the solver options that a spec asks for."""
+    from solvers.interface import Options
 
     asked = spec.solver
     return Options(

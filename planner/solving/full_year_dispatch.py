@@ -1,6 +1,7 @@
-"""A plan on few hours run through all hours of the year: its fleet, contracts and batteries stay, its true cost comes out.
+"""Dispatches a plan made on few typical hours over all hours of the year, with its fleet, contracts and batteries fixed.
 
-The program of each month is `solvers.fixed_fleet.full_year_dispatch`; how far the jobs are by the end of each month is taken from the plan.
+The result is the plan's cost on the full year. Each month is a program of its own
+(`solvers.fixed_fleet.full_year_dispatch`); the work that jobs do in each month is taken from the plan.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from catalog.units import DAY_S
+from models.arrays import Floats, Ints
 from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.formulation import Formulation, formulate
 from planner.formulate.functionals import COST
@@ -24,13 +26,16 @@ from planner.problem.calendar import DAYS_PER_YEAR, FULL_YEAR, Calendar
 from planner.problem.facts import REDUCED, Problem
 from solvers.fixed_fleet.full_year_dispatch import DispatchResult, dispatch
 from solvers.interface import Options
+from solvers.model.data import PlanData
 from solvers.model.preemption import working_share
 from solvers.solution import Solution
 
-DEAR = 10.0  # price of what is missing, over what it costs in the plan on average
+SHARE_TOL = 1e-7  # shares of unmet demand below this are rounding
+UNMET_PRICE = 10.0  # price of unmet demand, as a multiple of the plan's mean cost per request or unit of work
 
 
 def is_asked(problem: Problem) -> bool:
+    """Tell whether the spec asks for a dispatch, and the plan is one of a reduced calendar."""
     return problem.bound_of == REDUCED and problem.spec.horizon.dispatch
 
 
@@ -38,7 +43,7 @@ def dispatched(
     problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, totals: Mapping[str, float],
     overlays: Sequence[Path], options: Options,
 ) -> dict[str, Any]:  # fmt: skip
-    """The `dispatch` of a plan document: what the plan of `solution` costs and emits hour by hour, and what it leaves undone."""
+    """Build the `dispatch` of a plan document: cost and carbon over all hours, and what is left unserved or undone."""
     full = _on_all_hours(problem, overlays)
     held = _held(full, candidates, form, solution)
     long = formulate(full, held)
@@ -54,7 +59,7 @@ def dispatched(
         _work(problem, form, long, solution),
         months,
         functional,
-        _missing(totals, data),
+        _unmet_prices(totals, data),
         options,
     )
     accounts = Accounts(read_solution(full, held, long, _as_solution(solution, found, long, form)))
@@ -75,11 +80,12 @@ def dispatched(
 
 
 def _share(value: float) -> float:
-    """0 for what is a solver's rounding."""
-    return value if value > 1e-7 else 0.0
+    """Return a share, 0 where it is a solver's rounding."""
+    return value if value > SHARE_TOL else 0.0
 
 
 def _on_all_hours(problem: Problem, overlays: Sequence[Path]) -> Problem:
+    """Resolve the spec on the full-year calendar, with the architectures of the plan."""
     from planner.problem.quality import settled
     from planner.resolve.resolver import resolve
 
@@ -89,11 +95,10 @@ def _on_all_hours(problem: Problem, overlays: Sequence[Path]) -> Problem:
 
 
 def _held(full: Problem, candidates: Candidates, form: Formulation, solution: Solution) -> Candidates:
-    """The fleet options of the plan with all their points, and the chosen point of each job, as candidates of the full problem."""
+    """Return the candidates of the full problem: the plan's fleet options with all their points, and one point per job."""
     counts = np.rint(solution.values["n"])
     here = {id(form.fleet_options[k]) for u, (k, _) in enumerate(form.holdings) if counts[u]}
-    known = {w.name: w for w in (*full.serving, *full.training)}
-
+    known = {workload.name: workload for workload in full.serving}
     paid = solution.values.get("port", np.zeros(0)) > 0.5
 
     def able(point: OperatingPoint) -> bool:
@@ -105,7 +110,7 @@ def _held(full: Problem, candidates: Candidates, form: Formulation, solution: So
         replace(
             pool,
             workload=known[pool.workload.name],
-            points=tuple(replace(p, workload=known[p.workload.name]) for p in pool.points if able(p)),
+            points=tuple(replace(p, workload=known[pool.workload.name]) for p in pool.points if able(p)),
         )
         for pool in candidates.pools
     )
@@ -114,8 +119,8 @@ def _held(full: Problem, candidates: Candidates, form: Formulation, solution: So
     return Candidates(tuple(option for option in form.fleet_options if id(option) in here), pools, training, {}, 0)
 
 
-def _fixed(form: Formulation, long: Formulation, solution: Solution) -> dict[str, np.ndarray]:
-    """The plan's whole numbers and sizes in the positions of the full problem."""
+def _fixed(form: Formulation, long: Formulation, solution: Solution) -> dict[str, Floats]:
+    """Move the plan's integers and sizes to the positions of the full problem."""
     values = solution.values
     counts = {
         (id(form.fleet_options[k]), window): float(np.rint(values["n"][u]))
@@ -134,14 +139,14 @@ def _fixed(form: Formulation, long: Formulation, solution: Solution) -> dict[str
     return fixed | {"run": run}
 
 
-def _months(calendar: Calendar) -> list[np.ndarray]:
-    """Slots of each month (UTC)."""
+def _months(calendar: Calendar) -> list[Ints]:
+    """List the slots of each month (UTC)."""
     month = np.array([int(calendar.days[day][5:7]) for day in range(DAYS_PER_YEAR)])[calendar.hour // 24]
     return [np.flatnonzero(month == number) for number in dict.fromkeys(month.tolist())]
 
 
-def _work(problem: Problem, form: Formulation, long: Formulation, solution: Solution) -> np.ndarray:
-    """[job, month]: work that the plan does in the days of each month, which its slots stand for."""
+def _work(problem: Problem, form: Formulation, long: Formulation, solution: Solution) -> Floats:
+    """Compute the work [job, month] that the plan does in the days of each month, for which its slots stand."""
     calendar, jobs = problem.calendar, len(long.data.job_work)
     begin = np.arange(round(calendar.horizon_s / DAY_S)) * DAY_S
     shared = np.minimum(calendar.edges_s[1:, None], begin + DAY_S) - np.maximum(calendar.edges_s[:-1, None], begin)
@@ -157,28 +162,31 @@ def _work(problem: Problem, form: Formulation, long: Formulation, solution: Solu
     share = spent / np.maximum(spent.sum(axis=2, keepdims=True), 1e-300)
     of_slot = share[calendar.window, calendar.hour // 24]  # [slot, month]
     work = np.zeros((jobs, len(order)))
-    for p in np.flatnonzero((form.data.point_job >= 0) & (solution.values["y"] > 0.5)):
+    for p in np.flatnonzero((form.data.point_job >= 0) & (solution.values["y"] > 0.5)).tolist():
         done = (
             form.data.slot_hours_s * form.data.point_capacity[p] * working_share(form.data, p, solution.values["v"][p])
         )
         work[form.data.point_job[p]] += done @ of_slot
     total = work.sum(axis=1, keepdims=True)
-    return work * np.divide(long.data.job_work[:, None], total, out=np.zeros_like(total), where=total > 0)
+    scale: Floats = np.divide(long.data.job_work[:, None], total, out=np.zeros_like(total), where=total > 0)
+    return work * scale
 
 
-def _month_of_day(calendar: Calendar) -> np.ndarray:
-    return np.array([(calendar.start + timedelta(days=day)).month for day in range(DAYS_PER_YEAR)])
+def _month_of_day(calendar: Calendar) -> Ints:
+    """Return the month of each day [365] from the start of the calendar."""
+    months = [(calendar.start + timedelta(days=day)).month for day in range(DAYS_PER_YEAR)]
+    return np.array(months, dtype=np.int64)
 
 
-def _missing(totals: Mapping[str, float], data) -> tuple[float, float]:
-    """Prices of a request that is not served and of a unit of work that is not done."""
+def _unmet_prices(totals: Mapping[str, float], data: PlanData) -> tuple[float, float]:
+    """Price a request that is not served, and a unit of work that is not done."""
     requests = float((data.demand.sum(axis=(0, 1)) * data.slot_hours_s).sum())
-    amount = DEAR * max(totals["cost"], totals["carbon_kg"], 1.0)
+    amount = UNMET_PRICE * max(totals["cost"], totals["carbon_kg"], 1.0)
     return amount / requests if requests else 0.0, amount / float(data.job_work.sum()) if len(data.job_work) else 0.0
 
 
 def _as_solution(solution: Solution, found: DispatchResult, long: Formulation, form: Formulation) -> Solution:
-    """The dispatch in the form of an answer to the full problem."""
+    """Combine dispatch and plan into a solution of the full problem."""
     data, values = long.data, dict(found.values)
     fixed = _fixed(form, long, solution)
     values |= {

@@ -1,4 +1,9 @@
-"""Which architectures the program has chosen, the plan's program with just those, and what the next best choice would come to."""
+"""Choice of architectures under a quality floor: what was chosen, solved again alone, and the next best choice.
+
+The program is solved again with the chosen architectures only, the fleet fixed, because the plan document and the
+marginal values are those of a problem in which each demand has its architecture. It is solved a third time, without the
+most used architecture, for the cost of the runner-up.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +24,12 @@ from solvers.interface import Options
 from solvers.joint import solve
 from solvers.solution import Solution
 
-NEGLIGIBLE = 1e-9  # shares of the requests below this are the solver's rounding
-AS_GOOD = 1e-6  # gap to which the rest of an answer is solved again
+SHARE_TOL = 1e-9  # shares of the requests below this are rounding
+RESOLVE_GAP = 1e-6  # relative gap to which the chosen architectures are solved again
 
 
 def chosen(problem: Problem, form: Formulation, solution: Solution) -> Chosen:
+    """Find the architectures that answer each demand with a floor."""
     requests = requests_by_member(problem, form, solution.values["f"])
     found = {}
     for facts in problem.quality:
@@ -31,7 +37,7 @@ def chosen(problem: Problem, form: Formulation, solution: Solution) -> Chosen:
         most = max(
             share, key=lambda architecture: (share[architecture], facts.is_able(architecture))
         )  # a demand of nothing is answered by any
-        kept = {architecture for architecture, part in share.items() if part > NEGLIGIBLE} | {most}
+        kept = {architecture for architecture, part in share.items() if part > SHARE_TOL} | {most}
         found[facts.workload] = {most} if facts.mix == NONE else kept
     return found
 
@@ -39,7 +45,10 @@ def chosen(problem: Problem, form: Formulation, solution: Solution) -> Chosen:
 def settle(
     problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, options: Options
 ) -> tuple[Problem, Candidates, Formulation, Solution]:
-    """The program of what was chosen, solved with the fleet of the answer. Bound and status stay those of the choice among all."""
+    """Solve the program of the chosen architectures with the fleet of the solution.
+
+    Bound and status stay those of the choice among all architectures.
+    """
     if not is_open(problem) or not solution.values:
         return problem, candidates, form, solution
     after = settled(problem, chosen(problem, form, solution))
@@ -47,29 +56,30 @@ def settle(
     left = formulate(after, points)
     fleet = np.rint(solution.values["n"])
     found = solve(
-        replace(left.data, holding_lower=fleet, holding_upper=fleet), replace(options, gap=min(options.gap, AS_GOOD))
+        replace(left.data, holding_lower=fleet, holding_upper=fleet),
+        replace(options, gap=min(options.gap, RESOLVE_GAP)),
     )
     if not found.values:  # the rounding of a search may leave the last request unserved
         found = solve(left.data, options)
     if not found.values:
         return after, points, left, found
-    told = {name: getattr(solution, name) for name in ("status", "bound", "rows", "columns", "integers", "polished")}
+    kept = {name: getattr(solution, name) for name in ("status", "bound", "rows", "columns", "integers", "polished")}
     return (
         after,
         points,
         left,
-        replace(found, **told, gap=_gap(found.value, solution.bound), seconds=solution.seconds + found.seconds),
+        replace(found, **kept, gap=_gap(found.value, solution.bound), seconds=solution.seconds + found.seconds),
     )
 
 
-def _gap(value: float, bound: float | None) -> float | None:
-    return None if bound is None else abs(value - bound) / max(abs(value), 1e-9)
+def _gap(value: float | None, bound: float | None) -> float | None:
+    return None if value is None or bound is None else abs(value - bound) / max(abs(value), 1e-9)
 
 
 def with_runners_up(
     plan: Plan, problem: Problem, candidates: Candidates, options: Options, say: Callable[[str], None]
 ) -> Plan:
-    """The plan with what the best choice without its most used architecture would come to, workload by workload."""
+    """Add to each quality row of a plan the cost of the best choice without its most used architecture."""
     rows = [
         {**row, "runner_up": _runner_up(row, problem, candidates, plan["objective"]["value"], options, say)}
         for row in plan["quality"]
@@ -97,7 +107,7 @@ def _runner_up(
     )
     found = solve(form.data, options)
     say(f"{row['workload']} without {first}: {found.status} in {found.seconds:.1f} s")
-    told = {
+    runner_up: dict[str, Any] = {
         "without": first,
         "status": found.status,
         "architectures": [],
@@ -105,11 +115,11 @@ def _runner_up(
         "bound": found.bound,
         "difference": None,
     }
-    if found.values:
+    if found.values and found.value is not None:
         share = shares(facts, requests_by_member(problem, form, found.values["f"]))
-        told |= {
-            "architectures": sorted(a for a, part in share.items() if part > NEGLIGIBLE),
+        runner_up |= {
+            "architectures": sorted(a for a, part in share.items() if part > SHARE_TOL),
             "value": found.value,
             "difference": found.value - value,
         }
-    return told
+    return runner_up

@@ -1,6 +1,8 @@
-"""Whether variants of one spec have a plan: resolves, finds points and solves each variant once, and shares what they share.
+"""Tells whether variants of one spec have a plan, and remembers every answer.
 
-Not here: which variants to ask about (`planner.solving.infeasibility`).
+Finding conflicts and repairs asks about many combinations of limits and edits, and about many of them again. A variant is
+resolved and formulated once, its LP relaxation is loaded once, and its integer program is solved only where the relaxation
+proves nothing. Not here: which variants to ask about (`planner.solving.repair_search`).
 """
 
 from __future__ import annotations
@@ -27,14 +29,14 @@ from planner.spec.document import Edits
 from planner.spec.model import Objective
 from solvers.analysis.elastic import ElasticProgram
 from solvers.analysis.relief import LimitKey, is_feasible, with_limits
-from solvers.mip import Options
+from solvers.interface import Options
 from solvers.model.data import PlanData
 
-LEAST_SECONDS = 30.0
+LEAST_SECONDS = 30.0  # that a diagnosis may take in any case
 
 
 def merged(first: Edits, second: Edits) -> Edits:
-    """Both, the second going before the first; of two horizons the longer."""
+    """Combine edits: the second replace the first where both edit one path; of two horizons the longer holds."""
     old, new = dict(first), dict(second)
     if "horizon.years" in old and "horizon.years" in new:
         new["horizon.years"] = max(old["horizon.years"], new["horizon.years"])
@@ -43,23 +45,25 @@ def merged(first: Edits, second: Edits) -> Edits:
 
 @dataclass(frozen=True)
 class Variant:
-    """A spec with some edits and some of its workloads. `data`: None where one of them has no operating point at all."""
+    """Program of a spec with some edits and some of its workloads."""
 
-    data: PlanData | None
+    data: PlanData | None  # None where a workload has no operating point at all
     rows: Mapping[str, LimitKey] = field(default_factory=dict)  # the program's limits by path
     fleet_options: tuple[FleetOption, ...] = ()  # those with a point
     options: Options = field(default_factory=Options)
 
     @cached_property
-    def elastic(self) -> ElasticProgram:
-        return ElasticProgram(self.data, list(self.rows.values()), self.options)
+    def elastic(self) -> ElasticProgram | None:
+        """Load the LP relaxation in which limits can be taken away; None without operating points."""
+        return None if self.data is None else ElasticProgram(self.data, list(self.rows.values()), self.options)
 
-    def without(self, paths: Collection[str]) -> list[LimitKey]:
+    def rows_at(self, paths: Collection[str]) -> list[LimitKey]:
+        """List the rows of the limits at some places of the spec."""
         return [row for path, row in self.rows.items() if path in paths]
 
 
 class Trials:
-    """Asks about variants, and remembers. Answers are None once the time is up."""
+    """Answers about variants; None once the time is up."""
 
     def __init__(
         self,
@@ -73,27 +77,29 @@ class Trials:
         self.catalog = catalog_of(problem.spec, overlays, {})
         self.ends = time.perf_counter() + max(options.time_limit_s, LEAST_SECONDS)
         self._all = Variants(document, overlays, problem, candidates)
-        self._variants: dict[tuple, Variant] = {}
-        self._answers: dict[tuple, bool | None] = {}
+        self._variants: dict[tuple[frozenset[str], str, frozenset[int]], Variant] = {}
+        self._answers: dict[tuple[frozenset[str], str, frozenset[int | None], frozenset[str]], bool | None] = {}
 
     @property
     def seconds_left(self) -> float:
+        """Return the time that is left for all further answers [s]."""
         return self.ends - time.perf_counter()
 
     def limited_options(self) -> Options:
+        """Return the solver options, with no more than the time that is left."""
         return replace(self.options, time_limit_s=max(min(self.seconds_left, self.options.time_limit_s), 5.0))
 
     # -- questions -------------------------------------------------------------------------------------------------
 
     def relaxation_fails(self, names: frozenset[str], edits: Edits, loose: Collection[Limit] = ()) -> bool:
-        """Whether the linear relaxation proves that there is no plan without the `loose` limits."""
+        """Tell whether the LP relaxation proves that there is no plan without the `loose` limits."""
         if self.seconds_left <= 0:
             return False
         variant, gone = self._loosened(names, edits, loose)
-        return variant.data is None or variant.elastic.is_infeasible_without(variant.without(gone))
+        return variant.elastic is None or variant.elastic.is_infeasible_without(variant.rows_at(gone))
 
     def has_plan(self, names: frozenset[str], edits: Edits, loose: Collection[Limit] = ()) -> bool | None:
-        """Whether there is a plan without the `loose` limits; None where that was not known in time."""
+        """Tell whether there is a plan without the `loose` limits; None where that is not known in time."""
         every = json.dumps(merged(edits, _edits(loose)))
         key = (
             names,
@@ -115,12 +121,13 @@ class Trials:
         if self.seconds_left <= 0:
             return None
         variant, gone = self._loosened(names, edits, loose)
-        return is_feasible(
-            with_limits(variant.data, dict.fromkeys(variant.without(gone), math.inf)), self.limited_options()
-        )
+        if variant.data is None:
+            return False
+        loosened = with_limits(variant.data, dict.fromkeys(variant.rows_at(gone), math.inf))
+        return is_feasible(loosened, self.limited_options())
 
     def ways_with_points(self, names: frozenset[str], edits: Edits) -> set[tuple[str, str]]:
-        """(system, how) of the points with one pool; none where some workload has no point for some origin."""
+        """Find (system, how) of all points with one pool; none where some workload has no point for some origin."""
         if self.seconds_left <= 0:
             return set()
         return {
@@ -129,7 +136,7 @@ class Trials:
         }
 
     def one_pool(self, names: Collection[str]) -> Edits:
-        """Edits that leave out separate pools, of which most are evaluated: what is found without them is there with them."""
+        """Return edits that leave out separate pools, which take most of the search: a plan without them stays one with them."""
         return tuple((f"{w.path}.disaggregation", "never") for w in self._all.base.serving if w.asked in names)
 
     # -- variants --------------------------------------------------------------------------------------------------
@@ -143,15 +150,16 @@ class Trials:
         )
 
     def problem(self, edits: Edits) -> Problem:
+        """Resolve the spec with some edits."""
         return self._all.problem(edits)
 
     def variant(self, names: frozenset[str], edits: Edits, networks: frozenset[int] = frozenset()) -> Variant:
-        """The program's input with these workloads only; `networks`: sites whose networks may be of any size."""
+        """Formulate the program of these workloads, once; `networks`: sites whose networks may be of any size."""
         key = (names, json.dumps(edits), networks)
         if key not in self._variants:
             try:
                 self._variants[key] = self._formulated(some(self.problem(edits), names, networks), edits, networks)
-            except SpecError:  # a figure that only the edited spec needs is not known
+            except SpecError:  # the edited spec needs a figure that is not known
                 self._variants[key] = Variant(None)
         return self._variants[key]
 
@@ -166,7 +174,7 @@ class Trials:
                 return Variant(None)
         if not all(found.training.values()):
             return Variant(None)
-        # whether there is a plan does not depend on what is asked for; a least cost always exists then
+        # whether there is a plan does not depend on the objective, and a least cost exists whenever there is one
         cheapest = problem.spec.model_copy(update={"objective": Objective(minimise="cost")})
         form = formulate(replace(problem, spec=cheapest), found, by_need=True)
         return Variant(form.data, rows_by_path(problem, form), found.fleet_options, self.limited_options())

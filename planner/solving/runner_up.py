@@ -1,0 +1,85 @@
+"""Runner-up of each site: the system not in use there that comes closest to paying, and its margin in words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from catalog.units import show
+from planner.formulate.formulation import Formulation
+from planner.formulate.functionals import CARBON, COST
+from planner.problem.facts import Problem
+from planner.problem.phases import BY_WINDOW
+from solvers.solution import Solution
+
+MARGIN_TOL = 1e-5  # margins below this share of a system's own cost are the tolerance of the linear programs
+ALL_IN_USE = "all systems that are offered there are in use"
+
+Way = tuple[str, str, str]  # site, system, how
+
+
+def ways_not_in_use(form: Formulation, solution: Solution) -> list[tuple[Way, list[int]]]:
+    """List, for each site with a fleet, the ways to obtain systems of which it has none, with their holdings."""
+    have: dict[str, set[str]] = defaultdict(set)
+    members: dict[Way, list[int]] = defaultdict(list)
+    for u, (k, _) in enumerate(form.holdings):
+        option = form.fleet_options[k]
+        members[option.site.region, option.system.name, option.offer.how].append(u)
+        if solution.values["n"][u] > 0.5:
+            have[option.site.region].add(option.system.name)
+    return [(way, us) for way, us in members.items() if have[way[0]] and way[1] not in have[way[0]]]
+
+
+def runner_up_rows(
+    problem: Problem,
+    form: Formulation,
+    solution: Solution,
+    ways: Sequence[tuple[Way, list[int]]],
+    margins: Sequence[float | None],
+    unit: str,
+    without_margin: str,
+) -> list[dict[str, Any]]:
+    """Build one row for each site with a fleet of its own; `without_margin`: words where no way has a margin."""
+    best: dict[str, tuple[float, Way, list[int]]] = {}
+    for (way, members), margin in zip(ways, margins, strict=True):
+        if margin is not None and (way[0] not in best or margin < best[way[0]][0]):
+            best[way[0]] = margin, way, members
+    held = {
+        form.fleet_options[k].site.region for u, (k, _) in enumerate(form.holdings) if solution.values["n"][u] > 0.5
+    }
+    rows: list[dict[str, Any]] = []
+    for site in (site.region for site in problem.sites if site.region in held and site.api is None):
+        row: dict[str, Any] = {"site": site, "system": None, "how": None, "margin": None}
+        if site in best:
+            margin, (_, system, how), members = best[site]
+            row |= {"system": system, "how": how, "margin": margin}
+            words = _margin_words(form, how, margin, members, unit)
+        else:
+            words = without_margin if any(way[0] == site for way, _ in ways) else ALL_IN_USE
+        rows.append(row | {"margin_unit": f"{unit}/system", "words": words})
+    return rows
+
+
+def _margin_words(form: Formulation, how: str, margin: float, members: Sequence[int], unit: str) -> str:
+    """Say by how much a system would have to be cheaper, or cause less carbon, to be chosen."""
+    functional = form.data.objective.functional
+    if functional not in (COST, CARBON):
+        return f"one of it, brought in, would lower the factor on demand by {margin:.3g}"
+    own = _own_amount(form, members, functional)
+    if margin <= MARGIN_TOL * own:
+        return "would do as well"
+    share = f" ({margin / own:.1%} of what one comes to)" if own else ""
+    if functional == CARBON:
+        return f"would have to cause {show(margin, 'kg')} less carbon per system over the horizon{share}"
+    words = f"would have to cost {show(margin, unit)} less per system over the horizon{share}"
+    if how == "buy":
+        words += f": {show(margin / max(form.holdings[u][1].share for u in members), unit)} off its price"
+    return words
+
+
+def _own_amount(form: Formulation, members: Sequence[int], functional: str) -> float:
+    """Compute the cost or carbon of one system by itself, held as long as it can be, on the cheapest network."""
+    values, options = form.data.holding_cost[functional], {form.holdings[u][0] for u in members}
+    total = sum if form.fleet_options[min(options)].offer.how in BY_WINDOW else max
+    return float(min(total([float(values[u]) for u in members if form.holdings[u][0] == k]) for k in options))
