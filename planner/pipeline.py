@@ -1,18 +1,15 @@
-"""The straight line from a spec to a plan: parse, resolve, candidates, formulate, solve, interpret."""
+"""Runs the stages from a spec to a plan: parse, resolve, candidates, formulate, solve, interpret."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.plan import Plan
 from planner.solving.answer import THREADS, Progress, answer
 from planner.spec.document import read_spec
-
-if TYPE_CHECKING:
-    pass
 
 
 def solve(
@@ -23,12 +20,11 @@ def solve(
     progress: Progress | None = None,
     threads: int = THREADS,
 ) -> Plan:
-    """The plan that answers a spec, given as a file or as a mapping; `threads`: of the solver.
+    """Solve a spec, given as a file or as a mapping, and return its plan; `threads`: of the solver.
 
-    `hourly`: folders of the CSV files that the spec names; those beside a spec's file are found in any case.
-
-    Raises SpecError for an invalid spec and OSError for an unreadable file; infeasible, unbounded and out of time
-    are plans with that status.
+    `hourly`: folders of the CSV files that the spec names; those beside the spec's file are found in any case.
+    Raises SpecError for an invalid spec and OSError for an unreadable file. Infeasible, unbounded and out of time are
+    plans with that status.
     """
     document = read_spec(source, hourly)
     return solve_document(document, overlays=overlays, progress=progress, threads=threads)
@@ -37,12 +33,13 @@ def solve(
 def check_spec(
     source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), hourly: Sequence[Path] = ()
 ) -> dict[str, int]:
-    """Counts of what a valid spec asks about; raises SpecError with every problem of an invalid one."""
+    """Count what a valid spec asks about; raises SpecError with every problem of an invalid one."""
     document = read_spec(source, hourly)
     return check_document(document, overlays=overlays)
 
 
 def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -> dict[str, int]:
+    """Count what a document that was read already asks about; see `check_spec`."""
     from planner.resolve.resolver import resolve_document
 
     problem = resolve_document(document, overlays)
@@ -60,7 +57,7 @@ def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -
 def solve_document(
     document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS
 ) -> Plan:
-    """As `solve`, for a document that was read already."""
+    """Solve a document that was read already; see `solve`."""
     from planner.candidates.search import find_candidates
     from planner.resolve.resolver import resolve_document
 

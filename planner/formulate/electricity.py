@@ -43,6 +43,7 @@ def meter_arrays(problem: Problem) -> dict[str, Any]:
 
 
 def _meters(problem: Problem) -> MeterData:
+    """Build the data of meters, peaks, contracts and batteries."""
     calendar, metered = problem.calendar, metered_sites(problem)
     sites = [site for _, site, _ in metered]
     weight, seconds = calendar.seconds * calendar.discount, calendar.seconds

@@ -110,6 +110,7 @@ def _list_points(candidates: Candidates, problem: Problem) -> tuple[list[Operati
 def _list_arcs(
     problem: Problem, candidates: Candidates, site_of: Mapping[str, int], origins: Sequence[str]
 ) -> list[Arc]:
+    """List an arc for every origin of every pool."""
     place = {workload.name: w for w, workload in enumerate(problem.serving)}
     return [
         (place[pool.workload.name], origins.index(origin), site_of[pool.site], q)
@@ -209,6 +210,7 @@ def _demand(problem: Problem, origins: Sequence[str], choice: ChoiceData | None)
 
 
 def _objective(problem: Problem) -> Objective:
+    """Translate the objective of the spec."""
     asked = problem.spec.objective
     if asked.maximise == "throughput":
         named = [w.asked for w in problem.serving].index(asked.workload) if asked.workload else -1

@@ -127,6 +127,7 @@ def usable_windows(problem: Problem) -> Bools:
 def _requests(
     problem: Problem, arcs: Sequence[tuple[int, int, int, int]], arc_kinds: Sequence[str], origins: Sequence[str]
 ) -> dict[str, Any]:
+    """Build the fields of what requests send: the answer along their way, the prompt against it."""
     rows: list[tuple[int, int]] = []
     sizes: list[float] = []
     for a, ((w, o, r, _), kind) in enumerate(zip(arcs, arc_kinds, strict=True)):
@@ -170,6 +171,7 @@ def stream_side(traffic: str, side: int) -> int:
 
 
 def _streams(problem: Problem, site_of: Mapping[str, int], when: Stages) -> dict[str, Any]:
+    """Build the fields of streams and of their ways in each stage."""
     streams, ways = listed_streams(problem), listed_ways(problem, when)
     rows: list[tuple[int, int]] = []
     rates: list[float] = []
@@ -219,6 +221,7 @@ def update_cost(problem: Problem, w: int, line: int, worth_s: float) -> float:
 
 
 def _hops(problem: Problem, site_of: Mapping[str, int], when: Stages) -> dict[str, Any]:
+    """Build the fields of hops of weights and of the ways to send weights over them."""
     hops, sends = listed_sends(problem, when)
     home = [problem.serving[w].weights_from for w, _, _ in hops]
     rates = network_of(problem).rates

@@ -112,6 +112,7 @@ def _feature_tables(decided: Decisions, accounts: Accounts) -> dict[str, Any]:
 
 
 def _totals(decided: Decisions, accounts: Accounts, cost: float) -> dict[str, Any]:
+    """Add up cost, carbon, energy, tokens, chips and peak power of the plan."""
     problem, form = decided.problem, decided.form
     chips = np.zeros(problem.calendar.windows)
     for u, (k, term) in enumerate(form.holdings):
@@ -131,6 +132,7 @@ def _totals(decided: Decisions, accounts: Accounts, cost: float) -> dict[str, An
 
 
 def _fleet_rows(decided: Decisions) -> list[dict[str, Any]]:
+    """Build one row for each holding with systems in it."""
     return [
         {
             "site": option.site.region,
@@ -149,6 +151,7 @@ def _fleet_rows(decided: Decisions) -> list[dict[str, Any]]:
 
 
 def _line_rows(lines: dict[Line, float]) -> list[dict[str, Any]]:
+    """Build one row for each cost or carbon line."""
     return [
         {"component": component, "site": site, "system": system, "how": how, "amount": amount}
         for (component, site, system, how), amount in sorted(lines.items())

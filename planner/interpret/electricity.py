@@ -189,6 +189,7 @@ class ElectricityDecisions:
 def _row(
     site: str, item: str, name: str, size: float, unit: str, energy_j: float | None, cost: float, kg: float | None
 ) -> dict[str, Any]:
+    """Build one row of the electricity table."""
     return {
         "site": site,
         "item": item,

@@ -60,6 +60,7 @@ def limit_rows(
 
 
 def _power(decided: Decisions) -> Iterator[Row]:
+    """Yield the power and the grid connections of sites."""
     own_w = decided.site_power_w(owned_only=True)
     for limit in power_limits(decided.problem):
         peak_w = float(own_w[limit.site, limit.mask(decided.problem.calendar)].max())
@@ -71,6 +72,7 @@ def _power(decided: Decisions) -> Iterator[Row]:
 
 
 def _supplies(decided: Decisions) -> Iterator[Row]:
+    """Yield the supplies of offers, each at its busiest time."""
     for supply in supplies(decided.problem):
         taken = np.zeros(decided.problem.calendar.slots)
         for term, count, option, held in decided.held():
@@ -80,6 +82,7 @@ def _supplies(decided: Decisions) -> Iterator[Row]:
 
 
 def _fabric_sizes(decided: Decisions) -> Iterator[Row]:
+    """Yield the sizes of networks of which systems are held."""
     for option, count in decided.most_held().values():
         if math.isfinite(option.largest):
             key = fabric_size(option.site, option.fabric, option.system.name)
@@ -112,6 +115,7 @@ def _amounts(decided: Decisions, accounts: Accounts) -> Iterator[Row]:
 
 
 def _job_times(decided: Decisions) -> Iterator[Row]:
+    """Yield the time that each job runs at full width."""
     for job in decided.problem.training:
         seconds = decided.problem.calendar.seconds
         busy_s = sum(float(decided.active[p] @ seconds) for p in decided.used_by(job))

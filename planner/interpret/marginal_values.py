@@ -28,6 +28,7 @@ class MarginalValues:
         return [self._filled(row) for row in rows]
 
     def _filled(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Add marginal values and a note to one limit row."""
         keys = ((row["path"], None), (row["path"], row["name"]))
         key = next((key for key in keys if key in self.divisible or key in self.fixed), None)
         if key is None:

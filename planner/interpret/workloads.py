@@ -41,6 +41,7 @@ class WorkloadRows:
         return found
 
     def _row(self, workload: ServingFacts | TrainingFacts, cost: float) -> dict[str, Any]:
+        """Build the row of one workload."""
         mine, seconds = self.decided.used_by(workload), self.problem.calendar.seconds
         tokens = self._tokens_per_s(workload, mine)
         worth = float(tokens @ (seconds * self.problem.calendar.discount))
@@ -87,6 +88,7 @@ class WorkloadRows:
         return {"of": workload.asked, "architecture": workload.runs} if chosen else {}
 
     def _point(self, p: int) -> dict[str, Any]:
+        """Build the row of one used operating point."""
         point, q = self.form.points[p], int(self.form.data.point_pool[p])
         serves = q >= 0
         return {

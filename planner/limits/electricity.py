@@ -65,6 +65,7 @@ def _contract(document: Mapping[str, Any], contract: ContractFacts, region: str)
 
 
 def _battery(document: Mapping[str, Any], storage: StorageFacts, region: str) -> Limit:
+    """Describe a battery of a stated size as a limit that gives way to a free choice of its size."""
     path = f"{storage.path}.sizing"
     words = f"a battery of {show(storage.least_j, 'J')} must stand in {region}"
     choose = ((path, "choose"),)
@@ -72,6 +73,7 @@ def _battery(document: Mapping[str, Any], storage: StorageFacts, region: str) ->
 
 
 def _waiting(document: Mapping[str, Any], workload: ServingFacts) -> Limit:
+    """Describe how long requests may wait."""
     path, hours = f"{workload.path}.demand.deferral", int(workload.spec.demand.deferral // HOUR_S)
     words = f"requests of {workload.name} may wait at most {show(workload.spec.demand.deferral, 's')}"
     longer = tuple(((path, f"{h} h"),) for h in range(hours + 1, LONGEST_WAIT_H))

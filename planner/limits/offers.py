@@ -93,6 +93,7 @@ def nothing_runs(problem: Problem, names: Collection[str]) -> Limit:
 
 
 def _catalog_ways(problem: Problem, catalog: Catalog, wanted: Callable[[str], bool]) -> list[dict[str, str]]:
+    """List offers of the catalog, for wanted systems at sites of the spec, that the spec does not make: the cheapest first."""
     made = {(offer.system, offer.how) for offer in problem.offers}
     prices: dict[tuple[str, str], float] = {}
     for record in catalog.records("offers"):

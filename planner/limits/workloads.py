@@ -49,6 +49,7 @@ def precision_limits(problem: Problem, names: Collection[str]) -> list[Limit]:
 
 
 def _latencies(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Limit]:
+    """Yield the latency limits of a workload."""
     for limit in workload.spec.slo.limits():
         path, name = latency(workload, limit)
         thing = METRICS[limit.metric].format(name=workload.name)

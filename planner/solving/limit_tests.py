@@ -1,4 +1,4 @@
-"""Whether some workloads have a plan once some of their limits are taken away, by the cheapest program that can tell."""
+"""Tests whether some workloads have a plan once some limits are taken away, by the cheapest program that can prove it."""
 
 from __future__ import annotations
 

@@ -95,6 +95,7 @@ def _runner_up(
     options: Options,
     say: Callable[[str], None],
 ) -> dict[str, Any] | None:
+    """Solve again without the most used architecture; None where no other can answer."""
     facts = next(facts for facts in problem.quality if facts.workload == row["workload"])
     first = max(row["architectures"], key=lambda each: each["share"])["architecture"]
     if not any(facts.is_able(architecture) for architecture in facts.members if architecture != first):

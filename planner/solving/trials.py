@@ -116,6 +116,7 @@ class Trials:
         self._answers[names, json.dumps(edits), frozenset(), frozenset()] = True
 
     def _solve(self, names: frozenset[str], edits: Edits, loose: Collection[Limit]) -> bool | None:
+        """Ask the LP relaxation first, and the integer program only where that proves nothing."""
         if self.relaxation_fails(names, edits, loose):
             return False
         if self.seconds_left <= 0:
@@ -144,6 +145,7 @@ class Trials:
     def _loosened(
         self, names: frozenset[str], edits: Edits, loose: Collection[Limit]
     ) -> tuple[Variant, frozenset[str]]:
+        """Return the variant without the `loose` limits, and the places of those that are rows of the program."""
         networks = frozenset(limit.network_of for limit in loose if limit.network_of is not None)
         return self.variant(names, merged(edits, _edits(loose)), networks), frozenset(
             limit.path for limit in loose if limit.is_row
@@ -164,6 +166,7 @@ class Trials:
         return self._variants[key]
 
     def _formulated(self, problem: Problem, edits: Edits, networks: frozenset[int]) -> Variant:
+        """Search operating points and build the program; without data where some demand or job has no point."""
         found = self._all.candidates(problem, edits, networks)
         served = {(pool.workload.asked, origin) for pool in found.pools for origin in pool.origins}
         for workload in problem.serving:

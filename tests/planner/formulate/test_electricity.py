@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import planner
-from planner.cli import main as cli
+from planner.cli.main import main
 from planner.errors import SpecError
 from planner.formulate.electricity import charged_peaks
 from planner.problem.calendar import FULL_YEAR, TYPICAL_DAYS, Clock, build_calendar
@@ -325,13 +325,13 @@ def test_a_file_beside_the_spec_or_in_a_folder_is_found(tiny, tmp_path, capsys):
     document = tiny()
     document["sites"][0]["hourly"] = "hours.csv"
     (tmp_path / "spec.json").write_text(json.dumps(document))
-    assert cli.main(["check", str(tmp_path / "spec.json")]) == 3
+    assert main(["check", str(tmp_path / "spec.json")]) == 3
     assert 'sites[0].hourly: "hours.csv" is neither beside the spec' in capsys.readouterr().err
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "hours.csv").write_text(CSV)
-    assert cli.main(["check", str(tmp_path / "spec.json"), "--hourly", str(tmp_path / "there")]) == 0
+    assert main(["check", str(tmp_path / "spec.json"), "--hourly", str(tmp_path / "there")]) == 0
     (tmp_path / "hours.csv").write_text(CSV)
-    assert cli.main(["check", str(tmp_path / "spec.json")]) == 0
+    assert main(["check", str(tmp_path / "spec.json")]) == 0
     plan = planner.solve(tmp_path / "spec.json")
     assert (
         plan["schedule"][7]["price_per_j"] == pytest.approx(7 / 3.6e9) and verify_plan(plan) == []
