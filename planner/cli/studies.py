@@ -189,7 +189,7 @@ def add_frontier(commands: Commands, shared: argparse.ArgumentParser) -> None:
 def _frontier(arguments: argparse.Namespace) -> int:
     from planner.plan import write_whole
     from planner.studies.frontier import frontier
-    from planner.studies.svg_charts import chart
+    from planner.studies.frontier_chart import frontier_chart
 
     found = frontier(
         spec_document(arguments),
@@ -200,7 +200,7 @@ def _frontier(arguments: argparse.Namespace) -> int:
         progress=progress_printer(arguments),
     )
     if arguments.chart and found.points:
-        write_whole(Path(arguments.chart), chart(found))
+        write_whole(Path(arguments.chart), frontier_chart(found))
     if arguments.plans:
         found.save(Path(arguments.plans))
     _print_study(arguments, found)
@@ -292,7 +292,7 @@ def _alternatives(arguments: argparse.Namespace) -> int:
 def _sensitivity(arguments: argparse.Namespace) -> int:
     from planner.plan import write_whole
     from planner.studies.sensitivity import sensitivity
-    from planner.studies.svg_charts import tornado
+    from planner.studies.tornado_chart import tornado
 
     found = sensitivity(
         spec_document(arguments), vary=arguments.vary, defaults=arguments.defaults or not arguments.vary, overlays=overlay_folders(arguments),

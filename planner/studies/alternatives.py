@@ -1,6 +1,7 @@
-"""Plans nearly as good as the best that differ from it in kind: without one of its systems, sites or networks, of one way to obtain, at one site.
+"""Find plans nearly as good as the best one that differ from it in kind: without one of its systems, sites, networks or architectures,
+only rented or bought, or at one site.
 
-Each is the best plan of its kind, found by solving the same program with what it must not use taken away.
+Each is the best plan of its kind, found by solving the same program without the fleet options that the kind excludes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from models.arrays import Bools
 from planner.candidates.fleet_options import FleetOption
 from planner.formulate.formulation import Formulation, formulate
 from planner.formulate.limits import Unbounded
@@ -33,19 +35,19 @@ from solvers.joint import solve
 from solvers.mip import relative_gap
 from solvers.model.build import build, objective_vector
 
-TOTAL_S = 300.0
-WITHIN = 0.05  # shares of the objective by which an alternative may be worse
+TOTAL_S = 300.0  # time for all alternatives
+WITHIN = 0.05  # share of the objective by which an alternative may be worse
 FOUND, BEYOND, IMPOSSIBLE, NOT_TRIED = "found", "beyond", "impossible", "not tried"
 STATUS_WORDS = {
-    BEYOND: "worse by more than was asked about",
+    BEYOND: "worse by more than was asked",
     IMPOSSIBLE: "there is no such plan",
-    NOT_TRIED: "the time was up",
+    NOT_TRIED: "not solved in the time given",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """The best plan of a `kind`. `value`: its objective, where it was found; `least`: by how much it must be worse at least."""
+    """The best plan of a `kind`. `value`: its objective if it was found; `worse`: difference to the best plan; `least`: lower bound of it."""
 
     kind: str
     name: str
@@ -58,6 +60,7 @@ class Alternative:
     plan: Plan | None = None
 
     def row(self, base: float) -> dict[str, Any]:
+        """List its figures; `base`: objective of the best plan."""
         share = None if self.worse is None else self.worse / abs(base)
         return {
             "kind": self.kind, "name": self.name, "status": self.status, "value": self.value, "worse": self.worse, "share": share,
@@ -67,7 +70,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """`best`: the plan that they are compared with (None where there is none); the least worse first."""
+    """Alternatives to the `best` plan (None without one), least worse first."""
 
     best: Plan | None
     status: str
@@ -78,12 +81,14 @@ class Alternatives:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
+        """One flat table."""
         return (
             [] if self.best is None else [alternative.row(self.best.objective["value"]) for alternative in self.found]
         )
 
     @property
     def document(self) -> Mapping[str, Any]:
+        """Everything but the plans, as JSON."""
         best = (
             None
             if self.best is None
@@ -93,8 +98,9 @@ class Alternatives:
 
     @property
     def words(self) -> list[str]:
+        """Sentences: how many alternatives are near, and what drives each."""
         if self.best is None:
-            return ["There is no plan to have alternatives to; `flopwatt plan` says why."]
+            return ["There is no plan, so there are no alternatives to it; `flopwatt plan` says why."]
         value = self.best.objective["value"]
         near = [a for a in self.found if a.worse is not None and a.worse <= self.within * abs(value)]
         words = [
@@ -113,6 +119,7 @@ class Alternatives:
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        """Heading and rows, formatted for people."""
         if self.best is None:
             return []
         base = self.best.objective["value"]
@@ -141,7 +148,7 @@ def _worse(amount: float, base: float, unit: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`allows`: fleet options that a plan of this kind may hold; `edits`: of the spec, where leaving fleet options out would not do."""
+    """A kind of plan. `allows`: fleet options that it may hold; `edits`: changes of the spec, where excluding fleet options is not enough."""
 
     kind: str
     name: str
@@ -158,9 +165,10 @@ def alternatives(
     progress: Progress | None = None,
     threads: int = THREADS,
 ) -> Alternatives:
-    """The best plan of each kind that is worse by at most the share `within`; each solve may take the spec's time limit, all together `total_s`.
+    """Find the best plan of each kind that is worse by at most the share `within`.
 
-    A kind whose relaxation is worse than that already is told so, with what it is worse by at least.
+    Each solve may take the spec's time limit, all together `total_s`. A kind whose LP relaxation is already worse than that is not
+    solved; its row states the lower bound.
     """
     began, say = time.perf_counter(), progress or (lambda line: None)
     problem = resolve_document(document, overlays)
@@ -193,7 +201,7 @@ def alternatives(
 
 
 def kinds_of(base: Answer) -> Iterator[Kind]:
-    """Without each system, site and network that the plan uses, and rented or bought only where it does both or the other."""
+    """Yield the kinds: without each system, site, network and architecture that the plan uses, rented only, bought only."""
     used = base.fleet()
     for system in dict.fromkeys(system for _, system, _, _ in used):
         yield Kind("without a system", f"without {system}", lambda option, system=system: option.system.name != system)
@@ -201,7 +209,7 @@ def kinds_of(base: Answer) -> Iterator[Kind]:
     for site in sites if len(base.problem.sites) > 1 else ():
         yield Kind("without a site", f"without {site}", lambda option, site=site: option.site.region != site)
     for fabric in dict.fromkeys(fabric for *_, fabric in used if fabric != PROVIDER):
-        # networks that this one beats were left out of the program, so the question must be put anew
+        # networks that this one dominates were left out of the program, so it must be formulated again
         fewer = ((site.path, [design for design in site.fabrics if design != fabric]) for site in base.problem.sites)
         edits = tuple((f"{path}.fabrics", rest) for path, rest in fewer if rest)
         yield Kind(
@@ -220,7 +228,7 @@ def kinds_of(base: Answer) -> Iterator[Kind]:
 
 
 def _without_architecture(problem: Problem, facts: QualityFacts) -> Iterator[Kind]:
-    """Without each architecture that answers a workload; the workload then names another of its alternatives, which decides nothing."""
+    """Yield the kinds without each architecture that answers a workload. The spec must name one: any other of its alternatives."""
     i, asked = next(
         (i, workload) for i, workload in enumerate(problem.spec.workloads) if workload.name == facts.workload
     )
@@ -235,19 +243,15 @@ def _in_site(region: str) -> Callable[[FleetOption], bool]:
 
 
 class _Search:
-    """Solves kinds of plans around the best one, the hopeless ones by their relaxation alone."""
+    """Solve kinds of plans around the best one; a kind whose LP relaxation is too far off is not solved."""
 
     def __init__(
         self, variants: Variants, base: Answer, options: Options, most: float, ends: float, say: Progress
     ) -> None:
-        self._variants, self._base, self._options, self._most, self._ends, self._say = (
-            variants,
-            base,
-            options,
-            most,
-            ends,
-            say,
-        )
+        self._variants, self._base, self._options = variants, base, options
+        self._most, self._ends, self._say = most, ends, say
+        assert base.value is not None
+        self._base_value = base.value
         self._sign = -1.0 if base.form.data.objective.maximises else 1.0
         program = build(base.form.data)
         self._arrays, self._columns = program.arrays(), program.columns["n"]
@@ -255,11 +259,12 @@ class _Search:
         self._plan = base.plan(variants.document)
 
     def find(self, kind: Kind) -> Alternative:
+        """Find the best plan of a kind."""
         least = 0.0 if kind.edits else self._least(kind)
-        return self._solved(kind) if least <= self._most else self._hopeless(kind, least)
+        return self._solved(kind) if least <= self._most else self._not_solved(kind, least)
 
     def best_of(self, name: str, kinds: Sequence[Kind]) -> Alternative:
-        """The best of several kinds: the most promising first, until no other can be better."""
+        """Find the best plan over several kinds: solve them by rising lower bound, until none of the rest can be better."""
         least = {kind.name: self._least(kind) for kind in kinds}
         best: Alternative | None = None
         for kind in sorted(kinds, key=lambda kind: least[kind.name]):
@@ -269,9 +274,9 @@ class _Search:
             if best is None or best.worse is None or (found.worse is not None and found.worse < best.worse):
                 best = found
         first = min(kinds, key=lambda kind: least[kind.name])
-        return best or self._hopeless(replace(first, name=name), least[first.name])
+        return best or self._not_solved(replace(first, name=name), least[first.name])
 
-    def _hopeless(self, kind: Kind, least: float) -> Alternative:
+    def _not_solved(self, kind: Kind, least: float) -> Alternative:
         return (
             Alternative(kind.kind, kind.name, IMPOSSIBLE)
             if math.isinf(least)
@@ -279,19 +284,20 @@ class _Search:
         )
 
     def _least(self, kind: Kind) -> float:
-        """By how much every plan of the kind is worse, from the program with integers in fractions; infinite where it has none."""
+        """Bound by how much every plan of the kind is worse, from the LP relaxation; infinite if it has no solution."""
         columns, upper = self._columns[~self._allowed(kind, self._base.form)], self._arrays.upper.copy()
         upper[columns[columns >= 0]] = 0.0
         answer = self._linear.solve(np.minimum(self._arrays.lower, upper), upper)
         if answer.status != "optimal":
             return math.inf if answer.status == "infeasible" else 0.0
-        return max(answer.value - self._sign * self._base.value, 0.0)
+        return max(answer.value - self._sign * self._base_value, 0.0)
 
-    def _allowed(self, kind: Kind, form: Formulation) -> np.ndarray:
-        """[U]: holdings that a plan of the kind may have."""
+    def _allowed(self, kind: Kind, form: Formulation) -> Bools:
+        """Mark the holdings that a plan of the kind may have [U]."""
         return np.array([kind.allows(form.fleet_options[k]) for k, _ in form.holdings], dtype=bool)
 
     def _solved(self, kind: Kind) -> Alternative:
+        """Solve the program of a kind in the time left."""
         left = self._ends - time.perf_counter()
         if left <= 0:
             return Alternative(kind.kind, kind.name, NOT_TRIED)
@@ -304,24 +310,25 @@ class _Search:
         form = replace(form, data=replace(form.data, holding_upper=upper))
         solution = solve(form.data, replace(self._options, time_limit_s=min(left, self._options.time_limit_s)))
         self._say(f"{kind.name}: {solution.status} in {solution.seconds:.1f} s")
-        if not solution.values:
+        value = solution.value
+        if not solution.values or value is None:
             return Alternative(kind.kind, kind.name, IMPOSSIBLE if solution.status == "infeasible" else NOT_TRIED)
-        # the document answers the whole question, so it states the bound of the whole question
+        # the document answers the whole spec, so it states the bound of the whole spec
         bound = self._base.solution.bound
-        gap = None if bound is None else relative_gap(solution.value, bound)
+        gap = None if bound is None else relative_gap(value, bound)
         status = "within_gap" if gap is not None and gap <= self._options.gap else "limit"
         stated = replace(solution, bound=bound, gap=gap, status=status)
         answer = Answer(*settle(problem, candidates, form, stated, self._options))
         plan = answer.plan(edited(self._variants.document, kind.edits))
-        worse = self._sign * (solution.value - self._base.value)
-        least = None if solution.bound is None else max(self._sign * (solution.bound - self._base.value), 0.0)
+        worse = self._sign * (value - self._base_value)
+        least = None if solution.bound is None else max(self._sign * (solution.bound - self._base_value), 0.0)
         words = compare(self._plan, plan).words
         drivers = tuple(line for line in words if line.startswith(("What drives it", "By system")))
         return Alternative(
             kind.kind,
             kind.name,
             FOUND,
-            solution.value,
+            value,
             worse,
             least,
             fleet_change(self._base.fleet(), answer.fleet()),

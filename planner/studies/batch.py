@@ -1,6 +1,6 @@
-"""Many specs, one per line, answered side by side: one line of JSON for each, appended as it finishes.
+"""Answer many specs, one per line, in parallel: one line of JSON for each, appended as soon as it is finished.
 
-What an output holds already is never done again, so a batch that was stopped, by whatever, goes on where it was.
+A batch that was interrupted can be resumed: lines that the output already holds are not done again.
 Not here: how one spec is answered (`planner.pipeline`).
 """
 
@@ -38,7 +38,7 @@ Key = tuple[str, bool]  # an id, and whether the line only repeats it
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the input: a document to answer, or (with a `status`) what is wrong with it."""
+    """A line of the input: a document to answer or, with a `status`, an error."""
 
     number: int
     id: str | int
@@ -48,12 +48,13 @@ class Line:
 
     @property
     def key(self) -> Key:
+        """Its id as JSON, and whether it repeats one."""
         return json.dumps(self.id), self.status == DUPLICATE
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the command line says of every spec."""
+    """Options of the command line that apply to every spec."""
 
     assignments: tuple[str, ...] = ()
     solver: Mapping[str, Any] = field(default_factory=dict)
@@ -63,7 +64,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a line; `record` is the line of the output."""
+    """The answer to a line; `record` is the line of the output."""
 
     line: Line
     status: str
@@ -76,7 +77,7 @@ class Answer:
 
 
 def read_lines(data: bytes) -> list[Line]:
-    """Every line that is not blank. Line numbers start at 1 and are the ids of lines without one."""
+    """Read every line that is not blank. Line numbers start at 1 and are the ids of lines without one."""
     lines: list[Line] = []
     first: dict[Key, int] = {}
     for number, text in enumerate(data.split(b"\n"), start=1):
@@ -103,9 +104,9 @@ def _read_line(number: int, text: bytes) -> Line:
 
 
 def resume(output: Path) -> tuple[Counter[Key], set[str]]:
-    """What an output holds, after its torn last line is dropped: how often each id, and the statuses.
+    """Read an output after dropping its torn last line: count each id, and collect the statuses.
 
-    Raises SpecError, and leaves the file alone, when it is not the output of a batch.
+    Raises SpecError, and leaves the file unchanged, if it is not the output of a batch.
     """
     whole, newline, torn = output.read_bytes().rpartition(b"\n")
     done: Counter[Key] = Counter()
@@ -136,7 +137,7 @@ def resume(output: Path) -> tuple[Counter[Key], set[str]]:
 
 
 def left_over(lines: Iterable[Line], done: Counter[Key]) -> list[Line]:
-    """The lines that are not done; of lines that repeat an id, as many as were done are done."""
+    """List the lines that are not done. Lines that repeat an id count as done as often as the output holds it."""
     done = Counter(done)
     left = []
     for line in lines:
@@ -148,7 +149,7 @@ def left_over(lines: Iterable[Line], done: Counter[Key]) -> list[Line]:
 
 
 def exit_code(statuses: Iterable[str]) -> int:
-    """The worst of its lines."""
+    """Return the worst exit code among the lines."""
     met = {EXIT_BY_LINE[status] for status in statuses}
     return next((code for code in WORST_FIRST if code in met), OK)
 
@@ -157,7 +158,7 @@ def exit_code(statuses: Iterable[str]) -> int:
 
 
 def run(lines: Sequence[Line], write: Write, *, jobs: int, settings: Settings, progress: Progress) -> set[str]:
-    """Answer the lines in `jobs` processes and `write` each record as it comes. Returns the statuses met."""
+    """Answer the lines in `jobs` processes, `write` each record when it is finished, and return the statuses."""
     statuses: set[str] = set()
     with closing(_answers(lines, jobs, settings)) as answers:  # stops the workers too, when interrupted
         for done, found in enumerate(answers, start=1):
@@ -169,7 +170,7 @@ def run(lines: Sequence[Line], write: Write, *, jobs: int, settings: Settings, p
 
 
 def answer(line: Line, settings: Settings) -> Answer:
-    """The answer to one line. Never raises, whatever the line holds."""
+    """Answer one line. Never raises, whatever the line holds."""
     began = time.perf_counter()
     if line.status:
         return _without_plan(line, line.status, line.error, began)
@@ -188,9 +189,9 @@ def _solved(line: Line, settings: Settings, began: float) -> Answer:
     from planner.verify.plan import verify_plan
 
     document = with_series(changed(line.document, settings.assignments, settings.solver), settings.hourly)
-    plan = solve_document(document, overlays=settings.overlays, threads=1)  # one: the lines share the processors
+    plan = solve_document(document, overlays=settings.overlays, threads=1)  # the lines share the processors
     if broken := verify_plan(plan, overlays=settings.overlays):
-        return _without_plan(line, FAILED, "the plan fails its own check: " + "; ".join(map(str, broken)), began)
+        return _without_plan(line, FAILED, "the plan fails its own verification: " + "; ".join(map(str, broken)), began)
     return _answer(line, plan.status, "", {"plan": plan.document}, began)
 
 
@@ -204,15 +205,15 @@ def _answer(line: Line, status: str, error: str, content: Mapping[str, Any], beg
     return Answer(line, status, error, seconds, record)
 
 
-def _answer_apart(line: Line, settings: Settings, parent: int) -> Answer:
-    """As `answer`, in a worker process."""
-    _settle_in(parent)
+def _answer_in_worker(line: Line, settings: Settings, parent: int) -> Answer:
+    """Answer one line in a worker process."""
+    _prepare_worker(parent)
     return answer(line, settings)
 
 
 @cache
-def _settle_in(parent: int) -> None:
-    """Once per worker: leave an interrupt to the parent, and end when the parent is gone."""
+def _prepare_worker(parent: int) -> None:
+    """Prepare a worker, once: ignore interrupts, which the parent handles, and exit when the parent has died."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
@@ -224,7 +225,7 @@ def _settle_in(parent: int) -> None:
 
 
 def _answers(lines: Sequence[Line], jobs: int, settings: Settings) -> Iterator[Answer]:
-    """Answers in the order in which they come. When a worker dies, the lines in flight are tried again, each alone."""
+    """Yield answers as they finish. If a worker dies, the lines in flight are tried again, one at a time."""
     if jobs == 1:
         yield from (answer(line, settings) for line in lines)
         return
@@ -236,7 +237,7 @@ def _answers(lines: Sequence[Line], jobs: int, settings: Settings) -> Iterator[A
     def calls(some: Iterable[Line]) -> Iterator[Any]:
         for line in some:
             flying[line.number] = line
-            yield delayed(_answer_apart)(line, settings, os.getpid())
+            yield delayed(_answer_in_worker)(line, settings, os.getpid())
 
     def answers(some: Iterable[Line]) -> Iterator[Answer]:
         # one line per task, or an answer would wait for its neighbours
@@ -256,4 +257,4 @@ def _answers(lines: Sequence[Line], jobs: int, settings: Settings) -> Iterator[A
                     yield from answers([line])
                 except TerminatedWorkerError:
                     del flying[line.number]
-                    yield _without_plan(line, FAILED, "its process died twice; is the memory too small for it?", began)
+                    yield _without_plan(line, FAILED, "its process died twice, perhaps for lack of memory", began)

@@ -27,15 +27,18 @@ CARBON, LATENCY, THROUGHPUT, QUALITY = AGAINST = ("carbon", "latency", "throughp
 SPANS = {LATENCY: (0.5, 2.0), THROUGHPUT: (0.5, 1.5)}  # factors, where none are asked for
 MORE_IS_BETTER = {CARBON: False, LATENCY: False, THROUGHPUT: True, QUALITY: True}
 MEASURE = {CARBON: "carbon_kg", LATENCY: "latency_factor", THROUGHPUT: "demand_factor", QUALITY: "quality"}
-HELD = 1e-9  # how far a value that is held may move, relatively
-TIE_SHARE = 0.1  # of the time limit for the least carbon of what costs the same
-SAME = 1e-9  # relative differences of costs below this are none
+HELD_TOL = 1e-9  # relative: how far a value that is held fixed may move
+TIE_SHARE = 0.1  # of the time limit, to find the least carbon among plans of equal cost
+COST_TOL = 1e-9  # relative: costs that differ by less are equal
 
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """`measure`: what the cost is set against; `name`: what was asked for; `how`: as in `solvers.reoptimize`; `bound`: no plan that is asked for
-    costs less."""
+    """One plan of the frontier.
+
+    `measure`: carbon, factor or quality; `name`: what was asked for; `bound`: no such plan costs less; `how`: the program was solved,
+    as in `solvers.reoptimize`.
+    """
 
     measure: float
     name: str
@@ -48,12 +51,13 @@ class FrontierPoint:
 
     @property
     def gap(self) -> float:
+        """Relative distance of the cost to its bound."""
         return abs(self.cost - self.bound) / max(abs(self.cost), 1e-9)
 
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """`points`: from the least to the largest measure; `left_out`: names of points with their reasons; `status`: of the worst plan."""
+    """`points` by rising measure; `left_out`: names of points with their reasons; `status`: of the worst plan."""
 
     against: str
     currency: str
@@ -65,13 +69,14 @@ class Frontier:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
+        """One flat table."""
         return [
             {"asked": point.name, MEASURE[self.against]: point.measure, "cost": point.cost, "bound": point.bound, "gap": point.gap, "per_unit": self._slope(i), "program": point.how}
             for i, point in enumerate(self.points)
         ]  # fmt: skip
 
     def _slope(self, i: int) -> float | None:
-        """Cost of one unit more of the measure, between this point and the one before."""
+        """Compute the cost of one unit more of the measure, between this point and the one before."""
         if i == 0:
             return None
         one, other = self.points[i - 1], self.points[i]
@@ -79,6 +84,7 @@ class Frontier:
 
     @property
     def document(self) -> Mapping[str, Any]:
+        """Everything but the plans, as JSON."""
         return {
             "against": self.against,
             "measure": MEASURE[self.against],
@@ -95,6 +101,7 @@ class Frontier:
 
     @property
     def words(self) -> list[str]:
+        """Sentences on the range of costs and how the programs were solved."""
         if not self.points:
             return [f"no plan was found ({self.status})"]
         told = ", ".join(f"{count} {how}" for how, count in Counter(point.how for point in self.points).items())
@@ -107,13 +114,14 @@ class Frontier:
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        """Heading and rows of both tables."""
         return [
             ("Frontier", self.rows),
             ("Left out", [{"asked": name, "reason": reason} for name, reason in self.left_out]),
         ]
 
     def save(self, folder: Path) -> None:
-        """The whole plan of each point, a file each."""
+        """Write the plan of each point to a file."""
         for i, point in enumerate(self.points):
             point.plan.save(folder / f"{i + 1:02d}.json")
 
@@ -122,13 +130,13 @@ def frontier(
     source: str | Path | Mapping[str, Any], against: str, points: int = 8, *, span: tuple[float, float] | None = None, overlays: Sequence[Path] = (),
     hourly: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS,
 ) -> Frontier:  # fmt: skip
-    """Least-cost plans of a spec over a range of `against`; what the spec itself minimises does not count.
+    """Find the plans of least cost over a range of `against`, whatever the objective of the spec.
 
-    carbon: from the plan of least carbon (of those the cheapest) to the plan of least cost (of those the least carbon), with limits on the
-    carbon at even distances between. latency, throughput: all latency limits, or the demand of all serving workloads, times factors at
-    even distances over `span`. quality: the score of each of the `alternatives` of the one workload that has some as its floor; where a mean
-    of several counts, floors at even distances between the lowest and the highest score.
-    Raises SpecError for what cannot be asked.
+    carbon: from the plan of least carbon (the cheapest of these) to the plan of least cost (that of least carbon among these), with
+    evenly spaced limits on carbon between. latency, throughput: all latency limits, or the demand of all serving workloads, times evenly
+    spaced factors over `span`. quality: as floor, the score of each of the `alternatives` of the one workload that has some; if the mean
+    of a mix counts, evenly spaced floors between the lowest and the highest score.
+    Raises SpecError for a study that the spec does not allow.
     """
     _check(against, points, span)
     began = time.perf_counter()
@@ -176,7 +184,7 @@ def _with_alternatives(document: Mapping[str, Any]) -> list[tuple[int, Serving]]
 
 
 def _scores(document: Mapping[str, Any]) -> str:
-    """Where the scores come from."""
+    """Name the source of the scores. Raises SpecError unless exactly one serving workload has alternatives."""
     scored = _with_alternatives(document)
     if len(scored) != 1:
         told = ", ".join(workload.name for _, workload in scored) or "none"
@@ -192,7 +200,7 @@ def _scores(document: Mapping[str, Any]) -> str:
 
 
 def _lowest_floor(document: Mapping[str, Any]) -> Edits:
-    """An edit that lets every alternative answer; with the mix that the spec asks for."""
+    """Set the floor so low that every alternative may answer, with the mix of the spec."""
     ((i, workload),) = _with_alternatives(document)
     floor = {"least": min(each.quality for each in workload.alternatives), "source": workload.alternatives[0].source}
     return (
@@ -204,7 +212,7 @@ def _lowest_floor(document: Mapping[str, Any]) -> Edits:
 
 
 class _Study:
-    """Solves point after point with one kept program."""
+    """Solve point after point with one program that is re-optimised."""
 
     def __init__(
         self,
@@ -224,6 +232,7 @@ class _Study:
     # -- kinds -----------------------------------------------------------------------------------------------------
 
     def carbon(self, points: int) -> None:
+        """Solve for the cheapest and the cleanest plan, and for carbon limits between."""
         base = self.kept.base
         if not base.has_answer:
             return
@@ -243,31 +252,34 @@ class _Study:
             self.left_out.append(("least carbon", cleanest.status))
             return
         least, most = _carbon(cleanest), _carbon(cheapest)
-        self._at_most(least * (1 + HELD), "least carbon", least)
+        self._at_most(least * (1 + HELD_TOL), "least carbon", least)
         for i in range(points - 2, 0, -1):
             self._at_most(least + (most - least) * i / (points - 1))
 
     def _cheapest_with_least_carbon(self, base: Plan) -> Plan:
-        """Of the plans that cost no more than this one, the one of least carbon."""
-        budget = f"{_cost(base) * (1 + HELD):.15g} {self.kept.document.get('currency', 'USD')}"
-        limit = f"{parse_spec(self.kept.document).solver.time_limit * TIE_SHARE:.3g} s"  # where costs are equal only: not worth the time of a point
+        """Find the plan of least carbon among those that cost no more than this one."""
+        budget = f"{_cost(base) * (1 + HELD_TOL):.15g} {self.kept.document.get('currency', 'USD')}"
+        limit = f"{parse_spec(self.kept.document).solver.time_limit * TIE_SHARE:.3g} s"  # only breaks a tie: not worth the time of a point
         found = self.kept.plan(
             {"objective": {"minimise": "carbon"}, "limits.budget": budget, "solver.time_limit": limit}, diagnosing=False
         )
-        better = found.has_answer and _cost(found) <= _cost(base) * (1 + 2 * HELD) and _carbon(found) < _carbon(base)
+        better = (
+            found.has_answer and _cost(found) <= _cost(base) * (1 + 2 * HELD_TOL) and _carbon(found) < _carbon(base)
+        )
         return found if better else base
 
     def _at_most(self, limit: float, name: str = "", measure: float | None = None) -> None:
         self._solve(name or f"at most {limit / 1e3:,.4g} t", {"limits.carbon": f"{limit:.15g} kg"}, measure)
 
     def factors(self, points: int, span: tuple[float, float]) -> None:
+        """Solve for factors on latency limits or demand."""
         for i in range(points):
             factor = span[0] + (span[1] - span[0]) * i / (points - 1)
             words = f"{'demand' if self.against == THROUGHPUT else 'latency limits'} x {factor:.4g}"
             self._solve(words, self._times(factor), factor)
 
     def _times(self, factor: float) -> Changes:
-        """The demand, or the latency limits, of all serving workloads times a factor."""
+        """Multiply the demand, or the latency limits, of all serving workloads by a factor."""
         changes: dict[str, Any] = {}
         for i, workload in enumerate(self.kept.document["workloads"]):
             if workload["kind"] != "serving":
@@ -288,13 +300,14 @@ class _Study:
                 [
                     Problem(
                         "workloads",
-                        f"there is nothing to set the cost against: no serving workload has {'a demand' if self.against == THROUGHPUT else 'latency limits'}",
+                        f"there is nothing to vary: no serving workload has {'a demand' if self.against == THROUGHPUT else 'latency limits'}",
                     )
                 ]
             )
         return changes
 
     def quality(self, points: int) -> None:
+        """Solve for each quality floor."""
         ((i, workload),) = _with_alternatives(self.kept.document)
         levels = sorted({each.quality for each in workload.alternatives})
         if workload.quality_floor.mix in MEANS:
@@ -322,7 +335,7 @@ class _Study:
         )
 
     def _measured(self, plan: Plan) -> float:
-        """What the cost is set against, read from the plan."""
+        """Read the measure from a plan."""
         return float(plan["quality"][0]["reached"]) if self.against == QUALITY else _carbon(plan)
 
     def _take(
@@ -335,11 +348,11 @@ class _Study:
 
 
 def _undominated(points: Sequence[FrontierPoint], against: str, left_out: list[tuple[str, str]]) -> list[FrontierPoint]:
-    """The points that no other one beats in cost at no worse a measure, by rising measure; of equal ones the first stays."""
+    """Keep the points that are not dominated in cost and measure, by rising measure; of equal ones the first."""
     sign = -1.0 if MORE_IS_BETTER[against] else 1.0
     front: list[FrontierPoint] = []
     for point in sorted(points, key=lambda p: (sign * p.measure, p.cost)):
-        if front and point.cost >= front[-1].cost * (1 - SAME):
+        if front and point.cost >= front[-1].cost * (1 - COST_TOL):
             left_out.append((point.name, f'dominated by "{front[-1].name}"'))
         else:
             front.append(point)

@@ -1,4 +1,4 @@
-"""A ladder of costs: from today's cost per million tokens towards a target, one lever after the other, each plan solved again."""
+"""Climb a ladder of costs: pull one lever after another from today's cost per million tokens towards a target, and solve each plan."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from catalog.units import MILLION, UnitError
-from planner.errors import Problem, SpecError
+from planner.errors import Problem as SpecProblem
+from planner.errors import SpecError
 from planner.formulate.limits import Unbounded
+from planner.problem.facts import Problem
 from planner.resolve.resolver import resolve_document
 from planner.solving.answer import THREADS, Progress, options_of
 from planner.solving.variants import Answer, Variants, answered
 from planner.spec.document import Edits, at, edited
 from planner.spec.quantities import read_money
 from planner.studies.sensitivity_factors import level_of
+from solvers.interface import Options
 
 TODAY = "today"
 
 
 @dataclass(frozen=True, slots=True)
 class Lever:
-    """What is changed at once: a name and the figures of the spec that move."""
+    """Changes of the spec that are made together, with a name."""
 
     name: str
     edits: Edits
@@ -31,7 +34,7 @@ class Lever:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """The plan with all levers up to this one. `cost_per_million_tokens`: of the workloads asked about; None without a plan."""
+    """The plan with all levers up to this one. `cost_per_million_tokens`: of the workloads asked for; None without a plan."""
 
     lever: str
     status: str
@@ -42,6 +45,7 @@ class Rung:
     to_target: float | None  # how many times cheaper the target still is
 
     def row(self) -> dict[str, Any]:
+        """List its figures."""
         return {
             name: getattr(self, name)
             for name in ("lever", "status", "cost_per_million_tokens", "gap", "factor", "from_today", "to_target")
@@ -50,7 +54,7 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """Rungs from today on; `status`: of the worst rung."""
+    """All rungs, starting with today; `status`: of the worst rung."""
 
     workloads: tuple[str, ...]
     currency: str
@@ -60,10 +64,12 @@ class Ladder:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
+        """One flat table."""
         return [rung.row() for rung in self.rungs]
 
     @property
     def document(self) -> dict[str, Any]:
+        """Everything, as JSON."""
         return {
             "workloads": list(self.workloads),
             "currency": self.currency,
@@ -74,9 +80,10 @@ class Ladder:
 
     @property
     def words(self) -> list[str]:
+        """Sentences on today's cost, the last rung and the target."""
         first, last = self.rungs[0], self.rungs[-1]
         if first.cost_per_million_tokens is None:
-            return ["There is no plan today, so there is nothing to climb from."]
+            return ["There is no plan today, so there is no cost to start from."]
         said = [
             f"Cost of {', '.join(self.workloads)}: {first.cost_per_million_tokens:.6g} {self.currency} per million output tokens today."
         ]
@@ -91,6 +98,7 @@ class Ladder:
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        """Heading and rows, formatted for people."""
         rows = [
             {
                 "lever": rung.lever,
@@ -109,11 +117,11 @@ def ladder(
     document: Mapping[str, Any], levers: Sequence[str], *, workload: str | None = None, phase: str | None = None, target: str | None = None,
     overlays: Sequence[Path] = (), progress: Progress | None = None,
 ) -> Ladder:  # fmt: skip
-    """The cost per million output tokens of a serving workload (of all of them together without a name) after each lever, those before it kept; over the
-    horizon, or of all that is done in one `phase`.
+    """Compute the cost per million output tokens after each lever, keeping those before it.
 
+    The cost is that of one serving `workload`, or of all together, over the horizon; or of everything in one `phase`.
     `levers`: texts `NAME: PATH=VALUE; PATH=VALUE`, the value a new one or a change such as -30%. `target`: an amount per token.
-    Raises SpecError for what cannot be read, naming the lever.
+    Raises SpecError for a lever or target that cannot be read.
     """
     began, say = time.perf_counter(), progress or (lambda line: None)
     problem = resolve_document(document, overlays)
@@ -122,7 +130,7 @@ def ladder(
     if not set(names) & set(serving):
         raise SpecError(
             [
-                Problem(
+                SpecProblem(
                     "--workload",
                     f'unknown serving workload "{workload}"; expected one of {", ".join(serving) or "none, there is none"}',
                 )
@@ -134,7 +142,7 @@ def ladder(
     ):
         raise SpecError(
             [
-                Problem(
+                SpecProblem(
                     "--phase",
                     f'expected one of the phases {", ".join(phases) or "(there are none)"}, whose cost is that of all workloads together, got "{phase}"',
                 )
@@ -156,8 +164,8 @@ def ladder(
     )
 
 
-def _answer(variants: Variants, edits: Edits, options) -> Answer | None:
-    """None where nothing limits the throughput."""
+def _answer(variants: Variants, edits: Edits, options: Options) -> Answer | None:
+    """Solve the spec with some edits; None if nothing limits the throughput."""
     changed = variants.problem(edits)
     try:
         return answered(changed, variants.candidates(changed, edits), options)
@@ -201,7 +209,7 @@ def _lever(document: Mapping[str, Any], text: str) -> Lever:
     ):
         raise SpecError(
             [
-                Problem(
+                SpecProblem(
                     "--lever",
                     f'expected NAME: PATH=VALUE; PATH=VALUE such as "cheaper systems: offers[0].price=-30%", got "{text}"',
                 )
@@ -214,15 +222,15 @@ def _lever(document: Mapping[str, Any], text: str) -> Lever:
     return Lever(name.strip(), tuple(edits))
 
 
-def _target(text: str, problem) -> float:
-    """Per million tokens, in the spec's currency."""
+def _target(text: str, problem: Problem) -> float:
+    """Parse the target: per million tokens, in the spec's currency."""
     try:
         amount, currency = read_money(text, "token", "0.01 CNY/1M tokens", 0.0, float("inf"))
     except (UnitError, ValueError) as error:
-        raise SpecError([Problem("--target", str(error))]) from None
+        raise SpecError([SpecProblem("--target", str(error))]) from None
     if currency not in problem.per_usd:
         raise SpecError(
-            [Problem("--target", f"expected an amount in {' or '.join(sorted(problem.per_usd))}, got {text}")]
+            [SpecProblem("--target", f"expected an amount in {' or '.join(sorted(problem.per_usd))}, got {text}")]
         )
     return amount * MILLION / problem.per_usd[currency] * problem.per_usd[problem.spec.currency]
 

@@ -1,8 +1,8 @@
-"""What a gain of utilisation is worth a month for a fleet that is paid anyway, against a team that brings it about and against a public cloud.
+"""Compute what a gain of utilisation is worth per month, against the team that achieves it and against a public cloud.
 
 With a fleet of cost C per month that is used to the share u (MFU) of its peak, a gain of g = delta u / u
     adds the work that costs C g today, or saves, for the same work on fewer chips, C g / (1 + g).
-What is saved is what the smaller fleet would not have cost; chips that stand already cost on until their life ends.
+The saving is that of a smaller fleet from the start; chips already bought cost the same until their life ends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ from planner.plan import Plan
 from planner.spec.quantities import read_money
 
 MONTHS = 12
-HELD = ("systems", "fabric", "facility", "colocation", "rent", "site")  # components paid whether the fleet works or not
+FIXED_COSTS = (
+    "systems",
+    "fabric",
+    "facility",
+    "colocation",
+    "rent",
+    "site",
+)  # components paid whether the fleet works or not
 GAINS = ("1 point", "2 points", "5 points", "10 points")
 RELATIVE = ("1%", "2%", "5%", "10%")
 EXAMPLE = "1B CNY/month"
@@ -26,7 +33,7 @@ EXAMPLE = "1B CNY/month"
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """`cost`: per month; `mfu`: mean by cost, None where it is not known; `of`: where both come from."""
+    """A fleet. `cost`: per month; `mfu`: mean weighted by cost, None if unknown; `of`: the source of both."""
 
     cost: float
     currency: str
@@ -37,7 +44,7 @@ class Fleet:
 
 @dataclass(frozen=True, slots=True)
 class Returns:
-    """`rows`: one per gain, amounts per month; `break_even`: relative gains from which the team pays, in added work and in a smaller fleet."""
+    """`rows`: one per gain, amounts per month; `break_even`: relative gains that pay for the team, by added work and by a smaller fleet."""
 
     fleet: Fleet
     team: float | None
@@ -47,6 +54,7 @@ class Returns:
 
     @property
     def document(self) -> Mapping[str, Any]:
+        """Everything, as JSON."""
         fleet = {name: getattr(self.fleet, name) for name in ("cost", "currency", "chips", "mfu", "of")}
         even = (
             None if self.break_even is None else {"added_work": self.break_even[0], "smaller_fleet": self.break_even[1]}
@@ -55,6 +63,7 @@ class Returns:
 
     @property
     def words(self) -> list[str]:
+        """Sentences on the fleet, the largest gain, the team and the public cloud."""
         fleet, currency = self.fleet, self.fleet.currency
         used = "" if fleet.mfu is None else f", used to {fleet.mfu:.1%} of its peak"
         chips = "" if fleet.chips is None else f" of {fleet.chips:,.0f} chips"
@@ -62,22 +71,23 @@ class Returns:
         last = self.rows[-1]
         freed = "" if last["chips_freed"] is None else f" ({last['chips_freed']:,.0f} chips fewer)"
         said.append(
-            f"A gain of {last['gain']} is {last['relative']:.1%} more work, worth {last['added_work']:,.0f} {currency} a month at what work costs today; "
-            f"the same work needs {last['smaller_fleet']:,.0f} {currency} a month less of a fleet{freed}."
+            f"A gain of {last['gain']} is {last['relative']:.1%} more work, worth {last['added_work']:,.0f} {currency} a month at today's cost of work; "
+            f"the same work needs {last['smaller_fleet']:,.0f} {currency} a month less fleet{freed}."
         )
         if self.break_even is not None:
             said.append(
-                f"A team of {self.team:,.0f} {currency} a month pays from a gain of {self.break_even[0]:.2%} on where the added work is wanted, of {self.break_even[1]:.2%} where the fleet shrinks."
+                f"A team of {self.team:,.0f} {currency} a month pays off from a gain of {self.break_even[0]:.2%} if the added work is wanted, of {self.break_even[1]:.2%} if the fleet shrinks."
             )
         if self.baseline is not None:
             apart = self.baseline - fleet.cost - (self.team or 0.0)
             said.append(
-                f"A public cloud at {self.baseline:,.0f} {currency} a month for today's work is {abs(apart):,.0f} {'dearer' if apart >= 0 else 'cheaper'} than the fleet{' with its team' if self.team else ''}, before any gain."
+                f"A public cloud at {self.baseline:,.0f} {currency} a month for today's work is {abs(apart):,.0f} {'more expensive' if apart >= 0 else 'cheaper'} than the fleet{' with its team' if self.team else ''}, before any gain."
             )
         return said
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        """Heading and rows, formatted for people."""
         unit = f"{self.fleet.currency} a month"
         names = {
             "added_work": f"added work, {unit}",
@@ -101,7 +111,7 @@ class Returns:
 def returns(
     fleet: Fleet, gains: Sequence[str] = (), *, team: str | None = None, baseline: str | None = None
 ) -> Returns:
-    """`gains`: texts such as "4 points" of MFU, or "10%" more work from the same fleet. Raises SpecError naming the argument."""
+    """Compute the worth of each gain: texts such as "4 points" of MFU, or "10%" more work. Raises SpecError naming the argument."""
     paid, cloud = (
         None if text is None else monthly(text, name, fleet.currency)
         for text, name in ((team, "--team"), (baseline, "--baseline"))
@@ -129,7 +139,7 @@ def _row(fleet: Fleet, text: str, team: float | None, baseline: float | None) ->
 
 
 def _relative(fleet: Fleet, text: str) -> float:
-    """The gain as a share of today's work.
+    """Parse a gain as a share of today's work.
 
     >>> _relative(Fleet(1e9, "CNY", 1e4, 0.4, ""), "4 points")
     0.1
@@ -154,16 +164,14 @@ def _relative(fleet: Fleet, text: str) -> float:
                 )
             ]
         )
-    relative = share if found[2] == "%" else round(share / fleet.mfu, 12)
+    relative = share if found[2] == "%" or fleet.mfu is None else round(share / fleet.mfu, 12)
     if fleet.mfu is not None and fleet.mfu * (1 + relative) > 1:
-        raise SpecError(
-            [Problem("--gain", f'"{text}" on top of {fleet.mfu:.1%} is more than all of the peak; state less')]
-        )
+        raise SpecError([Problem("--gain", f'"{text}" on top of {fleet.mfu:.1%} is more than the peak; state less')])
     return relative
 
 
 def monthly(text: str, argument: str, currency: str | None = None) -> float:
-    """An amount per time on the command line, per month. Raises SpecError."""
+    """Parse an amount per time, and convert it to an amount per month. Raises SpecError."""
     return _amount(text, argument, currency)[0]
 
 
@@ -180,7 +188,7 @@ def _amount(text: str, argument: str, currency: str | None) -> tuple[float, str]
 
 
 def stated_fleet(cost: str, chips: float | None, mfu: float | None) -> Fleet:
-    """A fleet as its owner states it. Raises SpecError."""
+    """Take a fleet as its owner states it. Raises SpecError."""
     if mfu is not None and not 0 < mfu <= 1:
         raise SpecError([Problem("--mfu", f"expected a share above 0 and up to 1, got {mfu:g}")])
     if chips is not None and not chips > 0:
@@ -192,13 +200,13 @@ def stated_fleet(cost: str, chips: float | None, mfu: float | None) -> Fleet:
 
 
 def planned_fleet(plan: Plan) -> Fleet:
-    """The fleet of a plan: what is paid for it whether it works or not, as present value by month, and its MFU by the cost of its workloads."""
+    """Take the fleet of a plan: its fixed costs as present value per month, and the mean MFU weighted by the cost of its workloads."""
     if not plan.has_answer:
         raise SpecError([Problem("plan", f"there is no fleet in it: {plan.status}")])
     months = plan["spec"].get("horizon", {}).get("years", 1) * MONTHS
-    cost = sum(line["amount"] for line in plan["cost_lines"] if line["component"] in HELD)
+    cost = sum(line["amount"] for line in plan["cost_lines"] if line["component"] in FIXED_COSTS)
     if cost <= 0:
-        raise SpecError([Problem("plan", "it has no systems of its own; state the fleet by --cost")])
+        raise SpecError([Problem("plan", "it holds no systems; state the fleet by --cost")])
     known = [(row["cost"], row["mfu"]) for row in plan["workloads"] if row["mfu"]]
     weight = sum(amount for amount, _ in known)
     mfu = sum(amount * share for amount, share in known) / weight if weight > 0 else None
@@ -207,5 +215,5 @@ def planned_fleet(plan: Plan) -> Fleet:
         plan["spec"].get("currency", "USD"),
         plan["totals"]["chips"],
         mfu,
-        f"plan {plan['name']}: {', '.join(c for c in HELD if plan['costs'].get(c))}",
+        f"plan {plan['name']}: {', '.join(c for c in FIXED_COSTS if plan['costs'].get(c))}",
     )

@@ -1,6 +1,6 @@
-"""How the best plan and its objective move when one figure of the question moves at a time, each question solved again.
+"""Solve a spec again with one figure moved at a time, and compare objective and fleet.
 
-Not here: what figures are moved and how far (`planner.studies.sensitivity_factors`), and the drawing (`planner.tornado`).
+Not here: which figures are moved and how far (`planner.studies.sensitivity_factors`), and the chart (`planner.studies.tornado_chart`).
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from planner.studies.sensitivity_factors import AMOUNT, DEADLINE, LATENCY, PRICE
 from solvers.interface import Options
 from solvers.reoptimize import Reoptimizer
 
-TOTAL_S = 900.0
-KEEPING = (PRICE, AMOUNT, LATENCY, DEADLINE)  # of which a cheaper or wider level leaves the plan as good as it is
+TOTAL_S = 900.0  # time for all variants
+VALUE_TOL = 1e-9  # relative: objectives that differ by less are equal
+MONOTONE = (PRICE, AMOUNT, LATENCY, DEADLINE)  # a cheaper or wider level of these leaves the plan feasible and no worse
 SAME, SOLVED, NO_PLAN, NOT_TRIED, INVALID = "same", "solved", "no plan", "not tried", "invalid"
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The answer with one figure at one level. `status`: "same" where it cannot differ from the plan's and was not solved."""
+    """The answer with one figure at one level. `status`: "same" if it cannot differ from the plan's and was not solved."""
 
     words: str
     status: str
@@ -38,6 +39,7 @@ class Moved:
     change: str = ""  # of the fleet
 
     def row(self) -> dict[str, Any]:
+        """List its figures."""
         return {
             "level": self.words,
             "status": self.status,
@@ -49,7 +51,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One figure at both levels. `swing`: the width of the objective over both and the plan's own."""
+    """One figure at both levels. `swing`: the range of the objective over both levels and the plan."""
 
     factor: Factor
     low: Moved
@@ -58,12 +60,13 @@ class Bar:
 
     @property
     def no_plan(self) -> bool:
+        """Whether there is no plan at one level."""
         return NO_PLAN in (self.low.status, self.high.status)
 
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """Bars by their swing, those without a plan at one level first."""
+    """All bars: those without a plan at one level first, then by falling swing."""
 
     status: str
     unit: str
@@ -75,16 +78,24 @@ class Sensitivity:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
+        """One flat table."""
+        value = self._known_value
         return [
             {
-                "path": bar.factor.path, "name": bar.factor.name, "swing": bar.swing, "share": bar.swing / abs(self.value),
+                "path": bar.factor.path, "name": bar.factor.name, "swing": bar.swing, "share": bar.swing / abs(value),
                 "low": bar.low.row(), "high": bar.high.row(), "fleet_changes": bool(bar.low.change or bar.high.change),
             }
             for bar in self.bars
         ]  # fmt: skip
 
     @property
+    def _known_value(self) -> float:
+        """Objective of the plan; there are no bars without one."""
+        return 1.0 if self.value is None else self.value
+
+    @property
     def document(self) -> Mapping[str, Any]:
+        """Everything, as JSON."""
         return {
             "status": self.status,
             "unit": self.unit,
@@ -96,10 +107,11 @@ class Sensitivity:
 
     @property
     def words(self) -> list[str]:
+        """Sentences: lost plans, the widest swing, fleets that stay the same."""
         if self.value is None:
-            return ["There is no plan whose figures could be moved; `flopwatt plan` says why."]
+            return ["There is no plan to vary; `flopwatt plan` says why."]
         words = [
-            f"The best plan comes to {_amount(self.value)} {self.unit}; {self.solved} questions were solved around it."
+            f"The best plan comes to {_amount(self.value)} {self.unit}; {self.solved} variants of the spec were solved."
         ]
         if lost := [
             f"{bar.factor.name} at {moved.words}"
@@ -114,27 +126,21 @@ class Sensitivity:
             )
         changing = [bar.factor.name for bar in self.bars if bar.low.change or bar.high.change]
         if still := [bar.factor.name for bar in self.bars if bar.factor.name not in changing and not bar.no_plan]:
-            words.append(f"The fleet stays just as it is for {'; '.join(still)}.")
+            words.append(f"The fleet stays the same for {'; '.join(still)}.")
         if self._doubt():
             words.append(
-                f"Each is solved to its gap: movements below {_amount(self._doubt())} {self.unit} may be the search's own."
+                f"Each is solved to its gap: differences below {_amount(self._doubt())} {self.unit} may come from the search."
             )
         return words
 
     def _doubt(self) -> float:
-        """What two answers may differ by without any reason: each is proven to its gap only."""
-        return (
-            sum(
-                abs(self.value) * gap
-                for gap in (self.gap, max((_gap(m) for bar in self.bars for m in (bar.low, bar.high)), default=0.0))
-                if gap
-            )
-            if self.value is not None
-            else 0.0
-        )
+        """Add up the gaps of two answers: they may differ by so much for no other reason."""
+        largest = max((_gap(m) for bar in self.bars for m in (bar.low, bar.high)), default=0.0)
+        return abs(self._known_value) * ((self.gap or 0.0) + largest)
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        """Heading and rows, formatted for people."""
         if self.value is None:
             return []
         rows = [
@@ -144,25 +150,21 @@ class Sensitivity:
             }
             for bar in self.bars
         ]  # fmt: skip
-        return [(f"What each figure moves, by its swing ({self.unit}; the fleet against the plan's)", rows)]
+        return [(f"Effect of each figure, by its swing ({self.unit}; the fleet against that of the plan)", rows)]
 
     def _told(self, moved: Moved) -> str:
         if moved.value is None:
             return moved.status
-        difference = moved.value - self.value
-        return (
-            f"{'+' if difference > 0 else '-'}{_amount(abs(difference))}"
-            if abs(difference) > 1e-9 * abs(self.value)
-            else "no change"
-        )
+        difference = moved.value - self._known_value
+        if abs(difference) <= VALUE_TOL * abs(self._known_value):
+            return "no change"
+        return f"{'+' if difference > 0 else '-'}{_amount(abs(difference))}"
 
 
 def _gap(moved: Moved) -> float:
-    return (
-        0.0
-        if moved.status != SOLVED or moved.value is None or moved.bound is None
-        else abs(moved.value - moved.bound) / max(abs(moved.value), 1e-9)
-    )
+    if moved.status != SOLVED or moved.value is None or moved.bound is None:
+        return 0.0
+    return abs(moved.value - moved.bound) / max(abs(moved.value), 1e-9)
 
 
 def _amount(value: float) -> str:
@@ -179,20 +181,17 @@ def sensitivity(
     progress: Progress | None = None,
     threads: int = THREADS,
 ) -> Sensitivity:
-    """The question solved again with each figure at its low and at its high, all others as they are.
+    """Solve the spec again with each figure at its low and at its high, all others unchanged.
 
-    `vary`: "PATH=LOW:HIGH"; `defaults`: whether the usual figures are moved (where it is None: if nothing is named).
+    `vary`: "PATH=LOW:HIGH"; `defaults`: whether to move the usual figures (None: if `vary` names none).
     Raises SpecError for a place that is not in the spec.
     """
     began, say = time.perf_counter(), progress or (lambda line: None)
     problem = resolve_document(document, overlays)
     factors = factors_of(document, problem, vary, not vary if defaults is None else defaults)
     program = Reoptimizer()
-    variants, options, unit = (
-        Variants(document, overlays, problem),
-        options_of(problem.spec, threads),
-        sense_and_unit(document)[1],
-    )
+    variants, options = Variants(document, overlays, problem), options_of(problem.spec, threads)
+    unit = sense_and_unit(document)[1]
     try:
         base = answered(problem, variants.candidates(problem, ()), options, program.solve)
     except Unbounded:
@@ -222,17 +221,20 @@ def sensitivity(
 
 
 class _Study:
-    """Answers to one question with one figure moved."""
+    """Solve one spec with one figure moved."""
 
     def __init__(self, variants: Variants, base: Answer, program: Reoptimizer, options: Options, ends: float) -> None:
         self._program = program
         self._variants, self._base, self._options, self._ends, self.solved = variants, base, options, ends, 0
+        assert base.value is not None
+        self._base_value = base.value
         self._fleet: Fleet = base.fleet()
         self._used = {row["path"]: row["value"] for row in base.plan(variants.document)["limits"]}
         self._held = {(system, how) for _, system, how, _ in self._fleet}
 
     def moved(self, factor: Factor, level: Level) -> Moved:
-        same = Moved(level.words, SAME, self._base.value, self._base.solution.bound)
+        """Solve with a figure at a level, unless the answer cannot change."""
+        same = Moved(level.words, SAME, self._base_value, self._base.solution.bound)
         if self._changes_nothing(factor, level):
             return same
         left = self._ends - time.perf_counter()
@@ -248,10 +250,9 @@ class _Study:
         solution = answer.solution
         if answer.value is None:
             return Moved(level.words, NO_PLAN if solution.status == "infeasible" else NOT_TRIED)
-        if factor.kind in KEEPING and level.wider and self._worse(answer.value):
-            return replace(
-                same, status=SOLVED, bound=self._best_of(solution.bound)
-            )  # the plan is still there, and the search found none better
+        if factor.kind in MONOTONE and level.wider and self._worse(answer.value):
+            # the plan is still feasible, and the search found no better one
+            return replace(same, status=SOLVED, bound=self._best_of(solution.bound))
         return Moved(level.words, SOLVED, answer.value, solution.bound, fleet_change(self._fleet, answer.fleet()))
 
     def _answer(self, level: Level, limit_s: float) -> Answer:
@@ -262,17 +263,17 @@ class _Study:
         return answered(problem, candidates, replace(self._options, time_limit_s=limit_s), self._program.solve)
 
     def _best_of(self, bound: float | None) -> float | None:
-        """The bound or, where the plan is better than it (other points were kept for the level), the plan's own value."""
+        """Return the bound, or the plan's own value if that is better (other points may have been kept for the level)."""
         if bound is None:
             return None
-        return self._base.value if self._worse(bound) else bound
+        return self._base_value if self._worse(bound) else bound
 
     def _worse(self, value: float) -> bool:
         maximises = self._base.form.data.objective.maximises
-        return value < self._base.value if maximises else value > self._base.value
+        return value < self._base_value if maximises else value > self._base_value
 
     def _changes_nothing(self, factor: Factor, level: Level) -> bool:
-        """Whether the plan surely stays the best: nothing moves, something dearer is not used, or a limit is still kept."""
+        """Test whether the plan must stay the best: nothing moves, a price rises that is not paid, or a tighter limit is still kept."""
         if level.money is None and all(at(self._variants.document, path) == value for path, value in level.edits):
             return True
         if factor.kind == PRICE and not level.wider:

@@ -1,6 +1,6 @@
-"""The figures of a question that are moved one at a time, and how far: those that the user names, or the usual ones.
+"""Choose the figures of a spec that a study moves one at a time, and how far: those that the user names, or the usual ones.
 
-Not here: what their movement does (`planner.studies.sensitivity`).
+Not here: the effect of moving them (`planner.studies.sensitivity`).
 """
 
 from __future__ import annotations
@@ -42,8 +42,11 @@ _SHARE = re.compile(r"\s*([+-]\d+(?:\.\d+)?)\s*%\s*")
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A figure moved. `money`: a change of the problem's prices, where no edit of the spec says it; `only_money`: operating points stay as
-    they are; `wider`: whether more plans, or cheaper ones, become possible; `amount`: of a limit."""
+    """A figure moved to one side.
+
+    `money`: a change of the problem's prices that no edit of the spec can express; `only_money`: operating points do not change;
+    `wider`: plans stay feasible and none costs more; `amount`: of a limit.
+    """
 
     words: str
     edits: Edits = ()
@@ -55,7 +58,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """`path`: where the figure stands; `way`: (system, how) of a price."""
+    """A figure with its two levels. `path`: its place in the spec; `way`: (system, how) of a price."""
 
     kind: str
     path: str
@@ -66,7 +69,7 @@ class Factor:
 
 
 def factors_of(document: Mapping[str, Any], problem: Problem, vary: Sequence[str], defaults: bool) -> list[Factor]:
-    """Those named first. Raises SpecError for what cannot be read."""
+    """List the figures to move, those named by the user first. Raises SpecError for a text that cannot be read."""
     asked = [_asked(document, text) for text in vary]
     if not defaults:
         return asked
@@ -78,6 +81,7 @@ def factors_of(document: Mapping[str, Any], problem: Problem, vary: Sequence[str
 
 
 def _asked(document: Mapping[str, Any], text: str) -> Factor:
+    """Parse PATH=LOW:HIGH."""
     path, equals, levels = text.partition("=")
     parts = levels.split(":")
     if not equals or not path or len(parts) != 2 or not all(part.strip() for part in parts):
@@ -91,13 +95,14 @@ def _asked(document: Mapping[str, Any], text: str) -> Factor:
         )
     written = at(document, path)
     low, high = (level_of(path, written, part) for part in parts)
-    errors = [error for level in (low, high) if (error := _wrong(document, path, level)) is not None]
-    if len(errors) == 2:  # one level that the spec may not hold is an answer, two are a slip
+    errors = [error for level in (low, high) if (error := _error(document, path, level)) is not None]
+    if len(errors) == 2:  # one invalid level is an answer, two are a mistake
         raise errors[0]
     return Factor(ASKED, path, path, low, high)
 
 
-def _wrong(document: Mapping[str, Any], path: str, level: Level) -> SpecError | None:
+def _error(document: Mapping[str, Any], path: str, level: Level) -> SpecError | None:
+    """Test whether the spec may hold a level."""
     try:
         parse_spec(edited(document, level.edits))
     except SpecError as error:
@@ -108,24 +113,21 @@ def _wrong(document: Mapping[str, Any], path: str, level: Level) -> SpecError | 
 
 
 def level_of(path: str, written: Any, text: str) -> Level:
+    """Parse a level: a value, or a change such as -10% of what is written in the spec."""
     if share := _SHARE.fullmatch(text):
         if written is None:
             raise SpecError(
                 [
                     SpecProblem(
                         f"--vary {path}",
-                        f'is not stated in the spec, so there is nothing to take "{text}" of; give two values',
+                        f'is not stated in the spec, so "{text}" of it is unknown; give two values',
                     )
                 ]
             )
         value = scaled(written, 1.0 + float(share[1]) / 100.0)
         if value is None:
             raise SpecError(
-                [
-                    SpecProblem(
-                        f"--vary {path}", f'is no number, so there is nothing to take "{text}" of; give two values'
-                    )
-                ]
+                [SpecProblem(f"--vary {path}", f'is not a number, so "{text}" of it is unknown; give two values')]
             )
     else:
         try:
@@ -171,7 +173,7 @@ def _stated_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Fa
 
 
 def _ranged(document: Mapping[str, Any], path: str) -> list[Level]:
-    """Of a stated price with a range: to its low and its high."""
+    """Move a stated price with a range to its low and its high."""
     ranges = dict(document["prices"]["ranges"])
     bounds, typical = ranges.pop(path), at(document, path)
     values = [bounds.get(side) or typical for side in ("low", "high")]
@@ -182,7 +184,7 @@ def _ranged(document: Mapping[str, Any], path: str) -> list[Level]:
 
 
 def _catalog_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
-    """Low and high of the catalog's price; where it states none, as far either way as for stated prices."""
+    """Move the catalog's prices to their low and high; those without a range as far as stated prices."""
     ways = {
         (offer.system, offer.how)
         for i, offer in enumerate(problem.offers)
@@ -232,6 +234,7 @@ def _catalog_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[F
 
 
 def ways_in_order(problem: Problem, ways: set[tuple[str, str]]) -> list[tuple[str, str]]:
+    """List (system, how) in the order of the offers."""
     return [way for way in dict.fromkeys((offer.system, offer.how) for offer in problem.offers) if way in ways]
 
 
@@ -279,7 +282,7 @@ def _demand(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
 
 
 def _limit(limit: Limit) -> Factor:
-    """Amounts, deadlines and latencies; a deadline does not go beyond the horizon."""
+    """Move an amount, a deadline or a latency; a deadline stays within the horizon."""
     kind = AMOUNT if limit.is_row else LATENCY if ".slo." in limit.path else DEADLINE
     levels = []
     for ratio in _around(kind):

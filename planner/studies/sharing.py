@@ -1,6 +1,6 @@
-"""What sharing a fleet is worth: the plan against plans in which one capability at a time is switched off, then all, each solved again.
+"""Measure what sharing a fleet is worth: compare the plan with plans without one capability at a time, then without all.
 
-What the capabilities are, and what a question is without them: `planner.studies.sharing_capabilities`.
+Which capabilities there are, and how a spec changes without each: `planner.studies.sharing_capabilities`.
 """
 
 from __future__ import annotations
@@ -34,14 +34,17 @@ ON = "all on"
 CLAIMED = (
     ("utilisation", "GPU utilisation", 0.5),
     ("efficiency", "training efficiency", 1.0),
-)  # of such platforms, by their makers
+)  # by makers of such platforms
 
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """A plan with one capability off. `utilisation`: chips at work over chips held, in the mean over the horizon; `goodput`: lasting
-    progress of training over its time, and `efficiency`: lasting model FLOPs of training over the peak of the chips at work for it, both
-    weighted by chips and time. None where there is no plan, or no training."""
+    """A plan with one capability off.
+
+    `utilisation`: chips at work over chips held, mean over the horizon; `goodput`: share of training time that makes lasting progress;
+    `efficiency`: lasting model FLOPs of training over the peak of its chips; the latter two weighted by chips and time. None without a
+    plan or without training.
+    """
 
     capability: str
     off: str
@@ -55,12 +58,13 @@ class Switched:
     worse: float | None = None  # relative to the plan with all on, positive where it is worse
 
     def row(self) -> dict[str, Any]:
+        """List its figures."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """The plan as asked, and one row for each capability off."""
+    """The plan with all capabilities, and one without each."""
 
     unit: str
     base: Switched
@@ -69,21 +73,24 @@ class Sharing:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
+        """One flat table."""
         return [row.row() for row in (self.base, *self.rows_off)]
 
     @property
     def document(self) -> dict[str, Any]:
+        """Everything, as JSON."""
         return {"unit": self.unit, "status": self.status, "rows": self.rows}
 
     @property
     def words(self) -> list[str]:
+        """Sentences on the worth of one fleet and of all capabilities together."""
         off, words = {row.capability: row for row in self.rows_off}, []
         siloed, nothing = off.get(SILOED), off.get(ALL_OFF)
         if siloed is not None and (more := self._more("utilisation", siloed)) is not None:
             words.append(
-                f"One fleet is at work {self.base.utilisation:.1%} of the time, fleets of their own {siloed.utilisation:.1%}: sharing gives {more:+.1%}."
+                f"One shared fleet works {self.base.utilisation:.1%} of the time, separate fleets {siloed.utilisation:.1%}: sharing gives {more:+.1%}."
             )
-            words.append(f"Fleets of their own are {siloed.worse:.2%} worse.")
+            words.append(f"The plan with separate fleets is {siloed.worse:.2%} worse.")
         if nothing is not None and nothing.worse is not None:
             words.append(f"Without any of these the plan is {nothing.worse:.2%} worse.")
             for figure, claim, claimed in CLAIMED:
@@ -97,12 +104,13 @@ class Sharing:
         return words
 
     def _more(self, figure: str, row: Switched) -> float | None:
-        """By how much the plan as asked has more of a figure than a row."""
+        """Compute the relative gain of the plan with all capabilities over a row, in one figure."""
         with_all, without = getattr(self.base, figure), getattr(row, figure)
         return with_all / without - 1.0 if with_all is not None and without and row.worse is not None else None
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        """Heading and rows, formatted for people."""
         rows = [
             {
                 "switched off": row.capability, "meaning": row.off, "status": row.status.replace("_", " "),
@@ -120,7 +128,7 @@ class Sharing:
 
 
 def sharing(document: Mapping[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None) -> Sharing:
-    """Raises SpecError for an invalid spec."""
+    """Solve the spec with and without each capability. Raises SpecError for an invalid spec."""
     began, say = time.perf_counter(), progress or (lambda line: None)
     problem = resolve_document(document, overlays)
     variants, options = Variants(document, overlays, problem), options_of(problem.spec, THREADS)
@@ -134,7 +142,7 @@ def sharing(document: Mapping[str, Any], *, overlays: Sequence[Path] = (), progr
 
 
 def _without(capability: Capability, variants: Variants, options: Options) -> Answer | None:
-    """The question without a capability, solved; None where nothing limits it."""
+    """Solve the spec without a capability; None if nothing limits the throughput."""
     edits = edits_without(variants.base, capability)
     problem = variants.problem(edits)
     candidates = variants.candidates(problem, edits)
@@ -152,10 +160,8 @@ def _switched(
     if answer is None or answer.value is None:
         return Switched(capability.name, capability.off, "unbounded" if answer is None else answer.solution.status)
     plan = answer.plan(document)
-    value, use = (
-        plan.objective["value"],
-        use_of(plan, {name: system.chips for name, system in answer.problem.systems.items()}, held_chip_s(answer)),
-    )
+    value = plan.objective["value"]
+    use = use_of(plan, {name: system.chips for name, system in answer.problem.systems.items()}, held_chip_s(answer))
     return replace(
         use, capability=capability.name, off=capability.off, status=answer.solution.status, value=value, gap=plan.gap, chips=plan["totals"]["chips"],
         worse=None if base is None else (value / base - 1.0) * (1.0 if sense == "min" else -1.0),
@@ -163,7 +169,7 @@ def _switched(
 
 
 def held_chip_s(answer: Answer) -> float:
-    """Chips held times the seconds for which they are held."""
+    """Multiply the chips held by the seconds for which they are held [chip s]."""
     seconds = answer.problem.calendar.window_seconds()
     return sum(
         round(float(count))
@@ -174,7 +180,7 @@ def held_chip_s(answer: Answer) -> float:
 
 
 def use_of(plan: Plan, chips_of: Mapping[str, float], held: float) -> Switched:
-    """How busy the chips of a plan are, from its schedule; `chips_of` a system, `held` chips times seconds."""
+    """Compute how busy the chips of a plan are, from its schedule; `chips_of` a system, `held` [chip s]."""
     chips = {
         point["id"]: sum(pool["systems_per_replica"] * chips_of[pool["system"]] for pool in point["pools"] if pool["role"] != "api")
         for w in plan["workloads"] for point in w["points"]

@@ -1,6 +1,6 @@
-"""What keeps a shared fleet busy, capability by capability, and what a question is without each of them.
+"""List the capabilities that keep a shared fleet busy, and how a spec changes without each of them.
 
-Not here: the plans without them, and what they are worth (`planner.studies.sharing`).
+Not here: the plans without them, and their worth (`planner.studies.sharing`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ALL_OFF = "all of these"
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """`off`: what it means to be without it; `edits` of the spec and `figures` of the catalog that say so."""
+    """One capability. `off`: what its absence means, made by `edits` of the spec and `figures` of the catalog."""
 
     name: str
     off: str
@@ -47,7 +47,7 @@ class Capability:
 
 
 def capabilities(problem: Problem, document: Mapping[str, Any]) -> list[Capability]:
-    """Those that a spec has something to switch off of, fleets of their own first, and at last all at once."""
+    """List the capabilities that a spec uses, one shared fleet first, and last all together."""
     found = [
         *_of_the_fleet(problem, document),
         *_of_the_work(problem, document),
@@ -71,7 +71,7 @@ def capabilities(problem: Problem, document: Mapping[str, Any]) -> list[Capabili
 
 
 def edits_without(problem: Problem, capability: Capability) -> Edits:
-    """The spec's edits; figures of the catalog stand beside those that the spec overrides itself."""
+    """List the edits that switch a capability off; figures are added to the overrides of the spec."""
     figures = dict(capability.figures or {})
     if capability.restart_s:
         figures["defaults/recovery_s/value"] = (
@@ -92,9 +92,9 @@ def edits_without(problem: Problem, capability: Capability) -> Edits:
 
 
 def at_even_pace(data: PlanData) -> PlanData:
-    """The program in which each job runs in every slot of its time, at the one pace that just finishes it, on as much of its width.
+    """Change the program so that each job runs in all slots between start and deadline at one pace, that which just finishes it.
 
-    A point then does the whole work in the whole time, with systems, power and cost in proportion; one too slow for that stays unable.
+    A point then does the whole work in the whole time, with systems, power and cost in proportion; a point too slow for that is unchanged.
     """
     job = np.maximum(data.point_job, 0)
     allowed_s = (data.job_window_mask @ data.slot_hours_s)[job] if len(data.job_work) else np.zeros(len(job))
@@ -131,7 +131,7 @@ def _of_the_fleet(problem: Problem, document: Mapping[str, Any]) -> list[Capabil
 
 
 def _by_origin(problem: Problem, written: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The workloads, those that serve once for each origin."""
+    """Split each serving workload into one for each origin."""
     serving, result = {w.name: w.spec for w in problem.serving}, []
     for workload in written:
         spec = serving.get(workload["name"])

@@ -1,6 +1,6 @@
-"""Questions to a plan that is solved already: the same spec with other prices, another demand or another limit.
+"""Ask a solved spec what-if questions: the same spec with other prices, another demand or another limit.
 
-What does not depend on a change is kept: the points of the workloads, the program and its solver. Not here: how a program is
+Whatever does not depend on a change is kept: the points of the workloads, the program and its solver. Not here: how a program is
 changed in place (`solvers.reoptimize`).
 """
 
@@ -18,7 +18,7 @@ from planner.problem.facts import Problem
 from planner.solving.answer import THREADS, Progress, answer
 from planner.spec.document import Edits, edited, path_parts, read_spec
 
-MOST_KEPT = 2000  # things worked out of points; about 0.2 MB each
+MAX_KEPT = 2000  # evaluated grids of points; about 0.2 MB each
 Changes = Mapping[str, Any]  # path in the spec, such as offers[0].price -> value; None to take the value away
 
 
@@ -34,11 +34,12 @@ class Timing:
 
     @property
     def total(self) -> float:
+        """Seconds of all stages."""
         return self.resolve + self.points + self.program + self.rest
 
 
 class WhatIf:
-    """A spec kept solved. `plan(changes)` answers the spec with some changes, each time counted from the spec as it was given.
+    """A spec that stays solved. `plan(changes)` answers it with some changes, each time relative to the original spec.
 
     >>> kept = WhatIf("examples/mixed_fleet.json")                              # doctest: +SKIP
     >>> kept.plan({"offers[0].price": "3500000 USD", "limits.carbon": "40 kt"})  # doctest: +SKIP
@@ -48,7 +49,7 @@ class WhatIf:
         self, source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), hourly: Sequence[Path] = (), progress: Progress | None = None,
         threads: int = THREADS, diagnosing: bool = True,
     ) -> None:  # fmt: skip
-        """Raises SpecError for an invalid spec and OSError for an unreadable file."""
+        """Solve the spec. Raises SpecError for an invalid spec and OSError for an unreadable file."""
         from solvers.reoptimize import Reoptimizer
 
         self.document = read_spec(source, hourly)
@@ -59,9 +60,9 @@ class WhatIf:
         self.base = self.plan({}, diagnosing=diagnosing)
 
     def plan(self, changes: Changes, *, diagnosing: bool = True) -> Plan:
-        """As `solve` of the changed spec, within the same gap; which of the plans within the gap may depend on earlier questions.
+        """Solve the changed spec to the same gap; which of the plans within the gap is found may depend on earlier questions.
 
-        `diagnosing`: say why there is no plan. Raises SpecError for changes that the spec cannot take.
+        `diagnosing`: explain why there is no plan. Raises SpecError for changes that the spec does not allow.
         """
         began = time.perf_counter()
         document, problem = self._resolved(changes)
@@ -80,7 +81,8 @@ class WhatIf:
         return plan
 
     def _resolved(self, changes: Changes) -> tuple[dict[str, Any], Problem]:
-        from planner.errors import Problem as Wrong
+        """Apply the changes to the spec, and resolve it."""
+        from planner.errors import Problem as SpecProblem
         from planner.errors import SpecError
         from planner.resolve.resolver import resolve_document
 
@@ -88,20 +90,20 @@ class WhatIf:
         try:
             document = edited(self.document, edits)
         except (KeyError, IndexError, TypeError):
-            wrong = next(path for path, _ in edits if not _is_there(self.document, path))
-            raise SpecError([Wrong(wrong, "there is no such place in the spec")]) from None
+            place = next(path for path, _ in edits if not _is_there(self.document, path))
+            raise SpecError([SpecProblem(place, "there is no such place in the spec")]) from None
         return document, resolve_document(document, self._overlays)
 
     def _candidates(self, problem: Problem) -> Candidates:
         from planner.candidates.search import find_candidates
 
-        if len(self._grids) > MOST_KEPT:
+        if len(self._grids) > MAX_KEPT:
             self._grids.clear()
         return find_candidates(problem, self._grids, below_floor=True)
 
 
 def _is_there(document: Mapping[str, Any], path: str) -> bool:
-    """Whether the block that holds the last part of the path can be reached or made."""
+    """Test whether the block that holds the last part of the path exists or can be created."""
     place: Any = document
     for part in path_parts(path)[:-1]:
         try:

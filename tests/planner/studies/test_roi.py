@@ -108,5 +108,5 @@ def test_what_cannot_be_asked_is_refused_with_its_place(arguments, place, capsys
 
 
 def test_a_plan_without_systems_is_no_fleet(small_plan):
-    with pytest.raises(SpecError, match="no systems of its own"):
+    with pytest.raises(SpecError, match="holds no systems"):
         planned_fleet(type(small_plan)({**small_plan.document, "cost_lines": []}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ from planner.spec.document import edited, read_document
 from planner.studies import sensitivity
 from planner.studies.sensitivity import NO_PLAN, NOT_TRIED, SAME, SOLVED
 from planner.studies.sensitivity_factors import PRICE, factors_of
-from planner.studies.svg_charts import tornado
+from planner.studies.tornado_chart import WIDTH, tornado
 from solvers.reoptimize import FIRST, IN_PLACE, Reoptimizer
 
 CHAT = {
@@ -143,7 +144,7 @@ def test_a_wider_limit_never_makes_the_plan_worse(usual):
         ("sites[0].power=2 MW", "expected PATH=LOW:HIGH"),
         ("sites[7].power=1 MW:2 MW", "no such place"),
         ("limits.carbon=-10%:+10%", "not stated"),
-        ("name=-10%:+10%", "is no number"),
+        ("name=-10%:+10%", "is not a number"),
         ("sites[0].pwoer=1 MW:2 MW", "power"),
         ("sites[0].power=2 apples:3 pears", "apples"),
     ],
@@ -215,9 +216,9 @@ def test_a_wider_limit_or_a_lower_price_leaves_the_plan_as_good_as_it_is(documen
         for level, moved in ((bar.factor.low, bar.low), (bar.factor.high, bar.high))
         if moved.status == SOLVED
     ]
-    kept = [moved for factor, level, moved in sides if factor.kind in sensitivity.KEEPING and level.wider]
+    kept = [moved for factor, level, moved in sides if factor.kind in sensitivity.MONOTONE and level.wider]
     assert len(kept) >= 5 and all(moved.value == moved.bound == found.value and not moved.change for moved in kept)
-    others = [moved for factor, level, moved in sides if not (factor.kind in sensitivity.KEEPING and level.wider)]
+    others = [moved for factor, level, moved in sides if not (factor.kind in sensitivity.MONOTONE and level.wider)]
     assert others and all(moved.value > 1.2 * found.value for moved in others)
 
 
@@ -237,3 +238,11 @@ def test_the_program_is_kept_between_prices(document, monkeypatch):
         {**document, "solver": {"gap": 0.01}}, vary=["offers[0].price=-1%:+1%", "limits.budget=-1%:+5%"]
     )
     assert how[0] == FIRST and len(how) == 5 and how.count(IN_PLACE) >= 3
+
+
+def test_the_tornado_leaves_room_for_its_labels(tiny):
+    found = planner.sensitivity(tiny(), vary=["workloads[0].demand.requests_per_s=20:40"], defaults=False)
+    drawn = tornado(found)
+    assert f'viewBox="0 0 {WIDTH} ' in drawn
+    ends = [float(x) + float(w) for x, w in re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', drawn)]
+    assert ends and max(ends) < 1000 < WIDTH, "bars end before the words beside them"
