@@ -49,11 +49,11 @@ STAGES = {
     "plan document": ("planner.interpret.document", "interpret"),
 }
 WITHIN = {  # parts of the solver, where it decomposes the program by slots
-    "root LP relaxation": ("solvers.decomposition.search", "linear"),
-    "first-stage search": ("solvers.decomposition.search", "choices"),
-    "unit counts": ("solvers.decomposition.search", "_over_all_slots"),
-    "final repair": ("solvers.decomposition.search", "_settled"),
-    "node relaxations": ("solvers.decomposition.node_relaxation", "inside"),
+    "root LP relaxation": ("solvers.decomposition.search", "solve_root"),
+    "first-stage search": ("solvers.decomposition.search", "find_binaries"),
+    "unit counts": ("solvers.decomposition.search", "_refine_to_all_slots"),
+    "final repair": ("solvers.decomposition.search", "_recover_plan"),
+    "node relaxations": ("solvers.decomposition.node_relaxation", "solve_interior_point"),
     "Benders master": ("solvers.decomposition.benders_master", "solve_mip"),
 }
 BUILD = ("names and figures", "operating points", "arrays")

@@ -34,7 +34,7 @@ def solve(data: PlanData, options: Options = Options()) -> Solution:
     solved. Where branch and bound proves hard there, the decomposition provides a MIP start.
     """
     begin = time.perf_counter()
-    covered, tried = decomposition.carries(data), False
+    covered, tried = decomposition.supports(data), False
     if covered and _prefers_decomposition(data, options):
         found = _solve_decomposed(data, options)
         if found is not None:
@@ -61,7 +61,7 @@ def solve(data: PlanData, options: Options = Options()) -> Solution:
 def _prefers_decomposition(data: PlanData, options: Options) -> bool:
     if options.method == "decomposed":
         return True
-    return options.method == "auto" and options.solver == "highs" and decomposition.pays(data)
+    return options.method == "auto" and options.solver == "highs" and decomposition.pays_off(data)
 
 
 def _time_left(options: Options, begin: float) -> float:
@@ -84,7 +84,7 @@ def _solve_decomposed(data: PlanData, options: Options) -> Solution | None:
     begin = time.perf_counter()
     found = decomposition.solve(data, options, build)
     if found.value is None:
-        if not decomposition.pays(data):
+        if not decomposition.pays_off(data):
             return None
         return Solution(
             status="limit",

@@ -16,7 +16,7 @@ from solvers.model.routing import hosting_has_cost
 CHEAP = 0.3  # of what a plan may cost too much, that all hosting there could be may cost
 
 
-def without(data: PlanData) -> PlanData:
+def without_hosting_cost(data: PlanData) -> PlanData:
     """The data without costs of placing a workload, where no limit counts them; else as they are."""
     names = set(data.host_cost) | set(data.edge_cost)
     if (
@@ -29,29 +29,29 @@ def without(data: PlanData) -> PlanData:
     return replace(data, host_cost={}, edge_workload=none, edge_cost={}, tree_path=none.reshape(0, 3))
 
 
-def cost_at_most(data: PlanData) -> float:
+def max_hosting_cost(data: PlanData) -> float:
     """What all hosting that there could be costs by the objective."""
     name = data.objective.functional
     return sum(float(part[name].sum()) for part in (data.host_cost, data.edge_cost) if name in part)
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class OmittedCost:
     """What hosting may cost that is left out: at most that of all sites together, and of each [R], ways that several share counted at each."""
 
-    all: float
+    total: float
     by_site: Floats
 
     @classmethod
-    def of(cls, data: PlanData) -> LeftOut:
-        return cls(cost_at_most(data), cost_by_site(data))
+    def of(cls, data: PlanData) -> OmittedCost:
+        return cls(max_hosting_cost(data), hosting_cost_by_site(data))
 
     @classmethod
-    def nothing(cls, data: PlanData) -> LeftOut:
+    def none(cls, data: PlanData) -> OmittedCost:
         return cls(0.0, np.zeros(data.sites))
 
 
-def cost_by_site(data: PlanData) -> Floats:
+def hosting_cost_by_site(data: PlanData) -> Floats:
     """[R]: what all hosting at a site, and all on the way there, costs at most by the objective."""
     name, result = data.objective.functional, np.zeros(data.sites)
     if name in data.host_cost:
@@ -62,7 +62,7 @@ def cost_by_site(data: PlanData) -> Floats:
     return result
 
 
-def placed(data: PlanData, flows: Floats) -> tuple[Floats, Floats]:
+def place_hosting(data: PlanData, flows: Floats) -> tuple[Floats, Floats]:
     """(host [W, R], edge [E]) for flows [A, T]: 1 where placing costs something and any flow goes, and on all the way there."""
     host, edge = np.zeros((data.demand.shape[0], data.sites)), np.zeros(len(data.edge_workload))
     arcs = np.flatnonzero((flows > 0).any(axis=1))

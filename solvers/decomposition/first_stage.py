@@ -12,10 +12,10 @@ from solvers.arrays import Floats, Ints
 from solvers.model.data import PlanData
 from solvers.program import Program
 
-IN_SLOTS = ("f", "x", "v", "lambda")  # blocks of columns that belong to slots
+SLOT_COLUMN_BLOCKS = ("f", "x", "v", "lambda")  # blocks of columns that belong to slots
 
 
-ROWS_IN_SLOTS = ("balance", "capacity", "hosted", "installed", "power", "running", "progress")
+SLOT_ROW_BLOCKS = ("balance", "capacity", "hosted", "installed", "power", "running", "progress")
 
 
 FORCED, FORCINGS, BROKEN = (
@@ -26,7 +26,7 @@ FORCED, FORCINGS, BROKEN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Structure:
+class FirstStage:
     """What is decided once, as rows over its own columns:  lower <= matrix m <= upper,  0 <= m <= most.
 
     `keys`: row -> (block, index), by which rows of a smaller structure are found in a larger one.
@@ -35,7 +35,7 @@ class Structure:
     matrix: sparse.csr_array
     row_lower: Floats
     row_upper: Floats
-    most: Floats
+    upper: Floats
     cost: Floats
     integer: np.ndarray
     columns: Mapping[str, Ints]  # block -> positions shaped as its index sets, -1 where there is none
@@ -50,9 +50,9 @@ class Structure:
 
     @property
     def size(self) -> int:
-        return len(self.most)
+        return len(self.upper)
 
-    def part(self, data: PlanData, fleet_options: Ints, points: Ints) -> Structure:
+    def part(self, data: PlanData, fleet_options: Ints, points: Ints) -> FirstStage:
         """The same over the holdings of these fleet options and these points of jobs only; what is left out is 0."""
         stays = np.ones(self.size, dtype=bool)
         kept, place = np.isin(data.holding_option, fleet_options), self.columns["n"]
@@ -69,35 +69,35 @@ class Structure:
         )  # nothing that could break it
         rows = np.flatnonzero(~idle)
         return replace(
-            self, matrix=matrix[rows], row_lower=self.row_lower[rows], row_upper=self.row_upper[rows], most=self.most[stays],
+            self, matrix=matrix[rows], row_lower=self.row_lower[rows], row_upper=self.row_upper[rows], upper=self.upper[stays],
             cost=self.cost[stays], integer=self.integer[stays], columns={block: new[place] for block, place in self.columns.items()},
             keys=tuple(self.keys[row] for row in rows), pair_gate=new[self.pair_gate],
         )  # fmt: skip
 
-    def forced(self, least: Floats, most: Floats) -> tuple[Floats, Floats, bool]:
+    def propagate_bounds(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats, bool]:
         """(least, most, whether a row cannot hold) once columns are fixed that a row leaves no choice: what has no inside is not looked at."""
-        least, most, matrix = least.copy(), most.copy(), self.matrix.tocoo()
+        lower, upper, matrix = lower.copy(), upper.copy(), self.matrix.tocoo()
         row, column, positive = matrix.row, matrix.col, matrix.data > 0
         add = lambda bounds: np.bincount(row, weights=matrix.data * bounds, minlength=matrix.shape[0])
         room = FORCED * np.maximum(add(np.sign(matrix.data)), 1.0)
         for _ in range(FORCINGS):
             at_least, at_most = (
-                add(np.where(positive, least[column], most[column])),
-                add(np.where(positive, most[column], least[column])),
+                add(np.where(positive, lower[column], upper[column])),
+                add(np.where(positive, upper[column], lower[column])),
             )
             full, empty = at_least >= self.row_upper - room, at_most <= self.row_lower + room
             down, up = (
                 (full[row] & positive) | (empty[row] & ~positive),
                 (full[row] & ~positive) | (empty[row] & positive),
             )
-            before = float((most - least)[np.isfinite(most)].sum())
-            most[column[down]] = least[column[down]]
-            least[column[up]] = most[column[up]]
-            if float((most - least)[np.isfinite(most)].sum()) == before:
+            before = float((upper - lower)[np.isfinite(upper)].sum())
+            upper[column[down]] = lower[column[down]]
+            lower[column[up]] = upper[column[up]]
+            if float((upper - lower)[np.isfinite(upper)].sum()) == before:
                 break
         return (
-            least,
-            most,
+            lower,
+            upper,
             bool(
                 (at_least > self.row_upper + BROKEN * room / FORCED).any()
                 or (at_most < self.row_lower - BROKEN * room / FORCED).any()
@@ -105,31 +105,31 @@ class Structure:
         )
 
 
-def structure_of(program: Program, data: PlanData, functional: str) -> Structure:
+def first_stage_of(program: Program, data: PlanData, functional: str) -> FirstStage:
     """The part of a program without slots; `program` may have merged slots, one for each window."""
     arrays, cost = program.arrays(), program.functional(functional)
     here = np.ones(program.column_count, dtype=bool)
-    for block in IN_SLOTS:
+    for block in SLOT_COLUMN_BLOCKS:
         if block in program.columns:
             index = program.columns[block].ravel()
             here[index[index >= 0]] = False
     new = np.full(program.column_count, -1, dtype=np.int64)
     new[here] = np.arange(int(here.sum()))
     matrix = arrays.matrix.tocsr()
-    alone = np.asarray(abs(matrix) @ (~here).astype(float)) == 0
-    for block in ROWS_IN_SLOTS:
+    without_slots = np.asarray(abs(matrix) @ (~here).astype(float)) == 0
+    for block in SLOT_ROW_BLOCKS:
         for part in program.row_blocks.get(block, ()):
-            alone[part.rows] = False
-    rows = np.flatnonzero(alone)
+            without_slots[part.rows] = False
+    rows = np.flatnonzero(without_slots)
     shifted = {}
     for block, index in program.columns.items():
-        if block not in IN_SLOTS:
+        if block not in SLOT_COLUMN_BLOCKS:
             shifted[block] = np.append(new, -1)[index]
     host = shifted["host"]
     gate = np.where(host >= 0, host, shifted["open"]).ravel()
-    return Structure(
+    return FirstStage(
         matrix=matrix[rows][:, np.flatnonzero(here)].tocsr(), row_lower=arrays.row_lower[rows], row_upper=arrays.row_upper[rows],
-        most=arrays.upper[here], cost=cost[here], integer=arrays.integer[here], columns=shifted,
+        upper=arrays.upper[here], cost=cost[here], integer=arrays.integer[here], columns=shifted,
         keys=tuple(_keys(program, rows)), pair_gate=gate, arc_pair=data.arc_workload * data.sites + data.arc_site,
     )  # fmt: skip
 
@@ -144,7 +144,7 @@ def _keys(program: Program, rows: Ints):
         yield block, tuple(int(i) for i in index[row - start])
 
 
-def carried(old: Structure, new: Structure, values: Floats) -> Floats:
+def map_columns(old: FirstStage, new: FirstStage, values: Floats) -> Floats:
     """A vector over the old structure's columns as one over the new's; 0 where the new one has more."""
     result = np.zeros(new.size)
     for block, index in new.columns.items():

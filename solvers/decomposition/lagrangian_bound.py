@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.arrays import Floats, Ints
-from solvers.decomposition.first_stage import Structure
-from solvers.decomposition.slots import Slotwise
+from solvers.decomposition.first_stage import FirstStage
+from solvers.decomposition.slots import SlotView
 
 DOUBLINGS, HALVINGS = 20, 60  # steps to the price of a job
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
+class Duals:
     """Of all fleet options, sites and pools of the problem in each slot, of demand, and of the structure's rows (signs as in a minimisation)."""
 
     alpha: Floats  # [K, T] at least 0
@@ -29,14 +29,14 @@ class Prices:
     delta: Floats  # [D, T]
     rows: Floats  # of the structure
 
-    def spread(self, group: Ints, seconds: Floats, rows: Floats) -> Prices:
+    def disaggregated(self, group: Ints, seconds: Floats, rows: Floats) -> Duals:
         """Prices of merged slots as prices of all slots, in proportion to their `seconds` [T]; `rows`: of the structure over all slots."""
         part = seconds / np.bincount(group, weights=seconds)[group]
-        return Prices(*(getattr(self, name)[:, group] * part for name in ("alpha", "sigma", "beta", "delta")), rows)
+        return Duals(*(getattr(self, name)[:, group] * part for name in ("alpha", "sigma", "beta", "delta")), rows)
 
-    def mixed(self, other: Prices, share: float) -> Prices:
+    def mixed(self, other: Duals, share: float) -> Duals:
         """This share of these prices and the rest of others; a bound is concave in them."""
-        return Prices(
+        return Duals(
             *(
                 share * getattr(self, name) + (1 - share) * getattr(other, name)
                 for name in ("alpha", "sigma", "beta", "delta", "rows")
@@ -45,7 +45,7 @@ class Prices:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class LagrangianCut:
     """constant + slope m is at most the cost of any plan whose structure is m.  Also the raised prices of systems."""
 
     constant: float
@@ -54,20 +54,26 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class LagrangianBound:
     """The bound, the estimate it was made of, and what each structural column would still add."""
 
     value: float
-    estimate: Estimate
-    reduced: Floats  # of the structure's columns
-    entering: Floats  # the same with each job's price as it was given: below 0 for a place that should be known
+    cut: LagrangianCut
+    reduced_cost: Floats  # of the structure's columns
+    pricing_reduced_cost: (
+        Floats  # the same with each job's price as it was given: below 0 for a place that should be known
+    )
 
 
-def estimate(
-    view: Slotwise, structure: Structure, power_limit: Floats, prices: Prices, across: Callable[..., Iterable] = map
-) -> Estimate:
+def lagrangian_cut(
+    view: SlotView,
+    first_stage: FirstStage,
+    power_limit: Floats,
+    duals: Duals,
+    parallel_map: Callable[..., Iterable] = map,
+) -> LagrangianCut:
     """Relaxes the rows of the slots at the prices given, whatever they are; what is left of the slots is charged to the structure.
-    `power_limit`: of each site, throughout [R] or in each window [R, V]; `across`: a map, that may look at several jobs, or pieces of the slots, at the same time.
+    `power_limit`: of each site, throughout [R] or in each window [R, V]; `parallel_map`: a map, that may look at several jobs, or pieces of the slots, at the same time.
 
     alpha_{k,t}  raised until cap beta - cost - power sigma <= sum uses alpha for every replica, so replicas add nothing
     flows        each arc-slot at  min(0, cost + beta - delta) x its most, if its gate is open
@@ -77,64 +83,72 @@ def estimate(
     run_{p,w}    nothing: see _run
     """
     data = view.data
-    limit, sigma, beta = _limit(view, power_limit), _paid(view, power_limit, prices), np.maximum(prices.beta, 0.0)
+    limit, sigma, beta = (
+        _power_limit(view, power_limit),
+        _power_duals(view, power_limit, duals),
+        np.maximum(duals.beta, 0.0),
+    )
     limited = np.isfinite(limit)
-    alpha = view.least_alpha(beta, sigma, np.maximum(prices.alpha, 0.0), across)
+    alpha = view.raise_alpha(beta, sigma, np.maximum(duals.alpha, 0.0), parallel_map)
     watts = (np.where(limited, limit, 0.0) * sigma).sum(axis=1)
-    constant, slope = float((prices.delta * view.demand).sum()), structure.cost.copy()
-    place = structure.columns["open"]
+    constant, slope = float((duals.delta * view.demand).sum()), first_stage.cost.copy()
+    place = first_stage.columns["open"]
     slope[place[place >= 0]] -= watts[place >= 0]  # a site has power where it is open
     constant -= float(watts[place < 0].sum())
-    _hold(view, structure, alpha, sigma, slope)
+    _add_holding_terms(view, first_stage, alpha, sigma, slope)
     saved = (
-        np.minimum(view.arc_cost + beta[data.arc_pool] - prices.delta[view.arc_demand], 0.0)
+        np.minimum(view.arc_cost + beta[data.arc_pool] - duals.delta[view.arc_demand], 0.0)
         * view.demand[view.arc_demand]
     )
-    gated = structure.arc_gate >= 0
-    np.add.at(slope, structure.arc_gate[gated], saved[gated].sum(axis=1))
+    gated = first_stage.arc_gate >= 0
+    np.add.at(slope, first_stage.arc_gate[gated], saved[gated].sum(axis=1))
     constant += float(saved[~gated].sum())
-    cost = view.cheapest(view.training, alpha, sigma, across)
-    place = structure.columns["y"][view.training] if len(view.training) else np.zeros(0, dtype=np.int64)
+    cost = view.least_job_cost(view.training, alpha, sigma, parallel_map)
+    place = first_stage.columns["y"][view.training] if len(view.training) else np.zeros(0, dtype=np.int64)
     there = place >= 0
     slope[place[there]] += cost[there]
-    return Estimate(constant, slope, alpha)
+    return LagrangianCut(constant, slope, alpha)
 
 
-def bound(
-    view: Slotwise, structure: Structure, power_limit: Floats, prices: Prices, within: tuple[Floats, Floats] | None = None, across: Callable[..., Iterable] = map
-) -> Bound:  # fmt: skip
+def lagrangian_bound(
+    view: SlotView, first_stage: FirstStage, power_limit: Floats, duals: Duals, within: tuple[Floats, Floats] | None = None, parallel_map: Callable[..., Iterable] = map
+) -> LagrangianBound:  # fmt: skip
     """The estimate with the structure's rows relaxed as well:  rhs of all rows at their prices + each column at the bound, of those
     that rows leave it, that its reduced cost asks for; of each job's points the one that is least. `within`: bounds of the structure's columns
-    that the value and the reduced costs hold for, where these are narrower than its own; `across`: as in the estimate."""
-    found = estimate(view, structure, power_limit, prices, across)
-    open_above, open_below = np.isposinf(structure.row_upper), np.isneginf(structure.row_lower)
-    rows = np.clip(prices.rows, np.where(open_above, 0.0, -np.inf), np.where(open_below, 0.0, np.inf))
-    sides = np.where(rows > 0, structure.row_lower, structure.row_upper)
+    that the value and the reduced costs hold for, where these are narrower than its own; `parallel_map`: as in the estimate."""
+    found = lagrangian_cut(view, first_stage, power_limit, duals, parallel_map)
+    open_above, open_below = np.isposinf(first_stage.row_upper), np.isneginf(first_stage.row_lower)
+    rows = np.clip(duals.rows, np.where(open_above, 0.0, -np.inf), np.where(open_below, 0.0, np.inf))
+    sides = np.where(rows > 0, first_stage.row_lower, first_stage.row_upper)
     value = found.constant + float((rows * np.where(rows == 0.0, 0.0, sides)).sum())
-    reduced = found.slope - structure.matrix.T @ rows
-    least, most, _ = structure.forced(*((np.zeros(structure.size), structure.most) if within is None else within))
-    reduced = np.where(most > 0, reduced, np.inf)  # what may not be there
-    _run(view, structure, found, _paid(view, power_limit, prices), reduced)
-    entering = reduced.copy()
-    value += _assign(view, structure, reduced)
-    sure = np.where(np.isfinite(reduced), reduced, 0.0)  # what may not be there adds nothing
-    value += float((np.minimum(sure, 0.0) * most + np.maximum(sure, 0.0) * least).sum())
-    return Bound(value, found, reduced, entering)
+    reduced_cost = found.slope - first_stage.matrix.T @ rows
+    lower, upper, _ = first_stage.propagate_bounds(
+        *((np.zeros(first_stage.size), first_stage.upper) if within is None else within)
+    )
+    reduced_cost = np.where(upper > 0, reduced_cost, np.inf)  # what may not be there
+    _charge_job_windows(view, first_stage, found, _power_duals(view, power_limit, duals), reduced_cost)
+    pricing_reduced_cost = reduced_cost.copy()
+    value += _price_assignments(view, first_stage, reduced_cost)
+    sure = np.where(np.isfinite(reduced_cost), reduced_cost, 0.0)  # what may not be there adds nothing
+    value += float((np.minimum(sure, 0.0) * upper + np.maximum(sure, 0.0) * lower).sum())
+    return LagrangianBound(value, found, reduced_cost, pricing_reduced_cost)
 
 
-def _limit(view: Slotwise, power_limit: Floats) -> Floats:
+def _power_limit(view: SlotView, power_limit: Floats) -> Floats:
     """[R, T]"""
     return np.broadcast_to(power_limit.reshape(view.data.sites, -1), (view.data.sites, view.data.windows))[
         :, view.window
     ]
 
 
-def _paid(view: Slotwise, power_limit: Floats, prices: Prices) -> Floats:
+def _power_duals(view: SlotView, power_limit: Floats, duals: Duals) -> Floats:
     """[R, T] prices of power, of which a site without a limit asks none."""
-    return np.where(np.isfinite(_limit(view, power_limit)), np.maximum(prices.sigma, 0.0), 0.0)
+    return np.where(np.isfinite(_power_limit(view, power_limit)), np.maximum(duals.sigma, 0.0), 0.0)
 
 
-def _hold(view: Slotwise, structure: Structure, alpha: Floats, sigma: Floats, reduced: Floats) -> None:
+def _add_holding_terms(
+    view: SlotView, first_stage: FirstStage, alpha: Floats, sigma: Floats, reduced_cost: Floats
+) -> None:
     """Takes from each holding what its systems earn in the slots that it covers, and charges its idle power."""
     data = view.data
     windows = data.windows
@@ -144,65 +158,70 @@ def _hold(view: Slotwise, structure: Structure, alpha: Floats, sigma: Floats, re
     covers = data.covers()
     option = data.holding_option
     net = (covers * (data.holding_power_w[:, None] * power[data.option_site[option]] - earned[option])).sum(axis=1)
-    place = structure.columns["n"]
+    place = first_stage.columns["n"]
     held = place >= 0
-    reduced[place[held]] += net[held]
+    reduced_cost[place[held]] += net[held]
 
 
-def _run(view: Slotwise, structure: Structure, found: Estimate, sigma: Floats, reduced: Floats) -> None:
+def _charge_job_windows(
+    view: SlotView, first_stage: FirstStage, found: LagrangianCut, sigma: Floats, reduced_cost: Floats
+) -> None:
     """Adds to each point of a job, done in the cheapest slots first, what its rows ask for the windows in which it runs there; with
     price_t of running through slot t, which does work_t of the job, and reduced cost r_w of window w, at any price pi of the job
         cost >= pi + sum_w min(0, r_w + sum_{t in w} min(0, price_t - pi work_t)),
     whose largest is taken: it is concave in pi. The estimate charges y with pi and each window with what it saves."""
-    data, run, y = view.data, structure.columns["run"], structure.columns["y"]
-    points = view.training[(run[view.training] >= 0).any(axis=1) & np.isfinite(reduced[y[view.training]])]
-    points = points[np.isfinite(view.cheapest(points, found.alpha, sigma))]
+    data, run, y = view.data, first_stage.columns["run"], first_stage.columns["y"]
+    points = view.training[(run[view.training] >= 0).any(axis=1) & np.isfinite(reduced_cost[y[view.training]])]
+    points = points[np.isfinite(view.least_job_cost(points, found.alpha, sigma))]
     window = np.zeros((view.slots, data.windows))
     window[np.arange(view.slots), view.window] = 1.0
-    alone = view.cheapest(points, found.alpha, sigma)
+    standalone_job_cost = view.least_job_cost(points, found.alpha, sigma)
     for j in np.unique(data.point_job[points]):
         mine = np.flatnonzero(data.point_job[points] == j)
         price = view.running_price(points[mine], found.alpha, sigma)
         work = view.job_seconds[j] * data.point_capacity[points[mine], None] / data.job_work[j]
-        asked = np.append(reduced, 0.0)[run[points[mine]]]
+        window_cost = np.append(reduced_cost, 0.0)[run[points[mine]]]
 
         def cost(
-            pi: Floats, price: Floats = price, work: Floats = work, asked: Floats = asked
+            pi: Floats, price: Floats = price, work: Floats = work, window_cost: Floats = window_cost
         ) -> tuple[Floats, Floats]:
             """(bound, slope) at the prices of the jobs [points]."""
             less = np.minimum(price - pi[:, None] * work, 0.0)
-            runs = asked + less @ window < 0
-            return pi + np.where(runs, asked + less @ window, 0.0).sum(axis=1), 1 - (
+            runs = window_cost + less @ window < 0
+            return pi + np.where(runs, window_cost + less @ window, 0.0).sum(axis=1), 1 - (
                 np.where(less < 0, work, 0.0) @ window * runs
             ).sum(axis=1)
 
-        low = np.where(work > 0, price / np.where(work > 0, work, 1.0), np.inf).min(axis=1, initial=np.inf)
-        most = np.where(np.isfinite(asked), np.abs(asked), 0.0).sum(axis=1)
-        low, high = np.minimum(low, 0.0) - most, np.maximum(alone[mine], 0.0) + most + 1.0
+        pi_low = np.where(work > 0, price / np.where(work > 0, work, 1.0), np.inf).min(axis=1, initial=np.inf)
+        window_total = np.where(np.isfinite(window_cost), np.abs(window_cost), 0.0).sum(axis=1)
+        pi_low, pi_high = (
+            np.minimum(pi_low, 0.0) - window_total,
+            np.maximum(standalone_job_cost[mine], 0.0) + window_total + 1.0,
+        )
         for _ in range(DOUBLINGS):
-            rises = cost(high)[1] > 0
-            high = np.where(rises, 2 * high, high)
+            rising = cost(pi_high)[1] > 0
+            pi_high = np.where(rising, 2 * pi_high, pi_high)
         for _ in range(HALVINGS):
-            middle = 0.5 * (low + high)
-            rises = cost(middle)[1] > 0
-            low, high = np.where(rises, middle, low), np.where(rises, high, middle)
-        pi = np.where(cost(low)[0] >= cost(high)[0], low, high)
-        reduced[y[points[mine]]] += cost(pi)[0] - alone[mine]
-        found.slope[y[points[mine]]] += pi - alone[mine]
+            middle = 0.5 * (pi_low + pi_high)
+            rising = cost(middle)[1] > 0
+            pi_low, pi_high = np.where(rising, middle, pi_low), np.where(rising, pi_high, middle)
+        pi = np.where(cost(pi_low)[0] >= cost(pi_high)[0], pi_low, pi_high)
+        reduced_cost[y[points[mine]]] += cost(pi)[0] - standalone_job_cost[mine]
+        found.slope[y[points[mine]]] += pi - standalone_job_cost[mine]
         place, there = run[points[mine]], run[points[mine]] >= 0
         found.slope[place[there]] += (np.minimum(price - pi[:, None] * work, 0.0) @ window)[there]
-    reduced[run[run >= 0]] = 0.0  # it runs only where it is, and there its windows are counted
+    reduced_cost[run[run >= 0]] = 0.0  # it runs only where it is, and there its windows are counted
 
 
-def _assign(view: Slotwise, structure: Structure, reduced: Floats) -> float:
+def _price_assignments(view: SlotView, first_stage: FirstStage, reduced_cost: Floats) -> float:
     """Chooses the price of each job anew: exactly one of its points is taken, so the least reduced cost is paid in any case."""
-    place = structure.columns["y"][view.training] if len(view.training) else np.zeros(0, dtype=np.int64)
+    place = first_stage.columns["y"][view.training] if len(view.training) else np.zeros(0, dtype=np.int64)
     total = 0.0
     job = view.data.point_job[view.training]
     for j in np.unique(job):
         mine = place[(job == j) & (place >= 0)]
-        least = float(reduced[mine].min())
-        total += least
-        if np.isfinite(least):
-            reduced[mine] -= least
+        smallest = float(reduced_cost[mine].min())
+        total += smallest
+        if np.isfinite(smallest):
+            reduced_cost[mine] -= smallest
     return total

@@ -15,16 +15,16 @@ from dataclasses import replace
 import numpy as np
 
 from solvers.arrays import Floats, Ints
-from solvers.decomposition.lagrangian_bound import Prices, bound
-from solvers.decomposition.reformulation import Decomposition
+from solvers.decomposition.lagrangian_bound import Duals, lagrangian_bound
+from solvers.decomposition.reformulation import Reformulation
 from solvers.model.data import PlanData
 
-Duals = dict[str, tuple[Ints, Floats]]
+RowDuals = dict[str, tuple[Ints, Floats]]
 
 
-def of_slots(data: PlanData, sigma: Floats, delta: Floats, watt: float, workload: Floats) -> Duals:
+def slot_row_duals(data: PlanData, sigma: Floats, delta: Floats, watt: float, workload: Floats) -> RowDuals:
     """The rows of the slots from prices sigma [R, T] of power and delta [W x O, T] of demand, times `watt` and `workload` [W]."""
-    limit, number = (by_window[:, data.slot_window] for by_window in data.power_limit())
+    limit, number = (part[:, data.slot_window] for part in data.power_limit())
     site, slot = np.nonzero(np.isfinite(limit))
     w, o, t = np.nonzero(data.demand > 0)
     return {
@@ -33,38 +33,40 @@ def of_slots(data: PlanData, sigma: Floats, delta: Floats, watt: float, workload
     }
 
 
-def relaxed(dec: Decomposition, prices: Prices, values: Mapping[str, Floats]) -> tuple[Prices, Duals]:
+def relaxation_duals(dec: Reformulation, duals: Duals, values: Mapping[str, Floats]) -> tuple[Duals, RowDuals]:
     """(prices with none of power where the plan opens no site; duals of supplies and of limits on what is decided once), in the numbers of the
     decomposition. A price of the most that may be held of one kind is one of the supply, where that is what allows no more."""
-    whole, data = dec.whole, dec.data
-    closed = (whole.columns["open"] >= 0) & (values["open"] < 0.5)
-    keys = {
-        block: [(row, index) for row, (of, index) in enumerate(whole.keys) if of == block]
+    first_stage, data = dec.first_stage, dec.data
+    closed = (first_stage.columns["open"] >= 0) & (values["open"] < 0.5)
+    rows_of_block = {
+        block: [(row, index) for row, (of, index) in enumerate(first_stage.keys) if of == block]
         for block in ("supply", "limit")
     }
-    worth, counts = np.minimum(prices.rows, 0.0), _of_counts(dec, prices, values)
-    most = np.append(whole.most, 0.0)[whole.columns["n"]]
+    worth, counts = np.minimum(duals.rows, 0.0), _count_bound_duals(dec, duals, values)
+    held_upper = np.append(first_stage.upper, 0.0)[first_stage.columns["n"]]
     supply, u = data.supply_member.T
-    full = most[u] >= data.supply_limit[supply]
-    alone = np.bincount(u[full], minlength=len(most)) == 1  # of two supplies neither is worth anything by itself
-    row_of = {index[0]: row for row, index in reversed(keys["supply"])}  # of several windows one will do
+    full = held_upper[u] >= data.supply_limit[supply]
+    sole = np.bincount(u[full], minlength=len(held_upper)) == 1  # of two supplies neither is worth anything by itself
+    row_of = {index[0]: row for row, index in reversed(rows_of_block["supply"])}  # of several windows one will do
     for s, held in zip(supply[full].tolist(), u[full].tolist(), strict=True):
-        if alone[held] and s in row_of:
+        if sole[held] and s in row_of:
             worth[row_of[s]] += counts[held]
-    duals = {
+    row_duals = {
         block: (np.array([index for _, index in known]), worth[[row for row, _ in known]])
-        for block, known in keys.items()
+        for block, known in rows_of_block.items()
         if known
     }
-    return replace(prices, sigma=np.where(closed[:, None], 0.0, prices.sigma)), duals
+    return replace(duals, sigma=np.where(closed[:, None], 0.0, duals.sigma)), row_duals
 
 
-def _of_counts(dec: Decomposition, prices: Prices, values: Mapping[str, Floats]) -> Floats:
+def _count_bound_duals(dec: Reformulation, duals: Duals, values: Mapping[str, Floats]) -> Floats:
     """[U]: change of the bound per unit more of the most that may be held, where the plan has the site and the design."""
-    whole, data = dec.whole, dec.data
-    reduced = np.append(bound(dec.view, whole, dec.power_limit, prices).reduced, 0.0)[whole.columns["n"]]
-    result, option = np.minimum(reduced, 0.0), data.holding_option
-    for row, (block, index) in enumerate(whole.keys):
+    first_stage, data = dec.first_stage, dec.data
+    reduced_cost = np.append(lagrangian_bound(dec.view, first_stage, dec.power_limit, duals).reduced_cost, 0.0)[
+        first_stage.columns["n"]
+    ]
+    result, option = np.minimum(reduced_cost, 0.0), data.holding_option
+    for row, (block, index) in enumerate(first_stage.keys):
         if block in ("standing", "opening"):
             k = option[index[0]]
             chosen = (
@@ -72,5 +74,5 @@ def _of_counts(dec: Decomposition, prices: Prices, values: Mapping[str, Floats])
                 if block == "standing"
                 else values["open"][data.option_site[k]]
             )
-            result[index[0]] += min(prices.rows[row], 0.0) * (chosen > 0.5)
+            result[index[0]] += min(duals.rows[row], 0.0) * (chosen > 0.5)
     return result

@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from solvers.arrays import Floats, Ints
-from solvers.decomposition.first_stage import carried
-from solvers.decomposition.interior_point.blocks import Blocks
-from solvers.decomposition.interior_point.method import ITERATIONS, Inside, inside, taken_over
-from solvers.decomposition.root_relaxation import blocks
-from solvers.decomposition.slots import Slotwise
+from solvers.decomposition.first_stage import map_columns
+from solvers.decomposition.interior_point.blocks import BlockProgram
+from solvers.decomposition.interior_point.method import (
+    ITERATIONS,
+    InteriorSolution,
+    solve_interior_point,
+    warm_start_from,
+)
+from solvers.decomposition.root_relaxation import build_block_program
+from solvers.decomposition.slots import SlotView
 
 if TYPE_CHECKING:
-    from solvers.decomposition.benders_master import Proposals
-    from solvers.decomposition.reformulation import Decomposition
+    from solvers.decomposition.benders_master import BendersMaster
+    from solvers.decomposition.reformulation import Reformulation
 
 PATIENCE = 50  # iterations of a look, unless nothing is found
 LITTLE = 1e-4  # of the value, that this price may come to in an answer
@@ -26,109 +31,119 @@ WORTH = 1e-4  # of the value, that other choices must save
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Node:
     """Bounds of the whole structure's columns that fix what was decided, and the linear part within them."""
 
-    least: Floats
-    most: Floats
-    found: Inside
+    lower: Floats
+    upper: Floats
+    found: InteriorSolution
 
 
-def counted(dec: Decomposition) -> np.ndarray:
+def count_columns_of(dec: Reformulation) -> np.ndarray:
     """Which of the whole structure's columns are counts of systems."""
-    result, place = np.zeros(dec.whole.size, dtype=bool), dec.whole.columns["n"]
+    result, place = np.zeros(dec.first_stage.size, dtype=bool), dec.first_stage.columns["n"]
     result[place[place >= 0]] = True
     return result
 
 
-class Looks:
-    """Over the slots of a view and these fleet options, for the columns `fixing` of the whole structure, each so far from proven."""
+class NodeRelaxation:
+    """Over the slots of a view and these fleet options, for the columns `integer_columns` of the whole structure, each so far from proven."""
 
     def __init__(
         self,
-        dec: Decomposition,
-        view: Slotwise,
+        dec: Reformulation,
+        view: SlotView,
         fleet_options: Ints,
-        fixing: np.ndarray,
+        integer_columns: np.ndarray,
         tolerance: float,
-        left: Callable[[], float],
+        seconds_left: Callable[[], float],
     ):
-        self.dec, self.view, self.fleet_options, self.fixing, self.tolerance, self.left = (
+        self.dec, self.view, self.fleet_options, self.integer_columns, self.tolerance, self.seconds_left = (
             dec,
             view,
             fleet_options,
-            fixing,
+            integer_columns,
             tolerance,
-            left,
+            seconds_left,
         )
-        self.looked, self.iterations, self.counts, self.paced = 0, ITERATIONS, counted(dec), False
-        self.proposals: Proposals | None = None  # are told what a look proves
+        self.solve_count, self.iterations, self.count_columns, self.keep_job_pace = (
+            0,
+            ITERATIONS,
+            count_columns_of(dec),
+            False,
+        )
+        self.master: BendersMaster | None = None  # are told what a look proves
         self.unmet: Floats | None = None  # what demand costs that nothing carries, where some may be left so
 
-    def look(
-        self, least: Floats, most: Floats, start: Inside, cutoff: float = np.inf, onto: Ints | None = None
-    ) -> Chosen | None:
+    def solve(
+        self, lower: Floats, upper: Floats, start: InteriorSolution, cutoff: float = np.inf, onto: Ints | None = None
+    ) -> Node | None:
         """The linear part within bounds; `onto` [slots]: those of the start, if it has others."""
-        dec, opened = self.dec, np.append(most, 1.0)[self.dec.whole.columns["open"]] > 0
-        least, most, self.looked = least.copy(), most.copy(), self.looked + 1
-        y = dec.whole.columns["y"]
-        most[y[np.flatnonzero((y >= 0) & ~opened[dec.view.site])]] = 0.0
-        least, most, broken = dec.whole.forced(least, np.maximum(least, most))
+        dec, opened = self.dec, np.append(upper, 1.0)[self.dec.first_stage.columns["open"]] > 0
+        lower, upper, self.solve_count = lower.copy(), upper.copy(), self.solve_count + 1
+        y = dec.first_stage.columns["y"]
+        upper[y[np.flatnonzero((y >= 0) & ~opened[dec.view.site])]] = 0.0
+        lower, upper, broken = dec.first_stage.propagate_bounds(lower, np.maximum(lower, upper))
         fleet_options = self.fleet_options[opened[dec.data.option_site[self.fleet_options]]]
-        places = dec.view.training[most[y[dec.view.training]] > 0]
-        count = np.bincount(dec.data.point_job[places], minlength=len(dec.data.job_work))
-        if broken or (count == 0).any() or self.left() <= 0:
+        placements = dec.view.training[upper[y[dec.view.training]] > 0]
+        count = np.bincount(dec.data.point_job[placements], minlength=len(dec.data.job_work))
+        if broken or (count == 0).any() or self.seconds_left() <= 0:
             return None
-        program = blocks(dec, self.view, fleet_options, places, least, most, self.unmet)
+        program = build_block_program(dec, self.view, fleet_options, placements, lower, upper, self.unmet)
         same = np.arange(self.view.slots) if onto is None else onto
-        if self.proposals is not None and program.impossible:
-            self._know_lacking(program, start, cutoff)
-        told = (
+        if self.master is not None and program.impossible:
+            self._add_unserved_demand_cut(program, start, cutoff)
+        prove = (
             None
-            if self.proposals is None
-            else lambda found, above: self.proposals.know(dec.spread(found), (least, most), above)
+            if self.master is None
+            else lambda found, above: self.master.add_cut(dec.extend_duals(found), (lower, upper), above)
         )
-        found = inside(
+        found = solve_interior_point(
             program,
             self.tolerance,
-            self.left,
-            taken_over(start.blocks, start.warm, program, same, self.paced),
+            self.seconds_left,
+            warm_start_from(start.blocks, start.warm, program, same, self.keep_job_pace),
             cutoff,
             self.iterations,
-            told,
+            prove,
         )
         if found is None:
             return None
-        if told is not None:
-            told(found, -np.inf)
-        if found.lacking > LITTLE:
-            dec.say(f"{dec.amount(found.value)}, of which {found.lacking:.2%} is the price of what nothing carries")
+        if prove is not None:
+            prove(found, -np.inf)
+        if found.unserved_share > LITTLE:
+            dec.log(
+                f"{dec.format_value(found.value)}, of which {found.unserved_share:.2%} is the price of what nothing carries"
+            )
             return None
-        return Chosen(least, most, found)
+        return Node(lower, upper, found)
 
-    def _know_lacking(self, program: Blocks, start: Inside, cutoff: float) -> None:
+    def _add_unserved_demand_cut(self, program: BlockProgram, start: InteriorSolution, cutoff: float) -> None:
         """A cut where demand is left that nothing at all can serve: it alone is dearer than the best, and so is what would serve it."""
-        prices, demand = self.dec.spread(start), self.view.demand
+        duals, demand = self.dec.extend_duals(start), self.view.demand
         lacking = ~program.carrying & (demand > 0)
-        if not lacking.any() or prices.delta.shape != demand.shape:
+        if not lacking.any() or duals.delta.shape != demand.shape:
             return
-        dear = prices.delta + np.where(
+        dear = duals.delta + np.where(
             lacking, LACKING * max(abs(cutoff), abs(start.value), 1.0) / np.where(lacking, demand, 1.0), 0.0
         )
-        beta, demands = prices.beta.copy(), self.view.arc_demand
+        beta, demands = duals.beta.copy(), self.view.arc_demand
         np.maximum.at(beta, self.dec.data.arc_pool, np.where(lacking[demands], dear[demands] - self.view.arc_cost, 0.0))
-        absent = np.ones_like(prices.alpha, dtype=bool)
-        absent[program.linked.fleet_options] = ~program.there
-        self.proposals.know(
+        absent = np.ones_like(duals.alpha, dtype=bool)
+        absent[program.linking.fleet_options] = ~program.there
+        self.master.add_cut(
             replace(
-                prices, delta=dear, beta=beta, alpha=self.dec.view.alpha_of(absent, beta, prices.sigma, prices.alpha)
+                duals,
+                delta=dear,
+                beta=beta,
+                alpha=self.dec.view.raise_alpha_of_absent(absent, beta, duals.sigma, duals.alpha),
             )
         )
 
-    def values(self, chosen: Chosen) -> Floats:
+    def values(self, chosen: Node) -> Floats:
         """Of the whole structure's columns."""
-        return carried(chosen.found.blocks.structure, self.dec.whole, chosen.found.point().structure)
+        return map_columns(chosen.found.blocks.first_stage, self.dec.first_stage, chosen.found.point().first_stage)
 
-    def worth(self, best: Chosen) -> float:
+    def worth(self, best: Node) -> float:
         """Below which others are better."""
         return best.found.value - WORTH * abs(best.found.value)

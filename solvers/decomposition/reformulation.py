@@ -17,13 +17,13 @@ import numpy as np
 from scipy import sparse
 
 from solvers.arrays import Floats, Ints
-from solvers.decomposition.first_stage import Structure, structure_of
-from solvers.decomposition.interior_point.method import Inside
-from solvers.decomposition.lagrangian_bound import Bound, Prices, bound
-from solvers.decomposition.linking import Point
-from solvers.decomposition.recovery_master import Master
-from solvers.decomposition.slots import EVERY, NOTHING, Slotwise, by_group, by_pieces
-from solvers.decomposition.subproblems import SlotPrograms
+from solvers.decomposition.first_stage import FirstStage, first_stage_of
+from solvers.decomposition.interior_point.method import InteriorSolution
+from solvers.decomposition.lagrangian_bound import Duals, LagrangianBound, lagrangian_bound
+from solvers.decomposition.linking import FirstStagePoint
+from solvers.decomposition.recovery_master import RecoveryMaster
+from solvers.decomposition.slots import ALL_SLOTS, NOTHING, SlotView, by_slot_chunks, reduce_by_group
+from solvers.decomposition.subproblems import SlotSubproblems
 from solvers.interface import ProgressReporter
 from solvers.model.data import PlanData
 from solvers.model.schedule import can_finish
@@ -38,61 +38,61 @@ NEVER = 1e3  # times the dearest system in a slot: price of one that there canno
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class RecoveryModel:
     """The search over some fleet options and places: the master with its slots' programs."""
 
-    master: Master
-    programs: SlotPrograms
+    master: RecoveryMaster
+    subproblems: SlotSubproblems
 
 
-class Decomposition:
+class Reformulation:
     """One problem, in numbers near 1."""
 
     def __init__(self, data: PlanData, functional: str, build: Callable[[PlanData], Program], threads: int, progress: ProgressReporter,
-                 left: Callable[[], float] = lambda: np.inf, across: Callable[..., Iterable] = map):  # fmt: skip
-        """`progress`: is told how it goes; `across`: a map, that may do several things at the same time."""
-        self.across, self.functional, self._build = across, functional, build
-        self.data, self.threads, self.progress, self.say, self.amount, self.left = (
+                 seconds_left: Callable[[], float] = lambda: np.inf, parallel_map: Callable[..., Iterable] = map):  # fmt: skip
+        """`progress`: is told how it goes; `parallel_map`: a map, that may do several things at the same time."""
+        self.parallel_map, self.functional, self._build = parallel_map, functional, build
+        self.data, self.threads, self.progress, self.log, self.format_value, self.seconds_left = (
             data,
             threads,
             progress,
             progress.emit,
             progress.format_value,
-            left,
+            seconds_left,
         )
-        self.view = Slotwise.of(data, functional, np.flatnonzero(can_finish(data)))
-        self.groups, self.paces = self._together(MOST_GROUPS), self._together(MOST_PACES)
+        self.view = SlotView.of(data, functional, np.flatnonzero(can_finish(data)))
+        self.groups, self.pace_groups = self._slot_groups(MOST_GROUPS), self._slot_groups(MOST_PACES)
         self.power_limit = data.power_limit()[0]
-        self.whole = structure(data, self.view, functional, build)
-        self.row_of = {key: row for row, key in enumerate(self.whole.keys)}
-        self.ever = np.zeros(
+        self.first_stage = build_first_stage(data, self.view, functional, build)
+        self.row_of = {key: row for row, key in enumerate(self.first_stage.keys)}
+        self.available = np.zeros(
             (len(data.option_site), data.windows), dtype=bool
         )  # [fleet options, V] where there may be any systems
-        np.logical_or.at(self.ever, data.holding_option, data.covers())
+        np.logical_or.at(self.available, data.holding_option, data.covers())
         cost = data.holding_cost.get(functional, np.zeros(len(data.holding_option)))
         self.option_cost = np.zeros(len(data.option_site))
         np.maximum.at(self.option_cost, data.holding_option, cost)
-        self.each = np.tile(
+        self.system_slot_cost = np.tile(
             (np.maximum(self.option_cost, NOTHING) / self.view.slots)[:, None], (1, self.view.slots)
         )  # of a system in a slot
-        self.alone = self.view.cheapest(
-            self.view.training, self.each, np.zeros((self.data.sites, self.view.slots))
+        self.standalone_job_cost = self.view.least_job_cost(
+            self.view.training, self.system_slot_cost, np.zeros((self.data.sites, self.view.slots))
         )  # cost of each point's job at what systems cost
-        self.undone = self._undone(self.alone)
+        self.undone_price = self._undone_prices(self.standalone_job_cost)
 
     @cached_property
     def program(self) -> Program | None:
         """The whole program, in these numbers; None where it is not small."""
-        return self._build(self.data) if about_columns(self.data) <= MOST_IN_ONE_PIECE else None
+        return self._build(self.data) if estimated_columns(self.data) <= MOST_IN_ONE_PIECE else None
 
-    def _together(self, most: int) -> Ints:
+    def _slot_groups(self, count: int) -> Ints:
         """[T]: group of each slot, of one window and so many in all or little more."""
         slots = self.data.slots
         return np.unique(
-            self.data.slot_window * slots + np.arange(slots) * min(most, slots) // max(slots, 1), return_inverse=True
+            self.data.slot_window * slots + np.arange(slots) * min(count, slots) // max(slots, 1), return_inverse=True
         )[1]
 
-    def _undone(self, cost: Floats) -> Floats:
+    def _undone_prices(self, cost: Floats) -> Floats:
         """Prices of jobs left undone, so that the master always has an answer: far above what the dearest place costs."""
         price, there = np.zeros(len(self.data.job_work)), np.isfinite(cost)
         width = np.zeros(len(self.data.point_job))
@@ -102,30 +102,37 @@ class Decomposition:
             self.data.point_job[self.view.training[there]],
             UNDONE * (cost[there] + width[self.view.training[there]]),
         )
-        once = self.whole.cost[
+        once = self.first_stage.cost[
             np.concatenate(
-                [self.whole.columns[block][self.whole.columns[block] >= 0].ravel() for block in ("open", "host", "z")]
+                [
+                    self.first_stage.columns[block][self.first_stage.columns[block] >= 0].ravel()
+                    for block in ("open", "host", "z")
+                ]
             )
         ]
         return price + float(once.max(initial=0.0)) + NOTHING
 
-    def level(self, fleet_options: Ints, places: Ints) -> Level:
+    def recovery_model(self, fleet_options: Ints, placements: Ints) -> RecoveryModel:
         """A level over these fleet options and these points of jobs, with nothing known yet."""
-        inside = self.inside(fleet_options)
-        view = replace(self.view, training=places[inside[places]])
-        part = self.whole.part(self.data, fleet_options, view.training)
-        master = Master(view, part, fleet_options, self.groups, self.paces, self.power_limit, self.undone)
-        return Level(master, SlotPrograms(view, fleet_options, self._missing(fleet_options), self.threads))
+        usable = self.usable_points(fleet_options)
+        view = replace(self.view, training=placements[usable[placements]])
+        part = self.first_stage.part(self.data, fleet_options, view.training)
+        master = RecoveryMaster(
+            view, part, fleet_options, self.groups, self.pace_groups, self.power_limit, self.undone_price
+        )
+        return RecoveryModel(
+            master, SlotSubproblems(view, fleet_options, self._slack_prices(fleet_options), self.threads)
+        )
 
-    def inside(self, fleet_options: Ints) -> np.ndarray:
+    def usable_points(self, fleet_options: Ints) -> np.ndarray:
         """[P]: points that use none but these fleet options."""
         kept = np.zeros(len(self.data.option_site), dtype=bool)
         kept[fleet_options] = True
-        inside = np.ones(len(self.data.point_pool), dtype=bool)
-        inside[self.view.use_point[~kept[self.view.use_option]]] = False
-        return inside
+        usable = np.ones(len(self.data.point_pool), dtype=bool)
+        usable[self.view.use_point[~kept[self.view.use_option]]] = False
+        return usable
 
-    def _missing(self, fleet_options: Ints) -> tuple[Floats, Floats, Floats]:
+    def _slack_prices(self, fleet_options: Ints) -> tuple[Floats, Floats, Floats]:
         """Prices of demand not served, systems too few and watts too many in a slot: high enough that none is at the best point."""
         data, view = self.data, self.view
         usual = np.median(self.option_cost[self.option_cost > 0]) if (self.option_cost > 0).any() else float(view.slots)
@@ -148,50 +155,50 @@ class Decomposition:
             np.full(data.sites, 0.6 * MISSING * watt),
         )
 
-    def ask(self, level: Level, point: Point) -> float:
+    def evaluate(self, model: RecoveryModel, point: FirstStagePoint) -> float:
         """What a point costs by the slots, whose answer stays as cuts."""
-        answer = level.programs.answer(*level.master.given(point))
-        level.master.add_cuts(level.master.keep(answer))
-        return level.master.linear_cost(point) + float(answer.value.sum())
+        answer = model.subproblems.answer(*model.master.slot_inputs(point))
+        model.master.add_cuts(model.master.keep(answer))
+        return model.master.first_stage_cost(point) + float(answer.value.sum())
 
     # -- prices ----------------------------------------------------------------------------------------------------
 
-    def spread(self, found: Inside) -> Prices:
+    def extend_duals(self, found: InteriorSolution) -> Duals:
         """The prices of an answer over all fleet options, pools and rows: what it left out, or had nothing for in a slot, is as dear as demand lets it be."""
-        prices, o, data = found.prices(), found.blocks, self.data
-        rows = np.zeros(len(self.whole.keys))
-        rows[[self.row_of[key] for key in o.structure.keys]] = prices.rows
-        beta = np.where(o.served, prices.beta, 0.0)
+        duals, o, data = found.duals(), found.blocks, self.data
+        rows = np.zeros(len(self.first_stage.keys))
+        rows[[self.row_of[key] for key in o.first_stage.keys]] = duals.rows
+        beta = np.where(o.served, duals.beta, 0.0)
         arcs = np.flatnonzero(~o.served.all(axis=1)[data.arc_pool])
         pools = data.arc_pool[arcs]
         np.maximum.at(
-            beta, pools, np.where(o.served[pools], 0.0, prices.delta[o.view.arc_demand[arcs]] - o.view.arc_cost[arcs])
+            beta, pools, np.where(o.served[pools], 0.0, duals.delta[o.view.arc_demand[arcs]] - o.view.arc_cost[arcs])
         )
-        alpha = prices.alpha.copy()  # of systems that there can be none of in a window
-        alpha[~self.ever[:, o.view.window]] = NEVER * max(float(alpha.max(initial=0.0)), NOTHING)
-        return replace(prices, alpha=alpha, beta=beta, rows=rows)
+        alpha = duals.alpha.copy()  # of systems that there can be none of in a window
+        alpha[~self.available[:, o.view.window]] = NEVER * max(float(alpha.max(initial=0.0)), NOTHING)
+        return replace(duals, alpha=alpha, beta=beta, rows=rows)
 
-    def fitted(self, prices: Prices) -> Prices:
+    def complete_duals(self, duals: Duals) -> Duals:
         """The same prices of systems and watts with those of requests that they lead to: at a pool the least that a replica asks for, of demand
         the least over its arcs."""
-        view, data, most = self.view, self.data, prices.delta.max(initial=0.0)
+        view, data, dearest = self.view, self.data, duals.delta.max(initial=0.0)
 
         def of(at: slice) -> tuple[Floats, Floats]:
-            asked = self.asked(prices, at)
+            request_cost = self.request_cost(duals, at)
             beta, delta = (
-                np.full((data.pools, asked.shape[1]), np.inf),
-                np.full((len(view.demand), asked.shape[1]), np.inf),
+                np.full((data.pools, request_cost.shape[1]), np.inf),
+                np.full((len(view.demand), request_cost.shape[1]), np.inf),
             )
-            pools, least = by_group(np.minimum, asked, data.point_pool[view.serving])
-            beta[pools] = least
-            beta = np.where(np.isfinite(beta), beta, most)
+            pools, cheapest = reduce_by_group(np.minimum, request_cost, data.point_pool[view.serving])
+            beta[pools] = cheapest
+            beta = np.where(np.isfinite(beta), beta, dearest)
             np.minimum.at(delta, view.arc_demand, view.arc_cost[:, at] + beta[data.arc_pool])
             return beta, np.where(np.isfinite(delta), delta, 0.0)
 
-        beta, delta = by_pieces(of, view.slots, self.across)
-        return replace(prices, beta=beta, delta=delta)
+        beta, delta = by_slot_chunks(of, view.slots, self.parallel_map)
+        return replace(duals, beta=beta, delta=delta)
 
-    def asked(self, prices: Prices, at: slice = EVERY) -> Floats:
+    def request_cost(self, duals: Duals, at: slice = ALL_SLOTS) -> Floats:
         """[serving, T or slots `at`]: what a request costs at each point that serves, at these prices of systems and watts."""
         view, data, points = self.view, self.data, self.view.serving
         mine = np.flatnonzero(np.isin(view.use_point, points))
@@ -201,38 +208,38 @@ class Decomposition:
         )
         cost = (
             view.point_cost[points, at]
-            + data.point_power_w[points, None] * prices.sigma[view.site[points], at]
-            + uses @ prices.alpha[:, at]
+            + data.point_power_w[points, None] * duals.sigma[view.site[points], at]
+            + uses @ duals.alpha[:, at]
         )
         return cost / data.point_capacity[points, None]
 
-    def least(self) -> float:
+    def trivial_bound(self) -> float:
         """What a plan costs at least, with every system busy throughout."""
         none = lambda count: np.zeros((count, self.view.slots))
-        prices = Prices(
-            self.each,
+        duals = Duals(
+            self.system_slot_cost,
             none(self.data.sites),
             none(self.data.pools),
             none(len(self.view.demand)),
-            np.zeros(len(self.whole.keys)),
+            np.zeros(len(self.first_stage.keys)),
         )
-        return self.certify(self.fitted(prices)).value
+        return self.lagrangian_bound(self.complete_duals(duals)).value
 
-    def certify(
-        self, prices: Prices, view: Slotwise | None = None, within: tuple[Floats, Floats] | None = None
-    ) -> Bound:
+    def lagrangian_bound(
+        self, duals: Duals, view: SlotView | None = None, within: tuple[Floats, Floats] | None = None
+    ) -> LagrangianBound:
         """The bound at these prices over every column there is; `view`: the slots that they are of; `within`: see certificate.py."""
-        return bound(
+        return lagrangian_bound(
             replace(self.view if view is None else view, training=self.view.training),
-            self.whole,
+            self.first_stage,
             self.power_limit,
-            prices,
+            duals,
             within,
-            self.across,
+            self.parallel_map,
         )
 
 
-def about_columns(data: PlanData) -> int:
+def estimated_columns(data: PlanData) -> int:
     """About the columns of the full program."""
     return int(
         data.slots * (len(data.arc_site) + (data.point_pool >= 0).sum())
@@ -245,7 +252,9 @@ def about_columns(data: PlanData) -> int:
     )
 
 
-def structure(data: PlanData, view: Slotwise, functional: str, build: Callable[[PlanData], Program]) -> Structure:
+def build_first_stage(
+    data: PlanData, view: SlotView, functional: str, build: Callable[[PlanData], Program]
+) -> FirstStage:
     """What is decided once, from the program on one slot per window."""
     windows = data.windows
     into = np.zeros((data.slots, windows))
@@ -261,4 +270,4 @@ def structure(data: PlanData, view: Slotwise, functional: str, build: Callable[[
         arc_cost={name: values @ into for name, values in data.arc_cost.items()},
         job_window_mask=(data.job_window_mask @ into) > 0 if len(data.job_work) else np.zeros((0, windows), dtype=bool),
     )  # fmt: skip
-    return structure_of(build(short), short, functional)
+    return first_stage_of(build(short), short, functional)

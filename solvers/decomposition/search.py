@@ -9,19 +9,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.arrays import Floats, Ints
-from solvers.decomposition.benders_loop import Proposing
-from solvers.decomposition.benders_master import Proposals, Within
-from solvers.decomposition.cheap_hosting import LeftOut
-from solvers.decomposition.dive_and_branch import COSTS, COSTS_LARGE, HOPELESS, TOLERANCE, Search, choices
-from solvers.decomposition.first_stage import carried
-from solvers.decomposition.integer_recovery import Counts, WholePlan
-from solvers.decomposition.lagrangian_bound import Bound, Prices
-from solvers.decomposition.linking import Point
-from solvers.decomposition.node_relaxation import PATIENCE, WORTH, Chosen, counted
-from solvers.decomposition.reformulation import WHOLE, Decomposition
-from solvers.decomposition.root_relaxation import MANY, ROUGH_LARGE, Linear, held, linear, mattering
+from solvers.decomposition.benders_loop import BendersLoop
+from solvers.decomposition.benders_master import BendersMaster, Neighbourhood
+from solvers.decomposition.cheap_hosting import OmittedCost
+from solvers.decomposition.dive_and_branch import COSTS, COSTS_LARGE, HOPELESS, TOLERANCE, DiveAndBranch, find_binaries
+from solvers.decomposition.first_stage import map_columns
+from solvers.decomposition.integer_recovery import Incumbent, IntegerRecovery
+from solvers.decomposition.lagrangian_bound import Duals, LagrangianBound
+from solvers.decomposition.linking import FirstStagePoint
+from solvers.decomposition.node_relaxation import PATIENCE, WORTH, Node, count_columns_of
+from solvers.decomposition.reformulation import WHOLE, Reformulation
+from solvers.decomposition.root_relaxation import (
+    MANY,
+    ROUGH_LARGE,
+    RootRelaxation,
+    active_options,
+    solve_root,
+    systems_held,
+)
 from solvers.decomposition.slots import NOTHING
-from solvers.decomposition.sub_mips import counts as counts_held
+from solvers.decomposition.sub_mips import solve_counts
 from solvers.interface import Options
 
 PROPOSING, CHOICES, CERTAIN, NEARLY = (
@@ -59,292 +66,315 @@ CHOOSING, CHOOSING_LARGE, COUNTING, DIVING = (
 
 
 @dataclass(slots=True)
-class Sketch:
-    """`proven` holds for the full problem; `priced` of it by these prices alone, with nothing whole."""
+class SearchResult:
+    """`lower_bound` holds for the full problem; `relaxation_bound` of it by these prices alone, with nothing whole."""
 
-    proven: float = -np.inf
-    plan: WholePlan | None = None
-    prices: Prices | None = None
-    priced: float = -np.inf
+    lower_bound: float = -np.inf
+    plan: Incumbent | None = None
+    duals: Duals | None = None
+    relaxation_bound: float = -np.inf
 
 
-def sketch(dec: Decomposition, options: Options, left: Callable[[], float], left_out: LeftOut) -> Sketch:
-    """In the numbers of the decomposition, whose slots and structure are used; `left_out`: what a plan may cost more than it says."""
+def run_search(
+    dec: Reformulation, options: Options, seconds_left: Callable[[], float], omitted: OmittedCost
+) -> SearchResult:
+    """In the numbers of the decomposition, whose slots and structure are used; `omitted`: what a plan may cost more than it says."""
     tolerance = max(SHARE * options.gap, LEAST_SHARE)
-    start = linear(dec, tolerance)
-    if start is None:
-        return Sketch(dec.least())
-    dec.progress.report(bound=start.bound.value)
-    proposals = None if start.large else Proposals(dec, dec.whole.integer & ~counted(dec), start.bound)
-    merged = dec.data.windows > 1 or start.work >= MANY  # choices are made on merged slots first
-    chosen = choices(
-        dec, start, _share(left, CHOOSING_LARGE if start.large else CHOOSING), None if merged else proposals
+    root = solve_root(dec, tolerance)
+    if root is None:
+        return SearchResult(dec.trivial_bound())
+    dec.progress.report(bound=root.bound.value)
+    master = None if root.large else BendersMaster(dec, dec.first_stage.integer & ~count_columns_of(dec), root.bound)
+    merged = dec.data.windows > 1 or root.work >= MANY  # choices are made on merged slots first
+    chosen = find_binaries(
+        dec, root, _time_share(seconds_left, CHOOSING_LARGE if root.large else CHOOSING), None if merged else master
     )
     far = (
         None
         if chosen is None
-        else _over_all_slots(dec, chosen[0], chosen[1], max(tolerance, TOLERANCE), start.large, _share(left, COUNTING))
+        else _refine_to_all_slots(
+            dec, chosen[0], chosen[1], max(tolerance, TOLERANCE), root.large, _time_share(seconds_left, COUNTING)
+        )
     )
-    if start.climb is None:
+    if root.ascent is None:
         found = (
-            Sketch(start.bound.value, None, start.prices, start.bound.value)
+            SearchResult(root.bound.value, None, root.duals, root.bound.value)
             if far is None
-            else _proposed(dec, options, left_out, start, proposals, *far, chosen[2], merged, left)
+            else _run_benders(dec, options, omitted, root, master, *far, chosen[2], merged, seconds_left)
         )
     else:
-        plan = None if far is None else _settled(dec, _whole_counts(*far, True), options, left)
-        enough = -np.inf if plan is None else plan.value - _gap(dec, options, left_out, far[1]) * abs(plan.value)
-        start.climb.climb(lambda: left() <= 0 or start.climb.proven.value >= enough > -np.inf)
-        found = Sketch(start.climb.proven.value, plan, start.climb.prices, start.climb.proven.value)
-    dec.progress.report(np.inf if found.plan is None else found.plan.value, found.proven)
+        plan = None if far is None else _recover_plan(dec, _integer_counts(*far, True), options, seconds_left)
+        enough = (
+            -np.inf if plan is None else plan.value - _remaining_gap(dec, options, omitted, far[1]) * abs(plan.value)
+        )
+        root.ascent.run(lambda: seconds_left() <= 0 or root.ascent.bound.value >= enough > -np.inf)
+        found = SearchResult(root.ascent.bound.value, plan, root.ascent.duals, root.ascent.bound.value)
+    dec.progress.report(np.inf if found.plan is None else found.plan.value, found.lower_bound)
     return found
 
 
-def _gap(dec: Decomposition, options: Options, left_out: LeftOut, chosen: Chosen) -> float:
+def _remaining_gap(dec: Reformulation, options: Options, omitted: OmittedCost, chosen: Node) -> float:
     """What is asked less what may be left out at the sites that these choices open."""
-    opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
-    return options.gap - min(float(left_out.by_site[opened].sum()), left_out.all) / max(
+    opened = np.append(chosen.upper, 1.0)[dec.first_stage.columns["open"]] > 0
+    return options.gap - min(float(omitted.by_site[opened].sum()), omitted.total) / max(
         abs(chosen.found.value), NOTHING
     )
 
 
-def _proposed(
-    dec: Decomposition, options: Options, left_out: LeftOut, start: Linear, proposals: Proposals, search: Search, found: Chosen, fleet_options: Ints, merged: bool, left: Callable[[], float]
-) -> Sketch:  # fmt: skip
+def _run_benders(
+    dec: Reformulation, options: Options, omitted: OmittedCost, root: RootRelaxation, master: BendersMaster, dive: DiveAndBranch, found: Node, fleet_options: Ints, merged: bool, seconds_left: Callable[[], float]
+) -> SearchResult:  # fmt: skip
     """Choices that are as good as is asked, or as time allows, and counts for them; then whatever is proposed that is better, or proves more.
     Those made on `merged` slots are made better near by first."""
-    proposing = Proposing(
+    proposing = BendersLoop(
         dec,
         dec.view,
-        np.union1d(search.fleet_options, fleet_options),
-        search.fixing,
-        search.tolerance,
-        _share(left, PROPOSING),
+        np.union1d(dive.fleet_options, fleet_options),
+        dive.integer_columns,
+        dive.tolerance,
+        _time_share(seconds_left, PROPOSING),
     )
-    near = lambda share: lambda value: value - share * _gap(dec, options, left_out, found) * abs(value)
-    known, found = proposing.fleet_options, proposing.proposed(proposals, found, near(CHOICES), near=merged)
-    counts, plan = _counts(search, found, known, options, left)
-    proposing.left = left
-    while plan is not None and left() > 0 and proposals.proven < near(1.0)(plan.value):
+    near = lambda share: lambda value: value - share * _remaining_gap(dec, options, omitted, found) * abs(value)
+    known, found = proposing.fleet_options, proposing.improve(master, found, near(CHOICES), near=merged)
+    counts, plan = _counts(dive, found, known, options, seconds_left)
+    proposing.seconds_left = seconds_left
+    while plan is not None and seconds_left() > 0 and master.lower_bound < near(1.0)(plan.value):
         worth = found.found.value - WORTH * abs(found.found.value)
-        better = proposing.proposed(
-            proposals,
+        better = proposing.improve(
+            master,
             found,
             lambda value, plan=plan: min(near(CERTAIN)(value), near(1.0)(plan.value)),
             near=merged,
             worth=worth,
         )
         if better.found.value > worth:  # what is left is in the counts, or nothing better is known
-            plan = _with_counts(dec, options, proposing, proposals, counts, plan, near, left)
+            plan = _run_benders_over_counts(dec, options, proposing, master, counts, plan, near, seconds_left)
             break
         found, proposing.fleet_options = better, np.union1d(proposing.fleet_options, known)
-        counts, other = _counts(search, found, proposing.fleet_options, options, left)
+        counts, other = _counts(dive, found, proposing.fleet_options, options, seconds_left)
         plan = plan if other is None or other.value >= plan.value else other
-    return Sketch(max(start.bound.value, proposals.proven), plan, start.prices, start.bound.value)
+    return SearchResult(max(root.bound.value, master.lower_bound), plan, root.duals, root.bound.value)
 
 
 def _counts(
-    search: Search, found: Chosen, fleet_options: Ints, options: Options, left: Callable[[], float]
-) -> tuple[Chosen, WholePlan | None]:
+    dive: DiveAndBranch, found: Node, fleet_options: Ints, options: Options, seconds_left: Callable[[], float]
+) -> tuple[Node, Incumbent | None]:
     """Whole counts for these choices among the fleet options, and a plan with them."""
-    search.fleet_options, search.left = fleet_options, _share(left, COUNTING)
-    counts = _in_one_piece(search, found, options) or _whole_counts(search, found, False)
-    return counts, _settled(search.dec, counts, options, left)
+    dive.fleet_options, dive.seconds_left = fleet_options, _time_share(seconds_left, COUNTING)
+    counts = _counts_by_full_mip(dive, found, options) or _integer_counts(dive, found, False)
+    return counts, _recover_plan(dive.dec, counts, options, seconds_left)
 
 
-def _in_one_piece(search: Search, found: Chosen, options: Options) -> Chosen | None:
+def _counts_by_full_mip(dive: DiveAndBranch, found: Node, options: Options) -> Node | None:
     """With the counts that cost least, where the whole program is small; None where they are not found so."""
-    whole, seconds = search.dec.whole, min(search.left(), ASKED)
+    first_stage, seconds = dive.dec.first_stage, min(dive.seconds_left(), ASKED)
     if seconds <= 0:
         return None
-    values = counts_held(search.dec, found.least, found.most, options.gap, seconds)
+    values = solve_counts(dive.dec, found.lower, found.upper, options.gap, seconds)
     if values is None:
         return None
-    search.fleet_options = np.union1d(
-        search.fleet_options, search.dec.data.holding_option[np.append(values, 0.0)[whole.columns["n"]] > HELD]
+    dive.fleet_options = np.union1d(
+        dive.fleet_options, dive.dec.data.holding_option[np.append(values, 0.0)[first_stage.columns["n"]] > HELD]
     )
-    search.fixing, search.tolerance = whole.integer, min(search.tolerance, FINER)
-    again = search.look(
-        np.where(whole.integer, values, found.least), np.where(whole.integer, values, found.most), found.found
+    dive.integer_columns, dive.tolerance = first_stage.integer, min(dive.tolerance, FINER)
+    again = dive.solve(
+        np.where(first_stage.integer, values, found.lower),
+        np.where(first_stage.integer, values, found.upper),
+        found.found,
     )
     if again is not None:
-        search.dec.say(f"in one piece: {search.dec.amount(again.found.value)}")
+        dive.dec.log(f"in one piece: {dive.dec.format_value(again.found.value)}")
     return again
 
 
-def _with_counts(
-    dec: Decomposition, options: Options, proposing: Proposing, proposals: Proposals, counts: Chosen, plan: WholePlan, near: Callable, left: Callable[[], float]
-) -> WholePlan:  # fmt: skip
+def _run_benders_over_counts(
+    dec: Reformulation, options: Options, proposing: BendersLoop, master: BendersMaster, counts: Node, plan: Incumbent, near: Callable, seconds_left: Callable[[], float]
+) -> Incumbent:  # fmt: skip
     """The best plan of those that are proposed with whole counts, first with these choices."""
-    proposals.fix(dec.whole.integer)
-    free = counted(dec)
-    these = Within(np.where(free, 0.0, counts.least), np.where(free, dec.whole.most, counts.most))
+    master.set_integer_columns(dec.first_stage.integer)
+    free = count_columns_of(dec)
+    these = Neighbourhood(np.where(free, 0.0, counts.lower), np.where(free, dec.first_stage.upper, counts.upper))
     for within, share in (
         (these, 1.0),
         (these, NEARLY),
         (None, 1.0),
         (None, NEARLY),
     ):  # a plan may be a little dearer than the counts it was made of
-        while proposals.proven < near(1.0)(plan.value) and left() > 0:
-            better = proposing.proposed(proposals, counts, near(share), within)
+        while master.lower_bound < near(1.0)(plan.value) and seconds_left() > 0:
+            better = proposing.improve(master, counts, near(share), within)
             if better is counts:
                 break
-            counts, other = better, _settled(dec, better, options, left)
+            counts, other = better, _recover_plan(dec, better, options, seconds_left)
             if other is None or other.value >= plan.value:  # what a look forgave was missing
                 break
             plan = other
     return plan
 
 
-def _share(left: Callable[[], float], share: float) -> Callable[[], float]:
+def _time_share(seconds_left: Callable[[], float], share: float) -> Callable[[], float]:
     """What is left of a share of the time left now."""
-    until = left() * (1 - share)
-    return lambda: left() - until
+    until = seconds_left() * (1 - share)
+    return lambda: seconds_left() - until
 
 
-def _over_all_slots(
-    dec: Decomposition, chosen: Chosen, group: Ints, tolerance: float, large: bool, left: Callable[[], float]
-) -> tuple[Search, Chosen] | None:
+def _refine_to_all_slots(
+    dec: Reformulation, chosen: Node, group: Ints, tolerance: float, large: bool, seconds_left: Callable[[], float]
+) -> tuple[DiveAndBranch, Node] | None:
     """(a search over all slots, the choices there), counts as linear as they are."""
-    opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
-    fleet_options, places = (
+    opened = np.append(chosen.upper, 1.0)[dec.first_stage.columns["open"]] > 0
+    fleet_options, placements = (
         np.flatnonzero(opened[dec.data.option_site]),
-        dec.view.training[np.append(chosen.least, 0.0)[dec.whole.columns["y"][dec.view.training]] > 0],
+        dec.view.training[np.append(chosen.lower, 0.0)[dec.first_stage.columns["y"][dec.view.training]] > 0],
     )
-    known = np.union1d(mattering(dec, chosen.found, places), _spare(dec, chosen, group, fleet_options) if large else [])
-    search = Search(
+    known = np.union1d(
+        active_options(dec, chosen.found, placements),
+        _reserve_options(dec, chosen, group, fleet_options) if large else [],
+    )
+    dive = DiveAndBranch(
         dec,
         dec.view,
         known.astype(np.int64),
-        dec.whole.integer & ~counted(dec),
+        dec.first_stage.integer & ~count_columns_of(dec),
         ROUGH_LARGE if large else tolerance,
         COSTS_LARGE if large else COSTS,
         1,
-        left,
+        seconds_left,
     )
-    search.paced = large
+    dive.keep_job_pace = large
     cutoff = chosen.found.value + HOPELESS[0] * max(abs(chosen.found.value), 1.0)
-    found = search.look(chosen.least, chosen.most, chosen.found, cutoff, group)
+    found = dive.solve(chosen.lower, chosen.upper, chosen.found, cutoff, group)
     if found is None:  # not with the fleet options that matter on merged slots
-        search.fleet_options = fleet_options
-        found = search.look(chosen.least, chosen.most, chosen.found, cutoff, group)
+        dive.fleet_options = fleet_options
+        found = dive.solve(chosen.lower, chosen.upper, chosen.found, cutoff, group)
     if found is None:
-        dec.say("over all slots: no room for the choices")
+        dec.log("over all slots: no room for the choices")
         return None
-    dec.say(f"over all slots: {dec.amount(found.found.value)} with linear counts")
-    if search.open(found):
-        found = search.run(found) or found
-    return search, found
+    dec.log(f"over all slots: {dec.format_value(found.found.value)} with linear counts")
+    if dive.open_columns(found):
+        found = dive.run(found) or found
+    return dive, found
 
 
-def _spare(dec: Decomposition, chosen: Chosen, group: Ints, fleet_options: Ints) -> Ints:
+def _reserve_options(dec: Reformulation, chosen: Node, group: Ints, fleet_options: Ints) -> Ints:
     """Of these fleet options the SPARE of each site that are nearest to paying, of kinds of which there are more to be had: merged slots have lower peaks, and the
     kinds that they hold may be all taken."""
-    data, much = dec.data, held(dec, chosen.found)
+    data, much = dec.data, systems_held(dec, chosen.found)
     supply, option = data.supply_member[:, 0], data.holding_option[data.supply_member[:, 1]]
     taken = np.bincount(supply, weights=much[option], minlength=len(data.supply_limit))
     room = np.ones(len(much), dtype=bool)
     room[option[taken[supply] > TAKEN * data.supply_limit[supply]]] = False
-    reduced, of_option = (
-        np.append(dec.certify(dec.spread(chosen.found), dec.view.merged(group)).reduced, np.inf)[
-            dec.whole.columns["n"]
+    reduced_cost, of_option = (
+        np.append(dec.lagrangian_bound(dec.extend_duals(chosen.found), dec.view.merged(group)).reduced_cost, np.inf)[
+            dec.first_stage.columns["n"]
         ],
         np.full(len(much), np.inf),
     )
-    np.minimum.at(of_option, data.holding_option, reduced)
+    np.minimum.at(of_option, data.holding_option, reduced_cost)
     among = fleet_options[room[fleet_options] & np.isfinite(of_option[fleet_options])]
     among = among[np.lexsort((of_option[among] / np.maximum(dec.option_cost[among], NOTHING), data.option_site[among]))]
     rank = np.arange(len(among)) - np.searchsorted(data.option_site[among], data.option_site[among])
     return among[rank < SPARE]
 
 
-def _whole_counts(search: Search, found: Chosen, large: bool) -> Chosen:
+def _integer_counts(dive: DiveAndBranch, found: Node, large: bool) -> Node:
     """With whole counts, of few kinds but those of jobs; where questions are large rounded together."""
-    dec, training = search.dec, search.view.training
+    dec, training = dive.dec, dive.view.training
     used = dec.view.use_option[
-        np.isin(dec.view.use_point, training[np.append(found.least, 0.0)[dec.whole.columns["y"][training]] > 0])
+        np.isin(dec.view.use_point, training[np.append(found.lower, 0.0)[dec.first_stage.columns["y"][training]] > 0])
     ]
-    search.fixing, search.iterations = search.dec.whole.integer, PATIENCE
-    search.tolerance = min(search.tolerance, FINER_LARGE if large else FINER)
+    dive.integer_columns, dive.iterations = dive.dec.first_stage.integer, PATIENCE
+    dive.tolerance = min(dive.tolerance, FINER_LARGE if large else FINER)
     for few in (
         FEW_HELD_LARGE if large else FEW
     ):  # what is as good is spread over many kinds, of which each is made whole
-        kept, search.fleet_options = (
-            search.fleet_options,
-            np.union1d(np.flatnonzero(held(search.dec, found.found) >= few), used),
+        kept, dive.fleet_options = (
+            dive.fleet_options,
+            np.union1d(np.flatnonzero(systems_held(dive.dec, found.found) >= few), used),
         )
         cutoff = found.found.value * (1 + WORSE)
-        again = search.look(found.least, found.most, found.found, cutoff)
+        again = dive.solve(found.lower, found.upper, found.found, cutoff)
         if again is None or again.found.value > cutoff:
-            search.fleet_options = kept
+            dive.fleet_options = kept
             break
         found = again
-        search.dec.say(
-            f"over {search.view.slots} slots: {search.dec.amount(found.found.value)} with {len(search.fleet_options)} fleet options"
+        dive.dec.log(
+            f"over {dive.view.slots} slots: {dive.dec.format_value(found.found.value)} with {len(dive.fleet_options)} fleet options"
         )
     if not large:
-        left, search.left = search.left, _share(search.left, DIVING)
-        whole = search.run(found) or found
-        search.left = left
-        counts = search.values(whole)[counted(dec)]
+        seconds_left, dive.seconds_left = dive.seconds_left, _time_share(dive.seconds_left, DIVING)
+        integer_node = dive.run(found) or found
+        dive.seconds_left = seconds_left
+        counts = dive.values(integer_node)[count_columns_of(dec)]
         if (np.abs(counts - np.round(counts)) <= WHOLE).all():
-            return whole
-        hours = None if whole is found else _hours(search, whole, found)  # few were not decided in time
+            return integer_node
+        hours = (
+            None if integer_node is found else _reschedule_jobs(dive, integer_node, found)
+        )  # few were not decided in time
         if hours is not None:
             return hours
-    return _hours(search, found, found) or search.rounded(found)
+    return _reschedule_jobs(dive, found, found) or dive.round_remaining(found)
 
 
-def _hours(search: Search, state: Chosen, free: Chosen) -> Chosen | None:
+def _reschedule_jobs(dive: DiveAndBranch, state: Node, free: Node) -> Node | None:
     """With counts that are rounded together, and hours of jobs that go with them: no fewer systems, and more where these are not enough, as far as they
     are `free`. None where there are none, or not in time."""
-    rounded, search.tolerance = search.rounded(state), max(search.tolerance, FINER)
-    most = np.where(counted(search.dec), free.most, rounded.most)
-    again = search.look(rounded.least, most, state.found, state.found.value * (1 + ROUNDING))
-    search.dec.say(
+    rounded, dive.tolerance = dive.round_remaining(state), max(dive.tolerance, FINER)
+    upper = np.where(count_columns_of(dive.dec), free.upper, rounded.upper)
+    again = dive.solve(rounded.lower, upper, state.found, state.found.value * (1 + ROUNDING))
+    dive.dec.log(
         "hours for whole counts: none, or not in time"
         if again is None
-        else f"hours for whole counts: {search.dec.amount(again.found.value)}"
+        else f"hours for whole counts: {dive.dec.format_value(again.found.value)}"
     )
-    return None if again is None else Chosen(rounded.least, rounded.most, again.found)
+    return None if again is None else Node(rounded.lower, rounded.upper, again.found)
 
 
-def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callable[[], float]) -> WholePlan | None:
+def _recover_plan(
+    dec: Reformulation, chosen: Node, options: Options, seconds_left: Callable[[], float]
+) -> Incumbent | None:
     """A plan with these choices and counts or little more, with which every slot has an answer."""
-    whole, found = dec.whole, chosen.found
-    prices = dec.spread(found)
-    certificate = dec.certify(prices)
-    values = np.clip(carried(found.blocks.structure, whole, found.point().structure), chosen.least, chosen.most)
-    fleet_options, places = found.blocks.linked.fleet_options, found.blocks.places
-    kept = _near(
+    first_stage, found = dec.first_stage, chosen.found
+    duals = dec.extend_duals(found)
+    certificate = dec.lagrangian_bound(duals)
+    values = np.clip(
+        map_columns(found.blocks.first_stage, first_stage, found.point().first_stage), chosen.lower, chosen.upper
+    )
+    fleet_options, placements = found.blocks.linking.fleet_options, found.blocks.placements
+    kept = _recovery_options(
         dec,
         values,
         certificate,
-        np.flatnonzero(np.append(chosen.most, 1.0)[whole.columns["open"]][dec.data.option_site] > 0),
-        places,
+        np.flatnonzero(np.append(chosen.upper, 1.0)[first_stage.columns["open"]][dec.data.option_site] > 0),
+        placements,
     )
-    level = dec.level(np.union1d(kept, fleet_options), places)
-    part = level.master.structure
-    point = Point(carried(whole, part, values), found.point().running)
+    model = dec.recovery_model(np.union1d(kept, fleet_options), placements)
+    part = model.master.first_stage
+    point = FirstStagePoint(map_columns(first_stage, part, values), found.point().running)
     bounds = (
-        np.maximum(carried(whole, part, chosen.least), 0.0),
-        np.minimum(carried(whole, part, chosen.most), part.most),
+        np.maximum(map_columns(first_stage, part, chosen.lower), 0.0),
+        np.minimum(map_columns(first_stage, part, chosen.upper), part.upper),
     )
-    plan = Counts(dec, level, *bounds, options.gap, options.seed, left, ADDING).run(point, prices, certificate)
+    plan = IntegerRecovery(dec, model, *bounds, options.gap, options.seed, seconds_left, ADDING).run(
+        point, duals, certificate
+    )
     if plan is not None:
         dec.progress.report(plan.value)
     return plan
 
 
-def _near(dec: Decomposition, values: Floats, certificate: Bound, fleet_options: Ints, places: Ints) -> Ints:
+def _recovery_options(
+    dec: Reformulation, values: Floats, certificate: LagrangianBound, fleet_options: Ints, placements: Ints
+) -> Ints:
     """The fleet options that are held, those that jobs use, and of the others as many again, which lack least to be worth it."""
-    n, option = dec.whole.columns["n"], dec.data.holding_option
+    n, option = dec.first_stage.columns["n"], dec.data.holding_option
     kept = np.zeros(len(dec.data.option_site), dtype=bool)
     kept[option[np.append(values, 0.0)[n] > HELD]] = True
-    kept[dec.view.use_option[np.isin(dec.view.use_point, places)]] = True
+    kept[dec.view.use_option[np.isin(dec.view.use_point, placements)]] = True
     lacks = np.full(len(kept), np.inf)
     np.minimum.at(
-        lacks, option, np.append(certificate.entering, np.inf)[n] / np.maximum(dec.option_cost[option], WHOLE)
+        lacks,
+        option,
+        np.append(certificate.pricing_reduced_cost, np.inf)[n] / np.maximum(dec.option_cost[option], WHOLE),
     )
     others = fleet_options[~kept[fleet_options]]
     more = others[np.argsort(lacks[others], kind="stable")][: max(int(kept.sum()), MORE)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.arrays import Floats, Ints
-from solvers.decomposition.slots import NOTHING, Slotwise
+from solvers.decomposition.slots import NOTHING, SlotView
 
 APART, APART_LARGE = (
     5.0,
@@ -22,7 +22,7 @@ MOST, HERE = (
 )  # points of jobs that merged slots choose among, about, and of each job at a site, at least and at most
 
 
-def grouping(view: Slotwise, clusters: int, apart: float = APART) -> Ints:
+def cluster_slots(view: SlotView, clusters: int, apart: float = APART) -> Ints:
     """Group of each slot, about so many in all. Slots in which other jobs may run stay apart as long as there are groups enough: a job that is
     spread over a merged slot would seem to leave room that is not there in any of its hours. With many jobs there are not, and peaks of demand
     that are merged away would leave more."""
@@ -37,21 +37,21 @@ def grouping(view: Slotwise, clusters: int, apart: float = APART) -> Ints:
     return np.unique(fcluster(linkage(features, "ward"), clusters, "maxclust"), return_inverse=True)[1].astype(np.int64)
 
 
-def groups_for(view: Slotwise, least: int) -> int:
+def cluster_count(view: SlotView, minimum: int) -> int:
     """Groups, at least so many, in which slots with other jobs need not meet."""
-    return max(least, 2 * len(np.unique(view.reachable.T, axis=0)))
+    return max(minimum, 2 * len(np.unique(view.reachable.T, axis=0)))
 
 
-def cheap_places(view: Slotwise, cost: Floats) -> Ints:
+def cheapest_placements(view: SlotView, cost: Floats) -> Ints:
     """The cheapest points of each job at each site, fewer where there are many sites and jobs; `cost` [training]. Where their kinds of systems are not
     supplied for all jobs, points of more kinds."""
     job, site = view.data.point_job[view.training], view.site[view.training]
-    first = _cheapest(job * view.data.sites + site, cost, None)
-    near = _cheapest(job * view.data.sites + site, cost, int(np.clip(MOST // max(len(first), 1), *HERE)))
-    return np.sort(view.training[np.union1d(near, _of_more_kinds(view, cost, near))])
+    first = _cheapest_of_each(job * view.data.sites + site, cost, None)
+    near = _cheapest_of_each(job * view.data.sites + site, cost, int(np.clip(MOST // max(len(first), 1), *HERE)))
+    return np.sort(view.training[np.union1d(near, _placements_of_more_types(view, cost, near))])
 
 
-def _cheapest(key: Ints, cost: Floats, count: int | None) -> Ints:
+def _cheapest_of_each(key: Ints, cost: Floats, count: int | None) -> Ints:
     """So many of each key, 1 where it is not said, that cost least and can be had."""
     order = np.lexsort((cost, key))
     order = order[np.isfinite(cost[order])]
@@ -61,7 +61,7 @@ def _cheapest(key: Ints, cost: Floats, count: int | None) -> Ints:
     return order[rank < (1 if count is None else count)]
 
 
-def _of_more_kinds(view: Slotwise, cost: Floats, near: Ints) -> Ints:
+def _placements_of_more_types(view: SlotView, cost: Floats, near: Ints) -> Ints:
     """Points of the kinds that are cheapest for the jobs, as many kinds as are supplied for all jobs at their narrowest, and more; a kind is what a
     supply counts."""
     data, points = view.data, view.training
@@ -88,4 +88,4 @@ def _of_more_kinds(view: Slotwise, cost: Floats, near: Ints) -> Ints:
     order = np.concatenate([known, np.setdiff1d(np.argsort(dear, kind="stable"), known, assume_unique=True)])
     enough = max(int(np.searchsorted(np.cumsum(data.supply_limit[order]), wanted)) + 1, len(known))
     more = np.flatnonzero(np.isin(kind, order[len(known) : enough]))
-    return more[_cheapest(job[more] * kinds + kind[more], cost[more], OF_A_KIND)]
+    return more[_cheapest_of_each(job[more] * kinds + kind[more], cost[more], OF_A_KIND)]

@@ -19,19 +19,21 @@ from solvers.model.data import PlanData
 from solvers.model.dominance import undominated
 
 NOTHING = 1e-12
-EVERY = slice(None)  # of the slots
-PIECE = 48  # slots that are looked at together: what is known of all of them does not fit the cache
+ALL_SLOTS = slice(None)  # of the slots
+SLOT_CHUNK = 48  # slots that are looked at together: what is known of all of them does not fit the cache
 
 
-def by_pieces(
-    of: Callable[[slice], tuple[Floats, ...]], slots: int, across: Callable[..., Iterable] = map
+def by_slot_chunks(
+    of: Callable[[slice], tuple[Floats, ...]], slots: int, parallel_map: Callable[..., Iterable] = map
 ) -> tuple[Floats, ...]:
-    """[., T] of all slots, from what they are of a piece of them; `across`: a map, that may look at several pieces at the same time."""
-    found = across(of, [slice(first, min(first + PIECE, slots)) for first in range(0, max(slots, 1), PIECE)])
+    """[., T] of all slots, from what they are of a piece of them; `parallel_map`: a map, that may look at several pieces at the same time."""
+    found = parallel_map(
+        of, [slice(first, min(first + SLOT_CHUNK, slots)) for first in range(0, max(slots, 1), SLOT_CHUNK)]
+    )
     return tuple(np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
 
 
-def by_group(ufunc: np.ufunc, values: Floats, of: Ints) -> tuple[Ints, Floats]:
+def reduce_by_group(ufunc: np.ufunc, values: Floats, of: Ints) -> tuple[Ints, Floats]:
     """(the groups there are, [groups, T] what their members [., T] come to)."""
     order = np.argsort(of, kind="stable")
     groups, first = np.unique(of[order], return_index=True)
@@ -39,7 +41,7 @@ def by_group(ufunc: np.ufunc, values: Floats, of: Ints) -> tuple[Ints, Floats]:
 
 
 @dataclass(frozen=True, slots=True)
-class Slotwise:
+class SlotView:
     """A program's data by slot, the objective's functional picked out; coarse ones have fewer slots, each for several.
 
     Shapes: R sites, K fleet options, U holdings, P points, Q pools, A arcs, D demands (workload, origin), J jobs, T slots, V windows.
@@ -54,7 +56,7 @@ class Slotwise:
     window: Ints  # [T]
     serving: Ints  # points of pools that can matter
     training: Ints  # points of jobs that can finish
-    idle: np.ndarray  # [P, T] where a point is superfluous
+    dominated: np.ndarray  # [P, T] where a point is superfluous
     use_point: Ints
     use_option: Ints
     use_systems: Floats
@@ -62,12 +64,12 @@ class Slotwise:
     arc_demand: Ints  # [A] demand of each arc
 
     @classmethod
-    def of(cls, data: PlanData, functional: str, able: Ints) -> Slotwise:
+    def of(cls, data: PlanData, functional: str, able: Ints) -> SlotView:
         """The data as they are; `able`: points of jobs that can finish in time."""
         zero = np.zeros((len(data.point_pool), data.slots))
         origins = max(data.demand.shape[1], 1)
-        matters = undominated(data)
-        keep = matters.any(axis=1) & (data.point_capacity > 0)
+        undominated_slots = undominated(data)
+        keep = undominated_slots.any(axis=1) & (data.point_capacity > 0)
         return cls(
             data=data,
             point_cost=data.point_cost.get(functional, zero),
@@ -78,7 +80,7 @@ class Slotwise:
             window=data.slot_window,
             serving=np.flatnonzero((data.point_pool >= 0) & keep),
             training=able,
-            idle=~matters,
+            dominated=~undominated_slots,
             use_point=data.point_uses[:, 0],
             use_option=data.point_uses[:, 1],
             use_systems=data.point_uses_systems,
@@ -95,7 +97,7 @@ class Slotwise:
         """[J, T]: share of each slot in which a job may run."""
         return self.job_seconds / self.seconds
 
-    def merged(self, group: Ints) -> Slotwise:
+    def merged(self, group: Ints) -> SlotView:
         """The same with slots added up by `group` [T], each of one window: costs and times add, demand is their mean."""
         into = np.zeros((self.slots, int(group.max()) + 1))
         into[np.arange(self.slots), group] = 1.0
@@ -103,18 +105,20 @@ class Slotwise:
         window[group] = self.window
         return replace(
             self, point_cost=self.point_cost @ into, arc_cost=self.arc_cost @ into, demand=self.demand @ into / into.sum(axis=0),
-            job_seconds=self.job_seconds @ into, seconds=self.seconds @ into, window=window, idle=(~self.idle @ into) == 0,
+            job_seconds=self.job_seconds @ into, seconds=self.seconds @ into, window=window, dominated=(~self.dominated @ into) == 0,
         )  # fmt: skip
 
     # -- prices ----------------------------------------------------------------------------------------------------
 
-    def least_alpha(self, beta: Floats, sigma: Floats, alpha: Floats, across: Callable[..., Iterable] = map) -> Floats:
+    def raise_alpha(
+        self, beta: Floats, sigma: Floats, alpha: Floats, parallel_map: Callable[..., Iterable] = map
+    ) -> Floats:
         """[K, T]: alpha raised until no replica of any pool earns more than it takes:  sum uses alpha >= cap beta - cost - power sigma."""
-        return by_pieces(
-            lambda at: (self._least_alpha(beta[:, at], sigma[:, at], alpha[:, at], at),), self.slots, across
+        return by_slot_chunks(
+            lambda at: (self._raise_alpha(beta[:, at], sigma[:, at], alpha[:, at], at),), self.slots, parallel_map
         )[0]
 
-    def _least_alpha(self, beta: Floats, sigma: Floats, alpha: Floats, at: slice) -> Floats:
+    def _raise_alpha(self, beta: Floats, sigma: Floats, alpha: Floats, at: slice) -> Floats:
         data, raised = self.data, alpha.copy()
         for several in (False, True):
             points = self.serving[
@@ -131,11 +135,11 @@ class Slotwise:
                 (self.use_systems[mine], (place, self.use_option[mine])), shape=(len(points), len(raised))
             )
             short = np.maximum(earns - uses @ raised, 0.0) / np.maximum(width, NOTHING)[:, None]
-            fleet_options, most = by_group(np.maximum, short[place], self.use_option[mine])
-            raised[fleet_options] += most
+            fleet_options, largest = reduce_by_group(np.maximum, short[place], self.use_option[mine])
+            raised[fleet_options] += largest
         return raised
 
-    def alpha_of(self, absent: np.ndarray, beta: Floats, sigma: Floats, alpha: Floats) -> Floats:
+    def raise_alpha_of_absent(self, absent: np.ndarray, beta: Floats, sigma: Floats, alpha: Floats) -> Floats:
         """[K, T]: alpha with that of `absent` [K, T] systems raised until no replica that needs any of them earns more than it takes, whatever
         the others cost: these are there and would be worth as much anywhere."""
         data, raised = self.data, alpha.copy()
@@ -154,11 +158,11 @@ class Slotwise:
         width = np.zeros_like(earns)
         np.add.at(width, place, uses[:, None] * absent[option])
         short = np.divide(np.maximum(earns, 0.0), width, out=np.zeros_like(earns), where=width > 0)
-        most = np.zeros_like(raised)
-        np.maximum.at(most, option, short[place])
-        return np.where(absent, raised + most, raised)
+        largest = np.zeros_like(raised)
+        np.maximum.at(largest, option, short[place])
+        return np.where(absent, raised + largest, raised)
 
-    def running_price(self, points: Ints, alpha: Floats, sigma: Floats, at: Ints | slice = EVERY) -> Floats:
+    def running_price(self, points: Ints, alpha: Floats, sigma: Floats, at: Ints | slice = ALL_SLOTS) -> Floats:
         """[points, T or slots `at`]: what running a job at full width through what it may of a slot takes at these prices."""
         data, sites = self.data, self.site[points]
         order = np.argsort(points, kind="stable")
@@ -173,8 +177,10 @@ class Slotwise:
         price *= self.reachable[:, at][data.point_job[points]]
         return price
 
-    def cheapest(self, points: Ints, alpha: Floats, sigma: Floats, across: Callable[..., Iterable] = map) -> Floats:
-        """Least cost of doing each point's job at these prices, in the cheapest slots first; `across`: a map, that may look at several jobs at the
+    def least_job_cost(
+        self, points: Ints, alpha: Floats, sigma: Floats, parallel_map: Callable[..., Iterable] = map
+    ) -> Floats:
+        """Least cost of doing each point's job at these prices, in the cheapest slots first; `parallel_map`: a map, that may look at several jobs at the
         same time."""
         job = self.data.point_job[points]
 
@@ -193,6 +199,6 @@ class Slotwise:
             return np.where(done[:, -1] >= self.data.job_work[j] * (1 - 1e-9), found, np.inf)
 
         cost, jobs = np.full(len(points), np.inf), np.unique(job)
-        for j, found in zip(jobs, across(of, jobs), strict=True):
+        for j, found in zip(jobs, parallel_map(of, jobs), strict=True):
             cost[job == j] = found
         return cost

@@ -2,7 +2,7 @@
 
 Carried are fleets, fabrics, sites, hosting, routing and jobs at a cost that is minimised; electricity as a decision, lines,
 spread, waiting requests and limits on what slots cost tie slots together and are not, nor are porting, the cost of pre-emption and storage
-(see `carries`). Limits on what is decided once, such as capital, are rows of the structure.
+(see `supports`). Limits on what is decided once, such as capital, are rows of the structure.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from solvers.backends.highs import set_threads
 from solvers.decomposition import cheap_hosting as hosting
 from solvers.decomposition import integer_recovery
 from solvers.decomposition import limit_duals as limit_worth
-from solvers.decomposition.first_stage import carried
-from solvers.decomposition.lagrangian_bound import Prices
-from solvers.decomposition.reformulation import Decomposition, about_columns, structure
-from solvers.decomposition.search import sketch
-from solvers.decomposition.slots import Slotwise
+from solvers.decomposition.first_stage import map_columns
+from solvers.decomposition.lagrangian_bound import Duals
+from solvers.decomposition.reformulation import Reformulation, build_first_stage, estimated_columns
+from solvers.decomposition.search import run_search
+from solvers.decomposition.slots import SlotView
 from solvers.interface import Options, ProgressReporter, SolverError
 from solvers.model.data import COST, PlanData
 from solvers.model.routing import arc_most, capacity_is_equality
@@ -39,7 +39,7 @@ BEYOND = 1e-5  # of the value, that a bound may lie beyond it by what rows are k
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DecompositionResult:
     """`value` is recomputed from the values; `bound` holds for the full problem. Counts are those of the full program.
     Duals as in limit_worth.py: `row_duals` with the fleet held, `relaxed_duals` those
     of the linear part, which prove `relaxed_bound` by themselves."""
@@ -56,7 +56,7 @@ class Found:
     relaxed_bound: float | None = None
 
 
-def carries(data: PlanData) -> bool:
+def supports(data: PlanData) -> bool:
     """Whether nothing but what is decided once ties the slots together."""
     parts = (
         data.lines,
@@ -77,16 +77,16 @@ def carries(data: PlanData) -> bool:
     return all(part is None for part in parts) and once and some and not capacity_is_equality(data).any()
 
 
-def pays(data: PlanData) -> bool:
+def pays_off(data: PlanData) -> bool:
     """Whether the whole program is too large for a solver to finish in one piece."""
-    return data.slots > 1 and about_columns(data) >= PAYS_FROM
+    return data.slots > 1 and estimated_columns(data) >= PAYS_FROM
 
 
-def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]) -> Found:
+def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]) -> DecompositionResult:
     """The best plan found with its bound; without values where none was found."""
     begin = time.perf_counter()
 
-    def left() -> float:
+    def seconds_left() -> float:
         return options.time_limit_s - (time.perf_counter() - begin)
 
     set_threads(options.threads)
@@ -98,46 +98,49 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
         threadpool_limits(1, "blas"),
         ThreadPoolExecutor(options.threads) as pool,
     ):  # parts of slots go side by side: products are small
-        across = pool.map if options.threads > 1 else map
-        over = lambda part: Decomposition(
+        parallel_map = pool.map if options.threads > 1 else map
+        over = lambda part: Reformulation(
             part,
             data.objective.functional,
             build,
             options.threads,
             progress,
-            lambda: left() - LAST * options.time_limit_s,
-            across,
+            lambda: seconds_left() - LAST * options.time_limit_s,
+            parallel_map,
         )
-        light = hosting.without(one)
+        light = hosting.without_hosting_cost(one)
         dec = over(light)
-        least = dec.least()
-        if light is not one and hosting.cost_at_most(one) > hosting.CHEAP * options.gap * least:
+        trivial_bound = dec.trivial_bound()
+        if light is not one and hosting.max_hosting_cost(one) > hosting.CHEAP * options.gap * trivial_bound:
             dec, light = over(one), one
         rows, columns, integers = sizes(dec, data, build)
-        drawn = sketch(
-            dec, options, dec.left, hosting.LeftOut.nothing(one) if light is one else hosting.LeftOut.of(one)
+        result = run_search(
+            dec,
+            options,
+            dec.seconds_left,
+            hosting.OmittedCost.none(one) if light is one else hosting.OmittedCost.of(one),
         )
-    plan, proven = drawn.plan, drawn.proven
-    bound = proven / units.cost
+    plan = result.plan
+    bound = result.lower_bound / units.cost
     bound -= SAFETY * abs(bound)
-    settled = None if plan is None else integer_recovery.settle(plan)
+    settled = None if plan is None else integer_recovery.solve_slots(plan)
     if settled is None:
-        return Found(rows, columns, integers, bound if np.isfinite(bound) else None)
+        return DecompositionResult(rows, columns, integers, bound if np.isfinite(bound) else None)
     answer, flows, replicas = settled
     values = _values(dec, data, units, plan, flows, replicas)
     functionals = {name: total(data, values, name) for name in data.functionals()}
     value = functionals[data.objective.functional]
     if bound - value > BEYOND * max(abs(value), 1.0 / units.cost):
         raise SolverError(f"the bound {bound} lies beyond the value {value} of a solution")
-    relaxed = _relaxed(dec, data, units, drawn.prices, values)
-    held = {
+    relaxed = _relaxed(dec, data, units, result.duals, values)
+    systems_held = {
         block: (relaxed[block][0], np.zeros(len(relaxed[block][0])))
         for block in ("supply", "limit")
         if block in relaxed
     }
     if not len(data.job_work):  # with a job, slots would share what changes
-        held |= _duals(data, units, answer.sigma.T, answer.delta.T)
-    return Found(
+        systems_held |= _duals(data, units, answer.sigma.T, answer.delta.T)
+    return DecompositionResult(
         rows,
         columns,
         integers,
@@ -145,9 +148,9 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
         value,
         values,
         functionals,
-        held,
+        systems_held,
         relaxed,
-        min(drawn.priced / units.cost, bound, value),
+        min(result.relaxation_bound / units.cost, bound, value),
     )
 
 
@@ -184,10 +187,10 @@ class Units:
         rate = data.point_capacity[serving]
         if rate.size:
             workload[:] = pool[:] = _factor(rate)
-            alone = [np.unique(data.arc_workload[data.arc_pool == q]) for q in range(data.pools)]
-            if all(len(mine) < 2 for mine in alone):
+            standalone_job_cost = [np.unique(data.arc_workload[data.arc_pool == q]) for q in range(data.pools)]
+            if all(len(mine) < 2 for mine in standalone_job_cost):
                 for w in range(len(workload)):
-                    mine = np.array([q for q in range(data.pools) if w in alone[q]], dtype=np.int64)
+                    mine = np.array([q for q in range(data.pools) if w in standalone_job_cost[q]], dtype=np.int64)
                     rates = data.point_capacity[serving & np.isin(data.point_pool, mine)]
                     if rates.size:
                         workload[w] = pool[mine] = _factor(rates)
@@ -243,22 +246,22 @@ def _factor(values: Floats) -> float:
 
 
 def _values(
-    dec: Decomposition, data: PlanData, units: Units, plan: integer_recovery.WholePlan, flows: Floats, replicas: Floats
+    dec: Reformulation, data: PlanData, units: Units, plan: integer_recovery.Incumbent, flows: Floats, replicas: Floats
 ) -> dict[str, Floats]:
-    level = plan.level
-    structure = carried(level.master.structure, dec.whole, plan.point.structure)
-    padded = np.append(structure, 0.0)
-    values = {block: padded[index] for block, index in dec.whole.columns.items()}
+    model = plan.model
+    first_stage = map_columns(model.master.first_stage, dec.first_stage, plan.point.first_stage)
+    padded = np.append(first_stage, 0.0)
+    values = {block: padded[index] for block, index in dec.first_stage.columns.items()}
     values["f"] = np.maximum(flows, 0.0) / units.workload[data.arc_workload][:, None]
     values["x"], values["v"] = (
         np.zeros((len(data.point_pool), data.slots)),
         np.zeros((len(data.point_pool), data.slots)),
     )
-    values["x"][level.programs.points] = np.maximum(replicas, 0.0)
+    values["x"][model.subproblems.points] = np.maximum(replicas, 0.0)
     values["lambda"] = np.zeros(())
-    if not (dec.whole.columns["host"] >= 0).any():  # left out of the search
-        values["host"], values["edge"] = hosting.placed(data, values["f"])
-    values["v"][level.master.places] = plan.point.running
+    if not (dec.first_stage.columns["host"] >= 0).any():  # left out of the search
+        values["host"], values["edge"] = hosting.place_hosting(data, values["f"])
+    values["v"][model.master.placements] = plan.point.running
     if dec.data.windows != data.windows:  # they made no difference to the search
         run = np.zeros((len(data.point_pool), data.windows))
         several = np.zeros_like(run)  # as in schedule.py: a column where the job may run in two windows or more
@@ -274,16 +277,16 @@ def _values(
     return values
 
 
-def _duals(data: PlanData, units: Units, sigma: Floats, delta: Floats) -> limit_worth.Duals:
-    return limit_worth.of_slots(data, sigma, delta, units.watt / units.cost, units.workload / units.cost)
+def _duals(data: PlanData, units: Units, sigma: Floats, delta: Floats) -> limit_worth.RowDuals:
+    return limit_worth.slot_row_duals(data, sigma, delta, units.watt / units.cost, units.workload / units.cost)
 
 
 def _relaxed(
-    dec: Decomposition, data: PlanData, units: Units, prices: Prices, values: Mapping[str, Floats]
-) -> limit_worth.Duals:
+    dec: Reformulation, data: PlanData, units: Units, duals: Duals, values: Mapping[str, Floats]
+) -> limit_worth.RowDuals:
     """In SI; limits are counted as in the data."""
-    prices, once = limit_worth.relaxed(dec, prices, values)
-    found = _duals(data, units, prices.sigma, prices.delta)
+    duals, once = limit_worth.relaxation_duals(dec, duals, values)
+    found = _duals(data, units, duals.sigma, duals.delta)
     if "supply" in once:
         index, duals = once["supply"]
         found["supply"] = index, duals / units.cost
@@ -314,17 +317,17 @@ def total(data: PlanData, values: Mapping[str, Floats], name: str) -> float:
 # -- the size of the full program --------------------------------------------------------------------------------------
 
 
-def sizes(dec: Decomposition, data: PlanData, build: Callable[[PlanData], Program]) -> tuple[int, int, int]:
+def sizes(dec: Reformulation, data: PlanData, build: Callable[[PlanData], Program]) -> tuple[int, int, int]:
     """(rows, columns, integers) of the full program, which is not built."""
-    view: Slotwise = dec.view
-    once = structure(data, view, data.objective.functional, build)
-    most = arc_most(data)
+    view: SlotView = dec.view
+    once = build_first_stage(data, view, data.objective.functional, build)
+    flow_upper = arc_most(data)
     serving = (data.point_pool >= 0) & (data.point_capacity > 0)
     filled = np.bincount(data.point_pool[serving], minlength=data.pools) > 0
-    flow = (most > 0) & (filled[data.arc_pool][:, None] if len(data.arc_pool) else True)
+    flow = (flow_upper > 0) & (filled[data.arc_pool][:, None] if len(data.arc_pool) else True)
     served = np.zeros((data.pools + 1, data.slots), dtype=bool)
-    np.logical_or.at(served, data.arc_pool, most > 0)
-    active = serving[:, None] & served[data.point_pool] & ~view.idle
+    np.logical_or.at(served, data.arc_pool, flow_upper > 0)
+    active = serving[:, None] & served[data.point_pool] & ~view.dominated
     job = np.maximum(data.point_job, 0)
     mask = data.job_window_mask if len(data.job_work) else np.zeros((1, data.slots), dtype=bool)
     share = can_finish(data)[:, None] & mask[job]
@@ -337,7 +340,9 @@ def sizes(dec: Decomposition, data: PlanData, build: Callable[[PlanData], Progra
     ends = np.column_stack([data.arc_workload, data.arc_origin, data.arc_site])
     _, way = np.unique(ends, axis=0, return_inverse=True) if len(ends) else (None, np.zeros(0, dtype=np.int64))
     hosted = (
-        np.unique(way.reshape(-1)[arc] * data.slots + at if len(arc) else at)[gated_of(way, gated, arc, at, data.slots)]
+        np.unique(way.reshape(-1)[arc] * data.slots + at if len(arc) else at)[
+            switchable_ways(way, gated, arc, at, data.slots)
+        ]
         if len(arc)
         else at
     )
@@ -351,7 +356,7 @@ def sizes(dec: Decomposition, data: PlanData, build: Callable[[PlanData], Progra
     return rows, columns, int(once.integer.sum())
 
 
-def gated_of(way: Ints, gated: np.ndarray, arc: Ints, at: Ints, slots: int) -> np.ndarray:
+def switchable_ways(way: Ints, gated: np.ndarray, arc: Ints, at: Ints, slots: int) -> np.ndarray:
     """Which of the ways in a slot can be switched off."""
     key = way.reshape(-1)[arc] * slots + at
     _, first = np.unique(key, return_index=True)

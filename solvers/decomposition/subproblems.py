@@ -13,13 +13,13 @@ from scipy import sparse
 
 from solvers.arrays import Floats, Ints
 from solvers.backends.persistent_lp import SlotLp
-from solvers.decomposition.slots import Slotwise
+from solvers.decomposition.slots import SlotView
 
 LACKING = 1e-9  # from which on something is missing
 
 
 @dataclass(frozen=True, slots=True)
-class SlotAnswer:
+class SlotSolution:
     """Values and prices of all slots. `gate` [T, A]: what opening the arc's gate by one would save in the slot (at least 0)."""
 
     value: Floats  # [T]
@@ -30,10 +30,10 @@ class SlotAnswer:
     gate: Floats  # [T, A]
 
 
-class SlotPrograms:
+class SlotSubproblems:
     """The programs of all slots over the fleet options kept."""
 
-    def __init__(self, view: Slotwise, fleet_options: Ints, missing: tuple[Floats, Floats, Floats], threads: int):
+    def __init__(self, view: SlotView, fleet_options: Ints, missing: tuple[Floats, Floats, Floats], threads: int):
         """`missing`: prices of a request/s not served [D], a system too few [fleet options] and a watt too many [R], per slot."""
         data = view.data
         self.view, self.fleet_options = view, fleet_options
@@ -84,59 +84,61 @@ class SlotPrograms:
             (values, (rows, columns)), shape=(self.power.stop, many[-1] + 1 if sites else len(fleet_options))
         )
         matrix.eliminate_zeros()
-        self.most = view.demand[view.arc_demand]  # [A, T]
+        self.flow_upper = view.demand[view.arc_demand]  # [A, T]
         lower, upper = np.full(self.power.stop, -np.inf), np.zeros(self.power.stop)
-        self.programs, self._cost = [], []
+        self.subproblems, self._cost = [], []
         for t in range(view.slots):
             lower[self.balance] = upper[self.balance] = view.demand[:, t]
-            most = np.full(matrix.shape[1], np.inf)
-            most[:arcs] = self.most[:, t]
-            most[arcs : arcs + points][view.idle[self.points, t]] = 0.0
+            column_upper = np.full(matrix.shape[1], np.inf)
+            column_upper[:arcs] = self.flow_upper[:, t]
+            column_upper[arcs : arcs + points][view.dominated[self.points, t]] = 0.0
             cost = np.concatenate([view.arc_cost[:, t], view.point_cost[self.points, t], *missing])
             self._cost.append(cost)
-            self.programs.append(SlotLp(matrix, lower, upper, np.zeros(matrix.shape[1]), most, cost))
+            self.subproblems.append(SlotLp(matrix, lower, upper, np.zeros(matrix.shape[1]), column_upper, cost))
         self._moving = np.arange(self.installed.start, self.power.stop)
-        self._missing, self._prices = np.concatenate([unserved, few, many]), np.concatenate(missing)
+        self._slack_prices, self._prices = np.concatenate([unserved, few, many]), np.concatenate(missing)
         self._amount = np.zeros(matrix.shape[1])
-        self._amount[self._missing] = 1.0
+        self._amount[self._slack_prices] = 1.0
         self._threads = threads
         self._every, self._started = (np.arange(matrix.shape[0]), np.arange(matrix.shape[1])), False
 
-    def answer(self, systems: Floats, open_share: Floats, job_systems: Floats, free_watts: Floats) -> SlotAnswer:
+    def answer(self, systems: Floats, open_share: Floats, job_systems: Floats, free_watts: Floats) -> SlotSolution:
         """`systems` [fleet options, T] held, `open_share` [A] of each arc's gate, `job_systems` [fleet options, T] taken by jobs, `free_watts` [R, T]."""
         return self._answer(np.arange(self.view.slots), systems, open_share, job_systems, free_watts)
 
-    def shortage(self, given: tuple[Floats, Floats, Floats, Floats]) -> SlotAnswer:
+    def shortage(self, given: tuple[Floats, Floats, Floats, Floats]) -> SlotSolution:
         """The least that is missing in each slot, whatever else it costs, in requests/s, systems and watts; asked where the last answer
         missed anything, and 0 with no prices elsewhere. `given` as for `answer`."""
-        short = np.flatnonzero([program.values()[self._missing].max() > LACKING for program in self.programs])
+        short = np.flatnonzero([program.values()[self._slack_prices].max() > LACKING for program in self.subproblems])
         for t in short:
-            self.programs[t].set_costs(self._every[1], self._amount)
+            self.subproblems[t].set_costs(self._every[1], self._amount)
         answer = self._answer(short, *given)
         for t in short:
-            self.programs[t].set_costs(self._every[1], self._cost[t])
-            self.programs[t].set_costs(self._missing, self._prices)
+            self.subproblems[t].set_costs(self._every[1], self._cost[t])
+            self.subproblems[t].set_costs(self._slack_prices, self._prices)
         return answer
 
     def _answer(
         self, slots: Ints, systems: Floats, open_share: Floats, job_systems: Floats, free_watts: Floats
-    ) -> SlotAnswer:
+    ) -> SlotSolution:
         view = self.view
         upper = np.concatenate([systems - job_systems, free_watts])
-        most = self.most * np.clip(open_share, 0.0, 1.0)[:, None]
-        value, duals, reduced = (
+        column_upper = self.flow_upper * np.clip(open_share, 0.0, 1.0)[:, None]
+        value, duals, reduced_cost = (
             np.zeros(view.slots),
             np.zeros((view.slots, self.power.stop)),
             np.zeros((view.slots, self.arcs)),
         )
 
         def one(t: int) -> None:
-            value[t], duals[t], reduced[t] = self.programs[t].solve(self._moving, upper[:, t], most[:, t])
+            value[t], duals[t], reduced_cost[t] = self.subproblems[t].solve(
+                self._moving, upper[:, t], column_upper[:, t]
+            )
 
         def several(slots: Ints) -> None:
             for before, t in zip([None, *slots[:-1]], slots.tolist(), strict=True):
                 if not self._started and before is not None:
-                    self.programs[t].warm_start_from(self.programs[before], self._every[1], self._every[0])
+                    self.subproblems[t].warm_start_from(self.subproblems[before], self._every[1], self._every[0])
                 one(t)
 
         with ThreadPoolExecutor(self._threads) as pool:
@@ -149,12 +151,12 @@ class SlotPrograms:
                 )
             )
         self._started = True
-        return SlotAnswer(
+        return SlotSolution(
             value, -np.minimum(duals[:, self.installed], 0.0), -np.minimum(duals[:, self.power], 0.0), -np.minimum(duals[:, self.capacity], 0.0),
-            duals[:, self.balance], -np.minimum(reduced, 0.0),
+            duals[:, self.balance], -np.minimum(reduced_cost, 0.0),
         )  # fmt: skip
 
-    def raise_missing(self, factor: float, but_systems: bool = False) -> None:
+    def raise_slack_prices(self, factor: float, but_systems: bool = False) -> None:
         """Makes all that is missing dearer, or all but systems."""
         self._raise(
             np.concatenate(
@@ -166,7 +168,7 @@ class SlotPrograms:
             )
         )
 
-    def raise_systems(self, fleet_options: np.ndarray, factor: float) -> None:
+    def raise_system_slack_prices(self, fleet_options: np.ndarray, factor: float) -> None:
         """Makes missing systems of these [fleet options] dearer."""
         self._raise(
             np.concatenate(
@@ -176,33 +178,33 @@ class SlotPrograms:
 
     def _raise(self, times: Floats) -> None:
         self._prices = self._prices * times
-        for program in self.programs:
-            program.set_costs(self._missing, self._prices)
+        for program in self.subproblems:
+            program.set_costs(self._slack_prices, self._prices)
 
     def missing(self) -> tuple[float, float]:
         """(how much was missing in the last answer, in all; what that cost)."""
-        amount = sum(program.values()[self._missing] for program in self.programs)
+        amount = sum(program.values()[self._slack_prices] for program in self.subproblems)
         return float(amount.sum()), float(self._prices @ amount)
 
     def lacking(self) -> Floats:
         """[fleet options, T]: systems too few in the last answer."""
         first = self.arcs + len(self.points) + len(self.view.demand)
-        return np.array([program.values()[first : first + len(self.fleet_options)] for program in self.programs]).T
+        return np.array([program.values()[first : first + len(self.fleet_options)] for program in self.subproblems]).T
 
-    def forbid_missing(self, tolerance: float) -> None:
+    def forbid_slack(self, tolerance: float) -> None:
         """From now on the slots have an answer only where nothing is missing, and rows hold to the tolerance."""
         self.hold(tolerance)
-        for program in self.programs:
-            program.fix_at_zero(self._missing)
+        for program in self.subproblems:
+            program.fix_at_zero(self._slack_prices)
 
     def hold(self, tolerance: float) -> None:
         """Rows hold to the tolerance from now on."""
-        for program in self.programs:
+        for program in self.subproblems:
             program.set_tolerance(tolerance)
 
     def flows(self) -> tuple[Floats, Floats, Floats]:
         """(f [A, T], x [points, T], what is missing in all [T]) of the last answer."""
-        x = np.array([program.values() for program in self.programs]).T
+        x = np.array([program.values() for program in self.subproblems]).T
         return (
             x[: self.arcs],
             x[self.arcs : self.arcs + len(self.points)],

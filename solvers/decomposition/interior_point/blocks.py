@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from solvers.arrays import Floats, Ints
-from solvers.decomposition.linking import Linked
+from solvers.decomposition.linking import Linking
 
 AMPLE = 1e3  # times the largest power there is, of a site that has a limit in other windows
 SPARE = 1e-5  # that a job is done sooner than it is, so that one without a second to spare has an inside
@@ -50,7 +50,7 @@ Matrix = sparse.csr_array | Floats
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class SiteBlock:
     """One site's rows (fleet options, pools, power where it has a limit) in a part's slots, its columns among those that link slots, and maps from
     what each arc, point or place is worth in a slot to entries of its matrices, flattened. b rows, l linking columns, which no other site has."""
 
@@ -60,8 +60,8 @@ class Site:
     points: Ints
     gated: Ints  # among the arcs with a gate
     arcs: Ints
-    places: Ints
-    linked: Ints  # [l] those that are decided once, then those of jobs' progress, each side by side
+    placements: Ints
+    link_columns: Ints  # [l] those that are decided once, then those of jobs' progress, each side by side
     squares: tuple[Matrix, Matrix]  # [b b, points], [b b, places]
     fixed: Floats  # [b, l]
     gates: Matrix  # [b l, gated]
@@ -76,56 +76,62 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SlotBlock:
     """Some slots of one window, and the columns that link them to others, in order, those of a site together."""
 
     slots: Ints
-    linked: Ints
-    sites: list[Site]
+    link_columns: Ints
+    sites: list[SiteBlock]
 
     @property
     def pools(self) -> int:
         return sum(len(site.pools) for site in self.sites)
 
 
-class Blocks:
+class BlockProgram:
     """The program over linked fleet options and places and of these serving points, with the structure within bounds."""
 
-    def __init__(self, linked: Linked, points: Ints, least: Floats | None = None, most: Floats | None = None, across: Callable[..., Iterable] = map, threads: int = 1,
+    def __init__(self, linking: Linking, points: Ints, lower: Floats | None = None, upper: Floats | None = None, parallel_map: Callable[..., Iterable] = map, threads: int = 1,
                  unmet: Floats | None = None):  # fmt: skip
-        """`across`: a map, that may look at several parts at the same time; `threads`: of large products; `unmet` [D, T]: what a request/s costs that
+        """`parallel_map`: a map, that may look at several parts at the same time; `threads`: of large products; `unmet` [D, T]: what a request/s costs that
         nothing carries, where some may be left so."""
-        self.across, self.threads = across, threads
-        view, s = linked.view, linked.structure
+        self.parallel_map, self.threads = parallel_map, threads
+        view, s = linking.view, linking.first_stage
         data = view.data
-        self.linked, self.view, self.structure, self.points, self.places = linked, view, s, points, linked.places
+        self.linking, self.view, self.first_stage, self.points, self.placements = (
+            linking,
+            view,
+            s,
+            points,
+            linking.placements,
+        )
         self.slots, self.windows, self.window = view.slots, data.windows, view.window
         self.fleet_options, self.pools, self.sites, self.demands = (
-            len(linked.fleet_options),
+            len(linking.fleet_options),
             data.pools,
             data.sites,
             len(view.demand),
         )
-        least, top = (
-            np.zeros(s.size) if least is None else least,
-            s.most.copy() if most is None else np.minimum(most, s.most),
+        lower, upper = (
+            np.zeros(s.size) if lower is None else lower,
+            s.upper.copy() if upper is None else np.minimum(upper, s.upper),
         )
-        never = s.columns["y"][self.places][
-            ((top[linked.switch] > 0.5)[:, self.window] & (linked.reach > 0)).sum(axis=1) == 0
+        never = s.columns["y"][self.placements][
+            ((upper[linking.switch] > 0.5)[:, self.window] & (linking.reach > 0)).sum(axis=1) == 0
         ]
-        top[never] = 0.0
-        self.impossible = bool((top < least).any())  # a job that is to be done where it may not run
-        self.least, top, broken = s.forced(least, np.maximum(top, least))
+        upper[never] = 0.0
+        self.impossible = bool((upper < lower).any())  # a job that is to be done where it may not run
+        self.lower, upper, broken = s.propagate_bounds(lower, np.maximum(upper, lower))
         self.impossible |= broken
-        moving = np.flatnonzero(top - self.least > LEAST_RANGE)
+        moving = np.flatnonzero(upper - self.lower > LEAST_RANGE)
         site = self._site_of_columns()[moving]
         order = np.argsort(site, kind="stable")  # those of a site side by side, those of none last
         self.moving, self.first = moving[order], np.searchsorted(site[order], np.arange(self.sites + 1))
-        self.most = (top - self.least)[self.moving]
+        self.upper = (upper - self.lower)[self.moving]
         self.column = np.full(s.size + 1, -1)
         self.column[self.moving] = np.arange(len(self.moving))
-        systems = linked.systems[:, self.moving]
-        held = (np.diff(systems.tocsr().indptr) > 0) | (linked.systems @ self.least > 0)
+        systems = linking.systems[:, self.moving]
+        held = (np.diff(systems.tocsr().indptr) > 0) | (linking.systems @ self.lower > 0)
         self.there = held.reshape(self.fleet_options, self.windows)[
             :, self.window
         ]  # [fleet options, T] where there may be any systems
@@ -133,11 +139,11 @@ class Blocks:
         self._arcs()
         self._places()
         self._once()
-        self.cost = {"m": s.cost[self.moving], "f": view.arc_cost[self.arcs], "x": view.point_cost[points], "v": view.point_cost[self.places] * self.reach,
+        self.cost = {"m": s.cost[self.moving], "f": view.arc_cost[self.arcs], "x": view.point_cost[points], "v": view.point_cost[self.placements] * self.reach,
                      "unmet": np.zeros_like(view.demand) if unmet is None else unmet}  # fmt: skip
-        carries = (self.carried > 0) & self.served[self.arc_pool]
+        carries = (self.arc_upper > 0) & self.served[self.arc_pool]
         self.mask = {
-            "m": np.ones(len(self.moving), dtype=bool), "most": np.isfinite(self.most), "above": np.ones(self.above.shape[0], dtype=bool), "f": carries, "x": ~self.lacking,
+            "m": np.ones(len(self.moving), dtype=bool), "upper": np.isfinite(self.upper), "above": np.ones(self.above.shape[0], dtype=bool), "f": carries, "x": ~self.lacking,
             "v": self.may_run, "capacity": self.served, "installed": self.there, "power": np.repeat(self.limited[:, None], self.slots, axis=1),
             "hosted": carries[self.gated], "running": self.may_run, "unmet": (view.demand > 0) & (unmet is not None),
         }  # fmt: skip
@@ -151,8 +157,8 @@ class Blocks:
 
     def _site_of_columns(self) -> Ints:
         """Of the structure's columns, the number of sites for those of no site."""
-        data, columns = self.view.data, self.structure.columns
-        result = np.full(self.structure.size + 1, self.sites)
+        data, columns = self.view.data, self.first_stage.columns
+        result = np.full(self.first_stage.size + 1, self.sites)
         result[columns["n"]] = data.option_site[data.holding_option]
         result[columns["open"]] = np.arange(self.sites)
         result[columns["host"]] = np.arange(self.sites)
@@ -161,16 +167,16 @@ class Blocks:
         return result[:-1]
 
     def _arcs(self) -> None:
-        view, data, s = self.view, self.view.data, self.structure
+        view, data, s = self.view, self.view.data, self.first_stage
         arcs = np.flatnonzero(self.served.any(axis=1)[data.arc_pool])
         gate = s.arc_gate[arcs]
-        shut = (gate >= 0) & (self.column[gate] < 0) & (np.append(self.least, 1.0)[gate] < 0.5)
+        shut = (gate >= 0) & (self.column[gate] < 0) & (np.append(self.lower, 1.0)[gate] < 0.5)
         self.arcs, gate = arcs[~shut], gate[~shut]
         self.gate = np.where(gate >= 0, self.column[gate], -1)
         self.arc_demand, self.arc_pool = view.arc_demand[self.arcs], data.arc_pool[self.arcs]
-        self.carried = view.demand[self.arc_demand]  # [A, T] at most
+        self.arc_upper = view.demand[self.arc_demand]  # [A, T] at most
         self.gated = np.flatnonzero(self.gate >= 0)  # [G] arcs that something decided once lets carry, so much
-        self.gates, self.let = self.gate[self.gated], self.carried[self.gated]
+        self.gates, self.let = self.gate[self.gated], self.arc_upper[self.gated]
         count = np.arange(len(self.arcs))
         self.into_demand = sparse.csr_array(
             (np.ones(len(count)), (self.arc_demand, count)), shape=(self.demands, len(count))
@@ -180,14 +186,16 @@ class Blocks:
     def _points(self) -> None:
         view, data, points = self.view, self.view.data, self.points
         position, place = np.full(len(data.option_site), -1), np.full(len(data.point_pool), -1)
-        position[self.linked.fleet_options], place[points] = np.arange(self.fleet_options), np.arange(len(points))
+        position[self.linking.fleet_options], place[points] = np.arange(self.fleet_options), np.arange(len(points))
         use, count = np.flatnonzero(place[view.use_point] >= 0), np.arange(len(points))
         here = np.zeros(self.sites, dtype=bool)
-        here[data.option_site[self.linked.fleet_options]] = True
-        self.limited = self.linked.limited & here
-        steady = self.linked.steady
-        enough = AMPLE * np.abs(self.linked.idle).max() if self.linked.idle.nnz else AMPLE
-        self.limit = np.where(np.isfinite(steady), steady, np.where(self.limited[:, None], enough, 0.0))[:, self.window]
+        here[data.option_site[self.linking.fleet_options]] = True
+        self.limited = self.linking.limited & here
+        ungated_limit = self.linking.ungated_limit
+        enough = AMPLE * np.abs(self.linking.idle).max() if self.linking.idle.nnz else AMPLE
+        self.limit = np.where(np.isfinite(ungated_limit), ungated_limit, np.where(self.limited[:, None], enough, 0.0))[
+            :, self.window
+        ]
         self.uses = sparse.csr_array(
             (view.use_systems[use], (position[view.use_option[use]], place[view.use_point[use]])),
             shape=(self.fleet_options, len(points)),
@@ -199,73 +207,78 @@ class Blocks:
         self.serves = sparse.csr_array(
             (data.point_capacity[points], (data.point_pool[points], count)), shape=(self.pools, len(points))
         )
-        self.lacking = view.idle[points] | (self.uses.T @ ~self.there > 0)  # [points, T]
+        self.lacking = view.dominated[points] | (self.uses.T @ ~self.there > 0)  # [points, T]
         self.served = (self.serves > 0) @ ~self.lacking > 0  # [pools, T]
 
     def _places(self) -> None:
-        view, data, linked, places = self.view, self.view.data, self.linked, self.places
+        view, data, linking, placements = self.view, self.view.data, self.linking, self.placements
         self.job_uses, self.job_watts = (
-            linked.uses.tocsr(),
-            sparse.csr_array(linked.watts.multiply(self.limited[:, None])),
+            linking.uses.tocsr(),
+            sparse.csr_array(linking.watts.multiply(self.limited[:, None])),
         )
-        self.reach = linked.reach
+        self.reach = linking.reach
         self.rate = (
             (1 + SPARE)
             * self.reach
             * view.seconds
-            * (data.point_capacity[places] / data.job_work[data.point_job[places]])[:, None]
+            * (data.point_capacity[placements] / data.job_work[data.point_job[placements]])[:, None]
         )
-        switch = linked.switch[:, self.window]
+        switch = linking.switch[:, self.window]
         self.switch, self.switched = (
             self.column[switch],
-            np.append(self.least, 0.0)[switch],
+            np.append(self.lower, 0.0)[switch],
         )  # [N, T] a column, or how it is set
         self.may_run = (
             (self.rate > 0) & ((self.switch >= 0) | (self.switched > 0.5)) & ~(self.job_uses.T @ ~self.there > 0)
         )
-        y = self.structure.columns["y"][places]
-        self.done, self.done_fixed = self.column[y], self.least[y]
+        y = self.first_stage.columns["y"][placements]
+        self.done, self.done_fixed = self.column[y], self.lower[y]
         self.runs = self.may_run.any(axis=1)
         self.done = np.where(self.runs, self.done, -1)
         going = np.flatnonzero(self.runs)
-        going = going[np.argsort(view.site[places[going]], kind="stable")]
-        self.progress = np.full(len(places), -1)
+        going = going[np.argsort(view.site[placements[going]], kind="stable")]
+        self.progress = np.full(len(placements), -1)
         self.progress[going] = len(self.moving) + np.arange(len(going))
         self.links = len(self.moving) + len(going)
 
     def _once(self) -> None:
-        s = self.structure
+        s = self.first_stage
         matrix = s.matrix.tocsc()[:, self.moving].tocsr()
-        given, some = s.matrix @ self.least, np.diff(matrix.indptr) > 0
+        given, some = s.matrix @ self.lower, np.diff(matrix.indptr) > 0
         equal = some & (s.row_lower == s.row_upper)
         low, high = (some & ~equal & np.isfinite(side) for side in (s.row_lower, s.row_upper))
         self.row_parts = tuple(np.flatnonzero(which) for which in (equal, low, high))
         self.equal, self.equal_sides = matrix[equal], (s.row_lower - given)[equal]
         self.above = sparse.vstack([matrix[low], -matrix[high]]).tocsr()
         self.above_sides = np.concatenate([(s.row_lower - given)[low], (given - s.row_upper)[high]])
-        self.systems, self.idle = self.linked.systems[:, self.moving].tocsr(), self.linked.idle[:, self.moving].tocsr()
-        self.systems_fixed, self.idle_fixed = self.linked.systems @ self.least, self.linked.idle @ self.least
+        self.systems, self.idle = (
+            self.linking.systems[:, self.moving].tocsr(),
+            self.linking.idle[:, self.moving].tocsr(),
+        )
+        self.systems_fixed, self.idle_fixed = self.linking.systems @ self.lower, self.linking.idle @ self.lower
         self.in_window = np.zeros((self.slots, self.windows))
         self.in_window[np.arange(self.slots), self.window] = 1.0
 
-    def _parts(self) -> list[Part]:
-        together = self._together()
+    def _parts(self) -> list[SlotBlock]:
+        together = self._slot_groups()
         by_site = [self._site(r, together) for r in range(self.sites)]
         parts = []
         for i, slots in enumerate(together):
             sites = [of_parts[i] for of_parts in by_site if of_parts[i].rows]
-            linked = np.sort(np.concatenate([site.linked for site in sites] or [np.zeros(0, dtype=np.int64)]))
-            parts.append(Part(slots, linked, sites))
-        most = max(int(MOST_NUMBERS // max(self.demands, 1) ** 2), 1)
-        if self.across is not map:
-            most = min(most, -(-self.slots // AT_ONCE))
+            link_columns = np.sort(
+                np.concatenate([site.link_columns for site in sites] or [np.zeros(0, dtype=np.int64)])
+            )
+            parts.append(SlotBlock(slots, link_columns, sites))
+        slots_per_part = max(int(MOST_NUMBERS // max(self.demands, 1) ** 2), 1)
+        if self.parallel_map is not map:
+            slots_per_part = min(slots_per_part, -(-self.slots // AT_ONCE))
         return [
             replace(part, slots=slots)
             for part in parts
-            for slots in np.array_split(part.slots, -(-len(part.slots) // most))
+            for slots in np.array_split(part.slots, -(-len(part.slots) // slots_per_part))
         ]
 
-    def _together(self) -> list[Ints]:
+    def _slot_groups(self) -> list[Ints]:
         """Slots of each part: of one window, and with the same places of jobs, which are columns that do not reach into the others, where that
         saves more than another part costs."""
         _, kind = np.unique(np.vstack([self.window, self.may_run]), axis=1, return_inverse=True)
@@ -273,7 +286,7 @@ class Blocks:
         going = [self.may_run[:, slots].any(axis=1) for slots in parts]
         of_jobs = np.union1d(self.switch[self.may_run], self.done)
         held, besides = len(self.moving) - (of_jobs >= 0).sum(), BESIDES * self.sites
-        work = lambda slots, places: len(slots) * self.demands * (held + 2.0 * places.sum()) ** 2
+        work = lambda slots, placements: len(slots) * self.demands * (held + 2.0 * placements.sum()) ** 2
         while len(parts) > 1:
             saved = [besides + work(a, of_a) + work(b, of_b) - work([*a, *b], of_a | of_b) if self.window[a[0]] == self.window[b[0]] else -np.inf
                      for a, b, of_a, of_b in zip(parts, parts[1:], going, going[1:])]  # fmt: skip
@@ -283,10 +296,10 @@ class Blocks:
             parts[at : at + 2], going[at : at + 2] = [np.concatenate(parts[at : at + 2])], [going[at] | going[at + 1]]
         return parts
 
-    def _site(self, r: int, together: list[Ints]) -> list[Site]:
+    def _site(self, r: int, together: list[Ints]) -> list[SiteBlock]:
         """The site in the slots of each part."""
-        view, data, linked = self.view, self.view.data, self.linked
-        fleet_options = np.flatnonzero(data.option_site[linked.fleet_options] == r)
+        view, data, linking = self.view, self.view.data, self.linking
+        fleet_options = np.flatnonzero(data.option_site[linking.fleet_options] == r)
         pools = np.unique(data.point_pool[self.points[view.site[self.points] == r]])
         power = np.flatnonzero(self.limited[r : r + 1]) + r
         b = len(fleet_options) + len(pools) + len(power)
@@ -296,7 +309,7 @@ class Blocks:
             len(fleet_options) + np.arange(len(pools)),
         )
         points = np.flatnonzero(view.site[self.points] == r)
-        all_places = np.flatnonzero((view.site[self.places] == r) & self.runs)
+        all_places = np.flatnonzero((view.site[self.placements] == r) & self.runs)
         arcs = np.flatnonzero(of_pool[self.arc_pool] >= 0)
         gated = arcs[self.gate[arcs] >= 0]
         served = _ready(
@@ -336,29 +349,29 @@ class Blocks:
         job_squares, result = _squares(job_runs).tocsc(), []
         for slots in together:
             w, going = self.window[slots[0]], np.flatnonzero(self.may_run[all_places][:, slots].any(axis=1))
-            places = all_places[going]
-            switch = self.column[linked.switch[places, w]]
+            placements = all_places[going]
+            switch = self.column[linking.switch[placements, w]]
             used = fixed[w].any(axis=0)
             used[self.gate[gated] - self.first[r]] = True
             used[switch[switch >= 0] - self.first[r]] = True
-            columns = np.concatenate([own[used], self.progress[places]])
+            columns = np.concatenate([own[used], self.progress[placements]])
             link, l = np.full(self.links, -1), len(columns)
             link[columns] = np.arange(l)
             run = job_runs[:, going].tocoo()
             at = switch[run.col]
             here = at >= 0
-            result.append(Site(
-                fleet_options, pools, power, points, np.searchsorted(self.gated, gated), arcs, places, columns, (served, _ready(job_squares[:, going].tocsr())), np.hstack([fixed[w][:, used], np.zeros((b, len(places)))]),
+            result.append(SiteBlock(
+                fleet_options, pools, power, points, np.searchsorted(self.gated, gated), arcs, placements, columns, (served, _ready(job_squares[:, going].tocsr())), np.hstack([fixed[w][:, used], np.zeros((b, len(placements)))]),
                 some(-np.ones(len(gated)), of_pool[self.arc_pool[gated]] * l + link[self.gate[gated]], count, (b * l, len(gated))),
                 some(np.ones(len(gated)), self.arc_demand[gated] * l + link[self.gate[gated]], count, (self.demands * l, len(gated))), balance,
-                some(run.data, run.row * l + link[self.progress[places[run.col]]], run.col, (b * l, len(places))),
-                some(run.data[here], run.row[here] * l + link[at[here]], run.col[here], (b * l, len(places))),
+                some(run.data, run.row * l + link[self.progress[placements[run.col]]], run.col, (b * l, len(placements))),
+                some(run.data[here], run.row[here] * l + link[at[here]], run.col[here], (b * l, len(placements))),
             ))  # fmt: skip
         return result
 
     # -- rows and reduced costs ------------------------------------------------------------------------------------
 
-    def spread(self, of_windows: Floats) -> Floats:
+    def extend_duals(self, of_windows: Floats) -> Floats:
         """[n V] to [n, T]."""
         return of_windows.reshape(-1, self.windows)[:, self.window]
 
@@ -380,8 +393,8 @@ class Blocks:
         """What each row comes to, left sides less right ones; of a `change` of the columns, what it changes by."""
         given, go = 0.0 if change else 1.0, self.go
         m, running = np.append(z["m"], 0.0), z["v"] * self.reach
-        systems = self.spread(go["systems"] @ z["m"] + given * self.systems_fixed)
-        idle = self.spread(go["idle"] @ z["m"] + given * self.idle_fixed)
+        systems = self.extend_duals(go["systems"] @ z["m"] + given * self.systems_fixed)
+        idle = self.extend_duals(go["idle"] @ z["m"] + given * self.idle_fixed)
         return {
             "balance": go["into_demand"] @ z["f"] + z["unmet"] - given * self.view.demand,
             "capacity": self.mask["capacity"] * (go["serves"] @ z["x"] - go["into_pool"] @ z["f"] - z["capacity"]),
@@ -395,8 +408,8 @@ class Blocks:
             * ((self.rate * z["v"]).sum(axis=1) - np.where(self.done >= 0, m[self.done], given * self.done_fixed)),
             "equal": go["equal"] @ z["m"] - given * self.equal_sides,
             "above": go["above"] @ z["m"] - given * self.above_sides - z["above"],
-            "most": np.where(
-                self.mask["most"], z["m"] + z["most"] - given * np.where(self.mask["most"], self.most, 0.0), 0.0
+            "upper": np.where(
+                self.mask["upper"], z["m"] + z["upper"] - given * np.where(self.mask["upper"], self.upper, 0.0), 0.0
             ),
         }
 

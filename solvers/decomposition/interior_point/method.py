@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.arrays import Ints
-from solvers.decomposition.first_stage import carried
-from solvers.decomposition.interior_point.blocks import Blocks, State
+from solvers.decomposition.first_stage import map_columns
+from solvers.decomposition.interior_point.blocks import BlockProgram, State
 from solvers.decomposition.interior_point.newton import Newton
-from solvers.decomposition.lagrangian_bound import Prices
-from solvers.decomposition.linking import Point
+from solvers.decomposition.lagrangian_bound import Duals
+from solvers.decomposition.linking import FirstStagePoint
 
 STEP = 0.9  # of the way to where the first column or price would be 0
 ITERATIONS = 120
@@ -67,67 +67,67 @@ class Iterate:
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class InteriorSolution:
     """An answer: its value and how far from proven it is, relatively, and an earlier iterate for others to start from."""
 
-    blocks: Blocks
+    blocks: BlockProgram
     at: Iterate
     warm: Iterate
     value: float
-    apart: float
+    duality_gap: float
 
     @property
-    def lacking(self) -> float:
+    def unserved_share(self) -> float:
         """Share of the value that is the price of what nothing carries, or of all demand that it is, whichever is more."""
-        left, demand = self.at.z["unmet"], self.blocks.view.demand
+        unserved, demand = self.at.z["unmet"], self.blocks.view.demand
         return max(
-            float((self.blocks.cost["unmet"] * left).sum()) / max(abs(self.value), NEAR_NOTHING),
-            float(left.sum()) / max(float(demand.sum()), NEAR_NOTHING),
+            float((self.blocks.cost["unmet"] * unserved).sum()) / max(abs(self.value), NEAR_NOTHING),
+            float(unserved.sum()) / max(float(demand.sum()), NEAR_NOTHING),
         )
 
-    def point(self) -> Point:
+    def point(self) -> FirstStagePoint:
         o = self.blocks
-        structure = o.least.copy()
-        structure[o.moving] += self.at.z["m"]
-        return Point(structure, self.at.z["v"] * o.reach)
+        first_stage = o.lower.copy()
+        first_stage[o.moving] += self.at.z["m"]
+        return FirstStagePoint(first_stage, self.at.z["v"] * o.reach)
 
-    def prices(self) -> Prices:
+    def duals(self) -> Duals:
         """Of all fleet options, sites, pools and demand in each slot and of the rows of the structure; 0 where the program has none."""
         o, w = self.blocks, self.at.w
         alpha, sigma = np.zeros((len(o.view.data.option_site), o.slots)), np.where(o.limited[:, None], w["power"], 0.0)
-        alpha[o.linked.fleet_options] = w["installed"]
-        rows = np.zeros(o.structure.matrix.shape[0])
+        alpha[o.linking.fleet_options] = w["installed"]
+        rows = np.zeros(o.first_stage.matrix.shape[0])
         equal, low, high = o.row_parts
         rows[equal] = self.at.free["equal"]
         np.add.at(rows, low, w["above"][: len(low)])
         np.add.at(rows, high, -w["above"][len(low) :])
-        return Prices(alpha, sigma, w["capacity"], self.at.free["balance"], rows)
+        return Duals(alpha, sigma, w["capacity"], self.at.free["balance"], rows)
 
 
 @np.errstate(
     over="ignore", invalid="ignore", divide="ignore"
 )  # where there is no answer prices grow beyond all bounds, which is told below
-def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: Iterate | None = None, cutoff: float = np.inf, iterations: int = ITERATIONS,
-           told: Callable[[Inside, float], bool] | None = None) -> Inside | None:  # fmt: skip
+def solve_interior_point(blocks: BlockProgram, tolerance: float, seconds_left: Callable[[], float], start: Iterate | None = None, cutoff: float = np.inf, iterations: int = ITERATIONS,
+           add_cut: Callable[[InteriorSolution, float], bool] | None = None) -> InteriorSolution | None:  # fmt: skip
     """The program's answer to the tolerance, relative; None where it has none, or not in time or so many iterations, or none below the cutoff.
-    `told`: whether the prices of what was tried prove so much, which where there is no answer is asked of the last in any case."""
+    `add_cut`: whether the prices of what was tried prove so much, which where there is no answer is asked of the last in any case."""
     if blocks.impossible:
         return None
-    at = start or _anywhere(blocks)
+    at = start or _cold_start(blocks)
     warm, mask = at, blocks.mask
     nothing = blocks.rows({name: np.zeros_like(values) for name, values in at.z.items()})
-    base = float(blocks.structure.cost @ blocks.least)
+    base = float(blocks.first_stage.cost @ blocks.lower)
     count = max(sum(int(which.sum()) for which in mask.values()), 1)
-    nearest, last, merit, since, near = None, None, np.inf, 0, np.inf
+    closest, last, merit, since, near = None, None, np.inf, 0, np.inf
     for _ in range(iterations):
         z, w = at.z, at.w
         short = {name: -values for name, values in blocks.rows(z).items()}
-        off = _off(blocks, at)
+        off = _dual_residual(blocks, at)
         products = {name: z[name] * w[name] for name in mask}  # 0 where there is no such pair
         mean = sum(float(values.sum()) for values in products.values()) / count
         value = base + sum(float((blocks.cost[name] * z[name]).sum()) for name in ("m", "x", "f", "v", "unmet"))
         scale = max(abs(value), NEAR_NOTHING)
-        apart = mean * count / scale
+        duality_gap = mean * count / scale
         missing = (
             sum(
                 float((np.abs(values) * np.abs(w[name] if name in w else at.free[name])).sum())
@@ -136,28 +136,28 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
             / scale
         )
         wrong = sum(float((np.abs(values) * z[name]).sum()) for name, values in off.items()) / scale
-        if apart >= WARM:
+        if duality_gap >= WARM:
             warm = at
         far_off, far_from_near = (
-            max(apart / most, missing / SHORT, wrong / SHORT) for most in (tolerance, max(tolerance, DIGITS))
+            max(duality_gap / wanted, missing / SHORT, wrong / SHORT) for wanted in (tolerance, max(tolerance, DIGITS))
         )
-        last = Inside(blocks, at, warm, value, apart) if np.isfinite(far_off) else last
+        last = InteriorSolution(blocks, at, warm, value, duality_gap) if np.isfinite(far_off) else last
         since, merit = (0, far_off) if far_off < merit else (since + 1, merit)
         if far_from_near < near:
-            nearest, near = Inside(blocks, at, warm, value, apart), far_from_near
+            closest, near = InteriorSolution(blocks, at, warm, value, duality_gap), far_from_near
         if merit <= 1 or (since >= STALLED and near <= NEAR):
             break
-        beyond = np.isfinite(far_off) and _dual(nothing, at, base) > cutoff
-        if left() <= 0 or mean <= 0 or not np.isfinite(far_off) or (beyond and wrong <= ALMOST):
+        beyond = np.isfinite(far_off) and _dual_objective(nothing, at, base) > cutoff
+        if seconds_left() <= 0 or mean <= 0 or not np.isfinite(far_off) or (beyond and wrong <= ALMOST):
             break
-        if beyond and told is not None and told(last, cutoff):
+        if beyond and add_cut is not None and add_cut(last, cutoff):
             return None
         try:
             newton = Newton(blocks, z, w)
         except np.linalg.LinAlgError:  # numbers too far apart
             break
         direct = _step(newton, short, off, {name: -values for name, values in products.items()}, scale)
-        far = _far(newton, direct, 1.0)
+        far = _max_step(newton, direct, 1.0)
         reached = at.moved(*far, direct)
         aim = sum(float((reached.z[name] * reached.w[name])[which].sum()) for name, which in mask.items()) / count
         centre = max(mean * min(aim / mean, 1.0) ** 3, ENOUGH * tolerance * scale / count)
@@ -168,24 +168,24 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
         ):  # what products change by beyond the linear is far off where the step is short
             second = {name: centre - products[name] - damped * direct[0][name] * direct[1][name] for name in mask}
             change = _step(newton, short, off, second, scale)
-            far = _far(newton, change, STEP)
+            far = _max_step(newton, change, STEP)
             if min(far) >= WORSE * min(direct_far):
                 break
         for _ in range(CORRECTED):
-            better = _centred(blocks, at, change, far, centre, newton, short, off, second, scale)
+            better = _centrality_correction(blocks, at, change, far, centre, newton, short, off, second, scale)
             if better is None:
                 break
             change, far, second = better
         at = at.moved(*far, change)
-    if near <= NEAR and nearest.value * (1 - nearest.apart) <= cutoff:
-        return nearest
-    if told is not None and last is not None:
-        told(last, -np.inf)
+    if near <= NEAR and closest.value * (1 - closest.duality_gap) <= cutoff:
+        return closest
+    if add_cut is not None and last is not None:
+        add_cut(last, -np.inf)
     return None
 
 
-def _centred(
-    blocks: Blocks,
+def _centrality_correction(
+    blocks: BlockProgram,
     at: Iterate,
     change: Change,
     far: tuple[float, float],
@@ -207,7 +207,7 @@ def _centred(
             np.clip(product, LOWEST * centre, HIGHEST * centre) - product, -HIGHEST * centre
         )
     change = _step(newton, short, off, more, scale)
-    reach = _far(newton, change, STEP)
+    reach = _max_step(newton, change, STEP)
     return (
         (change, reach, more)
         if min(reach[0] - far[0], reach[1] - far[1]) >= 0 and sum(reach) >= sum(far) + PAYS * FARTHER
@@ -235,13 +235,13 @@ def _step(newton: Newton, short: State, off: State, apart: State, scale: float) 
     return change
 
 
-def _dual(nothing: State, at: Iterate, base: float) -> float:
+def _dual_objective(nothing: State, at: Iterate, base: float) -> float:
     """The value of the prices; `nothing`: what the rows come to without any columns."""
-    prices = at.w | at.free | {"most": -at.w["most"]}
-    return base - sum(float((values * prices[name]).sum()) for name, values in nothing.items())
+    duals = at.w | at.free | {"upper": -at.w["upper"]}
+    return base - sum(float((values * duals[name]).sum()) for name, values in nothing.items())
 
 
-def _off(blocks: Blocks, at: Iterate) -> State:
+def _dual_residual(blocks: BlockProgram, at: Iterate) -> State:
     """What reduced costs differ from those that prices make."""
     worth = blocks.worth(
         {name: at.w[name] for name in ("capacity", "installed", "power", "hosted", "running", "above")} | at.free
@@ -250,11 +250,11 @@ def _off(blocks: Blocks, at: Iterate) -> State:
         name: np.where(blocks.mask[name], blocks.cost[name] - worth[name] - at.w[name], 0.0)
         for name in ("x", "f", "v", "unmet", "m")
     }
-    off["m"] = off["m"] + at.w["most"]
+    off["m"] = off["m"] + at.w["upper"]
     return off
 
 
-def _far(newton: Newton, change: Change, damp: float) -> tuple[float, float]:
+def _max_step(newton: Newton, change: Change, damp: float) -> tuple[float, float]:
     """How far columns and prices may go."""
     result = []
     for per, moves in ((newton.per_z, change[0]), (newton.per_w, change[1])):
@@ -263,20 +263,20 @@ def _far(newton: Newton, change: Change, damp: float) -> tuple[float, float]:
     return result[0], result[1]
 
 
-def _anywhere(blocks: Blocks) -> Iterate:
+def _cold_start(blocks: BlockProgram) -> Iterate:
     """Demand spread over all arcs, replicas and systems to match, and prices near what systems cost."""
     o, view, slots = blocks, blocks.view, blocks.slots
     ones = lambda count, value: np.full((count, slots), float(value))
     z: State = {}
-    z["f"] = o.carried / np.maximum(o.into_demand.sum(axis=1), 1.0)[o.arc_demand][:, None]
+    z["f"] = o.arc_upper / np.maximum(o.into_demand.sum(axis=1), 1.0)[o.arc_demand][:, None]
     among = np.maximum((o.serves > 0).sum(axis=1), 1)
     serves = np.asarray(o.serves.sum(axis=0)).ravel()
     pool = view.data.point_pool[o.points]
     z["x"] = np.maximum((o.into_pool @ z["f"] / among[:, None])[pool] / serves[:, None], 0.01)
-    z["v"], z["unmet"] = ones(len(o.places), 0.05), LEFT * view.demand
-    most = np.where(o.mask["most"], o.most, np.inf)
-    z["m"] = np.minimum(np.maximum(0.1 * np.where(np.isfinite(most), most, 1.0), 0.05), 0.5 * most)
-    z["most"] = np.where(o.mask["most"], most - z["m"], 1.0)
+    z["v"], z["unmet"] = ones(len(o.placements), 0.05), LEFT * view.demand
+    upper = np.where(o.mask["upper"], o.upper, np.inf)
+    z["m"] = np.minimum(np.maximum(0.1 * np.where(np.isfinite(upper), upper, 1.0), 0.05), 0.5 * upper)
+    z["upper"] = np.where(o.mask["upper"], upper - z["m"], 1.0)
     z |= {
         "capacity": ones(o.pools, 0.5),
         "installed": ones(o.fleet_options, 0.5),
@@ -284,21 +284,21 @@ def _anywhere(blocks: Blocks) -> Iterate:
     }
     z |= {
         "hosted": np.maximum(0.3 * o.let, 1e-3),
-        "running": ones(len(o.places), 0.1),
+        "running": ones(len(o.placements), 0.1),
         "above": np.maximum(1.0, ROOM * np.abs(o.above_sides)),
     }
-    without = o.rows(
+    without_hosting_cost = o.rows(
         z | {name: np.zeros_like(z[name]) for name in ("capacity", "installed", "power", "hosted", "running", "above")}
     )
     z |= {
-        name: np.maximum(z[name], without[name])
+        name: np.maximum(z[name], without_hosting_cost[name])
         for name in ("capacity", "installed", "power", "hosted", "running", "above")
     }
     cost = o.cost["m"]
     usual = max(float(np.abs(cost).mean()) if len(cost) else 0.0, 1e-3)
-    held = o.systems.tocsc()
+    systems_held = o.systems.tocsc()
     each = np.zeros(o.fleet_options)
-    np.maximum.at(each, held.indices // o.windows, np.repeat(cost, np.diff(held.indptr)))
+    np.maximum.at(each, systems_held.indices // o.windows, np.repeat(cost, np.diff(systems_held.indptr)))
     alpha = (
         np.maximum(each, 0.1 * max(float(np.median(each)) if len(each) else 0.0, 1e-3))[:, None]
         * np.ones(slots)
@@ -328,33 +328,35 @@ def _anywhere(blocks: Blocks) -> Iterate:
         np.maximum(o.job_uses.T @ alpha, 1e-3),
         np.maximum(o.cost["unmet"] - delta, ROOM * o.cost["unmet"]),
     )
-    w["m"], w["most"] = np.maximum(0.3 * np.abs(cost), 0.1 * usual), np.where(o.mask["most"], 0.1 * usual, 0.0)
+    w["m"], w["upper"] = np.maximum(0.3 * np.abs(cost), 0.1 * usual), np.where(o.mask["upper"], 0.1 * usual, 0.0)
     return Iterate(
         _masked(o, z),
         _masked(o, w),
-        {"balance": delta, "progress": np.zeros(len(o.places)), "equal": np.zeros(o.equal.shape[0])},
+        {"balance": delta, "progress": np.zeros(len(o.placements)), "equal": np.zeros(o.equal.shape[0])},
     )
 
 
-def _masked(blocks: Blocks, values: State) -> State:
+def _masked(blocks: BlockProgram, values: State) -> State:
     return {name: np.where(mask, values[name], 0.0) for name, mask in blocks.mask.items()}
 
 
-def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints, paced: bool = False) -> Iterate:
+def warm_start_from(
+    old: BlockProgram, at: Iterate, new: BlockProgram, group: Ints, keep_job_pace: bool = False
+) -> Iterate:
     """An iterate of one program as a start for another: `group` [slots] is the slot of the old one that each of the new is like, whose length
-    says what part of its prices. What the old one does not know starts as anywhere, jobs that are sent somewhere on their way (`_sent`). `paced`:
+    says what part of its prices. What the old one does not know starts as anywhere, jobs that are sent somewhere on their way (`_start_moved_jobs`). `keep_job_pace`:
     jobs go on as they were, unmixed; one without an hour to spare has no way back to its pace."""
-    fresh, part = _anywhere(new), new.view.seconds / old.view.seconds[group]
+    fresh, part = _cold_start(new), new.view.seconds / old.view.seconds[group]
     data, z, w, free = new.view.data, {}, {}, {}
     same = lambda count: (np.arange(count), np.arange(count), count)
-    arcs, gated, places = (
+    arcs, gated, placements = (
         (old.arcs, new.arcs, len(data.arc_pool)),
         (old.arcs[old.gated], new.arcs[new.gated], len(data.arc_pool)),
-        (old.places, new.places, len(data.point_job)),
+        (old.placements, new.placements, len(data.point_job)),
     )
     known = {
-        "x": (old.points, new.points, len(data.point_pool)), "f": arcs, "hosted": gated, "v": places, "running": places, "power": same(old.sites),
-        "unmet": same(old.demands), "installed": (old.linked.fleet_options, new.linked.fleet_options, len(data.option_site)), "capacity": same(old.pools),
+        "x": (old.points, new.points, len(data.point_pool)), "f": arcs, "hosted": gated, "v": placements, "running": placements, "power": same(old.sites),
+        "unmet": same(old.demands), "installed": (old.linking.fleet_options, new.linking.fleet_options, len(data.option_site)), "capacity": same(old.pools),
     }  # fmt: skip
     for name, which in known.items():
         row = _rows_of(*which)
@@ -363,23 +365,26 @@ def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints, paced: bool =
             onto[name] = np.where(
                 covered, np.vstack([values[name], np.zeros((1, old.slots))])[row][:, group] * times, start[name]
             )
-    _to_demand(old, new, group, z)
+    _scale_to_demand(old, new, group, z)
     free["balance"] = at.free["balance"][:, group] * part
-    free["progress"] = np.append(at.free["progress"], 0.0)[_rows_of(*places)]
-    marked = np.zeros(old.structure.size)
+    free["progress"] = np.append(at.free["progress"], 0.0)[_rows_of(*placements)]
+    marked = np.zeros(old.first_stage.size)
     marked[old.moving] = 1.0 + np.arange(len(old.moving))
-    row = carried(old.structure, new.structure, marked)[new.moving].astype(np.int64) - 1
-    for name in ("m", "most"):
+    row = map_columns(old.first_stage, new.first_stage, marked)[new.moving].astype(np.int64) - 1
+    for name in ("m", "upper"):
         z[name], w[name] = (
             np.where(row >= 0, np.append(values[name], 0.0)[row], start[name])
             for values, start in ((at.z, fresh.z), (at.w, fresh.w))
         )
-    bounded = new.mask["most"]
-    most = np.where(bounded, new.most, np.inf)
-    z["m"] = np.where(bounded, np.clip(z["m"], 1e-6 * most, (1 - 1e-6) * most), z["m"])
-    z["most"], w["most"] = np.where(bounded, most - z["m"], 1.0), np.where(bounded, np.maximum(w["most"], 1e-9), 0.0)
+    bounded = new.mask["upper"]
+    upper = np.where(bounded, new.upper, np.inf)
+    z["m"] = np.where(bounded, np.clip(z["m"], 1e-6 * upper, (1 - 1e-6) * upper), z["m"])
+    z["upper"], w["upper"] = (
+        np.where(bounded, upper - z["m"], 1.0),
+        np.where(bounded, np.maximum(w["upper"], 1e-9), 0.0),
+    )
     keys = lambda o: [
-        (o.structure.keys[row], side)
+        (o.first_stage.keys[row], side)
         for part, side in zip(o.row_parts, ("equal", "low", "high"), strict=True)
         for row in part
     ]
@@ -392,27 +397,32 @@ def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints, paced: bool =
         np.where(above >= 0, np.append(values["above"], 0.0)[above], start["above"])
         for values, start in ((at.z, fresh.z), (at.w, fresh.w))
     )
-    if not paced:
-        _sent(new, _rows_of(*places) < 0, z, w, free)
+    if not keep_job_pace:
+        _start_moved_jobs(new, _rows_of(*placements) < 0, z, w, free)
     result = Iterate(_masked(new, z), _masked(new, w), free)
     if np.array_equal(group, np.arange(old.slots)):
         return result
     mixed = lambda a, b: {name: (1 - ANYWHERE) * values + ANYWHERE * b[name] for name, values in a.items()}
     return Iterate(
-        mixed(result.z, fresh.z) | {name: result.z[name] for name in (PACES if paced else ())},
+        mixed(result.z, fresh.z) | {name: result.z[name] for name in (PACES if keep_job_pace else ())},
         mixed(result.w, fresh.w),
         mixed(result.free, fresh.free),
     )
 
 
-def _sent(o: Blocks, unknown: np.ndarray, z: State, w: State, free: State) -> None:
+def _start_moved_jobs(o: BlockProgram, unknown: np.ndarray, z: State, w: State, free: State) -> None:
     """Jobs that are to be done at places `unknown` so far, or that did less than all there, start with what is left to do spread evenly over the
     slots' room, and pay what that takes at the prices there are: from where they were most of the steps went by until they were on their way."""
     shares = np.where(o.may_run & ~unknown[:, None], np.minimum(z["v"], 1 - ROOM), 0.0)
-    places = np.flatnonzero(o.runs & (o.done < 0) & (o.done_fixed > 0.5) & ((o.rate * shares).sum(axis=1) < MOSTLY))
-    if not len(places):
+    placements = np.flatnonzero(o.runs & (o.done < 0) & (o.done_fixed > 0.5) & ((o.rate * shares).sum(axis=1) < MOSTLY))
+    if not len(placements):
         return
-    rate, may, share, price = o.rate[places], o.may_run[places], shares[places], free["progress"][places]
+    rate, may, share, price = (
+        o.rate[placements],
+        o.may_run[placements],
+        shares[placements],
+        free["progress"][placements],
+    )
     room = np.where(may, 1 - ROOM - share, 0.0)
     share = (
         share
@@ -422,24 +432,26 @@ def _sent(o: Blocks, unknown: np.ndarray, z: State, w: State, free: State) -> No
         ]
     )
     share = np.maximum(share, NEAR_NOTHING)
-    takes = (o.cost["v"] + (o.back["job_uses"] @ w["installed"] + o.back["job_watts"] @ w["power"]) * o.reach)[places]
+    takes = (o.cost["v"] + (o.back["job_uses"] @ w["installed"] + o.back["job_watts"] @ w["power"]) * o.reach)[
+        placements
+    ]
     done = (rate * share * may).sum(axis=1)
     price = np.maximum(
-        price, np.divide((takes * share * may).sum(axis=1), done, out=np.zeros(len(places)), where=done > 0)
+        price, np.divide((takes * share * may).sum(axis=1), done, out=np.zeros(len(placements)), where=done > 0)
     )
-    least = ROOM * np.maximum(takes, np.maximum(takes.mean(axis=1), NEAR_NOTHING)[:, None])
-    z["v"][places], z["running"][places] = share, 1 - share
-    w["v"][places], w["running"][places] = (
-        np.maximum(takes - price[:, None] * rate, least),
-        np.maximum(price[:, None] * rate - takes, least),
+    floor = ROOM * np.maximum(takes, np.maximum(takes.mean(axis=1), NEAR_NOTHING)[:, None])
+    z["v"][placements], z["running"][placements] = share, 1 - share
+    w["v"][placements], w["running"][placements] = (
+        np.maximum(takes - price[:, None] * rate, floor),
+        np.maximum(price[:, None] * rate - takes, floor),
     )
-    free["progress"][places] = price
+    free["progress"][placements] = price
 
 
-def _to_demand(old: Blocks, new: Blocks, group: Ints, z: State) -> None:
+def _scale_to_demand(old: BlockProgram, new: BlockProgram, group: Ints, z: State) -> None:
     """Flows and what carries them brought to each slot's own demand, where that of the old slots was another."""
-    asked = old.view.demand[:, group]
-    times = np.divide(new.view.demand, asked, out=np.ones_like(asked), where=asked > 0)
+    old_demand = old.view.demand[:, group]
+    times = np.divide(new.view.demand, old_demand, out=np.ones_like(old_demand), where=old_demand > 0)
     if (times == 1.0).all():
         return
     before = new.into_pool @ z["f"]

@@ -22,7 +22,7 @@ from scipy.linalg.lapack import dtrtri
 from threadpoolctl import ThreadpoolController
 
 from solvers.arrays import Floats, Ints
-from solvers.decomposition.interior_point.blocks import Blocks, Part, State
+from solvers.decomposition.interior_point.blocks import BlockProgram, SlotBlock, State
 
 TINY = 1e-12  # relative, added to what must be positive
 WIDE = 2e8  # multiplications of one product or factor, from which on more threads make it quicker
@@ -58,7 +58,7 @@ class Eliminated:
 class Newton:
     """The equations at one point: columns and slacks `z` > 0 with their reduced costs and prices `w` > 0."""
 
-    def __init__(self, blocks: Blocks, z: Mapping[str, Floats], w: Mapping[str, Floats]):
+    def __init__(self, blocks: BlockProgram, z: Mapping[str, Floats], w: Mapping[str, Floats]):
         self.blocks, self.z, self.w = blocks, z, w
         self.per_z, self.per_w = (
             {name: divided(1.0, values[name], mask) for name, mask in blocks.mask.items()} for values in (z, w)
@@ -77,15 +77,15 @@ class Newton:
 
     def _eliminate(self) -> None:
         o, links = self.blocks, self._links()
-        self.parts = list(o.across(self._taken_out, o.parts))
+        self.parts = list(o.parallel_map(self._taken_out, o.parts))
         for part, done in zip(o.parts, self.parts, strict=True):
             for site, of_site in zip(part.sites, done.links, strict=True):
-                links[np.ix_(site.linked, site.linked)] -= of_site
-            _take(links, part.linked, done.taken)
+                links[np.ix_(site.link_columns, site.link_columns)] -= of_site
+            _take(links, part.link_columns, done.taken)
         with threaded(o.threads, len(o.moving) ** 3 / 3):
             self._factor(links)
 
-    def _taken_out(self, part: Part) -> Eliminated:
+    def _taken_out(self, part: SlotBlock) -> Eliminated:
         """The slots of a part taken out of the equations, with what that takes from those of the links: sites first, then demand."""
         o, at, demands = self.blocks, part.slots, self.blocks.demands
         slots = len(at)
@@ -96,15 +96,15 @@ class Newton:
         square = np.zeros((slots, demands, demands))
         diagonal = np.arange(demands)
         square[:, diagonal, diagonal] = (o.into_demand @ flow + self.theta["unmet"][:, at] + ~o.carrying[:, at]).T
-        sites, links, of_links = [], [], np.zeros((slots, demands, len(part.linked)))
+        sites, links, of_links = [], [], np.zeros((slots, demands, len(part.link_columns)))
         once, before = len(o.moving), 0
         of_pools, solved_pools = (
             np.zeros((slots, *shape)) for shape in ((demands, part.pools), (part.pools, demands))
         )  # of all sites, for one product
         for site in part.sites:
-            b, l, rows, n = site.rows, len(site.linked), np.arange(site.rows), len(site.pools)
+            b, l, rows, n = site.rows, len(site.link_columns), np.arange(site.rows), len(site.pools)
             own = site.squares[0] @ theta["x"][site.points] + site.squares[1] @ (
-                run[site.places] * reach[site.places] ** 2
+                run[site.placements] * reach[site.placements] ** 2
             )
             own = np.ascontiguousarray(own.T).reshape(slots, b, b)
             slack = [
@@ -124,8 +124,10 @@ class Newton:
             )
             own[:, rows, rows] += (np.concatenate(slack) * (1 + 10 * TINY) + none).T
             link = site.fixed.reshape(b * l, 1) + site.gates @ gates[site.gated]
-            if len(site.places):
-                link += site.progress @ (run * rate * reach)[site.places] + site.switches @ switched[site.places]
+            if len(site.placements):
+                link += (
+                    site.progress @ (run * rate * reach)[site.placements] + site.switches @ switched[site.placements]
+                )
             link = np.ascontiguousarray(link.T).reshape(slots, b, l)
             pools, here = slice(len(site.fleet_options), len(site.fleet_options) + n), slice(before, before + n)
             to_demand = np.ascontiguousarray((site.balance @ flow[site.arcs]).T).reshape(slots, n, demands)
@@ -138,20 +140,21 @@ class Newton:
             of_demand = np.ascontiguousarray((site.gates_balance @ gates[site.gated]).T).reshape(slots, demands, l)
             of_demand -= of_pools[:, :, here] @ solved[:, pools]
             first_progress = int(
-                np.searchsorted(site.linked, once)
+                np.searchsorted(site.link_columns, once)
             )  # those decided once side by side, then those of jobs' progress
             for columns in (slice(0, first_progress), slice(first_progress, l)):
                 if columns.start < columns.stop:
-                    first = int(np.searchsorted(part.linked, site.linked[columns.start]))
+                    first = int(np.searchsorted(part.link_columns, site.link_columns[columns.start]))
                     of_links[:, :, first : first + columns.stop - columns.start] = of_demand[:, :, columns]
             links.append(link.reshape(slots * b, l).T @ solved.reshape(slots * b, l))
             sites.append((inverse, link))
             before += n
         square -= of_pools @ solved_pools
         half = _half(square)
-        halves = (half @ of_links).reshape(slots * demands, len(part.linked))
+        halves = (half @ of_links).reshape(slots * demands, len(part.link_columns))
         with threaded(
-            1 if len(o.parts) > 1 and o.across is not map else o.threads, slots * demands * len(part.linked) ** 2
+            1 if len(o.parts) > 1 and o.parallel_map is not map else o.threads,
+            slots * demands * len(part.link_columns) ** 2,
         ):
             taken = halves.T @ halves
         return Eliminated(sites, links, of_pools, half, halves, taken)
@@ -160,7 +163,7 @@ class Newton:
         """What the linking columns and the progress of jobs add by themselves, the lower half."""
         o, count = self.blocks, len(self.blocks.moving)
         own = divided(np.ones(count), self.theta["m"], o.mask["m"]) + divided(
-            self.w["most"], self.z["most"], o.mask["most"]
+            self.w["upper"], self.z["upper"], o.mask["upper"]
         )
         own += o.to_gates(divided(o.let**2, self.both_f, o.mask["hosted"])) + o.to_switches(
             divided(np.ones_like(self.both_v), self.both_v, o.mask["running"])
@@ -199,11 +202,11 @@ class Newton:
         self._second = cho_factor(second, lower=True, check_finite=False)
 
     def _solve_links(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:
-        inside = lambda side: self._scale * cho_solve(self._first, self._scale * side, check_finite=False)
+        solve_first = lambda side: self._scale * cho_solve(self._first, self._scale * side, check_finite=False)
         half = self._scale_second * cho_solve(
-            self._second, self._scale_second * (second + self._cross @ inside(first)), check_finite=False
+            self._second, self._scale_second * (second + self._cross @ solve_first(first)), check_finite=False
         )
-        return inside(self._cross.T @ half - first), half
+        return solve_first(self._cross.T @ half - first), half
 
     def step(
         self, short: Mapping[str, Floats], off: Mapping[str, Floats], apart: Mapping[str, Floats]
@@ -228,7 +231,7 @@ class Newton:
         right = np.zeros(o.links)
         right[:count] = (
             h["m"]
-            + (apart["most"] - w["most"] * short["most"]) * self.per_z["most"]
+            + (apart["upper"] - w["upper"] * short["upper"]) * self.per_z["upper"]
             - o.back["above"] @ (side["above"] / theta["above"])
         )
         right[:count] -= o.to_gates(
@@ -244,15 +247,15 @@ class Newton:
         }
         delta = np.zeros((o.demands, o.slots))
 
-        def local(part: Part, done: Eliminated) -> tuple[list[Floats], Floats, list[Floats], Floats]:
+        def local(part: SlotBlock, done: Eliminated) -> tuple[list[Floats], Floats, list[Floats], Floats]:
             """(what each site's rows come to, what is left to demand, what the links of each site and of all are to make up for)."""
-            at, found, linked = part.slots, [], []
+            at, found, link_columns = part.slots, [], []
             for site, (inverse, link) in zip(part.sites, done.sites, strict=True):
                 rows = np.concatenate(
                     [fleet_options[site.fleet_options][:, at], pools[site.pools][:, at], power[site.power][:, at]]
                 ).T
                 found.append((inverse @ rows[:, :, None])[:, :, 0])
-                linked.append(found[-1].ravel() @ link.reshape(found[-1].size, len(site.linked)))
+                link_columns.append(found[-1].ravel() @ link.reshape(found[-1].size, len(site.link_columns)))
             of_pools = np.concatenate(
                 [
                     np.zeros((len(at), 0)),
@@ -264,19 +267,20 @@ class Newton:
                 axis=1,
             )
             half = (done.half @ (balance[at][:, :, None] - done.pools @ of_pools[:, :, None])).ravel()
-            return found, half, linked, half @ done.halves
+            return found, half, link_columns, half @ done.halves
 
-        def settled(part: Part, done: Eliminated, found: list[Floats], half: Floats) -> None:
+        def settled(part: SlotBlock, done: Eliminated, found: list[Floats], half: Floats) -> None:
             """Writes the prices of the part's slots down."""
             at, before = part.slots, 0
             of_demand = (
-                done.half.transpose(0, 2, 1) @ (half - done.halves @ linked[part.linked]).reshape(len(at), o.demands, 1)
+                done.half.transpose(0, 2, 1)
+                @ (half - done.halves @ link_columns[part.link_columns]).reshape(len(at), o.demands, 1)
             )[:, :, 0]
             delta[:, at] = of_demand.T
             of_pools = (done.pools.transpose(0, 2, 1) @ of_demand[:, :, None])[:, :, 0]
             for site, (inverse, link), mine in zip(part.sites, done.sites, found, strict=True):
                 first, last = len(site.fleet_options), len(site.fleet_options) + len(site.pools)
-                tied = link @ linked[site.linked]
+                tied = link @ link_columns[site.link_columns]
                 tied[:, first:last] += of_pools[:, before : before + last - first]
                 rows, before = (mine - (inverse @ tied[:, :, None])[:, :, 0]).T, before + last - first
                 for name, which, values in (
@@ -286,24 +290,24 @@ class Newton:
                 ):
                     price[name][which[:, None], at] = values
 
-        locals_ = list(o.across(local, o.parts, self.parts))
+        locals_ = list(o.parallel_map(local, o.parts, self.parts))
         for part, (_, _, of_sites, of_all) in zip(o.parts, locals_, strict=True):
             for site, mine in zip(part.sites, of_sites, strict=True):
-                right[site.linked] -= mine
-            right[part.linked] -= of_all
+                right[site.link_columns] -= mine
+            right[part.link_columns] -= of_all
         m, rest = self._solve_links(right[:count], np.concatenate([right[count:], short["equal"]]))
-        linked = np.concatenate([m, rest[: o.links - count]])
+        link_columns = np.concatenate([m, rest[: o.links - count]])
         list(
-            o.across(
+            o.parallel_map(
                 settled, o.parts, self.parts, [found for found, _, _, _ in locals_], [half for _, half, _, _ in locals_]
             )
         )
-        progress = np.zeros(len(o.places))
-        progress[runs] = linked[o.progress[runs]]
+        progress = np.zeros(len(o.placements))
+        progress[runs] = link_columns[o.progress[runs]]
         free = {"balance": delta, "progress": progress, "equal": rest[o.links - count :]}
-        return self._others(m, price, free, h, side, short, apart)
+        return self._remaining_changes(m, price, free, h, side, short, apart)
 
-    def _others(
+    def _remaining_changes(
         self,
         m: Floats,
         price: State,
@@ -333,8 +337,8 @@ class Newton:
         price["above"] = (side["above"] - o.go["above"] @ m) / theta["above"]
         for name in ("capacity", "installed", "power", "hosted", "running", "above"):
             change[name] = (apart[name] - z[name] * price[name]) * self.per_w[name]
-        change["most"] = np.where(mask["most"], short["most"] - m, 0.0)
-        for name in ("m", "x", "f", "v", "unmet", "most"):
+        change["upper"] = np.where(mask["upper"], short["upper"] - m, 0.0)
+        for name in ("m", "x", "f", "v", "unmet", "upper"):
             price[name] = (apart[name] - w[name] * change[name]) * self.per_z[name]
         return change, price, free
 

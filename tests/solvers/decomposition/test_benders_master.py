@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from solvers.backends.highs import solve_mip
-from solvers.decomposition.benders_master import Proposals, _reached, done
-from solvers.decomposition.lagrangian_bound import Prices
-from solvers.decomposition.node_relaxation import Looks
-from solvers.decomposition.reformulation import Decomposition
-from solvers.decomposition.root_relaxation import linear
+from solvers.decomposition.benders_master import BendersMaster, _demand_cover_rows, done
+from solvers.decomposition.lagrangian_bound import Duals
+from solvers.decomposition.node_relaxation import NodeRelaxation
+from solvers.decomposition.reformulation import Reformulation
+from solvers.decomposition.root_relaxation import solve_root
 from solvers.interface import Options, ProgressReporter
 from solvers.joint import solve
 from solvers.model.build import build
@@ -35,25 +35,25 @@ def planned(seed: int):
     found = solve(data, Options(gap=0.0, time_limit_s=60, method="direct"))
     if not found.values:
         return None
-    dec = Decomposition(data, "cost", build, 1, ProgressReporter())
-    best = np.zeros(dec.whole.size)
-    for block, place in dec.whole.columns.items():
+    dec = Reformulation(data, "cost", build, 1, ProgressReporter())
+    best = np.zeros(dec.first_stage.size)
+    for block, place in dec.first_stage.columns.items():
         best[place[place >= 0]] = found.values[block][place >= 0]
     return dec, best, found.value, rng
 
 
-def some_prices(dec: Decomposition, rng: np.random.Generator) -> Prices:
-    usual = 2.0 * float(dec.each.mean()) + 1e-9
+def some_prices(dec: Reformulation, rng: np.random.Generator) -> Duals:
+    usual = 2.0 * float(dec.system_slot_cost.mean()) + 1e-9
     shape = {
         "alpha": len(dec.data.option_site),
         "sigma": dec.data.sites,
         "beta": dec.data.pools,
         "delta": len(dec.view.demand),
     }
-    return dec.fitted(
-        Prices(
+    return dec.complete_duals(
+        Duals(
             *(rng.uniform(0.0, usual, (count, dec.view.slots)) for count in shape.values()),
-            rng.uniform(-usual, usual, len(dec.whole.keys)),
+            rng.uniform(-usual, usual, len(dec.first_stage.keys)),
         )
     )
 
@@ -66,44 +66,50 @@ def test_the_best_plan_keeps_every_row_and_every_cut_and_what_is_proven(seed):
         return
     dec, best, value, rng = known
     scale = max(abs(value), 1.0)
-    assert (done(dec, dec.view, dec.whole.most) @ best >= -1e-6).all()
-    assert (_reached(dec) @ best >= 1 - 1e-6).all()
-    base = dec.certify(some_prices(dec, rng))
-    proposals, before = Proposals(dec, dec.whole.integer, base), base.value
+    assert (done(dec, dec.view, dec.first_stage.upper) @ best >= -1e-6).all()
+    assert (_demand_cover_rows(dec) @ best >= 1 - 1e-6).all()
+    base = dec.lagrangian_bound(some_prices(dec, rng))
+    master, before = BendersMaster(dec, dec.first_stage.integer, base), base.value
     for _ in range(4):
-        prices = some_prices(dec, rng)
-        cut = dec.certify(prices).estimate
+        duals = some_prices(dec, rng)
+        cut = dec.lagrangian_bound(duals).cut
         assert cut.constant + float(np.where(best > 0, cut.slope * best, 0.0).sum()) <= value + 1e-6 * scale
-        fixed = np.where(dec.whole.integer, best, 0.0), np.where(dec.whole.integer, best, dec.whole.most)
-        assert dec.certify(prices, within=fixed).value <= value + 1e-6 * scale
-        assert dec.certify(prices, within=(np.zeros(dec.whole.size), dec.whole.most)).value == dec.certify(prices).value
-        proposals.know(prices)
-        goal = proposals.propose(value + 0.1 * scale, 10.0)
-        assert before <= proposals.proven <= value + 1e-6 * scale
-        before = proposals.proven
+        fixed = (
+            np.where(dec.first_stage.integer, best, 0.0),
+            np.where(dec.first_stage.integer, best, dec.first_stage.upper),
+        )
+        assert dec.lagrangian_bound(duals, within=fixed).value <= value + 1e-6 * scale
+        assert (
+            dec.lagrangian_bound(duals, within=(np.zeros(dec.first_stage.size), dec.first_stage.upper)).value
+            == dec.lagrangian_bound(duals).value
+        )
+        master.add_cut(duals)
+        goal = master.solve(value + 0.1 * scale, 10.0)
+        assert before <= master.lower_bound <= value + 1e-6 * scale
+        before = master.lower_bound
         if goal is not None:
-            assert (dec.whole.matrix @ goal <= dec.whole.row_upper + 1e-6).all() and (
-                np.abs(goal - np.round(goal))[dec.whole.integer] == 0
+            assert (dec.first_stage.matrix @ goal <= dec.first_stage.row_upper + 1e-6).all() and (
+                np.abs(goal - np.round(goal))[dec.first_stage.integer] == 0
             ).all()
-    proposals.exclude(np.where(dec.whole.integer, best, 0.0))
-    proposals.propose(value - 0.1 * scale, 10.0)
-    assert proposals.proven == before  # nothing is proven any more once something is left out
+    master.add_no_good_cut(np.where(dec.first_stage.integer, best, 0.0))
+    master.solve(value - 0.1 * scale, 10.0)
+    assert master.lower_bound == before  # nothing is proven any more once something is left out
 
 
 def test_more_cuts_prove_more():
     more = 0
     known = [found for found in map(planned, range(60)) if found is not None]
     for dec, _, value, rng in known:
-        proposals, below = (
-            Proposals(dec, dec.whole.integer, dec.certify(some_prices(dec, rng))),
+        master, below = (
+            BendersMaster(dec, dec.first_stage.integer, dec.lagrangian_bound(some_prices(dec, rng))),
             value + 0.1 * max(abs(value), 1.0),
         )
-        proposals.propose(below, 10.0)
-        before = proposals.proven
+        master.solve(below, 10.0)
+        before = master.lower_bound
         for _ in range(4):
-            proposals.know(some_prices(dec, rng))
-        proposals.propose(below, 10.0)
-        more += proposals.proven > before + 1e-3 * max(abs(value), 1.0)
+            master.add_cut(some_prices(dec, rng))
+        master.solve(below, 10.0)
+        more += master.lower_bound > before + 1e-3 * max(abs(value), 1.0)
     assert len(known) > 20 and more > 0.5 * len(known), (more, len(known))
 
 
@@ -112,27 +118,29 @@ def test_a_proposal_that_has_no_answer_makes_a_cut_that_says_so():
     failed = told = 0
     for known in filter(None, map(planned, range(120))):
         dec, _, value, _ = known
-        start = linear(dec, 1e-4)
-        if start is None or not dec.whole.integer.all():
+        start = solve_root(dec, 1e-4)
+        if start is None or not dec.first_stage.integer.all():
             continue
-        proposals = Proposals(dec, dec.whole.integer, start.bound)
-        search = Looks(dec, dec.view, np.arange(len(dec.data.option_site)), dec.whole.integer, 1e-4, lambda: 60.0)
-        search.proposals, cutoff = proposals, value + 0.05 * max(abs(value), 1.0)
+        master = BendersMaster(dec, dec.first_stage.integer, start.bound)
+        search = NodeRelaxation(
+            dec, dec.view, np.arange(len(dec.data.option_site)), dec.first_stage.integer, 1e-4, lambda: 60.0
+        )
+        search.master, cutoff = master, value + 0.05 * max(abs(value), 1.0)
         for _ in range(4):
-            goal, cuts = proposals.propose(cutoff, 10.0), len(proposals._cuts)
+            goal, cuts = master.solve(cutoff, 10.0), len(master._cuts)
             if (
                 goal is None
-                or search.look(
-                    np.where(dec.whole.integer, goal, 0.0),
-                    np.where(dec.whole.integer, goal, dec.whole.most),
+                or search.solve(
+                    np.where(dec.first_stage.integer, goal, 0.0),
+                    np.where(dec.first_stage.integer, goal, dec.first_stage.upper),
                     start.found,
                     cutoff,
                 )
                 is not None
             ):
                 break
-            at = np.where(dec.whole.integer, goal, 0.0)
-            says = [cut.constant + float(np.where(at > 0, cut.slope * at, 0.0).sum()) for cut in proposals._cuts[cuts:]]
+            at = np.where(dec.first_stage.integer, goal, 0.0)
+            says = [cut.constant + float(np.where(at > 0, cut.slope * at, 0.0).sum()) for cut in master._cuts[cuts:]]
             failed, told = failed + 1, told + (max(says, default=-np.inf) > cutoff)
     assert failed > 10 and told >= 0.9 * failed, (told, failed)
 

@@ -53,7 +53,7 @@ def test_bound_and_value_enclose_the_best_of_all_plans(in_one_piece, monkeypatch
             data = replace(data, limits=(Limit("limits.capital", "capital", max(paid - 1.0, 0.0)),))
         if unserved(data) or unfinished(data):
             continue
-        assert decomposed.carries(data)
+        assert decomposed.supports(data)
         found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build)
         encloses(data, found)
         compared += found.value is not None
@@ -64,15 +64,15 @@ def test_bound_and_value_enclose_the_best_of_all_plans(in_one_piece, monkeypatch
 @pytest.mark.parametrize("in_one_piece", [True, False])
 def test_most_questions_that_have_a_plan_get_one(in_one_piece, monkeypatch):
     monkeypatch.setattr(decomposition, "MOST_IN_ONE_PIECE", decomposition.MOST_IN_ONE_PIECE if in_one_piece else 0)
-    asked, gaps = 0, []
+    compared, gaps = 0, []
     for seed in range(45):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
-        least = None if unserved(data) or unfinished(data) else best(data)
-        if least is not None:
+        lower = None if unserved(data) or unfinished(data) else best(data)
+        if lower is not None:
             found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build)
-            asked += 1
-            gaps += [] if found.value is None else [(found.value - least) / max(least, 1e-6)]
-    assert asked > 15 and len(gaps) >= 0.9 * asked
+            compared += 1
+            gaps += [] if found.value is None else [(found.value - lower) / max(lower, 1e-6)]
+    assert compared > 15 and len(gaps) >= 0.9 * compared
     assert np.median(gaps) <= GAP
 
 
@@ -128,14 +128,14 @@ def encloses(data, found) -> None:
         program.column_count,
         int(arrays.integer.sum()),
     )
-    least = best(data)
-    if least is None:
+    lower = best(data)
+    if lower is None:
         assert found.value is None
         return
-    assert found.bound <= least + 1e-6 * max(1.0, abs(least))
+    assert found.bound <= lower + 1e-6 * max(1.0, abs(lower))
     if found.value is None:
         return
-    assert found.value >= least - 1e-6 * max(1.0, abs(least))
+    assert found.value >= lower - 1e-6 * max(1.0, abs(lower))
     x = np.zeros(program.column_count)
     for block, index in program.columns.items():
         values = np.asarray(found.values[block])
@@ -175,15 +175,15 @@ def test_the_same_question_has_the_same_answer(data):
 def test_within_the_gap_is_only_said_of_plans_that_are(data):
     found = solve(data, Options(gap=GAP, time_limit_s=60, method="decomposed"))
     if found.status in ("optimal", "within_gap"):
-        least = best(data)
-        assert least is not None and found.value <= least * (1 + 1.1 * GAP) + 1e-6
+        lower = best(data)
+        assert lower is not None and found.value <= lower * (1 + 1.1 * GAP) + 1e-6
 
 
-@pytest.mark.parametrize("groups, paces", ((2, 10), (2, 2), (1, 1)))
-def test_groups_of_slots_keep_the_bound_and_the_rows(monkeypatch, groups, paces):
+@pytest.mark.parametrize("groups, pace_groups", ((2, 10), (2, 2), (1, 1)))
+def test_groups_of_slots_keep_the_bound_and_the_rows(monkeypatch, groups, pace_groups):
     """Slots that share a cut or a pace of jobs, as they do from some number on."""
     monkeypatch.setattr("solvers.decomposition.reformulation.MOST_GROUPS", groups)
-    monkeypatch.setattr("solvers.decomposition.reformulation.MOST_PACES", paces)
+    monkeypatch.setattr("solvers.decomposition.reformulation.MOST_PACES", pace_groups)
     plans = 0
     for seed in range(12):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
@@ -195,17 +195,17 @@ def test_groups_of_slots_keep_the_bound_and_the_rows(monkeypatch, groups, paces)
 
 def test_choices_made_on_merged_slots_have_plans_that_meet_every_row_of_all_slots(monkeypatch):
     monkeypatch.setattr(
-        "solvers.decomposition.root_relaxation.grouping",
+        "solvers.decomposition.root_relaxation.cluster_slots",
         lambda view, clusters: np.unique(view.window, return_inverse=True)[1],
     )  # as few slots as there may be
-    asked = plans = 0
+    compared = plans = 0
     for seed in range(60):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
         if data.slots > 1 and not (unserved(data) or unfinished(data)) and best(data) is not None:
             found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build)
             encloses(data, found)
-            asked, plans = asked + 1, plans + (found.value is not None)
-    assert asked > 20 and plans >= asked / 2
+            compared, plans = compared + 1, plans + (found.value is not None)
+    assert compared > 20 and plans >= compared / 2
 
 
 def test_options_left_out_of_large_questions_weaken_the_bound_and_never_break_it(monkeypatch):
@@ -218,7 +218,7 @@ def test_options_left_out_of_large_questions_weaken_the_bound_and_never_break_it
         ("LEAST_SHARE", 0.3),
     ):
         monkeypatch.setattr(f"solvers.decomposition.root_relaxation.{name}", value)
-    asked = bounds = left_out = plans = 0
+    compared = bounds = omitted = plans = 0
     for seed in range(60):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
         if data.slots < 2 or unserved(data) or unfinished(data) or best(data) is None:
@@ -227,22 +227,25 @@ def test_options_left_out_of_large_questions_weaken_the_bound_and_never_break_it
         found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60, progress=lines.append), build)
         encloses(data, found)
         matter = [int(line.split()[0]) for line in lines if "fleet options matter" in line]
-        asked, left_out = asked + 1, left_out + any(fleet_options < len(data.option_site) for fleet_options in matter)
+        compared, omitted = (
+            compared + 1,
+            omitted + any(fleet_options < len(data.option_site) for fleet_options in matter),
+        )
         bounds, plans = (
             bounds + (found.bound is not None and found.bound > 0.5 * best(data)),
             plans + (found.value is not None),
         )
-    assert asked > 12 and left_out > 3 and bounds >= asked / 2 and plans >= 0.75 * asked
+    assert compared > 12 and omitted > 3 and bounds >= compared / 2 and plans >= 0.75 * compared
 
 
 def test_hosting_that_costs_next_to_nothing_is_placed_where_it_is_needed_and_counted(monkeypatch):
     """Such hosting is no part of the search: the plan has it all the same, in every row and in its value."""
     searched = []
-    whole = decomposed.Decomposition
+    original = decomposed.Reformulation
     monkeypatch.setattr(
-        decomposed, "Decomposition", lambda data, *others: searched.append(data) or whole(data, *others)
+        decomposed, "Reformulation", lambda data, *others: searched.append(data) or original(data, *others)
     )
-    plans = left_out = 0
+    plans = omitted = 0
     for seed in range(45):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
         if not (data.host_cost or len(data.tree_path)) or unserved(data) or unfinished(data) or best(data) is None:
@@ -252,5 +255,5 @@ def test_hosting_that_costs_next_to_nothing_is_placed_where_it_is_needed_and_cou
         found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build)
         encloses(data, found)
         if found.value is not None and not searched[-1].host_cost and not len(searched[-1].tree_path):
-            plans, left_out = plans + 1, left_out + bool(found.values["host"].any() or found.values["edge"].any())
-    assert plans > 5 and left_out > 5
+            plans, omitted = plans + 1, omitted + bool(found.values["host"].any() or found.values["edge"].any())
+    assert plans > 5 and omitted > 5

@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from solvers.decomposition import root_relaxation as start
-from solvers.decomposition.interior_point.method import _anywhere, _off, inside, taken_over
+from solvers.decomposition.interior_point.method import (
+    _cold_start,
+    _dual_residual,
+    solve_interior_point,
+    warm_start_from,
+)
 from solvers.decomposition.interior_point.newton import Newton
-from solvers.decomposition.reformulation import Decomposition
-from solvers.decomposition.root_relaxation import blocks
+from solvers.decomposition.reformulation import Reformulation
+from solvers.decomposition.root_relaxation import build_block_program
 from solvers.interface import ProgressReporter
 from solvers.model.build import build
 from solvers.model.routing import unserved
@@ -30,12 +35,16 @@ def questions(seeds, dear=None):
     for seed in seeds:
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
         if not (unserved(data) or unfinished(data)) and build(data).column_count:
-            dec = Decomposition(data, "cost", build, 1, ProgressReporter())
+            dec = Reformulation(data, "cost", build, 1, ProgressReporter())
             unmet = None if dear is None else np.full(dec.view.demand.shape, dear)
-            yield data, dec, blocks(dec, dec.view, np.arange(len(data.option_site)), dec.view.training, unmet=unmet)
+            yield (
+                data,
+                dec,
+                build_block_program(dec, dec.view, np.arange(len(data.option_site)), dec.view.training, unmet=unmet),
+            )
 
 
-def linear_optimum(data) -> float | None:
+def lp_optimum(data) -> float | None:
     program = build(data)
     arrays = program.arrays()
     found = milp(
@@ -53,13 +62,13 @@ def test_a_step_satisfies_the_equations_that_it_solves(seed, number, dear):
     for _, _, program in questions([seed], dear):
         if program.impossible:
             continue
-        rng, at = np.random.default_rng(number), _anywhere(program)
+        rng, at = np.random.default_rng(number), _cold_start(program)
         scaled = lambda values, rng=rng: {
             name: part * rng.uniform(0.5, 2.0, part.shape) for name, part in values.items()
         }
         z, w = scaled(at.z), scaled(at.w)
         short = {name: -values for name, values in program.rows(z).items()}
-        off = _off(program, replace(at, z=z, w=w))
+        off = _dual_residual(program, replace(at, z=z, w=w))
         apart = {
             name: np.where(which, rng.uniform(-0.5, 0.5, z[name].shape) * z[name] * w[name], 0.0)
             for name, which in program.mask.items()
@@ -71,7 +80,7 @@ def test_a_step_satisfies_the_equations_that_it_solves(seed, number, dear):
         for name, values in rows.items():
             assert np.allclose(values, short[name], atol=1e-6 * size), name
         for name in ("x", "f", "v", "unmet", "m"):
-            less = price["most"] if name == "m" else 0.0
+            less = price["upper"] if name == "m" else 0.0
             assert np.allclose(
                 np.where(program.mask[name], worth[name] + price[name] - less, 0.0), off[name], atol=1e-6 * size
             ), name
@@ -81,21 +90,21 @@ def test_a_step_satisfies_the_equations_that_it_solves(seed, number, dear):
 
 
 def test_value_and_proof_are_those_of_the_whole_linear_program():
-    asked = told = sure = 0
+    compared = solved = proved = 0
     for data, dec, program in questions(range(36)):
-        least = linear_optimum(data)
-        found = inside(program, 1e-6, lambda: 1e9)
-        if least is None:
+        lower = lp_optimum(data)
+        found = solve_interior_point(program, 1e-6, lambda: 1e9)
+        if lower is None:
             assert found is None
             continue
-        asked, told = asked + 1, told + (found is not None)
+        compared, solved = compared + 1, solved + (found is not None)
         if found is not None:
-            near = 2e-3 * max(abs(least), 1.0)  # what is taken where no more digits are to be had
-            assert found.value == pytest.approx(least, abs=near)
-            proven = dec.certify(dec.spread(found)).value
-            assert proven <= least + 1e-9 * max(abs(least), 1.0)
-            sure += proven >= least - near
-    assert asked > 12 and told >= 0.95 * asked and sure >= 0.85 * told
+            near = 2e-3 * max(abs(lower), 1.0)  # what is taken where no more digits are to be had
+            assert found.value == pytest.approx(lower, abs=near)
+            proven = dec.lagrangian_bound(dec.extend_duals(found)).value
+            assert proven <= lower + 1e-9 * max(abs(lower), 1.0)
+            proved += proven >= lower - near
+    assert compared > 12 and solved >= 0.95 * compared and proved >= 0.85 * solved
 
 
 def elastic_optimum(data, dear: float) -> float | None:
@@ -123,130 +132,141 @@ def elastic_optimum(data, dear: float) -> float | None:
 
 @pytest.mark.parametrize("dear", [0.05, 1.0, 100.0])
 def test_with_demand_that_may_be_left_at_a_price_the_value_is_that_of_such_a_program_and_its_prices_prove_no_more(dear):
-    asked, lacking = 0, 0
+    compared, unserved_cases = 0, 0
     for data, dec, program in questions(range(30), dear):
-        least, found = elastic_optimum(data, dear), inside(program, 1e-6, lambda: 1e9)
-        if least is None or found is None:
+        lower, found = elastic_optimum(data, dear), solve_interior_point(program, 1e-6, lambda: 1e9)
+        if lower is None or found is None:
             continue
-        asked, lacking = asked + 1, lacking + (found.lacking > 0.01)
-        assert found.value == pytest.approx(least, abs=2e-3 * max(abs(least), 1.0))
-        strict = linear_optimum(data)
+        compared, unserved_cases = compared + 1, unserved_cases + (found.unserved_share > 0.01)
+        assert found.value == pytest.approx(lower, abs=2e-3 * max(abs(lower), 1.0))
+        strict = lp_optimum(data)
         if strict is not None:
             assert found.value <= strict + 2e-3 * max(abs(strict), 1.0)
-            assert dec.certify(dec.spread(found)).value <= strict + 1e-9 * max(abs(strict), 1.0)
-    assert asked > 8 and (lacking > 2 or dear > 1.0)
+            assert dec.lagrangian_bound(dec.extend_duals(found)).value <= strict + 1e-9 * max(abs(strict), 1.0)
+    assert compared > 8 and (unserved_cases > 2 or dear > 1.0)
 
 
 def test_a_job_that_is_sent_elsewhere_starts_on_its_way():
     """Its progress is made up for at once, where it took most steps from nothing; the answer is the same."""
-    asked = 0
+    compared = 0
     for data, dec, program in questions(range(120)):
-        y = dec.whole.columns["y"]
-        for job in np.unique(data.point_job[program.places]):
-            mine = program.places[data.point_job[program.places] == job]
+        y = dec.first_stage.columns["y"]
+        for job in np.unique(data.point_job[program.placements]):
+            mine = program.placements[data.point_job[program.placements] == job]
             at = []
             for p in mine[:2] if len(mine) > 1 else ():
-                most, least = dec.whole.most.copy(), np.zeros(dec.whole.size)
-                most[y[mine]] = 0.0
-                most[y[p]] = least[y[p]] = 1.0
-                sent = blocks(
+                upper, lower = dec.first_stage.upper.copy(), np.zeros(dec.first_stage.size)
+                upper[y[mine]] = 0.0
+                upper[y[p]] = lower[y[p]] = 1.0
+                sent = build_block_program(
                     dec,
                     dec.view,
                     np.arange(len(data.option_site)),
                     np.append(np.setdiff1d(dec.view.training, mine), p),
-                    least,
-                    most,
+                    lower,
+                    upper,
                 )
-                at.append((sent, inside(sent, 1e-5, lambda: 1e9)))
+                at.append((sent, solve_interior_point(sent, 1e-5, lambda: 1e9)))
             if len(at) < 2 or any(found is None for _, found in at):
                 continue
             (_, first), (sent, second) = at
-            start = taken_over(first.blocks, first.warm, sent, np.arange(dec.view.slots))
-            here = np.flatnonzero(sent.runs & (data.point_job[sent.places] == job))
+            start = warm_start_from(first.blocks, first.warm, sent, np.arange(dec.view.slots))
+            here = np.flatnonzero(sent.runs & (data.point_job[sent.placements] == job))
             if (sent.done[here] >= 0).any() or sent.rate[here].sum() < 1:
                 continue
             short = np.abs(sent.rows(start.z)["progress"][here])
             assert (short <= 0.11).all() and (start.free["progress"][here] >= 0).all()
-            again = inside(sent, 1e-5, lambda: 1e9, start)
+            again = solve_interior_point(sent, 1e-5, lambda: 1e9, start)
             assert again is not None and again.value == pytest.approx(
                 second.value, abs=2e-3 * max(abs(second.value), 1.0)
             )
-            asked += 1
-    assert asked > 5
+            compared += 1
+    assert compared > 5
 
 
 def test_a_job_that_is_decided_for_a_place_where_it_ran_in_part_starts_with_the_rest_on_its_way():
     """From its part, with prices that were those of a part, looks ran out of iterations and seemed to say that there was no room."""
-    asked = 0
+    compared = 0
     for data, dec, program in questions(range(200)):
-        y, found = dec.whole.columns["y"], inside(program, 1e-5, lambda: 1e9)
-        for place in () if found is None else program.places:
-            here = int(np.flatnonzero(program.places == place)[0])
+        y, found = dec.first_stage.columns["y"], solve_interior_point(program, 1e-5, lambda: 1e9)
+        for place in () if found is None else program.placements:
+            here = int(np.flatnonzero(program.placements == place)[0])
             part = float((program.rate[here] * found.warm.z["v"][here]).sum())
             if not 0.02 < part < 0.85 or program.done[here] < 0:
                 continue
-            most, least = dec.whole.most.copy(), np.zeros(dec.whole.size)
-            most[y[program.places[data.point_job[program.places] == data.point_job[place]]]] = 0.0
-            most[y[place]] = least[y[place]] = 1.0
-            decided = blocks(dec, dec.view, np.arange(len(data.option_site)), dec.view.training, least, most)
-            at = int(np.flatnonzero(decided.places == place)[0])
+            upper, lower = dec.first_stage.upper.copy(), np.zeros(dec.first_stage.size)
+            upper[y[program.placements[data.point_job[program.placements] == data.point_job[place]]]] = 0.0
+            upper[y[place]] = lower[y[place]] = 1.0
+            decided = build_block_program(
+                dec, dec.view, np.arange(len(data.option_site)), dec.view.training, lower, upper
+            )
+            at = int(np.flatnonzero(decided.placements == place)[0])
             if decided.impossible or decided.done[at] >= 0 or decided.rate[at].sum() < 1.2:
                 continue
-            start = taken_over(found.blocks, found.warm, decided, np.arange(dec.view.slots))
+            start = warm_start_from(found.blocks, found.warm, decided, np.arange(dec.view.slots))
             assert abs(decided.rows(start.z)["progress"][at]) <= 1e-6
             may = decided.may_run[at]
             assert (start.z["v"][at, may] > 0).all() and (start.z["running"][at, may] > 0).all()
-            alone, again = inside(decided, 1e-5, lambda: 1e9), inside(decided, 1e-5, lambda: 1e9, start)
-            assert (alone is None) == (again is None)
-            assert alone is None or again.value == pytest.approx(alone.value, abs=2e-3 * max(abs(alone.value), 1.0))
-            asked += 1
-    assert asked > 5
+            standalone_job_cost, again = (
+                solve_interior_point(decided, 1e-5, lambda: 1e9),
+                solve_interior_point(decided, 1e-5, lambda: 1e9, start),
+            )
+            assert (standalone_job_cost is None) == (again is None)
+            assert standalone_job_cost is None or again.value == pytest.approx(
+                standalone_job_cost.value, abs=2e-3 * max(abs(standalone_job_cost.value), 1.0)
+            )
+            compared += 1
+    assert compared > 5
 
 
 def test_the_way_to_an_answer_does_not_change_it():
     """From anywhere, from itself, and from merged slots."""
-    asked = 0
+    compared = 0
     for data, dec, program in questions(range(24)):
-        found = inside(program, 1e-5, lambda: 1e9)
+        found = solve_interior_point(program, 1e-5, lambda: 1e9)
         if found is None:
             continue
         group = np.unique(dec.view.window, return_inverse=True)[1]
-        merged = inside(
-            blocks(dec, dec.view.merged(group), np.arange(len(data.option_site)), dec.view.training), 1e-3, lambda: 1e9
+        merged = solve_interior_point(
+            build_block_program(dec, dec.view.merged(group), np.arange(len(data.option_site)), dec.view.training),
+            1e-3,
+            lambda: 1e9,
         )
         starts = [(program, found.warm, np.arange(dec.view.slots))] + (
             [(merged.blocks, merged.warm, group)] if merged is not None else []
         )
         for old, at, onto in starts:
-            again = inside(program, 1e-5, lambda: 1e9, taken_over(old, at, program, onto))
+            again = solve_interior_point(program, 1e-5, lambda: 1e9, warm_start_from(old, at, program, onto))
             assert again is not None and again.value == pytest.approx(
                 found.value, abs=2e-3 * max(abs(found.value), 1.0)
             )
-        asked += 1
-    assert asked > 7
+        compared += 1
+    assert compared > 7
 
 
 def test_nothing_is_found_below_a_cutoff_that_prices_rule_out():
-    asked = 0
+    compared = 0
     for _, _, program in questions(range(12)):
-        found = inside(program, 1e-4, lambda: 1e9)
+        found = solve_interior_point(program, 1e-4, lambda: 1e9)
         if found is not None and found.value > 0.1:
-            assert inside(program, 1e-4, lambda: 1e9, None, 0.5 * found.value) is None
-            asked += 1
-    assert asked > 2
+            assert solve_interior_point(program, 1e-4, lambda: 1e9, None, 0.5 * found.value) is None
+            compared += 1
+    assert compared > 2
 
 
 def test_a_job_that_may_not_run_where_it_is_to_be_done_has_no_answer():
     seen = 0
     for data, dec, program in questions(range(60)):
-        run = dec.whole.columns["run"]
-        for p in program.places[(run[program.places] >= 0).any(axis=1)]:
-            least, most = np.zeros(dec.whole.size), dec.whole.most.copy()
-            least[dec.whole.columns["y"][p]] = 1.0
-            most[run[p][run[p] >= 0]] = 0.0
+        run = dec.first_stage.columns["run"]
+        for p in program.placements[(run[program.placements] >= 0).any(axis=1)]:
+            lower, upper = np.zeros(dec.first_stage.size), dec.first_stage.upper.copy()
+            lower[dec.first_stage.columns["y"][p]] = 1.0
+            upper[run[p][run[p] >= 0]] = 0.0
             assert (
-                inside(
-                    blocks(dec, dec.view, np.arange(len(data.option_site)), dec.view.training, least, most),
+                solve_interior_point(
+                    build_block_program(
+                        dec, dec.view, np.arange(len(data.option_site)), dec.view.training, lower, upper
+                    ),
                     1e-4,
                     lambda: 1e9,
                 )
@@ -260,18 +280,18 @@ def test_places_that_are_offered_are_the_cheapest_of_each_site(monkeypatch):
     """At random prices and open sites, against a count by hand."""
     monkeypatch.setattr(start, "EACH_SITE", 1)
     monkeypatch.setattr(start, "EACH_JOB", 2)
-    asked = 0
+    compared = 0
     for data, dec, _ in questions(range(60)):
-        rng, points = np.random.default_rng(asked), dec.view.training
-        entering, opened = rng.uniform(-1.0, 1.0, dec.whole.size), rng.random(data.sites) < 0.8
+        rng, points = np.random.default_rng(compared), dec.view.training
+        pricing_reduced_cost, opened = rng.uniform(-1.0, 1.0, dec.first_stage.size), rng.random(data.sites) < 0.8
         jobs = np.unique(data.point_job[points])[:1]
         expected = []
         for job in jobs:
             best = {}
             for p in points[(data.point_job[points] == job) & opened[dec.view.site[points]]]:
-                r, cost = dec.view.site[p], entering[dec.whole.columns["y"][p]]
+                r, cost = dec.view.site[p], pricing_reduced_cost[dec.first_stage.columns["y"][p]]
                 best[r] = min(best.get(r, (np.inf, -1)), (cost, p))
             expected += [p for _, p in sorted(best.values())[:2]]
-        assert start.near_places(dec, entering, jobs, opened).tolist() == sorted(expected)
-        asked += len(expected) > 0
-    assert asked > 5
+        assert start.cheapest_open_placements(dec, pricing_reduced_cost, jobs, opened).tolist() == sorted(expected)
+        compared += len(expected) > 0
+    assert compared > 5

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers.backends.highs import highs_lp, new_highs, set_threads
-from solvers.decomposition.lagrangian_bound import Estimate, Prices, _run
-from solvers.decomposition.reformulation import Decomposition
+from solvers.decomposition.lagrangian_bound import Duals, LagrangianCut, _charge_job_windows
+from solvers.decomposition.reformulation import Reformulation
 from solvers.interface import ProgressReporter
 from solvers.model.build import build
 from solvers.model.routing import unserved
@@ -22,7 +22,7 @@ from tests.solvers.reference import SMALL
 from tests.solvers.test_bruteforce import problem
 
 
-def least(price, work, asked, window, there) -> float:
+def least_window_cost(price, work, compared, window, there) -> float:
     """Over all sets of windows, done in the cheapest slots of each."""
     best = np.inf
     for count in range(len(there) + 1):
@@ -31,7 +31,7 @@ def least(price, work, asked, window, there) -> float:
             at = at[np.argsort(price[at] / work[at], kind="stable")]
             share = np.clip((1 - (np.cumsum(work[at]) - work[at])) / work[at], 0.0, 1.0)
             if (share * work[at]).sum() >= 1 - 1e-9:
-                best = min(best, float((share * price[at]).sum() + asked[list(chosen)].sum()))
+                best = min(best, float((share * price[at]).sum() + compared[list(chosen)].sum()))
     return best
 
 
@@ -42,52 +42,52 @@ def test_a_job_is_charged_no_more_than_the_least_that_its_windows_and_slots_cost
     data = replace(phases.phased(rng, ("cost",)), limits=())
     if unserved(data) or unfinished(data) or not build(data).column_count:
         return
-    dec = Decomposition(data, "cost", build, 1, ProgressReporter())
-    run, y, view = dec.whole.columns["run"], dec.whole.columns["y"], dec.view
+    dec = Reformulation(data, "cost", build, 1, ProgressReporter())
+    run, y, view = dec.first_stage.columns["run"], dec.first_stage.columns["y"], dec.view
     alpha, sigma = (
         rng.uniform(0.0, 2.0, (len(data.option_site), view.slots)),
         rng.uniform(0.0, 1.0, (data.sites, view.slots)),
     )
-    reduced = rng.uniform(-1.0, 4.0, dec.whole.size)
+    reduced_cost = rng.uniform(-1.0, 4.0, dec.first_stage.size)
     points = view.training[(run[view.training] >= 0).any(axis=1)]
-    alone = view.cheapest(points, alpha, sigma)
-    reduced[y[points]] = alone
-    asked = np.append(reduced, 0.0)
-    estimate = Estimate(0.0, np.where(np.isin(np.arange(dec.whole.size), y[points]), reduced, 0.0), alpha)
-    _run(view, dec.whole, estimate, sigma, reduced)
-    for p, before in zip(points.tolist(), alone.tolist(), strict=True):
+    standalone_job_cost = view.least_job_cost(points, alpha, sigma)
+    reduced_cost[y[points]] = standalone_job_cost
+    compared = np.append(reduced_cost, 0.0)
+    cut = LagrangianCut(0.0, np.where(np.isin(np.arange(dec.first_stage.size), y[points]), reduced_cost, 0.0), alpha)
+    _charge_job_windows(view, dec.first_stage, cut, sigma, reduced_cost)
+    for p, before in zip(points.tolist(), standalone_job_cost.tolist(), strict=True):
         job = data.point_job[p]
         price = view.running_price(np.array([p]), alpha, sigma)[0]
         work = view.job_seconds[job] * data.point_capacity[p] / data.job_work[job]
-        exact = least(price, work, asked[run[p]], view.window, np.unique(view.window[work > 0]).tolist())
-        found, there = reduced[y[p]], np.unique(view.window[work > 0]).tolist()
+        exact = least_window_cost(price, work, compared[run[p]], view.window, np.unique(view.window[work > 0]).tolist())
+        found, there = reduced_cost[y[p]], np.unique(view.window[work > 0]).tolist()
         for count in range(len(there) + 1):  # what the estimate charges for any windows is no more than what they cost
             for chosen in itertools.combinations(there, count):
                 charged, cost = (
-                    estimate.slope[y[p]] + estimate.slope[run[p][list(chosen)]].sum(),
-                    least(price, work, np.zeros(data.windows), view.window, list(chosen)),
+                    cut.slope[y[p]] + cut.slope[run[p][list(chosen)]].sum(),
+                    least_window_cost(price, work, np.zeros(data.windows), view.window, list(chosen)),
                 )
                 assert charged <= cost + 1e-6 * max(abs(cost), 1.0)
         assert found <= exact + 1e-6 * max(abs(exact), 1.0)
-        if (asked[run[p][run[p] >= 0]] >= 0).all():
+        if (compared[run[p][run[p] >= 0]] >= 0).all():
             assert found >= before - 1e-6 * max(abs(before), 1.0)
-    assert (reduced[run[run >= 0]] == 0).all()
+    assert (reduced_cost[run[run >= 0]] == 0).all()
 
 
-def relaxed(program, data, prices: dict[str, np.ndarray]) -> float:
+def relaxed(program, data, duals: dict[str, np.ndarray]) -> float:
     """The least of the program with nothing whole where the rows of these blocks are paid for in place of being kept, with no flow above its demand:
     -inf where that has no end."""
     arrays, flow = program.arrays(), program.columns["f"]
-    most, there = data.demand[data.arc_workload, data.arc_origin], flow >= 0
+    flow_upper, there = data.demand[data.arc_workload, data.arc_origin], flow >= 0
     upper = arrays.upper.copy()
-    upper[flow[there]] = np.minimum(upper[flow[there]], most[there])
+    upper[flow[there]] = np.minimum(upper[flow[there]], flow_upper[there])
     paid, kept = np.zeros(program.row_count), np.ones(program.row_count, dtype=bool)
     for block, (index, row) in program.by_block(np.arange(program.row_count)).items():
-        if block in prices:
+        if block in duals:
             low, high = np.isfinite(arrays.row_lower[row]), np.isfinite(arrays.row_upper[row])
             assert (low | high).all()
             paid[row] = (
-                np.where(low, 1.0, -1.0) * prices[block][tuple(index.T[: prices[block].ndim])]
+                np.where(low, 1.0, -1.0) * duals[block][tuple(index.T[: duals[block].ndim])]
             )  # per unit of the row, as in a minimisation
             kept[row] = False
     cost, given = (
@@ -122,23 +122,23 @@ def test_no_more_is_proven_than_the_rows_of_the_whole_program_say_at_the_same_pr
     program = build(data)
     if unserved(data) or unfinished(data) or not program.column_count:
         return
-    dec, slots = Decomposition(data, "cost", build, 1, ProgressReporter()), data.slots
+    dec, slots = Reformulation(data, "cost", build, 1, ProgressReporter()), data.slots
     some = lambda count, high: rng.uniform(0.0, high, (count, slots)) * (rng.random((count, slots)) < 0.7)
     shape = data.demand.shape
-    prices = Prices(
+    duals = Duals(
         some(len(data.option_site), 2.0),
         some(data.sites, 1.0),
         some(data.pools, 2.0),
         some(shape[0] * shape[1], 6.0),
-        rng.normal(0.0, 2.0, dec.whole.matrix.shape[0]),
+        rng.normal(0.0, 2.0, dec.first_stage.matrix.shape[0]),
     )
-    proven = dec.certify(prices)
-    limited = np.where(np.isfinite(data.power_limit()[0][:, data.slot_window]), prices.sigma, 0.0)
+    proven = dec.lagrangian_bound(duals)
+    limited = np.where(np.isfinite(data.power_limit()[0][:, data.slot_window]), duals.sigma, 0.0)
     paid = {
-        "installed": proven.estimate.alpha,
+        "installed": proven.cut.alpha,
         "power": limited,
-        "capacity": prices.beta,
-        "balance": prices.delta.reshape(shape),
+        "capacity": duals.beta,
+        "balance": duals.delta.reshape(shape),
     }
     said = relaxed(program, data, paid)
     assert proven.value <= said + 1e-6 * max(1.0, abs(said))

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvers.decomposition.slot_clustering import APART, APART_LARGE, SUPPLIED, cheap_places, grouping
+from solvers.decomposition.slot_clustering import APART, APART_LARGE, SUPPLIED, cheapest_placements, cluster_slots
 
 
 def view_of(jobs: int, sites: int, kinds: int, supply: np.ndarray, systems: np.ndarray, limited: int):
@@ -38,23 +38,23 @@ def test_kinds_of_places_are_supplied_for_all_jobs(seed, jobs, sites, kinds):
     view, kind = view_of(jobs, sites, kinds, supply, systems, kinds)
     cost = (random.uniform(1, 2, kinds)[kind] * random.uniform(0.95, 1.05, len(kind))) * systems[view.data.point_job]
     cost[random.random(len(cost)) < 0.1] = np.inf
-    places = cheap_places(view, cost)
-    assert np.isfinite(cost[places]).all() and (np.diff(places) > 0).all()
+    placements = cheapest_placements(view, cost)
+    assert np.isfinite(cost[placements]).all() and (np.diff(placements) > 0).all()
     there = np.unique(kind[np.isfinite(cost)])
-    offered = np.unique(kind[places])
+    offered = np.unique(kind[placements])
     narrowest = sum(systems[j] for j in range(jobs) if np.isfinite(cost[view.data.point_job == j]).any())
     assert supply[offered].sum() >= SUPPLIED * narrowest or np.array_equal(offered, there)
     for j in range(jobs):  # the cheapest of each job is always among them
         mine = np.flatnonzero((view.data.point_job == j) & np.isfinite(cost))
-        assert not len(mine) or mine[np.argmin(cost[mine])] in places
+        assert not len(mine) or mine[np.argmin(cost[mine])] in placements
 
 
 def test_a_kind_without_a_limit_asks_for_no_others():
     """The cheapest kind is not limited, so places are those of each job and site that cost least."""
     jobs, sites, kinds = 60, 20, 4
     view, kind = view_of(jobs, sites, kinds, np.full(kinds, 1.0), np.full(jobs, 10.0), 3)
-    places = cheap_places(view, np.where(kind == 3, 1.0, 2.0 + kind))
-    assert len(places) == 2 * jobs * sites and set(kind[places]) == {3, 0}
+    placements = cheapest_placements(view, np.where(kind == 3, 1.0, 2.0 + kind))
+    assert len(placements) == 2 * jobs * sites and set(kind[placements]) == {3, 0}
 
 
 def test_peaks_of_demand_stay_apart_where_there_are_too_many_jobs_for_slots_of_each():
@@ -67,6 +67,6 @@ def test_peaks_of_demand_stay_apart_where_there_are_too_many_jobs_for_slots_of_e
     )
     peaks = []
     for apart in (APART, APART_LARGE):
-        group = grouping(view, days, apart)
+        group = cluster_slots(view, days, apart)
         peaks.append(max(demand[0, group == g].mean() for g in range(group.max() + 1)))
     assert peaks[0] < 1.1 and peaks[1] > 1.3

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.decomposition.solve import carries
+from solvers.decomposition.solve import supports
 from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.data import Limit, Objective, PlanData
@@ -200,7 +200,7 @@ def test_replicas_do_not_idle_for_a_negative_price_without_a_meter():
     solution = solve(data, EXACT)
     assert solution.value == pytest.approx(-3 + 1)
     assert solution.values["x"].tolist() == [[1.0, 1.0]]
-    assert carries(replace(alone(), meters=None, order=None)) and not carries(
+    assert supports(replace(alone(), meters=None, order=None)) and not supports(
         replace(data, order=None)
     )  # slot by slot nothing keeps it from idling
 

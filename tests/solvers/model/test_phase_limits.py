@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from solvers.analysis.relief import without_limits
 from solvers.decomposition import solve as decomposed
-from solvers.decomposition.lagrangian_bound import Prices, bound
-from solvers.decomposition.reformulation import structure
-from solvers.decomposition.slots import Slotwise
+from solvers.decomposition.lagrangian_bound import Duals, lagrangian_bound
+from solvers.decomposition.reformulation import build_first_stage
+from solvers.decomposition.slots import SlotView
 from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.build import build
@@ -133,7 +133,7 @@ def test_the_decomposition_encloses_the_optimum_under_budgets(data, seed):
 
 
 def encloses(data):
-    assert decomposed.carries(data)
+    assert decomposed.supports(data)
     least, apart = best(data), solve(data, Options(gap=1e-3, method="decomposed", time_limit_s=5.0))
     if least is None:
         assert apart.value is None
@@ -151,7 +151,7 @@ def encloses(data):
 @given(problems(objectives=("cost",)))
 def test_blocks_that_couple_slots_are_not_decomposed(data):
     """Porting, and the budget of a phase that covers operation: the decomposition declines."""
-    assert decomposed.carries(data) == (not data.limits)
+    assert decomposed.supports(data) == (not data.limits)
     ported = replace(
         without_money(data),
         ports=PortData(
@@ -160,7 +160,7 @@ def test_blocks_that_couple_slots_are_not_decomposed(data):
             groups=1,
         ),
     )
-    assert not decomposed.carries(ported)
+    assert not decomposed.supports(ported)
     agree_with_each_other(solve(ported, EXACT), solve(ported, Options(gap=0.0, method="decomposed")))
 
 
@@ -194,19 +194,21 @@ def test_the_lagrangian_bound_is_valid_at_any_duals(data, seed):
     if whole.status != "optimal":
         return
     rng = np.random.default_rng(seed)
-    view = Slotwise.of(data, "cost", np.flatnonzero(can_finish(data)))
-    once = structure(data, view, "cost", build)
+    view = SlotView.of(data, "cost", np.flatnonzero(can_finish(data)))
+    once = build_first_stage(data, view, "cost", build)
     draw = lambda *shape: rng.exponential(2.0, shape) * (rng.random(shape) < 0.7)
     T = data.slots
     for _ in range(5):
-        prices = Prices(
+        prices = Duals(
             draw(len(data.option_site), T),
             draw(data.sites, T),
             draw(data.pools, T),
             3 * draw(len(view.demand), T),
             draw(len(once.keys)) * rng.choice([-1, 1], len(once.keys)),
         )
-        assert bound(view, once, data.power_limit()[0], prices).value <= whole.value + 1e-6 * max(1.0, abs(whole.value))
+        assert lagrangian_bound(view, once, data.power_limit()[0], prices).value <= whole.value + 1e-6 * max(
+            1.0, abs(whole.value)
+        )
 
 
 def more_power(data, watts=2.0):

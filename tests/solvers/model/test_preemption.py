@@ -181,5 +181,5 @@ def test_the_decomposition_does_not_cover_preemption(data):
         replace(data, site_storage=None, point_storage=None),
         replace(data, point_restart_s=None, order=None),
     ):
-        assert not decomposed.carries(with_one)
+        assert not decomposed.supports(with_one)
     assert solve(data, EXACT).value == solve(data, replace(EXACT, method="decomposed")).value
