@@ -223,7 +223,7 @@ LIMITED = {
 
 
 def by_the_bound(monkeypatch, *edits):
-    monkeypatch.setattr("planner.solving.marginal_values.pays", lambda data: True)
+    monkeypatch.setattr("planner.solving.marginal_values.pays_off", lambda data: True)
     return planner.solve(spec(*BY_SLOT, *edits))
 
 
