@@ -48,7 +48,7 @@ def compute_marginal_values(
     """
     ways = ways_not_in_use(form, solution)
     sizes = np.array([form.fleet_options[k].largest for k, _ in form.holdings])
-    paths, too_large = rows_by_path(problem, form), pays(form.data)
+    paths, too_large = rows_by_path(problem, form), pays_off(form.data)
     found = None
     if not too_large:
         found = marginal_values(
