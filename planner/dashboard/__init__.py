@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 def main() -> None:
-    """Draw the page; Streamlit calls this anew at every interaction."""
+    """Draw the page; Streamlit calls this at every interaction."""
     from planner.dashboard.page import draw
 
     draw()

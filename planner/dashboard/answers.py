@@ -1,4 +1,4 @@
-"""What the page says of a plan: headline figures and rows of its tables, in units for people. No Streamlit here."""
+"""Format a plan for the page: headline figures and rows of tables, in units for people. No Streamlit here."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
+    """A headline figure."""
+
     label: str
     value: str
     help: str
@@ -25,6 +27,8 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Download:
+    """A file that the page offers."""
+
     label: str  # key of the label's text
     file: str
     mime: str
@@ -32,11 +36,13 @@ class Download:
 
 
 def currency(plan: Plan) -> str:
-    return plan["spec"].get("currency", "USD")
+    """Return the currency of a plan's amounts."""
+    found: str = plan["spec"].get("currency", "USD")
+    return found
 
 
 def amount(value: float, unit: str) -> str:
-    """A number with its unit in words; factors and other plain numbers to four digits."""
+    """Write a number with its unit; factors and other plain numbers to four digits."""
     try:
         return show(value, unit)
     except KeyError:
@@ -44,7 +50,7 @@ def amount(value: float, unit: str) -> str:
 
 
 def verdict(plan: Plan, t: Words) -> tuple[str, str]:
-    """(level, sentence): how the search ended and what was proven; level is success, warning or error."""
+    """Say how the search ended and what was proven: (level, sentence), the level success, warning or error."""
     level = {"optimal": "success", "within_gap": "success", "limit": "warning"}.get(plan.status, "error")
     words = t(f"status.{plan.status}")
     if not plan.has_answer:
@@ -63,7 +69,7 @@ def verdict(plan: Plan, t: Words) -> tuple[str, str]:
 
 
 def plan_metrics(plan: Plan, t: Words) -> list[Metric]:
-    """Headline figures of the whole plan."""
+    """List the headline figures of the whole plan."""
     totals = plan["totals"]
     return [
         Metric(t("metric.cost", currency=currency(plan)), show(totals["cost"], "1"), t("metric.cost.help")),
@@ -75,7 +81,7 @@ def plan_metrics(plan: Plan, t: Words) -> list[Metric]:
 
 
 def workload_metrics(plan: Plan, t: Words) -> list[Metric]:
-    """The tightest latency limit, and the price of a million tokens of each workload."""
+    """List the tightest latency limit, and the cost per million tokens of each workload."""
     found = []
     tightest = min(slo_rows(plan), key=lambda row: row["slack_s"] / row["limit_s"], default=None)
     if tightest:
@@ -98,7 +104,7 @@ def workload_metrics(plan: Plan, t: Words) -> list[Metric]:
 
 
 def slo_rows(plan: Plan) -> list[Row]:
-    """Every latency limit for which the plan predicts a value."""
+    """List every latency limit for which the plan predicts a value."""
     return [{"workload": w["name"], **row} for w in plan["workloads"] for row in w["slo"] if row["slack_s"] is not None]
 
 
@@ -107,6 +113,7 @@ def _latency(row: Row) -> str:
 
 
 def fleet_table(plan: Plan, t: Words) -> list[Row]:
+    """Format the fleet."""
     return [
         {
             t("column.site"): row["site"],
@@ -123,7 +130,7 @@ def fleet_table(plan: Plan, t: Words) -> list[Row]:
 
 
 def workload_table(plan: Plan, t: Words) -> list[Row]:
-    """What each workload gets, with its tokens in trillions and its shares as fractions."""
+    """Format what each workload gets: tokens in trillions, shares as fractions."""
     return [
         {
             t("column.workload"): w["name"],
@@ -138,6 +145,7 @@ def workload_table(plan: Plan, t: Words) -> list[Row]:
 
 
 def slo_table(plan: Plan, t: Words) -> list[Row]:
+    """Format the latency limits."""
     return [
         {
             t("column.workload"): row["workload"],
@@ -151,6 +159,7 @@ def slo_table(plan: Plan, t: Words) -> list[Row]:
 
 
 def cost_table(plan: Plan, t: Words) -> list[Row]:
+    """Format the costs by component, largest first."""
     total = sum(plan["costs"].values())
     return [
         {
@@ -163,7 +172,7 @@ def cost_table(plan: Plan, t: Words) -> list[Row]:
 
 
 def limit_table(plan: Plan, t: Words) -> list[Row]:
-    """Every limit with the share that is used, the tightest first."""
+    """Format the limits with the share that is used, tightest first."""
     rows = [(row["value"] / row["limit"] if row["limit"] else None, row) for row in plan["limits"]]
     return [
         {
@@ -186,7 +195,7 @@ def _price(value: float | None, row: Row) -> str:
 
 
 def runner_up_table(plan: Plan, t: Words) -> list[Row]:
-    """At each site, the system that came closest to being taken."""
+    """Format the runner-up at each site."""
     return [
         {
             t("column.site"): row["site"],
@@ -205,7 +214,7 @@ def _quantity(value: float, row: Row) -> str:
 
 
 def assumption_table(plan: Plan, t: Words) -> list[Row]:
-    """Figures that nobody published for this very thing, those that carry most of the objective first."""
+    """Format the assumptions, those with the largest share of the objective first."""
     rows = sorted(plan["assumptions"], key=lambda row: -(row["share"] or 0.0))
     return [
         {
@@ -221,6 +230,7 @@ def assumption_table(plan: Plan, t: Words) -> list[Row]:
 
 
 def provenance_table(plan: Plan, t: Words) -> list[Row]:
+    """Format the catalog figures with their sources."""
     return [
         {
             t("column.figure"): row["path"],
@@ -237,6 +247,7 @@ def provenance_table(plan: Plan, t: Words) -> list[Row]:
 
 
 def dropped_table(plan: Plan, t: Words) -> list[Row]:
+    """Format the reasons for which candidates were dropped."""
     return [
         {t("column.workload"): workload, t("column.reason"): reason, t("column.count"): count}
         for workload, reasons in plan["dropped"].items()
@@ -245,7 +256,7 @@ def dropped_table(plan: Plan, t: Words) -> list[Row]:
 
 
 def conflict_table(plan: Plan, t: Words) -> list[Row]:
-    """The limits that cannot hold together, of an infeasible spec."""
+    """Format the limits in conflict, of an infeasible spec."""
     return [
         {t("column.limit_name"): row["name"], t("column.words"): row["words"], t("column.path"): row["path"]}
         for row in (plan["diagnosis"] or {}).get("conflict", [])
@@ -253,7 +264,7 @@ def conflict_table(plan: Plan, t: Words) -> list[Row]:
 
 
 def repair_table(plan: Plan, t: Words) -> list[Row]:
-    """The smallest change after which the spec has a plan, in values as the spec writes them."""
+    """Format the smallest change after which the spec has a plan."""
     return [
         {t("column.path"): row["path"], t("column.from"): written(row["from"]), t("column.to"): written(row["to"])}
         for row in repair(plan)
@@ -261,16 +272,18 @@ def repair_table(plan: Plan, t: Words) -> list[Row]:
 
 
 def repair(plan: Plan) -> list[Row]:
-    return (plan["diagnosis"] or {}).get("repair", [])
+    """List the changes of the smallest repair."""
+    found: list[Row] = (plan["diagnosis"] or {}).get("repair", [])
+    return found
 
 
 def written(value: Any) -> str:
-    """A value of the spec as the spec writes it; nothing where it has none."""
+    """Write a value as the spec does; empty for none."""
     return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def downloads(plan: Plan, name: str) -> tuple[Download, ...]:
-    """The plan as files, made once per plan."""
+    """Write the plan as files; done once per plan."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as bundle:
         for table, text in csv_tables(plan).items():
@@ -289,5 +302,6 @@ def downloads(plan: Plan, name: str) -> tuple[Download, ...]:
 
 
 def energy_line(plan: Plan, t: Words) -> str:
+    """Write energy and tokens in a line."""
     totals = plan["totals"]
     return t("totals", energy=f"{totals['energy_j'] / MWH_J:,.0f}", tokens=f"{totals['tokens'] / TRILLION:,.1f}")

@@ -1,7 +1,7 @@
-"""Charts of a plan as Altair objects: what is drawn, in which units and colours. Knows nothing of Streamlit.
+"""Draw charts of a plan as Altair objects. No Streamlit here.
 
-Colours are those of Okabe and Ito without black, which would vanish on a dark page; every chart carries its
-description for those who cannot see it.
+Colours are those of Okabe and Ito without black, which would vanish on a dark page; every chart has a description for
+those who cannot see it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from planner.dashboard.locale import Words
 from planner.plan import Plan
 from planner.report.hours import by_hour
 
-BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, GREY = PALETTE = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999",
-)  # fmt: skip
+BLUE, SKY, RED, GREY = "#0072B2", "#56B4E9", "#D55E00", "#999999"
+PALETTE = (BLUE, "#E69F00", "#009E73", "#CC79A7", SKY, RED, "#F0E442", GREY)
 BAR_PX = 30
 LOAD_PX, PRICE_PX = 210, 160  # with legend and axis
-AXIS_PX = 46  # the same room for the numbers of both panels, so that their hours stand under each other
+AXIS_PX = 46  # width of the axis in both panels, so that their hours align
 
 
 def fleet_chart(plan: Plan, t: Words) -> alt.Chart:
-    """Chips by site, stacked by system; of systems held in some phases only, the most that are held at once."""
+    """Draw the chips by site, stacked by system; for systems held in some phases only, the most held at once."""
     rows = fleet_rows(plan)
     sites = list(dict.fromkeys(row["site"] for row in rows))
     systems = list(dict.fromkeys(row["system"] for row in rows))
@@ -51,7 +50,7 @@ def fleet_chart(plan: Plan, t: Words) -> alt.Chart:
 
 
 def fleet_rows(plan: Plan) -> list[dict[str, Any]]:
-    """Chips by site and system; the chips of a system are among the plan's cited figures."""
+    """Count the chips by site and system; the chips of a system are among the figures that the plan cites."""
     per_system = {
         row["path"].split("/", 1)[1].rsplit("/", 1)[0]: row["value"]
         for row in plan["provenance"]
@@ -72,7 +71,7 @@ def fleet_rows(plan: Plan) -> list[dict[str, Any]]:
 
 
 def cost_chart(plan: Plan, t: Words) -> alt.LayerChart:
-    """Cost by component, dearest first, each bar with its share."""
+    """Draw the cost by component, largest first, each bar with its share."""
     currency, total = plan["spec"].get("currency", "USD"), sum(plan["costs"].values())
     costs = sorted(plan["costs"].items(), key=lambda item: -item[1])
     rows = [
@@ -94,7 +93,7 @@ def cost_chart(plan: Plan, t: Words) -> alt.LayerChart:
 
 
 def load_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
-    """Power drawn at a site in each hour of the typical day: by systems of one's own, and by rented ones."""
+    """Draw the power at a site in each hour of the typical day, of owned and of rented systems."""
     hours = _hours(plan, site, phase)
     own, rented = t("chart.own"), t("chart.rented")
     rows = []
@@ -143,10 +142,10 @@ def load_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
 
 
 def price_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
-    """Price of electricity at a site in each hour of the typical day, as steps."""
+    """Draw the price of electricity at a site in each hour of the typical day, as steps."""
     currency = plan["spec"].get("currency", "USD")
     rows = [{"start": hour["hour_utc"], "price": hour["price_per_j"] * MWH_J} for hour in _hours(plan, site, phase)]
-    rows.append({"start": rows[-1]["start"] + 1, "price": rows[-1]["price"]})  # the last hour has a length too
+    rows.append({"start": rows[-1]["start"] + 1, "price": rows[-1]["price"]})  # so that the last hour has a length
     prices = [row["price"] for row in rows]
     unit = t("chart.price", currency=currency)
     words = t("chart.price.alt", site=site, unit=unit, low=f"{min(prices):.3g}", high=f"{max(prices):.3g}")
@@ -163,11 +162,12 @@ def price_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
 
 
 def sites_with_load(plan: Plan) -> list[str]:
+    """List the sites of the schedule."""
     return list(dict.fromkeys(row["site"] for row in plan["schedule"]))
 
 
 def phases(plan: Plan) -> dict[int, float]:
-    """Seconds that each phase stands for."""
+    """Compute the seconds that each phase lasts."""
     seconds: dict[int, dict[int, float]] = {}
     for row in plan["schedule"]:
         seconds.setdefault(row["phase"], {})[row["slot"]] = row["seconds"]
@@ -184,7 +184,7 @@ def _hour_axis(labels: bool, title: str | None = None) -> alt.X:
 
 
 def _colour(field: str, names: Sequence[str], title: str) -> alt.Color:
-    """Colours in a fixed order, so that names keep theirs while the plan changes little; they recur after eight."""
+    """Assign colours in a fixed order, so that names keep theirs from plan to plan; they repeat after eight."""
     colours = [PALETTE[i % len(PALETTE)] for i in range(len(names))]
     return alt.Color(
         field, title=title, scale=alt.Scale(domain=list(names), range=colours), legend=alt.Legend(labelLimit=220)

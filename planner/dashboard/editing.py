@@ -1,6 +1,6 @@
-"""The main figures of a spec as fields of text, and the spec with changed ones. No Streamlit here.
+"""Offer the main figures of a spec as text fields, and write changed ones back. No Streamlit here.
 
-A field holds the text that stands in the spec, unit and all; whether a new text is right, the spec's own parser says.
+A field holds the text of the spec, with its unit; the spec's own parser decides whether a new text is valid.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from planner.problem.facts import OfferFacts
 from planner.spec.model import SolverOptions
 
 Path = tuple[str | int, ...]
-SLO_ALWAYS = (("ttft", "p95"), ("tpot", "p95"))  # offered even where the spec has no such limit
+SLO_ALWAYS = (("ttft", "p95"), ("tpot", "p95"))  # offered even if the spec has no such limit
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One editable figure: `text` as the spec has it (empty: not given), `fallback` what holds when it is not given."""
+    """One editable figure: `text` as in the spec (empty: not given), `fallback` the value that applies if it is not given."""
 
     path: Path
     group: str  # workloads, sites, offers, limits or solver
@@ -32,13 +32,14 @@ class Field:
 
     @property
     def key(self) -> str:
+        """Its path as text."""
         return path_text(self.path)
 
 
 def main_figures(
     document: Mapping[str, Any], offers: tuple[OfferFacts, ...] = (), currency: str = "USD"
 ) -> list[Field]:
-    """Fields of a valid spec; `offers` (as resolved) tell the prices that the catalog fills in."""
+    """List the fields of a valid spec; `offers` (resolved) give the prices that come from the catalog."""
     return [
         Field(path, group, label, subject, _text(_get(document, path)), fallback)
         for path, group, label, subject, fallback in _places(document, _prices(offers, currency))
@@ -48,7 +49,7 @@ def main_figures(
 def with_changes(
     document: Mapping[str, Any], texts: Mapping[str, str], fields: list[Field]
 ) -> tuple[dict[str, Any], list[dict[str, str]]]:
-    """The spec with the new `texts` (by field key; empty removes the figure), and rows of what changed."""
+    """Return the spec with new `texts` (by field key; empty removes the figure), and rows of what changed."""
     changed, rows = copy.deepcopy(dict(document)), []
     for field in fields:
         new = texts.get(field.key, field.text).strip()
@@ -60,7 +61,7 @@ def with_changes(
 
 
 def _places(document: Mapping[str, Any], prices: Mapping[str, str]) -> Iterator[tuple[Path, str, str, str, str]]:
-    """(path, group, label, subject, fallback) of every field."""
+    """Yield (path, group, label, subject, fallback) of every field."""
     for i, workload in enumerate(document["workloads"]):
         name, at = workload["name"], ("workloads", i)
         if workload["kind"] == "training":
@@ -99,7 +100,7 @@ def _places(document: Mapping[str, Any], prices: Mapping[str, str]) -> Iterator[
 
 
 def _prices(offers: tuple[OfferFacts, ...], currency: str) -> dict[str, str]:
-    """Price of each offer in words, a range where it differs by region."""
+    """Write the price of each offer, a range if it differs by region."""
     texts = {}
     for offer in offers:
         unit = currency if offer.how == "buy" else f"{currency}/s"
@@ -114,7 +115,7 @@ def _text(value: Any) -> str:
 
 
 def _value(text: str, old: Any, field: Field) -> Any:
-    """None for an empty text; a number where a number stood (or the gap, which has no unit); else the text."""
+    """Convert a text: None if empty, a number if the spec had one (or for the gap, which has no unit), else the text."""
     if not text:
         return None
     if field.label == "field.gap" or (isinstance(old, (int, float)) and not isinstance(old, bool)):
@@ -133,7 +134,7 @@ def _get(document: Any, path: Path) -> Any:
 
 
 def _set(document: Any, path: Path, value: Any) -> None:
-    """Put `value` at `path`, making the blocks in between; None takes the key away."""
+    """Put `value` at `path`, creating the blocks in between; None removes the key."""
     *blocks, last = path
     for part in blocks:
         if not isinstance(part, int) and document.get(part) is None:

@@ -1,4 +1,4 @@
-"""Starts Streamlit on the dashboard from the command line. Imports Streamlit only when it starts it."""
+"""Start Streamlit on the dashboard from the command line. Streamlit is imported only then."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ OPTIONS = (
 
 
 def has_streamlit() -> bool:
+    """Test whether Streamlit is installed."""
     return find_spec("streamlit") is not None
 
 
 def options(port: int | None, address: str, headless: str | None) -> list[str]:
-    """Arguments of `streamlit` for our page."""
+    """Build the arguments of `streamlit` for the page."""
     asked = {"port": port, "address": address, "headless": headless}
     script = str(Path(__file__).with_name("__main__.py"))
     return [

@@ -1,4 +1,4 @@
-"""The page itself: choose a question, edit it, solve it, watch, and show what came out. Parts of a plan: `sections`."""
+"""Draw the page: choose a spec, edit it, solve it, watch the progress, and show the plan. Parts of a plan: `sections`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEPT_PLANS = 8
 
 
 def draw() -> None:
-    """Everything, top to bottom."""
+    """Draw everything, top to bottom."""
     t = _language()
     st.set_page_config(page_title=t("page.title"), page_icon=str(sources.DATA / "icon.png"), layout="wide")
     state = st.session_state
@@ -45,11 +45,11 @@ def draw() -> None:
         st.info(t("page.upload"))
 
 
-# -- the question ------------------------------------------------------------------------------------------------------
+# -- the spec ----------------------------------------------------------------------------------------------------------
 
 
 def _choose(t: Words) -> None:
-    """An example or an uploaded file; a choice other than the last one replaces question and plan."""
+    """Let the user choose an example or upload a file; a new choice replaces question and plan."""
     state, known, busy = st.session_state, sources.examples(), st.session_state.job is not None
     chosen = st.selectbox(
         t("choose.label"),
@@ -73,7 +73,7 @@ def _choose(t: Words) -> None:
 
 
 def _take(text: bytes) -> None:
-    """Make the spec in `text` the question, with the plan that is known for it; or say what is wrong with it."""
+    """Make the spec in `text` the question, with its plan if known, or report its problems."""
     state = st.session_state
     try:
         document = read_document(text)
@@ -98,12 +98,13 @@ def _ask(document: dict[str, Any], key: str) -> None:
 
 
 def _forget(key: str) -> None:
+    """Drop question, plan and problems, and remember the choice."""
     state = st.session_state
     state.taken, state.question, state.shown, state.problems, state.trace = key, None, None, (), ""
 
 
 def _edit(question: Question, t: Words) -> None:
-    """The form of the main figures; its button starts the solve."""
+    """Draw the form of the main figures; its button starts the solve."""
     texts = {}
     with st.form(f"form-{question.key}", border=False):
         solve = st.form_submit_button(
@@ -129,7 +130,7 @@ def _edit(question: Question, t: Words) -> None:
 
 
 def _repair() -> None:
-    """Take over the repair of the infeasible plan on the page and solve again (runs before the page is drawn)."""
+    """Apply the repair of the infeasible plan on the page and solve again (runs before the page is drawn)."""
     state = st.session_state
     plan = state.shown.plan
     try:
@@ -148,6 +149,7 @@ def _repair() -> None:
 
 
 def _start(document: dict[str, Any], changes: list[dict[str, str]]) -> None:
+    """Start to solve a spec."""
     state = st.session_state
     state.problems, state.trace, state.changes, state.job = (), "", changes, Job(document)
 
@@ -156,10 +158,10 @@ def _start(document: dict[str, Any], changes: list[dict[str, str]]) -> None:
 
 
 def _watch(t: Words) -> None:
-    """A fragment that runs by itself while a solve is under way."""
+    """Show the progress; a fragment that reruns by itself while a solve is under way."""
     state = st.session_state
     job: Job | None = state.job
-    if job is None:  # ended meanwhile, the page is about to be drawn anew
+    if job is None:  # ended meanwhile, the page is about to be redrawn
         return
     if job.poll():
         _finish(job)
@@ -178,7 +180,9 @@ def _watch(t: Words) -> None:
 
 
 def _finish(job: Job) -> None:
+    """Take the outcome of a job, and keep its plan."""
     state, outcome = st.session_state, job.outcome
+    assert outcome is not None
     state.job = None
     state.problems, state.trace = outcome.problems, outcome.trace
     if outcome.plan:
@@ -189,7 +193,7 @@ def _finish(job: Job) -> None:
 
 
 def _report(t: Words) -> None:
-    """What is wrong with the question, place by place; or the trace of a bug of ours."""
+    """Show the problems of the spec, place by place, or the trace of a bug."""
     state = st.session_state
     if state.problems:
         st.error(t("problems.title"))
@@ -210,12 +214,13 @@ def _problem_rows(problems: Sequence[Problem], t: Words) -> list[dict[str, str]]
 
 
 def _language() -> Words:
-    """From the address (`?lang=zh`), else the default."""
+    """Read the language from the address (`?lang=zh`), else take the default."""
     asked = st.query_params.get("lang", DEFAULT)
     return Words(asked if asked in languages() else DEFAULT)
 
 
 def _choose_language(t: Words) -> None:
+    """Let the user choose a language, if there are several."""
     known = languages()
     if len(known) < 2:
         return

@@ -1,4 +1,4 @@
-"""The parts of the page that show a plan: each places rows of `answers` or a chart of `planner.dashboard.charts`."""
+"""Draw the parts of the page that show a plan: each places rows of `answers` or a chart of `charts`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHARTS_PER_ROW = 2
 
 
 def draw_plan(shown: Shown, t: Words, on_repair: Callable[[], None] | None) -> None:
-    """A plan from its verdict down to its sources; `on_repair` takes over the repair of an infeasible one."""
+    """Draw a plan from its verdict down to its sources; `on_repair` applies the repair of an infeasible one."""
     plan = shown.plan
     st.header(plan["name"])
     _verdict(shown, t)
@@ -94,7 +94,7 @@ def _costs(plan: Plan, t: Words) -> None:
 
 
 def _day(plan: Plan, t: Words) -> None:
-    """Load over price, site by site, with the hours of both under each other."""
+    """Draw load over price for each site, their hours aligned."""
     sites, phases = charts.sites_with_load(plan), charts.phases(plan)
     if not sites:
         return
@@ -167,7 +167,7 @@ def _diagnosis(plan: Plan, t: Words, on_repair: Callable[[], None] | None) -> No
 
 
 def _background(plan: Plan, t: Words) -> None:
-    """What a careful reader asks for: sources, what was dropped, and what made the plan."""
+    """Draw sources, dropped candidates and versions."""
     for key, rows in (("provenance", answers.provenance_table(plan, t)), ("dropped", answers.dropped_table(plan, t))):
         if rows:
             with st.expander(t(f"section.{key}", count=len(rows))):

@@ -1,4 +1,4 @@
-"""A solve in a process of its own: start, look, cancel. No Streamlit here; what the process does: `worker`."""
+"""Solve in a process of its own: start, poll, cancel. No Streamlit here; the process: `worker`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STAGES = ("points", "program", "verify")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a solve ended: with a plan, with problems of the spec, or with the trace of a bug."""
+    """The end of a solve: a plan, problems of the spec, or the trace of a bug."""
 
     plan: Plan | None = None
     findings: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Outcome:
 
 
 class Job:
-    """One solve under way. The process dies with the job: when cancelled, forgotten, or when the server ends."""
+    """One solve under way. Its process ends with it: when cancelled, when garbage-collected, or when the server exits."""
 
     def __init__(self, document: dict[str, Any]):
         self.document = document
@@ -45,7 +45,7 @@ class Job:
             question.write(json.dumps(document).encode())
             question.seek(0)
             self._process = subprocess.Popen(
-                # -P: a folder of the user's must not shadow our packages; the path of this process is the right one
+                # -P: a folder of the user must not shadow our packages; the path of this process is the right one
                 [sys.executable, "-P", "-m", "planner.dashboard.worker"],
                 stdin=question,
                 stdout=subprocess.PIPE,
@@ -54,20 +54,21 @@ class Job:
                 start_new_session=True,  # a solver may start a process of its own, which must end with it
             )
         self._end = weakref.finalize(self, _kill, self._process)
-        self._said: deque[bytes] = deque()
-        # The thread must not hold the job, or the job would never be forgotten.
-        self._reader = threading.Thread(target=_read, args=(self._process.stdout, self._said), daemon=True)
+        self._messages: deque[bytes] = deque()
+        # The thread must not refer to the job, or the job would never be collected.
+        self._reader = threading.Thread(target=_read, args=(self._process.stdout, self._messages), daemon=True)
         self._reader.start()
 
     @property
     def seconds(self) -> float:
+        """Time since the start."""
         return time.monotonic() - self._began
 
     def poll(self) -> Outcome | None:
-        """Take in what the process has said since; the outcome once there is one."""
-        ended = not self._reader.is_alive()  # asked first, so that nothing said before the end is missed
-        while self._said:
-            self._take(json.loads(self._said.popleft()))
+        """Read the new messages of the process, and return the outcome once there is one."""
+        ended = not self._reader.is_alive()  # asked first, so that no message before the end is missed
+        while self._messages:
+            self._take(json.loads(self._messages.popleft()))
         if ended and self.outcome is None:
             code = self._process.wait()
             self._errors.seek(0)
@@ -91,12 +92,13 @@ class Job:
             self.outcome = Outcome(plan=Plan(message["plan"]), findings=tuple(message["findings"]))
 
 
-def _read(stream: IO[bytes], said: deque[bytes]) -> None:
+def _read(stream: IO[bytes], messages: deque[bytes]) -> None:
     with stream:
-        said.extend(stream)
+        messages.extend(stream)
 
 
-def _kill(process: subprocess.Popen) -> None:
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process with its whole group."""
     if process.poll() is None:
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)

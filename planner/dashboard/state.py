@@ -13,7 +13,7 @@ GROUPS = ("workloads", "sites", "offers", "limits", "solver")
 
 @dataclass(slots=True)
 class Question:
-    """A valid spec as chosen: its fields are edited, the document itself never is."""
+    """A valid spec as chosen: its fields are edited, the document is not."""
 
     key: str
     document: dict[str, Any]
@@ -22,7 +22,7 @@ class Question:
 
 @dataclass(slots=True)
 class Shown:
-    """A plan on the page with what belongs to it."""
+    """A plan on the page, with its files, findings and changes."""
 
     plan: Plan
     files: tuple[answers.Download, ...]

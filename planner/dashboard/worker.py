@@ -1,4 +1,4 @@
-"""The process that solves: reads a spec on standard input and answers in lines of JSON. Started by `solving.Job`.
+"""Solve the spec on standard input and answer in lines of JSON; a process started by `solving.Job`.
 
 Lines: {"say": text}, {"stage": "verify"}, and at the end either {"plan": ..., "findings": [...]} or
 {"problems": [[path, message], ...]}. An exception is a bug: it goes to standard error as usual.
@@ -13,8 +13,9 @@ from typing import Any
 
 
 def main() -> None:
+    """Read, solve, verify and answer."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a solver prints by itself must not mix with the answers
+    os.dup2(2, 1)  # so that output of a solver does not mix with the answers
 
     def send(**message: Any) -> None:
         print(json.dumps(message, allow_nan=False), file=answers, flush=True)

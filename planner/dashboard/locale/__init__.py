@@ -1,4 +1,4 @@
-"""Texts of the dashboard by language: a JSON file each, all with the same keys. Knows nothing of their use."""
+"""Texts of the dashboard by language: one JSON file for each, all with the same keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HOME = Path(__file__).parent
 
 
 class Words:
-    """Texts of one language: `words("metric.chips")`, `words("status.gap", gap="0.1 %")`."""
+    """The texts of one language: `words("metric.chips")`, `words("status.gap", gap="0.1 %")`."""
 
     def __init__(self, language: str = DEFAULT):
         self.language = language
@@ -22,16 +22,17 @@ class Words:
         return self.texts[key].format(**values)
 
     def get(self, key: str, otherwise: str) -> str:
-        """The text of a name that a plan brings along, or the name itself where no text is known."""
+        """Return the text for a name from a plan, or the name itself if there is none."""
         return self.texts.get(key, otherwise)
 
 
 def languages() -> dict[str, str]:
-    """Name of each language in itself, by code, the default first."""
+    """List the languages, each by its own name, with the default first."""
     codes = sorted((path.stem for path in _HOME.glob("*.json")), key=lambda code: (code != DEFAULT, code))
     return {code: _texts(code)["language"] for code in codes}
 
 
 @cache
 def _texts(language: str) -> dict[str, str]:
-    return json.loads((_HOME / f"{language}.json").read_text("utf-8"))
+    texts: dict[str, str] = json.loads((_HOME / f"{language}.json").read_text("utf-8"))
+    return texts

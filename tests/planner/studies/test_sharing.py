@@ -110,7 +110,7 @@ def test_each_capability_off_is_a_plan_of_its_own(plans, tmp_path, capsys):
     assert rows[ON]["utilisation"] > rows["one fleet for all workloads"]["utilisation"]
     assert rows["resuming by itself"]["goodput"] < rows[ON]["goodput"] <= 1
     assert all(row["worse"] >= -1e-6 for name, row in rows.items() if name != ON)
-    assert "at work" in found.words[0]
+    assert "One shared fleet works" in found.words[0]
 
     (tmp_path / "spec.json").write_text(json.dumps(spec(None)))
     assert main(["sharing", str(tmp_path / "spec.json"), "-q", "--format", "csv"]) == 0

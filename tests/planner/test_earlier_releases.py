@@ -1,0 +1,52 @@
+"""Files that earlier releases wrote still load, verify and print; release 0.1 called the project tokenwatt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from planner.cli.main import main
+from planner.plan import Plan, load_plan
+from planner.report.report import csv_tables, render
+from planner.studies.compare import compare
+from planner.verify.plan import verify_plan
+
+
+@pytest.fixture(scope="module")
+def path(root: Path) -> Path:
+    """The plan of `tests/golden/small_spec.json`, as release 0.1 wrote it."""
+    return root / "tests/golden/plan_of_release_0_1.json"
+
+
+@pytest.fixture(scope="module")
+def old(path: Path) -> Plan:
+    return load_plan(path)
+
+
+def test_it_names_its_own_release(old: Plan) -> None:
+    assert old["versions"]["tokenwatt"] == "0.1.0" and "flopwatt" not in old["versions"]
+
+
+def test_it_holds(old: Plan, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert old.has_answer and verify_plan(old) == []
+    assert main(["verify", str(path)]) == 0
+    assert "the plan holds" in capsys.readouterr().out
+
+
+def test_a_wrong_figure_in_it_is_found(old: Plan) -> None:
+    totals = {**old["totals"], "cost": old["totals"]["cost"] * 1.001}
+    assert any("totals.cost" in str(finding) for finding in verify_plan(Plan({**old.document, "totals": totals})))
+
+
+def test_it_prints_in_every_format(old: Plan) -> None:
+    assert render(old, "json") == old.to_json()
+    for form in ("table", "md", "csv"):
+        assert "DGX H100" in render(old, form)
+    assert "fleet" in csv_tables(old)
+
+
+def test_it_compares_with_a_plan_of_today(old: Plan, small_plan: Plan) -> None:
+    found = compare(old, small_plan)
+    assert found.document["difference"] == pytest.approx(0.0, abs=1e-6 * old.objective["value"])
+    assert not found.document["fleet"] and not found.document["spec"]
