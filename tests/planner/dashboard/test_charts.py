@@ -77,7 +77,7 @@ def test_load_and_price_stand_over_the_same_hours_in_their_units():
             assert load["encoding"]["x"]["scale"] == price["encoding"]["x"]["scale"]
             assert load["encoding"]["y"]["axis"]["minExtent"] == price["encoding"]["y"]["axis"]["minExtent"]
             assert sum(row["mw"] for row in loads) == pytest.approx(sum(row["power_w"] for row in hours) / 1e6)
-            assert sum(row["mw"] for row in loads if row["who"] == "own") == pytest.approx(
+            assert sum(row["mw"] for row in loads if row["who"] == WORDS("chart.own")) == pytest.approx(
                 sum(row["own_power_w"] for row in hours) / 1e6
             )
             assert [row["price"] for row in prices[:-1]] == pytest.approx([row["price_per_j"] * 3.6e9 for row in hours])

@@ -122,7 +122,7 @@ def test_a_wrong_figure_is_named_with_its_remedy_and_the_plan_stays():
     page.text_input(key="mixed_fleet/workloads[0].slo.ttft.p95").set_value("500 MB")
     page.text_input(key="mixed_fleet/sites[1].power").set_value("-3 MW")
     page = solved(page)
-    assert [error.value for error in page.error] == ["The spec is not valid. Mend these places and solve again."]
+    assert [error.value for error in page.error] == ["The spec is not valid. Correct these places and solve again."]
     problems = dict(page.table[0].value.values.tolist())
     assert set(problems) == {"workloads[0].slo.ttft.p95", "sites[1].power"}
     assert "500 MB" in problems["workloads[0].slo.ttft.p95"] and '"500 ms"' in problems["workloads[0].slo.ttft.p95"]
