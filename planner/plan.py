@@ -44,15 +44,21 @@ class Plan:
 
     @property
     def status(self) -> str:
-        return self.document["status"]
+        """Return `optimal`, `within_gap`, `limit`, `infeasible` or `unbounded`."""
+        status: str = self.document["status"]
+        return status
 
     @property
     def objective(self) -> Mapping[str, Any]:
-        return self.document["objective"]
+        """Return the sense, value and unit of the objective."""
+        objective: Mapping[str, Any] = self.document["objective"]
+        return objective
 
     @property
     def gap(self) -> float | None:
-        return self.document["gap"]
+        """Return |value - bound| over |value|; None without a plan or a bound."""
+        gap: float | None = self.document["gap"]
+        return gap
 
     @property
     def has_answer(self) -> bool:
