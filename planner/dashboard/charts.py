@@ -32,7 +32,7 @@ def fleet_chart(plan: Plan, t: Words) -> alt.Chart:
         "chart.fleet.alt",
         sites=", ".join(f"{site} {sum(r['chips'] for r in rows if r['site'] == site):,.0f}" for site in sites),
     )
-    return (
+    chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=rows), description=words)
         .mark_bar()
         .encode(
@@ -47,6 +47,7 @@ def fleet_chart(plan: Plan, t: Words) -> alt.Chart:
         )
         .properties(height=90 + BAR_PX * max(len(sites), len(systems) // 2))
     )
+    return chart
 
 
 def fleet_rows(plan: Plan) -> list[dict[str, Any]]:
@@ -89,7 +90,9 @@ def cost_chart(plan: Plan, t: Words) -> alt.LayerChart:
         ],
     )
     labels = base.mark_text(align="left", dx=4, color=GREY).encode(text=alt.Text("share:Q", format=".1%"))
-    return alt.layer(base.mark_bar(color=BLUE), labels, description=words).properties(height=70 + BAR_PX * len(rows))
+    return alt.LayerChart(layer=[base.mark_bar(color=BLUE), labels], description=words).properties(
+        height=70 + BAR_PX * len(rows)
+    )
 
 
 def load_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
@@ -112,7 +115,7 @@ def load_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
             )
     loads = [hour["power_w"] / MEGA for hour in hours]
     words = t("chart.load.alt", site=site, low=f"{min(loads):.3g}", high=f"{max(loads):.3g}")
-    return (
+    chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=rows), description=words)
         .mark_rect()
         .encode(
@@ -139,6 +142,7 @@ def load_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
         )
         .properties(height=LOAD_PX)
     )
+    return chart
 
 
 def price_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
@@ -149,7 +153,7 @@ def price_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
     prices = [row["price"] for row in rows]
     unit = t("chart.price", currency=currency)
     words = t("chart.price.alt", site=site, unit=unit, low=f"{min(prices):.3g}", high=f"{max(prices):.3g}")
-    return (
+    chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=rows), description=words)
         .mark_line(color=RED, interpolate="step-after", strokeWidth=2)
         .encode(
@@ -159,6 +163,7 @@ def price_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
         )
         .properties(height=PRICE_PX)
     )
+    return chart
 
 
 def sites_with_load(plan: Plan) -> list[str]:

@@ -227,7 +227,7 @@ def _choose_language(t: Words) -> None:
     chosen = st.segmented_control(
         t("choose.language"),
         list(known),
-        format_func=known.get,
+        format_func=lambda code: known[code],
         default=t.language,
         key=f"language-{t.language}",
         label_visibility="collapsed",

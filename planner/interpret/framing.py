@@ -58,7 +58,7 @@ def without_answer(
     )
 
 
-def sense_and_unit(document: dict[str, Any]) -> tuple[str, str]:
+def sense_and_unit(document: Mapping[str, Any]) -> tuple[str, str]:
     """Return whether the spec minimises or maximises, and the unit of its objective."""
     objective = document.get("objective") or {"minimise": "cost"}
     if "maximise" in objective:

@@ -28,6 +28,7 @@ from planner.solving.quality import settle
 from planner.solving.variants import Answer, Variants, answered, fleet_change
 from planner.spec.document import Edits, edited
 from planner.spec.fabrics import PROVIDER
+from planner.spec.workloads import Serving
 from planner.studies.compare import compare
 from solvers.backends.warm_started_lp import WarmStartedLp
 from solvers.interface import Options
@@ -102,7 +103,7 @@ class Alternatives:
         if self.best is None:
             return ["There is no plan, so there are no alternatives to it; `flopwatt plan` says why."]
         value = self.best.objective["value"]
-        near = [a for a in self.found if a.worse is not None and a.worse <= self.within * abs(value)]
+        near = [(a, a.worse) for a in self.found if a.worse is not None and a.worse <= self.within * abs(value)]
         words = [
             f"The best plan comes to {value:,.4g} {self.unit}."
             if abs(value) < 1000
@@ -113,8 +114,8 @@ class Alternatives:
             if near
             else f"No plan of another kind is within {self.within:.0%} of it."
         )
-        for a in near:
-            words.append(f"  {a.name}: {_worse(a.worse, value, self.unit)}. {' '.join(a.drivers)}".rstrip())
+        for a, worse in near:
+            words.append(f"  {a.name}: {_worse(worse, value, self.unit)}. {' '.join(a.drivers)}".rstrip())
         return words
 
     @property
@@ -126,16 +127,20 @@ class Alternatives:
         rows = [
             {
                 "kind": a.name,
-                "worse by": _worse(a.worse, base, self.unit)
-                if a.worse is not None
-                else STATUS_WORDS[a.status]
-                if a.least is None
-                else f"at least {_worse(a.least, base, self.unit)}",
+                "worse by": self._worse_by(a, base),
                 "what changes in the fleet": a.fleet,
             }
             for a in self.found
         ]
         return [("The best plan of each kind", rows)]
+
+    def _worse_by(self, alternative: Alternative, base: float) -> str:
+        """Format the difference to the best plan: exact, at least, or the reason why there is none."""
+        if alternative.worse is not None:
+            return _worse(alternative.worse, base, self.unit)
+        if alternative.least is not None:
+            return f"at least {_worse(alternative.least, base, self.unit)}"
+        return STATUS_WORDS[alternative.status]
 
 
 def _worse(amount: float, base: float, unit: str) -> str:
@@ -204,10 +209,10 @@ def kinds_of(base: Answer) -> Iterator[Kind]:
     """Yield the kinds: without each system, site, network and architecture that the plan uses, rented only, bought only."""
     used = base.fleet()
     for system in dict.fromkeys(system for _, system, _, _ in used):
-        yield Kind("without a system", f"without {system}", lambda option, system=system: option.system.name != system)
+        yield Kind("without a system", f"without {system}", _without_system(system))
     sites = list(dict.fromkeys(site for site, *_ in used))
     for site in sites if len(base.problem.sites) > 1 else ():
-        yield Kind("without a site", f"without {site}", lambda option, site=site: option.site.region != site)
+        yield Kind("without a site", f"without {site}", _without_site(site))
     for fabric in dict.fromkeys(fabric for *_, fabric in used if fabric != PROVIDER):
         # networks that this one dominates were left out of the program, so it must be formulated again
         fewer = ((site.path, [design for design in site.fabrics if design != fabric]) for site in base.problem.sites)
@@ -215,7 +220,7 @@ def kinds_of(base: Answer) -> Iterator[Kind]:
         yield Kind(
             "without a network",
             f"without {fabric} networks",
-            lambda option, fabric=fabric: option.fabric != fabric,
+            _without_fabric(fabric),
             edits,
         )
     for facts in base.problem.quality:
@@ -229,13 +234,27 @@ def kinds_of(base: Answer) -> Iterator[Kind]:
 
 def _without_architecture(problem: Problem, facts: QualityFacts) -> Iterator[Kind]:
     """Yield the kinds without each architecture that answers a workload. The spec must name one: any other of its alternatives."""
-    i, asked = next(
-        (i, workload) for i, workload in enumerate(problem.spec.workloads) if workload.name == facts.workload
+    i, alternatives = next(
+        (i, workload.alternatives or [])
+        for i, workload in enumerate(problem.spec.workloads)
+        if isinstance(workload, Serving) and workload.name == facts.workload
     )
     for used in facts.members if len(facts.scores) > 1 else ():
-        rest = [each.model_dump() for each, name in zip(asked.alternatives, facts.scores, strict=True) if name != used]
+        rest = [each.model_dump() for each, name in zip(alternatives, facts.scores, strict=True) if name != used]
         edits = ((f"workloads[{i}].alternatives", rest), (f"workloads[{i}].architecture", rest[0]["architecture"]))
         yield Kind("without an architecture", f"{facts.workload} without {used}", lambda option: True, edits)
+
+
+def _without_system(system: str) -> Callable[[FleetOption], bool]:
+    return lambda option: option.system.name != system
+
+
+def _without_site(region: str) -> Callable[[FleetOption], bool]:
+    return lambda option: option.site.region != region
+
+
+def _without_fabric(fabric: str) -> Callable[[FleetOption], bool]:
+    return lambda option: option.fabric != fabric
 
 
 def _in_site(region: str) -> Callable[[FleetOption], bool]:
@@ -288,7 +307,7 @@ class _Search:
         columns, upper = self._columns[~self._allowed(kind, self._base.form)], self._arrays.upper.copy()
         upper[columns[columns >= 0]] = 0.0
         answer = self._linear.solve(np.minimum(self._arrays.lower, upper), upper)
-        if answer.status != "optimal":
+        if answer.status != "optimal" or answer.value is None:
             return math.inf if answer.status == "infeasible" else 0.0
         return max(answer.value - self._sign * self._base_value, 0.0)
 

@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
@@ -224,7 +224,7 @@ def _prepare_worker(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _answers(lines: Sequence[Line], jobs: int, settings: Settings) -> Iterator[Answer]:
+def _answers(lines: Sequence[Line], jobs: int, settings: Settings) -> Generator[Answer, None, None]:
     """Yield answers as they finish. If a worker dies, the lines in flight are tried again, one at a time."""
     if jobs == 1:
         yield from (answer(line, settings) for line in lines)

@@ -17,10 +17,11 @@ from planner.errors import Problem, SpecError
 from planner.plan import Plan
 from planner.problem.quality import MEANS
 from planner.solving.answer import THREADS, Progress
+from planner.spec.changes import scaled
 from planner.spec.document import Edits, at, edited, read_spec
 from planner.spec.model import parse_spec
+from planner.spec.quality import Alternative
 from planner.spec.workloads import Serving
-from planner.studies.sensitivity_factors import scaled
 from planner.studies.whatif import Changes, WhatIf
 
 CARBON, LATENCY, THROUGHPUT, QUALITY = AGAINST = ("carbon", "latency", "throughput", "quality")
@@ -175,9 +176,10 @@ def _check(against: str, points: int, span: tuple[float, float] | None) -> None:
         raise SpecError([Problem("--span", f"expected two rising factors, such as 0.5:2, got {span[0]:g}:{span[1]:g}")])
 
 
-def _with_alternatives(document: Mapping[str, Any]) -> list[tuple[int, Serving]]:
+def _with_alternatives(document: Mapping[str, Any]) -> list[tuple[int, Serving, list[Alternative]]]:
+    """List the serving workloads with alternatives: position, workload, alternatives."""
     return [
-        (i, workload)
+        (i, workload, workload.alternatives)
         for i, workload in enumerate(parse_spec(document).workloads)
         if isinstance(workload, Serving) and workload.alternatives
     ]
@@ -187,22 +189,22 @@ def _scores(document: Mapping[str, Any]) -> str:
     """Name the source of the scores. Raises SpecError unless exactly one serving workload has alternatives."""
     scored = _with_alternatives(document)
     if len(scored) != 1:
-        told = ", ".join(workload.name for _, workload in scored) or "none"
+        scored_names = ", ".join(workload.name for _, workload, _ in scored) or "none"
         raise SpecError(
             [
                 Problem(
                     "workloads",
-                    f'--against quality needs exactly one serving workload with "alternatives", there is {told}',
+                    f'--against quality needs exactly one serving workload with "alternatives", there is {scored_names}',
                 )
             ]
         )
-    return scored[0][1].alternatives[0].source
+    return scored[0][2][0].source
 
 
 def _lowest_floor(document: Mapping[str, Any]) -> Edits:
     """Set the floor so low that every alternative may answer, with the mix of the spec."""
-    ((i, workload),) = _with_alternatives(document)
-    floor = {"least": min(each.quality for each in workload.alternatives), "source": workload.alternatives[0].source}
+    ((i, workload, alternatives),) = _with_alternatives(document)
+    floor = {"least": min(each.quality for each in alternatives), "source": alternatives[0].source}
     return (
         (
             f"workloads[{i}].quality_floor",
@@ -308,9 +310,9 @@ class _Study:
 
     def quality(self, points: int) -> None:
         """Solve for each quality floor."""
-        ((i, workload),) = _with_alternatives(self.kept.document)
-        levels = sorted({each.quality for each in workload.alternatives})
-        if workload.quality_floor.mix in MEANS:
+        ((i, workload, alternatives),) = _with_alternatives(self.kept.document)
+        levels = sorted({each.quality for each in alternatives})
+        if workload.quality_floor is not None and workload.quality_floor.mix in MEANS:
             levels = [levels[0] + (levels[-1] - levels[0]) * k / (points - 1) for k in range(points)]
         for level in levels:
             self._solve(f"at least {level:.6g}", {f"workloads[{i}].quality_floor.least": level})

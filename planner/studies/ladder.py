@@ -215,7 +215,7 @@ def _lever(document: Mapping[str, Any], text: str) -> Lever:
                 )
             ]
         )
-    edits = []
+    edits: list[tuple[str, Any]] = []
     for path, _, value in assignments:
         path = path.strip()
         edits += level_of(path, at(document, path), value).edits

@@ -279,5 +279,5 @@ class _Study:
         if factor.kind == PRICE and not level.wider:
             return factor.way not in self._held
         if factor.kind == AMOUNT and not level.wider:
-            return self._used.get(factor.path, float("inf")) <= level.amount
+            return bool(self._used.get(factor.path, float("inf")) <= level.amount)
         return False

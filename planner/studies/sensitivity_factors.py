@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -156,13 +156,14 @@ def _stated_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Fa
     for i, offer in enumerate(problem.spec.offers or ()):
         if offer.price is None:
             continue
-        path, (low, high), facts = f"offers[{i}].price", _around(PRICE), problem.offers[i]
-        levels = [
-            Level(str(value := scaled(offer.price, ratio)), ((path, value),), only_money=True, wider=ratio < 1)
-            for ratio in (low, high)
-        ]
+        path, facts = f"offers[{i}].price", problem.offers[i]
         if problem.spec.prices is not None and path in problem.spec.prices.ranges:
             levels = _ranged(document, path)
+        else:
+            levels = _low_and_high(
+                Level(str(value := scaled(offer.price, ratio)), ((path, value),), only_money=True, wider=ratio < 1)
+                for ratio in _around(PRICE)
+            )
         yield Factor(
             PRICE,
             path,
@@ -172,15 +173,20 @@ def _stated_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Fa
         )
 
 
-def _ranged(document: Mapping[str, Any], path: str) -> list[Level]:
+def _low_and_high(levels: Iterable[Level]) -> tuple[Level, Level]:
+    low, high = levels
+    return low, high
+
+
+def _ranged(document: Mapping[str, Any], path: str) -> tuple[Level, Level]:
     """Move a stated price with a range to its low and its high."""
     ranges = dict(document["prices"]["ranges"])
     bounds, typical = ranges.pop(path), at(document, path)
     values = [bounds.get(side) or typical for side in ("low", "high")]
-    return [
+    return _low_and_high(
         Level(value, ((path, value), ("prices.ranges", ranges)), only_money=True, wider=value == values[0])
         for value in values
-    ]
+    )
 
 
 def _catalog_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
@@ -219,16 +225,16 @@ def _catalog_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[F
             )
             for side, values in (("low", low), ("high", high))
         ]
-        levels = [
+        moves = _low_and_high(
             replace(level, edits=()) if all(c.figure.number == values[c.path] for c in figures) else level
             for level, values in zip(levels, (low, high), strict=True)
-        ]
+        )
         note = "" if ranged else ", no range is published"
         yield Factor(
             PRICE,
             f"offers/{system}/{how}",
             f"price of {system} ({how.replace('_', ' ')}{note})",
-            *levels,
+            *moves,
             way=(system, how),
         )
 
@@ -272,10 +278,10 @@ def _demand(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
     for i, workload in enumerate(problem.spec.workloads):
         keys = ("demand.requests_per_s", "demand.output_tokens") if isinstance(workload, Serving) else ("tokens",)
         path = next(path for key in keys if at(document, path := f"workloads[{i}].{key}") is not None)
-        levels = [
+        levels = _low_and_high(
             Level(str(value := scaled(at(document, path), ratio)), ((path, value),), wider=ratio < 1)
             for ratio in _around(DEMAND)
-        ]
+        )
         yield Factor(
             DEMAND, path, f"{'demand' if isinstance(workload, Serving) else 'tokens'} of {workload.name}", *levels
         )
@@ -284,20 +290,17 @@ def _demand(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
 def _limit(limit: Limit) -> Factor:
     """Move an amount, a deadline or a latency; a deadline stays within the horizon."""
     kind = AMOUNT if limit.is_row else LATENCY if ".slo." in limit.path else DEADLINE
-    levels = []
-    for ratio in _around(kind):
+
+    def moved(ratio: float) -> Level:
         amount = min(limit.amount * ratio, limit.most)
         edits = limit.grown(amount)
         stated = edits[0][1]
-        words = (
-            f"{stated}"
-            if not isinstance(stated, int)
-            else show(stated, limit.unit)
-            if limit.unit != "system"
-            else f"{stated}"
-        )
-        levels.append(Level(words, edits, wider=ratio > 1, amount=amount))
-    return Factor(kind, limit.path, limit.name, *levels)
+        counted = limit.unit is None or limit.unit == "system"
+        words = show(stated, limit.unit or "") if isinstance(stated, int) and not counted else f"{stated}"
+        return Level(words, edits, wider=ratio > 1, amount=amount)
+
+    low, high = (moved(ratio) for ratio in _around(kind))
+    return Factor(kind, limit.path, limit.name, low, high)
 
 
 def _around(kind: str) -> tuple[float, float]:

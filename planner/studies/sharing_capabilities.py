@@ -142,7 +142,7 @@ def _by_origin(problem: Problem, written: Sequence[Mapping[str, Any]]) -> list[d
             demand = dict(workload["demand"])
             if spec.demand.requests_per_s is not None:
                 demand["requests_per_s"] = spec.demand.requests_per_s * origin.share
-            else:
+            elif spec.demand.output_tokens is not None:
                 demand["output_tokens"] = f"{spec.demand.output_tokens * origin.share:.9g} token/s"
             result.append(
                 {

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from planner.candidates.points import Candidates
+from planner.errors import Problem as SpecProblem
+from planner.errors import SpecError
 from planner.plan import Plan
 from planner.problem.facts import Problem
 from planner.solving.answer import THREADS, Progress, answer
@@ -45,6 +47,8 @@ class WhatIf:
     >>> kept.plan({"offers[0].price": "3500000 USD", "limits.carbon": "40 kt"})  # doctest: +SKIP
     """
 
+    timing: Timing  # of the last plan
+
     def __init__(
         self, source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), hourly: Sequence[Path] = (), progress: Progress | None = None,
         threads: int = THREADS, diagnosing: bool = True,
@@ -56,7 +60,6 @@ class WhatIf:
         self._overlays, self._progress, self._threads = overlays, progress, threads
         self._grids: dict[Any, Any] = {}
         self._program = Reoptimizer()
-        self.timing: Timing | None = None
         self.base = self.plan({}, diagnosing=diagnosing)
 
     def plan(self, changes: Changes, *, diagnosing: bool = True) -> Plan:
@@ -82,8 +85,6 @@ class WhatIf:
 
     def _resolved(self, changes: Changes) -> tuple[dict[str, Any], Problem]:
         """Apply the changes to the spec, and resolve it."""
-        from planner.errors import Problem as SpecProblem
-        from planner.errors import SpecError
         from planner.resolve.resolver import resolve_document
 
         edits: Edits = tuple(changes.items())
