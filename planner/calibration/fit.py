@@ -157,18 +157,18 @@ def shipped_priors(
 
 
 def leave_out(
-    cases: Sequence[MeasuredCase], by: str, start: Mapping[str, float], whole: Linearised | None = None
+    cases: Sequence[MeasuredCase], by: str, start: Mapping[str, float], full_fit: Linearised | None = None
 ) -> tuple[Floats, list[dict[str, float]]]:
     """Predict each observation by constants fitted without its group; returns ln(predicted) and the constants of every refit."""
-    predicted, refits = leave_out_by_group(cases, by, start, whole)
+    predicted, refits = leave_out_by_group(cases, by, start, full_fit)
     return predicted, list(refits.values())
 
 
 def leave_out_by_group(
-    cases: Sequence[MeasuredCase], by: str, start: Mapping[str, float], whole: Linearised | None = None
+    cases: Sequence[MeasuredCase], by: str, start: Mapping[str, float], full_fit: Linearised | None = None
 ) -> tuple[Floats, dict[str, dict[str, float]]]:
     """Do the same as `leave_out`, with the constants keyed by the group left out."""
-    whole = whole or fit_from_priors(cases, start)
+    full_fit = full_fit or fit_from_priors(cases, start)
     target = target_of(cases)
     observations = target.observations(cases)
     labels = np.array([LEAVE_OUT[by](cases[o.case]) for o in observations])
@@ -176,7 +176,7 @@ def leave_out_by_group(
     predict = target.predict(cases, observations)
     out, refits = np.empty(len(observations)), {}
     for group in sorted(set(labels)):
-        values = refit(whole, labels[inside] != group) if np.any(labels[inside] != group) else dict(start)
+        values = refit(full_fit, labels[inside] != group) if np.any(labels[inside] != group) else dict(start)
         out[labels == group] = predict(values)[labels == group]
         refits[str(group)] = values
     return out, refits

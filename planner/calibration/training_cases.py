@@ -249,14 +249,14 @@ def recompute_of(
 
 def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: str, arch: Architecture, degrees: Mapping[str, int],
               mtp_layers: int, reader: RowReader) -> Recipe:  # fmt: skip
-    """Infer what the software does, by framework and date.
+    """Infer the features of the software (fusion, overlap, graph capture) from framework and date.
 
     Attention is fused except in Megatron of 2021. Tuned software fuses the dispatcher from 2026 on, overlaps the exchange
     where it leaves the scale-up domain, captures whole iterations with experts in MXFP8 on Blackwell from mid-2026 on, and
     trains the layers of multi-token prediction, where the architecture has them.
     """
     year, tuned = release_year(row), framework == "nvidia-tuned"
-    whole = (
+    captures_iterations = (
         tuned
         and bool(arch.experts)
         and not arch.state_layers
@@ -272,8 +272,8 @@ def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: st
         reader.note("recipe of experts by framework and date")
     return Recipe(
         framework=framework, release_year=year, fused_attention=framework != "megatron-2021",
-        fused_dispatch=fused, overlapped_exchange=whole or (tuned and beyond) or (framework == "fsdp" and fused),
-        cuda_graphs="full" if whole else "partial", grace_host="C2C" in (chip.words("host_link") or ""), mtp_layers=mtp_layers if tuned else 0,
+        fused_dispatch=fused, overlapped_exchange=captures_iterations or (tuned and beyond) or (framework == "fsdp" and fused),
+        cuda_graphs="full" if captures_iterations else "partial", grace_host="C2C" in (chip.words("host_link") or ""), mtp_layers=mtp_layers if tuned else 0,
     )  # fmt: skip
 
 

@@ -113,10 +113,10 @@ def _closed_loop(
 def _replicas(facts: CaseFacts, layouts: ServingLayouts) -> Floats:
     """Count the replicas on the chips of the case, [layout]; a replica smaller than a system does not span two."""
     system, chips = facts.system, facts.case.chips
-    whole, rest = divmod(chips, system.chips)
+    systems, rest = divmod(chips, system.chips)
     each = np.asarray(layouts.chips)
-    inside = whole * (system.chips // np.maximum(each, 1)) + rest // each
-    across = np.floor(whole / systems_per_replica(system, each, np.asarray(layouts.pp)) + 1e-9)
+    inside = systems * (system.chips // np.maximum(each, 1)) + rest // each
+    across = np.floor(systems / systems_per_replica(system, each, np.asarray(layouts.pp)) + 1e-9)
     return np.where((each <= system.chips) & (np.asarray(layouts.pp) == 1), inside, across).astype(float)
 
 

@@ -16,7 +16,7 @@ DENSE, EXPERTS = "dense", "moe"
 LABELS = {
     "training": (DENSE, EXPERTS),
     "serving": ("tpot", "ttft", "throughput"),
-}  # what the bands of a model are told apart by
+}  # keys of the bands of each model
 # The band of each figure of a serving point; end to end is mostly decode.
 SERVING_LABEL = {"ttft": "ttft", "tpot": "tpot", "e2e": "tpot", "capacity": "throughput"}
 

@@ -1,4 +1,4 @@
-"""What one unit more of each binding limit is worth, in sentences read from a plan document.
+"""State the marginal value of each binding limit in sentences, from a plan document.
 
 Not here: where the figures come from (`planner.solving.marginal_values`), and the table of all limits (`planner.report.report`).
 """
@@ -12,30 +12,30 @@ from catalog.units import GIGA, KILO, MEGA, MILLION, TONNE_KG
 from planner.plan import BY_THE_BOUND, Plan
 
 HEADING = "What more of a limit is worth"
-LEFT = 0.005  # share of a limit from which on it is told that a plan leaves it
-LEAST = 1e-9  # of the objective: below it a worth is rounding
+LEFT = 0.005  # share of a limit from which on the sentence mentions the unused part
+LEAST = 1e-9  # of the objective: a smaller marginal value is rounding
 
 
 def chapters(plan: Plan) -> list[tuple[str, list[str]]]:
-    """The heading with its sentences, the most valuable first; nothing where no limit binds."""
+    """Return the heading with its sentences, the most valuable limit first; empty where no limit binds."""
     if not plan.has_answer:
         return []
-    told = sorted(_told(plan), key=lambda item: -item[0])
-    return [(HEADING, [words for _, words in told])] if told else []
+    valued = sorted(_valued_limits(plan), key=lambda item: -item[0])
+    return [(HEADING, [words for _, words in valued])] if valued else []
 
 
-def _told(plan: Plan) -> Iterator[tuple[float, str]]:
-    """(worth of one unit, sentence)."""
+def _valued_limits(plan: Plan) -> Iterator[tuple[float, str]]:
+    """Yield (marginal value, sentence) of each limit with a value."""
     years = plan["spec"].get("horizon", {}).get("years", 1)
     for row in plan["limits"]:
         thing, size = _one_more(row)
-        free, held = (_gain(plan, row[key], size) for key in ("marginal_value_divisible", "marginal_value"))
-        if max(free, held) <= LEAST * abs(plan.objective["value"]):
+        free, fixed = (_gain(plan, row[key], size) for key in ("marginal_value_divisible", "marginal_value"))
+        if max(free, fixed) <= LEAST * abs(plan.objective["value"]):
             continue
-        if free > held:
+        if free > fixed:
             same = (
-                f"; with the fleet as it is, {_worth(plan, held, years)}"
-                if held > 0
+                f"; with the fleet as it is, {_worth(plan, fixed, years)}"
+                if fixed > 0
                 else "; to the fleet as it is, nothing"
                 if row["marginal_value"] is not None
                 else ""
@@ -43,7 +43,7 @@ def _told(plan: Plan) -> Iterator[tuple[float, str]]:
             by_the_bound = _by_the_bound(row) if BY_THE_BOUND in row["note"] else ""
             yield free, f"{thing} is worth {_worth(plan, free, years)} where systems may be added{by_the_bound}{same}."
         else:
-            yield held, f"{thing} is worth {_worth(plan, held, years)} to the fleet as it is."
+            yield fixed, f"{thing} is worth {_worth(plan, fixed, years)} to the fleet as it is."
 
 
 def _by_the_bound(row: Mapping[str, Any]) -> str:
@@ -52,12 +52,12 @@ def _by_the_bound(row: Mapping[str, Any]) -> str:
 
 
 def _gain(plan: Plan, marginal: float | None, size: float) -> float:
-    """By how much the objective gets better."""
+    """Compute the improvement of the objective; `size`: units of the limit."""
     return 0.0 if marginal is None else (marginal if plan.objective["sense"] == "max" else -marginal) * size
 
 
 def _one_more(row: Mapping[str, Any]) -> tuple[str, float]:
-    """(words, how much of the row's unit that is).
+    """Name one practical unit more of a limit: (words, its size in the row's unit).
 
     >>> _one_more({"unit": "W", "limit": 3e6, "name": "power in us-texas"})
     ('The next MW of power in us-texas', 1000000.0)
@@ -88,5 +88,5 @@ def _worth(plan: Plan, gain: float, years: int) -> str:
         amount, unit = gain / TONNE_KG, "t of carbon"
     else:
         amount = gain
-    whole, yearly = (f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in (amount, amount / years))
-    return f"{yearly} {unit} a year" if years == 1 else f"{whole} {unit} over the horizon ({yearly} a year)"
+    total, yearly = (f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in (amount, amount / years))
+    return f"{yearly} {unit} a year" if years == 1 else f"{total} {unit} over the horizon ({yearly} a year)"

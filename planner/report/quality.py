@@ -1,4 +1,4 @@
-"""Quality floors for people: which architecture answers, how good that is, and what the next best would come to. Read from the plan document alone."""
+"""Format quality floors: the architectures that answer, the quality reached, and the cost of the next best choice."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ def _place(row: Row, each: Row) -> str:
 
 
 def sentences(plan: Plan) -> Iterator[str]:
-    """Who answers each workload that has a floor, and why."""
+    """Explain the choice of architectures of each workload with a floor."""
     for row in plan.document.get("quality", ()):
         answering = [each for each in row["architectures"] if each["name"] is not None]
         who = _listed(
             [f"{each['architecture']}{f' ({_part(each)})' if len(answering) > 1 else ''}" for each in answering]
         )
-        verb = "answer" if len(answering) > 1 else "answers"
+        answer = "answer" if len(answering) > 1 else "answers"
         worst = (
             f" ({row['lowest_hour']:g} in the worst hour)" if row["lowest_hour"] < row["reached"] * (1 - SAME) else ""
         )
         mean = f"a mean of {row['reached']:g}{worst}" if len(answering) > 1 else f"{row['reached']:g}"
-        yield f"{who} {verb} {row['workload']}: {mean} by {row['source']}, asked at least {row['floor']:g} ({MIX[row['mix']]}){_next(plan, row)}."
+        yield f"{who} {answer} {row['workload']}: {mean} by {row['source']}, asked at least {row['floor']:g} ({MIX[row['mix']]}){_next(plan, row)}."
 
 
 def _part(each: Row) -> str:

@@ -1,4 +1,4 @@
-"""The promise of a robust plan for people: what is kept, what it costs, what was uncertain, and what stands by."""
+"""Format the promise of a robust plan: shares kept, cost, uncertain figures, and standby layouts."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ PROMISE, UNCERTAIN, PRICES, STANDING = (
     "Layouts that stand by",
 )
 NOTES = {
-    PROMISE: "Share of sampled worlds in which all demand is served within the latency limits, all jobs end in time and the cost stays within the budget. "
-    "In each world the fleet and its layouts stay; batches and routes are chosen anew. Fresh worlds were not seen when the fleet was chosen.",
+    PROMISE: "Share of sampled scenarios in which all demand is served within the latency limits, all jobs end in time and the cost stays within the budget. "
+    "In each scenario the fleet and its layouts stay; batches and routes are chosen anew. Fresh scenarios were not seen when the fleet was chosen.",
     UNCERTAIN: "Factors on demand, and measured over predicted on runs that the models had not been fitted to; one draw per chip for all its points.",
-    STANDING: "Layouts besides those at work as predicted, for worlds in which a chip is slower than thought.",
+    STANDING: "Layouts besides those at work as predicted, for scenarios in which a chip is slower than predicted.",
 }
 
 
 def words(plan: Plan) -> str:
-    """The promise in a sentence."""
+    """State the promise in a sentence."""
     found = plan.document.get("robustness")
     if not found or "words" in found:
         return found["words"] if found else ""
@@ -29,22 +29,22 @@ def words(plan: Plan) -> str:
     amount = f"{found['price']:,.0f}" if abs(found["price"]) >= 1000 else f"{found['price']:.3g}"
     fresh, nominal = found["fresh"], found["nominal"]
     share = f" ({found['price'] / nominal['value']:+.1%})" if nominal["value"] else ""
-    left = f"; not looked at: {', '.join(found['left_out'])}" if found["left_out"] else ""
+    left = f"; not modelled: {', '.join(found['left_out'])}" if found["left_out"] else ""
     return (
-        f"kept in {fresh['kept']:.1%} of {fresh['worlds']:,} fresh worlds, {found['confidence']:.0%} asked; the best plan as predicted keeps {nominal['kept']:.1%}; "
+        f"kept in {fresh['kept']:.1%} of {fresh['worlds']:,} fresh scenarios, {found['confidence']:.0%} asked; the best plan as predicted keeps {nominal['kept']:.1%}; "
         f"price of the promise: {amount} {unit}{share} as predicted{left}"
     )
 
 
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
-    """(heading, rows); none for a plan that is not robust."""
+    """Return (heading, rows) of each table; none for a plan that is not robust."""
     found = plan.document.get("robustness")
     if not found or "words" in found:
         return []
     rows = [
-        outcome_row("this plan, worlds it was chosen for", found["sampled"]),
-        outcome_row("this plan, fresh worlds", found["fresh"]),
-        outcome_row("best as predicted, fresh worlds", found["nominal"]),
+        outcome_row("this plan, scenarios it was chosen for", found["sampled"]),
+        outcome_row("this plan, fresh scenarios", found["fresh"]),
+        outcome_row("best as predicted, fresh scenarios", found["nominal"]),
     ]
     levels = [f"{level:.0%} level" for level in found["levels"]]
     return [
@@ -56,7 +56,7 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
 
 
 def outcome_row(name: str, outcome: dict[str, Any]) -> dict[str, Any]:
-    """How a plan fared, as a row of a table."""
+    """Format the outcome of a plan in scenarios as a row."""
     cost = outcome["cost"]
     return {
         "plan": name, "worlds": f"{outcome['worlds']:,}", "all kept": f"{outcome['kept']:.1%}",
@@ -66,7 +66,7 @@ def outcome_row(name: str, outcome: dict[str, Any]) -> dict[str, Any]:
 
 
 def price_row(row: dict[str, Any]) -> dict[str, Any]:
-    """`amount`: the part of the plan's cost that goes with the price."""
+    """Format an uncertain price; `amount`: the part of the plan's cost in proportion to it."""
     return {
         "figure": row["path"],
         **{side: f"{row[side]:,.4g} {row['unit']}" for side in ("low", "typical", "high")},

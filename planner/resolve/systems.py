@@ -1,4 +1,4 @@
-"""Resolve systems and networks: catalog records as the plain figures that the closed forms take."""
+"""Resolve systems and networks: convert catalog records into the plain figures that the closed forms take."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
     chips = int(ledger.value("systems", name, "chips"))
     rates = peak_rates(lambda field: ledger.optional("chips", chip.name, field), PRECISIONS)
     if "bf16" not in rates:  # attention and the head run at 16 bit whatever the weights are
-        ledger.value("chips", chip.name, "bf16_flop_per_s")  # raises: the user is told which figure to state
+        ledger.value("chips", chip.name, "bf16_flop_per_s")  # raises MissingFigure, which names the figure to state
     scaleup = _first(ledger, ("systems", name, "scaleup_bytes_per_s"), ("chips", chip.name, "scaleup_bytes_per_s"))
     domain = _first(ledger, ("systems", name, "scaleup_chips"), ("chips", chip.name, "scaleup_chips"))
     power = ledger.optional("systems", name, "power_w")

@@ -1,4 +1,4 @@
-"""The base of every block of a spec, and pydantic's errors as places and remedies in the user's words."""
+"""Base class of the blocks of a spec, and conversion of pydantic's errors into places and remedies."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _EXPECTED = {
 }
 
 
-def problems_of(error: ValidationError, whole: type[BaseModel]) -> list[Problem]:
-    """List every problem of a document that should have been a `whole`."""
-    return [_problem(item, whole) for item in error.errors()]
+def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
+    """List every problem of a document that does not parse as `model`."""
+    return [_problem(item, model) for item in error.errors()]
 
 
-def _problem(item: Mapping[str, Any], whole: type[BaseModel]) -> Problem:
+def _problem(item: Mapping[str, Any], model: type[BaseModel]) -> Problem:
     """Turn a pydantic error into a place and a remedy in the user's words."""
     location = [part for part in item["loc"] if part != "[key]"]
     tag = {"workloads": 2, "workload": 1}.get(str(location[0]) if location else "", 0)
@@ -52,7 +52,7 @@ def _problem(item: Mapping[str, Any], whole: type[BaseModel]) -> Problem:
         del location[tag]  # the discriminator, which is no key of the user's
     kind, given = item["type"], item.get("input")
     if kind == "extra_forbidden":
-        known = _known_keys(location[:-1], whole)
+        known = _known_keys(location[:-1], model)
         return Problem(
             path_text(location), f"unknown key{close_matches(str(location[-1]), known)}; known here: {', '.join(known)}"
         )
@@ -70,9 +70,9 @@ def _problem(item: Mapping[str, Any], whole: type[BaseModel]) -> Problem:
     return Problem(path_text(location), f"{words}, got {shown(given)}")
 
 
-def _known_keys(location: Sequence[str | int], whole: type[BaseModel]) -> list[str]:
+def _known_keys(location: Sequence[str | int], model: type[BaseModel]) -> list[str]:
     """List the keys of the block at `location`, found by walking the field types."""
-    blocks = [whole]
+    blocks = [model]
     for part in location:
         if isinstance(part, int):
             continue

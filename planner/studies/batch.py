@@ -48,7 +48,7 @@ class Line:
 
     @property
     def key(self) -> Key:
-        """Its id as JSON, and whether it repeats one."""
+        """Return the id as JSON, and whether the line repeats it."""
         return json.dumps(self.id), self.status == DUPLICATE
 
 
@@ -108,10 +108,10 @@ def resume(output: Path) -> tuple[Counter[Key], set[str]]:
 
     Raises SpecError, and leaves the file unchanged, if it is not the output of a batch.
     """
-    whole, newline, torn = output.read_bytes().rpartition(b"\n")
+    complete, newline, torn = output.read_bytes().rpartition(b"\n")
     done: Counter[Key] = Counter()
     statuses: set[str] = set()
-    for number, text in enumerate(whole.split(b"\n") if newline else (), start=1):
+    for number, text in enumerate(complete.split(b"\n") if newline else (), start=1):
         try:
             record = json.loads(text)
             name, status = record["id"], record["status"]
@@ -132,7 +132,7 @@ def resume(output: Path) -> tuple[Counter[Key], set[str]]:
         raise SpecError([Problem(str(output), "does not end like a batch's output; name another file under --output")])
     if torn:
         with output.open("r+b") as file:
-            file.truncate(len(whole) + len(newline))
+            file.truncate(len(complete) + len(newline))
     return done, statuses
 
 

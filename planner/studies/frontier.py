@@ -37,8 +37,7 @@ COST_TOL = 1e-9  # relative: costs that differ by less are equal
 class FrontierPoint:
     """One plan of the frontier.
 
-    `measure`: carbon, factor or quality; `name`: what was asked for; `bound`: no such plan costs less; `how`: the program was solved,
-    as in `solvers.reoptimize`.
+    `measure`: carbon, factor or quality; `name`: label of the request; `bound`: lower bound of the cost; `how`: way in which the program was solved, see `solvers.reoptimize`.
     """
 
     measure: float
@@ -52,7 +51,7 @@ class FrontierPoint:
 
     @property
     def gap(self) -> float:
-        """Relative distance of the cost to its bound."""
+        """Compute the relative distance of the cost to its bound."""
         return abs(self.cost - self.bound) / max(abs(self.cost), 1e-9)
 
 
@@ -70,7 +69,7 @@ class Frontier:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One flat table."""
+        """Return all rows as one flat table."""
         return [
             {"asked": point.name, MEASURE[self.against]: point.measure, "cost": point.cost, "bound": point.bound, "gap": point.gap, "per_unit": self._slope(i), "program": point.how}
             for i, point in enumerate(self.points)
@@ -85,7 +84,7 @@ class Frontier:
 
     @property
     def document(self) -> Mapping[str, Any]:
-        """Everything but the plans, as JSON."""
+        """Return everything but the plans as JSON."""
         return {
             "against": self.against,
             "measure": MEASURE[self.against],
@@ -102,20 +101,20 @@ class Frontier:
 
     @property
     def words(self) -> list[str]:
-        """Sentences on the range of costs and how the programs were solved."""
+        """Summarise the range of costs, and how the programs were solved."""
         if not self.points:
             return [f"no plan was found ({self.status})"]
-        told = ", ".join(f"{count} {how}" for how, count in Counter(point.how for point in self.points).items())
+        programs = ", ".join(f"{count} {how}" for how, count in Counter(point.how for point in self.points).items())
         first, last = self.points[0], self.points[-1]
         lines = [
             f"cost against {self.against}: {len(self.points)} points, from {first.cost:,.4g} to {last.cost:,.4g} {self.currency}, each within {max(p.gap for p in self.points):.2g} of the least cost",
-            f"programs: {told}; {self.seconds:.1f} s",
+            f"programs: {programs}; {self.seconds:.1f} s",
         ]
         return lines + ([f"quality as scored by {self.source}"] if self.source else [])
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
-        """Heading and rows of both tables."""
+        """Return (heading, rows) of both tables."""
         return [
             ("Frontier", self.rows),
             ("Left out", [{"asked": name, "reason": reason} for name, reason in self.left_out]),

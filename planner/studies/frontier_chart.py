@@ -24,10 +24,10 @@ def frontier_chart(found: Frontier) -> str:
     x_of, x_ticks = _axis(xs, LEFT, WIDTH - RIGHT)
     y_of, y_ticks = _axis([*ys, *(point.bound for point in found.points)], HEIGHT - BOTTOM, TOP)
     label = LABELS[MEASURE[found.against]]
-    told = "; ".join(f"{x:,.4g}: {y:,.4g}" for x, y in zip(xs, ys, strict=True))
+    points = "; ".join(f"{x:,.4g}: {y:,.4g}" for x, y in zip(xs, ys, strict=True))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12" fill="{INK}" role="img">',
-        f"<title>{escape(f'Cost in {found.currency} by {label}: {told}')}</title>",
+        f"<title>{escape(f'Cost in {found.currency} by {label}: {points}')}</title>",
         f'<text x="{WIDTH / 2}" y="20" text-anchor="middle" font-weight="bold">{escape(f"Cost [{found.currency}] by {label}")}</text>',
     ]
     for value in y_ticks:

@@ -1,4 +1,4 @@
-"""Choose the figures of a spec that a study moves one at a time, and how far: those that the user names, or the usual ones.
+"""Choose the figures of a spec that a study moves one at a time, and their levels: those named by the user, or the usual ones.
 
 Not here: the effect of moving them (`planner.studies.sensitivity`).
 """
@@ -253,11 +253,12 @@ def _bound(citation: Citation, side: str, ranged: bool) -> float:
 
 
 def _span(figures: Sequence[Citation], values: Mapping[str, float]) -> str:
-    told = sorted(values.values())
+    ascending = sorted(values.values())
     unit = figures[0].figure.unit
     size, per = (3600.0, unit.replace("/s", "/h")) if unit.endswith("/s") else (1.0, unit)
     low, high = (
-        f"{value * size:,.6g}" if value * size < 1000 else f"{value * size:,.0f}" for value in (told[0], told[-1])
+        f"{value * size:,.6g}" if value * size < 1000 else f"{value * size:,.0f}"
+        for value in (ascending[0], ascending[-1])
     )
     return f"{low} {per}" if low == high else f"{low} to {high} {per}"
 

@@ -48,8 +48,8 @@ def tornado(found: Sensitivity) -> str:
 
 
 def _title(found: Sensitivity, bars: Sequence[Bar]) -> str:
-    told = "; ".join(f"{bar.factor.name} {bar.swing / abs(found.value or 1.0):.1%}" for bar in bars)
-    return f"Swing of the objective by figure: {told}"
+    swings = "; ".join(f"{bar.factor.name} {bar.swing / abs(found.value or 1.0):.1%}" for bar in bars)
+    return f"Swing of the objective by figure: {swings}"
 
 
 def _key(middle: float) -> list[str]:

@@ -35,8 +35,8 @@ class PhaseCheck:
         cost, paid = self._cost_by_window(), payments(self.plan)
         for p, (row, phase) in enumerate(zip(stated, self.problem.phases, strict=True)):
             computed = self._row(p, phase, cost, None if paid is None else paid[p], row["tokens"])
-            told = {**{key: row[key] for key in computed}, "windows": dict(enumerate(row["windows"]))}
-            self.plan.equal(f"phases[{p}]", told, computed)
+            stated_row = {**{key: row[key] for key in computed}, "windows": dict(enumerate(row["windows"]))}
+            self.plan.equal(f"phases[{p}]", stated_row, computed)
             self._check_pools(f"phases[{p}].pools", row["pools"], self._slots(phase))
 
     def _windows(self, phase: PhaseFacts) -> list[int]:
@@ -158,5 +158,5 @@ class PhaseCheck:
                     at_work = replicas[t] * systems * option.system.chips
                     busy[computed.workload, pool["role"], pool["system"]][t] += at_work
         most = {"/".join(key): max(of.values(), default=0.0) for key, of in busy.items()}
-        told = {f"{row['workload']}/{row['role']}/{row['system']}": row["chips"] for row in stated}
-        self.plan.equal(path, told, {key: value for key, value in most.items() if value > 0})
+        stated_chips = {f"{row['workload']}/{row['role']}/{row['system']}": row["chips"] for row in stated}
+        self.plan.equal(path, stated_chips, {key: value for key, value in most.items() if value > 0})
