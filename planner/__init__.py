@@ -1,4 +1,4 @@
-"""flopwatt: from a question about AI compute to a proven plan.
+"""flopwatt: capacity plans for AI compute with a proven bound on cost.
 
     import planner
     plan = planner.solve("examples/mixed_fleet.json")
@@ -66,7 +66,7 @@ def _guard_siblings() -> None:
 
 
 def _file_of(name: str) -> Path | None:
-    """The file that `import name` runs (or has run); None where there is no such package or it has no file of its own."""
+    """Find the file that `import name` runs (or has run); None where there is no such package or it has no file of its own."""
     try:
         spec = find_spec(name)
     except ValueError:  # a module without a spec was put in place by hand
@@ -77,7 +77,7 @@ def _file_of(name: str) -> Path | None:
 
 
 def _owners(name: str, folder: Path) -> str:
-    """Words that name the distributions which installed the package, empty where none did."""
+    """Name the distributions that installed the package; empty without any."""
     from importlib.metadata import distributions  # slow to import, and wanted for a refusal only
 
     first = f"{name}/__init__.py"

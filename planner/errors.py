@@ -1,4 +1,4 @@
-"""One error type for everything a user can mend: a list of places with what is wrong and how to mend it."""
+"""Define the error type of invalid input: a list of places, each with the problem and its remedy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from catalog.errors import close_names, did_you_mean
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """`path` is the place in the user's input, `message` says what is wrong and what would be right."""
+    """A problem in the user's input: `path` is its place, `message` states the error and the expected value."""
 
     path: str
     message: str
@@ -23,7 +23,7 @@ class Problem:
 
 
 class SpecError(ValueError):
-    """The spec (or data it names) is invalid; `problems` holds every place at once, sorted by path."""
+    """An invalid spec, or invalid data that it names; `problems` lists every place, sorted by path."""
 
     def __init__(self, problems: Iterable[Problem]):
         self.problems: list[Problem] = sorted(set(problems))
@@ -31,7 +31,7 @@ class SpecError(ValueError):
 
 
 def path_text(location: Sequence[str | int]) -> str:
-    """`("workloads", 0, "slo")` as `workloads[0].slo`."""
+    """Format a location: `("workloads", 0, "slo")` becomes `workloads[0].slo`."""
     text = ""
     for part in location:
         text += f"[{part}]" if isinstance(part, int) else (f".{part}" if text else str(part))
@@ -39,5 +39,5 @@ def path_text(location: Sequence[str | int]) -> str:
 
 
 def close_matches(name: str, known: Iterable[str]) -> str:
-    """Tail of a message that lists names close to `name`, or nothing."""
+    """List names close to `name` as the end of a message; empty if there are none."""
     return did_you_mean(close_names(name, known))

@@ -1,4 +1,4 @@
-"""Exit codes of the command, and which one a plan's status means."""
+"""Exit codes of the command, and the exit code of each status of a plan."""
 
 OK, BUG, USAGE, INVALID, INFEASIBLE, LIMIT, BROKEN, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 EXIT_BY_STATUS = {"optimal": OK, "within_gap": OK, "limit": LIMIT, "infeasible": INFEASIBLE, "unbounded": INVALID}

@@ -1,4 +1,4 @@
-"""Runs the stages from a spec to a plan: parse, resolve, candidates, formulate, solve, interpret."""
+"""Run the stages from a spec to a plan: parse, resolve, candidates, formulate, solve, interpret."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def solve(
 def check_spec(
     source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), hourly: Sequence[Path] = ()
 ) -> dict[str, int]:
-    """Count what a valid spec asks about; raises SpecError with every problem of an invalid one."""
+    """Count the workloads, sites, systems, offers, slots and assumptions of a valid spec; raises SpecError with every problem of an invalid one."""
     document = read_spec(source, hourly)
     return check_document(document, overlays=overlays)
 
 
 def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -> dict[str, int]:
-    """Count what a document that was read already asks about; see `check_spec`."""
+    """Count the same of a document in memory; see `check_spec`."""
     from planner.resolve.resolver import resolve_document
 
     problem = resolve_document(document, overlays)
@@ -57,7 +57,7 @@ def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -
 def solve_document(
     document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS
 ) -> Plan:
-    """Solve a document that was read already; see `solve`."""
+    """Solve a document in memory; see `solve`."""
     from planner.candidates.search import find_candidates
     from planner.resolve.resolver import resolve_document
 

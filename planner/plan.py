@@ -1,4 +1,4 @@
-"""The answer: a plan document that is saved, loaded, compared and re-checked. How it comes about: `planner.interpret.document`."""
+"""The plan document: save it, load it, and test its limits. Its construction: `planner.interpret.document`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Plan:
 
     @property
     def has_answer(self) -> bool:
-        """Whether there is a fleet to speak of (not so when infeasible, unbounded, or out of time with nothing)."""
+        """Tell whether the plan has a fleet: not if infeasible, unbounded, or out of time without a solution."""
         return self.document["objective"]["value"] is not None
 
     def to_json(self) -> str:
@@ -73,7 +73,7 @@ class Plan:
 
 
 def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
-    """A plan from its JSON text. Raises SpecError naming what is missing or malformed."""
+    """Parse a plan from its JSON text. Raises SpecError naming what is missing or malformed."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -92,12 +92,12 @@ def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
 
 
 def load_plan(path: str | Path) -> Plan:
-    """A plan from a file. Raises SpecError, or OSError when the file cannot be read."""
+    """Load a plan from a file. Raises SpecError, or OSError when the file cannot be read."""
     return parse_plan(Path(path).read_bytes(), str(path))
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write beside, then rename, so that nobody ever sees half a file."""
+    """Write a file atomically: to a temporary file beside it, which is then renamed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

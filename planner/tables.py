@@ -1,4 +1,4 @@
-"""Rows of plain values as text, CSV or Markdown; knows nothing of plans."""
+"""Format rows of plain values as text, CSV or Markdown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Row = dict[str, Any]
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """CSV with a header; nested values as JSON, so that nothing is lost."""
+    """Format rows as CSV with a header; nested values as JSON."""
     if not rows:
         return ""
     stream = io.StringIO()
@@ -26,7 +26,7 @@ def as_csv(rows: Sequence[Row]) -> str:
 
 
 def as_text(rows: Sequence[Row], indent: str = "") -> str:
-    """Aligned columns for a terminal; numbers to the right."""
+    """Format rows as aligned columns for a terminal, numbers to the right."""
     columns = _columns(rows)
     cells = [[_cell(row.get(column)) for column in columns] for row in rows]
     widths = [max([len(column), *(len(line[i]) for line in cells)]) for i, column in enumerate(columns)]

@@ -39,7 +39,7 @@ class EvaluationCache:
             self._workloads[job.name] = (*common, job.spec.model_dump_json())
 
     def times_key(self, workload: ServingFacts) -> Key:
-        """Return all that the times of a workload depend on beside the system."""
+        """Build the key of all fields that the times of a workload depend on, besides the system."""
         return self._serving_times[workload.name]
 
     def first(self, key: Key) -> bool:

@@ -45,7 +45,7 @@ class FleetOption:
 
     @property
     def scaleout_bytes_per_s(self) -> float:
-        """Compute what a chip can send out of its system; 0 without a network."""
+        """Return the scale-out bandwidth of a chip [byte/s]; 0 without a network."""
         return scaleout_bytes_per_s(self.plant) if self.owned else self.system.nic_bytes_per_s
 
     @property
@@ -60,12 +60,12 @@ class FleetOption:
 
     @property
     def size(self) -> int | None:
-        """Return how many systems the network as built can join; None without an owned network."""
+        """Return the number of systems that the network as built can join; None without an owned network."""
         return None if self.plant is None else self.plant.systems
 
     @property
     def name(self) -> str:
-        """Name the option by all that sets it apart at its site."""
+        """Identify the option among those of its site."""
         return f"{self.site.region}/{self.system.name}/{self.offer.how}/{self.fabric}/{self.size}/{self.tenant}"
 
 

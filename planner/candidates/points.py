@@ -1,4 +1,4 @@
-"""Define the operating point as later stages see it: its systems, capacity, power, and what a plan prints of it."""
+"""Define the operating point of later stages: systems, capacity, power, and the figures that a plan prints."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ class _ServingSearch:
         allowance_s: float,
         one_pool: Sequence[OperatingPoint],
     ) -> list[OperatingPoint]:
-        """Build the points with separate prefill and decode pools that do more than the same systems with one pool."""
+        """Build the points with separate prefill and decode pools that serve more than the same systems with one pool."""
         if workload.spec.disaggregation == "never":
             return []
         found = [

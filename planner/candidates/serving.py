@@ -115,7 +115,7 @@ def within_demand(rate: Floats, workload: ServingFacts, problem: Problem) -> Flo
 
 
 class GridSelection:
-    """Selection of the points of one workload on one type of system; what does not depend on the round trip is computed once."""
+    """Selection of the points of one workload on one type of system; figures independent of the round trip are computed once."""
 
     def __init__(self, workload: ServingFacts, grids: Sequence[Grid], problem: Problem):
         self.workload, self.grids, self.problem = workload, grids, problem

@@ -1,1 +1,1 @@
-"""The command line: arguments and files in, the answer and an exit code out."""
+"""Parse arguments and files of the command line, print the answer, and return an exit code."""

@@ -1,4 +1,4 @@
-"""The command `robust`: the share of sampled scenarios in which a plan, made to be robust or not, keeps its promises."""
+"""The command `robust`: the share of sampled scenarios in which a plan, robust or not, keeps its promises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The studies of plans: `compare`, `alternatives`, `ladder`, `roi`, `sharing`, `sensitivity` and `frontier`.
+"""The commands of the studies: `compare`, `alternatives`, `ladder`, `roi`, `sharing`, `sensitivity` and `frontier`.
 
 Their arguments, and how their findings are printed; what they find is in the file of `planner.studies` with the same name.
 """
@@ -316,26 +316,26 @@ def _seconds(text: str) -> float:
 
 
 class Study(Protocol):
-    """What a study found."""
+    """The answer of a study."""
 
     @property
     def document(self) -> Mapping[str, Any]:
-        """Everything, as JSON."""
+        """Return everything as JSON."""
         ...
 
     @property
     def words(self) -> Sequence[str]:
-        """Sentences."""
+        """Return the answer in sentences."""
         ...
 
     @property
     def sections(self) -> Sequence[tuple[str, list[dict[str, Any]]]]:
-        """Heading and rows of each table."""
+        """Return (heading, rows) of each table."""
         ...
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One flat table."""
+        """Return all rows as one flat table."""
         ...
 
 

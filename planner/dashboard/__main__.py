@@ -1,4 +1,4 @@
-"""The script that `flopwatt dashboard` hands to Streamlit."""
+"""Run the page; `flopwatt dashboard` passes this script to Streamlit."""
 
 from planner.dashboard import main
 

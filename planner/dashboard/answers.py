@@ -50,7 +50,7 @@ def amount(value: float, unit: str) -> str:
 
 
 def verdict(plan: Plan, t: Words) -> tuple[str, str]:
-    """Say how the search ended and what was proven: (level, sentence), the level success, warning or error."""
+    """State the status and the proven gap: (level, sentence), the level success, warning or error."""
     level = {"optimal": "success", "within_gap": "success", "limit": "warning"}.get(plan.status, "error")
     words = t(f"status.{plan.status}")
     if not plan.has_answer:

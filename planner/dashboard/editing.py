@@ -32,7 +32,7 @@ class Field:
 
     @property
     def key(self) -> str:
-        """Its path as text."""
+        """Return the path as text."""
         return path_text(self.path)
 
 

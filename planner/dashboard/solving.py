@@ -61,7 +61,7 @@ class Job:
 
     @property
     def seconds(self) -> float:
-        """Time since the start."""
+        """Return the time since the start [s]."""
         return time.monotonic() - self._began
 
     def poll(self) -> Outcome | None:

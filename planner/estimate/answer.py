@@ -44,7 +44,7 @@ def estimate(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> Esti
 
 
 def _training(document: Mapping[str, Any], facts: CaseFacts, overlays: Sequence[Path]) -> dict[str, Any] | str:
-    """Answer a training case by its fastest layout, or say that none fits."""
+    """Answer a training case by its fastest layout, or state that none fits."""
     _only(facts, SERVING, "load", "pools")
     rows, counts = best_layouts(document, overlays, 1)
     if not rows:

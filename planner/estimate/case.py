@@ -48,7 +48,7 @@ class CaseFacts:
 
     @property
     def scaleout_bytes_per_s(self) -> float:
-        """Compute what a chip can send out of its system."""
+        """Return the scale-out bandwidth of a chip [byte/s]."""
         if self.plant is not None:
             return scaleout_bytes_per_s(self.plant)
         return 0.0 if self.case.fabric == "scale-up" else self.system.nic_bytes_per_s
@@ -183,7 +183,7 @@ def best_layouts(
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """Find the `count` fastest layouts of a training case over its precisions, and how many are legal and fit.
 
-    The list is empty where nothing fits. Raises SpecError for a case that is wrong.
+    The list is empty where nothing fits. Raises SpecError for an invalid case.
     """
     facts = resolve_case(document, overlays)
     workload, system = facts.case.workload, facts.system

@@ -46,7 +46,7 @@ def _row(layout: ServingLayouts) -> ServingLayouts:
 def compare_pools(
     load: Load, one: ServingConfiguration | None, two: ServingConfiguration | None, alike: bool
 ) -> dict[str, Any]:
-    """Report whether separate pools pay against one pool on the same chips, in numbers and words."""
+    """Report whether separate pools pay off against one pool on the same chips, in numbers and words."""
     rows = {
         name: None if configuration is None else {
             "requests_per_s": configuration.requests_per_s, "ttft_s": configuration.latency("ttft", "mean"), "tpot_s": configuration.latency("tpot", "mean"),
@@ -74,7 +74,7 @@ def _gain(load: Load, one: ServingConfiguration, two: ServingConfiguration) -> f
 
 
 def _verdict(load: Load, one: ServingConfiguration | None, two: ServingConfiguration | None, alike: bool) -> str:
-    """Say in a sentence whether separate pools pay."""
+    """State in a sentence whether separate pools pay off."""
     if not alike:
         return "the pools stand on different systems: there is no single pool on the same chips to compare with"
     if two is None:

@@ -22,7 +22,7 @@ from planner.spec.slo import latency_key
 
 
 def answer_serving(facts: CaseFacts) -> dict[str, Any] | str:
-    """Answer the case in plain values, or say why nothing fits. Raises SpecError for a case that contradicts itself."""
+    """Answer the case in plain values, or with the reason why nothing fits. Raises SpecError for a case that contradicts itself."""
     case, asked = facts.case, facts.serving.spec.disaggregation
     _check_consistency(facts)
     load = load_of(facts)
@@ -69,7 +69,7 @@ def _check_consistency(facts: CaseFacts) -> None:
 
 
 def _failure_reason(one: SearchResult, two: SearchResult, load: Load) -> str:
-    """Say why no configuration is left."""
+    """State why no configuration is feasible."""
     points, fitting, meeting = one.points + two.points, one.fitting + two.fitting, one.meeting + two.meeting
     if not fitting:
         return f"nothing fits: of {points:,} operating points none has room for weights and a request in memory"

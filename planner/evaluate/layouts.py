@@ -21,7 +21,7 @@ RECIPE = Recipe()
 
 @dataclass(frozen=True, slots=True)
 class TrainingSetup:
-    """A training job on one type of system and network at one precision: everything of a step but its layout."""
+    """A training job on one type of system and network at one precision: all inputs of a step but the layout."""
 
     job: TrainingFacts
     system: SystemFacts
@@ -53,7 +53,7 @@ def _links(plant: Plant, layouts: Layouts) -> Mapping[str, GroupLinks]:
 
 
 def scaleout_rates(plant: Plant | None, layouts: Layouts) -> dict[str, Floats] | None:
-    """Compute what a chip can send out of its system by parallel dimension, [layout] [byte/s]; None for a uniform network."""
+    """Compute the scale-out bandwidth of a chip by parallel dimension, [layout] [byte/s]; None for a uniform network."""
     if plant is None:
         return None
     return {name: np.asarray(links.bytes_per_s) for name, links in _links(plant, layouts).items()}

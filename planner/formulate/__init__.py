@@ -1,1 +1,1 @@
-"""Builds the data of the joint program from a problem and its operating points."""
+"""Build the data of the joint program from a problem and its operating points."""

@@ -61,7 +61,7 @@ def holding_costs(
     site_of: Mapping[str, int],
     rates: Rates,
 ) -> dict[str, Floats]:
-    """Compute what holding one system costs, idle or not: capital or rent, building, and idle energy, by functional."""
+    """Compute the cost of holding one system, idle or not: capital or rent, building, and idle energy, by functional."""
     calendar, money = problem.calendar, problem.economics
     limited = {p: capital_of(phase) for p, phase in enumerate(problem.phases) if math.isfinite(phase.capital)}
     result = {name: np.zeros(len(holdings)) for name in (COST, CARBON, ENERGY, CAPITAL, *limited.values())}
@@ -87,7 +87,7 @@ def holding_costs(
 def point_costs(
     problem: Problem, points: Sequence[OperatingPoint], site_of: Mapping[str, int], rates: Rates
 ) -> dict[str, Floats]:
-    """Compute what one active replica adds in each slot: energy above idle, which the owner pays for rented systems."""
+    """Compute the cost that one active replica adds in each slot: energy above idle, which the owner pays for rented systems."""
     sites = np.array([site_of[point.site] for point in points], dtype=np.int64)
     own = np.array([sum(u.extra_it_w * u.option.site.pue for u in point.uses if u.option.owned) for point in points])
     every = np.array([sum(u.extra_it_w * u.option.site.pue for u in point.uses) for point in points])

@@ -21,7 +21,7 @@ from solvers.model.electricity_data import Chronology, MeterData
 
 
 def metered_sites(problem: Problem) -> list[tuple[int, SiteFacts, ElectricityFacts]]:
-    """List (position, site, what stands at its meter) of the sites whose electricity is a decision."""
+    """List (position, site, electricity) of the sites whose electricity is a decision."""
     return [(r, site, site.electricity) for r, site in enumerate(problem.sites) if site.electricity is not None]
 
 

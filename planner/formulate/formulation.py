@@ -162,7 +162,7 @@ def _point_fields(
     site_of: Mapping[str, int],
     rates: Rates,
 ) -> dict[str, Any]:
-    """Build the fields of operating points: what each uses, can do, draws and costs."""
+    """Build the fields of operating points: systems used, capacity, power and costs."""
     option_of = {id(option): k for k, option in enumerate(fleet_options)}
     uses = [(p, option_of[id(use.option)], use.systems) for p, point in enumerate(points) for use in point.uses]
     return {

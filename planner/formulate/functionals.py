@@ -1,4 +1,4 @@
-"""Names of what the joint program adds up: costs, carbon, energy, purchase price, and the amounts of single phases."""
+"""Names of the functionals of the joint program: costs, carbon, energy, purchase price, and the amounts of single phases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ COST, CARBON, ENERGY, CAPITAL = "cost", "carbon_kg", "energy_j", "capital"
 
 
 def capital_of(phase: PhaseFacts) -> str:
-    """Name the functional that adds up the purchase price of what is bought in a phase."""
+    """Name the functional that adds up the purchase prices of a phase."""
     return f"{CAPITAL} of {phase.name}"
 
 

@@ -93,7 +93,7 @@ def line_data(
 
 @dataclass(frozen=True, slots=True)
 class LineCosts:
-    """Cost per unit of each line, and of all of a stream or of the weights that take a way or a hop in a stage."""
+    """Costs per unit of each line, per stream on a way, and per set of weights on a hop, in each stage."""
 
     line: Floats  # [L]
     way: Floats  # [X]
@@ -127,7 +127,7 @@ def usable_windows(problem: Problem) -> Bools:
 def _requests(
     problem: Problem, arcs: Sequence[tuple[int, int, int, int]], arc_kinds: Sequence[str], origins: Sequence[str]
 ) -> dict[str, Any]:
-    """Build the fields of what requests send: the answer along their way, the prompt against it."""
+    """Build the fields of request traffic: answers along their route, prompts against it."""
     rows: list[tuple[int, int]] = []
     sizes: list[float] = []
     for a, ((w, o, r, _), kind) in enumerate(zip(arcs, arc_kinds, strict=True)):

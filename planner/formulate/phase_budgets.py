@@ -1,4 +1,4 @@
-"""Payments by phase: what each column of the joint program pays in a phase, added in one pass over the finished data.
+"""Payments by phase of each column of the joint program, added in one pass over the finished data.
 
 A phase pays, at the prices of its time and not discounted:
 - the purchase price of the systems and the fabric that are delivered in it,
@@ -32,7 +32,7 @@ from solvers.model.data import PlanData
 
 @dataclass(frozen=True, slots=True)
 class Payments:
-    """What one unit of each decision pays in one phase, in the spec's currency; index sets as in `PlanData`."""
+    """Payments for one unit of each decision in one phase, in the spec's currency; index sets as in `PlanData`."""
 
     site: Floats  # [R]
     holding: Floats  # [U]
@@ -125,7 +125,7 @@ def window_seconds_inside(problem: Problem, phase: PhaseFacts) -> Floats:
 
 
 def paid_per_present_value(problem: Problem, phase: PhaseFacts) -> float:
-    """Compute what a phase pays per unit of the present value of a payment that is spread evenly over the horizon."""
+    """Compute the payment in a phase per unit of present value, for payments spread evenly over the horizon."""
     calendar = problem.calendar
     return (phase.end_s - phase.start_s) / float(calendar.window_seconds() @ calendar.window_discount())
 
@@ -133,7 +133,7 @@ def paid_per_present_value(problem: Problem, phase: PhaseFacts) -> float:
 def _holding_payments(
     problem: Problem, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding], p: int, inside: Bools
 ) -> Floats:
-    """Compute what one system of each holding [U] pays in phase `p`, idle or not."""
+    """Compute the payment for one system of each holding [U] in phase `p`, idle or not."""
     calendar, money, phase = problem.calendar, problem.economics, problem.phases[p]
     edges, amount = calendar.edges_s, np.zeros(len(holdings))
     building = float(annuity(1.0, money.discount_rate, money.facility_life_years))

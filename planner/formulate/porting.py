@@ -1,4 +1,4 @@
-"""Program data of porting: what an architecture needs to run on a family of chips."""
+"""Program data of porting: the ports that operating points need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def port_data(problem: Problem, points: Sequence[OperatingPoint]) -> PortData | None:
-    """Build the data of what must be ported before a point may run; None where nothing is to be ported."""
+    """Build the data of the ports that points need; None where no porting is required."""
     if not problem.porting:
         return None
     member = [

@@ -1,4 +1,4 @@
-"""Program data of pre-emption: the time that a job loses when it makes room for serving."""
+"""Program data of pre-emption: the time that a job loses when it yields its systems to serving."""
 
 from __future__ import annotations
 

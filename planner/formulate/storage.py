@@ -1,4 +1,4 @@
-"""Program data of storage bandwidth: what jobs read and write, and what each site can deliver."""
+"""Program data of storage bandwidth: rates of jobs, and limits of sites."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Reads a solution and builds the plan document."""
+"""Read a solution, and build the plan document."""

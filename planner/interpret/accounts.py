@@ -1,4 +1,4 @@
-"""Adds up the cost, carbon and energy of decisions by component, place and workload.
+"""Add up the cost, carbon and energy of decisions by component, place and workload.
 
 `planner.verify` adds up the same amounts again from the plan document, without this code.
 """
@@ -83,7 +83,7 @@ class Accounts:
         return result
 
     def _book_holdings(self) -> None:
-        """Add capital, rent, building, idle energy and carbon of what is held, and fixed costs of sites."""
+        """Add capital, rent, building, idle energy and carbon of the holdings, and the fixed costs of sites."""
         problem, rates = self.decided.problem, self._rates
         calendar, money = problem.calendar, problem.economics
         for term, count, option, held in self.decided.held():
@@ -133,7 +133,7 @@ class Accounts:
                 self.system_seconds[point.workload.name, where] += use.systems * float(active @ self._rates.seconds)
 
     def _book_porting(self) -> None:
-        """Add the porting that the points at work need, shared by the workloads that use it."""
+        """Add the cost of the ports that the active points need, shared by the workloads that use them."""
         for facts in self.decided.problem.porting:
             users = sorted(
                 {point.workload.name for p in self.decided.used if needs(facts, point := self.decided.form.points[p])}

@@ -22,7 +22,7 @@ from planner.problem.phases import Term
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What a plan obtains and runs, free of the solver's rounding."""
+    """Holdings and activity of a plan, free of the solver's rounding."""
 
     problem: Problem
     form: Formulation
@@ -51,7 +51,7 @@ class Decisions:
         return f"{pool.workload.name}/{pool.site}/{pool.allowance_s * 1e3:.0f} ms"
 
     def held(self) -> Iterator[tuple[Term, int, FleetOption, Bools]]:
-        """Yield (when and at what price, count, fleet option, mask of its slots) of everything obtained."""
+        """Yield (term, count, fleet option, mask of its slots) of each holding of the plan."""
         for u, (k, term) in enumerate(self.form.holdings):
             if self.count[u]:
                 yield term, int(self.count[u]), self.form.fleet_options[k], term.mask(self.problem.calendar)

@@ -1,4 +1,4 @@
-"""Builds the plan document out of a problem, its candidates and a solution.
+"""Build the plan document from a problem, its candidates and a solution.
 
 Not here: the check of the plan (`planner.verify.plan`), which writes every amount and row a second time. Both use the resolved
 spec, the closed forms through `planner.evaluate` (the order of ranks among them), and the price per system of networks.
@@ -91,7 +91,7 @@ def interpret(
 
 
 def _feature_tables(decided: Decisions, accounts: Accounts) -> dict[str, Any]:
-    """Build the tables that a plan has only where the spec asks for the feature."""
+    """Build the tables of the optional features that the spec uses."""
     problem, data = decided.problem, decided.form.data
     tables: dict[str, Any] = {}
     if decided.lines is not None:

@@ -25,7 +25,7 @@ class ElectricityDecisions:
     """Arrays over meters, contracts or batteries, and slots, in the order of `solvers.model.electricity_data`."""
 
     def __init__(self, problem: Problem, meters: MeterData, values: Mapping[str, Floats], own_w: Floats):
-        """`own_w` [site, slot]: what our own systems draw at the meter."""
+        """`own_w` [site, slot]: power of our own systems at the meter."""
         self.problem, self.meters, self.load = problem, meters, own_w[meters.meter_site]
         metered = metered_sites(problem)
         self.sites, self.facts = [site for _, site, _ in metered], [facts for _, _, facts in metered]
@@ -101,7 +101,7 @@ class ElectricityDecisions:
             yield (STORAGE, self.sites[m].region, "", ""), cost
 
     def _contract_cost(self, c: int) -> float:
-        """Compute the present value of a contract, which pays for what is produced or for what is taken."""
+        """Compute the present value of a contract, paid by the output of the plant or by the energy taken."""
         contract, calendar = self.contracts[c], self.problem.calendar
         produced = self.capacity_w[c] * self.meters.contract_share[c]
         paid = produced if contract.pays_produced else self.taken[c]

@@ -1,4 +1,4 @@
-"""How serving goes on when a zone fails in a busiest hour, for the workloads that must outlast it.
+"""Failover: flows and replicas when a zone fails in a busiest hour, for the workloads that must survive it.
 
 Not here: the check (`planner.verify.failover`), and which hours are tried (`planner.formulate.spread`).
 """
@@ -19,7 +19,7 @@ ROUNDING_TOL = 1e-9  # flows below this share of the largest are rounding
 
 
 class Failures:
-    """Flow [arc, slot] and active replicas [point, slot] by failed zone; empty where no workload must outlast a failure."""
+    """Flow [arc, slot] and active replicas [point, slot] by failed zone; empty where no workload must survive a failure."""
 
     def __init__(self, problem: Problem, form: Formulation, values: Mapping[str, Floats]):
         self.problem, self.form = problem, form
@@ -52,7 +52,7 @@ class Failures:
         return result
 
     def standing_by(self) -> Floats:
-        """Mark the points [P] that work when some zone fails."""
+        """Mark the points [P] that are active in some zone failure."""
         return (
             np.any([active.max(axis=1) > 0 for active in self.active.values()], axis=0)
             if self.active
@@ -60,7 +60,7 @@ class Failures:
         )
 
     def carries(self, arc: int) -> bool:
-        """Tell whether requests take an arc when some zone fails."""
+        """Tell whether an arc carries requests in some zone failure."""
         return any(flow[arc].max() > 0 for flow in self.flow.values())
 
     def rows(self, point_id: Mapping[int, str], pool_name: Callable[[int], str]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Rented lines of a plan, free of what nothing needs: what they carry, what that costs, and the plan rows.
+"""Rented lines of a plan, reduced to the need: their loads, costs and plan rows.
 
 `planner.verify.lines` adds up the same amounts again from the plan document, without this code.
 """
@@ -53,7 +53,7 @@ class Sent:
 
 
 class LineDecisions:
-    """`units` of each line, what is `sent` beside requests, and the `load` [line, side, slot] in bytes/s."""
+    """`units` of each line, traffic `sent` besides requests, and the `load` [line, side, slot] in bytes/s."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class LineDecisions:
     # -- amounts ---------------------------------------------------------------------------------------------------
 
     def costs(self) -> Iterator[tuple[tuple[str, str, str, str], str, float]]:
-        """Yield (cost line, workload, present value) of units and of what is sent beside requests."""
+        """Yield (cost line, workload, present value) of units and of traffic besides requests."""
         for sent in self.sent:
             if sent.cost:
                 yield (sent.traffic, sent.target, sent.kind, ""), self.problem.serving[sent.workload].name, sent.cost
@@ -141,7 +141,7 @@ class LineDecisions:
                     yield (LINES, line.name, line.kind, ""), name, amount * carried / sum(mine.values())
 
     def _by_workload(self, line: int) -> dict[str, float]:
-        """Add up the bytes that each workload sends over a line; equal shares of those that outlast a failure if none."""
+        """Add up the bytes that each workload sends over a line; equal shares of those that must survive a failure if none."""
         result: dict[str, float] = defaultdict(float)
         for (number, name, _), carried in self.carried.items():
             if number == line:
@@ -244,7 +244,7 @@ def _streams(problem: Problem, when: Stages, values: Mapping[str, Floats], stage
 def _weights(
     problem: Problem, form: Formulation, when: Stages, values: Mapping[str, Floats], stage_seconds: Floats
 ) -> Iterator[Sent]:
-    """Yield the weights sent over each hop: no more than must pass over it for some site."""
+    """Yield the weights sent over each hop, reduced to the need of the sites behind it."""
     hops, sends = listed_sends(problem, when)
     network, data = network_of(problem), form.data.lines
     if not sends or data is None:

@@ -1,4 +1,4 @@
-"""Marginal values of limits as a plan states them. How they are computed: `planner.solving.marginal_values`."""
+"""Marginal values of limits, in the form that a plan states. How they are computed: `planner.solving.marginal_values`."""
 
 from __future__ import annotations
 

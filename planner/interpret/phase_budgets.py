@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def paid_by_phase(decided: Decisions, accounts: Accounts) -> list[float]:
-    """Add up what a plan pays in each phase; empty where some payments cannot be dated."""
+    """Add up the payments of a plan in each phase; empty where some payments cannot be dated."""
     problem, form = decided.problem, decided.form
     if not every_payment_has_a_phase(problem):
         return []
@@ -41,7 +41,7 @@ def paid_by_phase(decided: Decisions, accounts: Accounts) -> list[float]:
 
 
 def _paid_for_lines(decided: Decisions, due: Payments, p: int) -> float:
-    """Add up what phase `p` pays for rented units, and for what is sent beside requests in its part of each stage."""
+    """Add up the payments of phase `p` for rented units, and for traffic besides requests in its part of each stage."""
     lines, problem = decided.lines, decided.problem
     assert lines is not None and due.lines is not None
     seconds = stage_totals(lines.when, window_seconds_inside(problem, problem.phases[p]))

@@ -1,4 +1,4 @@
-"""Plan rows of phases: what is delivered when, what it costs, and which chips do what.
+"""Plan rows of phases: deliveries, costs, and use of the chips.
 
 Tables for people: `planner.report.phases`; the check: `planner.verify.phases`.
 """
@@ -32,7 +32,7 @@ DATED, ENERGY = (
 
 
 def obtained(problem: Problem, term: Term) -> dict[str, Any]:
-    """Describe when a holding is obtained and held, for its fleet row."""
+    """Describe the phase and windows of a holding, for its fleet row."""
     return {
         "obtained": problem.phases[term.phase].name if problem.phases else None,
         "windows": [term.first, term.last],

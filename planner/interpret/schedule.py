@@ -1,4 +1,4 @@
-"""Plan rows of routes, and of what runs at each site in each slot."""
+"""Plan rows of routes, and of the activity at each site in each slot."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def route_rows(decided: Decisions) -> list[dict[str, Any]]:
 
 
 def schedule_rows(decided: Decisions) -> list[dict[str, Any]]:
-    """Build one row for each site and slot: what runs, what it draws, and the price and carbon of the hour."""
+    """Build one row for each site and slot: active replicas, power, and the price and carbon of the hour."""
     calendar, active, rows = decided.problem.calendar, decided.active, []
     every, own = decided.site_power_w(owned_only=False), decided.site_power_w(owned_only=True)
     for r, site in enumerate(decided.problem.sites):

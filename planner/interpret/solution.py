@@ -1,4 +1,4 @@
-"""Reads decisions from a solution and removes the solver's rounding: slack of its tolerances, idle replicas, tiny flows."""
+"""Read the decisions of a solution, and remove the solver's rounding: slack of its tolerances, idle replicas, tiny flows."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _active(form: Formulation, candidates: Candidates, solution: Solution, flow:
 
 
 def _standing(form: Formulation, solution: Solution) -> Bools:
-    """Mark (point, slot) where all systems of the point are held: what runs on a fraction of one is rounding."""
+    """Mark (point, slot) where all systems of the point are held; activity on a fraction of a system is rounding."""
     data = form.data
     there = np.zeros((len(data.option_site), data.windows))
     np.add.at(there, data.holding_option, np.rint(solution.values["n"])[:, None] * data.covers())

@@ -1,4 +1,4 @@
-"""Plan rows of storage: what jobs read and write, and how long weights take to load. Closed forms: `models.storage`."""
+"""Plan rows of storage: reads and writes of jobs, and load times of weights. Closed forms: `models.storage`."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from solvers.model.preemption import working_share
 
 
 class WorkloadRows:
-    """Builds the plan rows of workloads from the decisions."""
+    """Build the plan rows of workloads from the decisions."""
 
     def __init__(self, decided: Decisions):
         self.decided, self.problem, self.form = decided, decided.problem, decided.form
@@ -81,7 +81,7 @@ class WorkloadRows:
         return total
 
     def _architecture(self, workload: ServingFacts | TrainingFacts) -> dict[str, Any]:
-        """Tell which of several architectures this workload runs, and for which workload of the spec."""
+        """Name the architecture that this workload runs, where the spec offers several, and the spec's workload."""
         if not isinstance(workload, ServingFacts):
             return {}
         chosen = any(workload.name in facts.members.values() for facts in self.problem.quality)
@@ -146,7 +146,7 @@ class WorkloadRows:
         return rows
 
     def _worst(self, mine: list[int], limit: LatencyLimit) -> float:
-        """Predict the latency at the worst of some points, as the farthest user that it serves sees it [s]."""
+        """Predict the latency of the slowest of some points, for the farthest user that it serves [s]."""
         pool = self.form.data.point_pool
         return max(
             limit.at_origin(
@@ -175,7 +175,7 @@ class WorkloadRows:
 
 
 def _sales(workload: ServingFacts | TrainingFacts, worth: float, cost: float) -> dict[str, float]:
-    """Compute revenue and margin where the spec says at what price tokens are sold; `worth`: discounted tokens."""
+    """Compute revenue and margin where the spec states selling prices; `worth`: discounted tokens."""
     if not isinstance(workload, ServingFacts) or workload.sold_at is None:
         return {}
     return {"revenue": worth * workload.sold_at, "margin": worth * workload.sold_at - cost}

@@ -1,1 +1,1 @@
-"""Limits of a spec: what each says in words, and how it can give way."""
+"""Limits of a spec: each in words, with the edits that relax it."""

@@ -19,7 +19,7 @@ MOST = "100 GW"  # of one contract
 
 
 def electricity_limits(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> Iterator[Limit]:
-    """Yield connections, contracts and batteries of all sites, and how long requests of these workloads may wait."""
+    """Yield the limits on connections, contracts and batteries of all sites, and on the delay of requests of these workloads."""
     for site in problem.sites:
         if site.electricity is None:
             continue
@@ -37,7 +37,7 @@ def electricity_limits(document: Mapping[str, Any], problem: Problem, names: Col
 
 
 def _contract(document: Mapping[str, Any], contract: ContractFacts, region: str) -> Iterator[Limit]:
-    """Yield how much of a plant may be contracted, and how much must be."""
+    """Yield the largest and the smallest share of a plant that may be contracted."""
     path = f"{contract.path}.capacity"
     words = f"at most {show(contract.upper_w, 'W')} of {contract.name} can be contracted for {region}"
     yield Limit(
@@ -65,7 +65,7 @@ def _contract(document: Mapping[str, Any], contract: ContractFacts, region: str)
 
 
 def _battery(document: Mapping[str, Any], storage: StorageFacts, region: str) -> Limit:
-    """Describe a battery of a stated size as a limit that gives way to a free choice of its size."""
+    """Describe the stated size of a battery as a limit, relaxed by a free choice of its size."""
     path = f"{storage.path}.sizing"
     words = f"a battery of {show(storage.least_j, 'J')} must stand in {region}"
     choose = ((path, "choose"),)
@@ -73,7 +73,7 @@ def _battery(document: Mapping[str, Any], storage: StorageFacts, region: str) ->
 
 
 def _waiting(document: Mapping[str, Any], workload: ServingFacts) -> Limit:
-    """Describe how long requests may wait."""
+    """Describe the limit on the delay of requests."""
     path, hours = f"{workload.path}.demand.deferral", int(workload.spec.demand.deferral // HOUR_S)
     words = f"requests of {workload.name} may wait at most {show(workload.spec.demand.deferral, 's')}"
     longer = tuple(((path, f"{h} h"),) for h in range(hours + 1, LONGEST_WAIT_H))

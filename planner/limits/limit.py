@@ -1,4 +1,4 @@
-"""One limit of a spec: where it stands, what it says in words, and how it can give way."""
+"""One limit of a spec: its path, its wording, and the edits that relax it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Limit:
 
     @property
     def is_number(self) -> bool:
-        """Tell whether the limit gives way by a larger number."""
+        """Tell whether the limit is an amount, relaxed by a larger number."""
         return self.unit is not None
 
     def grown(self, amount: float) -> Edits:

@@ -23,7 +23,7 @@ CLASSES = {"encrypted": "an encrypted line or one of their own", "private": "a l
 def line_limits(
     document: Mapping[str, Any], problem: Problem, catalog: Catalog, names: Collection[str]
 ) -> Iterator[Limit]:
-    """Yield what traffic of these workloads asks of lines and zones, and which lines can be rented."""
+    """Yield the requirements of these workloads on lines and zones, and the limits of the lines on offer."""
     for workload in of_the_spec(problem.serving):
         if workload.name in names:
             if problem.lines is not None:
@@ -34,7 +34,7 @@ def line_limits(
 
 
 def _demands(document: Mapping[str, Any], network: LineNetwork, workload: ServingFacts) -> Iterator[Limit]:
-    """Yield the class and the availability that traffic asks of its lines, and the time for updates of weights."""
+    """Yield the class and the availability that traffic requires of its lines, and the time for updates of weights."""
     of: dict[str, tuple[str, float | None]] = {"": ("requests", workload.spec.availability)}
     for name, kind in (
         ("control", workload.spec.traffic.control),

@@ -1,4 +1,4 @@
-"""Limits of offers: supplies, regions and export control; and what else the catalog has on offer."""
+"""Limits of offers: supplies, regions and export control; and further offers of the catalog."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from planner.spec.document import Edits, at
 
 
 def supply_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
-    """Yield how many systems of each offer can be had."""
+    """Yield the supply limit of each offer."""
     for offer in problem.offers:
         if math.isfinite(offer.supply):
             path = f"{offer.path}.supply"
@@ -33,7 +33,7 @@ def supply_limit(document: Mapping[str, Any], problem: Problem, path: str, name:
 
 
 def region_limits(problem: Problem) -> Iterator[Limit]:
-    """Yield the offers that are made in some of the regions only."""
+    """Yield the offers that are restricted to some of the regions."""
     regions = [site.region for site in problem.sites if site.api is None]
     for i, offer in enumerate(problem.spec.offers or ()):
         missing = [region for region in regions if offer.regions and region not in problem.offers[i].prices]
@@ -46,7 +46,7 @@ def region_limits(problem: Problem) -> Iterator[Limit]:
 
 
 def export_limits(document: Mapping[str, Any], problem: Problem, catalog: Catalog) -> Iterator[Limit]:
-    """Yield export control where it bars an offer: it gives way to licences, to other systems, or altogether."""
+    """Yield export control where it bars an offer; licences, other systems or its removal relax it."""
     limits = problem.spec.limits
     barred: dict[tuple[str, str], str] = {}
     for site in problem.sites:
@@ -80,13 +80,13 @@ def further_offers(problem: Problem, catalog: Catalog) -> list[dict[str, str]]:
 
 
 def nothing_fits(document: Mapping[str, Any], problem: Problem, names: Collection[str], offer: Edits) -> Limit:
-    """Describe the systems on offer as a limit that gives way to one more `offer`."""
+    """Describe the systems on offer as a limit, relaxed by one more `offer`."""
     words, written = _memory_words(problem, names), document["offers"]
     return Limit("offers", "systems on offer", words, written, loose=offer, choices=(offer,))
 
 
 def nothing_runs(problem: Problem, names: Collection[str]) -> Limit:
-    """Describe the architecture as the limit, where no change of the others gives a plan."""
+    """Describe the architecture as the limit, where no relaxation of the others gives a plan."""
     workload = next(w for w in (*problem.serving, *problem.training) if w.asked in names)
     path, name = f"{workload.path}.architecture", f"architecture of {workload.asked}"
     return Limit(path, name, _memory_words(problem, names), workload.spec.architecture)

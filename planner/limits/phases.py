@@ -26,7 +26,7 @@ def phase_limits(document: Mapping[str, Any], problem: Problem) -> list[Limit]:
 
 
 def _money(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
-    """Yield what may be bought and paid in each phase."""
+    """Yield the limits on purchases and payments in each phase."""
     for phase in problem.phases:
         for key, held, words in (
             (phase_capital(phase), phase.capital, f"what is bought in {phase.name} may cost at most"),
@@ -41,7 +41,7 @@ def _money(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
 
 
 def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
-    """Yield how many systems of each offer can be had in each phase."""
+    """Yield the supply limit of each offer in each phase."""
     for offer in problem.offers:
         for phase, most in zip(problem.phases, offer.phase_supply, strict=False):  # none may be stated
             if math.isfinite(most):

@@ -33,7 +33,7 @@ def quality_limits(document: Mapping[str, Any], problem: Problem, names: Collect
 
 
 def _best(facts: QualityFacts) -> str:
-    """Say that even the best alternative is below the floor, where that is so."""
+    """State that even the best alternative is below the floor, where that is the case."""
     best = max(facts.scores, key=facts.scores.__getitem__)
     return (
         f"; the best of its alternatives, {best}, scores {facts.scores[best]:g}"

@@ -1,4 +1,4 @@
-"""Limits of sites: power, the systems that may stand there, and the networks that join them."""
+"""Limits of sites: power, permitted systems, and their networks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NETWORK_PARTS = (
 
 
 def site_power_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
-    """Yield what our own systems at each site may draw, by phase where it changes."""
+    """Yield the power limit of our own systems at each site, by phase where it changes."""
     for limit in power_limits(problem):
         region = problem.sites[limit.site].region
         words = f"bought systems in {region} may draw at most {show(limit.most_w, 'W')} at the meter{limit.when}"
@@ -37,7 +37,7 @@ def site_power_limits(document: Mapping[str, Any], problem: Problem) -> Iterator
 
 
 def site_limits(problem: Problem, catalog: Catalog) -> Iterator[Limit]:
-    """Yield which systems may stand at each site, and on which networks."""
+    """Yield the lists of permitted systems and networks of each site."""
     own = [site for site in problem.sites if site.api is None]
     offered = list(
         dict.fromkeys(offer.system for offer in problem.offers if any(site.region in offer.prices for site in own))

@@ -16,7 +16,7 @@ AMPLE = "1000000 GB/s"  # as good as no limit
 
 
 def storage_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
-    """Yield what jobs may read and write at each site that states a bandwidth."""
+    """Yield the limit on reads and writes of jobs at each site that states a bandwidth."""
     for site in limited(problem):
         (path, name), most = storage_bandwidth(site), site.storage_bytes_per_s
         words = f"jobs in {site.region} may read and write at most {show(most, 'byte/s')}"

@@ -35,7 +35,7 @@ def workload_limits(document: Mapping[str, Any], problem: Problem, names: Collec
 
 
 def precision_limits(problem: Problem, names: Collection[str]) -> list[Limit]:
-    """List the precisions that these workloads allow, as limits that give way to further precisions."""
+    """List the precisions that these workloads allow, as limits relaxed by further precisions."""
     found = []
     for workload in (*of_the_spec(problem.serving), *of_the_spec(problem.training)):
         if workload.asked not in names:
@@ -84,7 +84,7 @@ def _dates(document: Mapping[str, Any], problem: Problem, job: TrainingFacts) ->
 
 
 def _residency(problem: Problem, workload: ServingFacts | TrainingFacts) -> Iterator[Limit]:
-    """Yield the regions to which a workload is bound, where that bars a site."""
+    """Yield the residency of a workload where it bars a site."""
     if workload.spec.residency is None:
         return
     path, rule = f"{workload.path}.residency", list(workload.spec.residency)

@@ -53,7 +53,7 @@ class Clock:
 
     @property
     def hours(self) -> int:
-        """Hours of the period."""
+        """Count the hours of the period."""
         return len(self.days) * SLOTS_PER_DAY if self.whole_year else SLOTS_PER_DAY
 
     def instants(self) -> list[datetime]:
@@ -65,7 +65,7 @@ class Clock:
         return list(_hours_from(first, (after - first).days * SLOTS_PER_DAY))
 
     def fold(self, values: Floats) -> Floats:
-        """Turn a value for each instant into values of the period."""
+        """Reduce a value for each instant to values of the period: as they are, or means over the days of the year."""
         return values if self.whole_year else values.reshape(-1, SLOTS_PER_DAY).mean(axis=0)
 
     def repeated(self, day: Floats) -> Floats:
@@ -100,16 +100,16 @@ class Calendar:
 
     @property
     def slots(self) -> int:
-        """Number of slots."""
+        """Count the slots."""
         return len(self.window)
 
     @property
     def windows(self) -> int:
-        """Number of windows."""
+        """Count the windows."""
         return len(self.edges_s) - 1
 
     def when(self, slot: int) -> dict[str, object]:
-        """Name a slot for the report: its day, where there are several, and the hour."""
+        """Name the day, where there are several, and the hour of a slot, for the report."""
         day, hour = divmod(int(self.hour[slot]), SLOTS_PER_DAY)
         return ({"day": self.days[day]} if self.days else {}) | {"hour_utc": hour}
 

@@ -26,7 +26,7 @@ class Reliability:
 
 @dataclass(frozen=True, slots=True)
 class ModelConstants:
-    """Everything that the closed forms need besides the spec and the hardware."""
+    """Constants of the closed forms that depend on neither the spec nor the hardware."""
 
     training: TrainingConstants
     serving: ServingConstants

@@ -103,7 +103,7 @@ def power_of(net: Network, parts: NetworkFacts) -> Floats:
 
 
 def reach_of(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> float:
-    """Return the most systems that the supply and the power of the site allow there."""
+    """Return the largest number of systems that supply and site power allow."""
     return min(offer.supply, site.power_limit_w / (system.idle_w * site.pue) if system.idle_w else math.inf)
 
 
@@ -148,7 +148,7 @@ def largest_of(design: str, system: SystemFacts, parts: NetworkFacts) -> float:
 
 
 def sizes_of(design: str, ports: int, radix: int) -> Iterator[float]:
-    """Yield the largest size of each band [systems]. The bandwidth of a torus falls as it grows, so its sizes double."""
+    """Yield the largest number of systems of each band. The bandwidth of a torus falls as it grows, so its sizes double."""
     kind = Design.named(design)
     if not ports:
         return

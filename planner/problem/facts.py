@@ -48,7 +48,7 @@ class SystemFacts:
         return hash((self.name, self.chips, self.nic_bytes_per_s, self.power_w))
 
     def rates(self, precision: str, scaleout_bytes_per_s: float | None = None) -> ChipRates:
-        """Return the rates for the closed forms, with the scale-out bandwidth that the fabric leaves (the NIC's by default)."""
+        """Return the rates for the closed forms; scale-out bandwidth is that of the fabric, by default that of the NIC."""
         return ChipRates(
             flop_per_s=self.flop_per_s[precision],
             flop16_per_s=self.flop_per_s.get("bf16", self.flop_per_s.get("fp16", 0.0)),
@@ -135,7 +135,7 @@ class ApiFacts:
     architecture: str = ""  # the record's name; empty: that which each workload names
 
     def serves(self, workload: ServingFacts) -> bool:
-        """Tell whether a workload may use it: it is on the list, and runs the architecture that the API serves."""
+        """Tell whether the API lists a workload and serves its architecture."""
         alike = workload.runs == self.architecture if self.architecture else workload.is_own
         return workload.asked in self.workloads and alike
 
@@ -170,12 +170,12 @@ class SiteFacts:
 
     @property
     def place(self) -> str:
-        """The region of the catalog in which it lies."""
+        """Return the region of the catalog in which the site lies."""
         return self.region if self.api is None else self.api.region
 
     @property
     def own_network(self) -> NetworkFacts:
-        """The parts of the networks between our own systems. Raises ValueError for an API, which has none."""
+        """Return the parts of the networks between our own systems. Raises ValueError for an API, which has none."""
         if self.network is None:
             raise ValueError(f"{self.region} is an API: it has no network of our own systems")
         return self.network
@@ -183,7 +183,7 @@ class SiteFacts:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadFacts:
-    """What serving and training workloads have in common; `path`: place in the spec."""
+    """Facts that serving and training workloads share; `path`: place in the spec."""
 
     path: str
     spec: Workload
@@ -191,12 +191,12 @@ class WorkloadFacts:
 
     @property
     def name(self) -> str:
-        """Its name in the problem."""
+        """Return the workload's name in the problem."""
         return self.spec.name
 
     @property
     def asked(self) -> str:
-        """The workload of the spec that it stands for."""
+        """Return the name of the spec's workload that it answers."""
         return self.spec.name
 
 
@@ -216,12 +216,12 @@ class ServingFacts(WorkloadFacts):
 
     @property
     def asked(self) -> str:
-        """The workload of the spec whose demand it answers: its own, or one that other architectures may answer as well."""
+        """Return the name of the spec's workload whose demand it answers, alone or beside other architectures."""
         return self.part_of or self.spec.name
 
     @property
     def peak_requests_per_s(self) -> float:
-        """Demand of all origins together in the busiest hour."""
+        """Compute the demand of all origins in the busiest hour [request/s]."""
         return float(self.requests_per_s.sum(axis=0).max() * (1.0 if self.growth is None else self.growth.max()))
 
     def requests_by_slot(self, calendar: Calendar) -> Floats:
@@ -238,7 +238,7 @@ class TrainingFacts(WorkloadFacts):
 
     @property
     def batch_sequences(self) -> int:
-        """Sequences of a step: the asked tokens, a large batch rounded so that it divides among replicas."""
+        """Compute the sequences of a step: the requested tokens, with a large batch rounded so that it divides among replicas."""
         asked = self.spec.batch_tokens / self.spec.sequence_tokens
         if asked < 2 * BATCH_UNIT:
             return max(int(asked), 1)
@@ -259,7 +259,7 @@ class QualityFacts:
     members: Mapping[str, str]
 
     def is_able(self, architecture: str) -> bool:
-        """Tell whether an architecture may answer at all: alone, or in a mix whose mean keeps the floor."""
+        """Tell whether an architecture may answer: alone, or in a mix whose mean keeps the floor."""
         return (max(self.scores.values()) if self.mix in ("hour", "mean") else self.scores[architecture]) >= self.least
 
 
@@ -298,7 +298,7 @@ class PhaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class PortingFacts:
-    """What must be paid once before any of the `workloads`, which run one architecture, run on chips of a family."""
+    """One-off cost of porting the architecture of the `workloads` to a chip family."""
 
     path: str
     family: str
@@ -354,14 +354,14 @@ class Problem:
 
     @property
     def robust(self) -> Robust:
-        """The block `robust` of the spec. Raises ValueError for a spec without one."""
+        """Return the block `robust` of the spec. Raises ValueError for a spec without one."""
         if self.spec.robust is None:
             raise ValueError('the spec has no block "robust"')
         return self.spec.robust
 
     @property
     def bound_of(self) -> str:
-        """Which problem the program covers: all of it ("full"), or fewer hours than its series have ("reduced")."""
+        """Name the scope of the program: the full problem ("full"), or fewer hours than its series have ("reduced")."""
         if self.calendar.kind not in (TYPICAL_DAY, TYPICAL_DAYS):
             return FULL
         shaped = any(w.spec.demand.week or w.spec.demand.months for w in self.serving)
@@ -369,7 +369,7 @@ class Problem:
         return REDUCED if shaped or any(p != "flat" for p in profiles) or self._has_other_hours() else FULL
 
     def _has_other_hours(self) -> bool:
-        """Tell whether series hold more hours than the calendar, which may sample just the days of the series."""
+        """Tell whether series hold more hours than the calendar; sampled days may be just the days of the series."""
         if self.spec.horizon.calendar != SAMPLED_DAYS:
             return self.calendar.kind == TYPICAL_DAYS or any(site.hourly for site in self.spec.sites)
         hours = len(self.calendar.days) * SLOTS_PER_DAY

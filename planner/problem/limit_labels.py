@@ -1,4 +1,4 @@
-"""Limits that a spec can state: where each stands in the spec, and what a plan calls it.
+"""Labels of the limits that a spec can state: path in the spec, and name in a plan.
 
 Power and supplies bring their keys along (`planner.problem.phases`). `planner.verify` writes all of them on its own.
 """
@@ -25,48 +25,48 @@ CARBON = LimitLabel("limits.carbon", "carbon")
 
 
 def phase_capital(phase: PhaseFacts) -> LimitLabel:
-    """Name the limit on what is bought in a phase."""
+    """Label the limit on purchases in a phase."""
     return LimitLabel(f"{phase.path}.capital", f"purchase price in {phase.name}")
 
 
 def phase_budget(phase: PhaseFacts) -> LimitLabel:
-    """Name the limit on what is paid in a phase."""
+    """Label the limit on payments in a phase."""
     return LimitLabel(f"{phase.path}.budget", f"payments in {phase.name}")
 
 
 def connection(site: SiteFacts) -> LimitLabel:
-    """Name the limit on what the grid delivers to a site; the site must have an `electricity` block."""
+    """Label the limit on the grid connection of a site; the site must have an `electricity` block."""
     assert site.electricity is not None
     return LimitLabel(f"{site.electricity.path}.connection", f"connection of {site.region}")
 
 
 def storage_bandwidth(site: SiteFacts) -> LimitLabel:
-    """Name the limit on what jobs read and write at a site."""
+    """Label the limit on storage reads and writes at a site."""
     return LimitLabel(f"{site.path}.storage_bandwidth", f"storage in {site.region}")
 
 
 def fabric_size(site: SiteFacts, fabric: str, system: str) -> LimitLabel:
-    """Name the limit on the systems that one network joins."""
+    """Label the limit on the number of systems on one network."""
     return LimitLabel(f"{site.path}.fabrics", f"size of one {fabric} network of {system} in {site.region}")
 
 
 def line_units(line: LineFacts) -> LimitLabel:
-    """Name the limit on the rented units of a line."""
+    """Label the limit on the rented units of a line."""
     return LimitLabel(f"{line.path}.units", f"units of {line.kind} {line.name}")
 
 
 def largest_share(workload: ServingFacts) -> LimitLabel:
-    """Name the limit on the part of a workload that one zone serves."""
+    """Label the limit on the share of a workload served by one zone."""
     return LimitLabel(f"{workload.path}.spread.largest_share", f"largest share of {workload.name} in one zone")
 
 
 def latency(workload: ServingFacts, limit: LatencyLimit) -> LimitLabel:
-    """Name the limit on one percentile of a latency."""
+    """Label the limit on one percentile of a latency."""
     return LimitLabel(
         f"{workload.path}.slo.{limit.key}", f"{limit.metric.upper()} {limit.percentile} of {workload.name}"
     )
 
 
 def job_time(job: TrainingFacts) -> LimitLabel:
-    """Name the limit on the time that a job may run."""
+    """Label the limit on the run time of a job."""
     return LimitLabel(f"{job.path}.deadline", f"full-width time of {job.name} between start and deadline")

@@ -1,4 +1,4 @@
-"""Build-out over time: when systems are delivered and retired, at what price, and what part of the price falls into the horizon.
+"""Build-out over time: dates of delivery and retirement, prices, and the share of a price that falls into the horizon.
 
 A system obtained in a phase is delivered at the start of the phase or, where the offer or the site comes later, as soon as both are
 available, and is held until its life or the horizon ends. Without phases everything is delivered as soon as it is available.
@@ -81,7 +81,7 @@ def borders(
     money: Economics,
     growing: bool,
 ) -> Iterator[float]:
-    """Yield the times at which something is delivered, retired or changes, for the calendar [s]."""
+    """Yield the times of deliveries, retirements and changes, for the calendar [s]."""
     yield from (phase.start_s for phase in phases)
     yield from (site.from_s for site in sites)
     yield from (year * YEAR_S for year in range(1, money.years if growing else 1))

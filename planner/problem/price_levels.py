@@ -71,7 +71,7 @@ Report = Callable[[str, str], None]  # path, message
 
 
 def way_of(record: Record, name: str) -> str | None:
-    """Return the key of `prices` that a figure of a record falls under; None for a figure that is no price of a plan."""
+    """Return the key of `prices` that applies to a figure of a record; None for figures other than prices of a plan."""
     if not is_money(record.figures[name].unit):
         return None
     if record.kind == "offers":
@@ -94,7 +94,7 @@ def at_level(figure: Figure, level: str) -> Figure:
 
 
 def level_note(figure: Figure, level: str) -> str:
-    """Say in words which of its figures a price counts at."""
+    """State in words the level (low, typical, high) at which a price counts."""
     if (figure.low if level == "low" else figure.high) is None:
         return f"no {level} figure is known: the typical one is taken"
     return f"the {level} figure; the typical one is {figure.printed}"
@@ -117,7 +117,7 @@ def scope_of(record: Record, way: str) -> Scope:
 
 
 def stated_level(prices: PriceLevels | None, path: str, way: str) -> str:
-    """Say in words which figure of a stated price counts, beside the user's note; empty where the typical one is asked for."""
+    """State in words the level of a price that the spec states, with the user's note; empty at the typical level."""
     level = TYPICAL if prices is None else prices.of(way)
     if level == TYPICAL:
         return ""

@@ -1,4 +1,4 @@
-"""What a plan rests on: every catalog figure that was used, and every figure that was assumed."""
+"""Provenance of a plan: the catalog figures that it uses, and the figures assumed."""
 
 from __future__ import annotations
 

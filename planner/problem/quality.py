@@ -1,4 +1,4 @@
-"""Quality floors: which architectures may answer a workload, and the problem that remains once the program has chosen.
+"""Quality floors: find the architectures that may answer a workload, and reduce the problem to those chosen.
 
 Each architecture is a serving workload of the problem with points, pools and weights of its own; they share one demand
 (`solvers.model.choice`). The chosen one then stands for the workload of the spec. Not here: solving and reporting the choice

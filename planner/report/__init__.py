@@ -1,1 +1,1 @@
-"""A plan for people: tables, Markdown and sentences."""
+"""Format a plan for people: tables, Markdown and sentences."""

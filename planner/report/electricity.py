@@ -59,7 +59,7 @@ def _days(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _typical_days(plan: Plan) -> list[dict[str, Any]]:
-    """Describe the days of the plan and how many days of a year each stands for; none for one typical day or a whole year."""
+    """List the days of the plan, with the number of days of a year that each represents; none for one typical day or a full year."""
     days: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for row in plan["schedule"]:
         if "day" in row:

@@ -1,4 +1,4 @@
-"""A plan explained in sentences: why these sites, systems, lines and hours.
+"""Explain a plan in sentences: why these sites, systems, lines and hours.
 
 Each sentence states figures of the plan, and the limit or price that they follow from; all are read from the plan document.
 Not here: the tables (`planner.report.report`).
@@ -12,7 +12,7 @@ from planner.report.plan_index import PlanIndex
 
 
 def chapters(plan: Plan) -> list[tuple[str, list[str]]]:
-    """List the headings that the plan has something to say about, each with its sentences; none without an answer."""
+    """List (heading, sentences) of each topic of the plan; none without an answer."""
     if not plan.has_answer:
         return []
     index = PlanIndex(plan)

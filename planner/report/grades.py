@@ -1,4 +1,4 @@
-"""Grades of tokens: what each costs, sells for and leaves over, summed up from the workloads of a plan."""
+"""Grades of tokens: cost, revenue and margin of each, added up from the workloads of a plan."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from planner.plan import Plan
 
 
 def grade_rows(plan: Plan) -> list[dict[str, Any]]:
-    """One row per grade, the ungraded last; amounts are present values over the horizon. Nothing where no workload has a grade or a price.
+    """Build one row per grade, the ungraded last; amounts are present values. Empty where no workload has a grade or a price.
 
     `margin_share`: margin over revenue; None where a workload of the grade has no selling price.
     """
@@ -43,7 +43,7 @@ def _summed(grade: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
-    """(heading, rows) for people."""
+    """Return (heading, rows), formatted for people."""
     currency = plan["spec"].get("currency", "USD")
     rows = [
         {

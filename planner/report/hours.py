@@ -1,4 +1,4 @@
-"""The hours of a schedule as one day: means by hour over several days, the busiest hours, and what the load saves by its timing."""
+"""Summarise the hours of a schedule as one day: means by hour, the busiest hours, and the saving by the timing of the load."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def busy_hours(hours: Sequence[Mapping[str, Any]], name: str) -> str:
 
 
 def sentences(index: PlanIndex) -> Iterator[str]:
-    """Compare what each site pays for its electricity with what a load that never changes would pay."""
+    """Compare the mean price that each site pays for electricity with that of a constant load."""
     for site in index.sites:
         rows = index.schedule[site]
         even = mean_of(rows, "seconds", "price_per_j")

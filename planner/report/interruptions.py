@@ -1,4 +1,4 @@
-"""Tables for people of jobs that are pre-empted and of the storage of sites. What is in them: `planner.interpret.preemption`, `planner.interpret.storage`."""
+"""Format the tables of pre-empted jobs and of the storage of sites. Their contents: `planner.interpret.preemption`, `planner.interpret.storage`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTES = {
 
 
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
-    """(heading, rows) of what the plan has of both."""
+    """Return (heading, rows) of both tables."""
     rows = {
         PREEMPTIONS: [
             {

@@ -1,4 +1,4 @@
-"""Sentences on training jobs: where and when each runs, at what price of electricity, and how often it makes room."""
+"""Explain training jobs: where and when each runs, at what price of electricity, and how often it is pre-empted."""
 
 from __future__ import annotations
 

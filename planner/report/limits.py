@@ -1,4 +1,4 @@
-"""Tables of a plan's limits and of what comes next at each site."""
+"""Format the limits of a plan, and the runner-up at each site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and sentences on the lines of a plan, the traffic on them, and the spread over zones."""
+"""Format and explain the lines of a plan, the traffic on them, and the spread over zones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
 
 
 def sentences(index: PlanIndex) -> Iterator[str]:
-    """Explain each line that carries traffic: its use, its main traffic, its cost, and who asked for its security."""
+    """Explain each line that carries traffic: its use, its main traffic, its cost, and the workloads that require its security class."""
     asked = {
         w["name"]: w["security"] for w in index.plan["spec"]["workloads"] if w.get("security", "public") != "public"
     }

@@ -1,4 +1,4 @@
-"""Tables for people of the phases of a plan. What is in them: `planner.interpret.phases`."""
+"""Format the table of the phases of a plan. Its contents: `planner.interpret.phases`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PHASES = "phases"
 
 
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
-    """(heading, rows) where the plan has phases."""
+    """Return (heading, rows) of the phases."""
     currency = plan["spec"].get("currency", "USD")
     budgets = {row["path"]: row["limit"] for row in plan["limits"]}
     rows = [_row(row, budgets.get(f"phases[{p}].budget")) for p, row in enumerate(plan.document.get(PHASES, ()))]
@@ -37,7 +37,7 @@ def _row(row: dict[str, Any], budget: float | None) -> dict[str, Any]:
 
 
 def ratio(pools: list[dict[str, Any]]) -> str:
-    """Chips of the pools for prefill and for decode; empty where they are not apart.
+    """Format the ratio of prefill chips to decode chips; empty without separate pools.
 
     >>> ratio([{"role": "prefill", "chips": 30.0}, {"role": "decode", "chips": 60.0}])
     '1 : 2.00'

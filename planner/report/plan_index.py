@@ -1,4 +1,4 @@
-"""Rows of a plan by site, and means over them: what the sentences of several files need."""
+"""Index the rows of a plan by site, and compute means over them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PlanIndex:
         return f"{price_per_j * MWH_J:,.1f} {self.currency} per MWh"
 
     def worth(self, limit: Row, per: str = "kW", size: float = 1e3) -> str:
-        """Say what one unit more of a limit would save; empty if nothing, or if the objective is not cost."""
+        """State the saving of one unit more of a limit; empty if nothing, or if the objective is not cost."""
         divisible = limit["marginal_value_divisible"]
         value = divisible or limit["marginal_value"]
         objective = self.plan["spec"].get("objective", {"minimise": "cost"})

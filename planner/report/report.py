@@ -1,4 +1,4 @@
-"""A plan for people and for other programs: text for a terminal, JSON, CSV and Markdown.
+"""Format a plan for people and for other programs: text for a terminal, JSON, CSV and Markdown.
 
 Puts the tables and sentences of the other files in order; each of those reads the plan document alone.
 """
@@ -72,7 +72,7 @@ def csv_tables(plan: Plan) -> dict[str, str]:
 
 
 def headline(plan: Plan) -> str:
-    """Say status, value and proof in one sentence."""
+    """State status, value and gap in one sentence."""
     words = STATUS_WORDS[plan.status]
     if not plan.has_answer:
         return words
@@ -148,7 +148,7 @@ def _joined(parts: list[str]) -> str:
 
 
 def _chapters(plan: Plan) -> list[tuple[str, list[str]]]:
-    """List what is said in sentences: diagnosis, worth of limits, explanations."""
+    """List the chapters of sentences: diagnosis, marginal values of limits, explanations."""
     return [*_diagnosis(plan), *marginal_values.chapters(plan), *explanations.chapters(plan)]
 
 
@@ -170,7 +170,7 @@ def _markdown(plan: Plan) -> str:
 
 
 def _diagnosis(plan: Plan) -> list[tuple[str, list[str]]]:
-    """Explain why there is no plan, and what would give one."""
+    """Explain why there is no plan, and the smallest repair."""
     found = plan["diagnosis"]
     if found is None:
         return []

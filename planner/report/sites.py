@@ -1,4 +1,4 @@
-"""Sentences on the sites of a plan: what each serves, what its electricity costs, and which of its limits bind."""
+"""Explain the sites of a plan: workloads served, price of electricity, and binding limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sentences(index: PlanIndex) -> Iterator[str]:
 
 
 def _served(index: PlanIndex) -> dict[str, dict[str, float]]:
-    """Compute the share of each workload's tokens that each site makes: site -> workload -> share."""
+    """Compute the share of each workload's tokens that each site produces: site -> workload -> share."""
     tokens: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for row in index.plan["routes"]:
         tokens[row["workload"]][row["site"]] += row["tokens_per_s"] * index.seconds[row["slot"]]
@@ -59,7 +59,7 @@ def _rank(index: PlanIndex, site: str) -> str:
 
 
 def _used_up(index: PlanIndex, site: str) -> Iterator[tuple[str, Row]]:
-    """Yield the limits on a site's power that bind."""
+    """Yield the binding limits on a site's power."""
     for row in index.binding:
         for name, words in ((f"power in {site}", "power"), (f"connection of {site}", "connection")):
             if row["name"] == name or row["name"].startswith(f"{name} from "):  # a limit from some phase on

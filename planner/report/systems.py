@@ -1,4 +1,4 @@
-"""Sentences on the systems and networks of a plan: supplies that are used up, other designs, and the runner-up at each site."""
+"""Explain the systems and networks of a plan: exhausted supplies, other designs, and the runner-up at each site."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from planner.report.words import how_words, spread
 
 
 def sentences(index: PlanIndex) -> Iterator[str]:
-    """Explain which systems are limited by their supply, what networks cost, and what comes next."""
+    """Explain binding supplies, the price of networks, and the runner-up."""
     yield from _scarce(index)
     yield from _networks(index)
     for row in index.plan["runner_up"]:
@@ -45,7 +45,7 @@ def _networks(index: PlanIndex) -> Iterator[str]:
 
 
 def _instead(rows: Sequence[Row]) -> str:
-    """Say what the other designs would cost, if the plan states it."""
+    """State the price of the other designs, if the plan has it."""
     others: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         for other in row.get("instead", ()):

@@ -1,4 +1,4 @@
-"""Tables of what each workload gets, what the plan costs, and which site serves whom."""
+"""Format the tables of workloads, costs and routes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From a spec and the catalog to a problem."""
+"""Resolve a spec and the catalog into a problem."""

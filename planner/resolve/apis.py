@@ -1,4 +1,4 @@
-"""Resolve the APIs: each stands beside the sites as a place of its own, without power and without systems of ours.
+"""Resolve the APIs: each becomes a site of its own, without power and without systems of ours.
 
 A unit of it is an output token per second, which costs nothing to hold: only tokens are paid. The block: `planner.spec.apis.Api`.
 """
@@ -136,7 +136,7 @@ def promised(latency: Slo) -> Mapping[str, float]:
 def api_paths(
     workload: ServingFacts, found: Mapping[tuple[str, str], PathFacts], sites: Sequence[SiteFacts]
 ) -> dict[tuple[str, str, str], PathFacts]:
-    """Take the paths to the APIs that a workload may use from those to their regions; the price of the tokens covers traffic."""
+    """Derive the paths to the APIs that a workload may use from the paths to their regions; the token price covers traffic."""
     return {
         (workload.name, origin, site.region): replace(path, price_per_byte=0.0)
         for (origin, region), path in found.items()

@@ -1,4 +1,4 @@
-"""Resolve architectures: catalog records as the shape that the closed forms take."""
+"""Resolve architectures: convert catalog records into the layer sizes that the closed forms take."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPTIONAL = (
 
 
 def shape_of(record: Record, ledger: Ledger) -> Architecture:
-    """Read the shape of an architecture record. Raises MissingFigure for a record without a complete shape, and ValueError for an
+    """Read the layer sizes of an architecture record. Raises MissingFigure for a record without a complete shape, and ValueError for an
     impossible one."""
     if record.text.get("shape") == "incomplete":
         missing = next((name for name in (*NEEDED, *OPTIONAL) if record.get(name) is None), "layers")

@@ -20,7 +20,7 @@ Read = Callable[[str], float | None]
 
 
 class UnknownRate(ValueError):
-    """The record states no figure for something that every closed form needs."""
+    """A missing figure that every closed form needs."""
 
 
 def stated(chip: Record) -> Read:
@@ -34,13 +34,13 @@ def stated(chip: Record) -> Read:
 
 
 def peak_flop_per_s(read: Read, precision: str) -> float | None:
-    """Peak rate of matrix products at a precision [FLOP/s], None where the chip states none."""
+    """Return the peak rate of matrix products at a precision [FLOP/s], None where the chip states none."""
     names = RATED_AS.get(precision, (precision,))
     return next((rate for name in names if (rate := read(f"{name}_flop_per_s")) is not None), None)
 
 
 def peak_rates(read: Read, precisions: Iterable[str]) -> dict[str, float]:
-    """Peak rates [FLOP/s] of those precisions that the chip computes in."""
+    """Return the peak rates [FLOP/s] of the precisions that the chip supports."""
     return {name: rate for name in precisions if (rate := peak_flop_per_s(read, name)) is not None}
 
 
@@ -53,7 +53,7 @@ def chip_rates(
     scaleout_bytes_per_s: float,
     ranks_per_chip: int = 1,
 ) -> ChipRates:
-    """Rates of one rank: a chip, or its part where a layout counts cores or dies. Links are stated per chip [byte/s].
+    """Build the rates of one rank: a chip, or its part where a layout counts cores or dies. Links are stated per chip [byte/s].
 
     Raises UnknownRate where the record lacks memory, bandwidth or a peak rate.
     """

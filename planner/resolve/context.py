@@ -1,4 +1,4 @@
-"""What every part of a resolution shares: the spec, the catalog with its ledger, the clock, and the problems found so far.
+"""Shared context of a resolution: the spec, the catalog with its ledger, the clock, and the problems found so far.
 
 Problems of the user's making are collected, so that one report names them all; only a part that cannot go on raises SpecError.
 """
@@ -28,7 +28,7 @@ NOT_STATED = "not stated in the spec"
 
 @dataclass(frozen=True, slots=True)
 class ResolveContext:
-    """The spec at the price levels that it asks for, and the means to look up, convert and book what it names."""
+    """The spec at its price levels, and the means to look up names, convert currencies and book assumptions."""
 
     spec: PlanSpec
     catalog: Catalog
@@ -53,7 +53,7 @@ class ResolveContext:
     # -- problems --------------------------------------------------------------------------------------------------
 
     def add_problem(self, path: str, message: str) -> None:
-        """Add what is wrong at a place of the spec, with its remedy, to the report."""
+        """Report a problem at a place of the spec, with its remedy."""
         self.problems.append(Problem(path, message))
 
     def raise_problems(self) -> None:

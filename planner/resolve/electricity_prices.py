@@ -1,4 +1,4 @@
-"""Resolve price and carbon of a site's electricity for each hour of a plan's period, and book where they come from."""
+"""Resolve price and carbon of a site's electricity for each hour of a plan's period, and book their sources."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _read(hourly: Hourly, given: Series, column: str, clock: Clock, path: str) -
 
 
 def _flat_price(context: ResolveContext, region: Record, path: str, use: str) -> float:
-    """Resolve the region's one price for all hours [currency/J]; in China the national mean stands in for a missing one."""
+    """Resolve the region's flat price [currency/J]; in China the national mean stands in for a missing one."""
     ledger = context.ledger
     if region.get("electricity_price") is None and region.words("export_zone") == "CN":
         figure = ledger.figure("defaults", "china_electricity_price", "value")

@@ -15,7 +15,7 @@ from planner.spec.prices import PriceLevels
 
 @dataclass(slots=True)
 class Ledger:
-    """Hands out figures of one catalog, and records which were used and which were assumed."""
+    """Look up figures of one catalog, and record those used and those assumed."""
 
     catalog: Catalog
     prices: PriceLevels | None = None  # at which of its figures each price counts

@@ -1,4 +1,4 @@
-"""Resolve the `lines` of a spec into the ways that its traffic may take: which kind fits what, at which round trip and price.
+"""Resolve the `lines` of a spec into routes for its traffic, each over one kind of line, with round trip and price.
 
 Without `lines` there is no choice: `planner.resolve.wan`. The choice itself is the program's (`solvers.model.lines`).
 """
@@ -63,12 +63,12 @@ class Offered:
 
     @property
     def ready_s(self) -> float:
-        """When it carries traffic [s]; a typical day cannot be cut, so what is set up within a day is there from the start."""
+        """Return when the line is ready [s]; a typical day cannot be cut, so lines set up within a day are ready at the start."""
         return self.figures["setup_s"] if self.figures["setup_s"] >= DAY_S else 0.0
 
 
 def offered_lines(context: ResolveContext) -> list[Offered] | None:
-    """Resolve the entries of `lines`; None without the block, where no workload may ask for what lines must be like."""
+    """Resolve the entries of `lines`; None without the block; then no workload may state requirements on lines."""
     if context.spec.lines is None:
         _check_nothing_needs_lines(context)
         return None
@@ -165,7 +165,7 @@ def line_network(
     serving: Sequence[ServingFacts],
     ledger: Ledger,
 ) -> LineNetwork:
-    """Find every line that some traffic could use, and the ways of all traffic over them."""
+    """Find the lines that some traffic could use, and all routes of traffic over them."""
     found = _Finder(_lines(offered, edges))
     requests: dict[tuple[str, str, str], tuple[Carrier, ...]] = {}
     streams: dict[tuple[str, str, str], tuple[Carrier, ...]] = {}
@@ -225,7 +225,7 @@ def _lines(offered: Sequence[Offered], edges: Iterable[Edge]) -> list[LineFacts]
 
 
 class _Finder:
-    """Finds ways over all lines; those that no way uses are dropped at the end."""
+    """Find routes over all lines, and drop unused lines at the end."""
 
     def __init__(self, lines: Sequence[LineFacts]):
         self.lines = [line for line in lines if line.most >= 1 or math.isinf(line.unit_bytes_per_s)]
@@ -234,7 +234,7 @@ class _Finder:
     def ways(
         self, start: str, end: str, through: set[str] | None, security: int, availability: float
     ) -> tuple[Carrier, ...]:
-        """Find the way over fewest lines, then of least latency, of each kind of line that meets the class and availability, through permitted regions only."""
+        """Find, for each kind of line of sufficient class and availability, the route over the fewest lines, then of least latency, through permitted regions."""
         if start == end:
             return (Carrier(hops=(start,)),)
         found = (self._way(kind, start, end, through, security, availability) for kind in self.kinds)
@@ -243,7 +243,7 @@ class _Finder:
     def _way(
         self, kind: str, start: str, end: str, through: set[str] | None, security: int, availability: float
     ) -> Carrier | None:
-        """Find the way over lines of one kind; None where there is none that is available enough."""
+        """Find the route over lines of one kind; None without a route of sufficient availability."""
         import networkx as nx  # slow to import
 
         graph = nx.Graph()

@@ -30,11 +30,11 @@ PLACES: tuple[tuple[str, str], ...] = (
 
 
 class WrongName(LookupError):
-    """No record that a plan may use has this name; the message says what to do."""
+    """A name that matches no usable record; the message states the remedy."""
 
 
 def find_record(catalog: Catalog, kind: str, name: str, stated: Collection[str]) -> Record:
-    """Return the record of a name. Raises WrongName, also for a thing that nobody sells unless a path in `stated` gives it a figure."""
+    """Return the record of a name. Raises WrongName, also for a product that is not for sale, unless a path in `stated` gives it a figure."""
     try:
         record = catalog.get(kind, name)
     except UnknownName as error:
@@ -49,7 +49,7 @@ def find_record(catalog: Catalog, kind: str, name: str, stated: Collection[str])
 
 
 def residency_zones(catalog: Catalog) -> set[str]:
-    """List everything that a residency rule may name: regions, and the zones and countries in which they lie."""
+    """List the names that a residency rule may use: regions, and the zones and countries in which they lie."""
     regions = catalog.records("regions")
     return {region.name for region in regions} | {
         region.words(key) for region in regions for key in ("residency", "country")
@@ -57,7 +57,7 @@ def residency_zones(catalog: Catalog) -> set[str]:
 
 
 def wrong_zone(name: str, zones: Collection[str]) -> str | None:
-    """Say what is wrong with a name under `residency`; None for a known one."""
+    """Describe the error in a name under `residency`; None for a known name."""
     return None if name in zones else f'unknown region or zone "{name}"{close_matches(name, zones)}'
 
 

@@ -1,4 +1,4 @@
-"""Resolve what changes over time: the phases of the build-out, and what they change for offers, sites and demand."""
+"""Resolve the phases of the build-out, and their changes to offers, sites and demand."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def phase_facts(context: ResolveContext) -> tuple[PhaseFacts, ...]:
 
 
 def offer_in_time(context: ResolveContext, facts: OfferFacts, offer: Offer, phases: Sequence[PhaseFacts]) -> OfferFacts:
-    """Add to an offer when it can be had, its life and spot terms, and its prices and supply by phase."""
+    """Add availability dates, service life, spot terms, and prices and supply by phase to an offer."""
     path, start = facts.path, context.spec.horizon.start
     from_s, until_s = seconds_from(start, offer.available_from), seconds_from(start, offer.available_until, math.inf)
     _check_within_horizon(context, from_s, f"{path}.available_from")

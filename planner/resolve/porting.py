@@ -1,4 +1,4 @@
-"""Resolve what it costs once to bring an architecture to a family of chips, and which workloads must pay it."""
+"""Resolve the one-off cost of porting an architecture to a chip family, and the workloads that it applies to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resolve the spec with each uncertain price raised in turn, from which the costs that depend on it follow: costs are linear in each."""
+"""Resolve the spec with each uncertain price raised in turn; costs are linear in each, so differences give their shares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resolve a quality floor: which architectures may answer a workload, and with which scores."""
+"""Resolve a quality floor into the architectures that may answer a workload, with their scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLEARED = {"alternatives": None, "quality_floor": None}
 def members_of(
     context: ResolveContext, own: ServingFacts, workload: Serving
 ) -> tuple[list[ServingFacts], list[QualityFacts]]:
-    """Put a workload with a quality floor on each of the architectures that could answer it; `own`: on the one that it names.
+    """Build a workload with a quality floor once per architecture that could answer it; `own`: on the architecture that it names.
 
     A single alternative keeps the workload's name.
     """
@@ -74,7 +74,7 @@ def members_of(
 
 
 def unsupported(spec: PlanSpec, workload: Serving, floor: QualityFloor) -> str | None:
-    """Say what a workload with a quality floor cannot be combined with yet, with the remedy; None where nothing is in the way."""
+    """Describe the first feature that is not supported beside a quality floor, with the remedy; None without one."""
     if spec.robust is not None:
         return 'cannot be combined with "robust" yet; remove one of them'
     if workload.spread is not None and workload.spread.survive:

@@ -1,4 +1,4 @@
-"""Choose representative days of a year by k-medoids; the days of the true peaks represent themselves.
+"""Choose representative days of a year by k-medoids; the days of the true peaks are kept besides.
 
 A plan on these days solves the reduced problem; `planner.solving.full_year_dispatch` runs it through all hours of the year.
 """
@@ -113,7 +113,7 @@ def k_medoids(distance: Floats, k: int) -> tuple[Ints, Ints]:
 
 
 class _Reduced:
-    """Puts series of a year on the days kept; `alone`: days that represent only themselves, and stay unchanged."""
+    """Reduce series of a year to the days kept; `alone`: days that represent only themselves, and stay unchanged."""
 
     def __init__(self, kept: Ints, day_of: Ints, alone: Bools):
         self.kept, self.weight, self.typical = kept, np.bincount(day_of, minlength=len(kept)), ~alone

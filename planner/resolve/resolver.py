@@ -1,4 +1,4 @@
-"""From a parsed spec to a `Problem`: names become records, texts become SI, gaps become listed assumptions or errors.
+"""Resolve a parsed spec into a `Problem`: names become records, texts become SI, gaps become assumptions or errors.
 
 Each part has a file of its own; here they are put together. What they share: `planner.resolve.context`.
 """
@@ -135,7 +135,7 @@ def build_problem(context: ResolveContext) -> Problem:
 
 
 def _economics(context: ResolveContext) -> Economics:
-    """Resolve the discount rate and the lives over which prices are recovered; what the spec leaves out is booked as assumed."""
+    """Resolve the discount rate and the service lives; figures that the spec omits are booked as assumptions."""
     ledger, horizon = context.ledger, context.spec.horizon
     systems, fabric, facility = ((component, "*", "*") for component in ("systems", "fabric", "facility"))
     rate = horizon.discount_rate
@@ -163,7 +163,7 @@ def _calendar(
     offers: Sequence[OfferFacts],
     sites: Sequence[SiteFacts],
 ) -> Calendar:
-    """Cut the horizon into windows wherever a job starts or ends, a line is ready, or something comes, goes or changes."""
+    """Cut the horizon into windows at the start and end of jobs, the set-up of lines, and all deliveries, retirements and changes."""
     spec = context.spec
     growing = any(isinstance(workload, Serving) and workload.demand.growth_per_year for workload in spec.workloads)
     return build_calendar(
@@ -191,7 +191,7 @@ def _book_own_records(context: ResolveContext) -> None:
 
 
 def _check_objective(context: ResolveContext) -> None:
-    """Check that a throughput is that of serving workloads: of a named one or of all."""
+    """Check that an objective of throughput covers serving workloads: a named one or all."""
     asked = context.spec.objective
     names = [workload.name for workload in context.spec.workloads if isinstance(workload, Serving)]
     if asked.workload is not None and asked.workload not in names:

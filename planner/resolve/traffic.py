@@ -17,7 +17,7 @@ from planner.resolve.lines import Offered, line_network
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """The ways between regions: `paths` by (workload, origin, site) and `trees` by workload, or `lines` where the program chooses."""
+    """The routes between regions: `paths` by (workload, origin, site) and `trees` by workload, or `lines` where the program chooses."""
 
     paths: Mapping[tuple[str, str, str], PathFacts] = field(default_factory=dict)
     trees: Mapping[str, TreeFacts] = field(default_factory=dict)
@@ -31,7 +31,7 @@ def resolve_routes(
     calendar: Calendar,
     offered: Sequence[Offered] | None,
 ) -> Routes:
-    """Find the ways of all traffic between origins, sites and the sources of weights."""
+    """Find the routes of all traffic between origins, sites and the sources of weights."""
     from solvers.wan_graph import distribution_tree, wan_graph  # networkx is slow to import
 
     regions = sorted(

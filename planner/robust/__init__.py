@@ -1,1 +1,1 @@
-"""Make plans that keep a promise in an asked share of sampled scenarios."""
+"""Make plans that keep their promise in a required share of sampled scenarios."""

@@ -1,4 +1,4 @@
-"""Dispatch the fleet of an answer in every scenario: what stays fixed of it, as data of `solvers.fixed_fleet.redispatch`."""
+"""Dispatch the fleet of an answer in every scenario: its fixed parts as data of `solvers.fixed_fleet.redispatch`."""
 
 from __future__ import annotations
 

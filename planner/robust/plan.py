@@ -43,7 +43,7 @@ def robust_plan(
     progress: Callable[[str], None] | None,
     threads: int,
 ) -> Plan:
-    """Plan a problem with a `robust` block; the plan has no answer where no fleet is found that keeps the asked share."""
+    """Plan a problem with a `robust` block; the plan has no answer if no fleet found keeps the required share."""
     if any(site.api is not None for site in problem.sites):
         raise SpecError(
             [SpecProblem("robust", "how sure the tokens of an API are is not known; remove the block or the API")]

@@ -1,4 +1,4 @@
-"""Compute the cost of holdings at other prices: the part of it that moves with each uncertain price of the catalog.
+"""Compute the cost of holdings at other prices, as a linear function of the uncertain prices.
 
 Costs are linear in each price for a given fleet, so that one formulation with the price a little higher gives its part.
 """

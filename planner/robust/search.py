@@ -1,4 +1,4 @@
-"""Search a robust fleet: one that keeps what the plan promises in the asked share of sampled scenarios, at the least cost.
+"""Search the cheapest fleet that keeps the plan's promise in the required share of sampled scenarios.
 
 The fleet is a first-stage decision; batches and routes are recourse. Scenarios enter the program one by one until the asked share of all
 sampled ones is kept: of the scenarios that fail, the hardest one still needed. Standby layouts for scenarios with slower chips are those

@@ -1,4 +1,4 @@
-"""Evaluate a fixed fleet in sampled scenarios: layouts stay, batches are chosen anew, requests are routed anew.
+"""Evaluate a fixed fleet in sampled scenarios: layouts stay; batches and routes are chosen again.
 
 A scenario multiplies every latency, rate and step time of an operating point by the error of its chips. The point then runs the batch
 of the largest throughput within the latency limits, so it may serve less, or nothing. Prices are those of the scenario;
@@ -169,7 +169,7 @@ def worst_errors(scenarios: Scenarios, chips: Iterable[str]) -> dict[str, Floats
 
 
 def deployment_of(point: OperatingPoint) -> tuple[Any, ...]:
-    """Identify what all scenarios have in common of a point: everything but its batch and its pool."""
+    """Identify the part of a point that all scenarios share: all but its batch and its pool."""
     uses = ((id(use.option), use.role, use.precision, tuple(use.layout.items()), use.workers) for use in point.uses)
     return (point.workload.name, point.power_cap, *uses)
 

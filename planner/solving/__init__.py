@@ -1,1 +1,1 @@
-"""Answers a problem: the solve, marginal values of limits, why there is no plan, and dispatch over the full year."""
+"""Solve a problem: plan, marginal values of limits, diagnosis of infeasibility, and dispatch over the full year."""

@@ -1,4 +1,4 @@
-"""Answers a problem whose candidates are found: program data, solve, marginal values, plan."""
+"""Answer a problem with given candidates: program data, solve, marginal values, plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dispatches a plan made on few typical hours over all hours of the year, with its fleet, contracts and batteries fixed.
+"""Dispatch a plan made on few typical hours over all hours of the year, with its fleet, contracts and batteries fixed.
 
 The result is the plan's cost on the full year. Each month is a program of its own
 (`solvers.fixed_fleet.full_year_dispatch`); the work that jobs do in each month is taken from the plan.
@@ -43,7 +43,7 @@ def dispatched(
     problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, totals: Mapping[str, float],
     overlays: Sequence[Path], options: Options,
 ) -> dict[str, Any]:  # fmt: skip
-    """Build the `dispatch` of a plan document: cost and carbon over all hours, and what is left unserved or undone."""
+    """Build the `dispatch` of a plan document: cost and carbon over all hours, unserved requests and unfinished work."""
     full = _on_all_hours(problem, overlays)
     held = _held(full, candidates, form, solution)
     long = formulate(full, held)
@@ -80,7 +80,7 @@ def dispatched(
 
 
 def _share(value: float) -> float:
-    """Return a share, 0 where it is a solver's rounding."""
+    """Return a share, or 0 where it is within the solver's rounding."""
     return value if value > SHARE_TOL else 0.0
 
 

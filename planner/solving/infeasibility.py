@@ -1,4 +1,4 @@
-"""Why a spec has no plan: limits in conflict, and the smallest change that gives it a plan.
+"""Diagnose an infeasible spec: limits in conflict, and the smallest change that gives a plan.
 
 Every statement comes from solving. A set of limits is in conflict when the spec without all others is proven to have no
 plan and each of them is needed for that; a repair says whether the repaired spec was found to have a plan.
@@ -28,7 +28,7 @@ LIMITS, AMOUNTS = "limits", "amounts"
 def diagnose(
     problem: Problem, candidates: Candidates, document: Mapping[str, Any], overlays: Sequence[Path], options: Options
 ) -> dict[str, Any]:
-    """Build the `diagnosis` of a plan document: conflict, repair, and whether the repair was found to give a plan.
+    """Build the `diagnosis` of a plan document: conflict, repair, and whether the repair is known to give a plan.
 
     A workload that no amount would help is repaired alone, then all together. This may take as long again as the
     solver's time limit, and half a minute in any case.

@@ -1,4 +1,4 @@
-"""How far a set of limits must give way for a plan to exist, as the least sum of their relative changes."""
+"""Find the least relaxation of a set of limits that gives a plan, as the least sum of relative changes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def least_change(tests: LimitTests, limits: Sequence[Limit], most: float) -> tup
 
 
 def _least_rows(tests: LimitTests, rows: Sequence[Limit], edits: Edits, most: float) -> tuple[float, Edits]:
-    """Find by one integer program how far amounts must grow together."""
+    """Find the least joint growth of amounts by one integer program."""
     variant, asked = _as_asked(tests, rows, edits)
     if variant.data is None:
         return math.inf, ()
@@ -80,7 +80,7 @@ def _as_asked(tests: LimitTests, rows: Sequence[Limit], edits: Edits) -> tuple[V
 def _least_number(
     tests: LimitTests, limit: Limit, edits: Edits, loose: Sequence[Limit], most: float
 ) -> tuple[float, Edits]:
-    """Find by bisection how far a latency or a deadline must grow: more of either never takes a plan away.
+    """Find the least growth of a latency or a deadline by bisection: feasibility is monotone in either.
 
     The quick programs go first, each leaving less for the next: one pool, then the LP relaxation, then integers.
     """

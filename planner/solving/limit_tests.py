@@ -1,4 +1,4 @@
-"""Tests whether some workloads have a plan once some limits are taken away, by the cheapest program that can prove it."""
+"""Test whether some workloads have a plan without some limits, by the cheapest program that can prove it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LimitTests:
         return self.trials.relaxation_fails(self.names, merged(self.edits, edits), loose)
 
     def has_plan(self, loose: Collection[Limit], edits: Edits = ()) -> bool | None:
-        """Tell whether there is a plan without the `loose` limits; None where that is not known in time."""
+        """Tell whether there is a plan without the `loose` limits; None if out of time."""
         return self.trials.has_plan(self.names, merged(self.edits, edits), loose)
 
     def is_infeasible(self, loose: Collection[Limit]) -> bool:

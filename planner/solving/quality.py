@@ -1,4 +1,4 @@
-"""Choice of architectures under a quality floor: what was chosen, solved again alone, and the next best choice.
+"""Choice of architectures under a quality floor: solve the chosen ones alone, and find the next best choice.
 
 The program is solved again with the chosen architectures only, the fleet fixed, because the plan document and the
 marginal values are those of a problem in which each demand has its architecture. It is solved a third time, without the

@@ -80,7 +80,7 @@ class RepairSearch:
             self.tests.by_relaxation = False  # what is enough for fractions of systems is not enough for integers
 
     def _takes_too_long(self) -> bool:
-        """Tell whether time would be up before a conflict with other limits is found: without those there are many more points."""
+        """Tell whether a search for conflicts with other limits would run out of time: without those limits there are many more points."""
         relaxed, _ = self.tests.on_all_points(())
         return relaxed is not None and relaxed.columns > COLUMNS_PER_SECOND * self.trials.options.time_limit_s
 
@@ -139,13 +139,13 @@ class RepairSearch:
         return minimal_conflict(rows, lambda some: self._fails_with_only([*some, *others]))
 
     def _fails_with_only(self, kept: Sequence[Limit]) -> bool:
-        """Tell whether there is no plan even with all other limits taken away."""
+        """Tell whether there is no plan even without all other limits."""
         return self.tests.is_infeasible([limit for limit in self.limits if limit not in kept])
 
     # -- when taking away every limit does not help ----------------------------------------------------------------
 
     def _last_resort(self, document: Mapping[str, Any], problem: Problem) -> list[Limit]:
-        """Find the first further change that helps once all limits are taken away: a precision, or one more offer."""
+        """Find the first further change that helps without any limits: a precision, or one more offer."""
         resorts = precision_limits(problem, self.names)
         for resort in resorts:
             if not self.tests.relaxation_fails([*self.limits, resort]):

@@ -1,4 +1,4 @@
-"""Runner-up of each site: the system not in use there that comes closest to paying, and its margin in words."""
+"""Find the runner-up of each site: the unused system nearest to being chosen, and its margin in words."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def runner_up_rows(
 
 
 def _margin_words(form: Formulation, how: str, margin: float, members: Sequence[int], unit: str) -> str:
-    """Say by how much a system would have to be cheaper, or cause less carbon, to be chosen."""
+    """State by how much the cost or carbon of a system would have to fall for it to be chosen."""
     functional = form.data.objective.functional
     if functional not in (COST, CARBON):
         return f"one of it, brought in, would lower the factor on demand by {margin:.3g}"

@@ -1,4 +1,4 @@
-"""Tells whether variants of one spec have a plan, and remembers every answer.
+"""Test whether variants of one spec have a plan, and cache every answer.
 
 Finding conflicts and repairs asks about many combinations of limits and edits, and about many of them again. A variant is
 resolved and formulated once, its LP relaxation is loaded once, and its integer program is solved only where the relaxation
@@ -63,7 +63,7 @@ class Variant:
 
 
 class Trials:
-    """Answers about variants; None once the time is up."""
+    """Cached answers about variants; None once the time is up."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Trials:
         return variant.elastic is None or variant.elastic.is_infeasible_without(variant.rows_at(gone))
 
     def has_plan(self, names: frozenset[str], edits: Edits, loose: Collection[Limit] = ()) -> bool | None:
-        """Tell whether there is a plan without the `loose` limits; None where that is not known in time."""
+        """Tell whether there is a plan without the `loose` limits; None if out of time."""
         every = json.dumps(merged(edits, _edits(loose)))
         key = (
             names,
@@ -112,7 +112,7 @@ class Trials:
         return self._answers[key]
 
     def note_plan(self, names: frozenset[str], edits: Edits) -> None:
-        """Record that this variant is known to have a plan."""
+        """Record that this variant has a plan."""
         self._answers[names, json.dumps(edits), frozenset(), frozenset()] = True
 
     def _solve(self, names: frozenset[str], edits: Edits, loose: Collection[Limit]) -> bool | None:

@@ -239,7 +239,7 @@ def answered(
 
 
 def fleet_change(before: Fleet, after: Fleet) -> str:
-    """Say what there is more and less of, all sites together, the largest change first; "" where the fleets are the same.
+    """Describe the change of the fleet over all sites, largest first; "" where the fleets are the same.
 
     >>> fleet_change({("a", "DGX H100", "buy", "torus"): 5}, {("a", "DGX H100", "buy", "torus"): 3, ("b", "DGX B200", "buy", "torus"): 4})
     '+4 DGX B200 (buy), -2 DGX H100 (buy)'

@@ -1,1 +1,1 @@
-"""What a person may ask: the blocks of a spec, parsed and checked."""
+"""Parse and check the blocks of a spec."""

@@ -1,4 +1,4 @@
-"""Changes of a spec: the places in which two specs differ, and how a change is written in the form and unit that the user chose.
+"""Compare two specs, and write a change in the form and unit that the user chose.
 
 Not here: what a difference does to the plan (`planner.studies.compare`).
 """
@@ -90,7 +90,7 @@ def written_up(written: Any, amount: float, unit: str) -> Any:
 
 
 def scaled(written: Any, factor: float) -> Any:
-    """Multiply a number of a spec, or the one that a text begins with, by a factor; None where there is none.
+    """Multiply a number, or the number at the start of a text, by a factor; None without a number.
 
     >>> scaled("400B tokens/day", 1.15), scaled(60, 0.9), scaled(0.5, 1.1), scaled("buy", 2)
     ('460B tokens/day', 54, 0.55, None)
@@ -118,7 +118,7 @@ def _up(value: float) -> float:
 
 
 def change_words(path: str, old: Any, new: Any) -> str:
-    """Say a change of the spec as an instruction.
+    """Phrase a change of the spec as an instruction.
 
     >>> change_words("sites[0].power", "2 MW", "2.04 MW"), change_words("limits.licences", [], ["DGX H200"])
     ('set sites[0].power to 2.04 MW instead of 2 MW', 'add DGX H200 to limits.licences')

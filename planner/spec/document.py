@@ -56,7 +56,7 @@ def read_spec(source: str | Path | Mapping[str, Any], hourly: Sequence[Path]) ->
 
 
 class _Refused(ValueError):
-    """Something that Python's JSON reader accepts, but a spec may not hold."""
+    """A document that Python's JSON reader accepts, but a spec must not contain."""
 
 
 def _no_constant(name: str) -> float:

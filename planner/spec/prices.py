@@ -66,7 +66,7 @@ class PriceLevels(Block):
 
     @property
     def moved(self) -> bool:
-        """Whether any price counts at a level other than typical."""
+        """Tell whether any price counts at a level other than typical."""
         return any(self.of(way) != "typical" for way in WAYS)
 
 

@@ -63,12 +63,12 @@ class Quantity:
 
     @property
     def span(self) -> str:
-        """The range in words."""
+        """Format the range in words."""
         ends = f"from {units.show(self.least, self.unit)} to {units.show(self.most, self.unit)}"
         return ends + (", or 0" if self.zero else "")
 
     def read(self, value: Any) -> float:
-        """Read the number in SI. Raises ValueError for what is no quantity of the unit, or beyond the range."""
+        """Read the number in SI. Raises ValueError for a text without a quantity of the unit, or beyond the range."""
         noun, kinds = units.noun(self.unit), (str, int, float) if self.bare else (str,)
         if isinstance(value, bool) or not isinstance(value, kinds):
             raise ValueError(f'expected {noun} as a text such as "{self.example}", got {shown(value)}')
@@ -112,7 +112,7 @@ class Money:
     most: float
 
     def read(self, value: Any) -> tuple[float, str]:
-        """Read (amount per SI unit, currency). Raises ValueError for what is no such amount."""
+        """Read (amount per SI unit, currency). Raises ValueError for any other text."""
         return read_money(value, self.per, self.example, self.least, self.most)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

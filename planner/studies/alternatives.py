@@ -1,5 +1,4 @@
-"""Find plans nearly as good as the best one that differ from it in kind: without one of its systems, sites, networks or architectures,
-only rented or bought, or at one site.
+"""Find near-optimal plans of another kind: without one system, site, network or architecture of the best plan, only rented or bought, or at one site.
 
 Each is the best plan of its kind, found by solving the same program without the fleet options that the kind excludes.
 """
@@ -61,7 +60,7 @@ class Alternative:
     plan: Plan | None = None
 
     def row(self, base: float) -> dict[str, Any]:
-        """List its figures; `base`: objective of the best plan."""
+        """Return its figures as a row; `base`: objective of the best plan."""
         share = None if self.worse is None else self.worse / abs(base)
         return {
             "kind": self.kind, "name": self.name, "status": self.status, "value": self.value, "worse": self.worse, "share": share,
@@ -82,14 +81,14 @@ class Alternatives:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One flat table."""
+        """Return all rows as one flat table."""
         return (
             [] if self.best is None else [alternative.row(self.best.objective["value"]) for alternative in self.found]
         )
 
     @property
     def document(self) -> Mapping[str, Any]:
-        """Everything but the plans, as JSON."""
+        """Return everything but the plans as JSON."""
         best = (
             None
             if self.best is None
@@ -99,7 +98,7 @@ class Alternatives:
 
     @property
     def words(self) -> list[str]:
-        """Sentences: how many alternatives are near, and what drives each."""
+        """Summarise the alternatives within the limit, with the drivers of each."""
         if self.best is None:
             return ["There is no plan, so there are no alternatives to it; `flopwatt plan` says why."]
         value = self.best.objective["value"]
@@ -120,7 +119,7 @@ class Alternatives:
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
-        """Heading and rows, formatted for people."""
+        """Return (heading, rows), formatted for people."""
         if self.best is None:
             return []
         base = self.best.objective["value"]
@@ -172,8 +171,7 @@ def alternatives(
 ) -> Alternatives:
     """Find the best plan of each kind that is worse by at most the share `within`.
 
-    Each solve may take the spec's time limit, all together `total_s`. A kind whose LP relaxation is already worse than that is not
-    solved; its row states the lower bound.
+    Each solve may take the spec's time limit, all together `total_s`. Kinds whose LP relaxation already exceeds the limit are not solved; their rows state the lower bound.
     """
     began, say = time.perf_counter(), progress or (lambda line: None)
     problem = resolve_document(document, overlays)
@@ -262,7 +260,7 @@ def _in_site(region: str) -> Callable[[FleetOption], bool]:
 
 
 class _Search:
-    """Solve kinds of plans around the best one; a kind whose LP relaxation is too far off is not solved."""
+    """Solve kinds of plans around the best one, except those whose LP relaxation already exceeds the limit."""
 
     def __init__(
         self, variants: Variants, base: Answer, options: Options, most: float, ends: float, say: Progress
@@ -303,7 +301,7 @@ class _Search:
         )
 
     def _least(self, kind: Kind) -> float:
-        """Bound by how much every plan of the kind is worse, from the LP relaxation; infinite if it has no solution."""
+        """Bound from below the loss of every plan of the kind, by its LP relaxation; infinite if it has no solution."""
         columns, upper = self._columns[~self._allowed(kind, self._base.form)], self._arrays.upper.copy()
         upper[columns[columns >= 0]] = 0.0
         answer = self._linear.solve(np.minimum(self._arrays.lower, upper), upper)

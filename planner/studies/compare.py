@@ -61,18 +61,18 @@ class Comparison:
 
     @property
     def words(self) -> list[str]:
-        """Sentences on what differs."""
+        """Summarise the differences in sentences."""
         words: list[str] = self.document["words"]
         return words
 
     @property
     def same(self) -> bool:
-        """Whether nothing differs."""
+        """Tell whether the plans are the same."""
         return not any(self.document[table] for table in TABLES)
 
     @property
     def rows(self) -> list[Row]:
-        """All differences as one table: of what kind, of what, and by how much."""
+        """Return all differences as one table: kind, item and amount."""
         shown = ("first", "second", "difference", "share", "unit")
         return [
             {
@@ -92,7 +92,7 @@ class Comparison:
 
     @property
     def sections(self) -> list[tuple[str, list[Row]]]:
-        """Heading and first rows of each table, formatted for people."""
+        """Return (heading, first rows) of each table, formatted for people."""
         return [
             (heading, [_printed(row) for row in self.document[table][:MAX_PRINTED]])
             for table, heading in TABLES.items()

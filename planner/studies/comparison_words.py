@@ -16,7 +16,7 @@ MAX_TEXT = 60  # characters of a quoted value
 
 
 def words_of(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
-    """Say how far apart two plans are, which parts make the difference, and where the plans and their specs differ."""
+    """Summarise the difference of two plans: its size, its main parts, and the differing decisions and specs."""
     if found["difference"] is None:
         both = f"{first['name']}: {STATUS_WORDS[first.status]}; {second['name']}: {STATUS_WORDS[second.status]}."
         if first.has_answer and second.has_answer:

@@ -45,7 +45,7 @@ class Rung:
     to_target: float | None  # how many times cheaper the target still is
 
     def row(self) -> dict[str, Any]:
-        """List its figures."""
+        """Return its figures as a row."""
         return {
             name: getattr(self, name)
             for name in ("lever", "status", "cost_per_million_tokens", "gap", "factor", "from_today", "to_target")
@@ -64,12 +64,12 @@ class Ladder:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One flat table."""
+        """Return all rows as one flat table."""
         return [rung.row() for rung in self.rungs]
 
     @property
     def document(self) -> dict[str, Any]:
-        """Everything, as JSON."""
+        """Return everything as JSON."""
         return {
             "workloads": list(self.workloads),
             "currency": self.currency,
@@ -80,7 +80,7 @@ class Ladder:
 
     @property
     def words(self) -> list[str]:
-        """Sentences on today's cost, the last rung and the target."""
+        """Summarise today's cost, the last rung and the target."""
         first, last = self.rungs[0], self.rungs[-1]
         if first.cost_per_million_tokens is None:
             return ["There is no plan today, so there is no cost to start from."]
@@ -98,7 +98,7 @@ class Ladder:
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
-        """Heading and rows, formatted for people."""
+        """Return (heading, rows), formatted for people."""
         rows = [
             {
                 "lever": rung.lever,

@@ -1,4 +1,4 @@
-"""Compute what a gain of utilisation is worth per month, against the team that achieves it and against a public cloud.
+"""Compute the monthly value of a gain of utilisation, against the team that achieves it and a public cloud.
 
 With a fleet of cost C per month that is used to the share u (MFU) of its peak, a gain of g = delta u / u
     adds the work that costs C g today, or saves, for the same work on fewer chips, C g / (1 + g).
@@ -54,7 +54,7 @@ class Returns:
 
     @property
     def document(self) -> Mapping[str, Any]:
-        """Everything, as JSON."""
+        """Return everything as JSON."""
         fleet = {name: getattr(self.fleet, name) for name in ("cost", "currency", "chips", "mfu", "of")}
         even = (
             None if self.break_even is None else {"added_work": self.break_even[0], "smaller_fleet": self.break_even[1]}
@@ -63,7 +63,7 @@ class Returns:
 
     @property
     def words(self) -> list[str]:
-        """Sentences on the fleet, the largest gain, the team and the public cloud."""
+        """Summarise the fleet, the largest gain, the team and the public cloud."""
         fleet, currency = self.fleet, self.fleet.currency
         used = "" if fleet.mfu is None else f", used to {fleet.mfu:.1%} of its peak"
         chips = "" if fleet.chips is None else f" of {fleet.chips:,.0f} chips"
@@ -87,7 +87,7 @@ class Returns:
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
-        """Heading and rows, formatted for people."""
+        """Return (heading, rows), formatted for people."""
         unit = f"{self.fleet.currency} a month"
         names = {
             "added_work": f"added work, {unit}",

@@ -39,7 +39,7 @@ class Moved:
     change: str = ""  # of the fleet
 
     def row(self) -> dict[str, Any]:
-        """List its figures."""
+        """Return its figures as a row."""
         return {
             "level": self.words,
             "status": self.status,
@@ -60,7 +60,7 @@ class Bar:
 
     @property
     def no_plan(self) -> bool:
-        """Whether there is no plan at one level."""
+        """Tell whether one level has no plan."""
         return NO_PLAN in (self.low.status, self.high.status)
 
 
@@ -78,7 +78,7 @@ class Sensitivity:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One flat table."""
+        """Return all rows as one flat table."""
         value = self._known_value
         return [
             {
@@ -90,12 +90,12 @@ class Sensitivity:
 
     @property
     def _known_value(self) -> float:
-        """Objective of the plan; there are no bars without one."""
+        """Return the objective of the plan; without a plan there are no bars."""
         return 1.0 if self.value is None else self.value
 
     @property
     def document(self) -> Mapping[str, Any]:
-        """Everything, as JSON."""
+        """Return everything as JSON."""
         return {
             "status": self.status,
             "unit": self.unit,
@@ -107,7 +107,7 @@ class Sensitivity:
 
     @property
     def words(self) -> list[str]:
-        """Sentences: lost plans, the widest swing, fleets that stay the same."""
+        """Summarise levels without a plan, the widest swing, and unchanged fleets."""
         if self.value is None:
             return ["There is no plan to vary; `flopwatt plan` says why."]
         words = [
@@ -134,13 +134,13 @@ class Sensitivity:
         return words
 
     def _doubt(self) -> float:
-        """Add up the gaps of two answers: they may differ by so much for no other reason."""
+        """Add up the gaps of two answers: differences up to this sum may be due to the gaps alone."""
         largest = max((_gap(m) for bar in self.bars for m in (bar.low, bar.high)), default=0.0)
         return abs(self._known_value) * ((self.gap or 0.0) + largest)
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
-        """Heading and rows, formatted for people."""
+        """Return (heading, rows), formatted for people."""
         if self.value is None:
             return []
         rows = [
@@ -273,7 +273,7 @@ class _Study:
         return value < self._base_value if maximises else value > self._base_value
 
     def _changes_nothing(self, factor: Factor, level: Level) -> bool:
-        """Test whether the plan must stay the best: nothing moves, a price rises that is not paid, or a tighter limit is still kept."""
+        """Test whether the plan must stay optimal: nothing moves, an unpaid price rises, or a tighter limit is still met."""
         if level.money is None and all(at(self._variants.document, path) == value for path, value in level.edits):
             return True
         if factor.kind == PRICE and not level.wider:

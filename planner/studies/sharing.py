@@ -1,4 +1,4 @@
-"""Measure what sharing a fleet is worth: compare the plan with plans without one capability at a time, then without all.
+"""Measure the value of sharing a fleet: compare the plan with plans without one capability at a time, then without all.
 
 Which capabilities there are, and how a spec changes without each: `planner.studies.sharing_capabilities`.
 """
@@ -58,7 +58,7 @@ class Switched:
     worse: float | None = None  # relative to the plan with all on, positive where it is worse
 
     def row(self) -> dict[str, Any]:
-        """List its figures."""
+        """Return its figures as a row."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -73,17 +73,17 @@ class Sharing:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One flat table."""
+        """Return all rows as one flat table."""
         return [row.row() for row in (self.base, *self.rows_off)]
 
     @property
     def document(self) -> dict[str, Any]:
-        """Everything, as JSON."""
+        """Return everything as JSON."""
         return {"unit": self.unit, "status": self.status, "rows": self.rows}
 
     @property
     def words(self) -> list[str]:
-        """Sentences on the worth of one fleet and of all capabilities together."""
+        """Summarise the value of one fleet and of all capabilities together."""
         off, words = {row.capability: row for row in self.rows_off}, []
         siloed, nothing = off.get(SILOED), off.get(ALL_OFF)
         if siloed is not None and (more := self._more("utilisation", siloed)) is not None:
@@ -110,7 +110,7 @@ class Sharing:
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
-        """Heading and rows, formatted for people."""
+        """Return (heading, rows), formatted for people."""
         rows = [
             {
                 "switched off": row.capability, "meaning": row.off, "status": row.status.replace("_", " "),
@@ -180,7 +180,7 @@ def held_chip_s(answer: Answer) -> float:
 
 
 def use_of(plan: Plan, chips_of: Mapping[str, float], held: float) -> Switched:
-    """Compute how busy the chips of a plan are, from its schedule; `chips_of` a system, `held` [chip s]."""
+    """Compute utilisation, goodput and efficiency of the chips of a plan from its schedule; `chips_of` a system, `held` [chip s]."""
     chips = {
         point["id"]: sum(pool["systems_per_replica"] * chips_of[pool["system"]] for pool in point["pools"] if pool["role"] != "api")
         for w in plan["workloads"] for point in w["points"]

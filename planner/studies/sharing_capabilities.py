@@ -1,4 +1,4 @@
-"""List the capabilities that keep a shared fleet busy, and how a spec changes without each of them.
+"""List the capabilities that raise the use of a shared fleet, and the edits of the spec that switch each off.
 
 Not here: the plans without them, and their worth (`planner.studies.sharing`).
 """

@@ -25,7 +25,7 @@ class SideBySide:
 
     @property
     def document(self) -> Row:
-        """Everything, as JSON."""
+        """Return everything as JSON."""
         return {
             "plans": [{"name": name, "status": status} for name, status in zip(self.names, self.statuses, strict=True)],
             "rows": self.rows,
@@ -33,7 +33,7 @@ class SideBySide:
 
     @property
     def words(self) -> list[str]:
-        """Number, name and status of each plan."""
+        """List number, name and status of each plan."""
         return [
             f"{number}: {name}, {STATUS_WORDS[status]}."
             for number, (name, status) in enumerate(zip(self.names, self.statuses, strict=True), 1)
@@ -41,7 +41,7 @@ class SideBySide:
 
     @property
     def sections(self) -> list[tuple[str, list[Row]]]:
-        """Heading and rows of both tables, formatted for people."""
+        """Return (heading, rows) of both tables, formatted for people."""
         return [
             (heading, [self._printed(row) for row in self.rows if row["table"] == table])
             for table, heading in TABLES.items()
@@ -80,7 +80,7 @@ def _cost_rows(plans: Sequence[Plan], names: Sequence[str], currency: str) -> li
 
 
 def _total_rows(plans: Sequence[Plan], names: Sequence[str], currency: str) -> list[Row]:
-    """List the totals that plans are compared by."""
+    """List the totals to compare."""
     columns: tuple[tuple[str, str, Callable[[Plan], float | None]], ...] = (
         ("purchase price", currency, lambda plan: _of_phases(plan, "capital")),
         ("worth at the end", currency, lambda plan: _of_phases(plan, "residual")),

@@ -1,6 +1,6 @@
-"""Ask a solved spec what-if questions: the same spec with other prices, another demand or another limit.
+"""Answer what-if questions on a solved spec: other prices, another demand or another limit.
 
-Whatever does not depend on a change is kept: the points of the workloads, the program and its solver. Not here: how a program is
+Unaffected parts are kept: the points of the workloads, the program and its solver. Not here: how a program is
 changed in place (`solvers.reoptimize`).
 """
 
@@ -36,7 +36,7 @@ class Timing:
 
     @property
     def total(self) -> float:
-        """Seconds of all stages."""
+        """Add up the seconds of all stages."""
         return self.resolve + self.points + self.program + self.rest
 
 

@@ -1,1 +1,1 @@
-"""The check of a plan against independent sums and evaluations."""
+"""Check a plan against independent sums and evaluations."""

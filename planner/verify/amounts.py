@@ -1,4 +1,4 @@
-"""Check a plan's amounts: cost and carbon by line, totals, and what each workload comes to."""
+"""Check a plan's amounts: cost and carbon by line, totals, and the cost of each workload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run all checks of one plan, in the order in which one needs what another has read."""
+"""Run all checks of one plan, in the order of their dependencies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def same_catalog(problem: Problem, document: Mapping[str, Any]) -> bool:
 
 
 def read_through(problem: Problem, document: Mapping[str, Any]) -> CheckedPlan:
-    """Read a plan that has an answer and add up its amounts, whatever is wrong with it."""
+    """Read a plan that has an answer, and add up its amounts despite errors."""
     plan = CheckedPlan(problem, document, same_catalog(problem, document))
     run_checks(plan)
     return plan

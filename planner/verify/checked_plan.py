@@ -1,4 +1,4 @@
-"""The plan under check: what it is checked against, and what each check has read for those after it. The order of the checks: `planner.verify.check`."""
+"""The plan under check: the problem, the findings, and intermediate results that later checks use. The order of the checks: `planner.verify.check`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Sums:
 
 
 class CheckedPlan(Report):
-    """Collect the findings on one plan, and what its checks have read of it so far."""
+    """Collect the findings on one plan, and the intermediate results of its checks."""
 
     def __init__(self, problem: Problem, document: Mapping[str, Any], same_figures: bool):
         super().__init__()
@@ -70,7 +70,7 @@ class CheckedPlan(Report):
         return [name for name, (_, computed) in self.points.items() if computed.workload == workload]
 
     def demand_factor(self, asked_as: str) -> float:
-        """Return what the demand of a workload of the spec is multiplied by: more than 1 only if throughput is maximised."""
+        """Return the factor on the demand of a workload of the spec: 1 unless throughput is maximised."""
         asked = self.problem.spec.objective
         if asked.maximise is None or (asked.workload and asked.workload != asked_as):
             return 1.0
@@ -78,7 +78,7 @@ class CheckedPlan(Report):
         return value
 
     def latency_at_origin(self, name: str, limit: LatencyLimit) -> float:
-        """Return the latency of a point as the farthest origin that its pool serves sees it [s]."""
+        """Return the latency of a point for the farthest origin that its pool serves [s]."""
         point, computed = self.points[name]
         travel = max(self.round_trips[point["pool"]]) if limit.metric != "tpot" else 0.0
         return computed.latency[f"{limit.metric}.{limit.percentile}"] + travel

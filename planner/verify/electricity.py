@@ -1,4 +1,4 @@
-"""Check a plan's electricity: the balance of every hour at each meter, contracts, batteries and peaks, and what they cost.
+"""Check a plan's electricity: the balance of every hour at each meter, contracts, batteries and peaks, and their costs.
 
 Reads the rows of the plan's `schedule` and `electricity`; shares no code with `planner.interpret.electricity` but the names of peaks.
 """
@@ -27,7 +27,7 @@ Row = Mapping[str, Any]
 
 @dataclass(slots=True)
 class _Contract:
-    """What a contract delivers, without and with discount, and the capacity that the plan states."""
+    """Energy of a contract, without and with discount, and the capacity that the plan states."""
 
     capacity_w: float
     taken_j: float = 0.0
@@ -35,7 +35,7 @@ class _Contract:
 
 
 class ElectricityCheck:
-    """Check the section `electricity`. `costs` and `carbon` by (component, site), and `drawn_j`, follow from what the rows say."""
+    """Check the section `electricity`. `costs` and `carbon` by (component, site), and `drawn_j`, are computed from the rows."""
 
     def __init__(self, problem: Problem, document: Mapping[str, Any], report: Report):
         self.problem, self.document, self.report = problem, document, report
@@ -72,7 +72,7 @@ class ElectricityCheck:
         stated: Mapping[tuple[str, str, str], Row],
         own_w: Mapping[tuple[str, int], float],
     ) -> None:
-        """Check every slot, then what the meter, the contracts and the battery come to."""
+        """Check every slot, then the totals of the meter, the contracts and the battery."""
         contracts = {c.name: _Contract(stated[site.region, "ppa", c.name]["size"]) for c in meter.contracts}
         for t, row in enumerate(rows):
             if not self._check_slot(site, meter, t, row, contracts, own_w[site.region, t]):
@@ -93,7 +93,7 @@ class ElectricityCheck:
         contracts: Mapping[str, _Contract],
         own_w: float,
     ) -> bool:
-        """Check the balance and the limits of one slot; False if the row does not state what it must."""
+        """Check the balance and the limits of one slot; False if the row lacks a field."""
         path, report, calendar = f"schedule {site.region} slot {t}", self.report, self.problem.calendar
         wanted = {
             "grid_w",
@@ -122,7 +122,7 @@ class ElectricityCheck:
         return True
 
     def _add_grid(self, site: SiteFacts, rows: Sequence[Row], taken_j: float) -> None:
-        """Add what is bought from the grid at the price and carbon of each hour."""
+        """Add purchases from the grid at the price and carbon of each hour."""
         calendar, bought = self.problem.calendar, [row["grid_w"] for row in rows]
         energy_j = [watts * float(s) for watts, s in zip(bought, calendar.seconds, strict=True)]
         prices, carbon = site.price_per_j[calendar.hour], site.carbon_kg_per_j[calendar.hour]
@@ -142,7 +142,7 @@ class ElectricityCheck:
             self._add(site, "peak", name, peak, "W", None, cost, None)
 
     def _add_contract(self, site: SiteFacts, facts: ContractFacts, contract: _Contract, rows: Sequence[Row]) -> None:
-        """Add a contract, and check its capacity; where only what is taken is paid for, the least that suffices."""
+        """Add a contract, and check its capacity: the smallest that suffices, where payment is by energy taken."""
         path, size = f"electricity {site.region}/ppa/{facts.name}", contract.capacity_w
         cost, kg = facts.price_per_j * contract.paid_j, facts.carbon_kg_per_j * contract.taken_j
         self.costs["ppa", site.region] += cost

@@ -1,4 +1,4 @@
-"""Check what a plan does when a zone fails: workloads that must survive it are served elsewhere, on the systems and lines held."""
+"""Check failover: workloads that must survive the failure of a zone are served elsewhere, on the systems and lines held."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class FailoverCheck:
             self.plan.equal(f"{path}, replicas of {pool} [request/s]", able[pool], asked.get(pool, 0.0))
 
     def _check_systems(self, path: str, row: Row) -> None:
-        """Compare the systems and the power in use outside the zone with what is held and allowed."""
+        """Compare the systems and the power in use outside the zone with the holdings and the power limits."""
         plan, t, zone = self.plan, row["slot"], row["zone"]
         window = int(self.problem.calendar.window[t])
         running = dict(row["active"])

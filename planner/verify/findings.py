@@ -1,4 +1,4 @@
-"""Findings of a check, and the comparisons that make them. What is compared with what: `planner.verify.plan`."""
+"""Findings of a check, and the comparisons that produce them. The checks: `planner.verify.plan`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROUNDING_TOL = 1e-11  # sums and products of the plan's own numbers
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One place of the plan that does not hold."""
+    """One error in the plan, with its place."""
 
     path: str
     message: str

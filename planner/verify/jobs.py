@@ -1,4 +1,4 @@
-"""Check training jobs: each runs at one point between start and deadline, at most at full width, and trains all its tokens."""
+"""Check that each training job runs at one point between start and deadline, at most at full width, and trains all its tokens."""
 
 from __future__ import annotations
 

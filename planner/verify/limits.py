@@ -1,4 +1,4 @@
-"""Check a plan's limits: the value of each, computed from the plan's rows, its slack, and what the bound says of its worth."""
+"""Check a plan's limits: value of each from the plan's rows, slack, and marginal value by the bound."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check_limits(plan: CheckedPlan) -> None:
 
 
 def _check_prices_of_the_bound(plan: CheckedPlan) -> None:
-    """Test that the slack of all limits, at the prices of the bound, is worth no more than value minus bound (weak duality)."""
+    """Test that the slack of all limits, priced by the duals of the bound, is at most value minus bound (weak duality)."""
     document, name = plan.document, "marginal_value_divisible"
     value, bound, divisible = document["objective"]["value"], document["bound"], document.get("bound_divisible")
     rows = [row for row in document["limits"] if BY_THE_BOUND in row.get("note", "") and row[name] is not None]

@@ -97,7 +97,7 @@ class LineCheck:
             )
 
     def _check_placements(self) -> None:
-        """Check every row of `placements`, put its traffic on the lines, and test that each site gets all that it needs."""
+        """Check every row of `placements`, put its traffic on the lines, and test the delivery to each site."""
         streams: Streams = defaultdict(float)
         trees: Trees = defaultdict(lambda: defaultdict(float))
         for i, row in enumerate(self.document["placements"]):
@@ -159,7 +159,7 @@ class LineCheck:
                     self.by_workload[name] += price
 
     def _check_delivery(self, streams: Streams, trees: Trees) -> None:
-        """Check that each site with a copy of a workload gets all its weights and streams, and that no other site gets any."""
+        """Check that each site with a copy of a workload receives all its weights and streams, and no other site any."""
         for workload in self.serving.values():
             name, source = workload.name, workload.weights_from
             for w in range(self.calendar.windows):
@@ -189,7 +189,7 @@ class LineCheck:
     # -- rent ------------------------------------------------------------------------------------------------------
 
     def _check_rented(self) -> None:
-        """Check the row of each line that carries traffic or stands ready for the failure of a zone."""
+        """Check the row of each line that carries traffic or is reserved for the failure of a zone."""
         surviving = [w.name for w in self.serving.values() if w.spec.spread is not None and w.spec.spread.survive]
         seen: set[Line] = set()
         for i, row in enumerate(self.document["lines"]):

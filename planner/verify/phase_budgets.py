@@ -1,4 +1,4 @@
-"""Payments of each phase, added up from the plan document. Not discounted: a budget limits what is paid then."""
+"""Add up the payments of each phase from the plan document, undiscounted: a budget limits nominal payments."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _PhasePayments:
         return self._fleet() + self._points() + self._requests() + self._sites() + self._lines() + self._porting()
 
     def _fleet(self) -> float:
-        """Add what the held systems cost: purchase, buildings, halls and idle power, or rent."""
+        """Add the cost of the systems held: purchase, buildings, halls and idle power, or rent."""
         plan, total = self.plan, 0.0
         for row, holding, option in zip(plan.document["fleet"], plan.holdings, plan.options_by_row, strict=True):
             if option.owned:
@@ -103,7 +103,7 @@ class _PhasePayments:
         )
 
     def _lines(self) -> float:
-        """Add the rent of lines and what is sent on them, or else the copies of weights, evenly over time."""
+        """Add the rent of lines and their traffic, or else the copies of weights, evenly over time."""
         if self.plan.lines is not None:
             # the same sums, with a discount factor of 1 in the phase and 0 outside
             factors = np.array([float(self.inside[int(w)]) for w in self.calendar.window])

@@ -27,7 +27,7 @@ from planner.verify.quality import as_chosen
 
 
 def verify_plan(plan: Plan, overlays: Sequence[Path] = ()) -> list[Finding]:
-    """List everything in a plan that does not hold; an empty list means that the plan holds.
+    """List all errors in a plan; an empty list means that the plan is correct.
 
     If the catalog is not the one that the plan was made with, the figures of the plan's provenance are used.
     Raises SpecError if the plan's spec cannot be read.
@@ -40,14 +40,14 @@ def verify_plan(plan: Plan, overlays: Sequence[Path] = ()) -> list[Finding]:
 
 
 def catalog_note(plan: Plan, overlays: Sequence[Path] = ()) -> str:
-    """Tell a user that the catalog is not the plan's; empty if it is."""
+    """Explain that the catalog differs from the plan's; empty if it is the same."""
     if same_catalog(resolve(parse_spec(plan["spec"]), overlays), plan.document):
         return ""
     return "the plan was made with another catalog: checked on the figures recorded under `provenance`"
 
 
 def findings(problem: Problem, document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> list[Finding]:
-    """List what in `document` does not hold for `problem`, which is its own spec resolved."""
+    """List the errors in `document` against `problem`, its own spec resolved."""
     same_figures = same_catalog(problem, document)
     plan = CheckedPlan(problem, document, same_figures)
     try:
@@ -61,7 +61,7 @@ def findings(problem: Problem, document: Mapping[str, Any], overlays: Sequence[P
 
 
 def _with_recorded_figures(document: Mapping[str, Any], overlays: Sequence[Path]) -> Problem:
-    """Resolve the plan's spec on the figures that the plan recorded, whatever the catalog says today."""
+    """Resolve the plan's spec on the figures that the plan recorded, instead of those of today's catalog."""
     recorded = {
         row["path"]: {"value": row["value"], "unit": row["unit"], "note": "as recorded in the plan"}
         for row in document["provenance"]

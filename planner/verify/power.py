@@ -1,4 +1,4 @@
-"""Power limits of the sites, and the power that a plan draws under each."""
+"""Read the power limits of the sites, and compute the power that a plan draws under each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def power_at(problem: Problem, site: SiteFacts, window: int) -> tuple[str, str, 
 
 
 def power_values(plan: CheckedPlan) -> Iterator[tuple[str, str, float, float]]:
-    """Yield (place, name, most that is drawn while it holds, limit) of every power limit [W]."""
+    """Yield (place, name, largest power while the limit applies, limit) of every power limit [W]."""
     calendar = plan.problem.calendar
     for site in plan.problem.sites:
         most: dict[tuple[str, str, float], float] = {}

@@ -1,4 +1,4 @@
-"""Check what pre-emption costs the jobs of a plan, and the rates at which its points use the storage of their sites."""
+"""Check the cost of pre-emption to the jobs of a plan, and the rates at which its points use the storage of their sites."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WIDTH_TOL = 1e-9  # widths of a job that differ by less are one
 
 
 def resumed_width(problem: Problem, active: Sequence[float]) -> list[float]:
-    """Compute how much of its width a job takes up again in each slot, after the slot before it."""
+    """Compute the width that a job regains in each slot over the slot before it."""
     calendar, found = problem.calendar, [0.0] * problem.calendar.slots
     for t, after in enumerate(calendar.next.tolist()):
         gain = active[after] - active[t]

@@ -14,7 +14,7 @@ from planner.verify.checked_plan import CheckedPlan
 
 
 class PriceCheck:
-    """Check every price of a plan's `provenance`, and every one that its spec states, at the level that the spec asks for."""
+    """Check every price of a plan's `provenance`, and every price that its spec states, at the spec's price level."""
 
     def __init__(self, plan: CheckedPlan, overlays: Sequence[Path]):
         self.plan, self.document = plan, plan.document

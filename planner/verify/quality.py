@@ -113,7 +113,7 @@ class QualityCheck:
             self._check_workload(facts, requests, by_hour, stated[facts.workload])
 
     def _check_names(self) -> None:
-        """Check which architecture and which workload of the spec each workload of the plan says it is."""
+        """Check the architecture and the spec's workload that each workload of the plan states."""
         expected = {
             name: {"of": facts.workload, "architecture": architecture}
             for facts in self.problem.quality

@@ -1,4 +1,4 @@
-"""Check a plan's schedule: power, energy and prices of every site and slot, and that no more systems work than are held."""
+"""Check a plan's schedule: power, energy and prices of every site and slot, and that no more systems are active than held."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class _Adder:
         self.energy_j = 0.0
 
     def sums(self) -> Sums:
-        """Add up what systems cost first, then split it over the workloads, then add what belongs to sites and workloads."""
+        """Add up the cost of systems, split it over the workloads, then add the amounts of sites and workloads."""
         self._fleet()
         self._points()
         self.by_workload = self._split(self.lines)
@@ -54,7 +54,7 @@ class _Adder:
         return Sums(dict(self.lines), dict(self.carbon), self.by_workload, self.energy_j)
 
     def _fleet(self) -> None:
-        """Add what the systems cost that are held, and what they draw when idle."""
+        """Add the cost and the idle energy of the systems held."""
         money = self.problem.economics
         for row, holding in zip(self.plan.document["fleet"], self.plan.holdings, strict=True):
             if row["how"] == "api":
@@ -78,7 +78,7 @@ class _Adder:
                     self.lines["colocation", *place] += n * rent_per_s * seconds * discount
 
     def _points(self) -> None:
-        """Add what the replicas at work draw above idle."""
+        """Add the energy of active replicas above idle."""
         for name, replicas in self.plan.active.items():
             row, computed = self.plan.points[name]
             for pool, systems, (option, extra) in zip(row["pools"], computed.systems, computed.extra, strict=True):
@@ -108,7 +108,7 @@ class _Adder:
                 self._charge(amount, at_site[site.region])
 
     def _meters(self, at_site: Mapping[str, Mapping[str, float]]) -> None:
-        """Add what the meters come to, where electricity is a decision."""
+        """Add the amounts of the meters, where electricity is a decision."""
         electricity = self.plan.electricity
         if electricity is None:
             return
@@ -120,7 +120,7 @@ class _Adder:
         self.energy_j += electricity.drawn_j
 
     def _traffic(self) -> None:
-        """Add what the requests cost: egress, or the tokens of an API."""
+        """Add the cost of requests: egress, or the tokens of an API."""
         bought = {site.region for site in self.problem.sites if site.api is not None}
         for name, sites in self.plan.traffic.items():
             for (site, line), amount in sites.items():
@@ -129,7 +129,7 @@ class _Adder:
                     self.by_workload[name] += amount
 
     def _weights(self) -> None:
-        """Add what it costs to bring the weights to every site that serves a workload."""
+        """Add the cost of sending the weights to every site that serves a workload."""
         for workload in self.problem.serving:
             tree = self.problem.trees.get(workload.name, NO_TREE)
             hosts = {self.plan.points[name][0]["site"] for name in self.plan.points_of(workload.name)}

@@ -1,4 +1,4 @@
-"""Check a plan's fleet: whole systems that are on offer, at dates that hold, on one network for each kind of system and site."""
+"""Check a plan's fleet: whole numbers of systems on offer, at valid dates, on one network for each kind of system and site."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _check_row(plan: CheckedPlan, path: str, row: Row, networks: Networks) -> No
 
 
 def _put_on_network(plan: CheckedPlan, row: Row, holding: Holding, networks: Networks) -> None:
-    """Count the systems of a row that was bought on the network that they stand on."""
+    """Count the owned systems of a row on their network."""
     option = plan.fleet_options[key_of(row)]
     chosen = networks[row["site"], row["system"]]
     found = chosen.setdefault(

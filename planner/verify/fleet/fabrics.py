@@ -19,7 +19,7 @@ from planner.verify.fleet.options import CheckedOption
 
 @dataclass(slots=True)
 class OnNetwork:
-    """Systems of the fleet on one network: how many in each window, and what their shares of it cost."""
+    """Systems of the fleet on one network: their count in each window, and the cost of their shares of it."""
 
     option: CheckedOption
     systems: list[float]
@@ -31,7 +31,7 @@ Networks = dict[tuple[str, str], dict[tuple[str, int | None], OnNetwork]]
 
 
 def check_fabrics(plan: CheckedPlan, networks: Networks) -> None:
-    """Compare the plan's fabrics with the networks that the fleet stands on."""
+    """Compare the plan's fabrics with the networks of the fleet."""
     computed: dict[tuple[str, str, str, int | None], dict[str, Any]] = {}
     for (region, system), chosen in networks.items():
         for (design, size), found in chosen.items():
@@ -50,7 +50,7 @@ def check_fabrics(plan: CheckedPlan, networks: Networks) -> None:
 
 
 def _row(option: CheckedOption, systems: int, charged: float) -> dict[str, Any]:
-    """Describe the network under so many systems as a plan must."""
+    """Build the expected plan row of the network of so many systems."""
     parts, system, site = option.site.own_network, option.system, option.site
     net = _built(option.fabric, systems, system, parts)
     port_rate, nic_rate = _rates(system, parts)
@@ -103,7 +103,7 @@ def _ports(system: SystemFacts, parts: NetworkFacts) -> int:
 
 
 def _rates(system: SystemFacts, parts: NetworkFacts) -> tuple[float, float]:
-    """Return the rate that a port and that a chip reach, protocol overhead subtracted [byte/s]."""
+    """Return the rates of a port and of a chip without protocol overhead [byte/s]."""
     port = parts.used_share * system.chips * system.nic_bytes_per_s / _ports(system, parts)
     return port, port * _ports(system, parts) / system.chips
 

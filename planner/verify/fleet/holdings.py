@@ -1,4 +1,4 @@
-"""The time that each row of a plan's fleet is held, checked against the dates of phases, offers and sites."""
+"""Check the time for which each fleet row is held against the dates of phases, offers and sites."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PRICE_TOL = 1e-9  # of a stated price, relative
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """When the systems of a fleet row are held, what one costs, and what is charged per unit of price."""
+    """Time for which the systems of a fleet row are held, price of one, and present value per unit of price."""
 
     phase: int
     windows: range
@@ -61,7 +61,7 @@ def holding_of(problem: Problem, option: CheckedOption, row: Mapping[str, Any]) 
 def _wrong_dates(
     problem: Problem, phase: PhaseFacts, option: CheckedOption, row: Mapping[str, Any], held: tuple[float, float]
 ) -> list[str]:
-    """Check that systems come as early as they can and stay as long as they live."""
+    """Check that systems are delivered as early as possible and held for their service life."""
     (begin, until), offer, end = held, option.offer, float(problem.calendar.edges_s[-1])
     bought = problem.phases and row["how"] == "buy"
     retired = begin + round(offer.life_s(problem.economics)) if bought else end
@@ -81,7 +81,7 @@ def _wrong_labels(
     begin: float,
     windows: tuple[int, int],
 ) -> list[str]:
-    """Check the phase and the price that a row states where the plan has dates."""
+    """Check the phase and the price of a row in a plan with dates."""
     dated = bool(problem.phases) or windows != (0, problem.calendar.windows - 1)
     if dated != ("windows" in row) or (dated and row["obtained"] != (phase.name or None)):
         return ["must state when it is obtained if the plan has dates, and only then"]

@@ -1,4 +1,4 @@
-"""Fleet options as the checks read them: what a row of the plan's fleet stands for, from the spec and the closed forms of networks."""
+"""Fleet options of the checks: derive the option of a fleet row from the spec and the closed forms of networks."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class CheckedOption:
 
     @property
     def scaleout_bytes_per_s(self) -> float:
-        """Rate at which a chip reaches the chips of other systems."""
+        """Return the scale-out bandwidth of a chip [byte/s]."""
         return scaleout_bytes_per_s(self.plant) if self.owned else self.system.nic_bytes_per_s
 
     @property
     def idle_at_meter_w(self) -> float:
-        """Power of an idle system with its share of the fabric and of cooling."""
+        """Compute the power of an idle system at the meter, with its share of fabric and cooling [W]."""
         return self.idle_it_w * self.site.pue
 
 
 class FleetOptions:
-    """Look up the fleet option of a key; the tenant plays no part. Raises KeyError for what the spec does not offer."""
+    """Look up the fleet option of a key; the tenant plays no part. Raises KeyError for an option that the spec does not offer."""
 
     def __init__(self, problem: Problem):
         self.problem = problem
@@ -91,7 +91,7 @@ class FleetOptions:
 
 
 def key_of(row: Mapping[str, Any]) -> HeldKey:
-    """Name what a fleet row, or a pool with its site, stands on: a key of `FleetOptions`."""
+    """Build the key of the fleet option of a fleet row, or of a pool with its site."""
     return (
         row["site"],
         row["system"],
@@ -104,7 +104,7 @@ def key_of(row: Mapping[str, Any]) -> HeldKey:
 
 
 def key_at(region: str, pool: Mapping[str, Any]) -> HeldKey:
-    """Name what a pool of a point at a site stands on."""
+    """Build the key of the fleet option of a point's pool at a site."""
     return key_of({**pool, "site": region})
 
 

@@ -1,4 +1,4 @@
-"""Check the points that a plan uses: each is evaluated again by the closed forms, and must be permitted by the spec."""
+"""Check that each point of a plan is permitted by the spec, and evaluate it again by the closed forms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from planner.verify.points.evaluate import evaluate_point
 
 
 def check_points(plan: CheckedPlan) -> None:
-    """Check every point of every workload, and keep what it is evaluated to."""
+    """Check every point of every workload, and keep its evaluation."""
     for w, workload in enumerate(plan.document["workloads"]):
         facts = plan.serving.get(workload["name"]) or plan.training.get(workload["name"])
         if facts is None:

@@ -21,7 +21,7 @@ from planner.verify.points.training import training_point
 def evaluate_point(
     problem: Problem, fleet_options: FleetOptions, workload: ServingFacts | TrainingFacts, row: Mapping[str, Any]
 ) -> Evaluated:
-    """Evaluate the row of a point. Raises KeyError or ValueError for a row that makes no sense."""
+    """Evaluate the row of a point. Raises KeyError or ValueError for an invalid row."""
     pools = row["pools"]
     for pool in pools:
         sizes = [pool["batch"], pool["workers"], *pool["layout"].values()]

@@ -1,4 +1,4 @@
-"""A used point of a plan, evaluated again, beside what the plan says of it."""
+"""A used point of a plan: figures evaluated again, and figures stated."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Recomputed:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """A used point: `stated` is what the plan must say of it; the rest is what it does say, since all sums are made from that."""
+    """A used point: `stated` holds the expected figures; the other fields are those of the plan, from which all sums are made."""
 
     workload: str
     stated: Mapping[str, Any]
@@ -48,7 +48,7 @@ class Evaluated:
 def as_evaluated(
     workload: str, row: Mapping[str, Any], options: Sequence[CheckedOption], found: Recomputed
 ) -> Evaluated:
-    """Put the figures of a point in the words of its row."""
+    """Write the figures of a point under the keys of its row."""
     pools = [
         {**pool, "systems_per_replica": systems, "extra_power_w": watts}
         for pool, systems, watts in zip(row["pools"], found.systems, found.extra_it_w, strict=True)

@@ -17,7 +17,7 @@ from planner.verify.points.intervals import serving_bounds, serving_tier
 
 
 def one_pool(problem: Problem, workload: ServingFacts, option: CheckedOption, row: Mapping[str, Any]) -> Recomputed:
-    """Evaluate a replica that does prefill and decode on the same chips."""
+    """Evaluate a replica with prefill and decode on the same chips."""
     pool = row["pools"][0]
     if pool["workers"] != 1:
         raise ValueError("a single pool has one worker per replica")
@@ -91,7 +91,7 @@ def two_pools(
 
 
 def bought(workload: ServingFacts, option: CheckedOption, row: Mapping[str, Any]) -> Recomputed:
-    """Read what an API promises for one request per second; its "systems" are tokens per second."""
+    """Read the stated latencies of an API for one request per second; its "systems" are tokens per second."""
     api, pool = option.site.api, row["pools"][0]
     plain = not (pool["layout"] or pool["batch"] or pool["precision"]) and pool["workers"] == 1
     if api is None or not api.serves(workload) or not plain:
@@ -125,7 +125,7 @@ def _layout(pool: Mapping[str, Any], workload: ServingFacts) -> ServingLayouts:
 
 
 def _held_per_used(option: CheckedOption) -> float:
-    """Return the systems held per system at work: more than 1 on a spot market. Raises ValueError if nothing may be served there."""
+    """Return the systems held per system at work: more than 1 on a spot market. Raises ValueError where the offer has no headroom for serving."""
     spot = option.offer.spot
     if spot is None:
         return 1.0

@@ -19,7 +19,7 @@ from planner.verify.points.intervals import training_bounds
 def training_point(
     problem: Problem, job: TrainingFacts, options: Sequence[CheckedOption], row: Mapping[str, Any]
 ) -> Recomputed:
-    """Evaluate a job's layout at full width, with its spare systems. Raises ValueError for a row that is no job's."""
+    """Evaluate a job's layout at full width, with its spare systems. Raises ValueError for a row of another kind."""
     option, pool = options[0], row["pools"][0]
     if len(row["pools"]) != 1 or pool["role"] != "train" or pool["workers"] != 1 or pool["batch"] != 0:
         raise ValueError("a training point has one pool")

@@ -95,7 +95,7 @@ class RobustCheck:
             )
 
     def _check_standing_by(self, path: str, row: Row) -> None:
-        """Check the size and precision of a layout that stands by."""
+        """Check the size and precision of a standby layout."""
         workload = self.plan.serving[row["workload"]]
         for pool in row["pools"]:
             option = self.plan.fleet_options[key_at(row["site"], pool)]

@@ -34,7 +34,7 @@ class CheckedDeployment:
 
     @property
     def curve_key(self) -> str:
-        """Name what its curve depends on: deployments at several sites may share one."""
+        """Identify the batch curve; deployments at several sites may share one."""
         pools = [
             (option.system.name, option.scaleout_bytes_per_s, p["precision"], sorted(p["layout"].items()), p["workers"])
             for option, p in zip(self.options, self.pools, strict=True)
@@ -77,7 +77,7 @@ class FleetReader:
         self._read_demand()
 
     def _deployments(self) -> list[CheckedDeployment]:
-        """List the layouts at work and those that stand by, each once, if their systems are held."""
+        """List the active and the standby layouts, each once, if their systems are held."""
         rows = [
             (workload["name"], point)
             for workload in self.document["workloads"]

@@ -1,4 +1,4 @@
-"""ScenarioOutcome of a plan in sampled scenarios, read from its document alone: what `robustness` states, and what its check computes again.
+"""Compute the outcome of a plan in sampled scenarios from its document alone: the figures of `robustness`, and of its check.
 
 Any plan can be asked, also one that was not made to be robust. Shared with the way to a plan: figures, closed forms, scenarios and
 their redispatch; not its candidates, programs or accounts.
