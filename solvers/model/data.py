@@ -11,9 +11,10 @@ from solvers.arrays import Bools, Floats, Functionals, Ints, no_bools, no_floats
 from solvers.model.checks import negative_values, wrong_costs, wrong_indices, wrong_shapes
 from solvers.model.choice_data import ChoiceData
 from solvers.model.electricity_data import Chronology, MeterData
-from solvers.model.line_data import LineData, SpreadData
+from solvers.model.line_data import LineData
 from solvers.model.porting_data import PortData
 from solvers.model.scenario_data import ScenarioData
+from solvers.model.spread_data import SpreadData
 
 THROUGHPUT, COST = "throughput", "cost"
 

@@ -34,8 +34,9 @@ import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
 from solvers.model.data import PlanData
-from solvers.model.line_data import LineData, SpreadData
+from solvers.model.line_data import LineData
 from solvers.model.routing import parallel_arcs
+from solvers.model.spread_data import SpreadData
 from solvers.program import Program
 
 
