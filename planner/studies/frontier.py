@@ -1,7 +1,7 @@
 """Frontiers of cost against carbon, latency, throughput or quality: one least-cost plan per point, the dominated ones left out.
 
 The spec stays the same but for one thing, so that the points of the workloads and the program are kept from point to point
-(`planner.studies.whatif`). Not here: the chart (`planner.frontier_chart`).
+(`planner.studies.whatif`). Not here: the chart (`planner.studies.frontier_chart`).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from solvers.program import Scaled
 
 
 class LinearProgram(Protocol):
-    """An LP that is solved repeatedly under other bounds; see `solvers.branch_and_bound.relaxation.WarmStartedLp`."""
+    """An LP that is solved repeatedly under other bounds; see `solvers.backends.warm_started_lp.WarmStartedLp`."""
 
     def solve(self, lower: Floats, upper: Floats) -> LpResult:
         """Solve between these bounds."""
