@@ -21,6 +21,8 @@ FEATURES = {  # feature -> how the names of its files begin: the feature, or a p
     "preemption": ("preemption",),
     "storage": ("storage",),
     "spread": ("spread", "failover", "zone_failure"),
+    "fabrics": ("fabric",),
+    "power caps": ("power_cap",),
     "porting": ("porting",),
     "robust": ("robust", "scenario"),
     "apis": ("api",),
@@ -50,11 +52,13 @@ def features_by_stage() -> str:
     for feature, starts in FEATURES.items():
         row = [feature]
         for stage in STAGES:
-            files = [file.name for file in (ROOT / stage).glob("*.py") if file.name.startswith(starts)]
+            folders = {file.parent for file in (ROOT / stage).glob("*/__init__.py")}
+            files = [f"{folder.name}/" for folder in folders if folder.name.startswith(starts)]
             files += [
-                f"{file.parent.name}/"
-                for file in (ROOT / stage).glob("*/__init__.py")
-                if file.parent.name.startswith(starts)
+                str(file.relative_to(ROOT / stage))
+                for folder in ({ROOT / stage} | folders)
+                for file in folder.glob("*.py")
+                if file.name.startswith(starts) and f"{folder.name}/" not in files
             ]
             row.append(", ".join(f"`{name}`" for name in sorted(files)))
         rows.append(row)

@@ -106,6 +106,23 @@ def test_every_link_of_a_page_leads_somewhere(page):
     assert [link for link in own if not ((ROOT / page).parent / link).exists()] == []
 
 
+def anchors(page: str) -> set[str]:
+    """Collect the anchors of a page's headings as GitHub forms them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text(page), flags=re.DOTALL), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_anchor_of_a_link_is_a_heading(page):
+    links = re.findall(r"\]\(((?!\w+://)[^)#\s]*)#([^)\s]+)\)", text(page))
+    wrong = []
+    for target, anchor in links:
+        file = ((ROOT / page).parent / target).resolve() if target else ROOT / page
+        if file.suffix == ".md" and anchor not in anchors(str(file.relative_to(ROOT))):
+            wrong.append(f"{target}#{anchor}")
+    assert wrong == []
+
+
 @pytest.mark.parametrize("page", GUIDES)
 def test_the_guides_are_read(page):
     assert len(places(page)) >= GUIDES[page]
