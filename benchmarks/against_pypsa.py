@@ -22,8 +22,8 @@ sys.path[:0] = [str(HERE.parent)]
 from models.economics import annuity, capital_recovery_factor
 from solvers.interface import Options
 from solvers.joint import solve
+from solvers.model.block_data.electricity import Chronology, MeterData
 from solvers.model.data import PlanData
-from solvers.model.electricity_data import Chronology, MeterData
 
 AGREES = 1e-6
 WITHOUT_LIMIT = 1e4

@@ -17,7 +17,7 @@ from planner.formulate.functionals import CAPITAL, CARBON, COST, ENERGY
 from planner.problem.calendar import HOURS_PER_YEAR, Calendar
 from planner.problem.electricity import ElectricityFacts, peak_name
 from planner.problem.facts import Problem, SiteFacts
-from solvers.model.electricity_data import Chronology, MeterData
+from solvers.model.block_data.electricity import Chronology, MeterData
 
 
 def metered_sites(problem: Problem) -> list[tuple[int, SiteFacts, ElectricityFacts]]:

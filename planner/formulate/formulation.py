@@ -27,7 +27,7 @@ from planner.formulate.spread import spread_data
 from planner.formulate.storage import storage_arrays
 from planner.problem.facts import NO_TREE, Problem
 from planner.problem.phases import terms_of, worth_from
-from solvers.model.choice_data import ChoiceData
+from solvers.model.block_data.choice import ChoiceData
 from solvers.model.data import Objective, PlanData
 
 

@@ -17,7 +17,7 @@ from planner.formulate.functionals import COST
 from planner.problem.calendar import Calendar
 from planner.problem.facts import Problem
 from planner.problem.lines import STREAMS, WEIGHTS, Carrier, LineNetwork
-from solvers.model.line_data import SOURCE, LineData
+from solvers.model.block_data.lines import SOURCE, LineData
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.formulate.functionals import COST
 from planner.problem.facts import PortingFacts, Problem
-from solvers.model.porting_data import PortData
+from solvers.model.block_data.porting import PortData
 
 if TYPE_CHECKING:
     from planner.candidates.points import OperatingPoint

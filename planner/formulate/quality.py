@@ -6,7 +6,7 @@ import numpy as np
 
 from planner.problem.facts import Problem
 from planner.problem.quality import HOUR, MEANS, NONE, below_floors
-from solvers.model.choice_data import ChoiceData
+from solvers.model.block_data.choice import ChoiceData
 
 
 def choice_data(problem: Problem) -> ChoiceData | None:

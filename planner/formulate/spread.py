@@ -7,7 +7,7 @@ import numpy as np
 from models.arrays import Floats, Ints
 from planner.problem.facts import Problem
 from planner.problem.spread import is_asked, zones_of
-from solvers.model.spread_data import SpreadData
+from solvers.model.block_data.spread import SpreadData
 
 
 def spread_data(problem: Problem, demand: Floats) -> SpreadData | None:

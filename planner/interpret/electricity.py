@@ -13,7 +13,7 @@ import numpy as np
 from models.arrays import Floats, Ints
 from planner.formulate.electricity import charged_peaks, metered_sites
 from planner.problem.facts import Problem
-from solvers.model.electricity_data import MeterData
+from solvers.model.block_data.electricity import MeterData
 
 BOUGHT, PEAK, CONTRACT, STORAGE = ELECTRICITY_LINES = ("energy", "demand charge", "ppa", "battery")
 ROUNDING_TOL = 1e-9  # watts below this share of a site's largest load are rounding
@@ -22,7 +22,7 @@ Line = tuple[str, str, str, str]  # component, site, system, how
 
 
 class ElectricityDecisions:
-    """Arrays over meters, contracts or batteries, and slots, in the order of `solvers.model.electricity_data`."""
+    """Arrays over meters, contracts or batteries, and slots, in the order of `solvers.model.block_data.electricity`."""
 
     def __init__(self, problem: Problem, meters: MeterData, values: Mapping[str, Floats], own_w: Floats):
         """`own_w` [site, slot]: power of our own systems at the meter."""

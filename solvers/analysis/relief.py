@@ -15,9 +15,9 @@ import numpy as np
 from solvers.arrays import Floats, Ints
 from solvers.interface import Options
 from solvers.mip import solve
+from solvers.model.block_data.electricity import MeterData
 from solvers.model.build import build, slot_of_columns
 from solvers.model.data import COST, Objective, PlanData
-from solvers.model.electricity_data import MeterData
 from solvers.model.fleet import holding_upper
 from solvers.model.routing import unserved
 from solvers.model.schedule import unfinished

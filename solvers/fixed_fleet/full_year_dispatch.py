@@ -23,9 +23,9 @@ import numpy as np
 from solvers.arrays import Bools, Floats, Functionals, Ints
 from solvers.backends.warm_started_lp import WarmStartedLp
 from solvers.interface import Options, SolverError
+from solvers.model.block_data.electricity import Chronology, MeterData
 from solvers.model.build import build
 from solvers.model.data import Objective, PlanData
-from solvers.model.electricity_data import Chronology, MeterData
 from solvers.model.routing import arc_open
 from solvers.program import Program
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.arrays import Floats, Ints
-from solvers.model.choice_data import ChoiceData
+from solvers.model.block_data.choice import ChoiceData
 from solvers.model.data import PlanData
 from solvers.program import Program
 

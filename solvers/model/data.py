@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from solvers.arrays import Bools, Floats, Functionals, Ints, no_bools, no_floats, no_ints
+from solvers.model.block_data.choice import ChoiceData
+from solvers.model.block_data.electricity import Chronology, MeterData
+from solvers.model.block_data.lines import LineData
+from solvers.model.block_data.porting import PortData
+from solvers.model.block_data.scenarios import ScenarioData
+from solvers.model.block_data.spread import SpreadData
 from solvers.model.checks import negative_values, wrong_costs, wrong_indices, wrong_shapes
-from solvers.model.choice_data import ChoiceData
-from solvers.model.electricity_data import Chronology, MeterData
-from solvers.model.line_data import LineData
-from solvers.model.porting_data import PortData
-from solvers.model.scenario_data import ScenarioData
-from solvers.model.spread_data import SpreadData
 
 THROUGHPUT, COST = "throughput", "cost"
 

@@ -44,8 +44,8 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
+from solvers.model.block_data.electricity import MeterData
 from solvers.model.data import PlanData
-from solvers.model.electricity_data import MeterData
 from solvers.model.fleet import holding_upper
 from solvers.program import Program
 

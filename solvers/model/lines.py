@@ -41,8 +41,8 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.arrays import Floats, Ints
+from solvers.model.block_data.lines import SOURCE, LineData
 from solvers.model.data import PlanData
-from solvers.model.line_data import SOURCE, LineData
 from solvers.program import Program
 
 

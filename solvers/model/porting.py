@@ -21,9 +21,9 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.arrays import Floats
+from solvers.model.block_data.porting import PortData
 from solvers.model.data import PlanData
 from solvers.model.fleet import option_upper
-from solvers.model.porting_data import PortData
 from solvers.program import Program
 
 

@@ -41,8 +41,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.arrays import Floats, Ints
+from solvers.model.block_data.scenarios import Risk, Scenario, ScenarioData
 from solvers.model.data import COST, PlanData
-from solvers.model.scenario_data import Risk, Scenario, ScenarioData
 from solvers.program import Program
 
 

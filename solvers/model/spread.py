@@ -31,9 +31,9 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
+from solvers.model.block_data.spread import SpreadData
 from solvers.model.data import PlanData
 from solvers.model.deferral import may_wait, most_served
-from solvers.model.spread_data import SpreadData
 from solvers.program import Program
 
 ROUNDING_TOL = 1e-9  # of 1 / share_w before it is rounded up

@@ -33,10 +33,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
+from solvers.model.block_data.lines import LineData
+from solvers.model.block_data.spread import SpreadData
 from solvers.model.data import PlanData
-from solvers.model.line_data import LineData
 from solvers.model.routing import parallel_arcs
-from solvers.model.spread_data import SpreadData
 from solvers.program import Program
 
 

@@ -19,8 +19,8 @@ from planner.resolve.resolver import resolve_document
 from planner.verify.plan import verify_plan
 from solvers.joint import solve
 from solvers.mip import Options
+from solvers.model.block_data.electricity import Chronology
 from solvers.model.data import PlanData
-from solvers.model.electricity_data import Chronology
 
 DAY = [1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 5, 4, 3, 2, 1, 1]
 CHAT = {

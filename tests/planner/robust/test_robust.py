@@ -25,8 +25,8 @@ from planner.verify.robust.check import cost_by_price, outcome_in
 from solvers.fixed_fleet.redispatch import FixedFleet, Redispatch, undominated_slots
 from solvers.interface import Options
 from solvers.joint import solve
+from solvers.model.block_data.scenarios import Risk, Scenario, ScenarioData
 from solvers.model.data import PlanData
-from solvers.model.scenario_data import Risk, Scenario, ScenarioData
 
 WORLDS = 200
 

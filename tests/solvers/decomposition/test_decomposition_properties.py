@@ -15,9 +15,9 @@ from solvers.decomposition import reformulation as decomposition
 from solvers.decomposition import solve as decomposed
 from solvers.joint import solve
 from solvers.mip import Options
+from solvers.model.block_data.electricity import Chronology
 from solvers.model.build import build
 from solvers.model.data import Limit
-from solvers.model.electricity_data import Chronology
 from solvers.model.routing import unserved
 from solvers.model.schedule import unfinished
 from tests.solvers.reference import SMALL, TIMES, best, near

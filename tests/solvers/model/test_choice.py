@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from solvers.joint import solve
 from solvers.mip import Options
-from solvers.model.choice_data import ChoiceData
+from solvers.model.block_data.choice import ChoiceData
 from solvers.model.data import Limit, Objective
 from tests.solvers.reference import SMALL, TIMES, agree, agree_with_each_other, best, near
 from tests.solvers.test_bruteforce import problem

@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from solvers.model.block_data.scenarios import Risk, Scenario, ScenarioData
 from solvers.model.build import build
 from solvers.model.data import Limit, PlanData
-from solvers.model.scenario_data import Risk, Scenario, ScenarioData
 from solvers.program import Program
 from tests.solvers import test_all_blocks_bruteforce as together
 from tests.solvers.model import test_choice, test_lines, test_porting, test_preemption

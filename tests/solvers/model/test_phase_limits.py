@@ -18,9 +18,9 @@ from solvers.decomposition.reformulation import build_first_stage
 from solvers.decomposition.slots import SlotView
 from solvers.joint import solve
 from solvers.mip import Options
+from solvers.model.block_data.porting import PortData
 from solvers.model.build import build
 from solvers.model.data import Limit, PowerStages
-from solvers.model.porting_data import PortData
 from solvers.model.schedule import can_finish
 from tests.solvers import test_all_blocks_bruteforce as together
 from tests.solvers.model import test_phases as phases

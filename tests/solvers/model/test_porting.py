@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from solvers.joint import solve
 from solvers.mip import Options
-from solvers.model.porting_data import PortData
+from solvers.model.block_data.porting import PortData
 from tests.solvers.reference import SMALL, TOLERANCE, agree, agree_with_each_other, best
 from tests.solvers.test_bruteforce import problem
 

@@ -15,8 +15,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from solvers.decomposition import solve as decomposed
 from solvers.joint import solve
 from solvers.mip import Options
+from solvers.model.block_data.electricity import Chronology
 from solvers.model.data import PlanData
-from solvers.model.electricity_data import Chronology
 from tests.solvers.reference import SMALL, TIMES, TOLERANCE
 
 EXACT = Options(gap=0.0)
