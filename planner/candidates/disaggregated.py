@@ -22,7 +22,6 @@ from planner.candidates.serving import Grid, within_demand
 from planner.evaluate.disaggregated import evaluate, pool_power_w
 from planner.evaluate.serving import (
     BATCHES,
-    chips_of,
     entry_at,
     latencies,
     layout_of,
@@ -315,7 +314,7 @@ def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Prob
         mfu=mfu(
             workload,
             pair.capacity,
-            [(use.option.system.rates(use.precision), chips_of(use.layout) * use.workers) for use in uses],
+            [(use.option.system.rates(use.precision), use.systems * use.option.system.chips) for use in uses],
             float(np.broadcast_to(found.point.computed_share, shape)[index]),
         ),
         memory_bytes=entry_at({"": found.point.memory_bytes}, shape, index)[""],

@@ -26,6 +26,15 @@ class Use:
     workers: int = 1  # copies of the layout in one replica
     spares: float = 0.0  # of these systems, in place of those in repair
 
+    @property
+    def systems_per_worker(self) -> float:
+        """Compute the systems of one copy of the layout, such that `systems` = `workers` x `systems_per_worker`.
+
+        A share of a system is 1 / n where n copies fit (`planner.evaluate.serving.systems_per_replica`). The headroom that serving holds
+        on a spot market and the spares of a job are included.
+        """
+        return self.systems / self.workers
+
 
 def use_row(use: Use) -> dict[str, Any]:
     """Write a pool as a row of a plan document."""

@@ -22,7 +22,6 @@ from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import OperatingPoint, Use
 from planner.evaluate.serving import (
     BATCHES,
-    chips_of,
     entry_at,
     evaluate,
     extra_power_w,
@@ -177,7 +176,7 @@ def serving_point(
         "rate": point.requests_per_s, "computed_share": point.computed_share, "memory_bytes": point.memory_bytes
     }  # fmt: skip
     found = entry_at(figures, shape, index)
-    chips = [(grid.system.rates(grid.precision), chips_of(layout))]
+    chips = [(grid.system.rates(grid.precision), systems * grid.system.chips)]
     use = Use(
         role="serve",
         option=option,

@@ -25,7 +25,7 @@ from planner.estimate.serving_configuration import (
     meets_limits,
 )
 from planner.evaluate import serving
-from planner.evaluate.serving import engine_constants, lengths_of, precisions, systems_per_replica
+from planner.evaluate.serving import engine_constants, lengths_of, occupied_chips, precisions, systems_per_replica
 from planner.evaluate.serving_state import drafting, prefix_cache
 
 
@@ -112,12 +112,10 @@ def _closed_loop(
 
 def _replicas(facts: CaseFacts, layouts: ServingLayouts) -> Floats:
     """Count the replicas on the chips of the case, [layout]; a replica smaller than a system does not span two."""
-    system, chips = facts.system, facts.case.chips
-    systems, rest = divmod(chips, system.chips)
-    each = np.asarray(layouts.chips)
-    inside = systems * (system.chips // np.maximum(each, 1)) + rest // each
+    system, each = facts.system, np.asarray(layouts.chips)
+    systems, rest = divmod(facts.case.chips, system.chips)
     across = np.floor(systems / systems_per_replica(system, each, np.asarray(layouts.pp)) + 1e-9)
-    return np.where((each <= system.chips) & (np.asarray(layouts.pp) == 1), inside, across).astype(float)
+    return np.where(each <= system.chips, across + rest // occupied_chips(rest, each), across).astype(float)
 
 
 def _entry(point: ServingPoint, shape: tuple[int, ...], index: tuple[int, ...]) -> ServingPoint:

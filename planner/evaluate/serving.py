@@ -27,10 +27,31 @@ QUANTILES: dict[str, str | float] = {"mean": "mean", "p50": 0.5, "p90": 0.9, "p9
 
 
 def systems_per_replica(system: SystemFacts, chips: Ints, stages: Ints) -> Floats:
-    """Compute how many systems, or what share of one, each replica occupies; a system holds only whole replicas."""
-    inside = np.maximum(system.chips // np.maximum(chips, 1), 1)
-    one_stage = np.where(chips <= system.chips, 1 / inside, np.ceil(chips / system.chips))
-    return np.where(stages > 1, stages * np.ceil(chips / stages / system.chips), one_stage)
+    """Compute how many systems, or what share of one, each replica occupies.
+
+    A replica that fits into a system takes 1 / n of it, where n such replicas fit, each on `occupied_chips`. A larger one takes whole
+    systems, and none of its pipeline stages lies in two that would each hold it.
+    """
+    inside = system.chips // occupied_chips(system.chips, chips)
+    stage = -(-chips // stages)
+    stages_inside = np.maximum(system.chips // stage, 1)
+    whole = np.ceil(stages / stages_inside) * np.ceil(stage / system.chips)
+    return np.where(chips <= system.chips, 1 / np.maximum(inside, 1), whole)
+
+
+def occupied_chips(system_chips: int, chips: Ints) -> Ints:
+    """Round the chips of replicas up to the blocks into which systems of `system_chips` are divided.
+
+    Blocks are powers of two, and a system halved while it halves evenly (72, 36, 18, 9), so that whole blocks of different sizes
+    fill a system. Replicas beyond a system keep their number of chips.
+    """
+    if not system_chips:
+        return chips
+    halvings = {system_chips >> i for i in range(system_chips.bit_length()) if system_chips % (1 << i) == 0}
+    powers = {1 << i for i in range(system_chips.bit_length())}
+    blocks = np.array(sorted(halvings | powers))
+    place = np.minimum(np.searchsorted(blocks, chips), blocks.size - 1)
+    return np.where(chips <= system_chips, blocks[place], chips)
 
 
 def evaluate(
@@ -117,8 +138,3 @@ def mfu(
 def layout_of(layouts: ServingLayouts, index: int) -> dict[str, int]:
     """Write one of the layouts as plan documents do."""
     return {name: int(np.asarray(getattr(layouts, name))[index]) for name in ("tp", "pp", "dp", "ep")}
-
-
-def chips_of(layout: Mapping[str, int]) -> int:
-    """Count the chips of a layout; expert parallelism reuses those of the other dimensions."""
-    return layout["tp"] * layout["pp"] * layout["dp"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ def one_pool(problem: Problem, workload: ServingFacts, option: CheckedOption, ro
         capacity=rate,
         latency_s=latency,
         breakdown=shares,
-        mfu=serving.mfu(workload, rate, [(rates, float(layout.chips))], computed_share),
+        mfu=serving.mfu(workload, rate, [(rates, systems * option.system.chips)], computed_share),
         memory_bytes=float(found.memory_bytes),
         fits=bool(found.fits),
         **_interval(problem, row, [option], latency, rate),
@@ -69,12 +70,12 @@ def two_pools(
         problem.constants.serving,
     )
     shares = [{n: float(v) for n, v in side.items()} for side in (found.prefill_shares, found.point.shares)]
-    used = list(zip(options, row["pools"], layouts, shares, strict=True))
-    systems = [systems_of(option, pool) for option, pool, _, _ in used]
-    watts = [disaggregated.pool_power_w(side, option.system, problem) for option, _, _, side in used]
+    used = list(zip(options, row["pools"], shares, strict=True))
+    systems = [systems_of(option, pool) for option, pool, _ in used]
+    watts = [disaggregated.pool_power_w(side, option.system, problem) for option, _, side in used]
     chips = [
-        (option.system.rates(pool["precision"]), float(layout.chips) * pool["workers"])
-        for option, pool, layout, _ in used
+        (option.system.rates(pool["precision"]), count * option.system.chips)
+        for (option, pool, _), count in zip(used, systems, strict=True)
     ]
     rate, latency = float(found.point.requests_per_s), _latency(found.point, workload)
     return Recomputed(
@@ -113,8 +114,22 @@ def systems_of(option: CheckedOption, pool: Mapping[str, Any]) -> float:
     leaves = layout["pp"] > 1 or stage > chips
     if (stage > min(domain, chips) and not whole_systems) or (leaves and option.scaleout_bytes_per_s <= 0):
         raise ValueError(f"layout {layout} does not fit {option.system.name} on {option.fabric}")
-    each: float = layout["pp"] * max(stage / chips, 1.0) if leaves else 1.0 / (chips // stage)
-    return float(each * pool["workers"])
+    return float(_systems_of_worker(chips, stage, layout["pp"]) * pool["workers"])
+
+
+def _systems_of_worker(system_chips: int, stage: int, stages: int) -> float:
+    """Count the systems of one worker: a share that holds a block of chips, or whole systems that hold each stage undivided."""
+    chips = stage * stages
+    if stage > system_chips:
+        return stages * math.ceil(stage / system_chips)
+    if chips > system_chips:
+        return math.ceil(stages / (system_chips // stage))
+    power, half = 1, system_chips
+    while power < chips:
+        power *= 2
+    while half % 2 == 0 and half // 2 >= chips:
+        half //= 2
+    return 1 / (system_chips // min(power, half))
 
 
 def _layout(pool: Mapping[str, Any], workload: ServingFacts) -> ServingLayouts:
