@@ -12,7 +12,8 @@ import numpy as np
 
 from solvers.arrays import Floats, Ints
 from solvers.decomposition.benders_master import BendersMaster
-from solvers.decomposition.interior_point.method import ITERATIONS, InteriorSolution
+from solvers.decomposition.interior_point.method import InteriorSolution
+from solvers.decomposition.interior_point.settings import METHOD
 from solvers.decomposition.node_relaxation import PATIENCE, Node, NodeRelaxation, count_columns_of
 from solvers.decomposition.root_relaxation import (
     LEAST,
@@ -182,7 +183,7 @@ class DiveAndBranch(NodeRelaxation):
         """The best that is whole; what takes long to tell is passed over, unless nothing is found."""
         self.iterations = PATIENCE
         found = self._dive(root, self.joint_cost, HOPELESS[0])
-        self.iterations = ITERATIONS
+        self.iterations = METHOD.iteration_limit
         return found or self._dive(root, 0.0, HOPELESS[1])
 
     def _dive(self, root: Node, joint_cost: float, cutoff_slack: float) -> Node | None:

@@ -11,12 +11,9 @@ import numpy as np
 from solvers.arrays import Floats, Ints
 from solvers.decomposition.first_stage import map_columns
 from solvers.decomposition.interior_point.blocks import BlockProgram
-from solvers.decomposition.interior_point.method import (
-    ITERATIONS,
-    InteriorSolution,
-    solve_interior_point,
-    warm_start_from,
-)
+from solvers.decomposition.interior_point.method import InteriorSolution, solve_interior_point
+from solvers.decomposition.interior_point.settings import METHOD
+from solvers.decomposition.interior_point.starting_points import warm_start_from
 from solvers.decomposition.root_relaxation import build_block_program
 from solvers.decomposition.slots import SlotView
 
@@ -68,7 +65,7 @@ class NodeRelaxation:
         )
         self.solve_count, self.iterations, self.count_columns, self.keep_job_pace = (
             0,
-            ITERATIONS,
+            METHOD.iteration_limit,
             count_columns_of(dec),
             False,
         )

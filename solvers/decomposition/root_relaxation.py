@@ -12,7 +12,8 @@ from solvers.arrays import Floats, Ints
 from solvers.decomposition.dual_ascent import DualAscent
 from solvers.decomposition.first_stage import map_columns
 from solvers.decomposition.interior_point.blocks import BlockProgram
-from solvers.decomposition.interior_point.method import InteriorSolution, solve_interior_point, warm_start_from
+from solvers.decomposition.interior_point.method import InteriorSolution, solve_interior_point
+from solvers.decomposition.interior_point.starting_points import warm_start_from
 from solvers.decomposition.lagrangian_bound import Duals, LagrangianBound
 from solvers.decomposition.linking import Linking
 from solvers.decomposition.slot_clustering import APART_LARGE, cheapest_placements, cluster_count, cluster_slots

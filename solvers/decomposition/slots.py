@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -19,6 +20,8 @@ from solvers.model.data import PlanData
 from solvers.model.dominance import undominated
 
 NOTHING = 1e-12
+ParallelMap: TypeAlias = Callable[..., Iterable[Any]]
+"""A function called like `map` that may make several calls at once."""
 ALL_SLOTS = slice(None)  # of the slots
 SLOT_CHUNK = 48  # slots that are looked at together: what is known of all of them does not fit the cache
 

@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from solvers.decomposition import root_relaxation as start
-from solvers.decomposition.interior_point.method import (
-    _cold_start,
-    _dual_residual,
-    solve_interior_point,
-    warm_start_from,
-)
+from solvers.decomposition.interior_point.blocks import PRICED_ROWS
+from solvers.decomposition.interior_point.iterate import dual_residual
+from solvers.decomposition.interior_point.method import solve_interior_point
 from solvers.decomposition.interior_point.newton import Newton
+from solvers.decomposition.interior_point.starting_points import cold_start, warm_start_from
 from solvers.decomposition.reformulation import Reformulation
 from solvers.decomposition.root_relaxation import build_block_program
 from solvers.interface import ProgressReporter
@@ -26,8 +24,6 @@ from solvers.model.routing import unserved
 from solvers.model.schedule import unfinished
 from tests.solvers.reference import SMALL
 from tests.solvers.test_bruteforce import problem
-
-PRICED = ("capacity", "installed", "power", "hosted", "running", "above")
 
 
 def questions(seeds, dear=None):
@@ -62,20 +58,20 @@ def test_a_step_satisfies_the_equations_that_it_solves(seed, number, dear):
     for _, _, program in questions([seed], dear):
         if program.impossible:
             continue
-        rng, at = np.random.default_rng(number), _cold_start(program)
+        rng, at = np.random.default_rng(number), cold_start(program)
         scaled = lambda values, rng=rng: {
             name: part * rng.uniform(0.5, 2.0, part.shape) for name, part in values.items()
         }
         z, w = scaled(at.z), scaled(at.w)
         short = {name: -values for name, values in program.rows(z).items()}
-        off = _dual_residual(program, replace(at, z=z, w=w))
+        off = dual_residual(program, replace(at, z=z, w=w))
         apart = {
             name: np.where(which, rng.uniform(-0.5, 0.5, z[name].shape) * z[name] * w[name], 0.0)
             for name, which in program.mask.items()
         }
         change, price, free = Newton(program, z, w).step(short, off, apart)
         rows = program.rows(change, change=True)
-        worth = program.worth({name: price[name] for name in PRICED} | free)
+        worth = program.worth({name: price[name] for name in PRICED_ROWS} | free)
         size = 1 + max(np.abs(values).max(initial=0.0) for part in (change, price, free) for values in part.values())
         for name, values in rows.items():
             assert np.allclose(values, short[name], atol=1e-6 * size), name
