@@ -1,6 +1,7 @@
-"""Hosting that costs next to nothing, left out of a search: a workload may then be served at any site that is open, and is placed wherever it is.
+"""Leave hosting costs out of the search where they are negligible, and add them to the plan afterwards.
 
-What a plan costs at least stays true without it, since hosting only ever adds; what it adds to the plan is counted.
+Without them a workload may be served at any open site, and is hosted wherever it is served. The bound stays valid, since hosting can
+only add cost; what it adds to the plan is counted.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from solvers.arrays import Floats
 from solvers.model.data import PlanData
 from solvers.model.routing import hosting_has_cost
 
-CHEAP = 0.3  # of what a plan may cost too much, that all hosting there could be may cost
+MAX_SHARE_OF_GAP = 0.3  # total hosting cost that may be left out, as a share of the asked absolute gap
 
 
 def without_hosting_cost(data: PlanData) -> PlanData:
-    """The data without costs of placing a workload, where no limit counts them; else as they are."""
+    """Remove the costs of hosting workloads; return the data unchanged where a limit counts them or there are lines."""
     names = set(data.host_cost) | set(data.edge_cost)
     if (
         data.lines is not None
@@ -30,29 +31,33 @@ def without_hosting_cost(data: PlanData) -> PlanData:
 
 
 def max_hosting_cost(data: PlanData) -> float:
-    """What all hosting that there could be costs by the objective."""
+    """Sum the objective costs of all possible hosting: an upper bound on what any plan pays for it."""
     name = data.objective.functional
     return sum(float(part[name].sum()) for part in (data.host_cost, data.edge_cost) if name in part)
 
 
 @dataclass(frozen=True, slots=True)
 class OmittedCost:
-    """What hosting may cost that is left out: at most that of all sites together, and of each [R], ways that several share counted at each."""
+    """Upper bounds on the hosting costs left out of the search.
+
+    `total`: over all sites; `by_site` [R]: of each site, where paths that several sites share count at each of them."""
 
     total: float
     by_site: Floats
 
     @classmethod
     def of(cls, data: PlanData) -> OmittedCost:
+        """Bound the hosting costs of these data."""
         return cls(max_hosting_cost(data), hosting_cost_by_site(data))
 
     @classmethod
     def none(cls, data: PlanData) -> OmittedCost:
+        """State that nothing was left out."""
         return cls(0.0, np.zeros(data.sites))
 
 
 def hosting_cost_by_site(data: PlanData) -> Floats:
-    """[R]: what all hosting at a site, and all on the way there, costs at most by the objective."""
+    """Sum the objective costs of all hosting at each site [R] and on the paths to it."""
     name, result = data.objective.functional, np.zeros(data.sites)
     if name in data.host_cost:
         result += data.host_cost[name].sum(axis=0)
@@ -63,7 +68,7 @@ def hosting_cost_by_site(data: PlanData) -> Floats:
 
 
 def place_hosting(data: PlanData, flows: Floats) -> tuple[Floats, Floats]:
-    """(host [W, R], edge [E]) for flows [A, T]: 1 where placing costs something and any flow goes, and on all the way there."""
+    """Derive (host [W, R], edge [E]) from flows [A, T]: 1 where hosting has a cost and flow arrives, and on the path there."""
     host, edge = np.zeros((data.demand.shape[0], data.sites)), np.zeros(len(data.edge_workload))
     arcs = np.flatnonzero((flows > 0).any(axis=1))
     host[data.arc_workload[arcs], data.arc_site[arcs]] = 1.0

@@ -1,6 +1,9 @@
-"""What is decided once made whole by branch and bound from within: much is decided at once where that costs little, and the search goes on
-from a node that it left as long as there is time. Sites, designs and places of jobs are decided on merged slots or over all, counts over all.
-Better choices are then looked at as they are proposed (proposing.py)."""
+"""Diving and branching on the first stage: fix the surest columns jointly where that costs little, one by one where it does not, and
+return to open nodes while time is left.
+
+Nodes are solved by `node_relaxation.py`. Binaries (sites, designs, placements of jobs) are decided on merged slots or on all slots,
+counts of systems on all. The Benders loop then searches for better binaries (`benders_loop.py`).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from solvers.arrays import Floats, Ints
 from solvers.decomposition.benders_master import BendersMaster
 from solvers.decomposition.interior_point.method import InteriorSolution
 from solvers.decomposition.interior_point.settings import METHOD
-from solvers.decomposition.node_relaxation import PATIENCE, Node, NodeRelaxation, count_columns_of
+from solvers.decomposition.node_relaxation import ITERATION_LIMIT, Node, NodeRelaxation, count_columns_of
 from solvers.decomposition.root_relaxation import (
     LEAST,
     PLACES,
@@ -30,36 +33,37 @@ from solvers.decomposition.sub_mips import nearest_binaries, nearest_counts
 if TYPE_CHECKING:
     from solvers.decomposition.reformulation import Reformulation
 
-TOLERANCE = 5e-4  # of the value, how far from proven each look on merged slots may be
-FINER = 42  # merged slots
-ONE_BY_ONE, MANY_CERTAIN = (
-    4,
-    5,
-)  # steps of large questions that are done one by one after several that were dear together, unless so many are certain
-PARTS = 3  # so much of what is not certain is decided at a time, or less where that costs too much
-CERTAIN = 0.05  # how near to whole what is certain is
-COSTS, COSTS_LARGE = 5e-4, 3e-3  # of the value, that more than one decision may cost together
-FEW_JOBS = 3  # that are offered more places where something whole is known
-STEEP = (
-    5e-3  # of the value, that a step may cost where questions are large as long as another is left that may cost less
-)
-DEEPER = 1e-3  # of the value, that each decision is taken to cost there as long as nothing whole is known
-HOPELESS = (
-    0.2,
-    9.0,
-)  # of the value, that a step may cost, first and where nothing was found: prices of what there is no room for grow beyond
-AGAIN, AGAIN_LARGE = (
-    1,
-    4,
-)  # times the looks that the first choices took, that better ones on merged slots may take, also where questions are large
-PLACES_LARGE, LEAST_LARGE = (
-    160,
-    2.0,
-)  # places of jobs, about, and systems of a kind from which on it matters, where questions are large
+
+@dataclass(frozen=True, slots=True)
+class DiveSettings:
+    """Tuning constants of diving and branching; amounts of cost are relative to the objective, `large` applies to very large programs."""
+
+    relative_tolerance: float = 5e-4  # gap of each node on merged slots
+    merged_slots: int = 42  # slots after merging, about
+    certain_within: float = 0.05  # distance from its goal at which a column is certain
+    uncertain_parts: int = 3  # one in so many of the uncertain columns is fixed together with the certain ones
+    joint_cost: float = 5e-4  # rise of the objective that fixing several columns together may cause
+    joint_cost_large: float = 3e-3
+    single_steps: int = 4  # columns that are then fixed one by one in large programs, after joint fixing cost too much
+    certain_for_joint: int = 5  # certain columns with which joint fixing is tried nevertheless
+    step_cost_large: float = 5e-3  # rise that fixing one column may cause while nodes with less are open
+    column_cost_large: float = 1e-3  # rise that each open column is taken to cause, until there is an incumbent
+    cutoff_slack: float = 0.2  # rise of a node over its parent at which it is cut off, until there is an incumbent
+    cutoff_slack_last: float = 9.0  # the same in the second dive, after the first found nothing
+    further_solves: int = 1  # nodes solved after the first incumbent, as a multiple of those before it
+    further_solves_large: int = 4
+    placements_large: int = 160  # placements of jobs that are considered, about
+    active_systems_large: float = 2.0  # systems from which on a fleet option is considered
+    jobs_offered: int = (
+        3  # jobs without a placement, at most, for which more placements are tried once there is an incumbent
+    )
+
+
+SETTINGS = DiveSettings()
 
 
 class Fixing(NamedTuple):
-    """How sure a column is, and what it is to be."""
+    """A column that may be fixed next, the value to fix it at, and how near it is to that value."""
 
     certainty: float
     column: int
@@ -68,8 +72,10 @@ class Fixing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OpenNode:
-    """What is left to be looked at: bounds, at least at this value, from where to start, with so many `uncertain`; `at_once`: where that is their
-    answer, and more than so many were decided together."""
+    """Open node of the search: bounds, a lower bound on its objective, and the solution to start from.
+
+    `uncertain`: columns that were not certain there. `at_once`: where above 0, the node is the parent of a joint fixing, `start` is its
+    solution, and at most so many columns are to be fixed together next time."""
 
     value: float
     uncertain: int
@@ -81,25 +87,26 @@ class OpenNode:
 
 @dataclass(slots=True)
 class PlacementOffers:
-    """To which jobs more places were offered."""
+    """Record of the nodes at which jobs without a placement were offered more of them."""
 
-    fewest: float = np.inf  # jobs, while nothing whole was known
+    fewest: float = np.inf  # such jobs at any node so far
     offered_at: set[bytes] = field(default_factory=set)
 
     def allows(self, state: Node, jobs: Ints, best: Node | None) -> bool:
-        """Whether these jobs, that have no place yet, may be: before anything whole is known as long as they are fewer each time, then a few once."""
+        """Whether to offer these jobs more: without an incumbent if they are fewer than before, with one if they are few and new."""
         if best is None:
             return 0 < len(jobs) < self.fewest
-        return 0 < len(jobs) <= FEW_JOBS and state.lower.tobytes() not in self.offered_at
+        return 0 < len(jobs) <= SETTINGS.jobs_offered and state.lower.tobytes() not in self.offered_at
 
     def record(self, state: Node, jobs: Ints) -> None:
+        """Note that these jobs were offered more placements at a node."""
         self.fewest = min(self.fewest, len(jobs))
         self.offered_at.add(state.lower.tobytes())
 
 
 def _uncertain_count(fixings: list[Fixing]) -> int:
-    """How many steps are not certain."""
-    return max(sum(step.certainty < 1 - CERTAIN for step in fixings), 1)
+    """Count the columns that are not certain, at least 1."""
+    return max(sum(step.certainty < 1 - SETTINGS.certain_within for step in fixings), 1)
 
 
 def find_binaries(
@@ -108,27 +115,33 @@ def find_binaries(
     seconds_left: Callable[[], float],
     master: BendersMaster | None = None,
 ) -> tuple[Node, Ints, Ints] | None:
-    """(the best choices found, group of each slot, fleet options that were looked at); None where none were found. On merged slots, or where there are
-    `master` to know of it the first ones over all slots."""
+    """Find first-stage binaries; return (node, group of each slot, fleet options considered), or None where none were found.
+
+    Searches on merged slots; with a Benders master, over all slots for the first incumbent alone, leaving cuts in the master."""
     first_stage, y = dec.first_stage, dec.first_stage.columns["y"]
-    placements = priced_placements(dec, root_lp.found, root_lp.at, PLACES_LARGE if root_lp.large else PLACES)
+    count = SETTINGS.placements_large if root_lp.large else PLACES
+    placements = priced_placements(dec, root_lp.found, root_lp.at, count)
     upper = first_stage.upper.copy()
     upper[y[np.setdiff1d(np.flatnonzero(y >= 0), placements)]] = 0.0
     group = (
         np.arange(dec.view.slots)
         if master is not None
-        else cluster_slots(dec.view, cluster_count(dec.view, FINER), APART_LARGE if root_lp.large else APART)
+        else cluster_slots(
+            dec.view, cluster_count(dec.view, SETTINGS.merged_slots), APART_LARGE if root_lp.large else APART
+        )
     )
-    joint_cost = COSTS_LARGE if root_lp.large else COSTS
-    fleet_options = active_options(dec, root_lp.found, placements, LEAST_LARGE if root_lp.large else LEAST)
+    joint_cost = SETTINGS.joint_cost_large if root_lp.large else SETTINGS.joint_cost
+    least = SETTINGS.active_systems_large if root_lp.large else LEAST
+    fleet_options = active_options(dec, root_lp.found, placements, least)
+    further_solves = SETTINGS.further_solves_large if root_lp.large else SETTINGS.further_solves
     search = DiveAndBranch(
         dec,
         dec.view.merged(group),
         fleet_options,
         first_stage.integer & ~count_columns_of(dec),
-        TOLERANCE,
+        SETTINGS.relative_tolerance,
         joint_cost,
-        0 if master is not None else AGAIN_LARGE if root_lp.large else AGAIN,
+        0 if master is not None else further_solves,
         seconds_left,
         root_lp.large,
     )
@@ -148,7 +161,7 @@ def find_binaries(
 
 
 class DiveAndBranch(NodeRelaxation):
-    """Whole choices by looks at more and more that is decided."""
+    """Depth-first dive to an integer node, then best-first over the open nodes."""
 
     def __init__(
         self,
@@ -162,64 +175,59 @@ class DiveAndBranch(NodeRelaxation):
         seconds_left: Callable[[], float],
         large: bool = False,
     ):
-        """`joint_cost`: of the value, that more than one decision may cost together; `further_solves`: times the looks that the first whole answer took, that
-        better ones may take."""
+        """`joint_cost`: relative rise of the objective that joint fixing may cause; `further_solves`: nodes after the first incumbent,
+        as a multiple of those before it; `large`: whether to dive as in very large programs."""
         super().__init__(dec, view, fleet_options, integer_columns, tolerance, seconds_left)
         self.joint_cost, self.further_solves, self.large = joint_cost, further_solves, large
-        self.single_steps = 0  # steps that are done one by one, since several were dear together
-        self.job, self.site = (
-            np.full(dec.first_stage.size, -1),
-            np.full(dec.first_stage.size, -1),
-        )  # of each choice of a place
+        self.single_steps = 0  # columns still to be fixed one by one, since joint fixing cost too much
+        # job and site of each column that places a job, -1 for the others
+        self.job, self.site = np.full(dec.first_stage.size, -1), np.full(dec.first_stage.size, -1)
         y = dec.first_stage.columns["y"]
         self.job[y[y >= 0]], self.site[y[y >= 0]] = dec.data.point_job[y >= 0], dec.view.site[y >= 0]
-        self.placement_of = np.full(
-            dec.first_stage.size, -1
-        )  # of a window in which a job may run somewhere: the choice of the place
+        # of each column by which a job may run in a window: the column of its placement, -1 for the others
+        self.placement_of = np.full(dec.first_stage.size, -1)
         run = dec.first_stage.columns["run"]
         self.placement_of[run[run >= 0]] = np.broadcast_to(y[:, None], run.shape)[run >= 0]
 
     def run(self, root: Node) -> Node | None:
-        """The best that is whole; what takes long to tell is passed over, unless nothing is found."""
-        self.iterations = PATIENCE
-        found = self._dive(root, self.joint_cost, HOPELESS[0])
+        """Search below a node; nodes that take many iterations are skipped, unless nothing is found otherwise."""
+        self.iterations = ITERATION_LIMIT
+        found = self._dive(root, self.joint_cost, SETTINGS.cutoff_slack)
         self.iterations = METHOD.iteration_limit
-        return found or self._dive(root, 0.0, HOPELESS[1])
+        return found or self._dive(root, 0.0, SETTINGS.cutoff_slack_last)
 
     def _dive(self, root: Node, joint_cost: float, cutoff_slack: float) -> Node | None:
-        """The best that is whole under a node, depth first until there is any; as it nearly is where time ends before."""
-        best, state, last, nodes, at_once, most_uncertain, fewest = (
-            None,
-            root,
-            root,
-            [],
-            self.integer_columns.size,
-            1,
-            np.inf,
-        )
-        stuck, node_limit, offers = None, np.inf, PlacementOffers()
+        """Search below a node, depth first until there is an incumbent; where time ends before, round the deepest node."""
+        best: Node | None = None
+        state: Node | None = root
+        stuck: Node | None = None
+        nodes: list[OpenNode] = []
+        last, offers = root, PlacementOffers()
+        at_once, most_uncertain, fewest, node_limit = self.integer_columns.size, 1, np.inf, np.inf
         while True:
             if best is None and self.seconds_left() <= 0:
                 self.dec.log(f"no time for {len(self.open_columns(last) or [])} that are open")
                 return self.round_remaining(last)
             fixings = [] if state is None else self.open_columns(state)
-            if fixings and len(fixings) < fewest:
-                last, fewest = state, len(fixings)
-            if fixings is None:
+            if state is None:
+                pass
+            elif fixings is None:
                 self.dec.log("no whole choices near by, or not in time")
                 stuck, state = state, None
-            if fixings:
+            elif fixings:
+                if len(fixings) < fewest:
+                    last, fewest = state, len(fixings)
                 most_uncertain = max(most_uncertain, _uncertain_count(fixings))
                 further = self._fix_next(
                     state, fixings, nodes, joint_cost, self._cutoff(state.found.value, best, cutoff_slack), at_once
                 )
                 stuck, state, at_once = state, further, self.integer_columns.size
                 continue
-            if state is not None:
+            else:  # an integer node
                 self.dec.log(f"whole: {self.dec.format_value(state.found.value)}")
                 best, node_limit, stuck = state, min(node_limit, (1 + self.further_solves) * self.solve_count), None
-                if best.found.value - root.found.value <= self.tolerance * abs(best.found.value):  # looks say no more
-                    return best
+                if best.found.value - root.found.value <= self.tolerance * abs(best.found.value):
+                    return best  # within the gap to which nodes are solved
             unfinished = last if best is None else stuck if self.large else None
             if (
                 unfinished is not None
@@ -235,15 +243,18 @@ class DiveAndBranch(NodeRelaxation):
                     if state is not None:
                         continue
             stuck = None
-            nodes = [node for node in nodes if best is None or (node.value < self.worth(best) and not node.at_once)]
+            nodes = [
+                node
+                for node in nodes
+                if best is None or (node.value < self.improvement_cutoff(best) and not node.at_once)
+            ]
             if not nodes or self.seconds_left() <= 0 or self.solve_count >= node_limit:
                 return best
-            cost_per_fixing = ((best or last).found.value - root.found.value) / most_uncertain  # that deciding may cost
+            cost_per_fixing = ((best or last).found.value - root.found.value) / most_uncertain
             if best is None and self.large:
-                cost_per_fixing = max(cost_per_fixing, DEEPER * abs(root.found.value))
-            depth_first = (
-                best is None and (self.integer_columns & self.count_columns).any()
-            )  # counts have no end of nodes that are as good
+                cost_per_fixing = max(cost_per_fixing, SETTINGS.column_cost_large * abs(root.found.value))
+            # with counts, too many nodes are equally good for best-first search
+            depth_first = best is None and (self.integer_columns & self.count_columns).any()
             node = (
                 nodes.pop()
                 if depth_first
@@ -262,17 +273,17 @@ class DiveAndBranch(NodeRelaxation):
             )
 
     def round_remaining(self, state: Node) -> Node:
-        """With all that is open as it nearly is."""
+        """Fix all open columns at their goals without solving."""
         while left_open := self.open_columns(state, up=True):
             state = Node(*self._fixed_bounds(state, left_open), state.found)
         return state
 
     def _unplaced_jobs(self, state: Node) -> Ints:
-        """The jobs that have no place yet."""
+        """Return the jobs without a fixed placement."""
         return np.setdiff1d(np.arange(len(self.dec.data.job_work)), self.job[(self.job >= 0) & (state.lower > 0.5)])
 
     def _offer_placements(self, state: Node, jobs: Ints, cutoff: float) -> Node | None:
-        """With more places for these jobs: of those near the linear answer there is room for none."""
+        """Solve the node again with more placements for these jobs, where none of those priced in fits."""
         dec, y = self.dec, self.dec.first_stage.columns["y"]
         opened = np.append(state.upper, 1.0)[dec.first_stage.columns["open"]] > 0
         more = cheapest_open_placements(
@@ -285,11 +296,14 @@ class DiveAndBranch(NodeRelaxation):
         return self.solve(state.lower, upper, state.found, cutoff)
 
     def _cutoff(self, value: float, best: Node | None, cutoff_slack: float) -> float:
-        return value + cutoff_slack * max(abs(value), 1.0) if best is None else self.worth(best)
+        """Return the objective at which a child of a node with this value is cut off."""
+        return value + cutoff_slack * max(abs(value), 1.0) if best is None else self.improvement_cutoff(best)
 
     def open_columns(self, state: Node, up: bool = False) -> list[Fixing] | None:
-        """What is not decided, surest first: counts where nothing else is left, as they follow, `up` where rows allow if asked; else what whole
-        choices near by have, of a job its place, windows after it. None where there are no whole choices."""
+        """List the columns not yet fixed, surest first, with the values to fix them at; None where the rows allow no integer values.
+
+        Binaries take the values of the nearest feasible ones (`sub_mips.py`), a job's placement before its windows. Counts follow when all
+        binaries are fixed: the nearest integers, or with `up` a rounding that keeps power and job systems."""
         values, free = self.values(state), self.integer_columns & (state.lower < state.upper)
         if not (free & ~self.count_columns).any():
             at, goal = np.flatnonzero(free), nearest_counts(self, state, values) if up else None
@@ -311,11 +325,12 @@ class DiveAndBranch(NodeRelaxation):
     def _fix_next(
         self, state: Node, fixings: list[Fixing], nodes: list[OpenNode], joint_cost: float, cutoff: float, at_once: int
     ) -> Node | None:
-        """The state with as many of the surest decided, `at_once` at most, as cost little together, which is then a node for fewer; or with one,
-        which is then a node the other way."""
-        certain = min(sum(step.certainty >= 1 - CERTAIN for step in fixings), at_once)
-        rest = min(-(-(len(fixings) - certain) // PARTS), at_once - certain)
-        self.single_steps = max(self.single_steps - 1, 0) if certain < MANY_CERTAIN else 0
+        """Fix the surest columns, at most `at_once`, and return the child, or None where it is cut off.
+
+        As many are fixed together as cost little, and the parent stays open for fewer; or one is fixed, and its other branch stays open."""
+        certain = min(sum(step.certainty >= 1 - SETTINGS.certain_within for step in fixings), at_once)
+        rest = min(-(-(len(fixings) - certain) // SETTINGS.uncertain_parts), at_once - certain)
+        self.single_steps = max(self.single_steps - 1, 0) if certain < SETTINGS.certain_for_joint else 0
         while joint_cost and certain + rest > 1 and self.seconds_left() > 0 and not self.single_steps:
             joint_cutoff = min(state.found.value + joint_cost * abs(state.found.value), cutoff)
             child = self.solve(*self._fixed_bounds(state, fixings[: certain + rest]), state.found, joint_cutoff)
@@ -333,8 +348,8 @@ class DiveAndBranch(NodeRelaxation):
                 )
                 return child
             certain, rest = (certain, rest // 2) if rest else (certain // 2, 0)
-            if self.large and certain < MANY_CERTAIN:
-                self.single_steps = ONE_BY_ONE
+            if self.large and certain < SETTINGS.certain_for_joint:
+                self.single_steps = SETTINGS.single_steps
         column, goal = fixings[0].column, fixings[0].goal
         value, lower, upper = self.values(state)[column], state.lower.copy(), state.upper.copy()
         if self.job[column] >= 0:
@@ -346,9 +361,8 @@ class DiveAndBranch(NodeRelaxation):
         nodes.append(
             OpenNode(state.found.value, _uncertain_count(fixings), lower, np.maximum(lower, upper), state.found)
         )
-        step_cutoff = (
-            min(state.found.value + STEEP * max(abs(state.found.value), 1.0), cutoff) if self.large else cutoff
-        )
+        step_cost = SETTINGS.step_cost_large * max(abs(state.found.value), 1.0)
+        step_cutoff = min(state.found.value + step_cost, cutoff) if self.large else cutoff
         child_bounds = self._fixed_bounds(state, fixings[:1])
         child = self.solve(*child_bounds, state.found, step_cutoff)
         if child is None or child.found.value >= step_cutoff:
@@ -362,7 +376,7 @@ class DiveAndBranch(NodeRelaxation):
         return child
 
     def _fixed_bounds(self, state: Node, fixings: list[Fixing]) -> tuple[Floats, Floats]:
-        """Bounds with these steps done, and sites open where jobs are to run."""
+        """Fix these columns in the bounds of a node, and open the sites at which jobs are placed."""
         lower, upper = state.lower.copy(), state.upper.copy()
         opened = self.dec.first_stage.columns["open"]
         for _, column, goal in fixings:

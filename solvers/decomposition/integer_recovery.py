@@ -1,16 +1,19 @@
-"""From counts that are whole to a plan that every slot has an answer to: the slots are asked what they miss, and the master finds other hours
-for the jobs or adds systems, until they miss nothing."""
+"""Integer recovery: from a first-stage point to a plan with integer counts that every slot can be dispatched with.
+
+The subproblems say what each slot misses; the recovery master reschedules jobs or adds systems, until nothing is missing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from solvers.arrays import Floats
+from solvers.arrays import Bools, Floats
 from solvers.decomposition.lagrangian_bound import Duals, LagrangianBound
 from solvers.decomposition.linking import FirstStagePoint, Linking
 from solvers.decomposition.reformulation import WHOLE, RecoveryModel, Reformulation
@@ -19,23 +22,34 @@ from solvers.decomposition.slots import NOTHING
 from solvers.decomposition.subproblems import SlotSolution
 from solvers.interface import SolverError
 
-COUNTED, LEAST_S = 0.04, 1.0  # of the time left, that one set of counts may take to find, and seconds that anything may
-COUNTS, FEW = 100, 3  # sets of counts that are looked at, at most, and those before what is missing is only added
-EXACT, IN_ALL, NOTHING_LEFT = (
-    1e-9,
-    1e-8,
-    1e-7,
-)  # how far rows may be broken, what all slots may so be short of, and what may be missing for there to be a plan
-CLOSER = 3  # times that other hours are looked for, where next to nothing is missing, with nothing missing
-RATHER = 100.0  # times the price of watts and requests that are missing, where systems are added: these can be
-DEARER = 5.0  # how much dearer missing gets where it is cheaper than what it takes
-HALFWAY = 0.5  # how far hours of jobs go to those of the master, while the counts stay
-NEARBY = 2  # systems more or fewer of a kind than linear counts have that are looked at
-SHARE = 0.1  # of the asked gap, that one step may leave
+CountBounds = tuple[Floats, Floats]  # (lower, upper) of the counts of systems
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerRecoverySettings:
+    """Tuning constants of integer recovery; slack is in requests/s, systems and watts of the scaled units."""
+
+    master_time_share: float = 0.04  # time limit of one solve of the master, as a share of the time left
+    min_time_s: float = 1.0  # time limit [s] of one solve, at least
+    max_rounds: int = 100  # vectors of counts that are evaluated
+    free_rounds: int = 3  # rounds before systems are only added, and none removed
+    row_tol: float = 1e-9  # feasibility tolerance of rows
+    total_slack_tol: float = 1e-8  # slack over all slots up to which nothing is missing
+    plan_slack_tol: float = 1e-7  # slack over all slots up to which a point is a plan
+    polishing_rounds: int = 3  # rounds that a plan with some slack may take to lose it
+    unavailable_factor: float = 100.0  # factor on penalties of what cannot be added, where systems can
+    penalty_growth: float = 5.0  # factor on all penalties where slack is cheaper than avoiding it
+    schedule_step: float = 0.5  # share of the way that jobs move to the hours of the master, counts unchanged
+    count_neighbourhood: int = 2  # systems of each holding that a count may differ from the LP relaxation
+    gap_share: float = 0.1  # MIP gap of the master, as a share of the asked gap
+    tightening: float = 1e-7  # share of a limit (at least 1 unit) by which a new schedule stays below it
+
+
+SETTINGS = IntegerRecoverySettings()
 
 
 class IntegerRecovery:
-    """At a level over what the choices leave, which are fixed by bounds of its structure."""
+    """Recovery within bounds of the first stage, which fix its binaries."""
 
     def __init__(
         self,
@@ -48,34 +62,28 @@ class IntegerRecovery:
         seconds_left: Callable[[], float],
         adding: int = 0,
     ):
-        """`adding`: times that systems are added right where they are missing before the master is asked, which costs more and is sooner done."""
+        """`adding`: rounds in which missing systems are added directly, which is dearer than asking the master, and faster."""
         self.adding = adding
-        self.left_over = np.zeros(
-            (len(model.master.fleet_options), dec.view.slots)
-        )  # systems that jobs are to leave, where there is none
-        self.price = np.zeros((len(model.master.placements), dec.view.slots))  # of a job that runs in a slot
-        self.dec, self.model, self.first_stage, self.lower, self.upper = (
-            dec,
-            model,
-            model.master.first_stage,
-            lower.copy(),
-            upper.copy(),
-        )
+        # systems that jobs are to leave free, where none can be added
+        self.left_over = np.zeros((len(model.master.fleet_options), dec.view.slots))
+        self.price = np.zeros((len(model.master.placements), dec.view.slots))  # cost of running a job in a slot
+        self.dec, self.model, self.first_stage = dec, model, model.master.first_stage
+        self.lower, self.upper = lower.copy(), upper.copy()
         self.gap, self.seed, self.seconds_left = gap, seed, seconds_left
         place = self.first_stage.columns["n"]
         self.n = place[place >= 0]
-        model.master.hold(EXACT)
-        model.subproblems.hold(EXACT)
+        model.master.hold(SETTINGS.row_tol)
+        model.subproblems.hold(SETTINGS.row_tol)
         if adding:
-            model.subproblems.raise_slack_prices(RATHER, but_systems=True)
+            model.subproblems.raise_slack_prices(SETTINGS.unavailable_factor, but_systems=True)
 
     def run(self, point: FirstStagePoint, duals: Duals, certificate: LagrangianBound) -> Incumbent | None:
-        """The plan near a point, known at these prices; None where none is found that misses nothing."""
+        """Find a plan near a point of the LP relaxation with these duals; None where none is found without anything missing."""
         self._add_dual_cuts(duals, certificate)
         return self._recover(point)
 
     def _add_dual_cuts(self, duals: Duals, certificate: LagrangianBound) -> None:
-        """The prices as cuts of all slots."""
+        """Add the duals of the LP relaxation as cuts of all slots."""
         view, master = self.dec.view, self.model.master
         gate = np.maximum(duals.delta[view.arc_demand] - duals.beta[view.data.arc_pool] - view.arc_cost, 0.0)
         parts = (certificate.cut.alpha[master.fleet_options], duals.sigma, duals.beta, duals.delta, gate)
@@ -86,98 +94,113 @@ class IntegerRecovery:
         return self.dec.evaluate(self.model, point)
 
     def _recover(self, point: FirstStagePoint) -> Incumbent | None:
-        """The plan near the point: with its counts, where they are whole, or those that cost least by what the master knows, and what is missing
-        added."""
+        """Find a plan near a point: fix integer counts, evaluate the subproblems, cut off or add what they miss, and repeat.
+
+        Starts from the counts of the point where these are integer, otherwise from those of least cost by the cuts known so far."""
         n = point.first_stage[self.n]
         given = bool((np.abs(n - np.round(n)) <= WHOLE).all())
-        near = np.maximum(np.floor(n) - NEARBY, 0.0), np.minimum(np.ceil(n) + NEARBY, self.first_stage.upper[self.n])
+        near = (
+            np.maximum(np.floor(n) - SETTINGS.count_neighbourhood, 0.0),
+            np.minimum(np.ceil(n) + SETTINGS.count_neighbourhood, self.first_stage.upper[self.n]),
+        )
         self.lower[self.n], self.upper[self.n] = (np.round(n), near[1]) if given else near
-        found, before, lacked, added_from = (-np.inf, point) if given else None, None, np.inf, 0 if given else FEW
-        plan, closer = None, 0
-        full = np.zeros(len(self.left_over), dtype=bool)  # kinds with no room for more, which is dearer to miss
-        for number in range(COUNTS):
+        found = (-np.inf, point) if given else None
+        before, lacked, only_add_from = None, np.inf, 0 if given else SETTINGS.free_rounds
+        plan, rounds_with_plan = None, 0
+        full = np.zeros(len(self.left_over), dtype=bool)  # fleet options without room, whose shortage costs more
+        for number in range(SETTINGS.max_rounds):
             if number and self.seconds_left() <= 0:
                 break
-            seconds = max(COUNTED * self.seconds_left(), LEAST_S), max(self.seconds_left(), LEAST_S)
-            found = (
-                found
-                or self._reschedule(before, near)
-                or self.model.master.solve_mip(
-                    (self.lower, self.upper), self.first_stage.integer, SHARE * self.gap, seconds, self.seed
-                )
-            )
-            if found is None and (self.lower[self.n] > near[0]).any():  # nothing that may be added is enough
-                self.lower[self.n], self.upper[self.n] = near
-                continue
-            if found is None and self.model.master.spare:  # what was asked for beyond what is missing is not there
-                self.model.master.drop_feasibility_cuts()
-                continue
-            if found is None and (self.upper[self.n] < self.first_stage.upper[self.n]).any():  # as many as there may be
-                self.upper[self.n] = self.first_stage.upper[self.n]
-                near = near[0], self.upper[self.n].copy()
-                continue
+            found = found or self._reschedule(before, near) or self._solve_master()
             if found is None:
-                self.dec.log("counts: none that the master knows of")
-                break
-            master_value, rounded = (
-                found[0],
-                self._complete_jobs(
-                    FirstStagePoint(
-                        np.where(self.first_stage.integer, np.round(found[1].first_stage), found[1].first_stage),
-                        found[1].running,
-                    )
-                ),
-            )
-            if rounded is None or not self._is_feasible(rounded.first_stage):
+                widened = self._widen_bounds(near)
+                if widened is None:
+                    self.dec.log("counts: none that the master knows of")
+                    break
+                near = widened
+                continue
+            master_value, rounded = found[0], self._round(found[1])
+            if rounded is None:
                 self.dec.log("counts: jobs not done")
                 if not given:
                     break
-                given, found, (self.lower[self.n], self.upper[self.n]) = False, None, near  # those given were cut short
+                given, found = False, None  # the given counts lie in bounds that leave out part of what jobs need
+                self.lower[self.n], self.upper[self.n] = near
                 continue
             given = False
             if number < self.adding:
-                filled = self._exhausted_options(rounded) & ~full
-                self.model.subproblems.raise_system_slack_prices(filled, RATHER)
-                full |= filled
-                rounded = (
-                    nearest_schedule(self.model.master, rounded, self.price, self.left_over) or rounded
-                )  # else what jobs lack is added like the rest
-            if (
-                plan is None
-                and before is not None
-                and np.array_equal(before.first_stage[self.n], rounded.first_stage[self.n])
-            ):
-                rounded = before.interpolate(rounded, HALFWAY)
+                rounded = self._price_exhausted_options(rounded, full)
+            if plan is None and before is not None and self._same_counts(before, rounded):
+                rounded = before.interpolate(rounded, SETTINGS.schedule_step)
             value, missing, found = self._evaluate(rounded), self.model.subproblems.missing()[0], None
             self.dec.log(
                 f"counts: {self.dec.format_value(master_value)} by what was known, {self.dec.format_value(value)} once asked, {missing:.3g} missing"
             )
-            if missing <= NOTHING_LEFT:
+            if missing <= SETTINGS.plan_slack_tol:
                 plan = Incumbent(self.model, rounded, value)
-            closer += plan is not None
-            if plan is not None and (missing <= IN_ALL or closer > CLOSER):
+            rounds_with_plan += plan is not None
+            done = missing <= SETTINGS.total_slack_tol or rounds_with_plan > SETTINGS.polishing_rounds
+            if plan is not None and done:
                 break
             more = self._add_missing_systems(rounded) if plan is None and number < self.adding else None
             if more is not None:
                 found, before, lacked = (-np.inf, more), rounded, missing
                 continue
             self._add_feasibility_cuts(rounded)
-            if (
-                before is None
-                or missing < lacked
-                or not np.array_equal(before.first_stage[self.n], rounded.first_stage[self.n])
-            ):
+            if missing < lacked or before is None or not self._same_counts(before, rounded):
                 before, lacked = rounded, missing
-            if number >= added_from:  # what they miss is added, and nothing taken away
-                self.lower[self.n] = np.minimum(rounded.first_stage[self.n], self.first_stage.upper[self.n])
-                self.upper[self.n] = np.minimum(
-                    np.maximum(near[1], self.lower[self.n] + NEARBY), self.first_stage.upper[self.n]
-                )
+            if number >= only_add_from:
+                self._forbid_removal(rounded, near[1])
         return plan
 
+    def _solve_master(self) -> tuple[float, FirstStagePoint] | None:
+        """Solve the master for integer counts within the bounds; return (value, point), or None where it finds none."""
+        left = self.seconds_left()
+        seconds = max(SETTINGS.master_time_share * left, SETTINGS.min_time_s), max(left, SETTINGS.min_time_s)
+        return self.model.master.solve_mip(
+            (self.lower, self.upper), self.first_stage.integer, SETTINGS.gap_share * self.gap, seconds, self.seed
+        )
+
+    def _widen_bounds(self, near: CountBounds) -> CountBounds | None:
+        """Take back one restriction of the master that may have made it infeasible; return the bounds of counts, or None without any."""
+        if (self.lower[self.n] > near[0]).any():  # no count may fall
+            self.lower[self.n], self.upper[self.n] = near
+            return near
+        if self.model.master.spare:  # feasibility cuts ask for a margin
+            self.model.master.drop_feasibility_cuts()
+            return near
+        if (self.upper[self.n] < self.first_stage.upper[self.n]).any():  # counts stay near the point
+            self.upper[self.n] = self.first_stage.upper[self.n]
+            return near[0], self.upper[self.n].copy()
+        return None
+
+    def _round(self, point: FirstStagePoint) -> FirstStagePoint | None:
+        """Round the integer columns and run each job just until it is done; None where that breaks a row."""
+        integer = np.where(self.first_stage.integer, np.round(point.first_stage), point.first_stage)
+        rounded = self._complete_jobs(FirstStagePoint(integer, point.running))
+        return None if rounded is None or not self._is_feasible(rounded.first_stage) else rounded
+
+    def _same_counts(self, point: FirstStagePoint, other: FirstStagePoint) -> bool:
+        """Whether two points have the same counts of systems."""
+        return np.array_equal(point.first_stage[self.n], other.first_stage[self.n])
+
+    def _price_exhausted_options(self, point: FirstStagePoint, full: Bools) -> FirstStagePoint:
+        """Raise the penalty on systems of fleet options without room, add these to `full`, and move jobs away from them if possible."""
+        filled = self._exhausted_options(point) & ~full
+        self.model.subproblems.raise_system_slack_prices(filled, SETTINGS.unavailable_factor)
+        full |= filled
+        return nearest_schedule(self.model.master, point, self.price, self.left_over) or point
+
+    def _forbid_removal(self, point: FirstStagePoint, upper: Floats) -> None:
+        """Bound counts below by those of a point, and above by `upper` or a few systems more."""
+        most = self.first_stage.upper[self.n]
+        self.lower[self.n] = np.minimum(point.first_stage[self.n], most)
+        self.upper[self.n] = np.minimum(np.maximum(upper, self.lower[self.n] + SETTINGS.count_neighbourhood), most)
+
     def _add_missing_systems(self, point: FirstStagePoint) -> FirstStagePoint | None:
-        """The point with as many systems more of each kind as it had too few of in any slot, where there is room for them; jobs are to leave what
-        else was missing. None where that is nothing new."""
+        """Add the systems that a point lacks in any slot, where there is room for them; jobs are to leave the others free.
+
+        None where that changes nothing."""
         data, fleet_options, window = self.dec.data, self.model.master.fleet_options, self.dec.view.window
         lacking, first_stage, n = (
             self.model.subproblems.lacking(),
@@ -185,10 +208,10 @@ class IntegerRecovery:
             self.first_stage.columns["n"],
         )
         covers, again = data.covers(), False
-        for k in np.flatnonzero((lacking > EXACT).any(axis=1)):
-            for v in np.unique(window[lacking[k] > EXACT]):
-                short = (window == v) & (lacking[k] > EXACT)
-                more = np.ceil(lacking[k, short].max() - EXACT)
+        for k in np.flatnonzero((lacking > SETTINGS.row_tol).any(axis=1)):
+            for v in np.unique(window[lacking[k] > SETTINGS.row_tol]):
+                short = (window == v) & (lacking[k] > SETTINGS.row_tol)
+                more = np.ceil(lacking[k, short].max() - SETTINGS.row_tol)
                 held = np.flatnonzero((data.holding_option == fleet_options[k]) & covers[:, v] & (n >= 0))
                 free = self._column_slack(first_stage)
                 room = [column for column in n[held] if free[column] >= more]
@@ -199,8 +222,8 @@ class IntegerRecovery:
                     self.left_over[k, short] += lacking[k, short]
         return FirstStagePoint(first_stage, point.running) if again or (first_stage > point.first_stage).any() else None
 
-    def _exhausted_options(self, point: FirstStagePoint) -> np.ndarray:
-        """[fleet options] of which no system more can be held."""
+    def _exhausted_options(self, point: FirstStagePoint) -> Bools:
+        """Mark the fleet options of which no further system can be held."""
         data, n = self.dec.data, self.first_stage.columns["n"]
         there = np.flatnonzero(n >= 0)
         full = np.ones(len(data.option_site), dtype=bool)
@@ -208,7 +231,7 @@ class IntegerRecovery:
         return full[self.model.master.fleet_options]
 
     def _column_slack(self, first_stage: Floats) -> Floats:
-        """How far each column can go up by itself until a row or its bound stops it."""
+        """Return how far each column can rise alone before a row or its bound stops it."""
         s = self.first_stage
         matrix, sides = s.matrix.tocoo(), s.matrix @ first_stage
         slack = np.where(
@@ -221,26 +244,27 @@ class IntegerRecovery:
     def _reschedule(
         self, point: FirstStagePoint | None, near: tuple[Floats, Floats]
     ) -> tuple[float, FirstStagePoint] | None:
-        """(least value, other hours for the jobs with which the master knows of nothing missing), the counts of a point as they are; None
-        where there are none, or counts are not yet only added to."""
+        """Reschedule the jobs of a point by the master with its counts fixed; return (value, point).
+
+        None where the cuts rule that out, or while counts may still fall."""
         if point is None or not (self.lower[self.n] > near[0]).any():
             return None
         fixed = self.lower.copy(), self.upper.copy()
         fixed[0][self.n] = fixed[1][self.n] = point.first_stage[self.n]
-        return self.model.master.solve(fixed, max(self.seconds_left(), LEAST_S))
+        return self.model.master.solve(fixed, max(self.seconds_left(), SETTINGS.min_time_s))
 
     def _add_feasibility_cuts(self, point: FirstStagePoint) -> None:
-        """The master learns what no slot can do with less, where something is missing at a point; where nothing need be, missing is too cheap."""
+        """Add feasibility cuts of the slots that lack something at a point; raise all penalties where none needs to."""
         master, subproblems = self.model.master, self.model.subproblems
         answer = subproblems.shortage(master.slot_inputs(point))
-        short = np.unique(master.group[answer.value > EXACT])
+        short = np.unique(master.group[answer.value > SETTINGS.row_tol])
         if len(short):
             master.add_cuts(master.keep(answer, short=True), short)
         else:
-            subproblems.raise_slack_prices(DEARER)
+            subproblems.raise_slack_prices(SETTINGS.penalty_growth)
 
     def _complete_jobs(self, point: FirstStagePoint) -> FirstStagePoint | None:
-        """The point with every job run just until it is done; None where one cannot be."""
+        """Run every job just until it is done; None where one cannot be."""
         placements = self.model.master.placements
         max_running = self.model.master.max_running(point.first_stage)
         running = [
@@ -254,7 +278,7 @@ class IntegerRecovery:
         )
 
     def _is_feasible(self, values: Floats) -> bool:
-        """Whether everything decided once keeps its rows and bounds."""
+        """Whether first-stage values satisfy their rows and bounds."""
         s, sides = self.first_stage, self.first_stage.matrix @ values
         return bool(
             (values <= s.upper + 1e-9).all()
@@ -265,7 +289,7 @@ class IntegerRecovery:
 
 @dataclass(frozen=True, slots=True)
 class Incumbent:
-    """Everything decided once, whole, with the running of jobs, and what it costs."""
+    """Plan found: an integer first-stage point with running jobs, and its objective."""
 
     model: RecoveryModel
     point: FirstStagePoint
@@ -273,7 +297,7 @@ class Incumbent:
 
 
 def solve_slots(plan: Incumbent) -> tuple[SlotSolution, Floats, Floats] | None:
-    """(answer of the slots, flows [A, T], replicas [points, T]) with nothing missing; None where a slot has no such answer."""
+    """Solve the subproblems of a plan without slack; return (solution, flows [A, T], replicas [points, T]), or None where infeasible."""
     model = plan.model
     for tolerance in (1e-9, 1e-7):
         model.subproblems.forbid_slack(tolerance)
@@ -286,12 +310,10 @@ def solve_slots(plan: Incumbent) -> tuple[SlotSolution, Floats, Floats] | None:
     return None
 
 
-NEAR = 1e-7  # how much less than there is may be taken, of 1 and more
-
-
 def nearest_schedule(linking: Linking, point: FirstStagePoint, price: Floats, taken: Floats) -> FirstStagePoint | None:
-    """The point with jobs run at hours nearest to its own, so that in every slot they leave `taken` [fleet options, T] systems to others. `price`
-    [places, T] of running there for a slot. None where there are none."""
+    """Move jobs to the nearest hours at which they leave `taken` [fleet options, T] systems free in every slot, by a linear program.
+
+    `price` [placements, T]: cost of running there in a slot. None where there are none."""
     view, data, before = linking.view, linking.view.data, point.running
     systems, _, _, free_watts = linking.slot_inputs(point)
     systems, watts = systems - taken, free_watts + linking.watts @ before
@@ -315,13 +337,19 @@ def nearest_schedule(linking: Linking, point: FirstStagePoint, price: Floats, ta
     runs = np.flatnonzero(np.diff(done.indptr))
     now, dear = before[place, slot], price[place, slot]
     high = max(float(dear.max()), 1e-12)
-    both = lambda matrix: sparse.hstack([matrix, -matrix])
     wanted = point.first_stage[linking.first_stage.columns["y"][linking.placements]]
+    above: Any = sparse.hstack([into, -into])  # the stubs of scipy know no sparse matrix here
+    equal: Any = sparse.hstack([done, -done])[runs]
     found = linprog(
-        np.concatenate([high + dear, high - dear]), A_ub=both(into), b_ub=row_upper - NEAR * np.maximum(row_upper, 1.0) - into @ now, A_eq=both(done)[runs], b_eq=(wanted - done @ now)[runs],
-        bounds=np.column_stack([np.zeros(2 * len(place)), np.concatenate([np.maximum(moves[place, slot] - now, 0.0), now])]), method="highs",
-        options={"primal_feasibility_tolerance": EXACT},
-    )  # fmt: skip
+        np.concatenate([high + dear, high - dear]),
+        A_ub=above,
+        b_ub=row_upper - SETTINGS.tightening * np.maximum(row_upper, 1.0) - into @ now,
+        A_eq=equal,
+        b_eq=(wanted - done @ now)[runs],
+        bounds=[(0.0, most) for most in np.concatenate([np.maximum(moves[place, slot] - now, 0.0), now]).tolist()],
+        method="highs",
+        options={"primal_feasibility_tolerance": SETTINGS.row_tol},
+    )
     if found.x is None:
         return None
     running = np.zeros_like(before)

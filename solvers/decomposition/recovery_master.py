@@ -1,11 +1,11 @@
-"""The master of the decomposition: the structure, the running of jobs, and cuts that stand for what the slots cost.
+"""Recovery master: the first stage with running jobs, and Benders cuts from the subproblems, for the recovery of integer counts.
 
-Columns     m structure; theta_g cost of the slots of a group g; undone_j; v_{p,g} share in which a job runs at p, of what it may of the
-            group's slots: v_{p,t} = reach_{j,t} v_{p,g}.
-Rows        the structure's;  idle power;  progress  sum cap_p seconds_t v_{p,t} = work_j y_p;  running  v_{p,g} <= run_p;
+Columns     m first stage; theta_g cost of the slots of a group g; undone_j; v_{p,g} share of the slots of g open to the job in which it
+            runs at placement p: v_{p,t} = reach_{j,t} v_{p,g}.
+Rows        those of the first stage;  idle power;  progress  sum cap_p seconds_t v_{p,t} = work_j y_p;  running  v_{p,g} <= run_p;
             cuts  theta_g >= sum_t [constant - alpha N(m) - sigma (limit - idle power N) + (alpha uses + sigma watts) v - gates];
-            of what is missing, with 0 for theta_g.
-A cut is what the slots' programs answered at one point, or what prices of the linear part say of all.
+            feasibility cuts have 0 for theta_g.
+A cut comes from the duals of the subproblems at one point, or from the duals of the LP relaxation.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ from solvers.decomposition.linking import FirstStagePoint, Linking
 from solvers.decomposition.slots import NOTHING, SlotView
 from solvers.decomposition.subproblems import SlotSolution
 
-LITTLE, SPARE = 0.02, 0.5  # a cut about so little that is missing asks for that share of it beyond it
-ALIKE = 1e-6  # how near numbers are that count as the same
+SMALL_SHORTAGE = (
+    0.02  # shortage of a slot, in units of the search, up to which its feasibility cut asks for more than it lacks
+)
+SHORTAGE_MARGIN = 0.5  # share of a small shortage that its feasibility cut asks for beyond it
+EQUALITY_TOL = 1e-6  # difference up to which two column values are equal
 
 
 @dataclass(frozen=True, slots=True)
 class CutDuals:
-    """What one answer of the slots left behind."""
+    """Duals of one solution of the subproblems, from which cuts are built."""
 
     alpha: Floats  # [T, fleet options]
     sigma: Floats  # [T, R]
-    gate: Floats  # [T, W x R]: what serving a workload at a site saves
+    gate: Floats  # [T, W x R]: saving from serving a workload at a site
     constant: Floats  # [T]
-    short: bool = (
-        False  # the prices are of what is missing, which may be nothing: the cuts say what no slot can do with less
-    )
+    short: bool = False  # duals of the least slack: the cuts are feasibility cuts
 
 
 class RecoveryMaster(Linking):
-    """The program of what is decided once, and of jobs, over the fleet options and the view's points of jobs."""
+    """The first stage with running jobs, over some fleet options and the placements of the view."""
 
     def __init__(
         self,
@@ -56,9 +57,9 @@ class RecoveryMaster(Linking):
         self.group, self.groups = group, int(group.max()) + 1
         assigned = [(row, key[1][0]) for row, key in enumerate(first_stage.keys) if key[0] == "assigned"]
         self.assigned = np.array([row for row, _ in assigned], dtype=np.int64)
-        self.undone_price = undone_price[[job for _, job in assigned]]  # prices of a job that is left undone
+        self.undone_price = undone_price[[job for _, job in assigned]]  # penalty on a job left undone
         self.kept: list[CutDuals] = []
-        self.spare = SPARE
+        self.spare = SHORTAGE_MARGIN
         self._into, self._paced = (
             sparse.csr_array(
                 (np.ones(view.slots), (which, np.arange(view.slots))), shape=(int(which.max()) + 1, view.slots)
@@ -73,8 +74,8 @@ class RecoveryMaster(Linking):
         self._program = self._build()
 
     def _at_pace(self, of_places: Floats) -> Floats:
-        """[places, F]: what belongs to the slots in which jobs run at one pace, added up."""
-        return (self._paced @ of_places.T).T
+        """Sum values [placements, T] over the slots in which jobs run at one pace: [placements, F]."""
+        return np.asarray((self._paced @ of_places.T).T)
 
     def _build(self) -> RowGenerationLp:
         s, data, view = self.first_stage, self.view.data, self.view
@@ -117,7 +118,7 @@ class RecoveryMaster(Linking):
         self.lower[s.size : s.size + self.groups] = (
             0.0 if (view.arc_cost >= 0).all() and (view.point_cost >= 0).all() else -np.inf
         )
-        self.cut_of = np.zeros((0, 2), dtype=np.int64)  # (answer, group)
+        self.cut_of = np.zeros((0, 2), dtype=np.int64)  # (index of the duals, group)
         running_cost = self._at_pace(self.running_cost * self.reach)[self._column_positions, self._pace]
         cost = np.concatenate([s.cost, np.ones(self.groups), self.undone_price, running_cost])
         return RowGenerationLp(matrix, lower, upper, self.lower, self.upper, cost)
@@ -125,18 +126,18 @@ class RecoveryMaster(Linking):
     # -- cuts ------------------------------------------------------------------------------------------------------
 
     def keep(self, answer: SlotSolution, *, short: bool = False) -> CutDuals:
-        """The prices of an answer, with the savings of arcs added up by workload and site; `short`: it says what is missing."""
+        """Turn a solution of the subproblems into duals for cuts, savings summed by workload and site; `short`: of the least slack."""
         view = self.view
         gate = np.zeros((len(self.first_stage.pair_gate), view.slots))
         np.add.at(gate, self.first_stage.arc_pair, answer.gate.T * view.demand[view.arc_demand])
         limit = np.where(np.isfinite(self.ungated_limit), self.ungated_limit, 0.0)[:, view.window]
         constant = (answer.delta * view.demand.T).sum(axis=1) - (answer.sigma * limit.T).sum(axis=1)
         if short:
-            constant += np.where(answer.value <= LITTLE, self.spare * answer.value, 0.0)
+            constant += np.where(answer.value <= SMALL_SHORTAGE, self.spare * answer.value, 0.0)
         return CutDuals(answer.alpha, answer.sigma, gate.T, constant, short)
 
     def add_cuts(self, kept: CutDuals, groups: Ints | None = None) -> None:
-        """One cut for each of these groups of slots, or for all."""
+        """Add one cut for each of these groups of slots, or for all."""
         groups = np.arange(self.groups) if groups is None else groups
         index = len(self.kept)
         self.kept.append(kept)
@@ -145,7 +146,7 @@ class RecoveryMaster(Linking):
         self._program.add_rows(*self._rows(fresh))
 
     def _rows(self, cuts: Ints) -> tuple[Floats, sparse.csr_array]:
-        """(least sides, rows) of cuts [cuts, (answer, group)]."""
+        """Build (lower sides, rows) of the cuts [cuts, (index of the duals, group)]."""
         view, s = self.view, self.first_stage
         into, lower, order, parts = self._into, np.empty(len(cuts)), [], []
         never = s.pair_gate < 0
@@ -186,19 +187,19 @@ class RecoveryMaster(Linking):
         return lower, rows_of_cuts
 
     def drop_feasibility_cuts(self) -> None:
-        """Nothing is known of what is missing any more, and what will be is asked for without anything beyond it."""
+        """Delete all feasibility cuts, and ask for no margin in those to come."""
         gone = np.array([self.kept[answer].short for answer in self.cut_of[:, 0]], dtype=bool)
         self._program.delete_rows(self.fixed_rows + np.flatnonzero(gone))
         self.cut_of, self.spare = self.cut_of[~gone], 0.0
 
     def hold(self, tolerance: float) -> None:
-        """Rows hold to the tolerance from now on."""
+        """Set the feasibility tolerance of the rows."""
         self._program.set_tolerance(tolerance)
 
     # -- solving ---------------------------------------------------------------------------------------------------
 
     def solve(self, within: tuple[Floats, Floats], seconds: float) -> tuple[float, FirstStagePoint] | None:
-        """(value, point) within bounds of the structure; None where nothing is within them, or not found in time."""
+        """Solve the LP within bounds of the first stage; return (value, point), or None where infeasible or out of time."""
         self._bound(within)
         found = self._program.solve(seconds)
         if found is None:
@@ -208,8 +209,10 @@ class RecoveryMaster(Linking):
     def solve_mip(
         self, within: tuple[Floats, Floats], which: np.ndarray, gap: float, seconds: tuple[float, float], seed: int
     ) -> tuple[float, FirstStagePoint] | None:
-        """(value, point) within bounds of the structure, of its columns `which` whole; what is none, or of choices one, in the linear answer stays
-        so, unless that leaves nothing. `seconds`: for the whole answer, and for the linear one before. None where none was found."""
+        """Solve the MIP with the columns `which` integer; return (value, point), or None where none was found.
+
+        Integer columns at 0 in the LP relaxation, and binaries at 1, are fixed there at first (diving in one step), then freed if that
+        is infeasible. `seconds`: time limits of the MIP and of the LP."""
         self._bound(within)
         found = self._program.solve(seconds[1])
         if found is None:
@@ -217,7 +220,7 @@ class RecoveryMaster(Linking):
         size, integer = self.first_stage.size, np.flatnonzero(which)
         x = found[1][integer]
         fixed_columns = integer[
-            (x <= ALIKE) | ((np.abs(x - 1) <= ALIKE) & ~np.isin(integer, self.first_stage.columns["n"]))
+            (x <= EQUALITY_TOL) | ((np.abs(x - 1) <= EQUALITY_TOL) & ~np.isin(integer, self.first_stage.columns["n"]))
         ]
         fixed_lower, fixed_upper = within[0].copy(), within[1].copy()
         fixed_lower[fixed_columns] = fixed_upper[fixed_columns] = np.round(found[1][fixed_columns])
@@ -226,7 +229,7 @@ class RecoveryMaster(Linking):
             found_mip = self._program.solve_mip(integer, gap, seconds[0], seed)
             if (
                 found_mip is not None
-                and found_mip[1][size + self.groups : self.first_running].max(initial=0.0) <= ALIKE
+                and found_mip[1][size + self.groups : self.first_running].max(initial=0.0) <= EQUALITY_TOL
             ):
                 return found_mip[0], self._point(found_mip[1])
         return None
@@ -243,7 +246,7 @@ class RecoveryMaster(Linking):
         return FirstStagePoint(x[: self.first_stage.size], share[:, self._pace_of] * self.reach)
 
     def first_stage_cost(self, point: FirstStagePoint) -> float:
-        """What a point costs beside the slots."""
+        """Return the cost of a point without that of the slots."""
         return float(
             self.first_stage.cost @ point.first_stage
             + self.undone_price @ self.undone_share(point)
@@ -251,5 +254,5 @@ class RecoveryMaster(Linking):
         )
 
     def undone_share(self, point: FirstStagePoint) -> Floats:
-        """Share of each job that has no place."""
-        return np.maximum(1.0 - self.first_stage.matrix[self.assigned] @ point.first_stage, 0.0)
+        """Return the share of each job that has no placement."""
+        return np.asarray(np.maximum(1.0 - self.first_stage.matrix[self.assigned] @ point.first_stage, 0.0))

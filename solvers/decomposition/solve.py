@@ -1,26 +1,25 @@
-"""A joint program solved slot by slot, in and out in SI: scaling, the search, the plan as blocks of values, and what it counts.
+"""Solve a joint program by decomposition, in and out in SI: scale it, search, and return the plan as blocks of values with duals.
 
-Carried are fleets, fabrics, sites, hosting, routing and jobs at a cost that is minimised; electricity as a decision, lines,
-spread, waiting requests and limits on what slots cost tie slots together and are not, nor are porting, the cost of pre-emption and storage
-(see `supports`). Limits on what is decided once, such as capital, are rows of the structure.
+Covered are fleets, fabrics, sites, hosting, routing and jobs at minimum cost. Limits on first-stage cost, such as capital, are rows of
+the first stage. Not covered is what ties slots together otherwise: electricity contracts, lines, spread, deferral, limits on the cost
+of slots; nor porting, the cost of preemption, and storage (see `supports`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from solvers.arrays import Floats, Ints
-from solvers.backends import subprocess_mip as apart
+from solvers.arrays import Floats, Functionals, Ints
+from solvers.backends import subprocess_mip
 from solvers.backends.highs import set_threads
-from solvers.decomposition import cheap_hosting as hosting
-from solvers.decomposition import integer_recovery
-from solvers.decomposition import limit_duals as limit_worth
+from solvers.decomposition import cheap_hosting, integer_recovery, limit_duals
 from solvers.decomposition.first_stage import map_columns
 from solvers.decomposition.lagrangian_bound import Duals
 from solvers.decomposition.reformulation import Reformulation, build_first_stage, estimated_columns
@@ -32,17 +31,18 @@ from solvers.model.routing import arc_most, capacity_is_equality
 from solvers.model.schedule import can_finish
 from solvers.program import Program
 
-PAYS_FROM = 200_000  # columns of the full program, from which on it is beyond what a solver finishes in one piece
-LAST = 0.04  # of the time, kept for writing the plan down
-SAFETY = 1e-9  # of the bound, relative: rounding of its own sums
-BEYOND = 1e-5  # of the value, that a bound may lie beyond it by what rows are kept to
+MIN_COLUMNS = 200_000  # columns of the full program from which on a solver does not finish it in one piece
+RESERVED_TIME_SHARE = 0.04  # share of the time limit kept for turning the solution into a plan
+BOUND_ROUNDING = 1e-9  # relative rounding error of the bound, by which it is lowered
+BOUND_EXCESS_TOL = 1e-5  # how far, relative to the objective, the bound may exceed it: rows hold to a tolerance
 
 
 @dataclass(frozen=True, slots=True)
 class DecompositionResult:
-    """`value` is recomputed from the values; `bound` holds for the full problem. Counts are those of the full program.
-    Duals as in limit_worth.py: `row_duals` with the fleet held, `relaxed_duals` those
-    of the linear part, which prove `relaxed_bound` by themselves."""
+    """Plan, bound and duals, in SI, with the size of the full program.
+
+    `value` is recomputed from the values; `bound` holds for the full problem. Duals as in `limit_duals.py`: `row_duals` with the fleet
+    fixed, `relaxed_duals` of the LP relaxation, which prove `relaxed_bound` alone."""
 
     rows: int
     columns: int
@@ -57,7 +57,7 @@ class DecompositionResult:
 
 
 def supports(data: PlanData) -> bool:
-    """Whether nothing but what is decided once ties the slots together."""
+    """Whether nothing but first-stage variables ties the slots together."""
     parts = (
         data.lines,
         data.spread,
@@ -79,67 +79,72 @@ def supports(data: PlanData) -> bool:
 
 def pays_off(data: PlanData) -> bool:
     """Whether the whole program is too large for a solver to finish in one piece."""
-    return data.slots > 1 and estimated_columns(data) >= PAYS_FROM
+    return data.slots > 1 and estimated_columns(data) >= MIN_COLUMNS
 
 
 def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]) -> DecompositionResult:
-    """The best plan found with its bound; without values where none was found."""
+    """Search for a plan and its bound; the result has no values where none was found."""
     begin = time.perf_counter()
 
     def seconds_left() -> float:
         return options.time_limit_s - (time.perf_counter() - begin)
 
     set_threads(options.threads)
-    apart.start_process()
+    subprocess_mip.start_process()
     units = Units.of(data, data.objective.functional)
     progress = ProgressReporter(options.progress or (lambda line: None), 1 / units.cost)
     one = _one_window(units.scaled(data))
-    with (
-        threadpool_limits(1, "blas"),
-        ThreadPoolExecutor(options.threads) as pool,
-    ):  # parts of slots go side by side: products are small
-        parallel_map = pool.map if options.threads > 1 else map
-        over = lambda part: Reformulation(
-            part,
-            data.objective.functional,
-            build,
-            options.threads,
-            progress,
-            lambda: seconds_left() - LAST * options.time_limit_s,
-            parallel_map,
-        )
-        light = hosting.without_hosting_cost(one)
-        dec = over(light)
+    # chunks of slots run in parallel, each with one BLAS thread, since their products are small
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(options.threads) as pool:
+        parallel_map: Callable[..., Iterable[Any]] = pool.map if options.threads > 1 else map
+
+        def reformulation(part: PlanData) -> Reformulation:
+            return Reformulation(
+                part,
+                data.objective.functional,
+                build,
+                options.threads,
+                progress,
+                lambda: seconds_left() - RESERVED_TIME_SHARE * options.time_limit_s,
+                parallel_map,
+            )
+
+        light = cheap_hosting.without_hosting_cost(one)
+        dec = reformulation(light)
         trivial_bound = dec.trivial_bound()
-        if light is not one and hosting.max_hosting_cost(one) > hosting.CHEAP * options.gap * trivial_bound:
-            dec, light = over(one), one
+        if (
+            light is not one
+            and cheap_hosting.max_hosting_cost(one) > cheap_hosting.MAX_SHARE_OF_GAP * options.gap * trivial_bound
+        ):
+            dec, light = reformulation(one), one
         rows, columns, integers = sizes(dec, data, build)
         result = run_search(
             dec,
             options,
             dec.seconds_left,
-            hosting.OmittedCost.none(one) if light is one else hosting.OmittedCost.of(one),
+            cheap_hosting.OmittedCost.none(one) if light is one else cheap_hosting.OmittedCost.of(one),
         )
     plan = result.plan
     bound = result.lower_bound / units.cost
-    bound -= SAFETY * abs(bound)
-    settled = None if plan is None else integer_recovery.solve_slots(plan)
-    if settled is None:
+    bound -= BOUND_ROUNDING * abs(bound)
+    dispatch = None if plan is None else integer_recovery.solve_slots(plan)
+    if plan is None or dispatch is None:
         return DecompositionResult(rows, columns, integers, bound if np.isfinite(bound) else None)
-    answer, flows, replicas = settled
+    answer, flows, replicas = dispatch
     values = _values(dec, data, units, plan, flows, replicas)
     functionals = {name: total(data, values, name) for name in data.functionals()}
     value = functionals[data.objective.functional]
-    if bound - value > BEYOND * max(abs(value), 1.0 / units.cost):
+    if bound - value > BOUND_EXCESS_TOL * max(abs(value), 1.0 / units.cost):
         raise SolverError(f"the bound {bound} lies beyond the value {value} of a solution")
+    if result.duals is None:
+        raise SolverError("a plan was found without duals of the LP relaxation")
     relaxed = _relaxed(dec, data, units, result.duals, values)
-    systems_held = {
-        block: (relaxed[block][0], np.zeros(len(relaxed[block][0])))
-        for block in ("supply", "limit")
-        if block in relaxed
+    first_stage_rows = [block for block in ("supply", "limit") if block in relaxed]
+    fixed_fleet: limit_duals.RowDuals = {
+        block: (relaxed[block][0], np.zeros(len(relaxed[block][0]))) for block in first_stage_rows
     }
-    if not len(data.job_work):  # with a job, slots would share what changes
-        systems_held |= _duals(data, units, answer.sigma.T, answer.delta.T)
+    if not len(data.job_work):  # a job would spread a change over several slots
+        fixed_fleet |= _duals(data, units, answer.sigma.T, answer.delta.T)
     return DecompositionResult(
         rows,
         columns,
@@ -148,14 +153,14 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
         value,
         values,
         functionals,
-        systems_held,
+        fixed_fleet,
         relaxed,
         min(result.relaxation_bound / units.cost, bound, value),
     )
 
 
 def _one_window(data: PlanData) -> PlanData:
-    """Where everything held is held in all windows, windows make no difference to a plan; a single one says more of shares of it."""
+    """Merge the windows into one where every holding covers all of them: plans stay the same, and the relaxation is tighter."""
     if data.power_stages is not None or not data.covers().all():
         return data
     return replace(
@@ -166,12 +171,12 @@ def _one_window(data: PlanData) -> PlanData:
     )
 
 
-# -- numbers near 1 ----------------------------------------------------------------------------------------------------
+# -- scaling: numbers near 1 ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Factors, powers of two, from SI to the search's numbers: money, watts, and the requests/s of each workload and pool."""
+    """Scale factors (powers of two) from SI to the units of the search, for money, watts, and requests/s of each workload and pool."""
 
     functional: str
     cost: float
@@ -181,16 +186,16 @@ class Units:
 
     @classmethod
     def of(cls, data: PlanData, functional: str) -> Units:
-        """Watts of a usual replica, requests/s of a usual replica and the cost of a usual system in a slot become 1."""
+        """Choose factors that bring the median power and rate of a replica, and the median cost of a system in a slot, near 1."""
         serving = (data.point_pool >= 0) & (data.point_capacity > 0)
         pool, workload = np.ones(data.pools), np.ones(data.demand.shape[0])
         rate = data.point_capacity[serving]
         if rate.size:
             workload[:] = pool[:] = _factor(rate)
-            standalone_job_cost = [np.unique(data.arc_workload[data.arc_pool == q]) for q in range(data.pools)]
-            if all(len(mine) < 2 for mine in standalone_job_cost):
+            workloads_of_pool = [np.unique(data.arc_workload[data.arc_pool == q]) for q in range(data.pools)]
+            if all(len(mine) < 2 for mine in workloads_of_pool):
                 for w in range(len(workload)):
-                    mine = np.array([q for q in range(data.pools) if w in standalone_job_cost[q]], dtype=np.int64)
+                    mine = np.array([q for q in range(data.pools) if w in workloads_of_pool[q]], dtype=np.int64)
                     rates = data.point_capacity[serving & np.isin(data.point_pool, mine)]
                     if rates.size:
                         workload[w] = pool[mine] = _factor(rates)
@@ -211,18 +216,21 @@ class Units:
         )
 
     def sizes(self, data: PlanData) -> dict[str, float]:
-        """The factor of each functional that is limited, and of that which is made least."""
+        """Return the factor of each limited functional and of the objective."""
         return {
             limit.functional: _factor(np.array([limit.upper])) for limit in data.limits if np.isfinite(limit.upper)
         } | {self.functional: self.cost}
 
     def scaled(self, data: PlanData) -> PlanData:
-        """The data in these units, with the functional alone, and what is limited of what is decided once in shares of its limit or so."""
-        only = lambda part, unit: {
-            name: values * (self.cost * unit) for name, values in part.items() if name == self.functional
-        }
+        """Scale the data; keep the functional of the objective, and limited first-stage functionals scaled by their limits."""
         size = self.sizes(data)
-        once = lambda part: {name: values * size[name] for name, values in part.items() if name in size}
+
+        def only(part: Functionals, unit: float | Floats) -> dict[str, Floats]:
+            return {name: values * (self.cost * unit) for name, values in part.items() if name == self.functional}
+
+        def once(part: Functionals) -> dict[str, Floats]:
+            return {name: values * size[name] for name, values in part.items() if name in size}
+
         requests = np.where(data.point_pool >= 0, self.pool[np.maximum(data.point_pool, 0)] if data.pools else 1.0, 1.0)
         return replace(
             data, site_power_limit_w=data.site_power_limit_w * self.watt, holding_power_w=data.holding_power_w * self.watt,
@@ -237,7 +245,7 @@ class Units:
 
 
 def _factor(values: Floats) -> float:
-    """The power of two that brings the median of what is above 0 near 1."""
+    """Return the power of two that brings the median of the positive values near 1."""
     there = values[values > 0]
     return float(np.exp2(-np.round(np.log2(np.median(there))))) if there.size else 1.0
 
@@ -248,23 +256,24 @@ def _factor(values: Floats) -> float:
 def _values(
     dec: Reformulation, data: PlanData, units: Units, plan: integer_recovery.Incumbent, flows: Floats, replicas: Floats
 ) -> dict[str, Floats]:
+    """Return the values of all blocks of the full program, in SI."""
     model = plan.model
     first_stage = map_columns(model.master.first_stage, dec.first_stage, plan.point.first_stage)
     padded = np.append(first_stage, 0.0)
     values = {block: padded[index] for block, index in dec.first_stage.columns.items()}
     values["f"] = np.maximum(flows, 0.0) / units.workload[data.arc_workload][:, None]
-    values["x"], values["v"] = (
-        np.zeros((len(data.point_pool), data.slots)),
-        np.zeros((len(data.point_pool), data.slots)),
-    )
+    values["x"] = np.zeros((len(data.point_pool), data.slots))
+    values["v"] = np.zeros((len(data.point_pool), data.slots))
     values["x"][model.subproblems.points] = np.maximum(replicas, 0.0)
     values["lambda"] = np.zeros(())
-    if not (dec.first_stage.columns["host"] >= 0).any():  # left out of the search
-        values["host"], values["edge"] = hosting.place_hosting(data, values["f"])
+    if not (dec.first_stage.columns["host"] >= 0).any():  # hosting was left out of the search
+        values["host"], values["edge"] = cheap_hosting.place_hosting(data, values["f"])
     values["v"][model.master.placements] = plan.point.running
-    if dec.data.windows != data.windows:  # they made no difference to the search
+    if dec.data.windows != data.windows:  # the search merged them
         run = np.zeros((len(data.point_pool), data.windows))
-        several = np.zeros_like(run)  # as in schedule.py: a column where the job may run in two windows or more
+        several = np.zeros_like(
+            run
+        )  # as in `solvers/model/schedule.py`: a column where a job may run in several windows
         np.logical_or.at(
             several.T,
             data.slot_window,
@@ -277,30 +286,31 @@ def _values(
     return values
 
 
-def _duals(data: PlanData, units: Units, sigma: Floats, delta: Floats) -> limit_worth.RowDuals:
-    return limit_worth.slot_row_duals(data, sigma, delta, units.watt / units.cost, units.workload / units.cost)
+def _duals(data: PlanData, units: Units, sigma: Floats, delta: Floats) -> limit_duals.RowDuals:
+    """Turn scaled duals of power `sigma` and demand `delta` into those of the rows, in SI."""
+    return limit_duals.slot_row_duals(data, sigma, delta, units.watt / units.cost, units.workload / units.cost)
 
 
 def _relaxed(
     dec: Reformulation, data: PlanData, units: Units, duals: Duals, values: Mapping[str, Floats]
-) -> limit_worth.RowDuals:
-    """In SI; limits are counted as in the data."""
-    duals, once = limit_worth.relaxation_duals(dec, duals, values)
-    found = _duals(data, units, duals.sigma, duals.delta)
+) -> limit_duals.RowDuals:
+    """Return the duals of the LP relaxation by block, in SI, with limits numbered as in the data."""
+    completed, once = limit_duals.relaxation_duals(dec, duals, values)
+    found = _duals(data, units, completed.sigma, completed.delta)
     if "supply" in once:
-        index, duals = once["supply"]
-        found["supply"] = index, duals / units.cost
+        index, row_duals = once["supply"]
+        found["supply"] = index, row_duals / units.cost
     if "limit" in once:
         size = units.sizes(data)
         known = np.array([i for i, limit in enumerate(data.limits) if limit.functional in size])
         factors = np.array([size[limit.functional] for limit in dec.data.limits])
-        index, duals = once["limit"]
-        found["limit"] = known[index], duals * factors[index[:, 0]] / units.cost
+        index, row_duals = once["limit"]
+        found["limit"] = known[index], row_duals * factors[index[:, 0]] / units.cost
     return found
 
 
 def total(data: PlanData, values: Mapping[str, Floats], name: str) -> float:
-    """A functional, counted from the values."""
+    """Compute a functional from the values of a plan."""
     parts = (
         (data.site_fixed, "open"),
         (data.holding_cost, "n"),
@@ -318,7 +328,7 @@ def total(data: PlanData, values: Mapping[str, Floats], name: str) -> float:
 
 
 def sizes(dec: Reformulation, data: PlanData, build: Callable[[PlanData], Program]) -> tuple[int, int, int]:
-    """(rows, columns, integers) of the full program, which is not built."""
+    """Count (rows, columns, integers) of the full program without building it."""
     view: SlotView = dec.view
     once = build_first_stage(data, view, data.objective.functional, build)
     flow_upper = arc_most(data)
@@ -357,7 +367,7 @@ def sizes(dec: Reformulation, data: PlanData, build: Callable[[PlanData], Progra
 
 
 def switchable_ways(way: Ints, gated: np.ndarray, arc: Ints, at: Ints, slots: int) -> np.ndarray:
-    """Which of the ways in a slot can be switched off."""
+    """Mark the ways in a slot that have a gate."""
     key = way.reshape(-1)[arc] * slots + at
     _, first = np.unique(key, return_index=True)
     return gated[arc[first]]

@@ -1,7 +1,8 @@
-"""Sub-MIPs within the search: the neighbourhood of a point, and a program in one piece."""
+"""Sub-MIPs of the search: the integer point nearest to an LP solution, and integer counts by the whole of a small program."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy import sparse
 
 from solvers.arrays import Floats, Ints
 from solvers.backends.subprocess_mip import solve_mip
-from solvers.decomposition.benders_master import NEARLY_DONE, done
+from solvers.decomposition.benders_master import UNDONE_SHARE_TOL, job_time_rows
 from solvers.decomposition.first_stage import map_columns
 from solvers.decomposition.interior_point.method import InteriorSolution
 from solvers.decomposition.node_relaxation import Node, NodeRelaxation
@@ -19,18 +20,31 @@ if TYPE_CHECKING:
     from solvers.decomposition.reformulation import Reformulation
 
 
-NEAR = 0.3  # of the asked gap, how near to the least the counts are to be
+@dataclass(frozen=True, slots=True)
+class SubMipSettings:
+    """Tuning constants of the sub-MIPs."""
+
+    counts_gap_share: float = 0.3  # MIP gap of integer counts by the whole program, as a share of the asked gap
+    reduced_cost_unit: float = 1e-3  # reduced cost, relative to the objective, that weighs as much as flipping a binary
+    relative_gap: float = 0.01  # MIP gap of the nearest integer point
+    min_time_s: float = 0.1  # time limit [s] of a sub-MIP, at least
+    value_margin: float = 0.001  # surplus of the value of systems at a site over its LP value, when counts are rounded
+    slack_penalty: float = (
+        10.0  # penalty on a shortfall in that value, power or job systems, as a multiple of their value
+    )
+    count_tol: float = 1e-6  # tolerance on counts of systems: nearer to an integer, they are one
 
 
-SETTINGS = (("mip_heuristic_run_root_reduced_cost", False), ("mip_max_nodes", 100))
-
-
-# the first takes longer than it saves; the other programs within the program find what nothing else does; what is good is found early
+SETTINGS = SubMipSettings()
+MAX_TIME_S = 5.0  # time limit [s] of a sub-MIP, at most
+# HiGHS options for the whole program: that heuristic takes longer than it saves, its other sub-MIPs pay, and good counts come early
+HIGHS_OPTIONS = (("mip_heuristic_run_root_reduced_cost", False), ("mip_max_nodes", 100))
 
 
 def solve_counts(dec: Reformulation, lower: Floats, upper: Floats, gap: float, seconds: float) -> Floats | None:
-    """The structure's columns between these bounds that cost least, whole; None where the program is not small, where nothing is left to be counted or
-    it has no answer, or not in time."""
+    """Find integer first-stage columns of least cost within these bounds, by the whole program.
+
+    None where the program is not small, no integer column is free, or no solution was found in time."""
     program = dec.program
     if program is None or not (dec.first_stage.integer & (upper > lower)).any():
         return None
@@ -53,11 +67,11 @@ def solve_counts(dec: Reformulation, lower: Floats, upper: Floats, gap: float, s
             rows,
             (column_lower, np.maximum(column_lower, column_upper)),
             arrays.integer,
-            NEAR * gap,
+            SETTINGS.counts_gap_share * gap,
             seconds,
-            SETTINGS,
+            HIGHS_OPTIONS,
         )
-    except SolverError:  # there is another way to counts
+    except SolverError:  # the caller has another way to integer counts
         return None
     if found.x is None:
         return None
@@ -67,31 +81,14 @@ def solve_counts(dec: Reformulation, lower: Floats, upper: Floats, gap: float, s
     return np.clip(np.where(dec.first_stage.integer, np.round(result), result), lower, upper)
 
 
-FAR = 1e-3  # of the value, that is as bad as a choice the other way
-
-
-SHORTEST, LONGEST = 0.1, 5.0  # seconds that they may take, at least and at most
-
-
-ROUGHLY = 0.01  # how far from proven they may be
-
-
-WHOLE = 1e-6  # how far from whole a number may be
-
-
-MORE, DEAR = (
-    0.001,
-    10.0,
-)  # how much more systems are to be worth where counts are rounded together, and how dear it is to lack something
-
-
 def nearest_binaries(relaxation: NodeRelaxation, state: Node, values: Floats) -> Floats | None:
-    """Whole choices that the rows of what is decided once allow, with every job done in the windows in which it runs, least far from these
-    values and from paying,  min sum |x - v| + reduced cost x / FAR of the value.  None where there are none."""
+    """Find the feasible binaries nearest to these values:  min sum |x - v| + reduced cost x / (reduced_cost_unit |objective|).
+
+    First-stage rows hold, and every job has time for its work in the windows in which it runs. None where there are none."""
     cost = np.where(relaxation.count_columns, 0.0, 1 - 2 * values) + _reduced_costs(relaxation, state.found) / (
-        FAR * max(abs(state.found.value), 1.0)
+        SETTINGS.reduced_cost_unit * max(abs(state.found.value), 1.0)
     )
-    enough = done(relaxation.dec, relaxation.view, state.upper)
+    enough = job_time_rows(relaxation.dec, relaxation.view, state.upper)
     return _solve_sub_mip(
         relaxation,
         cost,
@@ -99,23 +96,20 @@ def nearest_binaries(relaxation: NodeRelaxation, state: Node, values: Floats) ->
         state.lower,
         state.upper,
         enough,
-        np.full(enough.shape[0], -NEARLY_DONE),
+        np.full(enough.shape[0], -UNDONE_SHARE_TOL),
     )
 
 
 def nearest_counts(relaxation: NodeRelaxation, state: Node, values: Floats) -> Floats | None:
-    """Whole counts next to these values that cost least, with systems at each site in each window worth what they were and a little more, that
-    leave the power that was used and jobs their systems: what they lack of that costs DEAR times as much. None where there are none in time."""
-    (worth, idle, slack), (used, peak), dec = (
-        _worth_and_idle(relaxation, state.found),
-        _systems_used_by_jobs(relaxation, state.found),
-        relaxation.dec,
-    )
+    """Round counts of systems at least cost, each to an integer next to its LP value.
+
+    At each site and window, systems keep the value that their LP duals give them, and a little more, leave the power that was used, and
+    leave jobs their systems; a shortfall of any is penalised. None where none was found in time."""
+    dec, (used, peak) = relaxation.dec, _systems_used_by_jobs(relaxation, state.found)
+    worth, idle, slack = _value_and_idle_power(relaxation, state.found)
     wanted = relaxation.integer_columns & relaxation.count_columns
-    down, up = (
-        np.clip(np.floor(values + WHOLE), state.lower, state.upper),
-        np.clip(np.ceil(values - WHOLE), state.lower, state.upper),
-    )
+    down = np.clip(np.floor(values + SETTINGS.count_tol), state.lower, state.upper)
+    up = np.clip(np.ceil(values - SETTINGS.count_tol), state.lower, state.upper)
     lower, upper = np.where(wanted, down, state.lower), np.where(wanted, up, state.upper)
     watts = dec.data.holding_power_w > 0
     watt = (
@@ -126,8 +120,9 @@ def nearest_counts(relaxation: NodeRelaxation, state: Node, values: Floats) -> F
     system = np.where(
         used.indptr[1:] > used.indptr[:-1], used @ dec.first_stage.cost / np.maximum(used.sum(axis=1), 1.0), 0.0
     )
-    at_least = np.concatenate([(1 + MORE) * (worth @ values), -(idle @ values) - slack, np.ceil(peak - WHOLE)])
-    price = DEAR * np.concatenate([np.ones(worth.shape[0]), np.full(idle.shape[0], watt), system])
+    value = (1 + SETTINGS.value_margin) * (worth @ values)
+    at_least = np.concatenate([value, -(idle @ values) - slack, np.ceil(peak - SETTINGS.count_tol)])
+    price = SETTINGS.slack_penalty * np.concatenate([np.ones(worth.shape[0]), np.full(idle.shape[0], watt), system])
     return _solve_sub_mip(
         relaxation,
         dec.first_stage.cost,
@@ -150,26 +145,32 @@ def _solve_sub_mip(
     at_least: Floats,
     price: Floats | None = None,
 ) -> Floats | None:
-    """The point between bounds that costs least with what is wanted whole, by the rows of what is decided once and other ones, which may lack
-    something at a price if there is one; None where there is none, or not in time."""
+    """Minimise `cost` over the first-stage rows and `others` >= `at_least`, with the columns `wanted` integer.
+
+    The rows `others` may fall short at `price`, if one is given. None where there is no solution, or none was found in time."""
     first_stage, moves = relaxation.dec.first_stage, np.flatnonzero(upper > lower)
     if not len(moves):
         return lower
     matrix = sparse.vstack([first_stage.matrix, others]).tocsr()
-    row_lower, row_upper = (
-        np.append(first_stage.row_lower, at_least),
-        np.append(first_stage.row_upper, np.full(len(at_least), np.inf)),
-    )
+    row_lower = np.append(first_stage.row_lower, at_least)
+    row_upper = np.append(first_stage.row_upper, np.full(len(at_least), np.inf))
     given, part = matrix @ lower, matrix[:, moves]
-    rows, lacks = np.flatnonzero(np.diff(part.indptr)), 0 if price is None else len(price)
+    penalty = np.zeros(0) if price is None else price
+    rows, lacks = np.flatnonzero(np.diff(part.indptr)), len(penalty)
     short = sparse.csr_array(
         (np.ones(lacks), (first_stage.matrix.shape[0] + np.arange(lacks), np.arange(lacks))),
         shape=(matrix.shape[0], lacks),
     )
     program = sparse.hstack([part, short]).tocsr()[rows].tocsc()
-    found = solve_mip(np.append(cost[moves], price if lacks else []), program, ((row_lower - given)[rows], (row_upper - given)[rows]),
-                        (np.zeros(len(moves) + lacks), np.append((upper - lower)[moves], np.full(lacks, np.inf))),
-                        np.append(wanted[moves], np.zeros(lacks, dtype=bool)), ROUGHLY, min(max(relaxation.seconds_left(), SHORTEST), LONGEST))  # fmt: skip
+    found = solve_mip(
+        np.append(cost[moves], penalty),
+        program,
+        ((row_lower - given)[rows], (row_upper - given)[rows]),
+        (np.zeros(len(moves) + lacks), np.append((upper - lower)[moves], np.full(lacks, np.inf))),
+        np.append(wanted[moves], np.zeros(lacks, dtype=bool)),
+        SETTINGS.relative_gap,
+        min(max(relaxation.seconds_left(), SETTINGS.min_time_s), MAX_TIME_S),
+    )
     if found.x is None:
         return None
     result = lower.copy()
@@ -178,17 +179,18 @@ def _solve_sub_mip(
 
 
 def _reduced_costs(relaxation: NodeRelaxation, found: InteriorSolution) -> Floats:
-    """Reduced costs of the whole structure's columns, 0 for those that do not move."""
+    """Return the reduced costs of the first-stage columns, 0 for fixed ones."""
     reduced_cost = np.zeros(found.blocks.first_stage.size)
     reduced_cost[found.blocks.moving] = found.at.w["m"]
     return map_columns(found.blocks.first_stage, relaxation.dec.first_stage, reduced_cost)
 
 
-def _worth_and_idle(
+def _value_and_idle_power(
     relaxation: NodeRelaxation, found: InteriorSolution
 ) -> tuple[sparse.csr_array, sparse.csr_array, Floats]:
-    """([site window, columns] what systems are worth there at the prices of an answer, and what they draw idling; half the power that jobs
-    leave in every slot there)."""
+    """Return, by site and window: matrices of the value of systems at the LP duals and of their idle power, and half the power left by jobs.
+
+    The power left is the least over the slots of the window, infinite where power is not limited."""
     o, first_stage, sites, place = (
         found.blocks,
         relaxation.dec.first_stage,
@@ -200,9 +202,8 @@ def _worth_and_idle(
     row = sites[o.linking.fleet_options[option]] * o.windows + window
     idle, shape = o.linking.idle.tocoo(), (o.sites * o.windows, first_stage.size)
     slack = np.full((o.windows, o.sites), np.inf)
-    np.minimum.at(
-        slack, o.window, np.where(o.limited[:, None], found.at.z["power"] + o.watts @ found.at.z["x"], np.inf).T
-    )
+    left = found.at.z["power"] + o.watts @ found.at.z["x"]
+    np.minimum.at(slack, o.window, np.where(o.limited[:, None], left, np.inf).T)
     known = sparse.csr_array((held.data * worth[held.row], (row, place[held.col])), shape=shape)
     return (
         known,
@@ -212,24 +213,23 @@ def _worth_and_idle(
 
 
 def _systems_used_by_jobs(relaxation: NodeRelaxation, found: InteriorSolution) -> tuple[sparse.csr_array, Floats]:
-    """([fleet option window, columns] systems held there, the most of them that jobs take in a slot of an answer), where jobs take any."""
+    """Return, by fleet option and window in which jobs use systems: a matrix of the systems held, and the most that jobs use in a slot."""
     o, place = found.blocks, _column_positions(relaxation, found)
     taken = np.zeros((o.windows, o.fleet_options))
-    np.maximum.at(taken, o.window, (o.job_uses @ found.point().running).T)
-    rows, held = np.flatnonzero(taken.T > WHOLE), o.linking.systems.tocoo()
+    np.maximum.at(taken, o.window, np.asarray(o.job_uses @ found.point().running).T)
+    peak = taken.T.ravel()
+    rows, held = np.flatnonzero(peak > SETTINGS.count_tol), o.linking.systems.tocoo()
     every = sparse.csr_array(
         (held.data, (held.row, place[held.col])),
         shape=(held.shape[0], relaxation.dec.first_stage.size),
     )
-    return every[rows], taken.T.ravel()[rows]
+    return every[rows], peak[rows]
 
 
 def _column_positions(relaxation: NodeRelaxation, found: InteriorSolution) -> Ints:
-    """Of each column of the structure of an answer, that of the whole one."""
+    """Map the first-stage columns of a solution to those of the full first stage."""
     part = found.blocks.first_stage
-    place, position = (
-        np.full(part.size, -1),
-        map_columns(part, relaxation.dec.first_stage, 1.0 + np.arange(part.size)).astype(np.int64) - 1,
-    )
+    place, numbers = np.full(part.size, -1), 1.0 + np.arange(part.size, dtype=np.float64)
+    position = map_columns(part, relaxation.dec.first_stage, numbers).astype(np.int64) - 1
     place[position[position >= 0]] = np.flatnonzero(position >= 0)
     return place

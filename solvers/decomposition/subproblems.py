@@ -1,6 +1,6 @@
-"""One small linear program for each slot: flows and replicas under given systems, gates and running jobs, with warm starts.
+"""Subproblems: one small linear program per slot for flows and replicas, at a given first-stage point, warm-started.
 
-Missing capacity has a price, so that every question has an answer: unserved demand, and systems or watts beyond what is there.
+Slack columns at a penalty make every subproblem feasible: unserved demand, and systems or watts beyond what the point provides.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from solvers.arrays import Floats, Ints
 from solvers.backends.persistent_lp import SlotLp
 from solvers.decomposition.slots import SlotView
 
-LACKING = 1e-9  # from which on something is missing
+SLACK_TOL = 1e-9  # slack (requests/s, systems or watts) above which something is missing
 
 
 @dataclass(frozen=True, slots=True)
 class SlotSolution:
-    """Values and prices of all slots. `gate` [T, A]: what opening the arc's gate by one would save in the slot (at least 0)."""
+    """Objectives and duals of all slots; every dual but `delta` is at least 0, and `gate` is what opening the gate of an arc would save."""
 
     value: Floats  # [T]
     alpha: Floats  # [T, fleet options]
@@ -31,16 +31,16 @@ class SlotSolution:
 
 
 class SlotSubproblems:
-    """The programs of all slots over the fleet options kept."""
+    """The linear programs of all slots over some fleet options."""
 
     def __init__(self, view: SlotView, fleet_options: Ints, missing: tuple[Floats, Floats, Floats], threads: int):
-        """`missing`: prices of a request/s not served [D], a system too few [fleet options] and a watt too many [R], per slot."""
+        """Build the programs. `missing`: penalties per slot on a request/s unserved [D], a system [fleet options] and a watt [R] too few."""
         data = view.data
         self.view, self.fleet_options = view, fleet_options
         position = np.full(len(data.option_site), -1)
         position[fleet_options] = np.arange(len(fleet_options))
         used = np.zeros(len(data.point_pool), dtype=bool)
-        used[view.use_point[position[view.use_option] < 0]] = True  # points that need a fleet option which is left out
+        used[view.use_point[position[view.use_option] < 0]] = True  # points that use a fleet option outside these
         self.points = view.serving[~used[view.serving]]
         arcs, points, demands, sites, pools = (
             len(data.arc_site),
@@ -103,13 +103,17 @@ class SlotSubproblems:
         self._every, self._started = (np.arange(matrix.shape[0]), np.arange(matrix.shape[1])), False
 
     def answer(self, systems: Floats, open_share: Floats, job_systems: Floats, free_watts: Floats) -> SlotSolution:
-        """`systems` [fleet options, T] held, `open_share` [A] of each arc's gate, `job_systems` [fleet options, T] taken by jobs, `free_watts` [R, T]."""
+        """Solve the programs of all slots at a first-stage point.
+
+        `systems` [fleet options, T]: systems held; `open_share` [A]: value of each arc's gate; `job_systems` [fleet options, T]: systems
+        used by jobs; `free_watts` [R, T]: power left by jobs and idle systems."""
         return self._answer(np.arange(self.view.slots), systems, open_share, job_systems, free_watts)
 
     def shortage(self, given: tuple[Floats, Floats, Floats, Floats]) -> SlotSolution:
-        """The least that is missing in each slot, whatever else it costs, in requests/s, systems and watts; asked where the last answer
-        missed anything, and 0 with no prices elsewhere. `given` as for `answer`."""
-        short = np.flatnonzero([program.values()[self._slack_prices].max() > LACKING for program in self.subproblems])
+        """Minimise what is missing in each slot, in requests/s, systems and watts, whatever else it costs.
+
+        Solved where the last solution had slack; value and duals are 0 elsewhere. `given`: arguments of `answer`."""
+        short = np.flatnonzero([program.values()[self._slack_prices].max() > SLACK_TOL for program in self.subproblems])
         for t in short:
             self.subproblems[t].set_costs(self._every[1], self._amount)
         answer = self._answer(short, *given)
@@ -157,7 +161,7 @@ class SlotSubproblems:
         )  # fmt: skip
 
     def raise_slack_prices(self, factor: float, but_systems: bool = False) -> None:
-        """Makes all that is missing dearer, or all but systems."""
+        """Multiply the penalties on slack by a factor; `but_systems`: except those on systems."""
         self._raise(
             np.concatenate(
                 [
@@ -169,7 +173,7 @@ class SlotSubproblems:
         )
 
     def raise_system_slack_prices(self, fleet_options: np.ndarray, factor: float) -> None:
-        """Makes missing systems of these [fleet options] dearer."""
+        """Multiply the penalties on missing systems of these fleet options (a mask) by a factor."""
         self._raise(
             np.concatenate(
                 [np.ones(len(self.view.demand)), np.where(fleet_options, factor, 1.0), np.ones(self.view.data.sites)]
@@ -182,28 +186,28 @@ class SlotSubproblems:
             program.set_costs(self._slack_prices, self._prices)
 
     def missing(self) -> tuple[float, float]:
-        """(how much was missing in the last answer, in all; what that cost)."""
+        """Return (total slack in the last solution, its penalty)."""
         amount = sum(program.values()[self._slack_prices] for program in self.subproblems)
         return float(amount.sum()), float(self._prices @ amount)
 
     def lacking(self) -> Floats:
-        """[fleet options, T]: systems too few in the last answer."""
+        """Return the missing systems [fleet options, T] in the last solution."""
         first = self.arcs + len(self.points) + len(self.view.demand)
         return np.array([program.values()[first : first + len(self.fleet_options)] for program in self.subproblems]).T
 
     def forbid_slack(self, tolerance: float) -> None:
-        """From now on the slots have an answer only where nothing is missing, and rows hold to the tolerance."""
+        """Fix all slack at 0, and set the feasibility tolerance."""
         self.hold(tolerance)
         for program in self.subproblems:
             program.fix_at_zero(self._slack_prices)
 
     def hold(self, tolerance: float) -> None:
-        """Rows hold to the tolerance from now on."""
+        """Set the feasibility tolerance of the rows."""
         for program in self.subproblems:
             program.set_tolerance(tolerance)
 
     def flows(self) -> tuple[Floats, Floats, Floats]:
-        """(f [A, T], x [points, T], what is missing in all [T]) of the last answer."""
+        """Return (f [A, T], x [points, T], total slack [T]) of the last solution."""
         x = np.array([program.values() for program in self.subproblems]).T
         return (
             x[: self.arcs],

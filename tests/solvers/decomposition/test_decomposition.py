@@ -195,7 +195,7 @@ def test_a_program_in_which_nothing_is_left_to_be_decided_has_an_answer():
 
 def _search(dec):
     """Choices over all slots, fleet options and places, and the linear answer."""
-    from solvers.decomposition.dive_and_branch import COSTS, DiveAndBranch
+    from solvers.decomposition.dive_and_branch import SETTINGS, DiveAndBranch
     from solvers.decomposition.node_relaxation import count_columns_of
     from solvers.decomposition.root_relaxation import solve_root
 
@@ -205,7 +205,7 @@ def _search(dec):
         np.arange(len(dec.data.option_site)),
         dec.first_stage.integer & ~count_columns_of(dec),
         1e-6,
-        COSTS,
+        SETTINGS.joint_cost,
         1,
         lambda: 1e9,
     )
