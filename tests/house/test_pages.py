@@ -19,6 +19,7 @@ GUIDES = {
     "docs/architecture.md": 80,
     "docs/glossary.md": 130,
 }  # page -> places that it names at least
+README_LINES = 150
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").splitlines()
@@ -121,6 +122,11 @@ def test_every_anchor_of_a_link_is_a_heading(page):
         if file.suffix == ".md" and anchor not in anchors(str(file.relative_to(ROOT))):
             wrong.append(f"{target}#{anchor}")
     assert wrong == []
+
+
+def test_the_readme_stays_short():
+    lines = len(text("README.md").splitlines())
+    assert lines <= README_LINES, f"README.md: {lines} lines, at most {README_LINES}"
 
 
 @pytest.mark.parametrize("page", GUIDES)
