@@ -23,16 +23,17 @@ def minimal_conflict(things: Sequence[Thing], fails: Callable[[Sequence[Thing]],
     ['c', 'g']
     """
 
-    def within(background: list[Thing], grown: bool, some: list[Thing]) -> list[Thing]:
+    def conflict_beyond(background: list[Thing], grown: bool, some: list[Thing]) -> list[Thing]:
+        """Find a part of `some` that conflicts with `background`, which may conflict alone where it has `grown`."""
         if grown and fails(background):
             return []
         if len(some) == 1:
             return some
         first, second = some[: len(some) // 2], some[len(some) // 2 :]
-        late = within(background + first, True, second)
-        return within(background + late, bool(late), first) + late
+        late = conflict_beyond(background + first, True, second)
+        return conflict_beyond(background + late, bool(late), first) + late
 
-    return within([], True, list(things)) if things else []
+    return conflict_beyond([], True, list(things)) if things else []
 
 
 def minimum_hitting_sets(conflicts: Sequence[Sequence[Thing]]) -> list[tuple[Thing, ...]]:

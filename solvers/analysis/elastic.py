@@ -57,7 +57,7 @@ class ElasticProgram:
         return answer.status == "infeasible" or (answer.value or 0.0) > VIOLATION_TOL
 
     def least_relief(self, keys: Collection[LimitKey]) -> float:
-        """Lower bound on the sum of relative increases of these limits in any plan; infinite where no increase suffices."""
+        """Compute a lower bound on the sum of relative increases of these limits in any plan; infinite where no increase suffices."""
         if is_structurally_infeasible(without_limits(self._data, keys)):
             return math.inf
         change, known = np.array([key in keys for key in self._place], dtype=bool), self.relief_bound(keys)
@@ -70,7 +70,7 @@ class ElasticProgram:
         return math.inf if answer.status == "infeasible" else max(answer.value or 0.0, known)
 
     def relief_bound(self, keys: Collection[LimitKey]) -> float:
-        """Lower bound of `least_relief` from earlier solves; 0 without any."""
+        """Return a lower bound of `least_relief` from earlier solves; 0 without any."""
         change = [self._place[key] for key in keys]
         bounds = (
             v / most if (most := weight[change].max(initial=0.0)) > DUAL_TOL else math.inf
@@ -80,7 +80,7 @@ class ElasticProgram:
         return max(bounds, default=0.0)
 
     def infeasible_subset(self, keys: Sequence[LimitKey]) -> list[LimitKey]:
-        """Those of the limits that are too tight together by the proof that needs fewest of them; all where there is no proof."""
+        """Return those of the limits that are too tight together by the proof that needs fewest; all where there is no proof."""
         mine, proofs = {self._place[key] for key in keys}, []
         for v, weight in self._proofs:
             needed = set(np.flatnonzero(weight > DUAL_TOL).tolist())

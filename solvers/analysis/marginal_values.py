@@ -101,7 +101,7 @@ def zero_below_rounding(data: PlanData, worth: Mapping[LimitKey, float], objecti
 
 
 def _fixed_bounds(program: Program, values: Mapping[str, Floats], sizes: Floats) -> tuple[Floats, Floats]:
-    """Bounds of the columns with binaries fixed as in the plan, and counts at most the size of their network."""
+    """Return the bounds of columns with binaries fixed as in the plan, and counts at most the size of their network."""
     arrays = program.arrays()
     lower, upper = arrays.lower.copy(), arrays.upper.copy()
     held = program.columns["n"]
@@ -186,7 +186,7 @@ def _entry_values(
 
 
 def _entry_bounds(linking: _LinkingRows, reduced: Floats, ways: Sequence[Sequence[int]]) -> Floats:
-    """[ways]: lower bound on the cost of one system, by reduced costs.
+    """Compute a lower bound on the cost of one system of each way [ways] from reduced costs.
 
     It takes one holding in each window that the way covers, and the reduced cost of a holding pays for all its windows.
     """
@@ -211,7 +211,7 @@ class _LinkingRows:
         self._has_systems[np.unique(data.option_group[option[used]])] = True
 
     def rows_switched_on(self) -> Ints:
-        """Row numbers of linking rows whose binary is 1 in the plan."""
+        """List the row numbers of linking rows whose binary is 1 in the plan."""
         found = [np.zeros(0, dtype=np.int64)]
         for block in ("standing", "opening", "hosted", "ported"):
             for part in self.program.row_blocks.get(block, ()):
@@ -219,7 +219,7 @@ class _LinkingRows:
         return np.concatenate(found)
 
     def _binary_values(self, block: str, index: Ints) -> Floats:
-        """Value of the binary in each row of a block."""
+        """Return the value of the binary in each row of a block."""
         data, values, option = self.data, self.values, self.data.holding_option
         if block == "hosted":
             arc = index[:, 0]
@@ -234,7 +234,7 @@ class _LinkingRows:
         return values["open"][data.option_site[held]]
 
     def columns_to_free(self) -> Ints:
-        """Binaries that a new system may choose anew: designs of groups without systems, operating points, windows and payments."""
+        """List the binaries that a new system may choose anew: designs of groups without systems, operating points, windows and payments."""
         columns = self.program.columns
         blocks = [np.where(self._has_systems, -1, columns["z"]), columns["y"], columns["run"]]
         if self.data.ports is not None:

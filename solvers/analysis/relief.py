@@ -71,13 +71,13 @@ def with_limits(data: PlanData, values: Mapping[LimitKey, float]) -> PlanData:
 
 
 def power_limits(data: PlanData) -> Floats:
-    """Power limits in the order of their keys: those of sites, then those of stages [W]."""
+    """List the power limits [W] in the order of their keys: those of sites, then those of stages."""
     stages = np.zeros(0) if data.power_stages is None else data.power_stages.limit_w
     return np.append(data.site_power_limit_w, stages).astype(float)
 
 
 def limit_value(data: PlanData, key: LimitKey) -> float:
-    """Value of a limit in the input."""
+    """Return the value of a limit in the input."""
     kind, position = key
     if kind == "limit":
         return data.limits[position].upper
@@ -95,7 +95,7 @@ def _meters(data: PlanData) -> MeterData:
 
 
 def limit_rows(program: Program, block: str, position: int) -> Ints:
-    """Row numbers of a limit, including those in the failure of a zone.
+    """List the row numbers of a limit, including those in the failure of a zone.
 
     They are the rows of `block` whose index begins with `position`; for power, ends with it.
     """
@@ -198,7 +198,7 @@ def _add_elastic_rows(program: Program, data: PlanData, key: LimitKey, value: fl
 
 
 def _largest_use(data: PlanData, keys: Sequence[LimitKey], key: LimitKey) -> float:
-    """Upper bound on the use of a limit: all holdings at their upper bounds, at work at the most demanding point."""
+    """Compute an upper bound on the use of a limit: all holdings at their upper bounds, at work at the most demanding point."""
     loose, (kind, position) = without_limits(data, keys), key
     most = holding_upper(loose)
     if kind == "supply":

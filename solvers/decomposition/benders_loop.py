@@ -22,18 +22,15 @@ from solvers.decomposition.sub_mips import MAX_TIME_S
 class BendersLoopSettings:
     """Tuning constants of the Benders loop."""
 
-    relative_tolerance: float = (
-        1e-4  # gap to which the relaxation at a trial point is solved, relative to its objective
-    )
-    cutoff_slack: float = (
-        0.05  # excess over the incumbent, relative to it, at which the solve of a trial point is cut off
-    )
+    # gap to which the relaxation at a trial point is solved, relative to its objective
+    relative_tolerance: float = 1e-4
+    # excess over the incumbent, relative to it, at which the solve of a trial point is cut off
+    cutoff_slack: float = 0.05
     jobs_moved: int = 2  # jobs that the local-branching neighbourhood of the incumbent lets move
-    fruitless_trials: int = (
-        3  # trial points in the neighbourhood without improvement before the master is asked over all
-    )
-    unmet_penalty: float = 30.0  # cost of unmet demand, as a multiple of its dual in its dearest slot: the cut of an
-    # infeasible point then says by how much it is infeasible
+    # trial points in the neighbourhood without improvement before the master is asked over all
+    fruitless_trials: int = 3
+    # cost of unmet demand, as a multiple of its dual in its dearest slot: with it, an infeasible point still has a cut
+    unmet_penalty: float = 30.0
     time_growth: float = 1.5  # factor on the master's time limit after a round without improvement
     proving_time_s: float = 20.0  # time limit [s] from which on a master without a solution counts as having none
 

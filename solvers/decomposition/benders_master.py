@@ -33,13 +33,10 @@ class BendersMasterSettings:
 
     theta_unit: float = 1e-3  # unit of theta, relative to the objective
     relative_gap: float = 1e-2  # MIP gap of a trial point, relative to the excess of theta over the LP relaxation
-    cut_scale: float = (
-        10.0  # largest coefficient of each scaled cut: at 1 the smallest fall below what HiGHS takes for 0,
-    )
-    # and its presolve was seen not to end
-    coefficient_tol: float = (
-        1e-9  # coefficients below this share of a cut's largest are dropped; also the least objective
-    )
+    # largest coefficient of each scaled cut: at 1 the smallest fall below what HiGHS takes for 0, and its presolve was seen not to end
+    cut_scale: float = 10.0
+    # coefficients below this share of a cut's largest are dropped; also the least objective
+    coefficient_tol: float = 1e-9
     integrality_tol: float = 1e-6  # distance from an integer at which a bound counts as one
     largest_count: float = 1e12  # stands for the upper bound of columns without one; above any count
 

@@ -54,9 +54,8 @@ class DiveSettings:
     further_solves_large: int = 4
     placements_large: int = 160  # placements of jobs that are considered, about
     active_systems_large: float = 2.0  # systems from which on a fleet option is considered
-    jobs_offered: int = (
-        3  # jobs without a placement, at most, for which more placements are tried once there is an incumbent
-    )
+    # jobs without a placement, at most, for which more placements are tried once there is an incumbent
+    jobs_offered: int = 3
 
 
 SETTINGS = DiveSettings()

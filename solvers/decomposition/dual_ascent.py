@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 class DualAscentSettings:
     """Tuning constants of the dual ascent."""
 
-    smoothing_widths: tuple[float, ...] = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)  # an alternative dearer by this share of cost
-    # gets 1 / e of the work of the cheapest
+    # cost difference, relative, at which an alternative gets 1 / e of the work of the cheapest
+    smoothing_widths: tuple[float, ...] = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
     first_step: float = 8e-3  # exponent of the first step of each width
     step_growth: float = 1.3  # factor on the step after the bound rose
     step_shrink: float = 0.4  # factor on the step after it did not

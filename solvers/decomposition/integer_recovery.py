@@ -124,7 +124,7 @@ class IntegerRecovery:
                 self.dec.log("counts: jobs not done")
                 if not given:
                     break
-                given, found = False, None  # the given counts lie in bounds that leave out part of what jobs need
+                given, found = False, None  # with the given counts jobs are too short: let the master choose
                 self.lower[self.n], self.upper[self.n] = near
                 continue
             given = False

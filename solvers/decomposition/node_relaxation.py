@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from solvers.decomposition.reformulation import Reformulation
 
 ITERATION_LIMIT = 50  # interior-point iterations per node while diving; the full limit applies only if nothing is found
-UNSERVED_SHARE_TOL = (
-    1e-4  # share of the objective that the penalty for unserved demand may reach in a feasible solution
-)
+UNSERVED_SHARE_TOL = 1e-4  # share of the objective that penalties on unserved demand may reach in a feasible solution
 UNSERVABLE_PENALTY = 10.0  # penalty on demand that nothing can serve, as a multiple of the objective
 LEAST_IMPROVEMENT = 1e-4  # relative to the objective: what a new incumbent must save
 

@@ -49,15 +49,10 @@ class SearchSettings:
     benders_time_share: float = 0.7  # time for the Benders loop before the first integer counts
     counts_time_share: float = 0.8  # time for integer counts
     dive_time_share: float = 0.6  # part of that for diving, before the remaining counts are rounded together
-    binaries_gap_share: float = (
-        0.9  # gap of the Benders loop before the first integer counts, as a share of the asked gap
-    )
-    counts_only_gap_share: float = (
-        0.4  # gap of the binaries, as a share of the asked gap, below which only counts matter
-    )
-    counts_gap_share: float = (
-        0.97  # gap of the Benders loop over counts, as a share of the asked gap, where 1 gave no plan
-    )
+    # gaps of the Benders loop, as shares of the asked gap:
+    binaries_gap_share: float = 0.9  # over binaries, before the first integer counts
+    counts_only_gap_share: float = 0.4  # over binaries, below which what is left of the gap lies in the counts
+    counts_gap_share: float = 0.97  # over counts, where the whole gap gave no plan
     held_systems: float = 0.02  # systems from which on a fleet option counts as held
     recovery_options: int = 20  # fleet options offered to recovery beside those held, at least
     few_systems: tuple[float, ...] = (2.0, 8.0)  # systems below which a fleet option is dropped before counts, in turn
@@ -66,9 +61,7 @@ class SearchSettings:
     counts_tolerance: float = 1e-3  # gap of nodes with integer counts, relative to the objective
     counts_tolerance_large: float = 3e-4  # finer, since the counts are read off the last digits
     rounding_cost: float = 0.05  # rise of the objective, relative, at which counts rounded together are cut off
-    reserve_options: int = (
-        2  # fleet options of each site added to those held when all slots return, in very large programs
-    )
+    reserve_options: int = 2  # fleet options per site added to those held on merged slots, in very large programs
     exhausted_share: float = 0.8  # share of a supply from which on it counts as exhausted by the merged solution
     full_mip_time_s: float = 5.0  # time limit [s] for integer counts by the whole program
     adding_rounds: int = 20  # rounds of recovery that add missing systems directly

@@ -29,9 +29,8 @@ class SubMipSettings:
     relative_gap: float = 0.01  # MIP gap of the nearest integer point
     min_time_s: float = 0.1  # time limit [s] of a sub-MIP, at least
     value_margin: float = 0.001  # surplus of the value of systems at a site over its LP value, when counts are rounded
-    slack_penalty: float = (
-        10.0  # penalty on a shortfall in that value, power or job systems, as a multiple of their value
-    )
+    # penalty on a shortfall in that value, power or job systems, as a multiple of their value
+    slack_penalty: float = 10.0
     count_tol: float = 1e-6  # tolerance on counts of systems: nearer to an integer, they are one
 
 

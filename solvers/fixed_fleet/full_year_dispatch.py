@@ -145,7 +145,7 @@ def _part_of_meters(meters: MeterData, slots: Ints) -> MeterData:
 
 
 def _order(data: PlanData, slots: Ints) -> Chronology | None:
-    """Order of the slots of a piece, closed to a ring; one ring per window where windows recur."""
+    """Close the chronology of a piece to a cycle, or to one per window where windows recur; None without a chronology."""
     if data.order is None:
         return None
     place = np.full(data.slots, -1)
@@ -185,7 +185,7 @@ def _add_missing(program: Program, data: PlanData, functional: str, price: tuple
 
 
 def _closed_arcs(data: PlanData, fixed: Mapping[str, Floats]) -> Bools:
-    """[A, T]: the arc's lines are not ready, or its workload is not hosted at its end."""
+    """Mark the arcs [A, T] whose lines are not ready, or whose workload is not hosted at their end."""
     if data.lines is None:
         return np.zeros((len(data.arc_pool), data.slots), dtype=bool)
     absent = data.lines.placed(data.demand.shape[0], data.sites) & (fixed["host"] < 0.5)

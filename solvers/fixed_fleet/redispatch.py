@@ -141,7 +141,7 @@ class Redispatch:
         self._before: tuple[Floats | None, Floats | None] = (None, None)
 
     def shortfall(self, capacity: Floats, rate: Floats) -> Floats:
-        """[W + J]: shares of demand and of work left undone where their sum is least, at these capacities [P] and rates [J]."""
+        """Minimise the sum of the shares [W + J] of demand and work left undone, at these capacities [P] and rates [J]; return them."""
         fleet = self.fleet
         progress = np.zeros((0, len(fleet.seconds)))
         if len(rate):
