@@ -13,8 +13,8 @@ import numpy as np
 from solvers.arrays import Floats, Ints
 from solvers.decomposition.benders_master import BendersMaster, Neighbourhood
 from solvers.decomposition.node_relaxation import ITERATION_LIMIT, Node, NodeRelaxation
-from solvers.decomposition.root_relaxation import LEAST
-from solvers.decomposition.slots import NOTHING
+from solvers.decomposition.root_relaxation import ROOT_SETTINGS
+from solvers.decomposition.slots import VALUE_TOL
 from solvers.decomposition.sub_mips import MAX_TIME_S
 
 
@@ -122,7 +122,7 @@ class BendersLoop(NodeRelaxation):
             return None
         dearest = delta.max(axis=1, initial=0.0)
         return np.repeat(
-            SETTINGS.unmet_penalty * np.maximum(dearest, NOTHING * dearest.max(initial=1.0))[:, None],
+            SETTINGS.unmet_penalty * np.maximum(dearest, VALUE_TOL * dearest.max(initial=1.0))[:, None],
             self.view.slots,
             axis=1,
         )
@@ -150,4 +150,8 @@ class BendersLoop(NodeRelaxation):
         """Add to the fleet options those that this first-stage point holds or runs jobs on."""
         y, n = (np.append(values, 0.0)[self.dec.first_stage.columns[block]] for block in ("y", "n"))
         used = self.dec.view.use_option[np.isin(self.dec.view.use_point, np.flatnonzero(y > 0.5))]
-        return np.unique(np.concatenate([self.fleet_options, self.dec.data.holding_option[n >= LEAST], used]))
+        return np.unique(
+            np.concatenate(
+                [self.fleet_options, self.dec.data.holding_option[n >= ROOT_SETTINGS.relevant_systems], used]
+            )
+        )

@@ -19,14 +19,13 @@ from solvers.decomposition.interior_point.method import InteriorSolution
 from solvers.decomposition.interior_point.settings import METHOD
 from solvers.decomposition.node_relaxation import ITERATION_LIMIT, Node, NodeRelaxation, count_columns_of
 from solvers.decomposition.root_relaxation import (
-    LEAST,
-    PLACES,
+    ROOT_SETTINGS,
     RootRelaxation,
     active_options,
     cheapest_open_placements,
     priced_placements,
 )
-from solvers.decomposition.slot_clustering import APART, APART_LARGE, cluster_count, cluster_slots
+from solvers.decomposition.slot_clustering import JOB_WEIGHT, JOB_WEIGHT_LARGE, cluster_count, cluster_slots
 from solvers.decomposition.slots import SlotView
 from solvers.decomposition.sub_mips import nearest_binaries, nearest_counts
 
@@ -118,7 +117,7 @@ def find_binaries(
 
     Searches on merged slots; with a Benders master, over all slots for the first incumbent alone, leaving cuts in the master."""
     first_stage, y = dec.first_stage, dec.first_stage.columns["y"]
-    count = SETTINGS.placements_large if root_lp.large else PLACES
+    count = SETTINGS.placements_large if root_lp.large else ROOT_SETTINGS.placements
     placements = priced_placements(dec, root_lp.found, root_lp.at, count)
     upper = first_stage.upper.copy()
     upper[y[np.setdiff1d(np.flatnonzero(y >= 0), placements)]] = 0.0
@@ -126,11 +125,11 @@ def find_binaries(
         np.arange(dec.view.slots)
         if master is not None
         else cluster_slots(
-            dec.view, cluster_count(dec.view, SETTINGS.merged_slots), APART_LARGE if root_lp.large else APART
+            dec.view, cluster_count(dec.view, SETTINGS.merged_slots), JOB_WEIGHT_LARGE if root_lp.large else JOB_WEIGHT
         )
     )
     joint_cost = SETTINGS.joint_cost_large if root_lp.large else SETTINGS.joint_cost
-    least = SETTINGS.active_systems_large if root_lp.large else LEAST
+    least = SETTINGS.active_systems_large if root_lp.large else ROOT_SETTINGS.relevant_systems
     fleet_options = active_options(dec, root_lp.found, placements, least)
     further_solves = SETTINGS.further_solves_large if root_lp.large else SETTINGS.further_solves
     search = DiveAndBranch(

@@ -1,35 +1,42 @@
-"""First-stage variables of a program: those that all slots share."""
+"""The first stage of a program: variables that all slots share, and the rows over them alone.
+
+Not here: what couples these variables to the slots (`linking.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from solvers.arrays import Floats, Ints
+from solvers.arrays import Bools, Floats, Ints
 from solvers.model.data import PlanData
 from solvers.program import Program
 
-SLOT_COLUMN_BLOCKS = ("f", "x", "v", "lambda")  # blocks of columns that belong to slots
-
-
+SLOT_COLUMN_BLOCKS = ("f", "x", "v", "lambda")
+"""Blocks of columns that belong to slots."""
 SLOT_ROW_BLOCKS = ("balance", "capacity", "hosted", "installed", "power", "running", "progress")
+"""Blocks of rows that belong to slots or couple them."""
 
+FORCING_ROW_TOL = 1e-9
+"""A row whose activity can move less than this, relative to the sum of its coefficients, fixes its columns."""
+VIOLATED_ROW_TOL = 1e-6
+"""A row that misses its side by more than this, relative to the same, cannot hold."""
+PROPAGATION_ROUNDS = 4
+"""Passes of bound propagation over all rows."""
 
-FORCED, FORCINGS, BROKEN = (
-    1e-9,
-    4,
-    1e-6,
-)  # of a row's entries: how near to its end it must be to be forced, how often, and how far beyond it is broken
+RowKey: TypeAlias = tuple[str, tuple[int, ...]]
+"""Block of a row, and its index there."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstStage:
-    """What is decided once, as rows over its own columns:  lower <= matrix m <= upper,  0 <= m <= most.
+    """The rows over first-stage columns alone:  row_lower <= matrix m <= row_upper,  0 <= m <= upper.
 
-    `keys`: row -> (block, index), by which rows of a smaller structure are found in a larger one.
+    `keys`: block and index of each row, by which the rows of a part are found in the whole.
     """
 
     matrix: sparse.csr_array
@@ -37,15 +44,15 @@ class FirstStage:
     row_upper: Floats
     upper: Floats
     cost: Floats
-    integer: np.ndarray
+    integer: Bools
     columns: Mapping[str, Ints]  # block -> positions shaped as its index sets, -1 where there is none
-    keys: tuple[tuple, ...]
+    keys: tuple[RowKey, ...]
     pair_gate: Ints  # [W x R] column that must be 1 for a workload to be served at a site, -1 for none
-    arc_pair: Ints  # [A]
+    arc_pair: Ints  # [A] workload and site of an arc, as a position in `pair_gate`
 
     @property
     def arc_gate(self) -> Ints:
-        """[A]: the column that must be 1 for the arc to carry, -1 for none."""
+        """[A]: column that must be 1 for the arc to carry requests, -1 for none."""
         return self.pair_gate[self.arc_pair]
 
     @property
@@ -53,7 +60,7 @@ class FirstStage:
         return len(self.upper)
 
     def part(self, data: PlanData, fleet_options: Ints, points: Ints) -> FirstStage:
-        """The same over the holdings of these fleet options and these points of jobs only; what is left out is 0."""
+        """Restrict the first stage to holdings of these fleet options and placements at these points; the others are 0."""
         stays = np.ones(self.size, dtype=bool)
         kept, place = np.isin(data.holding_option, fleet_options), self.columns["n"]
         stays[place[~kept & (place >= 0)]] = False
@@ -64,9 +71,8 @@ class FirstStage:
         new = np.full(self.size + 1, -1, dtype=np.int64)
         new[:-1][stays] = np.arange(int(stays.sum()))
         matrix = self.matrix[:, np.flatnonzero(stays)].tocsr()
-        idle = (
-            (matrix.maximum(0).sum(axis=1) == 0) & np.isneginf(self.row_lower) & (self.row_upper >= 0)
-        )  # nothing that could break it
+        # rows that nothing can violate
+        idle = (matrix.maximum(0).sum(axis=1) == 0) & np.isneginf(self.row_lower) & (self.row_upper >= 0)
         rows = np.flatnonzero(~idle)
         return replace(
             self, matrix=matrix[rows], row_lower=self.row_lower[rows], row_upper=self.row_upper[rows], upper=self.upper[stays],
@@ -75,12 +81,19 @@ class FirstStage:
         )  # fmt: skip
 
     def propagate_bounds(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats, bool]:
-        """(least, most, whether a row cannot hold) once columns are fixed that a row leaves no choice: what has no inside is not looked at."""
+        """Fix the columns that a row leaves no choice, which would leave an interior-point method no interior.
+
+        Returned: lower and upper bounds, and whether a row cannot hold.
+        """
         lower, upper, matrix = lower.copy(), upper.copy(), self.matrix.tocoo()
         row, column, positive = matrix.row, matrix.col, matrix.data > 0
-        add = lambda bounds: np.bincount(row, weights=matrix.data * bounds, minlength=matrix.shape[0])
-        room = FORCED * np.maximum(add(np.sign(matrix.data)), 1.0)
-        for _ in range(FORCINGS):
+
+        def add(bounds: Floats) -> Floats:
+            sums = np.bincount(row, weights=matrix.data * bounds, minlength=matrix.shape[0])
+            return np.asarray(sums, dtype=np.float64)
+
+        room = FORCING_ROW_TOL * np.maximum(add(np.sign(matrix.data)), 1.0)
+        for _ in range(PROPAGATION_ROUNDS):
             at_least, at_most = (
                 add(np.where(positive, lower[column], upper[column])),
                 add(np.where(positive, upper[column], lower[column])),
@@ -95,18 +108,13 @@ class FirstStage:
             lower[column[up]] = upper[column[up]]
             if float((upper - lower)[np.isfinite(upper)].sum()) == before:
                 break
-        return (
-            lower,
-            upper,
-            bool(
-                (at_least > self.row_upper + BROKEN * room / FORCED).any()
-                or (at_most < self.row_lower - BROKEN * room / FORCED).any()
-            ),
-        )
+        allowed = VIOLATED_ROW_TOL * room / FORCING_ROW_TOL
+        broken = (at_least > self.row_upper + allowed).any() or (at_most < self.row_lower - allowed).any()
+        return lower, upper, bool(broken)
 
 
 def first_stage_of(program: Program, data: PlanData, functional: str) -> FirstStage:
-    """The part of a program without slots; `program` may have merged slots, one for each window."""
+    """Extract the first stage of a program, which may have merged slots, one for each window."""
     arrays, cost = program.arrays(), program.functional(functional)
     here = np.ones(program.column_count, dtype=bool)
     for block in SLOT_COLUMN_BLOCKS:
@@ -134,8 +142,8 @@ def first_stage_of(program: Program, data: PlanData, functional: str) -> FirstSt
     )  # fmt: skip
 
 
-def _keys(program: Program, rows: Ints):
-    """(block, index) of each row."""
+def _keys(program: Program, rows: Ints) -> Iterator[RowKey]:
+    """Yield block and index of each row."""
     blocks = [(part.rows.start, block, part.index) for block, parts in program.row_blocks.items() for part in parts]
     blocks.sort(key=lambda item: item[0])
     starts = np.array([start for start, _, _ in blocks])
@@ -145,7 +153,7 @@ def _keys(program: Program, rows: Ints):
 
 
 def map_columns(old: FirstStage, new: FirstStage, values: Floats) -> Floats:
-    """A vector over the old structure's columns as one over the new's; 0 where the new one has more."""
+    """Map a vector over the columns of one first stage to those of another; 0 for columns that the old one lacks."""
     result = np.zeros(new.size)
     for block, index in new.columns.items():
         before = old.columns.get(block)

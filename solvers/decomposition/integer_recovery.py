@@ -16,9 +16,9 @@ from scipy.optimize import linprog
 from solvers.arrays import Bools, Floats
 from solvers.decomposition.lagrangian_bound import Duals, LagrangianBound
 from solvers.decomposition.linking import FirstStagePoint, Linking
-from solvers.decomposition.reformulation import WHOLE, RecoveryModel, Reformulation
-from solvers.decomposition.root_relaxation import within
-from solvers.decomposition.slots import NOTHING
+from solvers.decomposition.reformulation import INTEGRALITY_TOL, RecoveryModel, Reformulation
+from solvers.decomposition.root_relaxation import fit_schedule
+from solvers.decomposition.slots import VALUE_TOL
 from solvers.decomposition.subproblems import SlotSolution
 from solvers.interface import SolverError
 
@@ -98,7 +98,7 @@ class IntegerRecovery:
 
         Starts from the counts of the point where these are integer, otherwise from those of least cost by the cuts known so far."""
         n = point.first_stage[self.n]
-        given = bool((np.abs(n - np.round(n)) <= WHOLE).all())
+        given = bool((np.abs(n - np.round(n)) <= INTEGRALITY_TOL).all())
         near = (
             np.maximum(np.floor(n) - SETTINGS.count_neighbourhood, 0.0),
             np.minimum(np.ceil(n) + SETTINGS.count_neighbourhood, self.first_stage.upper[self.n]),
@@ -238,8 +238,8 @@ class IntegerRecovery:
             matrix.data > 0, s.row_upper[matrix.row] - sides[matrix.row], sides[matrix.row] - s.row_lower[matrix.row]
         )
         room = s.upper - first_stage
-        np.minimum.at(room, matrix.col, slack / np.maximum(np.abs(matrix.data), NOTHING))
-        return room + WHOLE
+        np.minimum.at(room, matrix.col, slack / np.maximum(np.abs(matrix.data), VALUE_TOL))
+        return room + INTEGRALITY_TOL
 
     def _reschedule(
         self, point: FirstStagePoint | None, near: tuple[Floats, Floats]
@@ -268,7 +268,7 @@ class IntegerRecovery:
         placements = self.model.master.placements
         max_running = self.model.master.max_running(point.first_stage)
         running = [
-            within(self.dec, int(p), share, limit)
+            fit_schedule(self.dec, int(p), share, limit)
             for p, share, limit in zip(placements, point.running, max_running, strict=True)
         ]
         return (

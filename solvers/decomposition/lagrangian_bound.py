@@ -1,41 +1,44 @@
-"""A lower bound on the full problem from any prices of slots and any duals of the structure, over every column there is.
+"""The Lagrangian bound: a lower bound on the full problem, over all of its columns, at any prices of the slots' rows.
 
-The bound relaxes the rows of the slots at the prices given: what is left falls apart into replicas (which the raised alpha
-makes worthless), flows, jobs and the structure. It shares no code with the search that found the prices, and needs nothing
-of them but their signs, so a poor search gives a weak bound and never a wrong one.
+The rows of the slots are relaxed at the given prices. What is left separates into replicas (which raised prices of systems make
+worthless), flows, jobs and the first stage. The code is apart from the search that finds the prices and needs only their signs: poor
+prices give a weak bound, never a wrong one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from solvers.arrays import Floats, Ints
 from solvers.decomposition.first_stage import FirstStage
-from solvers.decomposition.slots import SlotView
+from solvers.decomposition.slots import ParallelMap, SlotView
 
-DOUBLINGS, HALVINGS = 20, 60  # steps to the price of a job
+BRACKET_DOUBLINGS = 20
+"""Times that the upper end of the search for a job's price is doubled."""
+BISECTIONS = 60
+"""Times that the interval of this search is halved."""
 
 
 @dataclass(frozen=True, slots=True)
 class Duals:
-    """Of all fleet options, sites and pools of the problem in each slot, of demand, and of the structure's rows (signs as in a minimisation)."""
+    """Prices of all systems, watts, pools and demands by slot, and of the first-stage rows; signs as in a minimisation."""
 
     alpha: Floats  # [K, T] at least 0
     sigma: Floats  # [R, T] at least 0
     beta: Floats  # [Q, T] at least 0
     delta: Floats  # [D, T]
-    rows: Floats  # of the structure
+    rows: Floats  # of the first stage
 
     def disaggregated(self, group: Ints, seconds: Floats, rows: Floats) -> Duals:
-        """Prices of merged slots as prices of all slots, in proportion to their `seconds` [T]; `rows`: of the structure over all slots."""
+        """Divide prices of merged slots among all slots in proportion to their `seconds` [T]; `rows`: of the first stage there."""
         part = seconds / np.bincount(group, weights=seconds)[group]
-        return Duals(*(getattr(self, name)[:, group] * part for name in ("alpha", "sigma", "beta", "delta")), rows)
+        alpha, sigma, beta, delta = (each[:, group] * part for each in (self.alpha, self.sigma, self.beta, self.delta))
+        return Duals(alpha, sigma, beta, delta, rows)
 
     def mixed(self, other: Duals, share: float) -> Duals:
-        """This share of these prices and the rest of others; a bound is concave in them."""
+        """Return the convex combination with other prices; the bound is concave in them."""
         return Duals(
             *(
                 share * getattr(self, name) + (1 - share) * getattr(other, name)
@@ -46,23 +49,22 @@ class Duals:
 
 @dataclass(frozen=True, slots=True)
 class LagrangianCut:
-    """constant + slope m is at most the cost of any plan whose structure is m.  Also the raised prices of systems."""
+    """constant + slope m is at most the cost of any plan with first stage m.  `alpha`: the raised prices of systems."""
 
     constant: float
-    slope: Floats  # of the structure's columns; inf: never
+    slope: Floats  # of the first-stage columns; inf where the column must be 0
     alpha: Floats  # [K, T]
 
 
 @dataclass(frozen=True, slots=True)
 class LagrangianBound:
-    """The bound, the estimate it was made of, and what each structural column would still add."""
+    """The bound, the cut that it follows from, and the reduced costs of the first-stage columns."""
 
     value: float
     cut: LagrangianCut
-    reduced_cost: Floats  # of the structure's columns
-    pricing_reduced_cost: (
-        Floats  # the same with each job's price as it was given: below 0 for a place that should be known
-    )
+    reduced_cost: Floats
+    # the same before each job's price is adjusted: below 0 for a placement that would improve the LP relaxation
+    pricing_reduced_cost: Floats
 
 
 def lagrangian_cut(
@@ -70,17 +72,18 @@ def lagrangian_cut(
     first_stage: FirstStage,
     power_limit: Floats,
     duals: Duals,
-    parallel_map: Callable[..., Iterable] = map,
+    parallel_map: ParallelMap = map,
 ) -> LagrangianCut:
-    """Relaxes the rows of the slots at the prices given, whatever they are; what is left of the slots is charged to the structure.
-    `power_limit`: of each site, throughout [R] or in each window [R, V]; `parallel_map`: a map, that may look at several jobs, or pieces of the slots, at the same time.
+    """Relax the rows of the slots at these prices and charge what is left of the slots to the first stage.
 
-    alpha_{k,t}  raised until cap beta - cost - power sigma <= sum uses alpha for every replica, so replicas add nothing
-    flows        each arc-slot at  min(0, cost + beta - delta) x its most, if its gate is open
-    open_r       fixed cost - the worth of its power
+    alpha_{k,t}  raised until capacity beta - cost - power sigma <= sum uses alpha for every replica, so that replicas add nothing
+    flows        min(0, cost + beta - delta) x largest flow of each arc and slot, charged to the arc's gate
+    open_r       fixed cost - sigma x power limit
     n_u          cost + idle power x sigma - alpha over the slots it covers
-    y_p          the least cost of doing the job there at these prices
-    run_{p,w}    nothing: see _run
+    y_p          least cost of the job there at these prices
+    run_{p,w}    0 here; see `_charge_job_windows`
+
+    `power_limit`: of sites [R], or of sites and windows [R, V], infinite for none.
     """
     data = view.data
     limit, sigma, beta = (
@@ -111,11 +114,18 @@ def lagrangian_cut(
 
 
 def lagrangian_bound(
-    view: SlotView, first_stage: FirstStage, power_limit: Floats, duals: Duals, within: tuple[Floats, Floats] | None = None, parallel_map: Callable[..., Iterable] = map
-) -> LagrangianBound:  # fmt: skip
-    """The estimate with the structure's rows relaxed as well:  rhs of all rows at their prices + each column at the bound, of those
-    that rows leave it, that its reduced cost asks for; of each job's points the one that is least. `within`: bounds of the structure's columns
-    that the value and the reduced costs hold for, where these are narrower than its own; `parallel_map`: as in the estimate."""
+    view: SlotView,
+    first_stage: FirstStage,
+    power_limit: Floats,
+    duals: Duals,
+    within: tuple[Floats, Floats] | None = None,
+    parallel_map: ParallelMap = map,
+) -> LagrangianBound:
+    """Relax the first-stage rows as well and minimise over the columns.
+
+    value = sides of all rows x their prices + each column x reduced cost, at the bound that this asks for; of each job's placements only
+    the cheapest counts. `within`: bounds of the first-stage columns for which value and reduced costs hold, if narrower than its own.
+    """
     found = lagrangian_cut(view, first_stage, power_limit, duals, parallel_map)
     open_above, open_below = np.isposinf(first_stage.row_upper), np.isneginf(first_stage.row_lower)
     rows = np.clip(duals.rows, np.where(open_above, 0.0, -np.inf), np.where(open_below, 0.0, np.inf))
@@ -125,31 +135,31 @@ def lagrangian_bound(
     lower, upper, _ = first_stage.propagate_bounds(
         *((np.zeros(first_stage.size), first_stage.upper) if within is None else within)
     )
-    reduced_cost = np.where(upper > 0, reduced_cost, np.inf)  # what may not be there
+    reduced_cost = np.where(upper > 0, reduced_cost, np.inf)  # fixed at 0
     _charge_job_windows(view, first_stage, found, _power_duals(view, power_limit, duals), reduced_cost)
     pricing_reduced_cost = reduced_cost.copy()
     value += _price_assignments(view, first_stage, reduced_cost)
-    sure = np.where(np.isfinite(reduced_cost), reduced_cost, 0.0)  # what may not be there adds nothing
+    sure = np.where(np.isfinite(reduced_cost), reduced_cost, 0.0)
     value += float((np.minimum(sure, 0.0) * upper + np.maximum(sure, 0.0) * lower).sum())
     return LagrangianBound(value, found, reduced_cost, pricing_reduced_cost)
 
 
 def _power_limit(view: SlotView, power_limit: Floats) -> Floats:
-    """[R, T]"""
+    """Return the power limit by slot [R, T]."""
     return np.broadcast_to(power_limit.reshape(view.data.sites, -1), (view.data.sites, view.data.windows))[
         :, view.window
     ]
 
 
 def _power_duals(view: SlotView, power_limit: Floats, duals: Duals) -> Floats:
-    """[R, T] prices of power, of which a site without a limit asks none."""
+    """Return the prices of power [R, T], 0 at sites without a limit."""
     return np.where(np.isfinite(_power_limit(view, power_limit)), np.maximum(duals.sigma, 0.0), 0.0)
 
 
 def _add_holding_terms(
     view: SlotView, first_stage: FirstStage, alpha: Floats, sigma: Floats, reduced_cost: Floats
 ) -> None:
-    """Takes from each holding what its systems earn in the slots that it covers, and charges its idle power."""
+    """Charge each holding its idle power, less the price of its systems in the slots that it covers."""
     data = view.data
     windows = data.windows
     earned, power = np.zeros((len(alpha), windows)), np.zeros((len(sigma), windows))
@@ -166,10 +176,13 @@ def _add_holding_terms(
 def _charge_job_windows(
     view: SlotView, first_stage: FirstStage, found: LagrangianCut, sigma: Floats, reduced_cost: Floats
 ) -> None:
-    """Adds to each point of a job, done in the cheapest slots first, what its rows ask for the windows in which it runs there; with
-    price_t of running through slot t, which does work_t of the job, and reduced cost r_w of window w, at any price pi of the job
-        cost >= pi + sum_w min(0, r_w + sum_{t in w} min(0, price_t - pi work_t)),
-    whose largest is taken: it is concave in pi. The estimate charges y with pi and each window with what it saves."""
+    """Add to each placement of a job the reduced costs of the windows in which it runs there.
+
+    With the price price_t of running through slot t, which does work_t of the job, and the reduced cost r_w of window w,
+        cost >= pi + sum_w min(0, r_w + sum_{t in w} min(0, price_t - pi work_t))        for any price pi of the job.
+    The right side is concave in pi and its largest value is taken, found by bisection of its slope. The cut charges pi to y, and to each
+    window what it saves.
+    """
     data, run, y = view.data, first_stage.columns["run"], first_stage.columns["y"]
     points = view.training[(run[view.training] >= 0).any(axis=1) & np.isfinite(reduced_cost[y[view.training]])]
     points = points[np.isfinite(view.least_job_cost(points, found.alpha, sigma))]
@@ -185,7 +198,7 @@ def _charge_job_windows(
         def cost(
             pi: Floats, price: Floats = price, work: Floats = work, window_cost: Floats = window_cost
         ) -> tuple[Floats, Floats]:
-            """(bound, slope) at the prices of the jobs [points]."""
+            """Return the right side and its slope at prices pi [points]."""
             less = np.minimum(price - pi[:, None] * work, 0.0)
             runs = window_cost + less @ window < 0
             return pi + np.where(runs, window_cost + less @ window, 0.0).sum(axis=1), 1 - (
@@ -198,10 +211,10 @@ def _charge_job_windows(
             np.minimum(pi_low, 0.0) - window_total,
             np.maximum(standalone_job_cost[mine], 0.0) + window_total + 1.0,
         )
-        for _ in range(DOUBLINGS):
+        for _ in range(BRACKET_DOUBLINGS):
             rising = cost(pi_high)[1] > 0
             pi_high = np.where(rising, 2 * pi_high, pi_high)
-        for _ in range(HALVINGS):
+        for _ in range(BISECTIONS):
             middle = 0.5 * (pi_low + pi_high)
             rising = cost(middle)[1] > 0
             pi_low, pi_high = np.where(rising, middle, pi_low), np.where(rising, pi_high, middle)
@@ -210,11 +223,11 @@ def _charge_job_windows(
         found.slope[y[points[mine]]] += pi - standalone_job_cost[mine]
         place, there = run[points[mine]], run[points[mine]] >= 0
         found.slope[place[there]] += (np.minimum(price - pi[:, None] * work, 0.0) @ window)[there]
-    reduced_cost[run[run >= 0]] = 0.0  # it runs only where it is, and there its windows are counted
+    reduced_cost[run[run >= 0]] = 0.0  # counted with the placement
 
 
 def _price_assignments(view: SlotView, first_stage: FirstStage, reduced_cost: Floats) -> float:
-    """Chooses the price of each job anew: exactly one of its points is taken, so the least reduced cost is paid in any case."""
+    """Adjust the price of each job: one of its placements is chosen in any case, so the least reduced cost is part of the bound."""
     place = first_stage.columns["y"][view.training] if len(view.training) else np.zeros(0, dtype=np.int64)
     total = 0.0
     job = view.data.point_job[view.training]

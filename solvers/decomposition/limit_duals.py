@@ -1,10 +1,10 @@
-"""What the limits of a problem solved slot by slot are worth: prices of the search as duals of the program's rows, in SI.
+"""Duals of the program's rows, in SI, from the prices of the decomposition.
 
-A dual is the change of the objective per unit of the row's side, at most 0 for a limit.
+A dual is the change of the objective per unit of the row's side, at most 0 for a limit. There are two kinds.
 
-with the fleet held   prices of the slots' programs at the plan; with jobs, which may run at other hours while the fleet stays, these are none
-relaxed               prices of the linear part over all slots, of which `relaxed_bound` is made: choices and counts in fractions, no integer held;
-                      where that opens a site in part, and the plan opens it, they say more of its power than the linear part does
+with the fleet fixed   prices of the subproblems at the plan; none if there are jobs, which could run in other slots with the same fleet
+relaxed                prices of the LP relaxation, from which `relaxed_bound` follows. Where that opens a site in part and the plan opens
+                       it, the price of the site's power is that of the open site
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RowDuals = dict[str, tuple[Ints, Floats]]
 
 
 def slot_row_duals(data: PlanData, sigma: Floats, delta: Floats, watt: float, workload: Floats) -> RowDuals:
-    """The rows of the slots from prices sigma [R, T] of power and delta [W x O, T] of demand, times `watt` and `workload` [W]."""
+    """Return the duals of power and demand from prices sigma [R, T] and delta [W x O, T]; `watt` and `workload` [W] scale them to SI."""
     limit, number = (part[:, data.slot_window] for part in data.power_limit())
     site, slot = np.nonzero(np.isfinite(limit))
     w, o, t = np.nonzero(data.demand > 0)
@@ -34,8 +34,10 @@ def slot_row_duals(data: PlanData, sigma: Floats, delta: Floats, watt: float, wo
 
 
 def relaxation_duals(dec: Reformulation, duals: Duals, values: Mapping[str, Floats]) -> tuple[Duals, RowDuals]:
-    """(prices with none of power where the plan opens no site; duals of supplies and of limits on what is decided once), in the numbers of the
-    decomposition. A price of the most that may be held of one kind is one of the supply, where that is what allows no more."""
+    """Return the prices, 0 for power of sites that the plan does not open, and the duals of supplies and first-stage limits.
+
+    Both are scaled as in the decomposition. The reduced cost of a holding at its upper bound belongs to the supply that this bound is from.
+    """
     first_stage, data = dec.first_stage, dec.data
     closed = (first_stage.columns["open"] >= 0) & (values["open"] < 0.5)
     rows_of_block = {
@@ -46,8 +48,8 @@ def relaxation_duals(dec: Reformulation, duals: Duals, values: Mapping[str, Floa
     held_upper = np.append(first_stage.upper, 0.0)[first_stage.columns["n"]]
     supply, u = data.supply_member.T
     full = held_upper[u] >= data.supply_limit[supply]
-    sole = np.bincount(u[full], minlength=len(held_upper)) == 1  # of two supplies neither is worth anything by itself
-    row_of = {index[0]: row for row, index in reversed(rows_of_block["supply"])}  # of several windows one will do
+    sole = np.bincount(u[full], minlength=len(held_upper)) == 1  # where two supplies bind, neither has a value alone
+    row_of = {index[0]: row for row, index in reversed(rows_of_block["supply"])}  # any one of several windows
     for s, held in zip(supply[full].tolist(), u[full].tolist(), strict=True):
         if sole[held] and s in row_of:
             worth[row_of[s]] += counts[held]
@@ -60,12 +62,13 @@ def relaxation_duals(dec: Reformulation, duals: Duals, values: Mapping[str, Floa
 
 
 def _count_bound_duals(dec: Reformulation, duals: Duals, values: Mapping[str, Floats]) -> Floats:
-    """[U]: change of the bound per unit more of the most that may be held, where the plan has the site and the design."""
+    """Return the change of the bound per unit of each holding's upper bound [U], if the plan has the site and the design."""
     first_stage, data = dec.first_stage, dec.data
     reduced_cost = np.append(lagrangian_bound(dec.view, first_stage, dec.power_limit, duals).reduced_cost, 0.0)[
         first_stage.columns["n"]
     ]
-    result, option = np.minimum(reduced_cost, 0.0), data.holding_option
+    result: Floats = np.minimum(reduced_cost, 0.0)
+    option = data.holding_option
     for row, (block, index) in enumerate(first_stage.keys):
         if block in ("standing", "opening"):
             k = option[index[0]]

@@ -19,7 +19,7 @@ from solvers.arrays import Floats, Ints
 from solvers.backends.persistent_lp import RowGenerationLp
 from solvers.decomposition.first_stage import FirstStage
 from solvers.decomposition.linking import FirstStagePoint, Linking
-from solvers.decomposition.slots import NOTHING, SlotView
+from solvers.decomposition.slots import VALUE_TOL, SlotView
 from solvers.decomposition.subproblems import SlotSolution
 
 SMALL_SHORTAGE = (
@@ -170,7 +170,7 @@ class RecoveryMaster(Linking):
             price = -self._at_pace((kept.alpha @ self.uses + kept.sigma @ self.watts).T * self.reach)[
                 self._column_positions, self._pace
             ]
-            cells = np.flatnonzero((where[self._cell_group] >= 0) & (np.abs(price) > NOTHING))
+            cells = np.flatnonzero((where[self._cell_group] >= 0) & (np.abs(price) > VALUE_TOL))
             taken = sparse.csr_array(
                 (price[cells], (where[self._cell_group[cells]], cells)),
                 shape=(len(groups), len(self._column_positions)),
@@ -182,7 +182,7 @@ class RecoveryMaster(Linking):
             parts.append(sparse.hstack([row, theta, sparse.csr_array((len(groups), jobs)), taken]))
             order.append(mine)
         rows_of_cuts = sparse.vstack(parts).tocsr()[np.argsort(np.concatenate(order), kind="stable")]
-        rows_of_cuts.data[np.abs(rows_of_cuts.data) < NOTHING] = 0.0
+        rows_of_cuts.data[np.abs(rows_of_cuts.data) < VALUE_TOL] = 0.0
         rows_of_cuts.eliminate_zeros()
         return lower, rows_of_cuts
 

@@ -1,5 +1,9 @@
-"""The linear part over all slots: on merged slots first, which say which fleet options and places of jobs to look at and where to start, then on
-all of them. Its prices give a bound on the full problem over all of its columns (certificate.py)."""
+"""Solve the LP relaxation at the root, by column generation over placements of jobs.
+
+It is solved on merged slots first, which show the relevant fleet options and placements and give a starting point, then on all slots. Its
+prices give a Lagrangian bound over all columns of the full problem; those with negative reduced cost are added and it is solved again.
+In large programs only few fleet options and merged slots are solved, and dual ascent extends the prices to all slots.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solvers.arrays import Floats, Ints
+from solvers.arrays import Bools, Floats, Ints
 from solvers.decomposition.dual_ascent import DualAscent
 from solvers.decomposition.first_stage import map_columns
 from solvers.decomposition.interior_point.blocks import BlockProgram
@@ -16,52 +20,91 @@ from solvers.decomposition.interior_point.method import InteriorSolution, solve_
 from solvers.decomposition.interior_point.starting_points import warm_start_from
 from solvers.decomposition.lagrangian_bound import Duals, LagrangianBound
 from solvers.decomposition.linking import Linking
-from solvers.decomposition.slot_clustering import APART_LARGE, cheapest_placements, cluster_count, cluster_slots
-from solvers.decomposition.slots import NOTHING, SlotView
+from solvers.decomposition.slot_clustering import JOB_WEIGHT_LARGE, cheapest_placements, cluster_count, cluster_slots
+from solvers.decomposition.slots import JOB_DONE_TOL, VALUE_TOL, SlotView
 
 if TYPE_CHECKING:
     from solvers.decomposition.reformulation import Reformulation
 
-LEAST_SLOTS = 20  # merged slots
-FEW_LARGE, SLOTS_LARGE = (
-    12,
-    84,
-)  # merged slots where questions are large, for all fleet options and for those that matter
-ROUGH = 1e-3  # of the value, how far from proven the answer on merged slots may be
-NEARLY = 1e-3  # of the value, that a job may cost more at a place that is looked at than at its best one
-RUNS = 0.01  # share of a job from which on a place is looked at in any case
-LEAST, LEAST_SHARE = 1.0, 1e-3  # systems of a kind from which on it matters, or share of all where that is less
-LEAST_FIRST = 0.3  # such systems where questions are large: left out are those whose price costs the bound little
-PLACES, PLACES_LARGE = 500, 300  # such places of all jobs, about; where questions are large
-LARGE, MANY, LITTLE = (
-    2e11,
-    1.7e10,
-    1e8,
-)  # multiplications of an iteration, from which on not all fleet options are looked at, or choices made on merged slots first, and up to which digits cost nothing
-SIDE_BY_SIDE = 2e9  # multiplications of an iteration, from which on parts of the slots are looked at side by side
-FINE = 1e-7  # of the value, how far from proven the answer is then
-ROUGH_FIRST, ROUGH_LARGE = 1e-2, 4e-3  # of the value, how far from proven the answers may be then
-PROVEN, ENOUGH = (
-    3.0,
-    1.0,
-)  # times the tolerance: where more is proven than that choices need no more places, and the bound neither
-EACH_SITE, EACH_JOB = 3, 24  # places of a job that had none, at a site and in all
-TIMES, NEW = 3, 8  # that places are added, at most, and how many of each job
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootSettings:
+    """Sizes and tolerances of the root relaxation.
+
+    "Work" is the number of multiplications of an interior-point iteration. A gap is relative to the value.
+    """
+
+    merged_slots: int = 20
+    """Least number of merged slots."""
+    merged_gap: float = 1e-3
+    """Gap of the LP on merged slots."""
+    small_work: float = 1e8
+    """Work up to which the LP is solved to `small_gap`, which takes little time."""
+    small_gap: float = 1e-7
+    """Gap of small LPs."""
+    parallel_work: float = 2e9
+    """Work from which on blocks of slots are eliminated in parallel."""
+    merged_binaries_work: float = 1.7e10
+    """Work from which on binaries are chosen on merged slots first."""
+    large_work: float = 2e11
+    """Work from which on a program is large: the LP is never solved over all fleet options and all slots at once."""
+    large_merged_slots: int = 12
+    """Merged slots for all fleet options of a large program."""
+    large_slots: int = 84
+    """Merged slots for the relevant fleet options of a large program."""
+    large_merged_gap: float = 1e-2
+    """Gap of the LP of a large program on the former."""
+    large_gap: float = 4e-3
+    """Gap of the LP of a large program on the latter."""
+    relevant_systems: float = 1.0
+    """Systems held from which on a fleet option is relevant."""
+    relevant_share: float = 1e-3
+    """Share of all systems held from which on it is, if that is less."""
+    large_relevant_systems: float = 0.3
+    """`relevant_systems` of large programs; the prices of the fleet options left out weaken the bound little."""
+    placements: int = 500
+    """Placements of all jobs, about, that are kept for their low cost."""
+    large_placements: int = 300
+    """The same for large programs."""
+    placement_cost_slack: float = 1e-3
+    """Cost of a kept placement above that of the job's best one, relative to the value."""
+    used_job_share: float = 0.01
+    """Share of a job from which on the placement where it runs is kept in any case."""
+    pricing_rounds: int = 3
+    """Solutions of the LP, with placements added in between."""
+    priced_placements: int = 8
+    """Placements of each job that one round adds."""
+    pricing_tol: float = 1e-5
+    """Least improvement for which a placement is added, relative to the value."""
+    binaries_gap_factor: float = 3.0
+    """Bound this close to the LP's value, in multiples of the tolerance: the placements suffice to choose binaries."""
+    final_gap_factor: float = 1.0
+    """Bound this close: the placements suffice for the bound as well."""
+    site_placements: int = 3
+    """Placements of a job at each open site, where all that it had were closed."""
+    job_placements: int = 24
+    """Placements of such a job in all."""
+
+
+ROOT_SETTINGS = RootSettings()
 
 
 @dataclass(frozen=True, slots=True)
 class RootRelaxation:
-    """The linear part over all slots, and over the merged ones: `group` [T]; where questions are large over merged ones and the fleet options that matter
-    only, with prices of all slots on their way up."""
+    """The LP relaxation with its prices and Lagrangian bound.
+
+    `found`: the solution over all slots; of a large program over merged slots and relevant fleet options, with prices of all slots from
+    dual ascent.
+    """
 
     found: InteriorSolution
-    at: LagrangianBound  # of the slots that were solved
-    duals: Duals
-    bound: LagrangianBound
+    at: LagrangianBound  # on the slots of `found`
+    duals: Duals  # of all slots
+    bound: LagrangianBound  # at these prices
     merged: InteriorSolution
-    group: Ints
+    group: Ints  # [T] merged slot of each slot
     work: float  # multiplications of an iteration over all slots, about
-    ascent: DualAscent | None = None
+    ascent: DualAscent | None = None  # of large programs
 
     @property
     def large(self) -> bool:
@@ -77,13 +120,21 @@ def build_block_program(
     upper: Floats | None = None,
     unmet: Floats | None = None,
 ) -> BlockProgram:
-    """The program over these fleet options and places and this view's slots; bounds are over the whole structure's columns; `unmet`: as of the blocks."""
+    """Build the LP over these fleet options and placements and this view's slots.
+
+    `lower`, `upper`: bounds of all first-stage columns; `unmet` [D, T]: price of demand left unmet, absent where all must be met.
+    """
     inside_options = dec.usable_points(fleet_options)
     view = replace(view, training=placements[inside_options[placements]])
     part = dec.first_stage.part(dec.data, fleet_options, view.training)
     linking = Linking(view, part, fleet_options, dec.power_limit)
-    of_part = lambda values: None if values is None else map_columns(dec.first_stage, part, values)
-    parallel_map = dec.parallel_map if _iteration_work(dec, view.slots, part.size) > SIDE_BY_SIDE else map
+
+    def of_part(values: Floats | None) -> Floats | None:
+        return None if values is None else map_columns(dec.first_stage, part, values)
+
+    parallel_map = (
+        dec.parallel_map if _iteration_work(dec, view.slots, part.size) > ROOT_SETTINGS.parallel_work else map
+    )
     return BlockProgram(
         linking,
         view.serving[inside_options[view.serving]],
@@ -96,42 +147,42 @@ def build_block_program(
 
 
 def solve_root(dec: Reformulation, tolerance: float) -> RootRelaxation | None:
-    """None where it has no answer, or not in time. Where all slots at once are many, the fleet options that matter on few merged ones are looked at on more."""
-    fleet_options, placements = (
-        np.arange(len(dec.data.option_site)),
-        cheapest_placements(dec.view, dec.standalone_job_cost),
-    )
+    """Solve the LP relaxation to a relative gap of `tolerance`; None if it is infeasible or out of time."""
+    fleet_options = np.arange(len(dec.data.option_site))
+    placements = cheapest_placements(dec.view, dec.standalone_job_cost)
     work = _iteration_work(dec, dec.view.slots, len(fleet_options) + 2 * len(placements))
-    large, tolerance = work > LARGE, min(tolerance, FINE) if work < LITTLE else tolerance
+    large, tolerance = (
+        work > ROOT_SETTINGS.large_work,
+        min(tolerance, ROOT_SETTINGS.small_gap) if work < ROOT_SETTINGS.small_work else tolerance,
+    )
     group = (
-        cluster_slots(dec.view, FEW_LARGE, APART_LARGE)
+        cluster_slots(dec.view, ROOT_SETTINGS.large_merged_slots, JOB_WEIGHT_LARGE)
         if large
-        else cluster_slots(dec.view, cluster_count(dec.view, LEAST_SLOTS))
+        else cluster_slots(dec.view, cluster_count(dec.view, ROOT_SETTINGS.merged_slots))
     )
     view = dec.view.merged(group)
     merged = solve_interior_point(
-        build_block_program(dec, view, fleet_options, placements), ROUGH_FIRST if large else ROUGH, dec.seconds_left
+        build_block_program(dec, view, fleet_options, placements),
+        ROOT_SETTINGS.large_merged_gap if large else ROOT_SETTINGS.merged_gap,
+        dec.seconds_left,
     )
     if merged is None:
         dec.log(f"{view.slots} merged slots: no answer, or not in time: the bound is that of systems busy throughout")
         return None
     dec.log(f"{view.slots} merged slots: linear {dec.format_value(merged.value)}")
     certificate = dec.lagrangian_bound(dec.extend_duals(merged), view)
-    placements, here, onto = (
-        priced_placements(dec, merged, certificate, PLACES_LARGE if large else PLACES),
-        dec.view,
-        group,
+    placements = priced_placements(
+        dec, merged, certificate, ROOT_SETTINGS.large_placements if large else ROOT_SETTINGS.placements
     )
+    here, onto = dec.view, group
     if large:
-        of_all, fleet_options, tolerance = (
-            cluster_slots(dec.view, SLOTS_LARGE, APART_LARGE),
-            active_options(dec, merged, placements, LEAST_FIRST),
-            ROUGH_LARGE,
-        )
+        of_all = cluster_slots(dec.view, ROOT_SETTINGS.large_slots, JOB_WEIGHT_LARGE)
+        fleet_options = active_options(dec, merged, placements, ROOT_SETTINGS.large_relevant_systems)
+        tolerance = ROOT_SETTINGS.large_gap
         here, onto = dec.view.merged(of_all), group[np.unique(of_all, return_index=True)[1]]
         dec.log(f"{len(fleet_options)} fleet options matter, {len(placements)} places")
     start, found, first = merged, None, None
-    for number in range(TIMES):
+    for number in range(ROOT_SETTINGS.pricing_rounds):
         program = build_block_program(dec, here, fleet_options, placements)
         again = solve_interior_point(
             program, tolerance, dec.seconds_left, warm_start_from(start.blocks, start.warm, program, onto)
@@ -143,9 +194,14 @@ def solve_root(dec: Reformulation, tolerance: float) -> RootRelaxation | None:
             f"{here.slots} slots: linear {dec.format_value(found.value)}, proven {dec.format_value(certificate.value)}, {len(placements)} places"
         )
         more = _improving_placements(dec, certificate, found)
-        apart = (found.value - certificate.value) / (tolerance * max(abs(found.value), NOTHING))
-        first = first or ((found, certificate) if apart <= PROVEN else None)
-        if not len(more) or large or number == TIMES - 1 or apart <= ENOUGH:
+        apart = (found.value - certificate.value) / (tolerance * max(abs(found.value), VALUE_TOL))
+        first = first or ((found, certificate) if apart <= ROOT_SETTINGS.binaries_gap_factor else None)
+        if (
+            not len(more)
+            or large
+            or number == ROOT_SETTINGS.pricing_rounds - 1
+            or apart <= ROOT_SETTINGS.final_gap_factor
+        ):
             break
         placements, start, onto = np.union1d(placements, more), found, np.arange(here.slots)
     if large:
@@ -153,7 +209,8 @@ def solve_root(dec: Reformulation, tolerance: float) -> RootRelaxation | None:
             dec.log(
                 f"{here.slots} slots: no answer for these fleet options, or not in time: prices are those of {view.slots} merged slots"
             )
-        known, group = (merged, group) if found is None else (found, of_all)  # what was left out may have been needed
+        # the LP may be infeasible over the relevant fleet options alone
+        known, group = (merged, group) if found is None else (found, of_all)
         ascent = DualAscent(dec, _disaggregated_duals(dec, known, group))
         dec.log(f"over all {dec.view.slots} slots: proven {dec.format_value(ascent.bound.value)} so far")
         return RootRelaxation(known, certificate, ascent.duals, ascent.bound, known, group, work, ascent)
@@ -165,8 +222,11 @@ def solve_root(dec: Reformulation, tolerance: float) -> RootRelaxation | None:
 
 
 def _disaggregated_duals(dec: Reformulation, found: InteriorSolution, group: Ints) -> Duals:
-    """Prices of all slots from those of an answer's merged ones, systems and watts over the slots of a group in proportion to their length. FleetOptions
-    that it left out are as dear as their holdings cost: where replicas would pay, the rest in all slots alike."""
+    """Return prices of all slots and fleet options from those of merged slots and some fleet options.
+
+    The price of a merged slot is divided in proportion to the length of its slots. Fleet options left out are priced up to what their
+    holdings cost: first where replicas would pay, the rest evenly over all slots.
+    """
     duals, seconds, data = dec.extend_duals(found), dec.view.seconds, dec.data
     duals = duals.disaggregated(group, seconds, duals.rows)
     omitted = ~np.isin(np.arange(len(data.option_site)), found.blocks.linking.fleet_options)
@@ -193,29 +253,36 @@ def _disaggregated_duals(dec: Reformulation, found: InteriorSolution, group: Int
 
 
 def _iteration_work(dec: Reformulation, slots: int, links: int) -> float:
-    """Multiplications of one iteration, about."""
+    """Estimate the multiplications of one interior-point iteration."""
     return slots * len(dec.view.demand) * float(links) ** 2
 
 
 def priced_placements(
-    dec: Reformulation, found: InteriorSolution, certificate: LagrangianBound, limit: int = PLACES
+    dec: Reformulation, found: InteriorSolution, certificate: LagrangianBound, limit: int = ROOT_SETTINGS.placements
 ) -> Ints:
-    """The places where jobs run, and so many of those that would cost little more at these prices."""
+    """Return the placements where jobs run and those that would cost little more at these prices, about `limit` in all."""
     points, job = dec.view.training, dec.data.point_job[dec.view.training]
     pricing_reduced_cost = certificate.pricing_reduced_cost[dec.first_stage.columns["y"][points]]
     known, first_stage = found.blocks, found.point().first_stage
-    result = [known.placements[first_stage[known.first_stage.columns["y"][known.placements]] > RUNS]]
+    result = [
+        known.placements[first_stage[known.first_stage.columns["y"][known.placements]] > ROOT_SETTINGS.used_job_share]
+    ]
     for j in np.unique(job):
         mine = np.flatnonzero(job == j)
         mine = mine[np.argsort(pricing_reduced_cost[mine], kind="stable")][: max(limit // len(dec.data.job_work), 1)]
         result.append(
-            points[mine[pricing_reduced_cost[mine] <= pricing_reduced_cost[mine[0]] + NEARLY * abs(found.value)]]
+            points[
+                mine[
+                    pricing_reduced_cost[mine]
+                    <= pricing_reduced_cost[mine[0]] + ROOT_SETTINGS.placement_cost_slack * abs(found.value)
+                ]
+            ]
         )
     return np.unique(np.concatenate(result))
 
 
-def cheapest_open_placements(dec: Reformulation, pricing_reduced_cost: Floats, jobs: Ints, opened: np.ndarray) -> Ints:
-    """Of each of these jobs the places at open sites at which it would cost least at these prices: EACH_SITE of a site, EACH_JOB in all."""
+def cheapest_open_placements(dec: Reformulation, pricing_reduced_cost: Floats, jobs: Ints, opened: Bools) -> Ints:
+    """Return the cheapest placements of each of these jobs at open sites, limited by site and in all (`RootSettings`)."""
     points, y = dec.view.training, dec.first_stage.columns["y"]
     points = points[
         opened[dec.view.site[points]]
@@ -224,13 +291,14 @@ def cheapest_open_placements(dec: Reformulation, pricing_reduced_cost: Floats, j
     ]
     order = np.argsort(pricing_reduced_cost[y[points]], kind="stable")
     points = points[order][
-        _rank_in_group((dec.data.point_job[points] * dec.data.sites + dec.view.site[points])[order]) < EACH_SITE
+        _rank_in_group((dec.data.point_job[points] * dec.data.sites + dec.view.site[points])[order])
+        < ROOT_SETTINGS.site_placements
     ]
-    return np.sort(points[_rank_in_group(dec.data.point_job[points]) < EACH_JOB])
+    return np.sort(points[_rank_in_group(dec.data.point_job[points]) < ROOT_SETTINGS.job_placements])
 
 
 def _rank_in_group(key: Ints) -> Ints:
-    """Of each entry how many of the same key come before it."""
+    """Return how many entries of the same key come before each entry."""
     order = np.argsort(key, kind="stable")
     rank = np.empty(len(key), dtype=np.int64)
     rank[order] = np.arange(len(key)) - np.searchsorted(key[order], key[order])
@@ -238,7 +306,7 @@ def _rank_in_group(key: Ints) -> Ints:
 
 
 def systems_held(dec: Reformulation, found: InteriorSolution) -> Floats:
-    """[fleet options]: systems, the most of all windows."""
+    """Return the systems of each fleet option, the most of all windows [fleet options]."""
     result, values = (
         np.zeros(len(dec.data.option_site)),
         map_columns(found.blocks.first_stage, dec.first_stage, found.point().first_stage),
@@ -247,17 +315,19 @@ def systems_held(dec: Reformulation, found: InteriorSolution) -> Floats:
     return result
 
 
-def active_options(dec: Reformulation, found: InteriorSolution, placements: Ints, threshold: float = LEAST) -> Ints:
-    """The fleet options of which more is held than next to nothing, and those of the places: there are far more that are as good than are used."""
+def active_options(
+    dec: Reformulation, found: InteriorSolution, placements: Ints, threshold: float = ROOT_SETTINGS.relevant_systems
+) -> Ints:
+    """Return the fleet options of which at least `threshold` systems are held, and those that the placements use."""
     much = systems_held(dec, found)
     return np.union1d(
-        np.flatnonzero(much >= min(threshold, LEAST_SHARE * much.sum())),
+        np.flatnonzero(much >= min(threshold, ROOT_SETTINGS.relevant_share * much.sum())),
         dec.view.use_option[np.isin(dec.view.use_point, placements)],
     )
 
 
 def _improving_placements(dec: Reformulation, certificate: LagrangianBound, found: InteriorSolution) -> Ints:
-    """Places left out at which their jobs would cost less than anywhere known."""
+    """Return placements left out that have a negative reduced cost, a limited number of each job."""
     points, job = dec.view.training, dec.data.point_job[dec.view.training]
     pricing_reduced_cost = np.where(
         np.isin(points, found.blocks.placements),
@@ -266,21 +336,25 @@ def _improving_placements(dec: Reformulation, certificate: LagrangianBound, foun
     )
     result = [np.zeros(0, dtype=np.int64)]
     for j in np.unique(job):
-        mine = np.flatnonzero((job == j) & (pricing_reduced_cost < -1e-5 * abs(found.value)))
-        result.append(points[mine[np.argsort(pricing_reduced_cost[mine], kind="stable")][:NEW]])
+        mine = np.flatnonzero((job == j) & (pricing_reduced_cost < -ROOT_SETTINGS.pricing_tol * abs(found.value)))
+        result.append(
+            points[mine[np.argsort(pricing_reduced_cost[mine], kind="stable")][: ROOT_SETTINGS.priced_placements]]
+        )
     return np.concatenate(result)
 
 
-def within(dec: Reformulation, point: int, share: Floats, upper: Floats | None = None) -> Floats | None:
-    """The share of each slot in which a job runs, just where it may (at most `upper`) and just until it is done; None where it cannot be."""
+def fit_schedule(dec: Reformulation, point: int, share: Floats, upper: Floats | None = None) -> Floats | None:
+    """Clip a schedule to at most `upper` and scale it so that the job is done exactly; None if it cannot finish.
+
+    `share`, `upper` [T]: share of each slot for which the job of `point` runs, and may run.
+    """
     view, job = dec.view, dec.data.point_job[point]
     upper = view.reachable[job] if upper is None else upper
     share, wanted = np.clip(share, 0.0, upper), dec.data.job_work[job] / dec.data.point_capacity[point]
     done, free = float(share @ view.seconds), float((upper - share) @ view.seconds)
     if done >= wanted:
-        return share * (wanted / done)
-    return (
-        None
-        if done + free < wanted * (1 - 1e-9)
-        else share + (upper - share) * min((wanted - done) / max(free, 1e-300), 1.0)
-    )
+        return np.asarray(share * (wanted / done), dtype=np.float64)
+    if done + free < wanted * (1 - JOB_DONE_TOL):
+        return None
+    more = min((wanted - done) / max(free, 1e-300), 1.0)
+    return np.asarray(share + (upper - share) * more, dtype=np.float64)

@@ -22,16 +22,15 @@ from solvers.decomposition.integer_recovery import Incumbent, IntegerRecovery
 from solvers.decomposition.lagrangian_bound import Duals, LagrangianBound
 from solvers.decomposition.linking import FirstStagePoint
 from solvers.decomposition.node_relaxation import ITERATION_LIMIT, LEAST_IMPROVEMENT, Node, count_columns_of
-from solvers.decomposition.reformulation import WHOLE, Reformulation
+from solvers.decomposition.reformulation import INTEGRALITY_TOL, Reformulation
 from solvers.decomposition.root_relaxation import (
-    MANY,
-    ROUGH_LARGE,
+    ROOT_SETTINGS,
     RootRelaxation,
     active_options,
     solve_root,
     systems_held,
 )
-from solvers.decomposition.slots import NOTHING
+from solvers.decomposition.slots import VALUE_TOL
 from solvers.decomposition.sub_mips import solve_counts
 from solvers.interface import Options
 
@@ -92,7 +91,9 @@ def run_search(
         return SearchResult(dec.trivial_bound())
     dec.progress.report(bound=root.bound.value)
     master = None if root.large else BendersMaster(dec, dec.first_stage.integer & ~count_columns_of(dec), root.bound)
-    merged = dec.data.windows > 1 or root.work >= MANY  # binaries are found on merged slots first
+    merged = (
+        dec.data.windows > 1 or root.work >= ROOT_SETTINGS.merged_binaries_work
+    )  # binaries are found on merged slots first
     share = SETTINGS.binaries_time_share_large if root.large else SETTINGS.binaries_time_share
     chosen = find_binaries(dec, root, _time_share(seconds_left, share), None if merged else master)
     refined = None
@@ -120,7 +121,7 @@ def _remaining_gap(dec: Reformulation, options: Options, omitted: OmittedCost, c
     """Return the asked gap less the share of the objective that costs left out may add at the sites that are open."""
     opened = np.append(chosen.upper, 1.0)[dec.first_stage.columns["open"]] > 0
     return options.gap - min(float(omitted.by_site[opened].sum()), omitted.total) / max(
-        abs(chosen.found.value), NOTHING
+        abs(chosen.found.value), VALUE_TOL
     )
 
 
@@ -245,7 +246,7 @@ def _refine_to_all_slots(
         dec.view,
         known.astype(np.int64),
         dec.first_stage.integer & ~count_columns_of(dec),
-        ROUGH_LARGE if large else tolerance,
+        ROOT_SETTINGS.large_gap if large else tolerance,
         DIVE_SETTINGS.joint_cost_large if large else DIVE_SETTINGS.joint_cost,
         1,
         seconds_left,
@@ -282,7 +283,9 @@ def _reserve_options(dec: Reformulation, chosen: Node, group: Ints, fleet_option
     )
     np.minimum.at(of_option, data.holding_option, reduced_cost)
     among = fleet_options[room[fleet_options] & np.isfinite(of_option[fleet_options])]
-    among = among[np.lexsort((of_option[among] / np.maximum(dec.option_cost[among], NOTHING), data.option_site[among]))]
+    among = among[
+        np.lexsort((of_option[among] / np.maximum(dec.option_cost[among], VALUE_TOL), data.option_site[among]))
+    ]
     rank = np.arange(len(among)) - np.searchsorted(data.option_site[among], data.option_site[among])
     return np.asarray(among[rank < SETTINGS.reserve_options])
 
@@ -315,7 +318,7 @@ def _integer_counts(dive: DiveAndBranch, found: Node, large: bool) -> Node:
         integer_node = dive.run(found) or found
         dive.seconds_left = seconds_left
         counts = dive.values(integer_node)[count_columns_of(dec)]
-        if (np.abs(counts - np.round(counts)) <= WHOLE).all():
+        if (np.abs(counts - np.round(counts)) <= INTEGRALITY_TOL).all():
             return integer_node
         # time ended before the last counts were integer
         hours = None if integer_node is found else _reschedule_jobs(dive, integer_node, found)
@@ -384,7 +387,7 @@ def _recovery_options(
     np.minimum.at(
         lacks,
         option,
-        np.append(certificate.pricing_reduced_cost, np.inf)[n] / np.maximum(dec.option_cost[option], WHOLE),
+        np.append(certificate.pricing_reduced_cost, np.inf)[n] / np.maximum(dec.option_cost[option], INTEGRALITY_TOL),
     )
     others = fleet_options[~kept[fleet_options]]
     more = others[np.argsort(lacks[others], kind="stable")][: max(int(kept.sum()), SETTINGS.recovery_options)]

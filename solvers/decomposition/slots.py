@@ -1,9 +1,8 @@
-"""The joint program seen slot by slot: what is decided once, what each slot decides for itself, and the closed forms between them.
+"""The data of the program by slot, and closed forms for what a slot costs at given prices.
 
-Sites, systems, designs and places of jobs are decided once (the structure); flows and replicas are decided in every slot; a
-job runs for a share of each slot. Prices of a slot: alpha_{k,t} of a system of fleet option k, sigma_{r,t} of a watt at
-site r, beta_{q,t} of a request/s of pool q, delta_{w,o,t} of demand. Solving is in sketch.py and what it asks, the bound
-in certificate.py.
+Sites, systems, designs and placements of jobs are first-stage decisions. Each slot decides flows and replicas, and for which share of it
+jobs run. Prices of a slot: alpha_{k,t} of a system of fleet option k, sigma_{r,t} of a watt at site r, beta_{q,t} of a request/s of pool
+q, delta_{w,o,t} of a request/s of demand. Not here: the Lagrangian bound at such prices (`lagrangian_bound.py`).
 """
 
 from __future__ import annotations
@@ -15,21 +14,25 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from solvers.arrays import Floats, Ints
+from solvers.arrays import Bools, Floats, Ints
 from solvers.model.data import PlanData
 from solvers.model.dominance import undominated
 
-NOTHING = 1e-12
+VALUE_TOL = 1e-12
+"""Smallest value or coefficient told apart from 0; divisors are raised to it."""
+JOB_DONE_TOL = 1e-9
+"""Share of a job that may be left when it counts as done."""
 ParallelMap: TypeAlias = Callable[..., Iterable[Any]]
 """A function called like `map` that may make several calls at once."""
-ALL_SLOTS = slice(None)  # of the slots
-SLOT_CHUNK = 48  # slots that are looked at together: what is known of all of them does not fit the cache
+ALL_SLOTS = slice(None)
+SLOT_CHUNK = 48
+"""Slots evaluated together: arrays over all slots do not fit the cache."""
 
 
 def by_slot_chunks(
-    of: Callable[[slice], tuple[Floats, ...]], slots: int, parallel_map: Callable[..., Iterable] = map
+    of: Callable[[slice], tuple[Floats, ...]], slots: int, parallel_map: ParallelMap = map
 ) -> tuple[Floats, ...]:
-    """[., T] of all slots, from what they are of a piece of them; `parallel_map`: a map, that may look at several pieces at the same time."""
+    """Evaluate `of` on chunks of slots and join the arrays [., T] that it returns."""
     found = parallel_map(
         of, [slice(first, min(first + SLOT_CHUNK, slots)) for first in range(0, max(slots, 1), SLOT_CHUNK)]
     )
@@ -37,7 +40,7 @@ def by_slot_chunks(
 
 
 def reduce_by_group(ufunc: np.ufunc, values: Floats, of: Ints) -> tuple[Ints, Floats]:
-    """(the groups there are, [groups, T] what their members [., T] come to)."""
+    """Reduce the rows of `values` [., T] that have the same number in `of`; returns these numbers and [groups, T]."""
     order = np.argsort(of, kind="stable")
     groups, first = np.unique(of[order], return_index=True)
     return groups, ufunc.reduceat(values[order], first, axis=0) if len(groups) else values
@@ -45,7 +48,7 @@ def reduce_by_group(ufunc: np.ufunc, values: Floats, of: Ints) -> tuple[Ints, Fl
 
 @dataclass(frozen=True, slots=True)
 class SlotView:
-    """A program's data by slot, the objective's functional picked out; coarse ones have fewer slots, each for several.
+    """The data of a program by slot, with the costs of one functional; in a merged view each slot stands for several.
 
     Shapes: R sites, K fleet options, U holdings, P points, Q pools, A arcs, D demands (workload, origin), J jobs, T slots, V windows.
     """
@@ -57,9 +60,9 @@ class SlotView:
     job_seconds: Floats  # [J, T] in which the job may run
     seconds: Floats  # [T]
     window: Ints  # [T]
-    serving: Ints  # points of pools that can matter
-    training: Ints  # points of jobs that can finish
-    dominated: np.ndarray  # [P, T] where a point is superfluous
+    serving: Ints  # serving points that are not dominated in all slots
+    training: Ints  # points at which a job can finish
+    dominated: Bools  # [P, T]
     use_point: Ints
     use_option: Ints
     use_systems: Floats
@@ -68,7 +71,7 @@ class SlotView:
 
     @classmethod
     def of(cls, data: PlanData, functional: str, able: Ints) -> SlotView:
-        """The data as they are; `able`: points of jobs that can finish in time."""
+        """Return the view of all slots; `able`: points at which a job can finish in time."""
         zero = np.zeros((len(data.point_pool), data.slots))
         origins = max(data.demand.shape[1], 1)
         undominated_slots = undominated(data)
@@ -97,11 +100,11 @@ class SlotView:
 
     @property
     def reachable(self) -> Floats:
-        """[J, T]: share of each slot in which a job may run."""
+        """[J, T]: share of each slot for which a job may run."""
         return self.job_seconds / self.seconds
 
     def merged(self, group: Ints) -> SlotView:
-        """The same with slots added up by `group` [T], each of one window: costs and times add, demand is their mean."""
+        """Merge slots by `group` [T], each of one window: costs and times add up, demand is averaged."""
         into = np.zeros((self.slots, int(group.max()) + 1))
         into[np.arange(self.slots), group] = 1.0
         window = np.zeros(into.shape[1], dtype=np.int64)
@@ -111,17 +114,14 @@ class SlotView:
             job_seconds=self.job_seconds @ into, seconds=self.seconds @ into, window=window, dominated=(~self.dominated @ into) == 0,
         )  # fmt: skip
 
-    # -- prices ----------------------------------------------------------------------------------------------------
-
-    def raise_alpha(
-        self, beta: Floats, sigma: Floats, alpha: Floats, parallel_map: Callable[..., Iterable] = map
-    ) -> Floats:
-        """[K, T]: alpha raised until no replica of any pool earns more than it takes:  sum uses alpha >= cap beta - cost - power sigma."""
+    def raise_alpha(self, beta: Floats, sigma: Floats, alpha: Floats, parallel_map: ParallelMap = map) -> Floats:
+        """Raise alpha [K, T] until no replica has a negative reduced cost:  sum uses alpha >= capacity beta - cost - power sigma."""
         return by_slot_chunks(
             lambda at: (self._raise_alpha(beta[:, at], sigma[:, at], alpha[:, at], at),), self.slots, parallel_map
         )[0]
 
     def _raise_alpha(self, beta: Floats, sigma: Floats, alpha: Floats, at: slice) -> Floats:
+        """Raise alpha in a chunk of slots, for points that use one fleet option first, then for the others."""
         data, raised = self.data, alpha.copy()
         for several in (False, True):
             points = self.serving[
@@ -137,14 +137,16 @@ class SlotView:
             uses = sparse.csr_array(
                 (self.use_systems[mine], (place, self.use_option[mine])), shape=(len(points), len(raised))
             )
-            short = np.maximum(earns - uses @ raised, 0.0) / np.maximum(width, NOTHING)[:, None]
+            short = np.maximum(earns - uses @ raised, 0.0) / np.maximum(width, VALUE_TOL)[:, None]
             fleet_options, largest = reduce_by_group(np.maximum, short[place], self.use_option[mine])
             raised[fleet_options] += largest
         return raised
 
-    def raise_alpha_of_absent(self, absent: np.ndarray, beta: Floats, sigma: Floats, alpha: Floats) -> Floats:
-        """[K, T]: alpha with that of `absent` [K, T] systems raised until no replica that needs any of them earns more than it takes, whatever
-        the others cost: these are there and would be worth as much anywhere."""
+    def raise_alpha_of_absent(self, absent: Bools, beta: Floats, sigma: Floats, alpha: Floats) -> Floats:
+        """Raise alpha [K, T] of `absent` [K, T] systems until no replica that needs any of them has a negative reduced cost.
+
+        The other prices stay: those systems are present and priced.
+        """
         data, raised = self.data, alpha.copy()
         mine = np.flatnonzero(np.isin(self.use_point, self.serving))
         place, option, uses = (
@@ -166,7 +168,7 @@ class SlotView:
         return np.where(absent, raised + largest, raised)
 
     def running_price(self, points: Ints, alpha: Floats, sigma: Floats, at: Ints | slice = ALL_SLOTS) -> Floats:
-        """[points, T or slots `at`]: what running a job at full width through what it may of a slot takes at these prices."""
+        """Return what a job takes at these prices if it runs for all that it may of a slot [points, T or slots `at`]."""
         data, sites = self.data, self.site[points]
         order = np.argsort(points, kind="stable")
         mine = np.flatnonzero(np.isin(self.use_point, points))
@@ -175,16 +177,15 @@ class SlotView:
             np.unique(self.use_option[mine], return_inverse=True),
         )
         uses = sparse.csr_array((self.use_systems[mine], (place, option)), shape=(len(points), len(fleet_options)))
-        price = uses @ alpha[fleet_options][:, at] + data.point_power_w[points, None] * sigma[:, at][sites]
+        price: Floats = (
+            np.asarray(uses @ alpha[fleet_options][:, at]) + data.point_power_w[points, None] * sigma[:, at][sites]
+        )
         price += self.point_cost[points][:, at]
         price *= self.reachable[:, at][data.point_job[points]]
         return price
 
-    def least_job_cost(
-        self, points: Ints, alpha: Floats, sigma: Floats, parallel_map: Callable[..., Iterable] = map
-    ) -> Floats:
-        """Least cost of doing each point's job at these prices, in the cheapest slots first; `parallel_map`: a map, that may look at several jobs at the
-        same time."""
+    def least_job_cost(self, points: Ints, alpha: Floats, sigma: Floats, parallel_map: ParallelMap = map) -> Floats:
+        """Return the least cost of each point's job at these prices, in the cheapest slots first; infinite if it cannot finish."""
         job = self.data.point_job[points]
 
         def of(j: int) -> Floats:
@@ -199,7 +200,7 @@ class SlotView:
             done = np.cumsum(work, axis=1)
             share = np.clip(self.data.job_work[j] - (done - work), 0.0, work)
             found = np.einsum("pt,pt->p", np.take_along_axis(each, order, 1), share)
-            return np.where(done[:, -1] >= self.data.job_work[j] * (1 - 1e-9), found, np.inf)
+            return np.where(done[:, -1] >= self.data.job_work[j] * (1 - JOB_DONE_TOL), found, np.inf)
 
         cost, jobs = np.full(len(points), np.inf), np.unique(job)
         for j, found in zip(jobs, parallel_map(of, jobs), strict=True):

@@ -1,9 +1,11 @@
-"""What is used in each slot where everything is done where it costs least at given prices, what costs nearly as little having a share.
+"""Use of systems and power by the minimisers of the Lagrangian at given prices, smoothed so that near-ties share.
 
-    share of a way    exp(-(cost - least) / (alike least)), over the sum of all ways
-    a job in a slot   clip(1/2 + (pi - price_t / work_t) / (2 alike pi), 0, 1)  with the pi at which the job is done
+    share of an alternative   exp(-(cost - least cost) / (smoothing x least cost)), over the sum of all alternatives
+    a job in a slot           clip(1/2 + (pi - price_t / work_t) / (2 smoothing pi), 0, 1), with the pi at which the job is done
 
-As `smoothing` goes to 0 that is a supergradient of the bound: Nesterov, Mathematical Programming 103 (2005).
+As `smoothing` goes to 0, use less supply becomes a supergradient of the Lagrangian bound.
+
+Reference: Y. Nesterov, "Smooth minimization of non-smooth functions", Mathematical Programming 103 (2005).
 """
 
 from __future__ import annotations
@@ -20,12 +22,18 @@ from solvers.decomposition.slots import ALL_SLOTS, by_slot_chunks
 if TYPE_CHECKING:
     from solvers.decomposition.reformulation import Reformulation
 
-FAR = 8.0  # what costs so many times `alike` more than the least has no share
-EXACT = 1e-8  # of a width, how near the price at which a job is done is found
+SHARE_CUTOFF = 8.0
+"""An alternative that exceeds the least cost by this multiple of the smoothing width has no share."""
+JOB_PRICE_TOL = 1e-8
+"""Error of the price at which a job is done, relative to the smoothing width."""
+LARGEST_EXPONENT = 700.0
+"""Exponents are cut here, before their exponential underflows."""
+TINY = 1e-300
+"""Divisors are raised to this."""
 
 
 class SmoothedResponse(NamedTuple):
-    """Systems of each fleet option [K, T], watts at each site [R, T], and how much of each of the structure's choices for jobs."""
+    """Systems of each fleet option [K, T], watts at each site [R, T], and values of the first-stage columns of jobs."""
 
     systems: Floats
     watts: Floats
@@ -35,24 +43,29 @@ class SmoothedResponse(NamedTuple):
 def smoothed_response(
     dec: Reformulation, duals: Duals, pricing_reduced_cost: Floats, smoothing: float
 ) -> SmoothedResponse:
-    """By prices that fit each other (`Reformulation.complete_duals`); `pricing_reduced_cost`: reduced costs of the structure's columns there (`LagrangianBound.pricing_reduced_cost`)."""
+    """Return the smoothed use at prices completed by `Reformulation.complete_duals`.
+
+    `pricing_reduced_cost`: of the first-stage columns at these prices, as in `LagrangianBound`.
+    """
     points, running, job_columns = _job_response(dec, duals, pricing_reduced_cost, smoothing)
     of_jobs = _resource_use(dec, points, running)
-    serving = by_slot_chunks(
+    systems, watts = by_slot_chunks(
         lambda at: _resource_use(dec, *_serving_response(dec, duals, smoothing, at)), dec.view.slots, dec.parallel_map
     )
-    return SmoothedResponse(*(one + other for one, other in zip(serving, of_jobs, strict=True)), job_columns)
+    return SmoothedResponse(systems + of_jobs[0], watts + of_jobs[1], job_columns)
 
 
 def _serving_response(dec: Reformulation, duals: Duals, smoothing: float, at: slice = ALL_SLOTS) -> tuple[Ints, Floats]:
-    """(points, replicas at work [points, T or slots `at`])."""
+    """Return serving points and their replicas at work [points, T or slots `at`]."""
     view, data, beta, delta = dec.view, dec.data, duals.beta[:, at], duals.delta[:, at]
     flow = _softmin_shares(
         view.arc_cost[:, at] + beta[data.arc_pool], delta, view.arc_demand, view.demand[:, at], smoothing
     )
     load = _group_sum_matrix(data.arc_pool, data.pools) @ flow
     request_cost = dec.request_cost(duals, at)
-    near = np.flatnonzero((request_cost <= beta[data.point_pool[view.serving]] * (1 + FAR * smoothing)).any(axis=1))
+    near = np.flatnonzero(
+        (request_cost <= beta[data.point_pool[view.serving]] * (1 + SHARE_CUTOFF * smoothing)).any(axis=1)
+    )
     points = view.serving[near]
     return points, _softmin_shares(
         request_cost[near], beta, data.point_pool[points], load, smoothing
@@ -62,8 +75,10 @@ def _serving_response(dec: Reformulation, duals: Duals, smoothing: float, at: sl
 def _job_response(
     dec: Reformulation, duals: Duals, pricing_reduced_cost: Floats, smoothing: float
 ) -> tuple[Ints, Floats, Floats]:
-    """(points, share of each slot in which a job runs there [points, T], choices of the structure). What a job usually costs is what it does
-    with nothing scarce."""
+    """Return points, the share of each slot for which a job runs there [points, T], and the first-stage columns of jobs.
+
+    Costs are relative to what the job costs where nothing is scarce.
+    """
     view, data, columns = dec.view, dec.data, dec.first_stage.columns
     reduced_cost, job = (
         np.append(pricing_reduced_cost, np.inf)[columns["y"][view.training]],
@@ -74,8 +89,8 @@ def _job_response(
     np.minimum.at(least_cost, job[there], reduced_cost[there])
     np.minimum.at(usual, job[there], dec.standalone_job_cost[there])
     far = np.full(len(job), np.inf)
-    far[there] = (reduced_cost - least_cost[job])[there] / np.maximum(smoothing * np.abs(usual[job[there]]), 1e-300)
-    near = np.flatnonzero(far <= FAR)
+    far[there] = (reduced_cost - least_cost[job])[there] / np.maximum(smoothing * np.abs(usual[job[there]]), TINY)
+    near = np.flatnonzero(far <= SHARE_CUTOFF)
     points, job, weight = view.training[near], job[near], np.exp(-far[near])
     weight /= np.bincount(job, weights=weight, minlength=len(least_cost))[job]
 
@@ -84,10 +99,11 @@ def _job_response(
         work = view.job_seconds[j, at] * (data.point_capacity[mine] / data.job_work[j])[:, None]
         each = view.running_price(mine, duals.alpha, duals.sigma, at) / work
         low, high = np.zeros(len(mine)), each.max(axis=1, initial=0.0) * (1 + 2 * smoothing)
-        share = lambda pi: np.clip(
-            0.5 + (pi[:, None] - each) / np.maximum(2 * smoothing * pi, 1e-300)[:, None], 0.0, 1.0
-        )
-        for _ in range(int(np.ceil(-np.log2(EXACT * smoothing)))):
+
+        def share(pi: Floats, each: Floats = each) -> Floats:
+            return np.clip(0.5 + (pi[:, None] - each) / np.maximum(2 * smoothing * pi, TINY)[:, None], 0.0, 1.0)
+
+        for _ in range(int(np.ceil(-np.log2(JOB_PRICE_TOL * smoothing)))):
             middle = 0.5 * (low + high)
             enough = np.einsum("pt,pt->p", work, share(middle)) >= 1
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
@@ -107,7 +123,7 @@ def _job_response(
 
 
 def _resource_use(dec: Reformulation, points: Ints, running: Floats) -> tuple[Floats, Floats]:
-    """(systems [K, T], watts [R, T]) of so much of each point [points, T]."""
+    """Return the systems [K, T] and watts [R, T] of points at work [points, T]."""
     view, data = dec.view, dec.data
     position = np.full(len(data.point_pool), -1)
     position[points] = np.arange(len(points))
@@ -119,18 +135,19 @@ def _resource_use(dec: Reformulation, points: Ints, running: Floats) -> tuple[Fl
     watts = sparse.csr_array(
         (data.point_power_w[points], (view.site[points], np.arange(len(points)))), shape=(data.sites, len(points))
     )
-    return uses @ running, watts @ running
+    return np.asarray(uses @ running), np.asarray(watts @ running)
 
 
 def _softmin_shares(cost: Floats, least_cost: Floats, of: Ints, amount: Floats, smoothing: float) -> Floats:
-    """[., T]: an amount [groups, T] shared among the members of each group by how little more they cost than the least [groups, T] of it."""
+    """Share an amount [groups, T] among the members of each group [., T] by how little they exceed its least cost [groups, T]."""
     weight = np.maximum(cost - least_cost[of], 0.0)
-    weight /= np.maximum(smoothing * np.abs(least_cost), 1e-300)[of]
-    np.exp(-np.minimum(weight, 700.0), out=weight)
+    weight /= np.maximum(smoothing * np.abs(least_cost), TINY)[of]
+    np.exp(-np.minimum(weight, LARGEST_EXPONENT), out=weight)
     total = _group_sum_matrix(of, len(amount)) @ weight
     weight *= np.divide(amount, total, out=np.zeros_like(amount), where=total > 0)[of]
     return weight
 
 
 def _group_sum_matrix(of: Ints, groups: int) -> sparse.csr_array:
+    """Return the matrix [groups, members] that sums the members of each group."""
     return sparse.csr_array((np.ones(len(of)), (of, np.arange(len(of)))), shape=(groups, len(of)))

@@ -66,7 +66,7 @@ def test_the_plan_is_the_same_in_other_money(data):
 def test_a_job_runs_just_where_it_may_and_just_until_it_is_done():
     from types import SimpleNamespace
 
-    from solvers.decomposition.root_relaxation import within
+    from solvers.decomposition.root_relaxation import fit_schedule
 
     view = SimpleNamespace(reachable=np.array([[1.0, 0.0, 1.0]]), seconds=np.array([10.0, 10.0, 10.0]))
     for work, share, expected in (
@@ -75,7 +75,7 @@ def test_a_job_runs_just_where_it_may_and_just_until_it_is_done():
         (50.0, [1.0, 1.0, 1.0], None),
     ):
         data = SimpleNamespace(point_job=np.array([0]), job_work=np.array([work]), point_capacity=np.array([2.0]))
-        found = within(SimpleNamespace(view=view, data=data), 0, np.array(share))
+        found = fit_schedule(SimpleNamespace(view=view, data=data), 0, np.array(share))
         assert found is None if expected is None else np.allclose(found, expected)
 
 

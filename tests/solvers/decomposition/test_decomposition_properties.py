@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from solvers.decomposition import reformulation as decomposition
 from solvers.decomposition import solve as decomposed
+from solvers.decomposition.root_relaxation import ROOT_SETTINGS
 from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology
@@ -38,7 +39,7 @@ def problems():
 def test_bound_and_value_enclose_the_best_of_all_plans(in_one_piece, monkeypatch):
     """With counts of small questions in one piece and as those of others. Every third question limits what is paid at once. Counted are those that
     have a best plan and got one, with and without a limit that costs."""
-    monkeypatch.setattr(decomposition, "MOST_IN_ONE_PIECE", decomposition.MOST_IN_ONE_PIECE if in_one_piece else 0)
+    monkeypatch.setattr(decomposition, "MOST_MIP_COLUMNS", decomposition.MOST_MIP_COLUMNS if in_one_piece else 0)
     compared = bound_by_limit = seed = 0
     while compared < COMPARED:
         rng, seed = np.random.default_rng(seed), seed + 1
@@ -63,7 +64,7 @@ def test_bound_and_value_enclose_the_best_of_all_plans(in_one_piece, monkeypatch
 
 @pytest.mark.parametrize("in_one_piece", [True, False])
 def test_most_questions_that_have_a_plan_get_one(in_one_piece, monkeypatch):
-    monkeypatch.setattr(decomposition, "MOST_IN_ONE_PIECE", decomposition.MOST_IN_ONE_PIECE if in_one_piece else 0)
+    monkeypatch.setattr(decomposition, "MOST_MIP_COLUMNS", decomposition.MOST_MIP_COLUMNS if in_one_piece else 0)
     compared, gaps = 0, []
     for seed in range(45):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
@@ -182,8 +183,8 @@ def test_within_the_gap_is_only_said_of_plans_that_are(data):
 @pytest.mark.parametrize("groups, pace_groups", ((2, 10), (2, 2), (1, 1)))
 def test_groups_of_slots_keep_the_bound_and_the_rows(monkeypatch, groups, pace_groups):
     """Slots that share a cut or a pace of jobs, as they do from some number on."""
-    monkeypatch.setattr("solvers.decomposition.reformulation.MOST_GROUPS", groups)
-    monkeypatch.setattr("solvers.decomposition.reformulation.MOST_PACES", pace_groups)
+    monkeypatch.setattr("solvers.decomposition.reformulation.MOST_CUT_GROUPS", groups)
+    monkeypatch.setattr("solvers.decomposition.reformulation.MOST_PACE_GROUPS", pace_groups)
     plans = 0
     for seed in range(12):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
@@ -210,14 +211,15 @@ def test_choices_made_on_merged_slots_have_plans_that_meet_every_row_of_all_slot
 
 def test_options_left_out_of_large_questions_weaken_the_bound_and_never_break_it(monkeypatch):
     """The way of very large questions: few merged slots for all fleet options, more for those of which much is held, prices for the rest."""
-    for name, value in (
-        ("LARGE", 0.0),
-        ("FEW_LARGE", 1),
-        ("SLOTS_LARGE", 2),
-        ("LEAST_FIRST", 10.0),
-        ("LEAST_SHARE", 0.3),
-    ):
-        monkeypatch.setattr(f"solvers.decomposition.root_relaxation.{name}", value)
+    settings_of_large = replace(
+        ROOT_SETTINGS,
+        large_work=0.0,
+        large_merged_slots=1,
+        large_slots=2,
+        large_relevant_systems=10.0,
+        relevant_share=0.3,
+    )
+    monkeypatch.setattr("solvers.decomposition.root_relaxation.ROOT_SETTINGS", settings_of_large)
     compared = bounds = omitted = plans = 0
     for seed in range(60):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())

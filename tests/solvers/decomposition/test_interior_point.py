@@ -1,4 +1,4 @@
-"""The linear part from within: Newton's equations hold, its value is that of the whole linear program, its prices prove it."""
+"""The interior-point method: its steps solve the Newton equations, its value is that of the LP, its prices prove it."""
 
 from __future__ import annotations
 
@@ -274,8 +274,8 @@ def test_a_job_that_may_not_run_where_it_is_to_be_done_has_no_answer():
 
 def test_places_that_are_offered_are_the_cheapest_of_each_site(monkeypatch):
     """At random prices and open sites, against a count by hand."""
-    monkeypatch.setattr(start, "EACH_SITE", 1)
-    monkeypatch.setattr(start, "EACH_JOB", 2)
+    few = replace(start.ROOT_SETTINGS, site_placements=1, job_placements=2)
+    monkeypatch.setattr(start, "ROOT_SETTINGS", few)
     compared = 0
     for data, dec, _ in questions(range(60)):
         rng, points = np.random.default_rng(compared), dec.view.training

@@ -8,7 +8,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvers.decomposition.slot_clustering import APART, APART_LARGE, SUPPLIED, cheapest_placements, cluster_slots
+from solvers.decomposition.slot_clustering import (
+    JOB_WEIGHT,
+    JOB_WEIGHT_LARGE,
+    PLACEMENTS,
+    cheapest_placements,
+    cluster_slots,
+)
 
 
 def view_of(jobs: int, sites: int, kinds: int, supply: np.ndarray, systems: np.ndarray, limited: int):
@@ -43,7 +49,7 @@ def test_kinds_of_places_are_supplied_for_all_jobs(seed, jobs, sites, kinds):
     there = np.unique(kind[np.isfinite(cost)])
     offered = np.unique(kind[placements])
     narrowest = sum(systems[j] for j in range(jobs) if np.isfinite(cost[view.data.point_job == j]).any())
-    assert supply[offered].sum() >= SUPPLIED * narrowest or np.array_equal(offered, there)
+    assert supply[offered].sum() >= PLACEMENTS.supply_factor * narrowest or np.array_equal(offered, there)
     for j in range(jobs):  # the cheapest of each job is always among them
         mine = np.flatnonzero((view.data.point_job == j) & np.isfinite(cost))
         assert not len(mine) or mine[np.argmin(cost[mine])] in placements
@@ -66,7 +72,7 @@ def test_peaks_of_demand_stay_apart_where_there_are_too_many_jobs_for_slots_of_e
         demand=demand, reachable=reachable, window=np.zeros(days * hours, dtype=int), slots=days * hours
     )
     peaks = []
-    for apart in (APART, APART_LARGE):
+    for apart in (JOB_WEIGHT, JOB_WEIGHT_LARGE):
         group = cluster_slots(view, days, apart)
         peaks.append(max(demand[0, group == g].mean() for g in range(group.max() + 1)))
     assert peaks[0] < 1.1 and peaks[1] > 1.3

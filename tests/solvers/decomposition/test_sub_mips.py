@@ -88,6 +88,6 @@ def test_no_counts_cost_less_with_the_same_choices():
 
 
 def test_other_programs_are_not_asked_so(monkeypatch):
-    monkeypatch.setattr(decomposition, "MOST_IN_ONE_PIECE", 0)
+    monkeypatch.setattr(decomposition, "MOST_MIP_COLUMNS", 0)
     dec, _, lower, upper = next(questions())
     assert sub_mips.solve_counts(dec, lower, upper, 1e-6, 60.0) is None
