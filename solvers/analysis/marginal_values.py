@@ -121,6 +121,8 @@ def _finite_limits(data: PlanData) -> list[LimitKey]:
         keys += [("connection", int(r)) for r in data.meters.meter_site[np.isfinite(data.meters.grid_upper_w)]]
     if data.site_storage is not None:
         keys += [("storage", int(r)) for r in np.flatnonzero(np.isfinite(data.site_storage))]
+    if data.site_racks is not None:
+        keys += [("racks", int(r)) for r in np.flatnonzero(np.isfinite(data.site_racks))]
     return keys + [("limit", i) for i, limit in enumerate(data.limits) if math.isfinite(limit.upper)]
 
 

@@ -1,7 +1,7 @@
 """Change limits of a program, and find the least relief with which an infeasible one becomes feasible.
 
 A limit is keyed by its kind and position in the input: ("power", site), or ("power", sites + stage) where a site's power changes,
-("connection", site), ("supply", supply), ("storage", site), ("limit", position). What the positions mean to a user is up to the caller.
+("connection", site), ("supply", supply), ("storage", site), ("racks", site), ("limit", position). What the positions mean to a user is up to the caller.
 """
 
 from __future__ import annotations
@@ -54,17 +54,20 @@ def with_limits(data: PlanData, values: Mapping[LimitKey, float]) -> PlanData:
     power, supply, limits = power_limits(data), data.supply_limit.astype(float), list(data.limits)
     connection = np.zeros(0) if data.meters is None else data.meters.grid_upper_w.astype(float)
     storage = np.zeros(0) if data.site_storage is None else data.site_storage.astype(float)
+    racks = np.zeros(0) if data.site_racks is None else data.site_racks.astype(float)
     for (kind, position), value in values.items():
         if kind == "limit":
             limits[position] = replace(limits[position], upper=value)
         elif kind == "connection":
             connection[_meters(data).meter_site == position] = value
         else:
-            {"power": power, "supply": supply, "storage": storage}[kind][position] = value
+            {"power": power, "supply": supply, "storage": storage, "racks": racks}[kind][position] = value
     if data.meters is not None:
         data = replace(data, meters=replace(data.meters, grid_upper_w=connection))
     if data.site_storage is not None:
         data = replace(data, site_storage=storage)
+    if data.site_racks is not None:
+        data = replace(data, site_racks=racks)
     if data.power_stages is not None:
         data = replace(data, power_stages=replace(data.power_stages, limit_w=power[data.sites :]))
     return replace(data, site_power_limit_w=power[: data.sites], supply_limit=supply, limits=tuple(limits))
@@ -84,8 +87,10 @@ def limit_value(data: PlanData, key: LimitKey) -> float:
     if kind == "connection":
         meters = _meters(data)
         return float(meters.grid_upper_w[meters.meter_site == position][0])
-    storage = np.zeros(0) if data.site_storage is None else data.site_storage
-    return float({"power": power_limits(data), "supply": data.supply_limit, "storage": storage}[kind][position])
+    none = np.zeros(0)
+    storage, racks = (none if held is None else held for held in (data.site_storage, data.site_racks))
+    known = {"power": power_limits(data), "supply": data.supply_limit, "storage": storage, "racks": racks}
+    return float(known[kind][position])
 
 
 def _meters(data: PlanData) -> MeterData:
@@ -203,6 +208,8 @@ def _largest_use(data: PlanData, keys: Sequence[LimitKey], key: LimitKey) -> flo
     most = holding_upper(loose)
     if kind == "supply":
         return float(most[data.supply_member[data.supply_member[:, 0] == position, 1]].sum())
+    if kind == "racks" and data.holding_racks is not None:
+        return float((most * data.holding_racks)[data.option_site[data.holding_option] == position].sum())
     point, option = data.point_uses.T
     per_system = np.zeros(len(data.option_site))
     load = data.point_power_w

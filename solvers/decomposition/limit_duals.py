@@ -18,8 +18,10 @@ from solvers.arrays import Floats, Ints
 from solvers.decomposition.lagrangian_bound import Duals, lagrangian_bound
 from solvers.decomposition.reformulation import Reformulation
 from solvers.model.data import PlanData
+from solvers.model.facility import rack_room
 
 RowDuals = dict[str, tuple[Ints, Floats]]
+FIRST_STAGE_LIMITS = ("supply", "racks", "limit")  # rows of limits over first-stage variables
 
 
 def slot_row_duals(data: PlanData, sigma: Floats, delta: Floats, watt: float, workload: Floats) -> RowDuals:
@@ -34,15 +36,15 @@ def slot_row_duals(data: PlanData, sigma: Floats, delta: Floats, watt: float, wo
 
 
 def relaxation_duals(dec: Reformulation, duals: Duals, values: Mapping[str, Floats]) -> tuple[Duals, RowDuals]:
-    """Return the prices, 0 for power of sites that the plan does not open, and the duals of supplies and first-stage limits.
+    """Return the prices, 0 for power of sites that the plan does not open, and the duals of supplies, racks and first-stage limits.
 
-    Both are scaled as in the decomposition. The reduced cost of a holding at its upper bound belongs to the supply that this bound is from.
+    Both are scaled as in the decomposition. The reduced cost of a holding at its upper bound belongs to the supply, or the rack positions, that this bound is from.
     """
     first_stage, data = dec.first_stage, dec.data
     closed = (first_stage.columns["open"] >= 0) & (values["open"] < 0.5)
     rows_of_block = {
         block: [(row, index) for row, (of, index) in enumerate(first_stage.keys) if of == block]
-        for block in ("supply", "limit")
+        for block in FIRST_STAGE_LIMITS
     }
     worth, counts = np.minimum(duals.rows, 0.0), _count_bound_duals(dec, duals, values)
     held_upper = np.append(first_stage.upper, 0.0)[first_stage.columns["n"]]
@@ -53,6 +55,14 @@ def relaxation_duals(dec: Reformulation, duals: Duals, values: Mapping[str, Floa
     for s, held in zip(supply[full].tolist(), u[full].tolist(), strict=True):
         if sole[held] and s in row_of:
             worth[row_of[s]] += counts[held]
+    if data.holding_racks is not None:
+        room, site = rack_room(data), data.option_site[data.holding_option]
+        alone = np.bincount(site[np.isfinite(room)], minlength=data.sites) == 1
+        filled = np.isfinite(room) & alone[site] & (held_upper > room - 1) & (sole == 0)
+        row_of = {index[0]: row for row, index in reversed(rows_of_block["racks"])}
+        for held in np.flatnonzero(filled).tolist():
+            if int(site[held]) in row_of:
+                worth[row_of[int(site[held])]] += counts[held] / data.holding_racks[held]
     row_duals = {
         block: (np.array([index for _, index in known]), worth[[row for row, _ in known]])
         for block, known in rows_of_block.items()

@@ -1,7 +1,7 @@
 """Solve a joint program by decomposition, in and out in SI: scale it, search, and return the plan as blocks of values with duals.
 
-Covered are fleets, fabrics, sites, hosting, routing and jobs at minimum cost. Limits on first-stage cost, such as capital, are rows of
-the first stage. Not covered is what ties slots together otherwise: electricity contracts, lines, spread, deferral, limits on the cost
+Covered are fleets, fabrics, sites, hosting, routing and jobs at minimum cost. Rack positions and limits on
+first-stage cost, such as capital, are rows of the first stage. Not covered is what ties slots together otherwise: electricity contracts, lines, spread, deferral, limits on the cost
 of slots; nor porting, the cost of preemption, and storage (see `supports`).
 """
 
@@ -139,7 +139,7 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
     if result.duals is None:
         raise SolverError("a plan was found without duals of the LP relaxation")
     relaxed = _relaxed(dec, data, units, result.duals, values)
-    first_stage_rows = [block for block in ("supply", "limit") if block in relaxed]
+    first_stage_rows = [block for block in limit_duals.FIRST_STAGE_LIMITS if block in relaxed]
     fixed_fleet: limit_duals.RowDuals = {
         block: (relaxed[block][0], np.zeros(len(relaxed[block][0]))) for block in first_stage_rows
     }
@@ -297,9 +297,10 @@ def _relaxed(
     """Return the duals of the LP relaxation by block, in SI, with limits numbered as in the data."""
     completed, once = limit_duals.relaxation_duals(dec, duals, values)
     found = _duals(data, units, completed.sigma, completed.delta)
-    if "supply" in once:
-        index, row_duals = once["supply"]
-        found["supply"] = index, row_duals / units.cost
+    for block in ("supply", "racks"):
+        if block in once:
+            index, row_duals = once[block]
+            found[block] = index, row_duals / units.cost
     if "limit" in once:
         size = units.sizes(data)
         known = np.array([i for i, limit in enumerate(data.limits) if limit.functional in size])

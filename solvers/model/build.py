@@ -28,6 +28,7 @@ from solvers.model.choice import add_choice
 from solvers.model.data import THROUGHPUT, PlanData
 from solvers.model.electricity import add_electricity
 from solvers.model.fabric import add_fabric
+from solvers.model.facility import add_facility
 from solvers.model.fleet import add_holdings, add_installed, add_power
 from solvers.model.lines import add_lines
 from solvers.model.porting import add_porting
@@ -44,6 +45,7 @@ def build(data: PlanData) -> Program:
     """Build the program, block by block."""
     program = Program()
     add_holdings(program, data)
+    add_facility(program, data)
     add_fabric(program, data)
     most = add_routing(program, data)
     add_choice(program, data, most)

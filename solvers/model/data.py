@@ -137,6 +137,10 @@ class PlanData:
     point_storage: Floats | None = None  # [P] bytes/s at full width, 0 for serving points
     site_storage: Floats | None = None  # [R] bytes/s, inf: unlimited
 
+    # rack positions of a site, and racks that one system of a holding takes; None: not considered
+    site_racks: Floats | None = None  # [R] inf: unlimited
+    holding_racks: Floats | None = None  # [U] 0 where the systems stand elsewhere, as rented ones do
+
     # rented lines between places, and how serving is spread over zones; None: not considered
     lines: LineData | None = None
     spread: SpreadData | None = None
@@ -332,11 +336,13 @@ def _value_problems(data: PlanData) -> Iterator[str]:
     yield from negative_values({name: getattr(data, name) for name in names})
     if np.isnan(data.site_power_limit_w).any() or np.isnan(data.supply_limit).any():
         yield "limits: not a number"
-    P, R, W = len(data.point_pool), data.sites, data.demand.shape[0]
+    P, R, W, U = len(data.point_pool), data.sites, data.demand.shape[0], len(data.holding_option)
     optional = (
         ("point_restart_s", data.point_restart_s, P),
         ("point_storage", data.point_storage, P),
         ("site_storage", data.site_storage, R),
+        ("site_racks", data.site_racks, R),
+        ("holding_racks", data.holding_racks, U),
     )
     for name, values, size in optional:
         if values is not None and (values.shape != (size,) or np.isnan(values).any() or values.min(initial=0.0) < 0):
@@ -352,6 +358,8 @@ def _point_problems(data: PlanData) -> Iterator[str]:
         yield "point_uses: a point that uses no fleet option"
     elif (data.point_site()[data.point_uses[:, 0]] != data.option_site[data.point_uses[:, 1]]).any():
         yield "point_uses: a point that uses fleet options of two sites"
+    if (data.site_racks is None) != (data.holding_racks is None):
+        yield "site_racks, holding_racks: one without the other"
     if (data.point_storage is None) != (data.site_storage is None):
         yield "point_storage, site_storage: one without the other"
     elif data.point_storage is not None and data.point_storage[data.point_job < 0].any():

@@ -10,7 +10,7 @@ Sets
     t            slots; w(t) the window of a slot
     p            operating points
 Data
-    upper_u      most systems of a holding, lowered to what supply and site power permit
+    upper_u      most systems of a holding, lowered to what supply, site power and rack positions permit
     lower_u      least systems of a holding, 0 if not given
     cost_u       cost of a system of a holding, for each functional
     power_u      power of an idle system [W]
@@ -38,14 +38,15 @@ import numpy as np
 
 from solvers.arrays import Floats, Ints
 from solvers.model.data import PlanData
+from solvers.model.facility import rack_room
 from solvers.program import Program
 
 COUNT_TOL = 1e-9  # rounding of a count before it is rounded down, relative and absolute
 
 
 def holding_upper(data: PlanData) -> Floats:
-    """[U]: most systems of each holding: the caller's bound, tightened by supply and by site power for idle systems."""
-    upper = data.holding_upper.copy()
+    """[U]: most systems of each holding: the caller's bound, tightened by supply, by site power for idle systems, and by rack positions."""
+    upper = np.minimum(data.holding_upper, rack_room(data))
     np.minimum.at(upper, data.supply_member[:, 1], data.supply_limit[data.supply_member[:, 0]])
     limit_w = np.where(data.covers(), data.power_limit()[0][data.option_site[data.holding_option]], np.inf).min(
         axis=1, initial=np.inf

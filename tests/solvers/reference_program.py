@@ -213,6 +213,10 @@ class Reference:
                 table.at_most(
                     [(("n", u), 1.0) for row, u in data.supply_member if row == s and self.covers(u, t)], limit
                 )
+        for r, t in itertools.product(range(self.R if data.site_racks is not None else 0), range(self.T)):
+            if np.isfinite(data.site_racks[r]):  # the systems that stand there at a time, in racks
+                here = [u for u in range(self.U) if data.option_site[data.holding_option[u]] == r and self.covers(u, t)]
+                table.at_most([(("n", u), data.holding_racks[u]) for u in here], data.site_racks[r])
 
     def _balance(self, t):
         """All that is asked is served, at once or after waiting; first come, first served."""

@@ -111,6 +111,8 @@ def problem(rng, objectives=OBJECTIVES):
         point_restart_s=restart,
         point_storage=reads,
         site_storage=np.where([chance() for _ in range(R)], table(R, low=2, high=4), np.inf),
+        site_racks=np.where([chance(0.4) for _ in range(R)], table(R, low=1, high=3), np.inf),
+        holding_racks=rng.choice([0.0, 0.5, 1.0, 2.0], U),
     )
 
 
@@ -198,6 +200,7 @@ RELAXED = {
     "output": within("meters", contract_share=lambda share: np.minimum(share + 0.25, 1.0)),
     "restart": lambda d: replace(d, point_restart_s=d.point_restart_s / 2),
     "storage": lambda d: replace(d, site_storage=d.site_storage + 1),
+    "racks": lambda d: replace(d, site_racks=d.site_racks + 0.5),
     "battery": within("meters", battery_upper_j=lambda joules: joules + 1, battery_upper_w=lambda watts: watts + 1),
     "least battery": within("meters", battery_least_j=np.zeros_like, battery_least_w=np.zeros_like),
 }

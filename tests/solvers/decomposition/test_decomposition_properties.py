@@ -35,16 +35,28 @@ def problems():
     )
 
 
+def with_racks(rng, data):
+    """The problem with few rack positions at its sites, which some of the holdings take."""
+    return replace(
+        data,
+        site_racks=np.where(rng.random(data.sites) < 0.8, rng.integers(1, 4, data.sites).astype(float), np.inf),
+        holding_racks=rng.choice([0.0, 0.5, 1.0, 1.5], len(data.holding_option)),
+    )
+
+
 @pytest.mark.parametrize("in_one_piece", [True, False])
 def test_bound_and_value_enclose_the_best_of_all_plans(in_one_piece, monkeypatch):
-    """With counts of small questions in one piece and as those of others. Every third question limits what is paid at once. Counted are those that
+    """With counts of small questions in one piece and as those of others. Every third question limits what is paid at once, every third the
+    rack positions of sites. Counted are those that
     have a best plan and got one, with and without a limit that costs."""
     monkeypatch.setattr(decomposition, "MOST_MIP_COLUMNS", decomposition.MOST_MIP_COLUMNS if in_one_piece else 0)
     compared = bound_by_limit = seed = 0
     while compared < COMPARED:
         rng, seed = np.random.default_rng(seed), seed + 1
         data = free = replace(problem(rng, ("cost",)), limits=())
-        if seed % 3 == 0:
+        if seed % 3 == 1:
+            data = with_racks(rng, data)
+        elif seed % 3 == 0:
             data = replace(
                 data,
                 holding_cost=data.holding_cost
