@@ -14,7 +14,14 @@ Key = tuple[Hashable, ...]
 Grids = dict[Any, Any]
 """Evaluations by key, shared by variants of one problem that differ in prices, limits and demand only."""
 
-FIELDS_WITHOUT_EFFECT = {"demand", "origins", "residency", "weights_from"}  # of a workload, on its operating points
+FIELDS_WITHOUT_EFFECT = {
+    "demand",
+    "origins",
+    "residency",
+    "sole_tenant",
+    "audit",
+    "weights_from",
+}  # of a workload, on its operating points
 
 
 class EvaluationCache:

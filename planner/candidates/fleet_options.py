@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from models.network.group_links import Plant
 from planner.problem.fabrics import Band, bands, carries_as_much, reach_of, scaleout_bytes_per_s
-from planner.problem.facts import OfferFacts, Problem, SiteFacts, SystemFacts, exportable
+from planner.problem.facts import OfferFacts, Problem, SiteFacts, SystemFacts, exportable, hall_refusal
 from planner.spec.fabrics import PROVIDER
 
 
@@ -70,7 +70,7 @@ class FleetOption:
 
 
 def build_fleet_options(problem: Problem) -> tuple[list[FleetOption], Counter[str]]:
-    """List the fleet options that export control and the sites' lists of systems allow, and count the dropped ones by reason."""
+    """List the fleet options that export control, the sites' lists of systems and their halls allow, and count the dropped ones by reason."""
     fleet_options: list[FleetOption] = []
     dropped: Counter[str] = Counter()
     for site in problem.sites:
@@ -82,6 +82,9 @@ def build_fleet_options(problem: Problem) -> tuple[list[FleetOption], Counter[st
                 continue
             if not exportable(system, site, problem.spec.limits):
                 dropped["system barred by export control"] += 1
+                continue
+            if refusal := hall_refusal(system, site, offer):
+                dropped[refusal] += 1
                 continue
             if offer.how != "buy":
                 fleet_options.append(_rented(site, offer, system))

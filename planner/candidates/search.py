@@ -32,7 +32,8 @@ from planner.candidates.training import LayoutSearches, candidate_widths, traini
 from planner.evaluate.training import Width
 from planner.problem.derating import counted_share
 from planner.problem.fabrics import uneven
-from planner.problem.facts import Derating, Problem, ServingFacts, TrainingFacts, permitted
+from planner.problem.facility import NOT_ASSURED
+from planner.problem.facts import Derating, Problem, ServingFacts, TrainingFacts, is_assured, permitted
 from planner.problem.quality import below_floors
 
 ROUND_TRIP_STEP_S = 5 * MILLI  # round trips are rounded up to this, so that near origins share their points
@@ -61,12 +62,12 @@ def find_candidates(problem: Problem, grids: Grids | None = None, below_floor: b
         with_caps(pool, workload.spec.slo.limits(), problem.derating)
         for workload in problem.serving
         if workload.name not in barred
-        for pool in serving.pools(workload, _open_to(problem, workload, fleet_options))
+        for pool in serving.pools(workload, _open_to(problem, workload, fleet_options, dropped[workload.name]))
     ]
     training = {
         job.name: tuple(
             p
-            for point in jobs.points(job, _open_to(problem, job, fleet_options))
+            for point in jobs.points(job, _open_to(problem, job, fleet_options, dropped[job.name]))
             for p in (point, *capped_points(point))
         )
         for job in problem.training
@@ -86,11 +87,17 @@ def find_candidates(problem: Problem, grids: Grids | None = None, below_floor: b
 
 
 def _open_to(
-    problem: Problem, workload: ServingFacts | TrainingFacts, fleet_options: Iterable[FleetOption]
+    problem: Problem,
+    workload: ServingFacts | TrainingFacts,
+    fleet_options: Iterable[FleetOption],
+    dropped: Counter[str],
 ) -> list[FleetOption]:
-    """List the fleet options that a workload's tenant may use."""
+    """List the fleet options that a workload's tenant may use, in places that are assured as it demands."""
     tenant = problem.tenant_of(workload)
-    return [option for option in fleet_options if option.tenant == tenant]
+    mine = [option for option in fleet_options if option.tenant == tenant]
+    found = [option for option in mine if is_assured(workload, option.site, option.offer)]
+    dropped[NOT_ASSURED] += len(mine) - len(found)
+    return found
 
 
 class _ServingSearch:
@@ -144,8 +151,9 @@ class _ServingSearch:
             one_pool = built[id(choices)]
             two_pools = self._two_pool_points(workload, fleet_options, allowance_s, one_pool)
             if not one_pool and not two_pools:
-                dropped = self.cache.dropped[workload.name]
-                dropped["origin-site pair too far apart for the latency limits"] += len(routes)
+                if fleet_options:
+                    dropped = self.cache.dropped[workload.name]
+                    dropped["origin-site pair too far apart for the latency limits"] += len(routes)
                 continue
             uses = (
                 (id(use.option), use.role, tuple(use.layout.items()), use.batch, use.workers, point.capacity)

@@ -16,6 +16,7 @@ from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.costs import Arc, Holding, Rates, arc_costs, holding_costs, point_costs, slot_rates
 from planner.formulate.electricity import meter_arrays
+from planner.formulate.facility import facility_arrays
 from planner.formulate.functionals import CARBON, COST
 from planner.formulate.limits import functional_limits, largest_counts, power_fields, supply_fields
 from planner.formulate.lines import line_data
@@ -86,6 +87,7 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
         **meter_arrays(problem),
         **preemption_arrays(problem, points),
         **storage_arrays(problem, points),
+        **facility_arrays(problem, fleet_options, holdings),
         **supply_fields(problem, fleet_options, holdings),
     )
     data = with_phase_budgets(problem, data, fleet_options, holdings)

@@ -12,13 +12,14 @@ from models.arrays import Floats
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import OperatingPoint
 from planner.formulate.costs import Holding
+from planner.formulate.facility import rack_room
 from planner.formulate.functionals import CAPITAL, CARBON, COST, capital_of, paid_in
 from planner.problem import limit_labels
 from planner.problem.facts import Problem, TrainingFacts
 from planner.problem.phases import power_limits, supplies
 from solvers.model.data import Limit, PowerStages
 
-UNBOUNDED = "objective.maximise: nothing limits the throughput; give a budget, a power for every site, or a supply for every offer"
+UNBOUNDED = "objective.maximise: nothing limits the throughput; give a budget, power or rack positions for every site, or a supply for every offer"
 
 
 class Unbounded(Exception):
@@ -116,6 +117,7 @@ def largest_counts(
                 option.offer.supply,
                 option.offer.phase_supply[term.phase] if option.offer.phase_supply else math.inf,
                 option.site.power_limit_w / draw_w if draw_w else math.inf,
+                rack_room(option),
             ]
             amounts = ((limit.upper, holding_cost[limit.functional][u]) for limit in limits)
             ceilings += [upper / amount for upper, amount in amounts if amount > 0]

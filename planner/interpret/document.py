@@ -16,6 +16,7 @@ from planner.formulate.functionals import CARBON
 from planner.interpret.accounts import Accounts, Line
 from planner.interpret.decisions import Decisions
 from planner.interpret.fabrics import fabric_rows
+from planner.interpret.facility import facility_rows
 from planner.interpret.framing import assumption_rows, dropped, provenance, sense_and_unit, solver, versions
 from planner.interpret.limit_rows import limit_rows
 from planner.interpret.marginal_values import MarginalValues
@@ -27,6 +28,7 @@ from planner.interpret.solution import read_solution
 from planner.interpret.storage import storage_rows
 from planner.interpret.workloads import WorkloadRows
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
+from planner.problem.facility import OPEN
 from planner.problem.facts import Problem
 from planner.problem.phases import BY_WINDOW
 from planner.problem.spread import is_asked
@@ -108,6 +110,8 @@ def _feature_tables(decided: Decisions, accounts: Accounts) -> dict[str, Any]:
         tables["preemptions"] = preemption_rows(decided, data.point_restart_s)
     if data.site_storage is not None:
         tables["storage"] = storage_rows(decided)
+    if any(site.hall != OPEN for site in problem.sites):
+        tables["facility"] = facility_rows(decided)
     return tables
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from catalog.lookup import Catalog
 from planner.limits.electricity import electricity_limits
+from planner.limits.facility import facility_limits
 from planner.limits.limit import Limit, money_limit
 from planner.limits.lines import line_limits
 from planner.limits.offers import export_limits, region_limits, supply_limits
@@ -47,6 +48,7 @@ def every_limit(document: Mapping[str, Any], problem: Problem, catalog: Catalog,
         *line_limits(document, problem, catalog, names),
         *phase_limits(document, problem),
         *storage_limits(document, problem),
+        *facility_limits(document, problem, names),
     ]
 
 

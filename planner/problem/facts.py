@@ -13,6 +13,7 @@ from models.transformer.architecture import Architecture
 from planner.problem.calendar import SAMPLED_DAYS, SLOTS_PER_DAY, TYPICAL_DAY, TYPICAL_DAYS, Calendar
 from planner.problem.constants import ModelConstants
 from planner.problem.electricity import ElectricityFacts
+from planner.problem.facility import NOTHING, OPEN, Assured, HallFacts, RackFacts
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.lines import Carrier, LineNetwork
 from planner.problem.provenance import Assumption, Citation
@@ -43,6 +44,7 @@ class SystemFacts:
     idle_w: float
     embodied_kg: float
     export_cn: str
+    rack: RackFacts | None = None  # None where no hall limits what stands in it
 
     def __hash__(self) -> int:
         return hash((self.name, self.chips, self.nic_bytes_per_s, self.power_w))
@@ -108,6 +110,7 @@ class OfferFacts:
     phase_prices: tuple[float | None, ...] = ()  # by phase, in place of `prices`
     phase_supply: tuple[float, ...] = ()  # by phase
     spot: SpotFacts | None = None  # None: what is obtained stays
+    assured: Assured = NOTHING  # of what is rented, or of an API
 
     def life_s(self, money: Economics) -> float:
         """Return the service life of a system [s]."""
@@ -167,6 +170,8 @@ class SiteFacts:
     api: ApiFacts | None = None  # None: a site of our own
     phase_power_w: tuple[float | None, ...] = ()  # by phase, the limit from then on; None where nothing changes
     first_power_w: float = math.inf  # before any of them
+    hall: HallFacts = OPEN  # in which our own systems stand
+    assured: Assured = NOTHING  # of that hall
 
     @property
     def place(self) -> str:
@@ -198,6 +203,11 @@ class WorkloadFacts:
     def asked(self) -> str:
         """Return the name of the spec's workload that it answers."""
         return self.spec.name
+
+    @property
+    def demanded(self) -> Assured:
+        """Return what must be assured of the places where it runs."""
+        return Assured(self.spec.sole_tenant, tuple(self.spec.audit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,6 +424,26 @@ def permitted(workload: WorkloadFacts, site: SiteFacts) -> bool:
     """Tell whether residency allows the workload at the site."""
     rule = workload.spec.residency
     return rule is None or site.region in rule or any(zone in rule for zone in site.zones)
+
+
+def assured_at(site: SiteFacts, offer: OfferFacts) -> Assured:
+    """Return what is assured of the systems of an offer at a site: of bought ones by the site, of all others by the offer."""
+    return site.assured if offer.how == "buy" else offer.assured
+
+
+def is_assured(workload: WorkloadFacts, site: SiteFacts, offer: OfferFacts) -> bool:
+    """Tell whether all that the workload demands is assured of the systems of an offer at a site."""
+    return assured_at(site, offer).covers(workload.demanded)
+
+
+def hall_refusal(system: SystemFacts, site: SiteFacts, offer: OfferFacts) -> str:
+    """Say why a system cannot stand in the hall of the site; empty where it can, or where it stands in its provider's."""
+    return "" if offer.how != "buy" or system.rack is None else site.hall.refusal(system.rack)
+
+
+def racks_per_system(system: SystemFacts, site: SiteFacts, offer: OfferFacts) -> float:
+    """Compute the rack positions of the site that one system takes; 0 where it stands elsewhere."""
+    return 0.0 if offer.how != "buy" or system.rack is None else site.hall.racks_per_system(system.rack)
 
 
 def exportable(system: SystemFacts, site: SiteFacts, limits: Limits) -> bool:

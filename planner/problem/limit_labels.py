@@ -45,6 +45,16 @@ def storage_bandwidth(site: SiteFacts) -> LimitLabel:
     return LimitLabel(f"{site.path}.storage_bandwidth", f"storage in {site.region}")
 
 
+def rack_positions(site: SiteFacts) -> LimitLabel:
+    """Label the limit on the racks of our own systems at a site."""
+    return LimitLabel(f"{site.path}.rack_positions", f"rack positions in {site.region}")
+
+
+def rack_power(site: SiteFacts) -> LimitLabel:
+    """Label the limit on the power of one rack at a site."""
+    return LimitLabel(f"{site.path}.rack_power", f"power of one rack in {site.region}")
+
+
 def fabric_size(site: SiteFacts, fabric: str, system: str) -> LimitLabel:
     """Label the limit on the number of systems on one network."""
     return LimitLabel(f"{site.path}.fabrics", f"size of one {fabric} network of {system} in {site.region}")

@@ -18,6 +18,8 @@ def limit_row(row: Row) -> Row:
             return show(value, row["unit"])
         if row["unit"] == "s":
             return f"{value / HOUR_S:,.0f} h" if abs(row["limit"]) > DAY_S else show(value, "s")
+        if row["unit"] == "rack":  # systems may fill parts of one
+            return f"{value:,.10g} rack" + ("" if value == 1 else "s")
         return f"{value:,.0f} {row['unit']}"
 
     return {
@@ -34,9 +36,13 @@ def _worth(value: float | None, row: Row) -> str:
     """Write a marginal value per kW, t, GB/s, system or million of money."""
     if value is None:
         return ""
-    per, size = {"W": ("kW", KILO), "kg": ("t", TONNE_KG), "byte/s": ("GB/s", GIGA), "system": ("system", 1.0)}.get(
-        row["unit"], (f"1M {row['unit']}", MILLION)
-    )
+    per, size = {
+        "W": ("kW", KILO),
+        "kg": ("t", TONNE_KG),
+        "byte/s": ("GB/s", GIGA),
+        "system": ("system", 1.0),
+        "rack": ("rack", 1.0),
+    }.get(row["unit"], (f"1M {row['unit']}", MILLION))
     worth, unit = value * size, row["marginal_unit"].partition("/")[0]
     return f"{worth:,.0f} {unit} per {per}" if abs(worth) >= 100 else f"{worth:.3g} {unit} per {per}"
 

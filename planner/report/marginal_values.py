@@ -69,6 +69,8 @@ def _one_more(row: Mapping[str, Any]) -> tuple[str, float]:
         return f"One more {name.removeprefix('supply of ')}" if name.startswith(
             "supply of "
         ) else f"Room for one more on {name.removeprefix('size of ')}", 1.0
+    if unit == "rack":
+        return f"One more of the {name}", 1.0
     if unit == "byte/s":
         return f"The next GB/s of {name}", GIGA
     if unit == "kg":

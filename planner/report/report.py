@@ -13,6 +13,7 @@ from planner.plan import TABLES, Plan
 from planner.report import (
     electricity,
     explanations,
+    facility,
     grades,
     interruptions,
     lines,
@@ -34,6 +35,7 @@ LIMITS, RUNNER_UP, FABRICS = "Limits", "What comes next at each site", "The netw
 NOTES = {
     **robust.NOTES,
     **interruptions.NOTES,
+    **facility.NOTES,
     FABRICS: "Parts and price of each network for the systems on it. A system is charged its share of the cheapest network (per system) "
     "with as many tiers that supply and power allow; so the systems on a partly filled network are charged less than it costs.",
     LIMITS: "Worth: change of the objective if a limit grows by one unit. Fleet held: every integer is fixed. "
@@ -62,6 +64,7 @@ def csv_tables(plan: Plan) -> dict[str, str]:
             *lines.TABLES,
             *electricity.TABLES,
             *interruptions.TABLES,
+            *facility.TABLES,
             *quality.TABLES,
             phases.PHASES,
         )
@@ -109,6 +112,7 @@ def _sections(plan: Plan) -> list[tuple[str, list[Row]]]:
         *robust.sections(plan),
         *phases.sections(plan),
         *interruptions.sections(plan),
+        *facility.sections(plan),
         (LIMITS, [limit_row(row) for row in plan["limits"]]),
         (RUNNER_UP, [runner_up_row(row) for row in plan["runner_up"]]),
         (

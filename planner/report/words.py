@@ -9,7 +9,7 @@ STATUS_WORDS = {
     "within_gap": "best found, within the asked gap",
     "limit": "stopped at the limit before the asked gap was reached",
     "infeasible": "infeasible: no plan meets all limits at once",
-    "unbounded": "unbounded: nothing limits the throughput; give a budget, a site's power, or a supply for every offer",
+    "unbounded": "unbounded: nothing limits the throughput; give a budget, a site's power or rack positions, or a supply for every offer",
 }
 COMPONENT_WORDS = {
     "systems": "systems (capital)",

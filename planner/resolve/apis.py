@@ -21,6 +21,7 @@ from planner.problem.facts import (
 )
 from planner.problem.phases import API, seconds_from
 from planner.resolve.context import ResolveContext
+from planner.resolve.facility import assured
 from planner.spec.apis import Api
 from planner.spec.slo import METRICS, Slo, latency_key
 from planner.spec.workloads import Serving
@@ -117,7 +118,7 @@ def _place(context: ResolveContext, api: Api, path: str, facts: ApiFacts, zones:
         scaleup_chips=0, nic_bytes_per_s=0.0, power_w=0.0, idle_w=0.0, embodied_kg=0.0, export_cn="allowed",
     )  # fmt: skip
     supply = np.inf if api.supply is None else float(api.supply)
-    return ApiPlace(site, OfferFacts(path, api.name, API, {api.name: 0.0}, supply), system)
+    return ApiPlace(site, OfferFacts(path, api.name, API, {api.name: 0.0}, supply, assured=assured(api)), system)
 
 
 def promised(latency: Slo) -> Mapping[str, float]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from planner.problem.facts import OfferFacts, PhaseFacts, SiteFacts
 from planner.resolve.context import ResolveContext
+from planner.resolve.facility import assured
 from planner.resolve.phases import offer_in_time
 from planner.resolve.systems import least_prices
 from planner.spec.offers import Offer
@@ -30,7 +31,7 @@ def resolve_offers(
         prices = _prices(context, offer, path, system.name, here)
         supply = math.inf if offer.supply is None else offer.supply
         _book_terms(context, offer, path, system.name)
-        facts = OfferFacts(path, system.name, offer.how, prices, supply)
+        facts = OfferFacts(path, system.name, offer.how, prices, supply, assured=assured(offer))
         offers.append(offer_in_time(context, facts, offer, phases))
     return offers
 

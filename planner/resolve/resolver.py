@@ -23,6 +23,7 @@ from planner.resolve import lines
 from planner.resolve.apis import resolve_apis
 from planner.resolve.constants import model_constants
 from planner.resolve.context import NOT_STATED, ResolveContext
+from planner.resolve.facility import with_racks
 from planner.resolve.names import unknown_names
 from planner.resolve.offers import resolve_offers
 from planner.resolve.phases import phase_facts, with_growth
@@ -85,7 +86,7 @@ def build_problem(context: ResolveContext) -> Problem:
     phases = phase_facts(context)
     sites = resolve_sites(context, money, phases)
     offers = resolve_offers(context, sites, phases)
-    systems = systems_on_offer(context, offers)
+    systems = with_racks(context, systems_on_offer(context, offers), offers, sites)
     if workloads.training:
         assume_unmeasured_families(ledger, systems)
     for api in resolve_apis(context):

@@ -12,6 +12,7 @@ from planner.problem.facts import Economics, PhaseFacts, SiteFacts
 from planner.resolve.context import ResolveContext
 from planner.resolve.electricity import electricity_facts
 from planner.resolve.electricity_prices import carbon_by_hour, price_by_hour
+from planner.resolve.facility import assured, hall_facts
 from planner.resolve.phases import power_in_time, site_from_s
 from planner.resolve.power_caps import measured_curve
 from planner.resolve.systems import network_facts
@@ -82,6 +83,8 @@ def _site(context: ResolveContext, place: SitePlace, money: Economics, phases: t
         power_limit_w=power.limit_w,
         phase_power_w=power.by_phase_w,
         first_power_w=power.first_w,
+        hall=hall_facts(site),
+        assured=assured(site),
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from planner.limits.limit import Limit
 from planner.solving.limit_tests import LimitTests
 from planner.solving.trials import Variant, merged
+from planner.spec.changes import COUNTED
 from planner.spec.document import Edits
 from solvers.analysis.relief import LimitKey, least_relief, with_limits
 
@@ -58,7 +59,7 @@ def _least_rows(tests: LimitTests, rows: Sequence[Limit], edits: Edits, most: fl
         if by > ZERO_RELIEF_TOL * max(limit.amount / limit.scale, 1.0):
             change += by * limit.scale / (limit.amount or 1.0)
             enough = limit.amount + by * limit.scale
-            found += limit.grown(enough if limit.unit == "system" else enough * (1 + AMOUNT_TOL))
+            found += limit.grown(enough if limit.unit in COUNTED else enough * (1 + AMOUNT_TOL))
     if not any(limit.loose for limit in rows):  # else the points are those of limits taken away, not of the new ones
         tests.trials.note_plan(tests.names, merged(merged(tests.edits, edits), found))
     return change, found

@@ -15,7 +15,7 @@ from planner.formulate.formulation import Formulation
 from planner.interpret.marginal_values import MarginalValues
 from planner.plan import BY_THE_BOUND
 from planner.problem.facts import Problem
-from planner.problem.limit_labels import connection, fabric_size, storage_bandwidth
+from planner.problem.limit_labels import connection, fabric_size, rack_positions, storage_bandwidth
 from planner.problem.phases import power_limits, supplies
 from planner.solving.line_values import line_values
 from planner.solving.runner_up import runner_up_rows, ways_not_in_use
@@ -110,6 +110,8 @@ def rows_by_path(problem: Problem, form: Formulation) -> dict[str, LimitKey]:
     for r, site in enumerate(problem.sites):
         if math.isfinite(site.storage_bytes_per_s):
             paths[storage_bandwidth(site).path] = ("storage", r)
+        if math.isfinite(site.hall.positions):
+            paths[rack_positions(site).path] = ("racks", r)
     paths |= {supply.path: ("supply", s) for s, supply in enumerate(supplies(problem))}
     return paths | {limit.path: ("limit", i) for i, limit in enumerate(form.data.limits)}
 

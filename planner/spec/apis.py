@@ -6,13 +6,14 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from planner.spec.base import MOST_ENTRIES, Block
+from planner.spec.base import MOST_ENTRIES
+from planner.spec.facility import Assurance
 from planner.spec.phases import Moment
 from planner.spec.quantities import WHOLE, Name, Real, TokenPrice
 from planner.spec.slo import Slo
 
 
-class Api(Block):
+class Api(Assurance):
     """Tokens bought from an API by the million: they need no systems and no power of ours, and arrive at the stated latency."""
 
     name: Name

@@ -19,6 +19,7 @@ IDENTITY = (
     ("system", "how", "regions"),
     ("kind", "between"),
 )  # keys that say which entry of a list it is
+COUNTED = ("system", "rack")  # units of which there are whole numbers
 UNTOLD = ("$schema", "series")  # series: what was read from the files that the sites name
 _NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
@@ -78,7 +79,7 @@ def written_up(written: Any, amount: float, unit: str) -> Any:
     >>> written_up("2 MW", 2.0341e6, "W"), written_up(60, 60.2, "system"), written_up("30 d", 2.7e6, "s")
     ('2.04 MW', 61, '31.3 d')
     """
-    if unit == "system":
+    if unit in COUNTED:
         return math.ceil(amount - 1e-6)
     number = _NUMBER.match(str(written))
     rest = str(written)[number.end() :] if number else f" {unit}"
@@ -122,12 +123,18 @@ def change_words(path: str, old: Any, new: Any) -> str:
 
     >>> change_words("sites[0].power", "2 MW", "2.04 MW"), change_words("limits.licences", [], ["DGX H200"])
     ('set sites[0].power to 2.04 MW instead of 2 MW', 'add DGX H200 to limits.licences')
+    >>> change_words("workloads[0].audit", ["SOC 2", "C5"], ["C5"]), change_words("workloads[0].sole_tenant", True, False)
+    ('take SOC 2 off workloads[0].audit', 'set workloads[0].sole_tenant to false instead of true')
     """
     if isinstance(old, list) and isinstance(new, list) and new[: len(old)] == old:
         added = [_item(item) for item in new[len(old) :]]
         return f"add {either(added, 'and')} to {path}"
+    if isinstance(old, list) and isinstance(new, list) and all(item in old for item in new):
+        return f"take {either((_item(item) for item in old if item not in new), 'and')} off {path}"
     if path == "limits.export_control":
         return f"set {path} to false, if the rule does not bind you"
+    if isinstance(old, bool) and isinstance(new, bool):
+        return f"set {path} to {str(new).lower()} instead of {str(old).lower()}"
     return f"remove {path} ({old})" if new is None else f"set {path} to {new} instead of {old}"
 
 

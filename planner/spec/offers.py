@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from planner.spec.base import SOME, Block
+from planner.spec.facility import Assurance
 from planner.spec.phases import OfferInTime
 from planner.spec.quantities import WHOLE, Fraction, Name, Seconds, SecondsFromStart, offer_price
 
@@ -35,7 +36,7 @@ class SpotTerms(Block):
             raise ValueError(f'"{terms[0]}" belongs to "how": "spot"; remove it')
 
 
-class Offer(SpotTerms, OfferInTime):
+class Offer(Assurance, SpotTerms, OfferInTime):
     """A way to obtain a system; without `price` the catalog's offer of the same system and way is taken."""
 
     system: Name
@@ -71,4 +72,7 @@ class Offer(SpotTerms, OfferInTime):
         self.check_terms(self.how)
         if self.life is not None and self.how != "buy":
             raise ValueError('"life" belongs to what is bought; remove it')
+        for key in sorted(self.model_fields_set & set(Assurance.model_fields)):
+            if self.how == "buy":
+                raise ValueError(f'"{key}" belongs to what is rented; state it of the sites where bought systems stand')
         return self

@@ -9,11 +9,12 @@ from pydantic import Field, ValidationInfo, field_validator
 from planner.spec.base import SOME
 from planner.spec.electricity import Electricity, HourlyFile
 from planner.spec.fabrics import DEFAULT_FABRICS, FabricName
+from planner.spec.facility import Assurance, Hall
 from planner.spec.phases import SiteInTime
 from planner.spec.quantities import AmountPerSecond, ByteRate, EnergyPrice, Name, PeakPrice, Real, Watts
 
 
-class Site(SiteInTime):
+class Site(Assurance, Hall, SiteInTime):
     """A place where systems may stand."""
 
     region: Name

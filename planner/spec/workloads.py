@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 
 from catalog.units import HOUR_S, YEAR_S
 from planner.spec.base import SOME, Block
+from planner.spec.facility import AuditClasses
 from planner.spec.lines import Security, Traffic
 from planner.spec.phases import DemandInTime
 from planner.spec.preemption import Preemption
@@ -21,6 +22,7 @@ from planner.spec.quantities import (
     RequestRate,
     Seconds,
     SecondsFromStart,
+    Switch,
     TokenRate,
     Tokens,
     UpdatesPerYear,
@@ -122,6 +124,10 @@ class Workload(Block):
     """Precisions of the weights and matrix products that may be used."""
     residency: Annotated[list[Name], SOME] | None = None
     """Regions or residency zones within which the data must stay; unrestricted if omitted."""
+    sole_tenant: Switch = False
+    """Whether it may run only where no other party does; workloads of this plan are kept apart by `sharing`."""
+    audit: AuditClasses = []
+    """Audit classes that a place must hold, all of them, for it to run there; written as the sites, offers and APIs write them."""
 
 
 class Serving(Workload):

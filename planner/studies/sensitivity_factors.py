@@ -22,7 +22,7 @@ from planner.limits.phases import phase_limits
 from planner.problem.facts import Problem
 from planner.problem.provenance import Citation
 from planner.resolve.resolver import catalog_of
-from planner.spec.changes import scaled
+from planner.spec.changes import COUNTED, scaled
 from planner.spec.document import Edits, at, edited
 from planner.spec.model import parse_spec
 from planner.spec.workloads import Serving
@@ -296,7 +296,7 @@ def _limit(limit: Limit) -> Factor:
         amount = min(limit.amount * ratio, limit.most)
         edits = limit.grown(amount)
         stated = edits[0][1]
-        counted = limit.unit is None or limit.unit == "system"
+        counted = limit.unit is None or limit.unit in COUNTED
         words = show(stated, limit.unit or "") if isinstance(stated, int) and not counted else f"{stated}"
         return Level(words, edits, wider=ratio > 1, amount=amount)
 

@@ -11,6 +11,7 @@ from planner.spec.document import at
 from planner.verify.amounts import check_amounts
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.electricity import ElectricityCheck
+from planner.verify.facility import FacilityCheck
 from planner.verify.failover import FailoverCheck
 from planner.verify.fleet.check import check_fleet
 from planner.verify.jobs import check_jobs
@@ -49,6 +50,7 @@ def run_checks(plan: CheckedPlan) -> None:
         return
     check_points(plan)
     check_fleet(plan)
+    FacilityCheck(plan).run()
     check_schedule(plan)
     check_routes(plan)
     check_jobs(plan)

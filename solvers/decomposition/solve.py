@@ -1,8 +1,8 @@
 """Solve a joint program by decomposition, in and out in SI: scale it, search, and return the plan as blocks of values with duals.
 
-Covered are fleets, fabrics, sites, hosting, routing and jobs at minimum cost. Rack positions and limits on
-first-stage cost, such as capital, are rows of the first stage. Not covered is what ties slots together otherwise: electricity contracts, lines, spread, deferral, limits on the cost
-of slots; nor porting, the cost of preemption, and storage (see `supports`).
+Covered are fleets, fabrics, sites, hosting, routing and jobs at minimum cost. Rack positions and limits on first-stage cost, such as
+capital, are rows of the first stage. Not covered is what ties slots together otherwise: electricity contracts, lines, spread, deferral,
+limits on the cost of slots; nor porting, the cost of preemption, and storage (see `supports`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,128 @@
+"""Limits of halls: rack positions, power of a rack, cooling; and the sole tenancy and audit classes that workloads demand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from catalog.units import KILO, show
+from planner.limits.limit import Limit, of_the_spec
+from planner.problem.facility import RackFacts
+from planner.problem.facts import (
+    OfferFacts,
+    Problem,
+    SiteFacts,
+    WorkloadFacts,
+    assured_at,
+    is_assured,
+    permitted,
+)
+from planner.problem.limit_labels import rack_positions, rack_power
+from planner.spec.changes import either
+from planner.spec.document import Edits, at
+from planner.spec.facility import COOLING
+
+
+def facility_limits(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> Iterator[Limit]:
+    """Yield the limits of each hall, and what these workloads demand of where they run."""
+    for site in problem.sites:
+        yield from _hall(document, problem, site)
+    for workload in (*of_the_spec(problem.serving), *of_the_spec(problem.training)):
+        if workload.asked in names:
+            yield from _demands(problem, workload)
+
+
+def _hall(document: Mapping[str, Any], problem: Problem, site: SiteFacts) -> Iterator[Limit]:
+    """Yield the rack positions of a hall, and its rack power and cooling where they bar or thin out a system on offer."""
+    if math.isfinite(site.hall.positions):
+        (path, name), most = rack_positions(site), site.hall.positions
+        words = f"{site.region} has positions for at most {most:,.0f} racks of our own systems"
+        yield Limit(path, name, words, at(document, path), is_row=True, unit="rack", amount=most)
+    racks = _racks(problem, site)
+    if enough := _rack_powers(site, racks):
+        path, name = rack_power(site)
+        words = f"a rack in {site.region} may need at most {show(site.hall.rack_w, 'W')}"
+        choices = tuple(((path, f"{watts / KILO:.12g} kW"),) for watts in enough)
+        written = at(document, path)
+        yield Limit(path, name, words, written, loose=((path, None),), choices=choices)
+    missing = [kind for kind in COOLING if kind not in site.hall.cooling]
+    helped = [kind for kind in missing if any(kind in rack.cooling for rack in racks.values())]
+    if helped:
+        path, has = f"{site.path}.cooling", list(site.hall.cooling)
+        more: tuple[Edits, ...] = tuple(((path, [*has, kind]),) for kind in helped)
+        barred = [name for name, rack in racks.items() if not set(rack.cooling) & set(has)]
+        words = f"{site.region} cools by {either(has)} only"
+        words += f", which {either(barred, 'and')} cannot do with" if barred else ""
+        yield Limit(path, f"cooling in {site.region}", words, has, loose=((path, None),), choices=more)
+
+
+def _racks(problem: Problem, site: SiteFacts) -> dict[str, RackFacts]:
+    """Return the racks of the systems that are sold for the site, by their names."""
+    sold = [offer.system for offer in problem.offers if offer.how == "buy" and site.region in offer.prices]
+    known = {name: problem.systems[name].rack for name in sold if not site.systems or name in site.systems}
+    return {name: rack for name, rack in known.items() if rack is not None}
+
+
+def _rack_powers(site: SiteFacts, racks: Mapping[str, RackFacts]) -> list[float]:
+    """List the powers of a rack from which on a system fits, or more of them fit into one rack; only those above the limit."""
+    if math.isinf(site.hall.rack_w):
+        return []
+    steps = {rack.least_rack_w * (count + 1) for rack in racks.values() for count in range(rack.in_rack)}
+    return sorted(watts for watts in steps if not _same_room(site, racks, watts))
+
+
+def _same_room(site: SiteFacts, racks: Mapping[str, RackFacts], watts: float) -> bool:
+    """Tell whether racks of so many watts hold no more than those of the site."""
+    wider = replace(site.hall, rack_w=watts)
+    return watts <= site.hall.rack_w or all(
+        wider.refusal(rack) == site.hall.refusal(rack)
+        and wider.systems_in_rack(rack) == site.hall.systems_in_rack(rack)
+        for rack in racks.values()
+    )
+
+
+def _demands(problem: Problem, workload: WorkloadFacts) -> Iterator[Limit]:
+    """Yield the sole tenancy and the audit classes that a workload demands, where they bar a place."""
+    places = [
+        (site, offer)
+        for site in problem.sites
+        if permitted(workload, site)
+        for offer in problem.offers
+        if site.region in offer.prices
+    ]
+    barred = [(site, offer) for site, offer in places if not is_assured(workload, site, offer)]
+    demanded = workload.demanded
+    alone = [place for place in barred if not assured_at(*place).sole_tenant]
+    if demanded.sole_tenant and alone:
+        path = f"{workload.path}.sole_tenant"
+        words = f"{workload.name} may run only where no other party does, which is not assured {_places(alone)}"
+        give_up: Edits = ((path, False),)
+        yield Limit(path, f"sole tenancy of {workload.name}", words, True, loose=give_up, choices=(give_up,))
+    unaudited = [place for place in barred if set(demanded.audit) - set(assured_at(*place).audit)]
+    if unaudited:
+        path, asked = f"{workload.path}.audit", list(demanded.audit)
+        words = f"{workload.name} may run only where {either(asked, 'and')} {'are' if len(asked) > 1 else 'is'} held, which is not so {_places(unaudited)}"
+        fewer = (
+            tuple(((path, [kept for kept in asked if kept != given_up]),) for given_up in asked)
+            if len(asked) > 1
+            else ()
+        )
+        yield Limit(
+            path,
+            f"audit classes of {workload.name}",
+            words,
+            asked,
+            loose=((path, []),),
+            choices=(*fewer, ((path, []),)),
+        )
+
+
+def _places(places: list[tuple[SiteFacts, OfferFacts]]) -> str:
+    """Name the places: sites for systems of our own, and systems that are rented."""
+    own = dict.fromkeys(f"in {site.region}" for site, offer in places if offer.how == "buy")
+    rented = dict.fromkeys(
+        f"of {offer.system} ({offer.how.replace('_', ' ')})" for _, offer in places if offer.how != "buy"
+    )
+    return either([*own, *rented], "and")

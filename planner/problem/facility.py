@@ -1,0 +1,67 @@
+"""What a hall takes and what a system needs of it; what is assured of a place, and what a workload demands.
+
+Only systems of our own stand in the site's hall. Rented ones, and APIs, are where their provider has them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+AIR, LIQUID = "air", "liquid"
+FIT_TOL = 1e-9  # relative: so much more power than a rack may have still fits
+
+CANNOT_COOL = "site cannot cool the system"
+RACK_TOO_WEAK = "a rack of the system needs more power than the site gives one"
+NOT_ASSURED = "place without the sole tenancy or audit class that the workload demands"
+
+
+@dataclass(frozen=True, slots=True)
+class RackFacts:
+    """Racks of a system. `in_rack`: systems that one rack has room for, 1 where a system fills `racks` of them."""
+
+    cooling: tuple[str, ...]  # any of them will do
+    least_rack_w: float  # nameplate power of the fullest rack that the system cannot do without
+    racks: int = 1
+    in_rack: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HallFacts:
+    """Limits of a site's hall; `cooling`: what it has."""
+
+    positions: float = math.inf
+    rack_w: float = math.inf  # nameplate power of one rack
+    cooling: tuple[str, ...] = (AIR, LIQUID)
+
+    def refusal(self, rack: RackFacts) -> str:
+        """Say why a system cannot stand in the hall; empty where it can."""
+        if not set(rack.cooling) & set(self.cooling):
+            return CANNOT_COOL
+        return RACK_TOO_WEAK if rack.least_rack_w > self.rack_w * (1 + FIT_TOL) else ""
+
+    def systems_in_rack(self, rack: RackFacts) -> int:
+        """Count the systems that share one rack, by its room and its power; 1 where a system fills at least one."""
+        if rack.in_rack == 1 or math.isinf(self.rack_w):
+            return rack.in_rack
+        return max(min(rack.in_rack, math.floor(self.rack_w * (1 + FIT_TOL) / rack.least_rack_w)), 1)
+
+    def racks_per_system(self, rack: RackFacts) -> float:
+        """Compute the racks that one system takes, below 1 where several share a rack: racks / systems in a rack."""
+        return rack.racks / self.systems_in_rack(rack)
+
+
+@dataclass(frozen=True, slots=True)
+class Assured:
+    """What is assured of a place, or demanded of one."""
+
+    sole_tenant: bool = False
+    audit: tuple[str, ...] = ()
+
+    def covers(self, demanded: Assured) -> bool:
+        """Tell whether all that is demanded is assured."""
+        return (self.sole_tenant or not demanded.sole_tenant) and set(demanded.audit) <= set(self.audit)
+
+
+NOTHING = Assured()
+OPEN = HallFacts()
