@@ -1,6 +1,6 @@
 """Program data of rented lines: channels, streams and hops of weights by position, with their rates and costs.
 
-Not here: which ways there are (`planner.resolve.lines`), and the rows and columns (`solvers.model.lines`).
+Not here: which ways there are (`planner.resolve.routes.lines`), and the rows and columns (`solvers.model.lines`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lines between sites and the routes of traffic over them, in SI and in the spec's currency, as `planner.resolve.lines` resolves them."""
+"""Lines between sites and the routes of traffic over them, in SI and in the spec's currency, as `planner.resolve.routes.lines` resolves them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from planner.problem.quality import NONE
 from planner.resolve.architectures import shape_of, weights_bytes
 from planner.resolve.context import ResolveContext
 from planner.spec.model import PlanSpec
-from planner.spec.quality import QualityFloor
+from planner.spec.requirements.quality import QualityFloor
 from planner.spec.workloads import Serving
 
 CLEARED = {"alternatives": None, "quality_floor": None}

@@ -19,7 +19,6 @@ from planner.errors import SpecError, close_matches
 from planner.problem.calendar import TYPICAL_DAYS, Calendar, build_calendar
 from planner.problem.facts import Economics, OfferFacts, PhaseFacts, Problem, SiteFacts, TrainingFacts
 from planner.problem.phases import borders
-from planner.resolve import lines
 from planner.resolve.apis import resolve_apis
 from planner.resolve.constants import model_constants
 from planner.resolve.context import NOT_STATED, ResolveContext
@@ -29,9 +28,10 @@ from planner.resolve.offers import resolve_offers
 from planner.resolve.phases import phase_facts, with_growth
 from planner.resolve.porting import resolve_porting
 from planner.resolve.representative_days import representative
+from planner.resolve.routes import lines
+from planner.resolve.routes.traffic import resolve_routes
 from planner.resolve.sites import resolve_sites
 from planner.resolve.systems import assume_unmeasured_families, systems_on_offer
-from planner.resolve.traffic import resolve_routes
 from planner.resolve.workloads import resolve_workloads
 from planner.spec.model import PlanSpec, parse_spec
 from planner.spec.workloads import Serving

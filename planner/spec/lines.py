@@ -1,6 +1,6 @@
 """Blocks of a spec about the network between sites: the lines on offer, and the traffic besides requests.
 
-Their effect on a plan: `planner.resolve.lines`.
+Their effect on a plan: `planner.resolve.routes.lines`.
 """
 
 from __future__ import annotations

@@ -11,8 +11,6 @@ from planner.spec.base import SOME, Block
 from planner.spec.facility import AuditClasses
 from planner.spec.lines import Security, Traffic
 from planner.spec.phases import DemandInTime
-from planner.spec.preemption import Preemption
-from planner.spec.quality import Alternative, QualityFloor, comparable, of_one_source
 from planner.spec.quantities import (
     WHOLE,
     Bytes,
@@ -27,9 +25,11 @@ from planner.spec.quantities import (
     Tokens,
     UpdatesPerYear,
 )
+from planner.spec.requirements.preemption import Preemption
+from planner.spec.requirements.quality import Alternative, QualityFloor, comparable, of_one_source
+from planner.spec.requirements.spread import Spread
 from planner.spec.serving import Drafting, PrefixSharing, SellingPrice
 from planner.spec.slo import Slo
-from planner.spec.spread import Spread
 
 LEAST_WEIGHT = 1e-6  # of an hour, a share
 Precision = Literal["bf16", "fp16", "fp8", "fp4", "int8"]

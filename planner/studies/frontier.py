@@ -20,7 +20,7 @@ from planner.solving.answer import THREADS, Progress
 from planner.spec.changes import scaled
 from planner.spec.document import Edits, at, edited, read_spec
 from planner.spec.model import parse_spec
-from planner.spec.quality import Alternative
+from planner.spec.requirements.quality import Alternative
 from planner.spec.workloads import Serving
 from planner.studies.whatif import Changes, WhatIf
 

@@ -11,9 +11,9 @@ from planner.spec.document import at
 from planner.verify.amounts import check_amounts
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.electricity import ElectricityCheck
-from planner.verify.facility import FacilityCheck
 from planner.verify.failover import FailoverCheck
 from planner.verify.fleet.check import check_fleet
+from planner.verify.fleet.facility import FacilityCheck
 from planner.verify.jobs import check_jobs
 from planner.verify.limits import check_limits
 from planner.verify.lines import LineCheck

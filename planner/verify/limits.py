@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from planner.plan import BY_THE_BOUND
 from planner.problem.facts import OfferFacts
 from planner.verify.checked_plan import CheckedPlan
-from planner.verify.facility import FacilityCheck
 from planner.verify.findings import RELATIVE_TOL
+from planner.verify.fleet.facility import FacilityCheck
 from planner.verify.phase_budgets import payments
 from planner.verify.power import power_values
 from planner.verify.preemption import InterruptionCheck

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from planner.problem.facts import Problem, ServingFacts
-from planner.spec.spread import Spread
+from planner.spec.requirements.spread import Spread
 from planner.verify.findings import RELATIVE_TOL, Report
 
 

@@ -10,9 +10,10 @@ from catalog.units import YEAR_S
 from planner.problem.calendar import Calendar
 from planner.problem.facts import PathFacts, ServingFacts, SiteFacts, TreeFacts, permitted
 from planner.problem.lines import LineNetwork
-from planner.resolve import apis, wan
+from planner.resolve import apis
 from planner.resolve.context import ResolveContext
-from planner.resolve.lines import Offered, line_network
+from planner.resolve.routes import wan
+from planner.resolve.routes.lines import Offered, line_network
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Resolve the `lines` of a spec into routes for its traffic, each over one kind of line, with round trip and price.
 
-Without `lines` there is no choice: `planner.resolve.wan`. The choice itself is the program's (`solvers.model.lines`).
+Without `lines` there is no choice: `planner.resolve.routes.wan`. The choice itself is the program's (`solvers.model.lines`).
 """
 
 from __future__ import annotations
