@@ -39,9 +39,9 @@ def answer(
     from planner.interpret.document import interpret
     from planner.interpret.framing import sense_and_unit, without_answer
     from planner.solving.full_year_dispatch import dispatched, is_asked
-    from planner.solving.infeasibility import diagnose
     from planner.solving.marginal_values import compute_marginal_values
     from planner.solving.quality import settle, with_runners_up
+    from planner.solving.throughput import is_none
     from solvers.joint import solve as solve_cold
 
     say = progress or (lambda line: None)
@@ -56,12 +56,14 @@ def answer(
     say(
         f"{solution.rows:,} rows, {solution.columns:,} columns, {solution.integers:,} integers  {solution.status}{gap} in {solution.seconds:.1f} s"
     )
-    if not solution.values:
+    nothing = is_none(problem, solution)
+    if nothing or not solution.values:
+        status = "infeasible" if nothing and solution.status != "limit" else solution.status
         diagnosis = None
-        if solution.status == "infeasible" and diagnosing:
+        if status == "infeasible" and diagnosing:
             say("no plan meets all limits; looking for the limits in conflict and the smallest repair")
-            diagnosis = diagnose(problem, candidates, document, overlays, options)
-        return without_answer(problem, candidates, solution.status, solution, document, diagnosis)
+            diagnosis = _diagnosis(problem, candidates, document, overlays, options, nothing)
+        return without_answer(problem, candidates, status, solution, document, diagnosis)
     every, points = problem, candidates
     problem, candidates, form, solution = settle(problem, candidates, form, solution, options)
     values = compute_marginal_values(problem, form, solution, sense_and_unit(document)[1], options)
@@ -73,6 +75,27 @@ def answer(
     found = dispatched(problem, candidates, form, solution, plan["totals"], overlays, options)
     say(f"dispatched on {found['slots']:,} hours: {found['difference']:+.3%} of the cost  {found['seconds']:.1f} s")
     return Plan({**plan.document, "dispatch": found})
+
+
+def _diagnosis(
+    problem: Problem,
+    candidates: Candidates,
+    document: dict[str, Any],
+    overlays: Sequence[Path],
+    options: Options,
+    nothing: bool,
+) -> dict[str, Any]:
+    """Diagnose a spec without a plan; `nothing`: it asks for the most throughput, of which there is none."""
+    from planner.candidates.search import find_candidates
+    from planner.resolve.resolver import resolve_document
+    from planner.solving.infeasibility import diagnose
+    from planner.solving.throughput import asking_for_some
+
+    if nothing:
+        document = asking_for_some(document, problem)
+        problem = resolve_document(document, overlays)
+        candidates = find_candidates(problem)
+    return diagnose(problem, candidates, document, overlays, options)
 
 
 def options_of(spec: PlanSpec, threads: int = THREADS, progress: Progress | None = None) -> Options:

@@ -47,6 +47,7 @@ PLANT = {"name": "plant", "capacity": "10 kW", "price": "0.09 USD/kWh", "profile
 BATTERY = {"energy": "40 MWh", "power": "10 MW", "sizing": "given", "energy_price": "200 USD/kWh"}
 PATIENT = {**CHAT, "demand": {"requests_per_s": 3000, "profile": [0.5] * 12 + [1.5] * 12, "deferral": "2 h"}}
 PHASE = {"name": "first", "start": "0 d"}
+MOST = {"maximise": "throughput"}
 
 # limit -> (what makes it impossible, the places in conflict, the places of the repair)
 CASES = {
@@ -100,6 +101,17 @@ CASES = {
     "a job beside most throughput": (
         spec([CHAT, JOB], objective={"maximise": "throughput"}), {"sites[0].power": "50 kW"},
         {"sites[0].power", "workloads[1].deadline"}, {"workloads[1].deadline"},
+    ),
+    "most throughput of a workload that nothing serves in time": (
+        spec(objective=MOST), {"workloads[0].slo.ttft.p95": "5 ms"}, {"workloads[0].slo.ttft.p95"}, {"workloads[0].slo.ttft.p95"},
+    ),
+    "most throughput without power for one system": (spec(objective=MOST), {"sites[0].power": "1 kW"}, {"sites[0].power"}, {"sites[0].power"}),
+    "most throughput of one workload, which nothing serves": (
+        spec([CHAT, {**CHAT, "name": "other"}], objective={**MOST, "workload": "other"}), {"workloads[1].residency": ["cn"]},
+        {"workloads[1].residency"}, {"workloads[1].residency"},
+    ),
+    "most throughput of two workloads, of which nothing serves one": (
+        spec([CHAT, {**CHAT, "name": "other"}], objective=MOST), {"workloads[1].residency": ["cn"]}, {"workloads[1].residency"}, {"workloads[1].residency"},
     ),
     "start of a job": (spec([{**JOB, "start": "19.9 d"}]), {}, {"workloads[0].start", "workloads[0].deadline"}, {"workloads[0].deadline"}),
     "units of a line": (spec(sites=[OREGON], lines=[{**LEASED, "units": 1, "capacity": "1 Mbit/s"}]), {}, {"lines", "lines[0].units"}, {"lines"}),
