@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import cached_property
 from typing import Any
 
@@ -168,10 +169,28 @@ class WorkloadRows:
         return found
 
     def _utilisation(self, mine: list[int]) -> float | None:
-        """Divide the mean number of chips at work by the largest."""
-        busy = sum((self.form.points[p].chips * self.decided.active[p] for p in mine), np.zeros(self.form.data.slots))
-        seconds = self.problem.calendar.seconds
-        return float(busy @ seconds / seconds.sum() / busy.max()) if mine and busy.any() else None
+        """Divide the time at work of the systems that some points use, for whatever workload, by the time for which they are held."""
+        used = {id(use.option) for p in mine for use in self.form.points[p].uses}
+        held = sum(self._held_chip_s[option] for option in used)
+        return sum(self._busy_chip_s[option] for option in used) / held if held else None
+
+    @cached_property
+    def _busy_chip_s(self) -> dict[int, float]:
+        """Sum the chip seconds at work of each fleet option, by its identity."""
+        busy: dict[int, float] = defaultdict(float)
+        for p in self.decided.used:
+            at_work_s = float(self.decided.active[p] @ self.problem.calendar.seconds)
+            for use in self.form.points[p].uses:
+                busy[id(use.option)] += use.systems * use.option.system.chips * at_work_s
+        return busy
+
+    @cached_property
+    def _held_chip_s(self) -> dict[int, float]:
+        """Sum the chip seconds for which each fleet option is held, by its identity; 0 for an API, which has no chips."""
+        held: dict[int, float] = defaultdict(float)
+        for _, count, option, mask in self.decided.held():
+            held[id(option)] += count * option.system.chips * float(self.problem.calendar.seconds[mask].sum())
+        return held
 
 
 def _sales(workload: ServingFacts | TrainingFacts, worth: float, cost: float) -> dict[str, float]:
