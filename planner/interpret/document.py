@@ -30,7 +30,7 @@ from planner.interpret.workloads import WorkloadRows
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.problem.facility import OPEN
 from planner.problem.facts import Problem
-from planner.problem.phases import BY_WINDOW
+from planner.problem.phases import API, BY_WINDOW, TOKENS_PER_S
 from planner.problem.spread import is_asked
 from solvers.solution import Solution
 
@@ -142,6 +142,7 @@ def _fleet_rows(decided: Decisions) -> list[dict[str, Any]]:
             "site": option.site.region,
             "system": option.system.name,
             "count": count,
+            **({"unit": TOKENS_PER_S} if option.offer.how == API else {}),
             "how": option.offer.how,
             "phase": term.first if option.offer.how in BY_WINDOW else None,
             "fabric": option.fabric,

@@ -25,7 +25,7 @@ from planner.problem.limit_labels import (
     phase_budget,
     phase_capital,
 )
-from planner.problem.phases import API, power_limits, supplies
+from planner.problem.phases import API, TOKENS_PER_S, power_limits, supplies
 
 Row = tuple[LimitLabel, float, float, str]  # key, value, limit, unit
 
@@ -79,7 +79,7 @@ def _supplies(decided: Decisions) -> Iterator[Row]:
         taken = np.zeros(decided.problem.calendar.slots)
         for term, count, option, held in decided.held():
             taken[held] += count if option.offer is supply.offer and supply.phase in (None, term.phase) else 0
-        unit = "token/s" if supply.offer.how == API else "system"
+        unit = TOKENS_PER_S if supply.offer.how == API else "system"
         yield LimitLabel(supply.path, supply.name), float(taken.max()), supply.most, unit
 
 

@@ -20,6 +20,7 @@ from planner.problem.calendar import BORDER_TOL_S, Calendar
 from planner.problem.facts import Economics, OfferFacts, PhaseFacts, Problem, SiteFacts
 
 BY_WINDOW, API = ("on_demand", "spot"), "api"  # rented anew in each window; bought as tokens
+TOKENS_PER_S = "token/s"  # unit in which an API is counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ def fleet_row(row: Row) -> Row:
     return {
         "site": row["site"],
         "system": row["system"],
-        "count": row["count"],
+        "count": f"{row['count']:,} tokens/s" if row.get("unit") else row["count"],
         "how": how_words(row["how"]),
         "fabric": row["fabric"],
         "when": when,

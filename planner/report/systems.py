@@ -26,7 +26,10 @@ def _scarce(index: PlanIndex) -> Iterator[str]:
     for (system, how), count in counts.items():
         limit = binding.get(f"supply of {system} ({how})") or binding.get(f"supply of {system} ({how_words(how)})")
         if limit is not None:
-            yield f"All {count:,} {system} on offer are in use{index.worth(limit, 'system', 1.0)}."
+            if limit["unit"] == "system":
+                yield f"All {count:,} {system} on offer are in use{index.worth(limit, 'system', 1.0)}."
+            else:
+                yield f"All {count:,} tokens/s of {system} on offer are in use{index.worth(limit, 'token/s', 1.0)}."
 
 
 def _networks(index: PlanIndex) -> Iterator[str]:

@@ -120,7 +120,10 @@ def compare(first: Plan, second: Plan) -> Comparison:
         "systems": amount_rows(plans, key, ("system", "how"), unit, total),
         "sites": amount_rows(plans, key, ("site",), unit, total),
         "lines": amount_rows(plans, key, ("component", "site", "system", "how"), unit, total),
-        "fleet": number_rows(plans, systems_held, ("site", "system", "how", "fabric", "phase"), "system"),
+        "fleet": [
+            row if row["how"] != "api" else {**row, "unit": "token/s"}
+            for row in number_rows(plans, systems_held, ("site", "system", "how", "fabric", "phase"), "system")
+        ],
         "points": number_rows(plans, replicas, ("workload", "site", "runs"), "replica at the peak"),
         "routes": number_rows(plans, origin_shares, ("workload", "origin", "site"), "share of the origin's tokens"),
         "quality": value_rows(plans, answering, ("workload", "fact")),

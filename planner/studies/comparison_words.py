@@ -53,8 +53,7 @@ def _drivers(found: Mapping[str, Any]) -> list[str]:
         words.append(f"By system, all parts together: {either(names, 'and')}.")
     if fleet := found["fleet"][:MAX_NAMED]:
         names = [
-            f"{abs(row['difference'])} {'more' if row['difference'] > 0 else 'fewer'} {_system(row)} in {row['site']}"
-            for row in fleet
+            f"{abs(row['difference']):,} {'more' if row['difference'] > 0 else 'fewer'} {_held(row)}" for row in fleet
         ]
         further = ", and further changes" if len(found["fleet"]) > MAX_NAMED else ""
         words.append(f"The fleet of the second has {either(names, 'and')}{further}.")
@@ -92,6 +91,11 @@ def _main(rows: Sequence[Row]) -> list[Row]:
         taken.append(row)
         left -= abs(row["difference"])
     return taken
+
+
+def _held(row: Row) -> str:
+    """Name what a row of the fleet counts: systems, or tokens of an API."""
+    return f"tokens/s of {row['system']}" if row["how"] == "api" else f"{_system(row)} in {row['site']}"
 
 
 def _system(row: Row) -> str:

@@ -28,6 +28,9 @@ def _check_row(plan: CheckedPlan, path: str, row: Row, networks: Networks) -> No
     option = plan.fleet_options[key]
     if type(row["count"]) is not int or row["count"] < 1:
         plan.say(f"{path}.count", f"expected a whole number of systems, got {row['count']!r}")
+    of_api = row["how"] == "api" and "flopwatt" in plan.document["versions"]  # release 0.1 gave no unit
+    if of_api and row.get("unit") != "token/s":
+        plan.say(f"{path}.unit", f"tokens of an API are counted in token/s, not in {row.get('unit')!r}")
     if (row["phase"] is not None) != (row["how"] in HELD_BY_PHASE):
         plan.say(f"{path}.phase", "on-demand and spot systems are held by phase, all others throughout")
     holding = holding_of(plan.problem, option, row)

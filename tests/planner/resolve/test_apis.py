@@ -9,7 +9,9 @@ import pytest
 import planner
 from planner.errors import SpecError
 from planner.plan import Plan
+from planner.report.report import render
 from planner.resolve.resolver import resolve_document
+from planner.studies.compare import compare
 from planner.verify.plan import verify_plan
 
 RATE = 0.08
@@ -55,6 +57,23 @@ def test_cheap_tokens_are_bought_and_need_nothing(cheap):
     assert bought(cheap) == 1.0
     assert set(cheap["costs"]) == {"api"}
     assert (cheap["totals"]["chips"], cheap["totals"]["peak_power_w"], cheap["totals"]["carbon_kg"]) == (0, 0, 0)
+
+
+def test_its_row_of_the_fleet_has_a_unit(cheap, spec):
+    (row,) = cheap["fleet"]
+    assert row["how"] == "api" and row["unit"] == "token/s"
+    assert f"{row['count']:,} tokens/s" in render(cheap, "table")
+    own = solved(spec(api={"output": "90 USD/1M tokens"}))
+    assert not any("unit" in row for row in own["fleet"])  # systems are counted
+    found = compare(own, cheap)
+    assert {row["system"]: row["unit"] for row in found.document["fleet"]} == {
+        "DGX H100": "system",
+        "gateway": "token/s",
+    }
+    assert f"{row['count']:,} more tokens/s of gateway" in " ".join(found.words)
+    for other in ({**row, "unit": "system"}, {key: value for key, value in row.items() if key != "unit"}):
+        broken = Plan({**cheap.document, "fleet": [other]})
+        assert [finding.path for finding in verify_plan(broken)] == ["fleet[0].unit"]
 
 
 def test_the_price_of_the_tokens(spec):
