@@ -50,11 +50,14 @@ class UnknownName(LookupError):
 
 
 class MissingFigure(LookupError):
-    """A record lacks a figure that was asked for; the message says how to state it."""
+    """A record lacks a figure that was asked for; the message says how to state it.
 
-    def __init__(self, kind: str, name: str, figure: str, example: str) -> None:
-        super().__init__(kind, name, figure, example)
-        self.kind, self.name, self.figure, self.example = kind, name, figure, example
+    `example`: a value in the figure's unit, `of`: the record that has it; empty where the example is of the unit alone.
+    """
+
+    def __init__(self, kind: str, name: str, figure: str, example: str, of: str = "") -> None:
+        super().__init__(kind, name, figure, example, of)
+        self.kind, self.name, self.figure, self.example, self.of = kind, name, figure, example, of
 
     @property
     def path(self) -> str:
@@ -65,7 +68,7 @@ class MissingFigure(LookupError):
         return (
             f'{self.kind}: "{self.name}" has no figure {self.figure}; state it under overrides: '
             f'"{self.path}": {{"value": "{self.example}", "note": "…"}}'
-        )
+        ) + (f" ({self.example} is the figure of {self.of})" if self.of else "")
 
 
 class CatalogError(ValueError):

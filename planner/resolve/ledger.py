@@ -8,6 +8,8 @@ from catalog.errors import MissingFigure
 from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.records import Record
+from catalog.similar import most_similar
+from catalog.units import show
 from planner.problem.price_levels import TYPICAL, at_level, level_note, scope_of, way_of
 from planner.problem.provenance import Assumption, Citation
 from planner.spec.prices import PriceLevels
@@ -25,7 +27,10 @@ class Ledger:
     def figure(self, kind: str, name: str, figure: str) -> Figure:
         """Return a figure at the price level that counts, and book it. Raises MissingFigure."""
         record = self.catalog.get(kind, name)
-        typical = record.figure(figure)
+        try:
+            typical = record.figure(figure)
+        except MissingFigure as error:
+            raise self._with_similar(error, record) from None
         way, level = self._level(record, figure)
         found = at_level(typical, level)
         path = f"{kind}/{record.name}/{figure}"
@@ -42,6 +47,15 @@ class Ledger:
         elif found.kind == "override":
             self.assume(path, found.printed, found.unit, stated)
         return found
+
+    def _with_similar(self, error: MissingFigure, record: Record) -> MissingFigure:
+        """Suggest the figure of the record that is most like the one which lacks it."""
+        other = most_similar(record, self.catalog.records(record.kind), error.figure)
+        if other is None:
+            return error
+        figure = other.figure(error.figure)
+        example = (figure.printed or show(figure.number, figure.unit)).removesuffix(" 1")
+        return MissingFigure(error.kind, error.name, error.figure, example, other.name)
 
     def priced(self, record: Record) -> Record:
         """Return the record with its prices at the levels that count, without booking them."""
@@ -64,10 +78,7 @@ class Ledger:
 
     def optional(self, kind: str, name: str, figure: str) -> float | None:
         """Return the value of a figure, booked; None where the catalog has none."""
-        try:
-            return self.value(kind, name, figure)
-        except MissingFigure:
-            return None
+        return None if self.catalog.get(kind, name).get(figure) is None else self.value(kind, name, figure)
 
     def default(self, name: str, path: str, reason: str, *scope: tuple[str, str, str]) -> float:
         """Return a default of the catalog (kind `assumed`), booked as an assumption at `path`."""

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from statistics import median
 
+from catalog.similar import unlikeness
+from catalog.units import HOUR_S
 from planner.problem.facts import OfferFacts, PhaseFacts, SiteFacts
 from planner.resolve.context import ResolveContext
 from planner.resolve.facility import assured
@@ -55,15 +59,28 @@ def _prices(
     if amount is None or offer.price is None:
         prices = least_prices(context, system, offer.how, here)
         if not prices and here:
-            example = '"310000 USD"' if offer.how == "buy" else '"55.04 USD/h"'
             context.add_problem(
                 f"{path}.price",
-                f'the catalog has no {offer.how} price for "{system}" at these sites; state one such as {example}',
+                f'the catalog has no {offer.how} price for "{system}" at these sites; state one such as {_example(context, system, offer.how)}',
             )
         return prices
     price = context.convert(amount, path=f"{path}.price")
     context.assume_price(f"{path}.price", offer.how, offer.price, "", _scope(offer, system), note=offer.note)
     return {site.region: price for site in here}
+
+
+def _example(context: ResolveContext, system: str, how: str) -> str:
+    """Write a price of the class of a system: per chip the median of the catalog's offers of the system with the most similar chip."""
+    prices: dict[str, list[float]] = defaultdict(list)
+    for record in context.catalog.records("offers"):
+        if record.words("how") == how and record.get("price") is not None:
+            prices[record.words("system")].append(record.value("price"))
+    mine, *others = (context.catalog.get("systems", name) for name in (system, *prices))
+    chip = context.catalog.get("chips", mine.words("chip"))
+    other = min(others, key=lambda of: (unlikeness(chip, context.catalog.get("chips", of.words("chip"))), of.name))
+    price = median(prices[other.name]) * mine.value("chips") / other.value("chips")
+    rounded = float(f"{price * (1.0 if how == 'buy' else HOUR_S):.2g}")
+    return f'"{rounded:.12g} USD{"" if how == "buy" else "/h"}" ({other.name} costs as much per chip)'
 
 
 def _book_terms(context: ResolveContext, offer: Offer, path: str, system: str) -> None:

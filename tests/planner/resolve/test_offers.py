@@ -1,0 +1,46 @@
+"""An offer without a price, of a system that the catalog prices nowhere, is told one of its class."""
+
+from __future__ import annotations
+
+import re
+import statistics
+
+import pytest
+
+from catalog.lookup import shipped_catalog
+from catalog.units import HOUR_S
+from planner.errors import SpecError
+from planner.resolve.resolver import resolve_document
+
+
+@pytest.mark.parametrize(
+    ("system", "how", "chip"),
+    [
+        ("DGX B300", "buy", "GB300 (per GPU)"),
+        ("Inspur NF5688M7", "buy", "H100 SXM5 80GB"),
+        ("MI355X 8x node", "on_demand", "MI300X"),
+    ],
+)
+def test_the_price_in_the_remedy_is_that_of_a_similar_chip(tiny, system, how, chip):
+    document = tiny(offers=[{"system": system, "how": how}])
+    document["sites"][0].pop("systems")
+    with pytest.raises(SpecError) as refused:
+        resolve_document(document)
+    message = next(problem.message for problem in refused.value.problems if problem.path == "offers[0].price")
+    amount, unit, like = re.search(r'such as "([\d.]+) (USD(?:/h)?)" \((.+) costs as much per chip\)', message).groups()
+    assert unit == ("USD" if how == "buy" else "USD/h")
+    catalog = shipped_catalog()
+    known = [
+        record.value("price")
+        for record in catalog.records("offers")
+        if (record.words("system"), record.words("how")) == (like, how)
+    ]
+    per_chip = statistics.median(known) / catalog.get("systems", like).value("chips")
+    assert catalog.get("systems", like).words("chip") == chip
+    asked = per_chip * catalog.get("systems", system).value("chips") * (1 if how == "buy" else HOUR_S)
+    assert float(amount) == pytest.approx(asked, rel=0.05)
+    document["offers"][0]["price"] = f"{amount} {unit}"
+    try:
+        resolve_document(document)
+    except SpecError as other:  # another figure may be missing, but the price is fine
+        assert not any(problem.path.startswith("offers[0].price") for problem in other.problems)
