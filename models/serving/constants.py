@@ -81,7 +81,8 @@ class ServingConstants:
     all_reduce_start_host_s: float  # the same over the links of the host [s]
     all_reduce_efficiency: float  # share of the link rate [1]
     all_to_all_start_s: float  # start-up of a dispatch or combine [s]
-    all_to_all_efficiency: float  # share of the link rate [1]
+    all_to_all_efficiency: float  # share of the scale-up rate [1]
+    all_to_all_network_efficiency: float  # the same of the scale-out rate [1]
     pipeline_hop_s: float  # start-up of handing a micro-batch to the next stage [s]
     layer_launch_s: Result  # launch per layer [s]
     moe_layer_launch_s: Result  # extra per MoE layer [s]
@@ -123,7 +124,7 @@ class ServingConstants:
         >>> ServingConstants.from_values({"chunk_tokens": 8192})
         Traceback (most recent call last):
         ...
-        ValueError: serving constants: missing all_reduce_efficiency, all_reduce_start_host_s, ... (86 in all)
+        ValueError: serving constants: missing all_reduce_efficiency, all_reduce_start_host_s, ... (87 in all)
         """
         known = set(cls.names())
         missing, unknown = sorted(known - set(values)), sorted(set(values) - known)

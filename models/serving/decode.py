@@ -7,7 +7,7 @@ a KV cache each; experts are spread over all tp x dp chips of a stage, ep of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,8 +29,11 @@ from models.transformer.architecture import (
 ACTIVATION_BYTES = 2.0
 # A dispatch in 8 bit and a combine in 16 bit make 1.5 byte per element and direction on average.
 ALL_TO_ALL_BYTES = 1.5
-# Up to so many ranks, engines gather the tokens of all and scatter the sums; beyond, a token goes to the ranks of its experts.
+# Up to so many ranks, engines gather the tokens of all and scatter the sums. Beyond, a token goes to the ranks of its experts, which are
+# placed by their load, and one half of the batch may compute while the other exchanges.
 GATHERED_RANKS = 8
+HALVES = 2.0
+HOST = "host"  # the part of a step that is prepared once for all that runs in it
 # Slower scale-up links than this are those of the host.
 HOST_LINK_BYTES_PER_S = 100 * GIGA
 # What picks layouts along their axes.
@@ -97,11 +100,12 @@ def step_time(
     """Predict the latency of one pass of a micro-batch through all stages:  T = sum of the parts below.
 
     dense_compute + dense_memory + expert_compute + expert_memory + kv_memory + prefill_attention + communication +
-    launch + host. With pp stages in flight a stage is occupied T / pp.
+    launch + host. With pp stages in flight a stage is occupied T / pp. Where experts lie on more than 8 ranks, the halves of the
+    batch may take turns, if that is faster: T = 2 max(parts of a half, its exchange) + host, weights read and layers launched twice.
     Shapes: layouts and the entries of `load` [sequence], [token] broadcast; result [s].
     Valid for decode_sequences >= 0 and prefill_tokens >= 0.
     Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009); Pope et al., Efficiently Scaling Transformer
-    Inference, MLSys 2023, section 2; the parts' own references.
+    Inference, MLSys 2023, section 2; DeepSeek-V3, arXiv:2412.19437, section 3.4 (two micro-batches); the parts' own references.
 
     >>> from models.serving import examples
     >>> step = step_time(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), StepLoad(1, context_tokens=1024),
@@ -109,6 +113,46 @@ def step_time(
     >>> bool(abs(sum(step.breakdown.values()) - step.total_s) < 1e-12)
     True
     """
+    whole = _at_once(arch, chip, layouts, load, precisions, constants)
+    spread = np.asarray(layouts.stage_chips) > GATHERED_RANKS
+    if not np.any(arch.experts) or not np.any(spread):
+        return whole
+    turns = _in_turns(arch, chip, layouts, load, precisions, constants)
+    faster = spread & (turns.total_s < whole.total_s)
+    parts = {name: np.where(faster, part, whole.breakdown[name])[()] for name, part in turns.breakdown.items()}
+    return StepTime(np.where(faster, turns.total_s, whole.total_s)[()], parts)
+
+
+def _at_once(
+    arch: Architecture, chip: ChipRates, layouts: ServingLayouts, load: StepLoad, precisions: Precisions, constants: ServingConstants
+) -> StepTime:  # fmt: skip
+    """Predict a pass of the whole batch: computing waits for each exchange."""
+    parts, exchange = _parts(arch, chip, layouts, load, precisions, constants)
+    parts["communication"] = parts["communication"] + exchange
+    return StepTime(sum(parts.values()), parts)
+
+
+def _in_turns(
+    arch: Architecture, chip: ChipRates, layouts: ServingLayouts, load: StepLoad, precisions: Precisions, constants: ServingConstants
+) -> StepTime:  # fmt: skip
+    """Predict a pass in two halves, of which one computes while the other exchanges; the host prepares them together."""
+    half = replace(
+        load,
+        decode_sequences=np.asarray(load.decode_sequences, float) / HALVES,
+        prefill_tokens=np.asarray(load.prefill_tokens, float) / HALVES,
+    )
+    parts, exchange = _parts(arch, chip, layouts, half, precisions, constants)
+    busy = sum(part for name, part in parts.items() if name != HOST)
+    parts["communication"] = parts["communication"] + np.maximum(exchange - busy, 0.0)
+    twice = {name: HALVES * part for name, part in parts.items()}
+    twice[HOST] = _host_s(layouts, load.decode_sequences, constants)
+    return StepTime(sum(twice.values()), twice)
+
+
+def _parts(
+    arch: Architecture, chip: ChipRates, layouts: ServingLayouts, load: StepLoad, precisions: Precisions, constants: ServingConstants
+) -> tuple[dict[str, Result], Result]:  # fmt: skip
+    """Predict the parts of a pass, and apart from them the exchange of tokens between experts [s]."""
     decode, prefill = np.asarray(load.decode_sequences, float), np.asarray(load.prefill_tokens, float)
     decoded = decode * load.tokens_per_sequence
     tokens, weights = decoded + prefill, precisions.weights
@@ -127,9 +171,13 @@ def step_time(
         ),
         "communication": communication_s(arch, chip, layouts, tokens, constants),
         "launch": launch_s(arch, prefill, constants),
-        "host": constants.host_step_s + constants.host_request_s * decode / layouts.dp,
+        HOST: _host_s(layouts, decode, constants),
     }
-    return StepTime(sum(parts.values()), parts)
+    return parts, expert_exchange_s(arch, chip, layouts, tokens, constants)
+
+
+def _host_s(layouts: ServingLayouts, sequences: ArrayLike, constants: ServingConstants) -> Result:
+    return constants.host_step_s + constants.host_request_s * np.asarray(sequences, float) / layouts.dp
 
 
 def dense_times_s(
@@ -165,7 +213,21 @@ def dense_times_s(
     return compute, read / (layouts.tp * chip.hbm_bytes_per_s * constants.memory_efficiency)
 
 
-def experts_touched(experts: float, topk: float, tokens: ArrayLike, skew: float) -> Result:
+def held_experts(arch: Architecture, layouts: ServingLayouts) -> Result:
+    """Count the experts of a layer that all expert-parallel ranks hold:  ceil(E / ep) ep, of which those beyond E are second copies.
+
+    Shapes: as layouts; result [1]. Valid for ep up to E.
+    Reference: DeepSeek-V3, arXiv:2412.19437, section 3.4.2 (redundant experts).
+
+    >>> from models.serving import examples
+    >>> examples.MOE.experts, held_experts(examples.MOE, ServingLayouts(1, 1, np.array([8, 48]), np.array([8, 48]))).tolist()
+    (128, [128.0, 144.0])
+    """
+    ep = np.asarray(layouts.ep, float)
+    return as_result(np.ceil(arch.experts / ep) * ep)
+
+
+def experts_touched(experts: ArrayLike, topk: float, tokens: ArrayLike, skew: float) -> Result:
     """Compute the mean number of experts that a batch touches:  E max(k/E, 1 - (1 + lambda/a)^-a),  lambda = m k / E.
 
     Tokens per expert are negative binomial with mean lambda and shape a; a -> infinity gives balls in bins.
@@ -190,8 +252,11 @@ def expert_times_s(
     """Predict (compute, memory) seconds of the routed experts; (0, 0) for a dense architecture.
 
     compute = 2 m k P_e L_m (1 + s_e/(m_e + s_e)) imb / (R F e_c e_x);  memory = touched P_e L_m w (1 + imb)/2 / (R B e_m)
-    with R = tp dp, m_e = m k / touched, imb = 1 + i ln(ep), e_x falling with the width f of an expert as 1 / (1 + f0 / f). Shapes: tokens [token] and layouts broadcast; result [s].
-    Reference: Rajbhandari et al., DeepSpeed-MoE, ICML 2022, section 5; constants: first fit on published serving measurements.
+    with R = tp dp, m_e = m k / touched, imb = 1 + i ln(min(ep, 8)), e_x falling with the width f of an expert as 1 / (1 + f0 / f).
+    Beyond 8 ranks experts are placed by their load, so that the fullest rank is no fuller than that of 8; copies of experts that fill up
+    the ranks (`held_experts`) are read as well. Shapes: tokens [token] and layouts broadcast; result [s].
+    Reference: Rajbhandari et al., DeepSpeed-MoE, ICML 2022, section 5; DeepSeek-V3, arXiv:2412.19437, section 3.4 (redundant
+    experts); constants: first fit on published serving measurements.
 
     >>> from models.serving import examples
     >>> expert_times_s(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), "bf16", examples.SERVING, 1)
@@ -202,8 +267,8 @@ def expert_times_s(
     count = parameter_counts(arch)
     tokens = np.asarray(tokens, float)
     ranks = layouts.stage_chips
-    touched = experts_touched(arch.experts, arch.topk, tokens, constants.expert_skew)
-    imbalance = 1.0 + constants.rank_imbalance * np.log(layouts.ep)
+    touched = experts_touched(held_experts(arch, layouts), arch.topk, tokens, constants.expert_skew)
+    imbalance = 1.0 + constants.rank_imbalance * np.log(np.minimum(layouts.ep, GATHERED_RANKS))
     saturation = constants.expert_saturation_tokens * _intensity(chip, constants)
     per_expert = tokens * arch.topk / touched
     weights = count.per_expert * count.moe_layers
@@ -228,7 +293,8 @@ def decode_attention_s(
     """Predict the attention of decoding sequences, which reads the KV cache:  b x kv elements x q / (share B e_kv).
 
     share = min(tp, KV heads): further tensor ranks hold copies; latent attention keeps one copy per tensor rank, and is
-    bound by max(memory, compute), compute = b n 2 H (2 r_kv + r_rope) ctx / (tp F16 e_a). The n queries of a sequence read it once.
+    bound by max(memory, compute), compute = b n 2 H (2 r_kv + r_rope) ctx / (tp F e_a), F that of 16 bit or, where the chip multiplies a
+    cache of 8 bit as it is, that of 8 bit. The n queries of a sequence read it once.
     Shapes: sequences [sequence, all ranks], context [token], queries n [token] and layouts broadcast; result [s].
     Reference: Pope et al., MLSys 2023, section 3.3; DeepSeek-V2, arXiv:2405.04434, section 2.1 (latent attention).
 
@@ -244,7 +310,9 @@ def decode_attention_s(
         return rank_sequences * attended * per_token / (share * chip.hbm_bytes_per_s * constants.kv_efficiency)
     memory = attended * per_token / (chip.hbm_bytes_per_s * constants.kv_efficiency)
     flops = attended * np.asarray(queries, float) * 2.0 * arch.heads * (2.0 * arch.kv_lora_rank + arch.qk_rope_dim)
-    compute = flops / (layouts.tp * chip.flop16_per_s * _attention_efficiency(arch, constants))
+    narrow = (element_bytes(kv_precision) <= 1.0) & (np.asarray(chip.attention8_flop_per_s) > 0.0)
+    rate = np.where(narrow, chip.attention8_flop_per_s, chip.flop16_per_s)
+    compute = flops / (layouts.tp * rate * _attention_efficiency(arch, constants))
     return rank_sequences * np.maximum(memory, compute)
 
 
@@ -283,10 +351,9 @@ def prefill_attention_s(
 def communication_s(
     arch: Architecture, chip: ChipRates, layouts: ServingLayouts, tokens: ArrayLike, constants: ServingConstants
 ) -> Result:
-    """Predict the communication of a step: all-reduces of tensor parallelism, dispatch and combine of experts, hand-over between stages.
+    """Predict the communication of a step that computing waits for: all-reduces of tensor parallelism, hand-over between stages.
 
-    all-reduce (tp > 1): 2 L [a (1 + log2 tp)/2 + 4 m h (tp - 1)/tp / (W e)];  all-to-all (dp > 1, MoE):
-    2 L_m [a (1, or 2 beyond the domain) + 1.5 m h n / (W e)], n = R - 1 up to 8 ranks, min(k, R) beyond;  stages: (pp - 1)[a + 2 m h / W].
+    all-reduce (tp > 1): 2 L [a (1 + log2 tp)/2 + 4 m h (tp - 1)/tp / (W e)];  stages: (pp - 1)[a + 2 m h / W].
     W is the scale-up rate inside the scale-up domain, else the smaller of both. A group of one costs nothing.
     Shapes: tokens [token of the micro-batch] and layouts broadcast; result [s].
     Reference: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) (ring and tree costs); Shoeybi et al., Megatron-LM,
@@ -308,14 +375,41 @@ def communication_s(
     total = np.where(
         tp > 1, 2.0 * arch.layers * (start + _transfer_s(chip, tp, moved / constants.all_reduce_efficiency)), 0.0
     )
-    if np.any(arch.experts):
-        copies = np.where(ranks <= GATHERED_RANKS, ranks - 1.0, np.minimum(arch.topk, ranks))
-        moved = ALL_TO_ALL_BYTES * vector * copies
-        start = constants.all_to_all_start_s * _start_factor(chip, ranks)
-        exchange = start + _transfer_s(chip, ranks, moved / constants.all_to_all_efficiency)
-        total = total + np.where(np.asarray(layouts.dp) > 1, 2.0 * arch.moe_layers * exchange, 0.0)
     hop = constants.pipeline_hop_s + _transfer_s(chip, ranks * pp, ACTIVATION_BYTES * vector)
     return as_result(total + np.where(pp > 1, (pp - 1.0) * hop, 0.0))
+
+
+@np.errstate(invalid="ignore")  # as above
+def expert_exchange_s(
+    arch: Architecture, chip: ChipRates, layouts: ServingLayouts, tokens: ArrayLike, constants: ServingConstants
+) -> Result:
+    """Predict the dispatch and combine of tokens between experts (dp > 1):  2 L_m [a (1, or 2 beyond the domain) + max(inside, outside)].
+
+    inside = 1.5 m h n_in / (W_up e), outside = 1.5 m h n_out / (W_out e_out), at once on their own links. Up to 8 ranks tokens are
+    gathered, n = other ranks; beyond, n = k/R for each other rank. R ranks lie evenly on ceil(R / domain) domains.
+    Shapes: tokens [token of the micro-batch] and layouts broadcast; result [s].
+    Reference: Lepikhin et al., GShard, arXiv:2006.16668, section 3.2; DeepEP's published times for e_out, see the catalog.
+
+    >>> from models.serving import examples
+    >>> wide, near = (ServingLayouts(1, 1, n, n) for n in (16, 8))
+    >>> bool(expert_exchange_s(examples.MOE, examples.CHIP, wide, 1600, examples.SERVING) > expert_exchange_s(examples.MOE, examples.CHIP, near, 800, examples.SERVING))
+    True
+    """
+    if not np.any(arch.experts):
+        return 0.0
+    ranks = np.asarray(layouts.stage_chips, float)
+    here = ranks / np.ceil(ranks / chip.scaleup_chips)  # of them in a domain
+    to_each = np.where(ranks <= GATHERED_RANKS, 1.0, np.minimum(arch.topk / ranks, 1.0))
+    moved = ALL_TO_ALL_BYTES * np.asarray(tokens, float) / layouts.dp * arch.hidden * to_each
+    up = chip.scaleup_bytes_per_s * constants.all_to_all_efficiency
+    out = np.minimum(chip.scaleup_bytes_per_s, chip.scaleout_bytes_per_s) * constants.all_to_all_network_efficiency
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside, outside = (
+            np.where(bytes_ > 0, bytes_ / rate, 0.0)
+            for bytes_, rate in ((moved * (here - 1.0), up), (moved * (ranks - here), out))
+        )
+    once = constants.all_to_all_start_s * _start_factor(chip, ranks) + np.maximum(inside, outside)
+    return as_result(np.where(np.asarray(layouts.dp) > 1, 2.0 * arch.moe_layers * once, 0.0))
 
 
 def launch_s(arch: Architecture, prefill_tokens: ArrayLike, constants: ServingConstants) -> Result:

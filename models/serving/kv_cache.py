@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from models.arrays import Result, as_result
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
-from models.serving.decode import ServingLayouts
+from models.serving.decode import ServingLayouts, held_experts
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture, kv_bytes, parameter_counts
 
@@ -22,7 +22,7 @@ _CORNER = 3.0
 def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_precision: Precision) -> Result:
     """Compute the weights on the fullest chip:  w [N_d ceil(L/pp)/L / tp + N_e ceil(L/pp)/L / (tp dp)] + max(w, 1) N_h (1 or 2) / tp.
 
-    Dense weights are copied on each attention rank, routed experts are not. With pp > 1 embedding and head sit on
+    Dense weights are copied on each attention rank; routed experts N_e are not, but for the copies of `decode.held_experts`. With pp > 1 embedding and head sit on
     different stages, so the fullest holds one of them. Shapes: as layouts; result [byte].
     Reference: Pope et al., MLSys 2023, section 3; Rajbhandari et al., DeepSpeed-MoE, ICML 2022, section 5.
 
@@ -36,7 +36,7 @@ def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_pr
     pp = np.asarray(layouts.pp)
     stage = np.ceil(arch.layers / pp) / arch.layers
     width = element_bytes(weight_precision)
-    experts = 1.0 * count.per_expert * arch.experts * count.moe_layers / layouts.stage_chips
+    experts = count.per_expert * held_experts(arch, layouts) * count.moe_layers / layouts.stage_chips
     tables = np.where((pp > 1) | bool(arch.tied), 1.0, 2.0) * arch.hidden * arch.vocab * np.maximum(width, 1.0)
     return (
         stage * width * ((count.attention + count.dense_ffn + count.router) / layouts.tp + experts)

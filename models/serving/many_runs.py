@@ -26,7 +26,10 @@ from models.serving.offered_load import (
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
 
-REGIMES = ("closed", "open", "maximum", "static", "static_maximum", "burst", "prefill", "decode", "disaggregated")
+REGIMES = (
+    "closed", "open", "maximum", "static", "static_maximum", "burst", "prefill", "decode", "decode_maximum", "disaggregated"
+)  # fmt: skip
+DECODE_ALONE = ("decode", "decode_maximum")
 METRICS = ("tpot", "ttft", "throughput")
 _FLAGS = ("gated", "tied", "mla")
 # Figures that switch a block on: runs with and without one are not stacked.
@@ -118,8 +121,8 @@ class Batch:
             first = replace(run, layouts=self.prefill_layouts)
             c = self.columns
             return two_pools(first, run, c["prefill_workers"], c["workers"], c["load"], c["link_bytes_per_s"])
-        static = static_batch(run, np.maximum(each, 1.0))
-        return replace(static, tokens_per_s=static.batch / static.tpot_s) if self.regime == "decode" else static
+        static = static_batch(run, run.places() if self.regime == "decode_maximum" else np.maximum(each, 1.0))
+        return replace(static, tokens_per_s=static.batch / static.tpot_s) if self.regime in DECODE_ALONE else static
 
 
 def stack(cases: Sequence[Case]) -> list[Batch]:

@@ -13,11 +13,9 @@ from numpy.typing import ArrayLike
 from models.arrays import Result, as_result
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
-from models.serving.decode import ServingLayouts, StepLoad, StepTime, step_time
+from models.serving.decode import HOST, ServingLayouts, StepLoad, StepTime, held_experts, step_time
 from models.serving.workload import Precisions
 from models.transformer.architecture import Architecture, parameter_counts
-
-HOST = "host"  # the part of a step that drafting does not repeat: the drafts of a step are launched with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +110,7 @@ def draft_bytes_per_chip(
     if speculation.draft_share is not None:
         return np.zeros(np.shape(layouts.tp))
     count = parameter_counts(prediction_layer(arch))
-    experts = count.per_expert * arch.experts * count.moe_layers
+    experts = count.per_expert * held_experts(arch, layouts) * count.moe_layers
     held = (count.attention + count.dense_ffn + count.router) / layouts.tp + experts / layouts.stage_chips
     return element_bytes(weight_precision) * held
 

@@ -199,9 +199,19 @@ def kv_precision_of(row: Row, chip: Record, weights: str, arch: Architecture, re
 
 def aggregated_layout(row: Row, rates: ChipRates, arch: Architecture, weights: str, software: Software, load: Load, per_chip: int,
                       reader: RowReader) -> dict[str, int]:  # fmt: skip
-    """Return the degrees of one replica, as printed or inferred by the rules of the functions below."""
+    """Return the degrees of one replica, as printed or inferred by the rules of the functions below.
+
+    Chips printed as those of the experts alone, of an architecture with latent attention, are attention ranks. Where tp and dp both count
+    all chips, tp is that of the rest of the network: each chip is an attention rank.
+    """
     ranks = int((row.number("n_chips") or 1) * per_chip)
     tp, pp, dp, ep = (row.count(name) for name in ("tp", "pp", "dp", "ep"))
+    if arch.experts and not tp and ranks == max(dp, ep if arch.mla else 0) > 1:
+        tp, dp = 1, ranks
+        reader.note(f"{dp} attention ranks")
+    if arch.experts and tp == dp == ranks > 1:
+        tp = 1
+        reader.note("tp 1")
     if not tp:
         tp = inferred_tensor_parallel(rates, arch, weights, ranks, load)
         reader.note(f"tp {tp}")

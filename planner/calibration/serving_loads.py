@@ -100,7 +100,7 @@ def load_of(row: Row, note: Note) -> Load:
         if "sharegpt" in notes:
             prompt, output = SHAREGPT_LENGTHS
             note("lengths of ShareGPT conversations")
-        elif mode == "decode_only" and row.number("concurrency"):
+        elif mode == "decode_only" and (row.number("concurrency") or (prompt and row.number("is_max_throughput"))):
             prompt, output = prompt or 128.0, output or 128.0
             note("short lengths")
         else:
@@ -110,6 +110,10 @@ def load_of(row: Row, note: Note) -> Load:
     if mode == "prefill_only":
         return Load("prefill", prompt, output, count or 1.0)
     if mode == "decode_only":
+        if not count and row.number(
+            "is_max_throughput"
+        ):  # a queue that is never empty, so that the batch fills the memory
+            return Load("decode_maximum", prompt, output, 0.0, capped=False)
         return Load("decode", prompt, output, count or 1.0)
     if mode == "disaggregated":
         if not count:

@@ -45,6 +45,7 @@ class SystemFacts:
     embodied_kg: float
     export_cn: str
     rack: RackFacts | None = None  # None where no hall limits what stands in it
+    attention8_flop_per_s: float = 0.0  # of attention over a KV cache of 8 bit; 0: computed in 16 bit
 
     def __hash__(self) -> int:
         return hash((self.name, self.chips, self.nic_bytes_per_s, self.power_w))
@@ -60,6 +61,7 @@ class SystemFacts:
             scaleup_chips=self.scaleup_chips,
             scaleout_bytes_per_s=self.nic_bytes_per_s if scaleout_bytes_per_s is None else scaleout_bytes_per_s,
             tdp_w=self.power_w / self.chips,
+            attention8_flop_per_s=self.attention8_flop_per_s,
         )
 
 

@@ -16,6 +16,9 @@ RATED_AS = {
     "int4": ("bf16", "fp16"),
     "w8a16": ("bf16", "fp16"),
 }
+# Generations whose matrix units take 8-bit operands in either order of their elements, which values read from a KV cache need; those
+# before take one order only (PTX ISA: wgmma against tcgen05), and attention widens such a cache to 16 bit.
+EITHER_ORDER_OF_8_BIT = ("blackwell",)
 Read = Callable[[str], float | None]
 
 
@@ -42,6 +45,11 @@ def peak_flop_per_s(read: Read, precision: str) -> float | None:
 def peak_rates(read: Read, precisions: Iterable[str]) -> dict[str, float]:
     """Return the peak rates [FLOP/s] of the precisions that the chip supports."""
     return {name: rate for name in precisions if (rate := peak_flop_per_s(read, name)) is not None}
+
+
+def attention8_flop_per_s(family: str, rate: float | None) -> float:
+    """Return the rate of attention over a KV cache of 8 bit, of a chip with a peak `rate` in FP8; 0 where it is computed in 16 bit [FLOP/s]."""
+    return (rate or 0.0) if family in EITHER_ORDER_OF_8_BIT else 0.0
 
 
 def chip_rates(
@@ -71,6 +79,8 @@ def chip_rates(
         scaleup_chips=int(scaleup_chips * ranks_per_chip),
         scaleout_bytes_per_s=scaleout_bytes_per_s / ranks_per_chip,
         tdp_w=(read("tdp_w") or 0.0) / ranks_per_chip,
+        attention8_flop_per_s=attention8_flop_per_s(chip.words("family") or "", read("fp8_flop_per_s"))
+        / ranks_per_chip,
     )
 
 

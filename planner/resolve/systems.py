@@ -8,7 +8,7 @@ from catalog.errors import MissingFigure
 from catalog.records import Record
 from models.training.constants import GEMM_FAMILIES
 from planner.problem.facts import NetworkFacts, OfferFacts, SiteFacts, SystemFacts
-from planner.resolve.chip_rates import peak_rates
+from planner.resolve.chip_rates import attention8_flop_per_s, peak_rates
 from planner.resolve.context import ResolveContext
 from planner.resolve.ledger import Ledger
 from planner.spec.workloads import PRECISIONS
@@ -89,6 +89,7 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         idle_w=idle * power,
         embodied_kg=chips * _embodied_kg(chip.name, name, ledger),
         export_cn=chip.words("export_cn") or "unknown",
+        attention8_flop_per_s=attention8_flop_per_s(chip.words("family") or "", rates.get("fp8")),
     )
 
 

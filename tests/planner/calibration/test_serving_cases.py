@@ -67,6 +67,24 @@ def test_weights_and_cache_that_a_row_leaves_open(catalog):
     assert narrow.case.kv_precision == "bf16" and any("KV cache" in text for text in narrow.inferred)
 
 
+def test_chips_of_experts_alone_are_attention_ranks(catalog):
+    wide = {"model": "deepseek-v3", "weight_dtype": "fp8", "chip": "H200-SXM", "n_chips": 32.0}
+    assert layout(ask(catalog, without=("tp", "pp", "dp"), ep=32.0, **wide)) == (1, 1, 32, 32)
+    assert layout(ask(catalog, without=("tp", "pp"), ep=32.0, dp=32.0, **wide)) == (1, 1, 32, 32)
+    # both count all chips: tensor parallel in nothing but what has no attention
+    assert layout(ask(catalog, without=("pp",), tp=32.0, ep=32.0, dp=32.0, **wide)) == (1, 1, 32, 32)
+    # grouped queries are split by tensor parallelism as a rule
+    assert layout(ask(catalog, without=("tp", "pp", "dp"), **wide | {"model": "qwen3-235b-a22b", "ep": 32.0}))[2] == 1
+
+
+def test_decode_alone_from_a_full_queue_fills_the_memory(catalog):
+    cells = {"mode": "decode_only", "is_max_throughput": 1.0, "isl": 2000.0}
+    found = ask(catalog, without=("osl", "concurrency"), **cells)
+    assert found.case.regime == "decode_maximum" and found.case.capped == 0.0
+    assert "short lengths" in found.inferred
+    assert ask(catalog, without=("osl",), **cells).case.regime == "decode"
+
+
 def test_an_unrecorded_layout_of_a_fixed_load_takes_all_chips(catalog):
     # 16 chips in domains of 8: eight-way tensor parallel, two stages
     found = ask(catalog, without=("tp", "pp"), n_chips=16.0)
