@@ -119,7 +119,9 @@ def step_time(
         return whole
     turns = _in_turns(arch, chip, layouts, load, precisions, constants)
     faster = spread & (turns.total_s < whole.total_s)
-    parts = {name: np.where(faster, part, whole.breakdown[name])[()] for name, part in turns.breakdown.items()}
+    parts: dict[str, Result] = {
+        name: np.where(faster, part, whole.breakdown[name])[()] for name, part in turns.breakdown.items()
+    }
     return StepTime(np.where(faster, turns.total_s, whole.total_s)[()], parts)
 
 
@@ -227,7 +229,7 @@ def held_experts(arch: Architecture, layouts: ServingLayouts) -> Result:
     return as_result(np.ceil(arch.experts / ep) * ep)
 
 
-def experts_touched(experts: ArrayLike, topk: float, tokens: ArrayLike, skew: float) -> Result:
+def experts_touched(experts: Result, topk: float, tokens: ArrayLike, skew: float) -> Result:
     """Compute the mean number of experts that a batch touches:  E max(k/E, 1 - (1 + lambda/a)^-a),  lambda = m k / E.
 
     Tokens per expert are negative binomial with mean lambda and shape a; a -> infinity gives balls in bins.

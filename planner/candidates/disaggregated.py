@@ -21,7 +21,6 @@ from planner.candidates.points import OperatingPoint, Use
 from planner.candidates.serving import Grid, within_demand
 from planner.evaluate.disaggregated import evaluate, pool_power_w
 from planner.evaluate.serving import (
-    BATCHES,
     entry_at,
     latencies,
     layout_of,
@@ -49,7 +48,7 @@ class GroupChoice:
     decode: Grid
     prefill_layout: int
     decode_layout: int
-    batch: int  # index into `BATCHES`
+    batch: int  # index into the batches of the decode layout
     workers: tuple[int, int]
     found: DisaggregatedPoint
     index: tuple[int, ...]
@@ -91,7 +90,7 @@ class FeasibleGroups:
     """Groups evaluated under the limits of one round trip; arrays over (prefill layout, decode layout, batch, worker ratio)."""
 
     prefill_layouts: Ints  # [prefill layout] index into the grid
-    batches: Ints  # [decode layout, batch] index into `BATCHES`
+    batches: Ints  # [decode layout, batch] index into the batches of the layout
     found: DisaggregatedPoint
     rate: Floats  # requests/s, 0 where a limit is missed
     hull: LowerHull
@@ -129,7 +128,9 @@ class GroupSearch:
             return None
         # The batches that a decode worker can hold hardly depend on the prefill side: select them beside its fastest layout.
         fastest = index[np.argmin(np.asarray(self.prefill.point.prompt_s)[index, 0])]
-        _, alone = self.rate(np.atleast_1d(fastest), np.arange(BATCHES.size), (MAX_WORKERS, 1), limits)
+        _, alone = self.rate(
+            np.atleast_1d(fastest), np.arange(self.decode.batches.shape[1])[None, :], (MAX_WORKERS, 1), limits
+        )
         batch = np.sort(np.argsort(alone[0, ..., 0], axis=1)[:, -MAX_BATCHES:], axis=1)
         found, rate = self.rate(index, batch, (n_p, n_d), limits)
         rate = within_demand(rate, self.workload, self.problem)
@@ -169,7 +170,7 @@ class GroupSearch:
                     self.prefill.layouts.take((index, None, None, None)),
                     self.decode.layouts.take((slice(None), None, None)),
                 ),
-                BATCHES[batch][..., None],
+                np.take_along_axis(self.decode.batches, batch, axis=1)[..., None],
                 workers,
                 self.prefill.precision,
                 self.problem.constants.serving,
@@ -295,7 +296,7 @@ def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Prob
             "decode",
             choice.decode,
             choice.decode_layout,
-            int(BATCHES[choice.batch]),
+            int(choice.decode.batches[choice.decode_layout, choice.batch]),
             entry_at(found.point.shares, shape, index),
         ),
     )

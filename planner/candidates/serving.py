@@ -21,7 +21,7 @@ from models.transformer.architecture import Architecture
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import OperatingPoint, Use
 from planner.evaluate.serving import (
-    BATCHES,
+    batch_grid,
     entry_at,
     evaluate,
     extra_power_w,
@@ -31,11 +31,13 @@ from planner.evaluate.serving import (
     mfu,
     systems_per_replica,
 )
+from planner.evaluate.serving_layouts import blocks, domain_of, runnable
 from planner.problem.derating import stretch_of
 from planner.problem.facts import Problem, ServingFacts, SystemFacts
 from planner.spec.slo import TPOT
 
-EXPERT_SPREAD_DOMAINS = (2, 4, 8)  # numbers of scale-up domains over which experts may be spread
+# Numbers of whole scale-up domains over which experts may be spread: 16 to 144 chips of nodes of eight.
+EXPERT_SPREAD_DOMAINS = (2, 3, 4, 6, 8, 9, 12, 16, 18)
 PIPELINE_STAGES = (1, 2, 4)
 POWER_GAIN_TOL = 1e-9  # relative saving of power per request below which a point that takes more systems is dropped
 
@@ -48,6 +50,7 @@ class Grid:
     precision: str
     layouts: ServingLayouts
     systems: Floats  # [layout] systems per replica
+    batches: Floats  # [layout, batch] requests in decode of a replica
     point: ServingPoint
 
 
@@ -60,44 +63,41 @@ class GridChoice:
     batch: int
 
 
-def serving_layouts(arch: Architecture, system: SystemFacts, stages: Sequence[int]) -> ServingLayouts:
-    """List the legal layouts: tp divides the heads and stays in the scale-up domain; several stages take a full domain each.
+def serving_layouts(arch: Architecture, system: SystemFacts, networked: bool) -> ServingLayouts:
+    """List the layouts to search, all of them `runnable`: tensor and expert parallel in blocks of the scale-up domain.
 
-    Where there is a network (`stages` beyond one), experts may also spread over several full domains, one chip per attention rank.
+    Where there is a network (`networked`), pipeline stages take a domain each, and experts may spread over several whole domains, one chip
+    per attention rank.
     """
-    domain = min(system.scaleup_chips, system.chips)
-    powers = [1 << i for i in range(domain.bit_length()) if 1 << i <= domain]
+    domain = domain_of(system)
+    powers = [1 << i for i in range(domain.bit_length())]
+    whole = {powers[-1], domain}  # stages that leave no room for another replica
     found = []
     for tp in powers:
-        if arch.heads % tp:
-            continue
-        for dp in powers if arch.experts else [1]:
-            if tp * dp > domain:
-                continue
-            experts = {tp * dp} if dp > 1 else {1, tp} if arch.experts else {1}
-            for ep in sorted(ep for ep in experts if not arch.experts or arch.experts % ep == 0):
-                found += [(tp, pp, dp, ep) for pp in stages if pp == 1 or (tp * dp == powers[-1] and pp <= arch.layers)]
-    spread = [
-        powers[-1] * domains for domains in EXPERT_SPREAD_DOMAINS if len(stages) > 1 and powers[-1] == system.chips
-    ]
-    found += [(1, 1, ranks, ranks) for ranks in spread if arch.experts and arch.experts % ranks == 0]
-    columns = np.array(found, dtype=np.int64).reshape(-1, 4).T
-    return ServingLayouts(tp=columns[0], pp=columns[1], dp=columns[2], ep=columns[3])
+        for stage in (block for block in blocks(domain) if block % tp == 0):
+            dp = stage // tp
+            for ep in {stage} if dp > 1 else {1, tp} if arch.experts else {1}:
+                found += [(tp, pp, dp, ep) for pp in PIPELINE_STAGES if pp == 1 or stage in whole]
+    if domain == system.chips:
+        found += [(1, 1, domain * domains, domain * domains) for domains in EXPERT_SPREAD_DOMAINS]
+    columns = np.array(found, dtype=np.int64).T
+    layouts = ServingLayouts(tp=columns[0], pp=columns[1], dp=columns[2], ep=columns[3])
+    return layouts.take(np.flatnonzero(runnable(arch, system, layouts, networked)))
 
 
 def make_grid(
     workload: ServingFacts, system: SystemFacts, precision: str, scaleout: float, constants: ServingConstants
 ) -> Grid:
     """Evaluate all layouts of a workload at all batches on one system at one precision."""
-    layouts = serving_layouts(workload.architecture, system, PIPELINE_STAGES if scaleout > 0 else (1,))
-    point = evaluate(
-        workload, system, scaleout, layouts.take((slice(None), None)), BATCHES[None, :], precision, constants
-    )
+    layouts = serving_layouts(workload.architecture, system, scaleout > 0)
+    batches = batch_grid(np.asarray(layouts.dp))
+    point = evaluate(workload, system, scaleout, layouts.take((slice(None), None)), batches, precision, constants)
     return Grid(
         system,
         precision,
         layouts,
         systems_per_replica(system, np.asarray(layouts.chips), np.asarray(layouts.pp)),
+        batches,
         point,
     )
 
@@ -184,7 +184,7 @@ def serving_point(
         extra_it_w=systems * float(extra_power_w(grid.system, shares, power)),
         precision=grid.precision,
         layout=layout,
-        batch=int(BATCHES[choice.batch]),
+        batch=int(grid.batches[index]),
     )
     return OperatingPoint(
         workload=workload,

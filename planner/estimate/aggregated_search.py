@@ -25,7 +25,8 @@ from planner.estimate.serving_configuration import (
     meets_limits,
 )
 from planner.evaluate import serving
-from planner.evaluate.serving import engine_constants, lengths_of, occupied_chips, precisions, systems_per_replica
+from planner.evaluate.serving import engine_constants, lengths_of, precisions, systems_per_replica
+from planner.evaluate.serving_layouts import occupied_chips
 from planner.evaluate.serving_state import drafting, prefix_cache
 
 
@@ -57,7 +58,7 @@ def _search_one_pool(facts: CaseFacts, load: Load, layouts: ServingLayouts, prec
 
     if load.kind == CONCURRENCY:
         return _closed_loop(facts, load, layouts, precision, copies, evaluate)
-    picked = choose_batch(facts, load, copies, evaluate)
+    picked = choose_batch(facts, load, copies, np.asarray(layouts.dp), evaluate)
     if picked.row is None:
         return SearchResult(None, *picked.counts)
     row, batch = picked.row, picked.batch

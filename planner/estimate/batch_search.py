@@ -13,9 +13,9 @@ from models.serving.continuous_batching import ServingPoint
 from models.serving.percentiles import latency_s, within_slo
 from planner.estimate.case import CaseFacts
 from planner.estimate.serving_configuration import MAX, Load
-from planner.evaluate.serving import BATCHES, limits_at_site
+from planner.evaluate.serving import batch_grid, limits_at_site
 
-BATCH_GRID = np.concatenate([np.geomspace(1 / 64, 0.75, 10), BATCHES])  # below one request at a time, for small loads
+FRACTIONS = np.geomspace(1 / 64, 0.75, 10)  # batches below one request at a time, for small loads
 MAX_REFINED = 8  # configurations tried on the fine grid
 FINE_BATCHES = 49  # batches of each between two neighbours of the coarse grid
 BISECTIONS = 40
@@ -35,21 +35,26 @@ class BatchChoice:
 
 
 def choose_batch(
-    facts: CaseFacts, load: Load, copies: Floats, evaluate: Callable[[Selection, Batches], ServingPoint]
+    facts: CaseFacts,
+    load: Load,
+    copies: Floats,
+    attention_ranks: Ints,
+    evaluate: Callable[[Selection, Batches], ServingPoint],
 ) -> BatchChoice:
     """Find the configuration that serves most, or that carries the given rate best, and its batch.
 
-    `copies` [configuration]: replicas of each; `evaluate`: operating points of some configurations at some batches. All configurations
+    `copies`, `attention_ranks` [configuration]: replicas of each, and ranks of the one that decodes; `evaluate`: operating points of some configurations at some batches. All configurations
     are tried on a coarse grid and the best few on a fine one; under a given rate, the batch of the winner is then found by bisection.
     """
     every = np.arange(copies.size)
-    coarse = evaluate(every[:, None], BATCH_GRID)
+    batches = np.concatenate([np.tile(FRACTIONS, (copies.size, 1)), batch_grid(attention_ranks)], axis=1)
+    coarse = evaluate(every[:, None], batches)
     score, column, counts = _scores(facts, load, coarse, copies[:, None])
     best = every[np.isfinite(score)]
     if not best.size:
         return BatchChoice(None, 0.0, counts)
     best = best[np.argsort(-score[best], kind="stable")][:MAX_REFINED]
-    low, high = (BATCH_GRID[np.clip(column[best] + step, 0, BATCH_GRID.size - 1)] for step in (-1, 1))
+    low, high = (batches[best, np.clip(column[best] + step, 0, batches.shape[1] - 1)] for step in (-1, 1))
     between = np.geomspace(low, high, FINE_BATCHES, axis=1)
     score, column, _ = _scores(facts, load, evaluate(best[:, None], between), copies[best][:, None])
     if not np.isfinite(score).any():

@@ -28,6 +28,7 @@ from planner.resolve.architectures import shape_of
 from planner.resolve.constants import model_constants
 from planner.resolve.ledger import Ledger
 from planner.resolve.systems import network_ports, system_facts
+from planner.resolve.workloads import memory_utilisation
 from planner.spec.base import problems_of
 from planner.spec.case import Case
 from planner.spec.fabrics import PROVIDER
@@ -58,7 +59,9 @@ class CaseFacts:
         """Return the workload of a serving case. Raises TypeError for a training case."""
         if isinstance(self.case.workload, Training):
             raise TypeError("the case is of training")
-        return ServingFacts("workload", self.case.workload, self.architecture, np.zeros((1, 24)), 0.0, "")
+        workload = self.case.workload
+        filled = memory_utilisation(self.ledger, workload, "workload")
+        return ServingFacts("workload", workload, self.architecture, np.zeros((1, 24)), 0.0, "", filled)
 
     @property
     def job(self) -> TrainingFacts:

@@ -51,6 +51,7 @@ def _search_two_pools(facts: CaseFacts, load: Load, precision: str) -> SearchRes
     if stated[0].layout is None:
         grid = Grid(
             facts.sides[0], precision, sides[0], systems_per_replica(facts.sides[0], np.asarray(sides[0].chips), np.asarray(sides[0].pp)),
+            np.ones((len(sides[0]), 1)),
             serving.evaluate(
                 facts.serving, facts.sides[0], facts.scaleout_bytes_per_s, sides[0].take((slice(None), None)), np.ones((1, 1)), precision, constants
             ),
@@ -77,7 +78,8 @@ def _search_two_pools(facts: CaseFacts, load: Load, precision: str) -> SearchRes
         row, counts = busiest.row, busiest.counts
         found, surplus = closed_pools(lambda batch: evaluate(row, batch), load.value, constants)
     else:
-        picked = choose_batch(facts, load, np.ones(n_p.size), lambda rows, batch: evaluate(rows, batch).point)
+        ranks = np.asarray(sides[1].dp)[second]
+        picked = choose_batch(facts, load, np.ones(n_p.size), ranks, lambda rows, batch: evaluate(rows, batch).point)
         if picked.row is None:
             return SearchResult(None, *picked.counts)
         row, counts = picked.row, picked.counts

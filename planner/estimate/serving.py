@@ -5,7 +5,7 @@ Searches are in `aggregated_search` and `disaggregated_search`, explanations in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from models.serving.percentiles import METRICS
@@ -31,13 +31,13 @@ def answer_serving(facts: CaseFacts) -> dict[str, Any] | str:
     one = search_one_pool(facts, load, case.layout) if alike else SearchResult(None)
     two = SearchResult(None) if asked == "never" else search_two_pools(facts, load)
     if case.pools is not None or asked == "always":
-        configuration = two.best
+        configuration, tried = two.best, [two]
     elif case.layout is not None:
-        configuration = one.best
+        configuration, tried = one.best, [one]
     else:
-        configuration = two.best if is_better(load, two.best, one.best) else one.best
+        configuration, tried = two.best if is_better(load, two.best, one.best) else one.best, [one, two]
     if configuration is None:
-        return _failure_reason(one, two, load)
+        return _failure_reason(tried, load)
     return {
         "kind": "serving",
         "chips": case.chips,
@@ -68,9 +68,11 @@ def _check_consistency(facts: CaseFacts) -> None:
         )
 
 
-def _failure_reason(one: SearchResult, two: SearchResult, load: Load) -> str:
+def _failure_reason(tried: Sequence[SearchResult], load: Load) -> str:
     """State why no configuration is feasible."""
-    points, fitting, meeting = one.points + two.points, one.fitting + two.fitting, one.meeting + two.meeting
+    points, fitting, meeting = (
+        sum(getattr(found, name) for found in tried) for name in ("points", "fitting", "meeting")
+    )
     if not fitting:
         return f"nothing fits: of {points:,} operating points none has room for weights and a request in memory"
     if load.kind == MAX and not meeting:

@@ -14,10 +14,11 @@ from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint
 from models.serving.percentiles import latency_s, within_slo
-from planner.candidates.serving import PIPELINE_STAGES, serving_layouts
+from planner.candidates.serving import serving_layouts
 from planner.errors import Problem, SpecError, close_matches
 from planner.estimate.case import CaseFacts
 from planner.evaluate.serving import limits_at_site
+from planner.evaluate.serving_layouts import broken_rules
 from planner.problem.facts import SystemFacts
 
 MAX, RATE, CONCURRENCY = "max", "requests_per_s", "concurrency"
@@ -98,13 +99,13 @@ def common_precisions(facts: CaseFacts, systems: Sequence[SystemFacts]) -> list[
 def allowed_layouts(
     facts: CaseFacts, system: SystemFacts, chips: int, asked: Mapping[str, int] | None, path: str
 ) -> ServingLayouts:
-    """List the legal layouts on at most `chips` chips, or the one that the case asks for.
+    """List the layouts to search on at most `chips` chips, or the one that the case asks for.
 
-    Raises SpecError, with the place `path`, for a layout that no engine would run.
+    Raises SpecError, with the place `path`, for a layout that no engine would run, with every rule that it breaks.
     """
-    arch, network = facts.architecture, facts.scaleout_bytes_per_s > 0
+    arch, networked = facts.architecture, facts.scaleout_bytes_per_s > 0
     if asked is None:
-        every = serving_layouts(arch, system, PIPELINE_STAGES if network else (1,))
+        every = serving_layouts(arch, system, networked)
         return every.take(np.flatnonzero(np.asarray(every.chips) <= chips))
     if unknown := [name for name in asked if name not in SIZES]:
         raise SpecError(
@@ -116,17 +117,13 @@ def allowed_layouts(
     sizes = {name: asked.get(name, 1) for name in SIZES}
     if "ep" not in asked and sizes["dp"] > 1:
         sizes["ep"] = sizes["tp"] * sizes["dp"]
-    legal = serving_layouts(arch, system, sorted({1, sizes["pp"]}) if network else (1,))
-    match = np.logical_and.reduce([np.asarray(getattr(legal, name)) == size for name, size in sizes.items()])
-    if not match.any():
-        words = (
-            f"tp divides the {arch.heads} heads, tp x dp stays in the scale-up domain of {system.scaleup_chips} chips and are powers of two, dp above 1 needs experts, "
-            "ep is 1, tp or tp x dp and divides the experts, pp above 1 needs a network and whole domains"
-        )
-        raise SpecError([Problem(path, f"no engine would run it on {system.name}: {words}")])
+    layout = ServingLayouts(**{name: np.array([size]) for name, size in sizes.items()})
+    broken = [rule for rule, breaks in broken_rules(arch, system, layout, networked).items() if breaks.any()]
+    if broken:
+        raise SpecError([Problem(path, f"no engine would run it on {system.name}: {'; '.join(broken)}")])
     if int(np.prod([sizes[name] for name in ("tp", "pp", "dp")])) > chips:
         raise SpecError([Problem(path, f"tp x pp x dp is more than the {chips} chips")])
-    return legal.take(np.flatnonzero(match)[:1])
+    return layout
 
 
 def meets_limits(facts: CaseFacts, point: ServingPoint) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -13,15 +14,18 @@ from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import BOUNDS, ServingPoint, aggregated
 from models.serving.decode import ServingLayouts
+from models.serving.many_runs import UNCAPPED
 from models.serving.percentiles import latency_s
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import forward_flops_per_token
+from planner.evaluate.serving_layouts import occupied_chips
 from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.problem.facts import ServingFacts, SystemFacts
 from planner.spec.slo import Slo
 
 BATCHES: Floats = np.unique(np.rint(np.geomspace(1, 8192, 53)))
-"""Batches of the grid on which layouts are evaluated: requests in decode of one replica."""
+"""Batches on which layouts of few attention ranks are evaluated: requests in decode of one replica."""
+RANKS_OF_BATCHES = 4
 
 QUANTILES: dict[str, str | float] = {"mean": "mean", "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
@@ -39,19 +43,13 @@ def systems_per_replica(system: SystemFacts, chips: Ints, stages: Ints) -> Float
     return np.where(chips <= system.chips, 1 / np.maximum(inside, 1), whole)
 
 
-def occupied_chips(system_chips: int, chips: Ints) -> Ints:
-    """Round the chips of replicas up to the blocks into which systems of `system_chips` are divided.
+def batch_grid(attention_ranks: Ints | int) -> Floats:
+    """List the batches on which layouts are evaluated, [layout, batch], or [batch] for one: up to as many per attention rank as fit any memory.
 
-    Blocks are powers of two, and a system halved while it halves evenly (72, 36, 18, 9), so that whole blocks of different sizes
-    fill a system. Replicas beyond a system keep their number of chips.
+    Layouts of up to `RANKS_OF_BATCHES` ranks share one grid; those of more ranks take it in proportion, in whole requests.
     """
-    if not system_chips:
-        return chips
-    halvings = {system_chips >> i for i in range(system_chips.bit_length()) if system_chips % (1 << i) == 0}
-    powers = {1 << i for i in range(system_chips.bit_length())}
-    blocks = np.array(sorted(halvings | powers))
-    place = np.minimum(np.searchsorted(blocks, chips), blocks.size - 1)
-    return np.where(chips <= system_chips, blocks[place], chips)
+    share = np.maximum(np.asarray(attention_ranks) / RANKS_OF_BATCHES, 1.0)
+    return np.rint(np.multiply.outer(share, BATCHES))
 
 
 def evaluate(
@@ -76,11 +74,18 @@ def lengths_of(workload: ServingFacts) -> Lengths:
 
 
 def engine_constants(workload: ServingFacts, system: SystemFacts, constants: ServingConstants) -> ServingConstants:
-    """Select the constants of the workload's engine on the chip generation of the system."""
-    return _profile(constants, workload.spec.engine or "other", system.family or "other")
+    """Select the constants of the workload's engine on the chip generation of the system, with what is set when it is run.
+
+    It fills the share of the memory that the workload states, and its limit on running requests is raised as far as submitters of
+    benchmarks raise it: what fits in memory and keeps the latency limits is for the plan to decide.
+    """
+    return _profile(constants, workload.spec.engine or "other", system.family or "other", workload.memory_utilisation)
 
 
-_profile = lru_cache(maxsize=64)(ServingConstants.profile)
+@lru_cache(maxsize=64)
+def _profile(constants: ServingConstants, engine: str, family: str, memory_utilisation: float) -> ServingConstants:
+    found = constants.profile(engine, family)
+    return replace(found, usable_memory=memory_utilisation, batch_cap=found.batch_cap * UNCAPPED)
 
 
 def kv_precision(precision: str) -> str:

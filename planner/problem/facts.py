@@ -220,6 +220,7 @@ class ServingFacts(WorkloadFacts):
     requests_per_s: Floats  # [origin, hour of the calendar's period]
     weights_bytes: float
     weights_from: str
+    memory_utilisation: float  # share of a chip's memory that the engine fills with weights, KV cache and activations
     growth: Floats | None = None  # [window] what the demand is multiplied by; None: the same throughout
     sold_at: float | None = None  # per output token, with the prompt that belongs to it, in the spec's currency
     runs: str = ""  # name of the architecture's record

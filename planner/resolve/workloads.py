@@ -15,6 +15,7 @@ from planner.problem.facts import QualityFacts, ServingFacts, TrainingFacts
 from planner.resolve.architectures import shape_of, weights_bytes
 from planner.resolve.context import ResolveContext
 from planner.resolve.demand import demand_by_hour
+from planner.resolve.ledger import Ledger
 from planner.resolve.names import residency_zones, wrong_zone
 from planner.resolve.quality import members_of
 from planner.spec.workloads import Serving, Training, Workload
@@ -133,8 +134,17 @@ def _serving(
         np.array(by_hour),
         weights_bytes(shape, workload.precision),
         weights_from,
+        memory_utilisation(context.ledger, workload, path),
         sold_at=_sold_at(context, workload, path),
     )
+
+
+def memory_utilisation(ledger: Ledger, workload: Serving, path: str) -> float:
+    """Return the share of a chip's memory that the engine of a workload fills; the usual one, an assumption, where it is not stated."""
+    if workload.memory_utilisation is not None:
+        return workload.memory_utilisation
+    reason = "share of a chip's memory that the engine fills with weights, KV cache and activations: what engines are shipped with"
+    return ledger.default("memory_utilisation", f"{path}.memory_utilisation", reason)
 
 
 def _sold_at(context: ResolveContext, workload: Serving, path: str) -> float | None:

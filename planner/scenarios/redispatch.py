@@ -19,7 +19,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.percentiles import latency_s
 from planner.candidates.points import OperatingPoint, Pool
 from planner.evaluate import disaggregated, serving
-from planner.evaluate.serving import BATCHES, QUANTILES
+from planner.evaluate.serving import QUANTILES, batch_grid
 from planner.problem.derating import scaled
 from planner.problem.facts import Problem, ServingFacts, SystemFacts
 from planner.problem.intervals import SERVING_LABEL, network
@@ -33,14 +33,15 @@ BUDGET_TOL = 1e-9  # relative
 
 @dataclass(frozen=True, slots=True)
 class BatchCurve:
-    """Predicted throughput and latencies of one replica of a deployment at each batch of `BATCHES`."""
+    """Predicted throughput and latencies of one replica of a deployment at each batch of the grid of its layout."""
 
+    batches: Floats  # [batch]
     rate: Floats  # [batch] requests/s, 0 where it does not fit
     latency: Mapping[str, Floats]  # "ttft.p95" -> [batch] seconds at the site
 
     def at(self, batch: int) -> float:
         """Look up the throughput at a batch [request/s]."""
-        return float(self.rate[int(np.searchsorted(BATCHES, batch))])
+        return float(self.rate[int(np.searchsorted(self.batches, batch))])
 
     def capacity(self, limits: Sequence[LatencyLimit], allowance_s: float, errors: Mapping[str, Floats]) -> Floats:
         """Compute the largest throughput within the latency limits under the errors of each scenario, [scenario] [request/s]."""
@@ -203,16 +204,16 @@ def curve_at(problem: Problem, workload: ServingFacts, uses: Sequence[PoolLayout
     """Evaluate a layout, in one pool or in two, at every batch; `speed`: below 1 under a power cap."""
     constants = problem.constants.serving
     (system, scaleout, precision, sizes, workers), *others = uses
-    layout = ServingLayouts(**sizes)
+    layout, batches = ServingLayouts(**sizes), batch_grid(uses[-1][3]["dp"])
     if not others:
-        found = serving.evaluate(workload, system, scaleout, layout, BATCHES, precision, constants)
+        found = serving.evaluate(workload, system, scaleout, layout, batches, precision, constants)
     else:
         ((decode, decode_scaleout, _, decode_sizes, decode_workers),) = others
         found = disaggregated.evaluate(
-            workload, (system, decode), (scaleout, decode_scaleout), (layout, ServingLayouts(**decode_sizes)), BATCHES,
+            workload, (system, decode), (scaleout, decode_scaleout), (layout, ServingLayouts(**decode_sizes)), batches,
             (workers, decode_workers), precision, constants,
         ).point  # fmt: skip
-    shape = BATCHES.shape
+    shape = batches.shape
     fits = np.broadcast_to(found.fits, shape) & np.isfinite(np.broadcast_to(found.ttft_s, shape))
     rate = np.where(fits, np.broadcast_to(found.requests_per_s, shape), 0.0)
     latency = {
@@ -221,4 +222,4 @@ def curve_at(problem: Problem, workload: ServingFacts, uses: Sequence[PoolLayout
         )
         for limit in workload.spec.slo.limits()
     }
-    return BatchCurve(rate * speed, {name: seconds / speed for name, seconds in latency.items()})
+    return BatchCurve(batches, rate * speed, {name: seconds / speed for name, seconds in latency.items()})

@@ -153,6 +153,8 @@ class Serving(Workload):
     """Whether prefill and decode may, must not or must run in separate pools."""
     engine: Engine | None = None
     """Serving engine, whose times of host, launch and first token are taken; those of other engines if omitted."""
+    memory_utilisation: Annotated[Real, Field(gt=0, le=1)] | None = None
+    """Share of a chip's memory that the engine may fill with weights, KV cache and activations; 0.9 if omitted."""
     cache: PrefixSharing | None = None
     """Prefix caching of earlier requests; none if omitted."""
     speculation: Drafting | None = None

@@ -10,6 +10,7 @@ from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import latency_s
 from planner.evaluate import disaggregated, serving
+from planner.evaluate.serving_layouts import broken_rules
 from planner.problem.fabrics import share_a_network
 from planner.problem.facts import Problem, ServingFacts
 from planner.verify.fleet.options import CheckedOption
@@ -22,7 +23,10 @@ def one_pool(problem: Problem, workload: ServingFacts, option: CheckedOption, ro
     pool = row["pools"][0]
     if pool["workers"] != 1:
         raise ValueError("a single pool has one worker per replica")
-    layout, rates = _layout(pool, workload), option.system.rates(pool["precision"], option.scaleout_bytes_per_s)
+    layout, rates = (
+        layout_on(option, pool, workload),
+        option.system.rates(pool["precision"], option.scaleout_bytes_per_s),
+    )
     found = serving.evaluate(
         workload,
         option.system,
@@ -58,7 +62,7 @@ def two_pools(
     prefill, decode = options
     if not share_a_network(prefill, decode) or min(option.scaleout_bytes_per_s for option in options) <= 0:
         raise ValueError("both pools must share a network")
-    layouts = (_layout(first, workload), _layout(second, workload))
+    layouts = (layout_on(prefill, first, workload), layout_on(decode, second, workload))
     found = disaggregated.evaluate(
         workload,
         (prefill.system, decode.system),
@@ -106,15 +110,10 @@ def bought(workload: ServingFacts, option: CheckedOption, row: Mapping[str, Any]
 
 
 def systems_of(option: CheckedOption, pool: Mapping[str, Any]) -> float:
-    """Count the systems that one replica of the pool occupies. Raises ValueError for a layout that no system can hold."""
+    """Count the systems that one replica of the pool occupies."""
     layout = pool["layout"]
-    stage, chips, domain = layout["tp"] * layout["dp"], option.system.chips, option.system.scaleup_chips
-    # beyond a scale-up domain only whole systems, with one chip per attention rank
-    whole_systems = layout["tp"] == layout["pp"] == 1 and domain == chips and stage % chips == 0
-    leaves = layout["pp"] > 1 or stage > chips
-    if (stage > min(domain, chips) and not whole_systems) or (leaves and option.scaleout_bytes_per_s <= 0):
-        raise ValueError(f"layout {layout} does not fit {option.system.name} on {option.fabric}")
-    return float(_systems_of_worker(chips, stage, layout["pp"]) * pool["workers"])
+    each = _systems_of_worker(option.system.chips, layout["tp"] * layout["dp"], layout["pp"])
+    return float(each * pool["workers"])
 
 
 def _systems_of_worker(system_chips: int, stage: int, stages: int) -> float:
@@ -132,10 +131,16 @@ def _systems_of_worker(system_chips: int, stage: int, stages: int) -> float:
     return 1 / (system_chips // min(power, half))
 
 
-def _layout(pool: Mapping[str, Any], workload: ServingFacts) -> ServingLayouts:
-    layout = ServingLayouts(**pool["layout"])
-    if min(pool["layout"].values()) < 1 or workload.architecture.heads % pool["layout"]["tp"]:
-        raise ValueError(f"layout {pool['layout']} is not legal")
+def layout_on(option: CheckedOption, pool: Mapping[str, Any], workload: ServingFacts) -> ServingLayouts:
+    """Read the layout of a pool. Raises ValueError for one that no engine can run there."""
+    layout, networked = ServingLayouts(**pool["layout"]), option.scaleout_bytes_per_s > 0
+    if min(pool["layout"].values()) < 1:
+        raise ValueError(f"layout {pool['layout']}: sizes are at least 1")
+    broken = broken_rules(workload.architecture, option.system, layout, networked)
+    if rules := [rule for rule, breaks in broken.items() if breaks.any()]:
+        raise ValueError(
+            f"layout {pool['layout']} does not run on {option.system.name} on {option.fabric}: {'; '.join(rules)}"
+        )
     return layout
 
 

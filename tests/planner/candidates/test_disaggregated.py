@@ -62,10 +62,10 @@ def test_a_replica_above_the_whole_demand_is_dropped_unless_it_is_the_smallest()
 
 def test_experts_are_spread_over_whole_systems_only_across_a_network():
     system = SimpleNamespace(chips=8, scaleup_chips=8)
-    alone, networked = serving_layouts(MOE, system, (1,)), serving_layouts(MOE, system, (1, 2, 4))
+    alone, networked = serving_layouts(MOE, system, False), serving_layouts(MOE, system, True)
     assert max(alone.chips) == 8
     wide = np.flatnonzero((networked.pp == 1) & (networked.chips > 8))
-    assert sorted(networked.dp[wide].tolist()) == [16, 32, 64]
+    assert sorted(networked.dp[wide].tolist()) == [16, 24, 32, 48, 64]
     assert (networked.ep[wide] == networked.dp[wide]).all() and (networked.tp[wide] == 1).all()
     assert (
         systems_per_replica(system, networked.chips[wide], networked.pp[wide]).tolist()

@@ -1,0 +1,63 @@
+"""Decide which layouts of serving an engine can run on a system: the rules for layouts that are stated, searched and verified."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from models.arrays import Bools, Ints
+from models.serving.decode import ServingLayouts
+from models.transformer.architecture import Architecture
+from planner.problem.facts import SystemFacts
+
+
+def domain_of(system: SystemFacts) -> int:
+    """Return the chips of a system that share a scale-up domain."""
+    return min(system.scaleup_chips, system.chips)
+
+
+def broken_rules(arch: Architecture, system: SystemFacts, layouts: ServingLayouts, networked: bool) -> dict[str, Bools]:
+    """Tell for each rule, in words, which layouts break it, [layout].
+
+    `networked`: whether chips of different scale-up domains can reach each other. Experts need not divide by `ep`: ranks that would hold
+    fewer hold second copies.
+    """
+    tp, pp, dp, ep = (np.atleast_1d(np.asarray(size)) for size in (layouts.tp, layouts.pp, layouts.dp, layouts.ep))
+    domain, experts, stage = domain_of(system), int(arch.experts), tp * dp
+    return {
+        f"tp must divide the {arch.heads} attention heads": arch.heads % tp != 0,
+        f"tp must stay in the scale-up domain of {domain} chips, and divide it where tp x dp is larger": (tp > domain)
+        | ((stage > domain) & (domain % tp != 0)),
+        "dp above 1 needs experts: further replicas of a dense architecture are replicas of their own": (dp > 1)
+        & (experts == 0),
+        "ep must be tp x dp where dp is above 1, and otherwise tp or 1": np.where(
+            dp > 1, ep != stage, (ep != tp) & (ep != 1)
+        ),
+        f"ep must not exceed the {experts} experts" if experts else "ep above 1 needs experts": ep > max(experts, 1),
+        f"pp must not exceed the {arch.layers} layers": pp > arch.layers,
+        f"each of several stages must stay in the scale-up domain of {domain} chips": (pp > 1) & (stage > domain),
+        f"more than the {domain} chips of a scale-up domain need a network": (stage * pp > domain) & (not networked),
+    }
+
+
+def runnable(arch: Architecture, system: SystemFacts, layouts: ServingLayouts, networked: bool) -> Bools:
+    """Tell which layouts an engine can run, [layout]."""
+    broken: Bools = np.logical_or.reduce(list(broken_rules(arch, system, layouts, networked).values()))
+    return ~broken
+
+
+def blocks(chips: int) -> list[int]:
+    """List the sizes of the blocks into which a system or domain is divided: powers of two, and its whole halved while that is even."""
+    halvings = {chips >> i for i in range(chips.bit_length()) if chips % (1 << i) == 0}
+    return sorted(halvings | {1 << i for i in range(chips.bit_length())})
+
+
+def occupied_chips(system_chips: int, chips: Ints) -> Ints:
+    """Round the chips of replicas up to the `blocks` into which systems of `system_chips` are divided.
+
+    Whole blocks of different sizes fill a system. Replicas beyond a system keep their number of chips.
+    """
+    if not system_chips:
+        return chips
+    sizes = np.array(blocks(system_chips))
+    place = np.minimum(np.searchsorted(sizes, chips), sizes.size - 1)
+    return np.where(chips <= system_chips, sizes[place], chips)
