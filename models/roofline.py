@@ -70,6 +70,7 @@ class ChipRates:
     scaleup_chips: int  # chips of a scale-up domain [1]
     scaleout_bytes_per_s: float  # to chips of other domains [byte/s]
     tdp_w: float  # [W]
+    scaleout_latency_s: float = 0.0  # of a message's way through the switches between domains [s]
     attention8_flop_per_s: float = 0.0  # of attention over a KV cache of 8 bit; 0: computed in 16 bit [FLOP/s]
 
     def __post_init__(self) -> None:
@@ -80,7 +81,13 @@ class ChipRates:
         ]
         wrong += [
             name
-            for name in ("scaleup_bytes_per_s", "scaleout_bytes_per_s", "tdp_w", "attention8_flop_per_s")
+            for name in (
+                "scaleup_bytes_per_s",
+                "scaleout_bytes_per_s",
+                "tdp_w",
+                "scaleout_latency_s",
+                "attention8_flop_per_s",
+            )
             if not _all(getattr(self, name) >= 0.0)
         ]
         if not _all(self.scaleup_chips >= 1):

@@ -356,7 +356,8 @@ def communication_s(
     """Predict the communication of a step that computing waits for: all-reduces of tensor parallelism, hand-over between stages.
 
     all-reduce (tp > 1): 2 L [a (1 + log2 tp)/2 + 4 m h (tp - 1)/tp / (W e)];  stages: (pp - 1)[a + 2 m h / W].
-    W is the scale-up rate inside the scale-up domain, else the smaller of both. A group of one costs nothing.
+    W is the scale-up rate inside the scale-up domain, else the smaller of both; there the latency of the network adds to each start a
+    (of an all-reduce, log2 of the domains times). A group of one costs nothing.
     Shapes: tokens [token of the micro-batch] and layouts broadcast; result [s].
     Reference: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) (ring and tree costs); Shoeybi et al., Megatron-LM,
     arXiv:1909.08053, section 3 (two all-reduces per layer).
@@ -373,11 +374,13 @@ def communication_s(
         constants.all_reduce_start_s,
     )
     start = by_link * 0.5 * (1.0 + np.log2(tp)) * _start_factor(chip, tp)
+    start = start + chip.scaleout_latency_s * np.log2(_domains(chip, tp))
     moved = 2.0 * ACTIVATION_BYTES * vector * (tp - 1.0) / tp
     total = np.where(
         tp > 1, 2.0 * arch.layers * (start + _transfer_s(chip, tp, moved / constants.all_reduce_efficiency)), 0.0
     )
-    hop = constants.pipeline_hop_s + _transfer_s(chip, ranks * pp, ACTIVATION_BYTES * vector)
+    way_s = np.where(_domains(chip, ranks * pp) > 1.0, chip.scaleout_latency_s, 0.0)
+    hop = constants.pipeline_hop_s + way_s + _transfer_s(chip, ranks * pp, ACTIVATION_BYTES * vector)
     return as_result(total + np.where(pp > 1, (pp - 1.0) * hop, 0.0))
 
 
@@ -385,7 +388,7 @@ def communication_s(
 def expert_exchange_s(
     arch: Architecture, chip: ChipRates, layouts: ServingLayouts, tokens: ArrayLike, constants: ServingConstants
 ) -> Result:
-    """Predict the dispatch and combine of tokens between experts (dp > 1):  2 L_m [a (1, or 2 beyond the domain) + max(inside, outside)].
+    """Predict the dispatch and combine of tokens between experts (dp > 1):  2 L_m [a (1, or 2 and the latency of the network beyond the domain) + max(inside, outside)].
 
     inside = 1.5 m h n_in / (W_up e), outside = 1.5 m h n_out / (W_out e_out), at once on their own links. Up to 8 ranks tokens are
     gathered, n = other ranks; beyond, n = k/R for each other rank. R ranks lie evenly on ceil(R / domain) domains.
@@ -400,7 +403,8 @@ def expert_exchange_s(
     if not np.any(arch.experts):
         return 0.0
     ranks = np.asarray(layouts.stage_chips, float)
-    here = ranks / np.ceil(ranks / chip.scaleup_chips)  # of them in a domain
+    domains = _domains(chip, ranks)
+    here = ranks / domains  # of them in a domain
     to_each = np.where(ranks <= GATHERED_RANKS, 1.0, np.minimum(arch.topk / ranks, 1.0))
     moved = ALL_TO_ALL_BYTES * np.asarray(tokens, float) / layouts.dp * arch.hidden * to_each
     up = chip.scaleup_bytes_per_s * constants.all_to_all_efficiency
@@ -410,7 +414,8 @@ def expert_exchange_s(
             np.where(bytes_ > 0, bytes_ / rate, 0.0)
             for bytes_, rate in ((moved * (here - 1.0), up), (moved * (ranks - here), out))
         )
-    once = constants.all_to_all_start_s * _start_factor(chip, ranks) + np.maximum(inside, outside)
+    start = constants.all_to_all_start_s * _start_factor(chip, ranks)
+    once = start + np.where(domains > 1.0, chip.scaleout_latency_s, 0.0) + np.maximum(inside, outside)
     return as_result(np.where(np.asarray(layouts.dp) > 1, 2.0 * arch.moe_layers * once, 0.0))
 
 
@@ -461,6 +466,11 @@ def _transfer_s(chip: ChipRates, group: Floats, moved_bytes: Result) -> Result:
     rate = np.where(group <= chip.scaleup_chips, chip.scaleup_bytes_per_s, slow)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.asarray(moved_bytes) > 0, moved_bytes / rate, 0.0)
+
+
+def _domains(chip: ChipRates, group: Floats) -> Floats:
+    """Count the scale-up domains over which a group lies."""
+    return np.ceil(group / chip.scaleup_chips)
 
 
 def _start_factor(chip: ChipRates, group: Floats) -> Result:

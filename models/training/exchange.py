@@ -29,7 +29,7 @@ def tensor_parallel_s(run: Run, blocks: Floats | float) -> Floats:
     [0.0]
     """
     size = ACTIVATION_BYTES * run.tokens * run.arch.hidden
-    once = all_gather_s(size, run.tp, run.link_bytes_per_s("tp", run.tp, 1.0), run.constants.collective_start_s)
+    once = all_gather_s(size, run.tp, run.link_bytes_per_s("tp", run.tp, 1.0), run.start_s(run.tp, 1.0))
     return np.asarray(2.0 * blocks * once * (1.0 - run.profile.tp_overlap), float)
 
 
@@ -51,7 +51,7 @@ def context_parallel_s(run: Run, window_s: Floats, passes: float) -> Floats:
     arch, cp = run.arch, run.layouts.cp.astype(float)
     elements = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
     size = passes * ACTIVATION_BYTES * elements * run.tokens * cp / run.tp
-    once = all_gather_s(size, cp, run.link_bytes_per_s("cp", cp, run.tp), run.constants.collective_start_s)
+    once = all_gather_s(size, cp, run.link_bytes_per_s("cp", cp, run.tp), run.start_s(cp, run.tp))
     return np.asarray(exposed_s(once, window_s, 1.0), float)
 
 
@@ -82,7 +82,8 @@ def expert_exchange_s(run: Run) -> Floats:
     )
     rates = run.chip.scaleup_bytes_per_s * intra, run.scaleout_bytes_per_s("ep") * inter
     hidden = c.exchange_overlap if recipe.overlapped_exchange else 0.0
-    once = all_to_all_s(vector * inside, vector * outside, *rates, c.collective_start_s)
+    way_s = np.where(run.layouts.ep > run.chip.scaleup_chips, run.chip.scaleout_latency_s, 0.0)
+    once = all_to_all_s(vector * inside, vector * outside, *rates, c.collective_start_s + way_s)
     return np.asarray(2.0 * once * (1.0 - hidden), float)
 
 

@@ -79,6 +79,13 @@ class Run:
         """Look up what the network between systems gives each chip for a parallel dimension [byte/s]."""
         return self.chip.scaleout_bytes_per_s if self.scaleout is None else self.scaleout[dimension]
 
+    def start_s(self, group: Floats, stride: Floats | Ints | float) -> Floats:
+        """Compute the start-up of a collective over `group` ranks, `stride` apart, whose domains combine in a tree [s]."""
+        domains = np.asarray(group, float) / members_per_domain(group, stride, self.chip.scaleup_chips)
+        return self.constants.collective_start_s + self.chip.scaleout_latency_s * np.ceil(
+            np.log2(np.maximum(domains, 1.0))
+        )
+
     def link_bytes_per_s(
         self, dimension: str, group: Floats, stride: Floats | Ints | float, nic_exponent: float = 1.0
     ) -> Floats:

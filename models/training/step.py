@@ -186,6 +186,7 @@ def pipeline_transfer_s(run: Run) -> Floats:
     )
     with np.errstate(divide="ignore"):
         once = ACTIVATION_BYTES * run.tokens * run.arch.hidden / run.tp / rate + c.collective_start_s
+        once = once + np.where(neighbours, 0.0, run.chip.scaleout_latency_s)
     return np.where(layouts.pp > 1, 2.0 * layouts.vpp * once * (1.0 - run.profile.dp_overlap), 0.0)
 
 
@@ -223,7 +224,7 @@ def data_parallel_s(run: Run, micro_batches: Floats, forward_s: Floats, backward
 def _gather_parameters_s(run: Run, dimension: str, parameters: Floats, ranks: Floats, stride: Floats | Ints) -> Floats:
     decay = 1.0 + run.profile.scale_decay * ranks / REFERENCE_RANKS
     rate = run.link_bytes_per_s(dimension, ranks, stride, run.profile.nic_exponent) / decay
-    return np.asarray(all_gather_s(ACTIVATION_BYTES * parameters, ranks, rate, run.constants.collective_start_s), float)
+    return np.asarray(all_gather_s(ACTIVATION_BYTES * parameters, ranks, rate, run.start_s(ranks, stride)), float)
 
 
 def optimizer_s(run: Run) -> Floats:

@@ -29,7 +29,7 @@ from planner.evaluate.serving import (
 )
 from planner.problem.derating import stretch_of
 from planner.problem.fabrics import share_a_network
-from planner.problem.facts import Problem, ServingFacts
+from planner.problem.facts import Problem, ScaleOut, ServingFacts
 from planner.spec.slo import TPOT
 
 MAX_WORKERS = 12  # of either role in one group; a plan uses any number of groups
@@ -101,7 +101,12 @@ class GroupSearch:
     """Search over the groups of one workload on two types of system at one precision; evaluations are shared by all origins."""
 
     def __init__(
-        self, workload: ServingFacts, prefill: Grid, decode: Grid, scaleouts: tuple[float, float], problem: Problem
+        self,
+        workload: ServingFacts,
+        prefill: Grid,
+        decode: Grid,
+        scaleouts: tuple[ScaleOut, ScaleOut],
+        problem: Problem,
     ):
         self.workload, self.problem = workload, problem
         self.prefill, self.decode, self.scaleouts = prefill, decode, scaleouts
@@ -191,7 +196,7 @@ def group_searches(
     problem: Problem,
 ) -> list[GroupSearch]:
     """Create one search for each precision that both systems support."""
-    scaleouts = first.scaleout_bytes_per_s, second.scaleout_bytes_per_s
+    scaleouts = first.scaleout, second.scaleout
     return [
         GroupSearch(workload, one, other, scaleouts, problem)
         for one in prefills

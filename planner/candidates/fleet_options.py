@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from models.network.group_links import Plant
-from planner.problem.fabrics import Band, bands, carries_as_much, reach_of, scaleout_bytes_per_s
-from planner.problem.facts import OfferFacts, Problem, SiteFacts, SystemFacts, exportable, hall_refusal
+from planner.problem.fabrics import Band, bands, carries_as_much, reach_of, scaleout_of
+from planner.problem.facts import OfferFacts, Problem, ScaleOut, SiteFacts, SystemFacts, exportable, hall_refusal
 from planner.spec.fabrics import PROVIDER
 
 
@@ -44,9 +44,14 @@ class FleetOption:
         return self.idle_it_w * self.site.pue
 
     @property
+    def scaleout(self) -> ScaleOut:
+        """Return what the network between systems gives a chip; of a rented one the latency is unknown, and left out."""
+        return scaleout_of(self.plant) if self.owned else ScaleOut(self.system.nic_bytes_per_s)
+
+    @property
     def scaleout_bytes_per_s(self) -> float:
         """Return the scale-out bandwidth of a chip [byte/s]; 0 without a network."""
-        return scaleout_bytes_per_s(self.plant) if self.owned else self.system.nic_bytes_per_s
+        return self.scaleout.bytes_per_s
 
     @property
     def hall_per_s(self) -> float:

@@ -189,7 +189,7 @@ class _ServingSearch:
 
     def _choices(self, workload: ServingFacts, fleet_options: Sequence[FleetOption], allowance_s: float) -> Choices:
         """Select the grid points of each fleet option; equal selections are one object, whatever the site and the round trip."""
-        systems = tuple((option.system.name, option.scaleout_bytes_per_s) for option in fleet_options)
+        systems = tuple((option.system.name, option.scaleout) for option in fleet_options)
         key = workload.name, systems, allowance_s
         if key not in self._choices_at:
             found: Choices = []
@@ -201,7 +201,7 @@ class _ServingSearch:
 
     def _choices_on(self, workload: ServingFacts, option: FleetOption, allowance_s: float) -> list[GridChoice]:
         """Select the grid points of one fleet option; what is dropped is counted at the first round trip only."""
-        system = (option.system.name, option.scaleout_bytes_per_s)
+        system = (option.system.name, option.scaleout)
         grids = self._grids(workload, option)
         selection = self.cache.once("chooser", workload, system, lambda _: GridSelection(workload, grids, self.problem))
         first = self.cache.first(("dropped", workload.name, *system))
@@ -217,12 +217,12 @@ class _ServingSearch:
 
     def _grids(self, workload: ServingFacts, option: FleetOption) -> list[Grid]:
         """Evaluate a workload on the system of a fleet option at each precision that the system supports."""
-        key = ("grids", option.system.name, option.scaleout_bytes_per_s, *self.cache.times_key(workload))
+        key = ("grids", option.system.name, option.scaleout, *self.cache.times_key(workload))
         if key not in self.cache.kept:
             supported = [p for p in workload.spec.precision if p in option.system.flop_per_s]
             constants = self.problem.constants.serving
             self.cache.kept[key] = [
-                make_grid(workload, option.system, p, option.scaleout_bytes_per_s, constants) for p in supported
+                make_grid(workload, option.system, p, option.scaleout, constants) for p in supported
             ]
             self.cache.evaluated += sum(np.size(grid.point.requests_per_s) for grid in self.cache.kept[key])
         grids: list[Grid] = self.cache.kept[key]
@@ -276,7 +276,7 @@ class _ServingSearch:
         self, workload: ServingFacts, first: FleetOption, second: FleetOption, allowance_s: float
     ) -> list[GroupChoice]:
         """Select the groups of workers on a pair of systems."""
-        systems = (first.system.name, second.system.name, first.scaleout_bytes_per_s, second.scaleout_bytes_per_s)
+        systems = (first.system.name, second.system.name, first.scaleout, second.scaleout)
         grids = self._grids(workload, first), self._grids(workload, second)
         searches = self.cache.once(
             "groups", workload, systems, lambda _: group_searches(workload, *grids, first, second, self.problem)
@@ -333,7 +333,7 @@ class _TrainingSearch:
         most = min(option.largest, option.offer.supply)
         key = (
             option.system.name,
-            option.scaleout_bytes_per_s,
+            option.scaleout,
             uneven(option.plant),
             most,
             option.offer.spot,

@@ -33,7 +33,7 @@ from planner.evaluate.serving import (
 )
 from planner.evaluate.serving_layouts import blocks, domain_of, runnable
 from planner.problem.derating import stretch_of
-from planner.problem.facts import Problem, ServingFacts, SystemFacts
+from planner.problem.facts import Problem, ScaleOut, ServingFacts, SystemFacts
 from planner.spec.slo import TPOT
 
 # Numbers of whole scale-up domains over which experts may be spread: 16 to 144 chips of nodes of eight.
@@ -86,10 +86,10 @@ def serving_layouts(arch: Architecture, system: SystemFacts, networked: bool) ->
 
 
 def make_grid(
-    workload: ServingFacts, system: SystemFacts, precision: str, scaleout: float, constants: ServingConstants
+    workload: ServingFacts, system: SystemFacts, precision: str, scaleout: ScaleOut, constants: ServingConstants
 ) -> Grid:
     """Evaluate all layouts of a workload at all batches on one system at one precision."""
-    layouts = serving_layouts(workload.architecture, system, scaleout > 0)
+    layouts = serving_layouts(workload.architecture, system, scaleout.bytes_per_s > 0)
     batches = batch_grid(np.asarray(layouts.dp))
     point = evaluate(workload, system, scaleout, layouts.take((slice(None), None)), batches, precision, constants)
     return Grid(

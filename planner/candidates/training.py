@@ -42,9 +42,7 @@ class LayoutSearches:
 
     def setup(self, job: TrainingFacts, option: FleetOption, precision: str) -> TrainingSetup:
         """Bundle a job with the system and network of a fleet option."""
-        return TrainingSetup(
-            job, option.system, precision, self._constants, option.scaleout_bytes_per_s, uneven(option.plant)
-        )
+        return TrainingSetup(job, option.system, precision, self._constants, option.scaleout, uneven(option.plant))
 
     def fastest(self, setup: TrainingSetup, systems: int) -> LayoutSearch | None:
         """Find the fastest layout on a number of systems; None where no layout on so many is legal."""
@@ -58,7 +56,7 @@ class LayoutSearches:
         layouts, memory = self._spaces[shape]
         if not len(layouts):
             return None
-        key = (*shape, system.name, setup.precision, setup.scaleout_bytes_per_s, setup.plant)
+        key = (*shape, system.name, setup.precision, setup.scaleout, setup.plant)
         if key not in self._found:
             self._found[key] = search_layouts(setup, layouts, most=1, memory=memory)
         return self._found[key]

@@ -49,7 +49,7 @@ def _search_one_pool(facts: CaseFacts, load: Load, layouts: ServingLayouts, prec
         return serving.evaluate(
             facts.serving,
             system,
-            facts.scaleout_bytes_per_s,
+            facts.scaleout,
             layouts.take(rows),
             batch,
             precision,
@@ -86,7 +86,7 @@ def _closed_loop(
     at_work = np.minimum(copies, load.value)
     clients = load.value / at_work
     loop = closed_loop(
-        facts.architecture, system.rates(precision, facts.scaleout_bytes_per_s), layouts, clients,
+        facts.architecture, system.rates(precision, facts.scaleout), layouts, clients,
         lengths=lengths_of(facts.serving), precisions=precisions(precision),
         constants=engine_constants(facts.serving, system, facts.constants.serving),
         speculation=drafting(workload.speculation), cache=prefix_cache(workload.cache, system.chips),

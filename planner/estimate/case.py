@@ -22,8 +22,8 @@ from planner.candidates.layouts import layout_rows, layout_space, search_layouts
 from planner.errors import Problem, SpecError, close_matches
 from planner.evaluate.layouts import TrainingSetup, interval_of
 from planner.problem.constants import ModelConstants
-from planner.problem.fabrics import largest_of, plant_of, scaleout_bytes_per_s, uneven, whole_network
-from planner.problem.facts import ServingFacts, SystemFacts, TrainingFacts
+from planner.problem.fabrics import largest_of, plant_of, scaleout_of, uneven, whole_network
+from planner.problem.facts import ScaleOut, ServingFacts, SystemFacts, TrainingFacts
 from planner.resolve.architectures import shape_of
 from planner.resolve.constants import model_constants
 from planner.resolve.ledger import Ledger
@@ -48,11 +48,11 @@ class CaseFacts:
     ledger: Ledger
 
     @property
-    def scaleout_bytes_per_s(self) -> float:
-        """Return the scale-out bandwidth of a chip [byte/s]."""
+    def scaleout(self) -> ScaleOut:
+        """Return what the network between systems gives a chip."""
         if self.plant is not None:
-            return scaleout_bytes_per_s(self.plant)
-        return 0.0 if self.case.fabric == "scale-up" else self.system.nic_bytes_per_s
+            return scaleout_of(self.plant)
+        return ScaleOut(0.0 if self.case.fabric == "scale-up" else self.system.nic_bytes_per_s)
 
     @property
     def serving(self) -> ServingFacts:
@@ -72,9 +72,7 @@ class CaseFacts:
 
     def training_setup(self, precision: str) -> TrainingSetup:
         """Bundle the job of a training case with its system and network at a precision."""
-        return TrainingSetup(
-            self.job, self.system, precision, self.constants, self.scaleout_bytes_per_s, uneven(self.plant)
-        )
+        return TrainingSetup(self.job, self.system, precision, self.constants, self.scaleout, uneven(self.plant))
 
 
 def resolve_case(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> CaseFacts:

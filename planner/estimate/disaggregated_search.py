@@ -33,7 +33,7 @@ MAX_SPLITS = 24  # numbers of prefill workers tried for a pair of layouts
 
 def search_two_pools(facts: CaseFacts, load: Load) -> SearchResult:
     """Search the best prefill and decode pools on the chips of the case, within what the case states of them."""
-    if facts.scaleout_bytes_per_s <= 0:
+    if facts.scaleout.bytes_per_s <= 0:
         return SearchResult(None)
     return best_result(_search_two_pools(facts, load, precision) for precision in common_precisions(facts, facts.sides))
 
@@ -53,7 +53,7 @@ def _search_two_pools(facts: CaseFacts, load: Load, precision: str) -> SearchRes
             facts.sides[0], precision, sides[0], systems_per_replica(facts.sides[0], np.asarray(sides[0].chips), np.asarray(sides[0].pp)),
             np.ones((len(sides[0]), 1)),
             serving.evaluate(
-                facts.serving, facts.sides[0], facts.scaleout_bytes_per_s, sides[0].take((slice(None), None)), np.ones((1, 1)), precision, constants
+                facts.serving, facts.sides[0], facts.scaleout, sides[0].take((slice(None), None)), np.ones((1, 1)), precision, constants
             ),
         )  # fmt: skip
         sides[0] = sides[0].take(
@@ -65,7 +65,7 @@ def _search_two_pools(facts: CaseFacts, load: Load, precision: str) -> SearchRes
 
     def evaluate(rows: Selection, batch: Batches) -> DisaggregatedPoint:
         return disaggregated.evaluate(
-            facts.serving, facts.sides, (facts.scaleout_bytes_per_s,) * 2, (sides[0].take(first[rows]), sides[1].take(second[rows])),
+            facts.serving, facts.sides, (facts.scaleout,) * 2, (sides[0].take(first[rows]), sides[1].take(second[rows])),
             batch, (n_p[rows], n_d[rows]), precision, constants,
         )  # fmt: skip
 

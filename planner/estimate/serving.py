@@ -87,7 +87,7 @@ def _configuration_document(facts: CaseFacts, configuration: ServingConfiguratio
         metric: {name: configuration.latency(metric, quantile) for name, quantile in QUANTILES.items()} for metric in METRICS
     }  # fmt: skip
     chips = [
-        (system.rates(configuration.precision, facts.scaleout_bytes_per_s), count)
+        (system.rates(configuration.precision, facts.scaleout), count)
         for system, count in zip(configuration.systems, chips_by_pool(configuration))
     ]
     rate = configuration.requests_per_s

@@ -103,7 +103,7 @@ def allowed_layouts(
 
     Raises SpecError, with the place `path`, for a layout that no engine would run, with every rule that it breaks.
     """
-    arch, networked = facts.architecture, facts.scaleout_bytes_per_s > 0
+    arch, networked = facts.architecture, facts.scaleout.bytes_per_s > 0
     if asked is None:
         every = serving_layouts(arch, system, networked)
         return every.take(np.flatnonzero(np.asarray(every.chips) <= chips))

@@ -36,7 +36,7 @@ def cache_tiers(facts: CaseFacts, load: Load, configuration: ServingConfiguratio
         return None
     max_rate, prompts, decode = _prefill_conditions(facts, configuration)
     _, found = prompt_cost(
-        facts.architecture, system.rates(configuration.precision, facts.scaleout_bytes_per_s), layout, cache, max_rate, prompts, decode,
+        facts.architecture, system.rates(configuration.precision, facts.scaleout), layout, cache, max_rate, prompts, decode,
         precisions=precisions(configuration.precision), constants=engine_constants(facts.serving, system, facts.constants.serving),
     )  # fmt: skip
     assert found is not None  # as there is a cache
@@ -77,7 +77,7 @@ def _prefill_conditions(
     speculation = drafting(facts.serving.spec.speculation)
     sequences, context = batch / layout.pp, lengths.running_context_tokens
     mixed, step = decode_step(
-        facts.architecture, system.rates(configuration.precision, facts.scaleout_bytes_per_s), layout, speculation,
+        facts.architecture, system.rates(configuration.precision, facts.scaleout), layout, speculation,
         decode_sequences=sequences, context_tokens=context, precisions=precisions(configuration.precision),
         constants=engine_constants(facts.serving, system, facts.constants.serving),
     )  # fmt: skip
@@ -115,7 +115,7 @@ def speculation_gain(facts: CaseFacts, configuration: ServingConfiguration) -> d
 
     def speedup(batch: Any) -> Any:
         return speculative_speedup(
-            facts.architecture, system.rates(configuration.precision, facts.scaleout_bytes_per_s), layout, speculation, decode_sequences=batch / layout.pp,
+            facts.architecture, system.rates(configuration.precision, facts.scaleout), layout, speculation, decode_sequences=batch / layout.pp,
             context_tokens=lengths.input + 0.5 * (lengths.output - 1), precisions=precisions(configuration.precision),
             constants=engine_constants(facts.serving, system, facts.constants.serving),
         )  # fmt: skip
@@ -145,7 +145,7 @@ def decode_causes(facts: CaseFacts, configuration: ServingConfiguration) -> list
     """List the causes between the roofline of one request and the predicted time per output token, with seconds added."""
     system, point = configuration.systems[-1], configuration.point
     fall = decode_waterfall(
-        facts.architecture, system.rates(configuration.precision, facts.scaleout_bytes_per_s), configuration.layouts[-1],
+        facts.architecture, system.rates(configuration.precision, facts.scaleout), configuration.layouts[-1],
         replace(point, slot_wait_s=point.slot_wait_s + configuration.surplus_wait_s), input_tokens=float(facts.serving.spec.lengths.input),
         precisions=precisions(configuration.precision),
         constants=engine_constants(facts.serving, system, facts.constants.serving), speculation=drafting(facts.serving.spec.speculation),

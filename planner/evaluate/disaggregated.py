@@ -13,7 +13,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint, TransferLink, WorkerPool, disaggregated
 from planner.evaluate.serving import engine_constants, lengths_of, precisions
 from planner.evaluate.serving_state import drafting, prefix_cache
-from planner.problem.facts import Problem, ServingFacts, SystemFacts
+from planner.problem.facts import Problem, ScaleOut, ServingFacts, SystemFacts
 
 TRANSFER_START_S = 5 * MICRO  # latency before the first byte of a KV cache arrives
 
@@ -21,7 +21,7 @@ TRANSFER_START_S = 5 * MICRO  # latency before the first byte of a KV cache arri
 def evaluate(
     workload: ServingFacts,
     systems: tuple[SystemFacts, SystemFacts],
-    scaleouts: tuple[float, float],
+    scaleouts: tuple[ScaleOut, ScaleOut],
     layouts: tuple[ServingLayouts, ServingLayouts],
     batch: Result,
     workers: tuple[Result | Ints, Result | Ints],
@@ -30,17 +30,23 @@ def evaluate(
 ) -> DisaggregatedPoint:
     """Compute the steady state of groups of workers; pairs are (prefill, decode), arrays broadcast.
 
-    `scaleouts`: bytes per second of a chip out of its system. `batch`: of one decode worker. `workers`: number in a group.
+    `scaleouts`: what the network between systems gives a chip. `batch`: of one decode worker. `workers`: number in a group.
     """
     prefill, decode = (
         WorkerPool(system.rates(precision, scaleout), layout, count, engine_constants(workload, system, constants))
         for system, scaleout, layout, count in zip(systems, scaleouts, layouts, workers, strict=True)
     )
     return disaggregated(
-        workload.architecture, prefill, decode, batch, link=TransferLink(min(scaleouts), TRANSFER_START_S),
+        workload.architecture, prefill, decode, batch, link=_link(*scaleouts),
         lengths=lengths_of(workload), precisions=precisions(precision),
         speculation=drafting(workload.spec.speculation), cache=prefix_cache(workload.spec.cache, systems[0].chips),
     )  # fmt: skip
+
+
+def _link(prefill: ScaleOut, decode: ScaleOut) -> TransferLink:
+    """Join two networks by the slower one, after the longer way."""
+    start_s = TRANSFER_START_S + max(prefill.latency_s, decode.latency_s)
+    return TransferLink(min(prefill.bytes_per_s, decode.bytes_per_s), start_s)
 
 
 def pool_power_w(shares: Mapping[str, float], system: SystemFacts, problem: Problem) -> float:

@@ -13,7 +13,7 @@ from models.training.layouts import Layouts
 from models.training.memory import training_memory
 from models.training.step import Recipe, TrainingStep, training_step
 from planner.problem.constants import ModelConstants
-from planner.problem.facts import SystemFacts, TrainingFacts
+from planner.problem.facts import NO_NETWORK, ScaleOut, SystemFacts, TrainingFacts
 from planner.problem.intervals import Interval, network
 
 RECIPE = Recipe()
@@ -27,7 +27,7 @@ class TrainingSetup:
     system: SystemFacts
     precision: str
     constants: ModelConstants
-    scaleout_bytes_per_s: float = 0.0  # per chip, out of its system
+    scaleout: ScaleOut = NO_NETWORK
     plant: Plant | None = (
         None  # a network whose rates depend on the size and stride of a group; None: all groups get the above
     )
@@ -40,7 +40,7 @@ def evaluate_layouts(setup: TrainingSetup, layouts: Layouts) -> TrainingStep:
     """
     job, system = setup.job, setup.system
     step = training_step(
-        job.architecture, system.rates(setup.precision, setup.scaleout_bytes_per_s), layouts, precision=setup.precision, family=system.family,
+        job.architecture, system.rates(setup.precision, setup.scaleout), layouts, precision=setup.precision, family=system.family,
         recipe=RECIPE, global_batch_sequences=job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, constants=setup.constants.training,
         scaleout=scaleout_rates(setup.plant, layouts),
     )  # fmt: skip

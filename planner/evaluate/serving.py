@@ -20,7 +20,7 @@ from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import forward_flops_per_token
 from planner.evaluate.serving_layouts import occupied_chips
 from planner.evaluate.serving_state import drafting, prefix_cache
-from planner.problem.facts import ServingFacts, SystemFacts
+from planner.problem.facts import ScaleOut, ServingFacts, SystemFacts
 from planner.spec.slo import Slo
 
 BATCHES: Floats = np.unique(np.rint(np.geomspace(1, 8192, 53)))
@@ -53,12 +53,12 @@ def batch_grid(attention_ranks: Ints | int) -> Floats:
 
 
 def evaluate(
-    workload: ServingFacts, system: SystemFacts, scaleout: float, layouts: ServingLayouts, batch: Result, precision: str,
+    workload: ServingFacts, system: SystemFacts, scaleout: ScaleOut, layouts: ServingLayouts, batch: Result, precision: str,
     constants: ServingConstants,
 ) -> ServingPoint:  # fmt: skip
     """Compute the steady state of layouts x batch (arrays broadcast), or of one layout at one batch.
 
-    `scaleout`: bytes per second of a chip out of its system. The precision of the KV cache follows that of the weights (`kv_precision`).
+    `scaleout`: what the network between systems gives a chip. The precision of the KV cache follows that of the weights (`kv_precision`).
     """
     return aggregated(
         workload.architecture, system.rates(precision, scaleout), layouts, batch,

@@ -15,22 +15,25 @@ from typing import Any
 
 import numpy as np
 
+from catalog.units import MICRO
 from models.arrays import Floats
 from models.network.designs import (
     TREES,
     Design,
     Network,
     largest_network,
+    latency_s,
     network,
     network_power_w,
 )
 from models.network.direct import balanced_dragonfly
 from models.network.group_links import Plant, group_links, has_full_rate
 from models.network.trees import MAX_TIERS, leaf_ports, rows_reach
-from planner.problem.facts import NetworkFacts, OfferFacts, SiteFacts, SystemFacts
+from planner.problem.facts import NO_NETWORK, NetworkFacts, OfferFacts, ScaleOut, SiteFacts, SystemFacts
 
 SPREAD = (2, 4, 8)  # systems that one replica in serving may stand on
 PATTERNS = ("ring", "all-to-all")
+UNNOTICED_LATENCY_S = 2 * MICRO  # a tenth of the start-up of an exchange between experts
 MOST_SIZES = 4096  # of a band that are priced one by one, beside the largest
 
 
@@ -194,6 +197,18 @@ def scaleout_bytes_per_s(plant: Plant | None) -> float:
 
 
 @lru_cache(maxsize=4096)
+def scaleout_of(plant: Plant | None) -> ScaleOut:
+    """Return bandwidth and latency that a network gives each chip in a replica; no bandwidth without a network.
+
+    The latency is that of the mean way between two ports of the network as built, a switch for each link but the first.
+    """
+    if plant is None:
+        return NO_NETWORK
+    net = _of_one_size(plant.design, plant.systems, plant.ports_per_system, plant.radix)
+    return ScaleOut(scaleout_bytes_per_s(plant), float(latency_s(net.mean_hops, 0.0, plant.hop_latency_s)))
+
+
+@lru_cache(maxsize=4096)
 def probes(plant: Plant | None) -> tuple[tuple[int, int, str, float], ...]:
     """List (group, stride, pattern, rate) over the groups of ranks that the systems hold, by which designs are compared."""
     if plant is None:
@@ -208,10 +223,15 @@ def probes(plant: Plant | None) -> tuple[tuple[int, int, str, float], ...]:
 
 
 def carries_as_much(one: Plant | None, other: Plant | None, reach: float = math.inf) -> bool:
-    """Tell whether every group of ranks gets at least as much bandwidth from the first network as from the second, up to the size of the second or to `reach`."""
+    """Tell whether every group of ranks gets at least as much bandwidth from the first network as from the second, up to the size of the second or to `reach`.
+
+    Ways through the first must not be longer by more than what no exchange notices.
+    """
     if other is None:
         return True
     if one is None or one.systems < min(other.systems, reach):
+        return False
+    if scaleout_of(one).latency_s > scaleout_of(other).latency_s + UNNOTICED_LATENCY_S:
         return False
     if uneven(one) is None:
         return True

@@ -27,6 +27,17 @@ FLEET = "fleet"  # of a robust plan: the program with at least the fleet that wa
 
 
 @dataclass(frozen=True, slots=True)
+class ScaleOut:
+    """What a network between systems gives each chip."""
+
+    bytes_per_s: float  # 0 without a network
+    latency_s: float = 0.0  # of a message's mean way through the switches, beyond its start-up
+
+
+NO_NETWORK = ScaleOut(0.0)
+
+
+@dataclass(frozen=True, slots=True)
 class SystemFacts:
     """A server or rack sold as one unit of `chips` equal chips; rates are per chip and one direction."""
 
@@ -50,8 +61,9 @@ class SystemFacts:
     def __hash__(self) -> int:
         return hash((self.name, self.chips, self.nic_bytes_per_s, self.power_w))
 
-    def rates(self, precision: str, scaleout_bytes_per_s: float | None = None) -> ChipRates:
-        """Return the rates for the closed forms; scale-out bandwidth is that of the fabric, by default that of the NIC."""
+    def rates(self, precision: str, scaleout: ScaleOut | None = None) -> ChipRates:
+        """Return the rates for the closed forms; the scale-out network is by default one at the rate of the NIC without latency."""
+        network = ScaleOut(self.nic_bytes_per_s) if scaleout is None else scaleout
         return ChipRates(
             flop_per_s=self.flop_per_s[precision],
             flop16_per_s=self.flop_per_s.get("bf16", self.flop_per_s.get("fp16", 0.0)),
@@ -59,7 +71,8 @@ class SystemFacts:
             hbm_bytes=self.hbm_bytes,
             scaleup_bytes_per_s=self.scaleup_bytes_per_s,
             scaleup_chips=self.scaleup_chips,
-            scaleout_bytes_per_s=self.nic_bytes_per_s if scaleout_bytes_per_s is None else scaleout_bytes_per_s,
+            scaleout_bytes_per_s=network.bytes_per_s,
+            scaleout_latency_s=network.latency_s,
             tdp_w=self.power_w / self.chips,
             attention8_flop_per_s=self.attention8_flop_per_s,
         )

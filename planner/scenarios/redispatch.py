@@ -21,7 +21,7 @@ from planner.candidates.points import OperatingPoint, Pool
 from planner.evaluate import disaggregated, serving
 from planner.evaluate.serving import QUANTILES, batch_grid
 from planner.problem.derating import scaled
-from planner.problem.facts import Problem, ServingFacts, SystemFacts
+from planner.problem.facts import Problem, ScaleOut, ServingFacts, SystemFacts
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.scenarios import SERVING, Scenarios
 from planner.spec.slo import LatencyLimit
@@ -134,7 +134,7 @@ class Capacities:
 
     def _of(self, point: OperatingPoint, allowance_s: float) -> Floats:
         """Evaluate the layout of a point, or take its curve from the cache, under the errors of each scenario."""
-        system = tuple((use.option.system.name, use.option.scaleout_bytes_per_s) for use in point.uses)
+        system = tuple((use.option.system.name, use.option.scaleout) for use in point.uses)
         key = (
             system,
             *((use.role, use.precision, tuple(use.layout.items()), use.workers) for use in point.uses),
@@ -186,18 +186,15 @@ def deployments_of(point: OperatingPoint, pools: Sequence[Pool]) -> list[Deploym
 
 def curve_of(problem: Problem, point: OperatingPoint) -> BatchCurve:
     """Evaluate the layout of a point at every batch."""
-    uses = [
-        (use.option.system, use.option.scaleout_bytes_per_s, use.precision, use.layout, use.workers)
-        for use in point.uses
-    ]
+    uses = [(use.option.system, use.option.scaleout, use.precision, use.layout, use.workers) for use in point.uses]
     plain = curve_at(problem, point.serving, uses, 1.0)
     speed = point.capacity / plain.at(point.uses[-1].batch) if point.power_cap is not None else 1.0
     return plain if speed == 1.0 else curve_at(problem, point.serving, uses, speed)
 
 
 PoolLayout = tuple[
-    SystemFacts, float, str, Mapping[str, int], int
-]  # system, its scale-out byte/s, precision, layout, workers
+    SystemFacts, ScaleOut, str, Mapping[str, int], int
+]  # system, its network, precision, layout, workers
 
 
 def curve_at(problem: Problem, workload: ServingFacts, uses: Sequence[PoolLayout], speed: float) -> BatchCurve:

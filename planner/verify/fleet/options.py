@@ -9,8 +9,8 @@ from typing import Any
 
 from catalog.units import YEAR_S
 from models.network.group_links import Plant
-from planner.problem.fabrics import bands, reach_of, scaleout_bytes_per_s
-from planner.problem.facts import OfferFacts, Problem, ServingFacts, SiteFacts, SystemFacts
+from planner.problem.fabrics import bands, reach_of, scaleout_of
+from planner.problem.facts import OfferFacts, Problem, ScaleOut, ServingFacts, SiteFacts, SystemFacts
 from planner.spec.fabrics import PROVIDER
 from planner.verify.timing import TIME_TOL_S
 
@@ -35,9 +35,14 @@ class CheckedOption:
     nameplate_w: float = 0.0  # of one system of our own and its share of the fabric
 
     @property
+    def scaleout(self) -> ScaleOut:
+        """Return what the network between systems gives a chip; of a rented one the latency is unknown, and left out."""
+        return scaleout_of(self.plant) if self.owned else ScaleOut(self.system.nic_bytes_per_s)
+
+    @property
     def scaleout_bytes_per_s(self) -> float:
-        """Return the scale-out bandwidth of a chip [byte/s]."""
-        return scaleout_bytes_per_s(self.plant) if self.owned else self.system.nic_bytes_per_s
+        """Return the scale-out bandwidth of a chip [byte/s]; 0 without a network."""
+        return self.scaleout.bytes_per_s
 
     @property
     def idle_at_meter_w(self) -> float:

@@ -25,12 +25,12 @@ def one_pool(problem: Problem, workload: ServingFacts, option: CheckedOption, ro
         raise ValueError("a single pool has one worker per replica")
     layout, rates = (
         layout_on(option, pool, workload),
-        option.system.rates(pool["precision"], option.scaleout_bytes_per_s),
+        option.system.rates(pool["precision"], option.scaleout),
     )
     found = serving.evaluate(
         workload,
         option.system,
-        option.scaleout_bytes_per_s,
+        option.scaleout,
         layout,
         float(pool["batch"]),
         pool["precision"],
@@ -66,7 +66,7 @@ def two_pools(
     found = disaggregated.evaluate(
         workload,
         (prefill.system, decode.system),
-        (prefill.scaleout_bytes_per_s, decode.scaleout_bytes_per_s),
+        (prefill.scaleout, decode.scaleout),
         layouts,
         float(second["batch"]),
         (first["workers"], second["workers"]),

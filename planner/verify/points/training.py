@@ -24,7 +24,7 @@ def training_point(
     if len(row["pools"]) != 1 or pool["role"] != "train" or pool["workers"] != 1 or pool["batch"] != 0:
         raise ValueError("a training point has one pool")
     setup = TrainingSetup(
-        job, option.system, pool["precision"], problem.constants, option.scaleout_bytes_per_s, uneven(option.plant)
+        job, option.system, pool["precision"], problem.constants, option.scaleout, uneven(option.plant)
     )
     terms = interruptions.RunTerms.of(option.system, option.offer, option.site)
     width = training.evaluate_layout(setup, pool["layout"], terms, row["tier"])

@@ -36,7 +36,7 @@ class CheckedDeployment:
     def curve_key(self) -> str:
         """Identify the batch curve; deployments at several sites may share one."""
         pools = [
-            (option.system.name, option.scaleout_bytes_per_s, p["precision"], sorted(p["layout"].items()), p["workers"])
+            (option.system.name, option.scaleout, p["precision"], sorted(p["layout"].items()), p["workers"])
             for option, p in zip(self.options, self.pools, strict=True)
         ]
         return repr([self.workload.name, self.speed, pools])
@@ -44,7 +44,7 @@ class CheckedDeployment:
     def curve(self, problem: Problem) -> BatchCurve:
         """Evaluate the layout at every batch."""
         uses = [
-            (option.system, option.scaleout_bytes_per_s, pool["precision"], pool["layout"], pool["workers"])
+            (option.system, option.scaleout, pool["precision"], pool["layout"], pool["workers"])
             for option, pool in zip(self.options, self.pools, strict=True)
         ]
         return curve_at(problem, self.workload, uses, self.speed)
