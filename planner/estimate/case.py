@@ -27,6 +27,7 @@ from planner.problem.facts import ScaleOut, ServingFacts, SystemFacts, TrainingF
 from planner.resolve.architectures import shape_of
 from planner.resolve.constants import model_constants
 from planner.resolve.ledger import Ledger
+from planner.resolve.overrides import unread
 from planner.resolve.systems import network_ports, system_facts
 from planner.resolve.workloads import memory_utilisation
 from planner.spec.base import problems_of
@@ -111,7 +112,7 @@ def resolve_case(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> 
         message = f"{case.chips} is no whole number of systems of {system.chips} chips; round it to a multiple"
         raise SpecError([Problem("chips", message)])
     prefill, decode = (systems.get(f"pools.{side}.system", system) for side in ("prefill", "decode"))
-    return CaseFacts(
+    facts = CaseFacts(
         case=case,
         architecture=architectures["workload.architecture"],
         system=system,
@@ -120,6 +121,11 @@ def resolve_case(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> 
         constants=model_constants(ledger, isinstance(case.workload, Training)),
         ledger=ledger,
     )
+    if not isinstance(case.workload, Training):
+        memory_utilisation(ledger, case.workload, "workload")  # booked before the overrides are checked
+    if unheard := unread(case.overrides, ledger, "case"):
+        raise SpecError(unheard)
+    return facts
 
 
 def _catalog(

@@ -23,6 +23,7 @@ class Ledger:
     prices: PriceLevels | None = None  # at which of its figures each price counts
     citations: dict[str, Citation] = field(default_factory=dict)
     assumptions: dict[str, Assumption] = field(default_factory=dict)
+    compared: set[str] = field(default_factory=set)  # paths of figures that were looked at and lost to others
 
     def figure(self, kind: str, name: str, figure: str) -> Figure:
         """Return a figure at the price level that counts, and book it. Raises MissingFigure."""
@@ -58,7 +59,8 @@ class Ledger:
         return MissingFigure(error.kind, error.name, error.figure, example, other.name)
 
     def priced(self, record: Record) -> Record:
-        """Return the record with its prices at the levels that count, without booking them."""
+        """Return the record with its prices at the levels that count, to be compared with others: they are not booked."""
+        self.compared.update(f"{record.kind}/{record.name}/{name}" for name in record.figures)
         if self.prices is None or not self.prices.moved:
             return record
         return replace(

@@ -25,6 +25,7 @@ from planner.resolve.context import NOT_STATED, ResolveContext
 from planner.resolve.facility import with_racks
 from planner.resolve.names import unknown_names
 from planner.resolve.offers import resolve_offers
+from planner.resolve.overrides import unread
 from planner.resolve.phases import phase_facts, with_growth
 from planner.resolve.porting import resolve_porting
 from planner.resolve.representative_days import representative
@@ -57,7 +58,11 @@ def resolve(
     `recorded`: figures by their path that take the place of the catalog's and of `overrides`. Raises SpecError with all unknown
     names and missing figures at once.
     """
-    problem = build_problem(ResolveContext.of(spec, catalog_of(spec, overlays, recorded or {})))
+    context = ResolveContext.of(spec, catalog_of(spec, overlays, recorded or {}))
+    problem = build_problem(context)
+    if recorded is None:  # an earlier plan is checked with the figures that it recorded
+        context.problems.extend(unread(spec.overrides, context.ledger, "spec"))
+        context.raise_problems()
     if spec.horizon.calendar == TYPICAL_DAYS and spec.horizon.days is not None:
         return representative(problem, spec.horizon.days)
     return problem
