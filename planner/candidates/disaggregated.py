@@ -305,12 +305,15 @@ def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Prob
             entry_at(found.point.shares, shape, index),
         ),
     )
+    memory = {"prefill": found.prefill_memory_bytes, "decode": found.point.memory_bytes}
+    held = entry_at(memory, shape, index)
     uses = []
     for (role, grid, layout, batch, shares), option, systems, workers in zip(
         sides, pair.fleet_options, pair.systems, choice.workers
     ):
         extra = systems * pool_power_w(shares, option.system, problem)
-        uses.append(Use(role, option, systems, extra, grid.precision, layout_of(grid.layouts, layout), batch, workers))
+        sizes = layout_of(grid.layouts, layout)
+        uses.append(Use(role, option, systems, extra, grid.precision, sizes, batch, workers, memory_bytes=held[role]))
     return OperatingPoint(
         workload=workload,
         uses=tuple(uses),
@@ -323,7 +326,6 @@ def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Prob
             [(use.option.system.rates(use.precision), use.systems * use.option.system.chips) for use in uses],
             float(np.broadcast_to(found.point.computed_share, shape)[index]),
         ),
-        memory_bytes=entry_at({"": found.point.memory_bytes}, shape, index)[""],
     )
 
 

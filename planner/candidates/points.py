@@ -25,6 +25,7 @@ class Use:
     batch: int = 0
     workers: int = 1  # copies of the layout in one replica
     spares: float = 0.0  # of these systems, in place of those in repair
+    memory_bytes: float = 0.0  # of the fullest chip; 0 for an API
 
     @property
     def systems_per_worker(self) -> float:
@@ -53,6 +54,7 @@ def use_row(use: Use) -> dict[str, Any]:
         "systems_per_replica": use.systems,
         **({"spares": use.spares} if use.spares else {}),
         "extra_power_w": use.extra_it_w,
+        "memory_bytes": use.memory_bytes,
     }
 
 
@@ -67,7 +69,6 @@ class OperatingPoint:
     breakdown: Mapping[str, float] = field(default_factory=dict)  # share of the time by cause
     mfu: float = 0.0
     hfu: float = 0.0  # of a job: with recomputed FLOPs counted
-    memory_bytes: float = 0.0
     goodput: float = 1.0  # share of the time that makes lasting progress; included in the capacity
     time_s: Mapping[str, float] = field(
         default_factory=dict
@@ -93,6 +94,11 @@ class OperatingPoint:
     def site(self) -> str:
         """Return the region of the site."""
         return self.uses[0].option.site.region
+
+    @property
+    def memory_bytes(self) -> float:
+        """Return the memory of the fullest chip of all pools."""
+        return max(use.memory_bytes for use in self.uses)
 
     @property
     def chips(self) -> float:

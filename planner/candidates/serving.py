@@ -185,6 +185,7 @@ def serving_point(
         precision=grid.precision,
         layout=layout,
         batch=int(grid.batches[index]),
+        memory_bytes=found["memory_bytes"],
     )
     return OperatingPoint(
         workload=workload,
@@ -193,5 +194,4 @@ def serving_point(
         latency={name: float(value) for name, value in latencies(point.pick(index), workload.spec.slo).items()},
         breakdown=shares,
         mfu=mfu(workload, found["rate"], chips, found["computed_share"]),
-        memory_bytes=found["memory_bytes"],
     )

@@ -186,6 +186,7 @@ def training_point(job: TrainingFacts, option: FleetOption, width: Width, proble
         extra_it_w=working * extra_power_w(option.system, problem),
         precision=width.precision,
         layout=width.layout,
+        memory_bytes=width.memory_bytes,
     )
     return OperatingPoint(
         workload=job,
@@ -194,7 +195,6 @@ def training_point(job: TrainingFacts, option: FleetOption, width: Width, proble
         breakdown=width.breakdown,
         mfu=width.mfu,
         hfu=width.hfu,
-        memory_bytes=width.memory_bytes,
         goodput=width.goodput,
         time_s=width.time_s,
         interval=width.interval,

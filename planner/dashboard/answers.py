@@ -11,6 +11,7 @@ from typing import Any
 from catalog.units import DAY_S, HOUR_S, MEGA, MWH_J, TONNE_KG, TRILLION, show
 from planner.dashboard.locale import Words
 from planner.plan import Plan, binds
+from planner.report.fleet import point_rows
 from planner.report.report import csv_tables, render
 
 Row = dict[str, Any]
@@ -142,6 +143,25 @@ def workload_table(plan: Plan, t: Words) -> list[Row]:
         }
         for w in plan["workloads"]
     ]
+
+
+POINT_COLUMNS = {
+    "workload": "column.workload",
+    "site": "column.site",
+    "system": "column.system",
+    "layout": "column.layout",
+    "precision": "column.precision",
+    "memory": "column.memory",
+    "power cap": "column.power_cap",
+    "replicas": "column.replicas",
+    "capacity": "column.capacity",
+    "mostly": "column.mostly",
+}
+
+
+def point_table(plan: Plan, t: Words) -> list[Row]:
+    """Format the operating points at work, with their layouts, memory and power caps."""
+    return [{t(POINT_COLUMNS[name]): value for name, value in row.items()} for row in point_rows(plan)]
 
 
 def slo_table(plan: Plan, t: Words) -> list[Row]:

@@ -130,6 +130,8 @@ def _workloads(plan: Plan, t: Words) -> None:
     st.dataframe(answers.workload_table(plan, t), hide_index=True, width="stretch", column_config=config)
     if rows := answers.slo_table(plan, t):
         st.dataframe(rows, hide_index=True, width="stretch")
+    st.subheader(t("section.points"))
+    st.dataframe(answers.point_table(plan, t), hide_index=True, width="stretch")
 
 
 def _limits(plan: Plan, t: Words) -> None:

@@ -111,7 +111,7 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
     ]
     found = [
         ("What it does", [head]),
-        ("Pools", [{**pool, "layout": _sizes(pool["layout"])} for pool in answer["pools"]]),
+        ("Pools", [_pool_row(pool) for pool in answer["pools"]]),
         ("Latencies", latencies),
     ]
     if answer["slo"]:
@@ -131,6 +131,11 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
         ])
     )  # fmt: skip
     return [*found, ("Separate pools for prefill and decode?", [{"answer": answer["disaggregation"]["answer"]}])]
+
+
+def _pool_row(pool: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {name: value for name, value in pool.items() if not name.endswith("_bytes")}
+    return shown | {"layout": _sizes(pool["layout"]), "memory": _memory(pool)}
 
 
 def _tier_row(row: Mapping[str, Any]) -> dict[str, Any]:

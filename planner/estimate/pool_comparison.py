@@ -23,8 +23,10 @@ def chips_by_pool(configuration: ServingConfiguration) -> list[float]:
 
 
 def pool_rows(configuration: ServingConfiguration) -> list[dict[str, Any]]:
-    """List the pools of a configuration: role, system, layout, workers and chips."""
-    roles = ("prefill", "decode") if configuration.pools else ("serve",)
+    """List the pools of a configuration: role, system, layout, workers, chips, and the memory of the fullest chip."""
+    roles, memory = ["serve"], [configuration.point.memory_bytes]
+    if configuration.pools:
+        roles, memory = ["prefill", "decode"], [configuration.pools.prefill_memory_bytes, *memory]
     return [
         {
             "role": role,
@@ -32,9 +34,16 @@ def pool_rows(configuration: ServingConfiguration) -> list[dict[str, Any]]:
             "layout": layout_of(_row(layout), 0),
             "workers": workers if configuration.pools else int(configuration.copies),
             "chips": int(chips),
+            "memory_bytes": float(used),
+            "hbm_bytes": system.hbm_bytes,
         }
-        for role, system, layout, workers, chips in zip(
-            roles, configuration.systems, configuration.layouts, configuration.workers, chips_by_pool(configuration)
+        for role, system, layout, workers, chips, used in zip(
+            roles,
+            configuration.systems,
+            configuration.layouts,
+            configuration.workers,
+            chips_by_pool(configuration),
+            memory,
         )
     ]
 

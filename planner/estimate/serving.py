@@ -118,7 +118,6 @@ def _configuration_document(facts: CaseFacts, configuration: ServingConfiguratio
         "tokens_per_s_per_chip": rate * lengths.output / configuration.chips,
         "mfu": mfu(facts.serving, rate, chips, float(point.computed_share)),
         "memory_bytes": float(point.memory_bytes),
-        "prefill_memory_bytes": float(configuration.pools.prefill_memory_bytes) if configuration.pools else None,
         "hbm_bytes": configuration.systems[-1].hbm_bytes,
         "prefill_utilisation": float(point.prefill_utilisation),
         "waits_s": {

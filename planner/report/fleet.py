@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog.units import show
+from catalog.units import GIGA, show
 from planner.plan import Plan
-from planner.report.words import how_words
+from planner.report.words import cap_words, how_words
 
 Row = dict[str, Any]
 
@@ -70,10 +70,17 @@ def _point_row(workload: Row, point: Row) -> Row:
         "system": " + ".join(dict.fromkeys(pool["system"] for pool in point["pools"])),
         "layout": "; ".join(_layout(pool) for pool in point["pools"]),
         "precision": point["pools"][0]["precision"],
+        "memory": "; ".join(_memory(pool) for pool in point["pools"]),
+        "power cap": cap_words(point),
         "replicas": "",
         "capacity": f"{point['capacity']:,.4g} {point['capacity_unit']}",
         "mostly": f"{top[0].replace('_', ' ')} {top[1]:.0%}",
     }
+
+
+def _memory(pool: Row) -> str:
+    """Write the memory that the fullest chip of a pool uses; plans of release 0.2 do not state it."""
+    return f"{pool['memory_bytes'] / GIGA:.1f} GB" if pool.get("memory_bytes") else ""
 
 
 def _layout(pool: Row) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.plan import Plan
+from planner.report.words import cap_words
 
 PROMISE, UNCERTAIN, PRICES, STANDING = (
     "How sure it is",
@@ -79,4 +80,5 @@ def _standing(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "workload": row["workload"], "site": row["site"], "system": " + ".join(dict.fromkeys(pool["system"] for pool in pools)), "precision": pools[0]["precision"],
         "layout": "; ".join(f"{pool['workers']} x {' '.join(f'{name}{size}' for name, size in pool['layout'].items() if size != 1) or '1 chip'}" for pool in pools),
+        "power cap": cap_words(row),
     }  # fmt: skip

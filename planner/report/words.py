@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 STATUS_WORDS = {
     "optimal": "optimal",
@@ -56,6 +57,16 @@ def spread(values: Sequence[float]) -> str:
 def amount(value: float) -> str:
     """Write an amount with thousands separators, or with four digits below 1,000."""
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def cap_words(point: Mapping[str, Any]) -> str:
+    """Write the power cap of a point, such as "70 % of nameplate"; empty without one.
+
+    >>> cap_words({"power_cap": 0.7}), cap_words({})
+    ('70 % of nameplate', '')
+    """
+    cap = point.get("power_cap")
+    return "" if cap is None else f"{100 * cap:.4g} % of nameplate"
 
 
 def how_words(how: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from catalog.units import HOUR_S, show
 from planner.plan import Plan, binds
+from planner.report.words import cap_words
 from planner.spec.changes import either
 
 Row = dict[str, Any]
@@ -89,7 +90,8 @@ def replicas(plan: Plan) -> Keyed:
     for workload in plan["workloads"]:
         for point in workload["points"]:
             runs = " + ".join(f"{pool['system']} {_layout(pool)}" for pool in point["pools"])
-            replicas[workload["name"], point["site"], runs] += point["peak_replicas"]
+            cap = f" at {cap_words(point)}" if cap_words(point) else ""
+            replicas[workload["name"], point["site"], runs + cap] += point["peak_replicas"]
     return replicas
 
 

@@ -19,7 +19,7 @@ class Recomputed:
     latency_s: Mapping[str, float] = field(default_factory=dict)
     breakdown: Mapping[str, float] = field(default_factory=dict)
     mfu: float = 0.0
-    memory_bytes: float = 0.0
+    memory_bytes: Sequence[float] = ()  # of the fullest chip, by pool
     fits: bool = True
     goodput: float = 1.0
     time_s: Mapping[str, float] = field(default_factory=dict)
@@ -50,8 +50,15 @@ def as_evaluated(
 ) -> Evaluated:
     """Write the figures of a point under the keys of its row."""
     pools = [
-        {**pool, "systems_per_replica": systems, "extra_power_w": watts}
-        for pool, systems, watts in zip(row["pools"], found.systems, found.extra_it_w, strict=True)
+        {
+            **pool,
+            "systems_per_replica": systems,
+            "extra_power_w": watts,
+            **({"memory_bytes": memory} if "memory_bytes" in pool else {}),  # plans of release 0.2 do not state it
+        }
+        for pool, systems, watts, memory in zip(
+            row["pools"], found.systems, found.extra_it_w, found.memory_bytes or [0.0] * len(row["pools"]), strict=True
+        )
     ]
     pairs = list(zip(row["pools"], options, strict=True))
     return Evaluated(
@@ -62,7 +69,7 @@ def as_evaluated(
             "latency_s": found.latency_s,
             "breakdown": found.breakdown,
             "mfu": found.mfu,
-            "memory_bytes": found.memory_bytes,
+            "memory_bytes": max(found.memory_bytes, default=0.0),
             "goodput": found.goodput,
             "time_s": found.time_s,
             "interval_80": found.interval,

@@ -46,7 +46,7 @@ def one_pool(problem: Problem, workload: ServingFacts, option: CheckedOption, ro
         latency_s=latency,
         breakdown=shares,
         mfu=serving.mfu(workload, rate, [(rates, systems * option.system.chips)], computed_share),
-        memory_bytes=float(found.memory_bytes),
+        memory_bytes=[float(found.memory_bytes)],
         fits=bool(found.fits),
         **_interval(problem, row, [option], latency, rate),
     )
@@ -89,7 +89,7 @@ def two_pools(
         latency_s=latency,
         breakdown=shares[1],
         mfu=serving.mfu(workload, rate, chips, float(found.point.computed_share)),
-        memory_bytes=float(found.point.memory_bytes),
+        memory_bytes=[float(found.prefill_memory_bytes), float(found.point.memory_bytes)],
         fits=bool(found.point.fits),
         **_interval(problem, row, options, latency, rate),
     )

@@ -40,7 +40,7 @@ def training_point(
         capacity=width.tokens_per_s,
         breakdown=width.breakdown,
         mfu=width.mfu,
-        memory_bytes=width.memory_bytes,
+        memory_bytes=[width.memory_bytes],
         fits=width.fits,
         goodput=width.goodput,
         time_s=width.time_s,

@@ -83,13 +83,14 @@ def test_the_headline_figures_are_those_of_the_stored_plan():
 
 def test_the_tables_hold_every_row_of_the_plan():
     plan, page = sources.stored_plan(), opened()
-    fleet, costs, workloads, slo, limits, assumptions, provenance, dropped = tables(page)
+    fleet, costs, workloads, slo, points, limits, assumptions, provenance, dropped = tables(page)
     assert list(fleet["Count"]) == [row["count"] for row in plan["fleet"]]
     assert sum(costs["Amount (USD)"]) == pytest.approx(plan["totals"]["cost"]) and sum(costs["Share"]) == pytest.approx(
         1
     )
     assert list(workloads["Workload"]) == [row["name"] for row in plan["workloads"]]
     assert len(slo) == 4
+    assert set(points["Workload"]) == {row["name"] for row in plan["workloads"]} and set(points["Power cap"]) == {""}
     assert list(page.table[0].value["Site"]) == list(dict.fromkeys(row["site"] for row in plan["fleet"]))
     assert sorted(limits["Place in the spec"]) == sorted(row["path"] for row in plan["limits"])
     assert list(limits["Used share"]) == sorted(limits["Used share"], reverse=True)
