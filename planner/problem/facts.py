@@ -45,7 +45,8 @@ class SystemFacts:
     chip: str
     family: str
     chips: int
-    flop_per_s: Mapping[str, float]  # by precision
+    flop_per_s: Mapping[str, float]  # by precision of the weights
+    flop16_per_s: float  # of attention
     hbm_bytes: float
     hbm_bytes_per_s: float
     scaleup_bytes_per_s: float
@@ -66,7 +67,7 @@ class SystemFacts:
         network = ScaleOut(self.nic_bytes_per_s) if scaleout is None else scaleout
         return ChipRates(
             flop_per_s=self.flop_per_s[precision],
-            flop16_per_s=self.flop_per_s.get("bf16", self.flop_per_s.get("fp16", 0.0)),
+            flop16_per_s=self.flop16_per_s,
             hbm_bytes_per_s=self.hbm_bytes_per_s,
             hbm_bytes=self.hbm_bytes,
             scaleup_bytes_per_s=self.scaleup_bytes_per_s,

@@ -114,7 +114,7 @@ def _place(context: ResolveContext, api: Api, path: str, facts: ApiFacts, zones:
         zones=zones, fails_with=api.name, from_s=seconds_from(context.spec.horizon.start, api.available_from), api=facts,
     )  # fmt: skip
     system = SystemFacts(
-        name=api.name, chip="", family="", chips=0, flop_per_s={}, hbm_bytes=0.0, hbm_bytes_per_s=0.0, scaleup_bytes_per_s=0.0,
+        name=api.name, chip="", family="", chips=0, flop_per_s={}, flop16_per_s=0.0, hbm_bytes=0.0, hbm_bytes_per_s=0.0, scaleup_bytes_per_s=0.0,
         scaleup_chips=0, nic_bytes_per_s=0.0, power_w=0.0, idle_w=0.0, embodied_kg=0.0, export_cn="allowed",
     )  # fmt: skip
     supply = np.inf if api.supply is None else float(api.supply)

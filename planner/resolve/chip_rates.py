@@ -47,6 +47,17 @@ def peak_rates(read: Read, precisions: Iterable[str]) -> dict[str, float]:
     return {name: rate for name in precisions if (rate := peak_flop_per_s(read, name)) is not None}
 
 
+def attention_flop_per_s(read: Read) -> tuple[float, str] | None:
+    """Return the rate of attention, which is computed in 16 bit whatever the weights are, and the precision that it follows from.
+
+    Where only narrower rates are published it is that of 8 bit halved, or that of 4 bit quartered, as the width of the operands has it.
+    """
+    for precision, width in (("bf16", 16), ("fp8", 8), ("int8", 8), ("fp4", 4)):
+        if rate := peak_flop_per_s(read, precision):
+            return rate * width / 16, precision
+    return None
+
+
 def attention8_flop_per_s(family: str, rate: float | None) -> float:
     """Return the rate of attention over a KV cache of 8 bit, of a chip with a peak `rate` in FP8; 0 where it is computed in 16 bit [FLOP/s]."""
     return (rate or 0.0) if family in EITHER_ORDER_OF_8_BIT else 0.0
@@ -69,10 +80,12 @@ def chip_rates(
     memory, bandwidth = read("hbm_bytes"), read("hbm_bytes_per_s")
     if not memory or not bandwidth:
         raise UnknownRate("the chip has no published memory size or bandwidth")
-    peak, peak16 = _peak(read, precision), _peak(read, "bf16")
+    peak, attention = _peak(read, precision), attention_flop_per_s(read)
+    if attention is None:
+        raise UnknownRate("the chip has no published peak rate")
     return ChipRates(
         flop_per_s=peak / ranks_per_chip,
-        flop16_per_s=peak16 / ranks_per_chip,
+        flop16_per_s=attention[0] / ranks_per_chip,
         hbm_bytes_per_s=bandwidth / ranks_per_chip,
         hbm_bytes=memory / ranks_per_chip,
         scaleup_bytes_per_s=scaleup_bytes_per_s / ranks_per_chip,

@@ -8,7 +8,7 @@ from catalog.errors import MissingFigure
 from catalog.records import Record
 from models.training.constants import GEMM_FAMILIES
 from planner.problem.facts import NetworkFacts, OfferFacts, SiteFacts, SystemFacts
-from planner.resolve.chip_rates import attention8_flop_per_s, peak_rates
+from planner.resolve.chip_rates import Read, attention8_flop_per_s, attention_flop_per_s, peak_rates
 from planner.resolve.context import ResolveContext
 from planner.resolve.ledger import Ledger
 from planner.spec.workloads import PRECISIONS
@@ -41,9 +41,12 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
     """Resolve the figures of a system and its chip. Raises MissingFigure for one with neither a value nor an allowed default."""
     name, chip = record.name, ledger.catalog.get("chips", record.words("chip"))
     chips = int(ledger.value("systems", name, "chips"))
-    rates = peak_rates(lambda field: ledger.optional("chips", chip.name, field), PRECISIONS)
-    if "bf16" not in rates:  # attention and the head run at 16 bit whatever the weights are
-        ledger.value("chips", chip.name, "bf16_flop_per_s")  # raises MissingFigure, which names the figure to state
+    read: Read = lambda field: ledger.optional("chips", chip.name, field)
+    rates = peak_rates(read, PRECISIONS)
+    attention = attention_flop_per_s(read) or (ledger.value("chips", chip.name, "bf16_flop_per_s"), "bf16")
+    if attention[1] != "bf16":
+        reason = f"no 16-bit rate is published for this chip, and attention runs in 16 bit: that of {attention[1]} by its width"
+        ledger.assume(f"chips/{chip.name}/bf16_flop_per_s", attention[0], "FLOP/s", reason)
     scaleup = _first(ledger, ("systems", name, "scaleup_bytes_per_s"), ("chips", chip.name, "scaleup_bytes_per_s"))
     domain = _first(ledger, ("systems", name, "scaleup_chips"), ("chips", chip.name, "scaleup_chips"))
     power = ledger.optional("systems", name, "power_w")
@@ -80,6 +83,7 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         family=chip.words("family"),
         chips=chips,
         flop_per_s=rates,
+        flop16_per_s=attention[0],
         hbm_bytes=ledger.value("chips", chip.name, "hbm_bytes"),
         hbm_bytes_per_s=ledger.value("chips", chip.name, "hbm_bytes_per_s"),
         scaleup_bytes_per_s=scaleup or nic or 0.0,
