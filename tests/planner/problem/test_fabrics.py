@@ -31,6 +31,7 @@ from planner.problem.fabrics import (
     uneven,
     whole_network,
 )
+from planner.problem.facts import NO_NETWORK, ScaleOut
 from planner.resolve.context import ResolveContext
 from planner.resolve.resolver import resolve_document
 from planner.resolve.systems import network_facts, system_facts
@@ -163,7 +164,9 @@ def test_without_taper_every_layout_is_as_fast_as_at_the_rate_of_the_nics(proble
     for name, found in links.items():
         assert np.allclose(found.bytes_per_s, facts.nic_bytes_per_s, rtol=1e-12), name
     one, other = (
-        evaluate_layouts(TrainingSetup(job, facts, "bf16", problem.constants, facts.nic_bytes_per_s, p), layouts)
+        evaluate_layouts(
+            TrainingSetup(job, facts, "bf16", problem.constants, ScaleOut(facts.nic_bytes_per_s), p), layouts
+        )
         for p in (None, plant)
     )
     assert np.allclose(one.step_s, other.step_s, rtol=1e-12)
@@ -173,7 +176,9 @@ def test_less_bandwidth_between_leaves_is_never_faster(problem, parts):
     job, facts = problem.training[0], parts[1]["DGX H100"]
     layouts = layout_space(job, 64 * facts.chips, facts.scaleup_chips, every=False)
     plants = [plant_of(f"fat-tree:{taper}", 64, facts, parts[0]) for taper in (1, 2, 4, 8)]
-    setups = [TrainingSetup(job, facts, "bf16", problem.constants, facts.nic_bytes_per_s, plant) for plant in plants]
+    setups = [
+        TrainingSetup(job, facts, "bf16", problem.constants, ScaleOut(facts.nic_bytes_per_s), plant) for plant in plants
+    ]
     steps = [evaluate_layouts(setup, layouts).step_s for setup in setups]
     for wider, narrower in pairwise(steps):
         assert np.all(narrower >= wider * (1 - 1e-12))
@@ -185,7 +190,7 @@ def test_a_layout_that_the_network_does_not_carry_is_not_used(problem, parts):
     alone = Plant(Design("scale-up"), 1, 8, 8, 50e9, 64, 450e9, 0.0, 0.0)
     layouts = layout_space(job, 16, facts.scaleup_chips, every=False)
     assert not carries(alone, layouts).any()  # something of every layout on two systems leaves them
-    setup = TrainingSetup(job, facts, "bf16", problem.constants, 0.0, alone)
+    setup = TrainingSetup(job, facts, "bf16", problem.constants, NO_NETWORK, alone)
     found = search_layouts(setup, layouts)
     assert (found.carried, found.fitting, len(found)) == (0, 0, 0) and found.legal == len(layouts)
     within = Layouts.of(tp=8, zero=1)
