@@ -31,7 +31,7 @@ from models.network.group_links import Plant, group_links, has_full_rate
 from models.network.trees import MAX_TIERS, leaf_ports, rows_reach
 from planner.problem.facts import NO_NETWORK, NetworkFacts, OfferFacts, ScaleOut, SiteFacts, SystemFacts
 
-SPREAD = (2, 4, 8)  # systems that one replica in serving may stand on
+SPREAD = (2, 4, 8, 18)  # systems that one replica in serving may stand on
 PATTERNS = ("ring", "all-to-all")
 UNNOTICED_LATENCY_S = 2 * MICRO  # a tenth of the start-up of an exchange between experts
 MOST_SIZES = 4096  # of a band that are priced one by one, beside the largest
