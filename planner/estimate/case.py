@@ -22,6 +22,7 @@ from planner.candidates.layouts import layout_rows, layout_space, search_layouts
 from planner.errors import Problem, SpecError, close_matches
 from planner.evaluate.layouts import TrainingSetup, interval_of
 from planner.problem.constants import ModelConstants
+from planner.problem.engine import EngineSettings
 from planner.problem.fabrics import largest_of, plant_of, scaleout_of, uneven, whole_network
 from planner.problem.facts import ScaleOut, ServingFacts, SystemFacts, TrainingFacts
 from planner.resolve.architectures import shape_of
@@ -61,8 +62,8 @@ class CaseFacts:
         if isinstance(self.case.workload, Training):
             raise TypeError("the case is of training")
         workload = self.case.workload
-        filled = memory_utilisation(self.ledger, workload, "workload")
-        return ServingFacts("workload", workload, self.architecture, np.zeros((1, 24)), 0.0, "", filled)
+        engine = EngineSettings(memory_utilisation(self.ledger, workload, "workload"))
+        return ServingFacts("workload", workload, self.architecture, np.zeros((1, 24)), 0.0, "", engine)
 
     @property
     def job(self) -> TrainingFacts:

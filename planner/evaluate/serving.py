@@ -14,12 +14,12 @@ from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import BOUNDS, ServingPoint, aggregated
 from models.serving.decode import ServingLayouts
-from models.serving.many_runs import UNCAPPED
 from models.serving.percentiles import latency_s
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import forward_flops_per_token
 from planner.evaluate.serving_layouts import occupied_chips
 from planner.evaluate.serving_state import drafting, prefix_cache
+from planner.problem.engine import EngineSettings
 from planner.problem.facts import ScaleOut, ServingFacts, SystemFacts
 from planner.spec.slo import Slo
 
@@ -79,13 +79,13 @@ def engine_constants(workload: ServingFacts, system: SystemFacts, constants: Ser
     It fills the share of the memory that the workload states, and its limit on running requests is raised as far as submitters of
     benchmarks raise it: what fits in memory and keeps the latency limits is for the plan to decide.
     """
-    return _profile(constants, workload.spec.engine or "other", system.family or "other", workload.memory_utilisation)
+    return _profile(constants, workload.spec.engine or "other", system.family or "other", workload.engine)
 
 
 @lru_cache(maxsize=64)
-def _profile(constants: ServingConstants, engine: str, family: str, memory_utilisation: float) -> ServingConstants:
+def _profile(constants: ServingConstants, engine: str, family: str, settings: EngineSettings) -> ServingConstants:
     found = constants.profile(engine, family)
-    return replace(found, usable_memory=memory_utilisation, batch_cap=found.batch_cap * UNCAPPED)
+    return replace(found, usable_memory=settings.memory_utilisation, batch_cap=found.batch_cap * settings.limit_factor)
 
 
 def kv_precision(precision: str) -> str:

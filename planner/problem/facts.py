@@ -13,6 +13,7 @@ from models.transformer.architecture import Architecture
 from planner.problem.calendar import SAMPLED_DAYS, SLOTS_PER_DAY, TYPICAL_DAY, TYPICAL_DAYS, Calendar
 from planner.problem.constants import ModelConstants
 from planner.problem.electricity import ElectricityFacts
+from planner.problem.engine import EngineSettings
 from planner.problem.facility import NOTHING, OPEN, Assured, HallFacts, RackFacts
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.lines import Carrier, LineNetwork
@@ -234,7 +235,7 @@ class ServingFacts(WorkloadFacts):
     requests_per_s: Floats  # [origin, hour of the calendar's period]
     weights_bytes: float
     weights_from: str
-    memory_utilisation: float  # share of a chip's memory that the engine fills with weights, KV cache and activations
+    engine: EngineSettings
     growth: Floats | None = None  # [window] what the demand is multiplied by; None: the same throughout
     sold_at: float | None = None  # per output token, with the prompt that belongs to it, in the spec's currency
     runs: str = ""  # name of the architecture's record

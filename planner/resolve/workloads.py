@@ -11,6 +11,7 @@ from catalog.errors import MissingFigure
 from catalog.records import Record
 from catalog.units import YEAR_S
 from models.transformer.architecture import Architecture
+from planner.problem.engine import EngineSettings
 from planner.problem.facts import QualityFacts, ServingFacts, TrainingFacts
 from planner.resolve.architectures import shape_of, weights_bytes
 from planner.resolve.context import ResolveContext
@@ -134,7 +135,7 @@ def _serving(
         np.array(by_hour),
         weights_bytes(shape, workload.precision),
         weights_from,
-        memory_utilisation(context.ledger, workload, path),
+        EngineSettings(memory_utilisation(context.ledger, workload, path)),
         sold_at=_sold_at(context, workload, path),
     )
 

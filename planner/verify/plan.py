@@ -13,10 +13,12 @@ networks (`planner.problem.fabrics.bands`). The rest is written a second time: r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from planner.plan import Plan
+from planner.problem.engine import EngineSettings
 from planner.problem.facts import Problem
 from planner.resolve.resolver import resolve
 from planner.spec.model import parse_spec
@@ -33,7 +35,7 @@ def verify_plan(plan: Plan, overlays: Sequence[Path] = ()) -> list[Finding]:
     Raises SpecError if the plan's spec cannot be read.
     """
     document = plan.document
-    problem = resolve(parse_spec(document["spec"]), overlays)
+    problem = resolve(parse_spec(document["spec"]), overlays, {})
     if not same_catalog(problem, document):
         problem = _with_recorded_figures(document, overlays)
     return findings(problem, document, overlays)
@@ -41,7 +43,7 @@ def verify_plan(plan: Plan, overlays: Sequence[Path] = ()) -> list[Finding]:
 
 def catalog_note(plan: Plan, overlays: Sequence[Path] = ()) -> str:
     """Explain that the catalog differs from the plan's; empty if it is the same."""
-    if same_catalog(resolve(parse_spec(plan["spec"]), overlays), plan.document):
+    if same_catalog(resolve(parse_spec(plan["spec"]), overlays, {}), plan.document):
         return ""
     return "the plan was made with another catalog: checked on the figures recorded under `provenance`"
 
@@ -66,4 +68,16 @@ def _with_recorded_figures(document: Mapping[str, Any], overlays: Sequence[Path]
         row["path"]: {"value": row["value"], "unit": row["unit"], "note": "as recorded in the plan"}
         for row in document["provenance"]
     }
-    return resolve(parse_spec(document["spec"]), overlays, recorded)
+    problem = resolve(parse_spec(document["spec"]), overlays, recorded)
+    return problem if _states_memory_by_pool(document) else _with_earlier_engines(problem)
+
+
+def _states_memory_by_pool(document: Mapping[str, Any]) -> bool:
+    pools = (pool for workload in document["workloads"] for point in workload["points"] for pool in point["pools"])
+    return all("memory_bytes" in pool for pool in pools)
+
+
+def _with_earlier_engines(problem: Problem) -> Problem:
+    """Set engines as releases up to 0.2 did: the fitted share of the memory, and the usual limit on running requests."""
+    engine = EngineSettings(problem.constants.serving.usable_memory, limit_factor=1.0)
+    return replace(problem, serving=tuple(replace(workload, engine=engine) for workload in problem.serving))

@@ -144,11 +144,14 @@ def test_chinese_price_is_the_national_mean_times_the_multipliers_of_the_provinc
     assert {"sites[1].electricity_price", "sites[1].tariff", "exchange.CNY.per_usd"} <= listed
 
 
-def test_a_chip_without_a_16_bit_rate_is_asked_for_it(root):
+def test_a_chip_without_a_16_bit_rate_takes_that_of_its_narrower_operands(root):
     spec = json.loads((root / "examples/inference_cluster.json").read_text(encoding="utf-8"))
     del spec["catalog"]["chips"][0]["figures"]["fp16_flop_per_s"]
-    with pytest.raises(planner.SpecError, match="chips/Intellifusion X6000 accelerator card/bf16_flop_per_s"):
-        resolve(parse_spec(spec))
+    problem = resolve(parse_spec(spec))
+    system = problem.systems["X6000 8-card node"]
+    assert "bf16" not in system.flop_per_s and system.flop16_per_s == pytest.approx(system.flop_per_s["int8"] / 2)
+    reasons = {assumption.path: assumption.reason for assumption in problem.assumptions}
+    assert "no 16-bit rate" in reasons["chips/Intellifusion X6000 accelerator card/bf16_flop_per_s"]
 
 
 def test_a_system_without_a_network_is_used_alone_and_says_so(root):

@@ -1,0 +1,17 @@
+"""What an operator sets of a serving engine, as opposed to what its speed is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from models.serving.many_runs import UNCAPPED
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """Settings of the engine of one workload."""
+
+    memory_utilisation: float  # share of a chip's memory that weights, KV cache and activations may fill
+    limit_factor: float = (
+        UNCAPPED  # on its usual limit on running requests: as far as submitters of benchmarks raise it
+    )
