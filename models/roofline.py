@@ -128,12 +128,16 @@ def saturation_factor(m: ArrayLike, n: ArrayLike, k: ArrayLike, half_size: Array
     """Compute how much longer a GEMM takes because it is small:  (1 + n0/M)(1 + n0/N)(1 + n0/K).
 
     n0 is the extent at which one dimension alone halves the rate: prologue, tile and wave quantisation in one smooth term.
-    Shapes: broadcast. Units: extents and n0 [1], result [1]. Extents positive.
+    Shapes: broadcast. Units: extents and n0 [1], result [1]. Valid for positive extents; an empty product has no size to correct: 1.
     Reference: Hockney, Parallel Computing 2 (1985), n-half model, applied to each dimension of a GEMM.
 
     >>> float(saturation_factor(100, 1e9, 1e9, 100)).__round__(3)
     2.0
     """
+    m, n, k = (np.asarray(extent, float) for extent in (m, n, k))
+    filled = (m > 0.0) & (n > 0.0) & (k > 0.0)
+    if not filled.all():
+        m, n, k = (np.where(filled, extent, np.inf) for extent in (m, n, k))
     half = np.asarray(half_size, float)
     return as_result((1.0 + half / m) * (1.0 + half / n) * (1.0 + half / k))
 
@@ -157,7 +161,7 @@ def gemm_s(
 ) -> Result:  # fmt: skip
     """Predict the time of an M x N x K matrix product: saturated arithmetic against reading both operands and writing the result.
 
-    max(2 M N K / P x saturation x alignment, b (M K + K N + M N) / beta).
+    max(2 M N K / P x saturation x alignment, b (M K + K N + M N) / beta); nothing for an empty product.
     Shapes: broadcast. Units: extents [1], rates [FLOP/s] and [byte/s], bytes per element [byte], result [s].
     Reference: Williams, Waterman and Patterson, Communications of the ACM 52 (2009), equation 1; `saturation_factor`.
 
@@ -166,4 +170,5 @@ def gemm_s(
     """
     m, n, k = (np.asarray(extent, float) for extent in (m, n, k))
     flop = 2.0 * m * n * k * saturation_factor(m, n, k, half_size) * misalignment_factor(n, k, misalignment)
-    return roofline_s(flop, np.asarray(bytes_per_element, float) * (m * k + k * n + m * n), flop_per_s, bytes_per_s)
+    seconds = roofline_s(flop, np.asarray(bytes_per_element, float) * (m * k + k * n + m * n), flop_per_s, bytes_per_s)
+    return as_result(np.where((m > 0.0) & (n > 0.0) & (k > 0.0), seconds, 0.0))

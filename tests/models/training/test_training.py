@@ -19,6 +19,7 @@ from models.training import step as training
 from models.training.constants import Recipe, TrainingConstants
 from models.training.examples import TRAINING
 from models.training.layouts import Layouts
+from models.training.many_runs import Case, stack
 from models.transformer import architecture, moe
 from models.transformer.architecture import Architecture
 
@@ -117,6 +118,25 @@ def test_small_gemm_is_memory_bound_and_large_one_is_not():
         2 * (4096**2 + 2 * 4096) / bytes_per_s
     )
     assert roofline.gemm_s(8192, 8192, 8192, flop_per_s, bytes_per_s, 2) == pytest.approx(2 * 8192**3 / flop_per_s)
+
+
+def test_an_empty_product_takes_no_time():
+    """Stacked architectures with and without shared experts multiply by a width of 0."""
+    times = roofline.gemm_s(4096, np.array([0.0, 2048.0]), 4096, 1000 * TERA, 3 * TERA, 2, 70.0, 0.5)
+    assert times[0] == 0.0 and times[1] == roofline.gemm_s(4096, 2048, 4096, 1000 * TERA, 3 * TERA, 2, 70.0, 0.5)
+    assert roofline.gemm_s(0, 2048, 4096, 1000 * TERA, 3 * TERA, 2, 70.0) == 0.0
+
+
+def test_runs_stacked_with_and_without_shared_experts_have_finite_times():
+    shared = replace(MIXTRAL, shared_experts=1)
+    cases = [
+        Case(arch, CHIP, {"tp": 1, "dp": 8, "ep": 8}, 64.0, 4096, "bf16", "hopper", Recipe())
+        for arch in (MIXTRAL, shared)
+    ]
+    (batch,) = stack([replace(case, arch=replace(case.arch, shared_ffn=0)) for case in cases])
+    together = batch.step(TRAINING).step_s
+    alone = [step(arch, Layouts.of(dp=8, ep=8), batch=64).step_s[0] for arch in (MIXTRAL, shared)]
+    assert np.isfinite(together).all() and together == pytest.approx(alone, rel=1e-12)
 
 
 def test_bad_rates_are_refused():
