@@ -29,9 +29,7 @@ class RunTerms:
 
     system_chips: int = 1  # chips of one system; a spot market takes whole systems
     spot: SpotFacts | None = None
-    storage_bytes_per_s: float = (
-        math.inf
-    )  # of the site; it matters where it is below the usual rate of writing checkpoints
+    storage_bytes_per_s: float = math.inf  # of the site; checkpoints are written at the usual rate where it states none
     owned: bool = False  # owned systems must be repaired by the owner
 
     @classmethod
@@ -53,7 +51,8 @@ class Interruptions:
 def interruptions(job: TrainingFacts, facts: Reliability, terms: RunTerms = RunTerms()) -> Interruptions:
     """Derive how often a job is interrupted and what each interruption costs, on the given terms."""
     parameters = parameter_counts(job.architecture).total
-    bandwidth = min(terms.storage_bytes_per_s, facts.storage_bytes_per_s)
+    stated = math.isfinite(terms.storage_bytes_per_s)
+    bandwidth = terms.storage_bytes_per_s if stated else facts.storage_bytes_per_s
     write_s = float(checkpoint_write_s(parameters, facts.checkpoint_bytes_per_parameter, bandwidth))
     size = parameters * facts.checkpoint_bytes_per_parameter
     recovery_s = facts.recovery_s + terms.owned * facts.unspared_s

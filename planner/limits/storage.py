@@ -20,13 +20,12 @@ def storage_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Li
     for site in limited(problem):
         (path, name), most = storage_bandwidth(site), site.storage_bytes_per_s
         words = f"jobs in {site.region} may read and write at most {show(most, 'byte/s')}"
-        # checkpoints take longer on slower storage, so the points depend on it too
+        # Checkpoints are written at this rate and as often as pays at it, so the points depend on it: no row of one program.
         yield Limit(
             path,
             name,
             words,
             at(document, path),
-            is_row=True,
             loose=((path, AMPLE),),
             unit="byte/s",
             amount=most,
