@@ -187,6 +187,9 @@ def _experts(reader: ConfigReader, layers: int, family: Family | None) -> int:
     if not width:
         reader.missing("expert_ffn")
     _shared_experts(reader, width, family)
+    groups, used = reader.number(0, "n_group"), reader.number(0, "topk_group")
+    if groups and used and used < groups:
+        reader.put("routed_groups", used, f"topk_group of the config, of {groups} groups")
     dense = layers - sum(expert_layers(reader, layers))
     if dense:
         reader.put("dense_layers", dense, "layers without experts, counted from the config")

@@ -58,7 +58,7 @@ _BY_FIGURE = {
     **dict.fromkeys(("layers", "heads", "kv_heads"), _COUNT),
     **dict.fromkeys(("hidden", "vocab"), Range(1, 1e7, positive=True, whole=True)),
     **dict.fromkeys(
-        ("ffn", "experts", "topk", "shared_experts", "expert_ffn", "dense_layers", "q_lora_rank", "kv_lora_rank", "qk_nope_dim", "qk_rope_dim",
+        ("ffn", "experts", "topk", "routed_groups", "shared_experts", "expert_ffn", "dense_layers", "q_lora_rank", "kv_lora_rank", "qk_nope_dim", "qk_rope_dim",
          "v_head_dim", "window_layers", "linear_layers", "moe_layers", "attention_layers", "mlp_layers", "window_tokens"),
         _WIDTH),
     "max_context": Range(1, 1e9, whole=True),

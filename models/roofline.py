@@ -72,6 +72,7 @@ class ChipRates:
     tdp_w: float  # [W]
     scaleout_latency_s: float = 0.0  # of a message's way through the switches between domains [s]
     attention8_flop_per_s: float = 0.0  # of attention over a KV cache of 8 bit; 0: computed in 16 bit [FLOP/s]
+    host_bytes_per_s: float = 0.0  # to the memory of the host; 0 where it is not known [byte/s]
 
     def __post_init__(self) -> None:
         wrong = [
@@ -87,6 +88,7 @@ class ChipRates:
                 "tdp_w",
                 "scaleout_latency_s",
                 "attention8_flop_per_s",
+                "host_bytes_per_s",
             )
             if not _all(getattr(self, name) >= 0.0)
         ]

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from models.arrays import Floats
+
 FRAMEWORKS = ("megatron-2021", "megatron", "nvidia-tuned", "fsdp", "xla", "other")
 # Chip generations with a figure of their own.
 GEMM_FAMILIES = ("volta", "ampere", "hopper", "blackwell", "tpu", "ascend", "trainium", "metax")
@@ -207,31 +212,46 @@ class Recipe:
     """What the training software does; inputs, not constants. The defaults are the cautious reading of "unknown".
 
     release_year is the date of the software [year]; flushes are optimizer steps' worth of pipeline drains per step [1];
-    power_ratio is sustained power per peak relative to what the generation usually has [1]; routed_domains caps the
-    domains that a token may visit (0: no cap) [1]; forgotten is the share of the activations that are dropped and repeated beyond
-    the level of the layout, cheap modules first [1].
+    power_ratio is sustained power per peak relative to what the generation usually has [1]; forgotten is the share of the activations that are dropped and repeated beyond
+    the level of the layout, cheap modules first [1]. With an adapter_rank the weights are frozen, and adapters of that rank [1] beside the
+    projections of attention, with adapts_ffn beside those of the feed-forward blocks too, are trained instead. Inputs of
+    matrix products that backward needs are kept as they are multiplied, at operand_bytes [byte], and so are frozen weights. Sequences packed of
+    examples attend within an example of example_tokens [token] only (0: to the whole sequence).
     """
 
     framework: str = "other"
     release_year: float = 2026.0
-    schedule: str = "1f1b"
     fused_attention: bool = True
     fused_dispatch: bool = False
     overlapped_exchange: bool = False
     consecutive_routing: bool = False
-    routed_domains: int = 0
     cuda_graphs: str = "partial"
     grace_host: bool = False
     mtp_layers: int = 0
     flushes: float = 1.0
     power_ratio: float = 1.0
     forgotten: float = 0.0
+    adapter_rank: int = 0
+    adapts_ffn: bool = False
+    operand_bytes: float = 2.0
+    example_tokens: float = 0.0
 
     def __post_init__(self) -> None:
         if self.framework not in FRAMEWORKS:
             raise ValueError(f"unknown training framework {self.framework!r}; known: {', '.join(FRAMEWORKS)}")
         if self.cuda_graphs not in CUDA_GRAPHS:
             raise ValueError(f"unknown cuda_graphs {self.cuda_graphs!r}; known: {', '.join(CUDA_GRAPHS)}")
+
+    def attended_tokens(self, sequence_tokens: ArrayLike) -> Floats:
+        """Return the tokens within which attention looks: those of an example where sequences are packed, else the whole sequence.
+
+        Shapes: as the sequence. Units: [token]. Reference: Krell et al., arXiv:2107.02027, section 3 (packing without cross-contamination).
+
+        >>> float(Recipe(example_tokens=512.0).attended_tokens(8192)), float(Recipe().attended_tokens(8192))
+        (512.0, 8192.0)
+        """
+        whole = np.asarray(sequence_tokens, float)
+        return np.minimum(self.example_tokens, whole) if self.example_tokens else whole
 
 
 DEFAULT_RECIPE = Recipe()

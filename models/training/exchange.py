@@ -9,6 +9,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.network.collectives import all_gather_s, all_to_all_s, exposed_s
+from models.training.pipeline import DUALPIPE
 from models.training.run import ACTIVATION_BYTES, Run
 from models.transformer.moe import dispatch_copies
 
@@ -55,12 +56,13 @@ def context_parallel_s(run: Run, window_s: Floats, passes: float) -> Floats:
     return np.asarray(exposed_s(once, window_s, 1.0), float)
 
 
-def expert_exchange_s(run: Run) -> Floats:
+def expert_exchange_s(run: Run, window_s: Floats | float = 0.0) -> Floats:
     """Predict the exposed dispatch and combine of one MoE layer, forward (backward is the same).
 
-    Twice the slower of scale-up and NIC traffic of `moe.dispatch_copies` at 2 bytes per element, less what is overlapped.
-    Shapes: one axis. Units: [s]. Zero for ep 1.
-    Reference: DeepSeek-V3, arXiv:2412.19437, section 3.2.2; DeepEP's published rates for the fused dispatcher.
+    Twice the slower of scale-up and NIC traffic of `moe.dispatch_copies` at 2 bytes per element, less what is overlapped. DualPipe runs
+    the exchange of one micro-batch beside the kernels of another, `window_s`, and sends a token to a domain once.
+    Shapes: one axis. Units: window [s], result [s]. Zero for ep 1.
+    Reference: DeepSeek-V3, arXiv:2412.19437, sections 3.2.1 and 3.2.2; DeepEP's published rates for the fused dispatcher.
 
     >>> from models.serving.examples import CHIP, MOE
     >>> from models.training.layouts import Layouts
@@ -69,22 +71,29 @@ def expert_exchange_s(run: Run) -> Floats:
     >>> expert_exchange_s(Run.of(MOE, CHIP, Layouts.of(dp=8), 4096, "bf16", TRAINING, "hopper", Recipe())).tolist()
     [0.0]
     """
+    recipe, c, dual = run.recipe, run.constants, run.layouts.schedule == DUALPIPE
+    once = _dispatch_s(run, recipe.fused_dispatch)
+    if dual.any() and not recipe.fused_dispatch:
+        once = np.where(dual, _dispatch_s(run, fused=True), once)
+    hidden = c.exchange_overlap if recipe.overlapped_exchange else 0.0
+    return np.where(dual, exposed_s(2.0 * once, window_s, c.exchange_overlap), 2.0 * once * (1.0 - hidden))
+
+
+def _dispatch_s(run: Run, fused: bool) -> Floats:
+    """Predict one dispatch, nothing hidden [s]."""
     recipe, c = run.recipe, run.constants
     inside, outside = dispatch_copies(
-        run.arch.topk, run.arch.experts, run.layouts.ep, run.chip.scaleup_chips, deduplicated=recipe.fused_dispatch,
-        consecutive=recipe.consecutive_routing, domain_limit=recipe.routed_domains,
+        run.arch.topk, run.arch.experts, run.layouts.ep, run.chip.scaleup_chips, deduplicated=fused,
+        consecutive=recipe.consecutive_routing, domain_limit=run.arch.routed_groups,
     )  # fmt: skip
     vector = ACTIVATION_BYTES * run.expert_tokens * run.arch.expert_input
     intra, inter = (
-        (c.exchange_fused_intra, c.exchange_fused_inter)
-        if recipe.fused_dispatch
-        else (c.intra_efficiency, c.inter_efficiency)
+        (c.exchange_fused_intra, c.exchange_fused_inter) if fused else (c.intra_efficiency, c.inter_efficiency)
     )
     rates = run.chip.scaleup_bytes_per_s * intra, run.scaleout_bytes_per_s("ep") * inter
-    hidden = c.exchange_overlap if recipe.overlapped_exchange else 0.0
     way_s = np.where(run.layouts.ep > run.chip.scaleup_chips, run.chip.scaleout_latency_s, 0.0)
-    once = all_to_all_s(vector * inside, vector * outside, *rates, c.collective_start_s + way_s)
-    return np.asarray(2.0 * once * (1.0 - hidden), float)
+    start_s = run.constants.collective_start_s + way_s
+    return np.asarray(all_to_all_s(vector * inside, vector * outside, *rates, start_s), float)
 
 
 def launch_excess_s(run: Run, kernels_s: Floats, moe: bool) -> Floats:

@@ -12,6 +12,7 @@ import numpy as np
 
 from models.arrays import Floats, Result
 from models.roofline import BYTES_PER_ELEMENT, gemm_s
+from models.training.adapters import Matrix, feed_forward_matrices, mixer_matrices
 from models.training.exchange import (
     context_parallel_s,
     expert_exchange_s,
@@ -19,6 +20,7 @@ from models.training.exchange import (
     moe_host_s,
     tensor_parallel_s,
 )
+from models.training.pipeline import DUALPIPE
 from models.training.run import ACTIVATION_BYTES, Run
 from models.transformer.architecture import attention_flops
 
@@ -28,6 +30,7 @@ PARTS = ("compute", "attention", "elementwise", "tp", "cp", "ep", "overhead")
 # hidden element, rotary embedding and its transposition per query, key and value element, permuting tokens to experts
 # and back per hidden element, casting an operand to 8 bits.
 RESIDUAL_BYTES, QKV_BYTES, PERMUTE_BYTES, CAST_BYTES = 7.0, 6.0, 24.0, 3.0
+SUM_BYTES = 6.0  # two 16-bit elements read and one written where an adapter's output is added
 BACKWARD_GEMMS = 2.0  # gradients of the inputs and of the weights
 UNFUSED_ATTENTION_BACKWARD = (2.0, 1.5)  # arithmetic, score traffic
 REFERENCE_HEAD_DIM = 128.0
@@ -147,7 +150,7 @@ def state_gemms_s(run: Run) -> Floats:
 
 
 def attention_core_s(run: Run) -> tuple[Floats, Floats]:
-    """Predict (forward, backward) of scores, softmax and weighted values, mean over the layers.
+    """Predict (forward, backward) of scores, softmax and weighted values, mean over the layers; within the examples of a packed sequence.
 
     Fused: causal FLOPs at the fitted share of the 16-bit peak, backward 2.5 times. Not fused: the whole square, and the
     traffic of the scores; backward twice the arithmetic and 1.5 times the traffic.
@@ -173,12 +176,13 @@ def attention_core_s(run: Run) -> tuple[Floats, Floats]:
         * head
     )
     share = run.layouts.micro_batch / (run.tp * run.layouts.cp * arch.attending_layers)
+    seen = run.attended_tokens
     if run.recipe.fused_attention:
-        forward = attention_flops(arch, s, s) * share / rate
+        forward = attention_flops(arch, seen, seen) * (s / seen) * share / rate
         return forward, c.attention_backward * forward
     layers = arch.full_layers + arch.window_layers
-    flop = 2.0 * arch.heads * (arch.qk_dim + arch.v_dim) * s * s * layers * share / rate
-    scores = c.score_bytes * arch.heads * s * s * layers * share / run.memory_bytes_per_s
+    flop = 2.0 * arch.heads * (arch.qk_dim + arch.v_dim) * s * seen * layers * share / rate
+    scores = c.score_bytes * arch.heads * s * seen * layers * share / run.memory_bytes_per_s
     return flop + scores, UNFUSED_ATTENTION_BACKWARD[0] * flop + UNFUSED_ATTENTION_BACKWARD[1] * scores
 
 
@@ -216,9 +220,49 @@ def elementwise_s(run: Run, moe: bool, mixer: str = "attention", ffn: bool = Tru
         per_token = per_token + CAST_BYTES * (blocks * arch.hidden / run.sequence_split + cast / tp)
     moved = run.tokens * per_token * c.elementwise_factor
     if moe:
-        fused = c.permute_fused if run.recipe.fused_dispatch else 1.0
+        # DualPipe comes with a dispatcher that permutes while it sends.
+        fused = np.where(run.recipe.fused_dispatch | (run.layouts.schedule == DUALPIPE), c.permute_fused, 1.0)
         moved = moved + PERMUTE_BYTES * run.expert_tokens * arch.topk * arch.expert_input * c.permute_factor * fused
     return moved / run.memory_bytes_per_s
+
+
+def adapters_s(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True) -> tuple[Floats, Floats]:
+    """Predict (products, element-wise traffic) of the adapters of a layer, forward; backward is twice and 1.7 times that.
+
+    Two thin products per adapted matrix, M x r x inputs and M x outputs x r, and their sum with the output of the frozen matrix: both
+    read, one written.
+    Shapes: one axis. Units: [s]. Zero without adapters.
+    Reference: Hu et al., LoRA, arXiv:2106.09685, equation 3; `roofline.gemm_s`.
+
+    >>> from models.serving.examples import CHIP, DENSE
+    >>> from models.training.layouts import Layouts
+    >>> from models.training.constants import Recipe
+    >>> from models.training.examples import TRAINING
+    >>> run = lambda rank: Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe(adapter_rank=rank))
+    >>> bool(adapters_s(run(64), False)[0] > adapters_s(run(16), False)[0] > 0.0)
+    True
+    """
+    arch, rank = run.arch, float(run.recipe.adapter_rank)
+    products, outputs = np.zeros_like(run.tokens), np.zeros_like(run.tokens)
+    groups: list[tuple[tuple[Matrix, ...], Floats, Floats, Result]] = []
+    if mixer:
+        groups.append((mixer_matrices(arch, mixer), run.tokens, run.tp, 1.0))
+    if ffn and run.recipe.adapts_ffn and moe:
+        rows = run.expert_tokens * run.layouts.ep * arch.topk / arch.experts
+        unsplit, local = np.where(run.layouts.ep > 1, 1.0, run.tp), arch.experts / run.layouts.ep
+        groups.append((feed_forward_matrices(arch, arch.expert_ffn, arch.expert_input), rows, unsplit, local))
+        groups.append((feed_forward_matrices(arch, arch.shared_width), run.tokens, run.tp, 1.0))
+    elif ffn and run.recipe.adapts_ffn:
+        groups.append((feed_forward_matrices(arch, arch.ffn), run.tokens, run.tp, 1.0))
+    for matrices, tokens, tp, count in groups:
+        for matrix in matrices:
+            wide, high = matrix.sides(tp)
+            both = _gemm(run, tokens, rank, wide) + _gemm(run, tokens, high, rank)
+            # A block of width 0, such as shared experts that a network has not, has no adapters either.
+            there = (wide > 0.0) & (high > 0.0)
+            products = products + count * np.where(there, both, 0.0)
+            outputs = outputs + count * np.where(there, tokens * high, 0.0)
+    return products, SUM_BYTES * outputs / run.memory_bytes_per_s
 
 
 def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True) -> tuple[Times, Times]:
@@ -226,7 +270,7 @@ def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True)
 
     A layer is a mixer ("attention", "state" or none) and a feed-forward block (dense or of experts), or one of the two.
 
-    Backward: twice the GEMMs, 2.5 times the fused attention core, 1.7 times the element-wise traffic, the same exchanges.
+    Backward: twice the GEMMs (once those of frozen weights, and twice their adapters), 2.5 times the fused attention core, 1.7 times the element-wise traffic, the same exchanges.
     Recompute: full repeats forward with its exchanges; selective repeats a share of the kernels (without a fused core: the core).
     Shapes: one axis per part. Units: [s].
     Reference: Korthikanti et al., arXiv:2205.05198, section 5; Narayanan et al., arXiv:2104.04473, section 3.5.
@@ -253,15 +297,18 @@ def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True)
         compute, blocks = compute + dense_ffn_s(run, arch.ffn), blocks + 1.0
     tp = tensor_parallel_s(run, blocks)
     moved = elementwise_s(run, moe, mixer, ffn)
+    frozen = run.recipe.adapter_rank > 0
+    added, summed = adapters_s(run, moe, mixer, ffn) if frozen else (0.0, 0.0)
+    moved = moved + summed
     host = moe_host_s(run) if moe else zero
     # Keys and values travel while the core runs or waits for the host; without the wait a faster chip could lose time.
-    waiting = launch_excess_s(run, compute + core + moved + tp, moe)
+    waiting = launch_excess_s(run, compute + added + core + moved + tp, moe)
     forward = {
-        "compute": compute, "attention": core, "elementwise": moved, "tp": tp, "cp": context_parallel_s(run, core + waiting, 1.0) if mixer == "attention" else zero,
-        "ep": expert_exchange_s(run) if moe else zero, "overhead": host + waiting,
+        "compute": compute + added, "attention": core, "elementwise": moved, "tp": tp, "cp": context_parallel_s(run, core + waiting, 1.0) if mixer == "attention" else zero,
+        "ep": expert_exchange_s(run, compute + added + core + moved) if moe else zero, "overhead": host + waiting,
     }  # fmt: skip
     once = {
-        "compute": BACKWARD_GEMMS * compute,
+        "compute": (BACKWARD_GEMMS - frozen) * compute + BACKWARD_GEMMS * added,
         "attention": core_backward,
         "elementwise": c.elementwise_backward * moved,
     }
@@ -269,7 +316,7 @@ def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True)
     once |= {
         "tp": tp,
         "cp": context_parallel_s(run, core_backward + waiting, 2.0) if mixer == "attention" else zero,
-        "ep": forward["ep"],
+        "ep": expert_exchange_s(run, once["compute"] + once["attention"] + once["elementwise"]) if moe else zero,
         "overhead": 2.0 * host + waiting,
     }
     selective = c.recompute_selective_moe if moe else c.recompute_selective

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Bools, Floats, Ints
+from models.training.adapters import adapters_per_rank
 from models.training.constants import DEFAULT_RECIPE, Recipe, TrainingConstants
-from models.training.layouts import Layouts
-from models.training.pipeline import in_flight_stages, schedule
+from models.training.layouts import OFFLOADS_ACTIVATIONS, OFFLOADS_OPTIMIZER, Layouts
+from models.training.pipeline import in_flight_stages, rank_chunks, stage_layers, weight_copies
 from models.transformer.architecture import Architecture, parameter_counts
 
 # Mixed precision with Adam, per parameter: a 16-bit weight, a 32-bit gradient, a 32-bit master weight and two moments.
 WEIGHT_BYTES, GRADIENT_BYTES, OPTIMIZER_BYTES = 2.0, 4.0, 12.0
 ACTIVATION_BYTES, LOGIT_BYTES = 2.0, 4.0
-# Tensors of the hidden width that a layer keeps at 16 bit: input of both norms, and their outputs as inputs of the GEMMs;
-# selective recompute keeps only the first pair.
-NORM_TENSORS, NORM_TENSORS_SELECTIVE = 4.0, 2.0
+# Tensors of the hidden width that a layer keeps: input of both norms, and their outputs as inputs of the GEMMs; selective recompute
+# keeps only the first pair.
+NORM_INPUTS, NORM_OUTPUTS = 2.0, 2.0
 STATE_TENSORS = 4.0  # inputs of gate and scan, convolution, output
 SCORE_BYTES = 5.0  # softmax output, its dropout mask and the dropped scores, where attention is not fused
+OFFLOAD_LAYERS = 2.0  # layers whose activations are on the chip while they travel: one in use, one on its way
 TIGHT, IMPOSSIBLE = 0.9, 1.1  # memory over capacity
 
 
@@ -43,8 +45,9 @@ class TrainingMemory:
 def parameters_per_rank(arch: Architecture, layouts: Layouts, mtp_layers: int = 0) -> tuple[Floats, Floats]:
     """Count (dense, expert) parameters of the fullest rank.
 
-    Layers / pp and tp; experts / ep, or / tp where ep is 1. The vocabulary matrices lie on the first and last stage; one
-    rank holds both only without pipeline. Layers that predict further tokens count in full on the last stage.
+    Layers / pp and tp, once for each copy that the schedule keeps; experts / ep, or / tp where ep is 1. The vocabulary matrices lie on
+    the first and last stage; one rank holds both only without pipeline, or where the schedule brings both stages to one rank. Layers
+    that predict further tokens count in full on the last stage.
     Shapes: one axis. Units: [1].
     Reference: Narayanan et al., arXiv:2104.04473, section 2; Singh et al., arXiv:2303.06318, section 3 (experts).
 
@@ -54,21 +57,36 @@ def parameters_per_rank(arch: Architecture, layouts: Layouts, mtp_layers: int = 
     (True, 8.0, 0.0)
     """
     counts = parameter_counts(arch)
-    tp, pp = layouts.tp.astype(float), layouts.pp
-    layers_here = -(-arch.layers // pp) / arch.layers * (1.0 + mtp_layers / arch.layers)
+    tp, pp, copies = layouts.tp.astype(float), layouts.pp, weight_copies(layouts.schedule)
+    layers_here = copies * stage_layers(arch.layers, pp) / arch.layers * (1.0 + mtp_layers / arch.layers)
     body = (counts.attention + counts.dense_ffn + counts.router) * layers_here
-    vocabulary = np.where(pp == 1, counts.embedding + counts.head, counts.embedding)
+    both_ends = (pp == 1) | (rank_chunks(layouts.schedule) > 1) | (copies > 1)
+    vocabulary = np.where(both_ends, counts.embedding + counts.head, counts.embedding)
     experts = counts.moe_layers * arch.experts * counts.per_expert * layers_here
     return (body + vocabulary) / tp, experts / np.where(layouts.ep > 1, layouts.ep, tp)
 
 
-def state_bytes(
-    arch: Architecture, layouts: Layouts, schedule_name: str = "1f1b", mtp_layers: int = 0
-) -> tuple[Floats, Floats, Floats]:
+def trained_per_rank(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFAULT_RECIPE) -> tuple[Floats, Floats]:
+    """Count (dense, expert) parameters of the fullest rank that have gradients: all, or those of the adapters.
+
+    Shapes: one axis. Units: [1]. Reference: Hu et al., LoRA, arXiv:2106.09685, section 4.2 (no states of frozen weights).
+
+    >>> arch = Architecture(32, 4096, 32, 8, 128, 14336, 128256)
+    >>> [float(trained_per_rank(arch, Layouts.of(), recipe)[0][0]) for recipe in (Recipe(), Recipe(adapter_rank=16))]
+    [8029995008.0, 9437184.0]
+    """
+    if recipe.adapter_rank:
+        return adapters_per_rank(arch, layouts, recipe)
+    return parameters_per_rank(arch, layouts, recipe.mtp_layers)
+
+
+def state_bytes(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFAULT_RECIPE) -> tuple[Floats, Floats, Floats]:
     """Compute (weights, gradients, optimizer state) of the fullest rank.
 
     2, 4 and 12 bytes per parameter; ZeRO-1 divides the optimizer state by the data-parallel degree, ZeRO-2 also the gradients,
-    ZeRO-3 also the weights. That degree is dp cp for dense parameters and tp cp dp / ep for experts that are not split by tp.
+    ZeRO-3 also the weights. That degree is dp cp for dense parameters and tp cp dp / ep for experts that are not split by tp; copies
+    of the weights share one optimizer state. Frozen weights have neither gradients nor optimizer state, but their adapters do. An
+    offloaded optimizer state takes no memory of the chip.
     Shapes: one axis. Units: [byte].
     Reference: Rajbhandari et al., ZeRO, arXiv:1910.02054, section 5 and figure 1 (with 32-bit gradients: 18 instead of 16 bytes).
 
@@ -76,30 +94,35 @@ def state_bytes(
     >>> sum(float(part[0]) for part in state_bytes(arch, Layouts.of(zero=0))) / parameter_counts(arch).total
     18.0
     """
-    dense, expert = parameters_per_rank(arch, layouts, mtp_layers)
+    every = parameters_per_rank(arch, layouts, recipe.mtp_layers)
+    trained = trained_per_rank(arch, layouts, recipe)
     dense_ranks = (layouts.dp * layouts.cp).astype(float)
     expert_ranks = np.where(layouts.ep > 1, layouts.tp * dense_ranks / layouts.ep, dense_ranks)
 
-    def held(bytes_each: float, from_level: int) -> Floats:
-        sharded = dense / dense_ranks + expert / expert_ranks
+    def held(bytes_each: float, from_level: int, parts: tuple[Floats, Floats], copies: Floats | float = 1.0) -> Floats:
+        dense, expert = parts
+        sharded = dense / (dense_ranks * copies) + expert / (expert_ranks * copies)
         return bytes_each * np.where(layouts.zero >= from_level, sharded, dense + expert)
 
-    return (
-        held(WEIGHT_BYTES, 3) * schedule(schedule_name).weight_copies,
-        held(GRADIENT_BYTES, 2),
-        held(OPTIMIZER_BYTES, 1),
-    )
+    weights = held(WEIGHT_BYTES, 3, trained)
+    if recipe.adapter_rank:
+        weights = weights + held(recipe.operand_bytes, 3, every)
+    optimizer = held(OPTIMIZER_BYTES, 1, trained, np.asarray(weight_copies(layouts.schedule), float))
+    on_host = (layouts.offload & OFFLOADS_OPTIMIZER) > 0
+    return weights, held(GRADIENT_BYTES, 2, trained), np.where(on_host, 0.0, optimizer)
 
 
 def activation_bytes_per_token(
-    arch: Architecture, layouts: Layouts, sequence_tokens: ArrayLike, fused_attention: bool = True
+    arch: Architecture, layouts: Layouts, sequence_tokens: ArrayLike, recipe: Recipe = DEFAULT_RECIPE
 ) -> Floats:
     """Compute the activations that a layer keeps for backward, mean over the layers, per token of a rank.
 
     None recomputed: 2 bytes of 4 hidden tensors (divided by tp with sequence parallelism), of query, key, value and core output,
     and of gates and product of the feed-forward block, / tp; with k experts the routed width k f and the k dispatched inputs.
     Without fused attention 5 a s / tp on top. Selective: no norm outputs, no product of the activation, no scores, and with
-    MLA the latents instead of query, key and value. Full: only the layer's input.
+    MLA the latents instead of query, key and value. Full: only the layer's input. The input of a frozen matrix without an adapter is
+    not kept, since its weights need no gradient. Norm outputs, product and dispatched inputs, which are kept for the gradients of
+    weights alone, take the bytes of an operand.
     Shapes: one axis. Units: sequence [token], result [byte/token].
     Reference: Korthikanti et al., arXiv:2205.05198, equations 1-4 and section 5, with the width of gated and grouped-query blocks.
 
@@ -111,17 +134,15 @@ def activation_bytes_per_token(
     tp = layouts.tp.astype(float)
     split = np.where(layouts.sequence_parallel > 0, tp, 1.0)
     selective, full = layouts.recompute == 1, layouts.recompute == 2
+    unneeded = float(recipe.adapter_rank > 0 and not recipe.adapts_ffn)  # inputs of the feed-forward matrices
     # Shares of the layers with each block: 1 each in a plain transformer, less where a layer is one block.
     mixing, feeding = arch.attending_layers / arch.layers, arch.ffn_layers / arch.layers
     state_share = arch.state_layers / arch.layers
-    hidden = (
-        arch.hidden
-        * np.where(selective, NORM_TENSORS_SELECTIVE, NORM_TENSORS)
-        / split
-        * (mixing + feeding + state_share)
-        / 2.0
-    )
-    output = mixing * arch.heads * arch.v_dim / tp
+    narrow = recipe.operand_bytes / ACTIVATION_BYTES
+    norms = NORM_INPUTS + np.where(selective, 0.0, narrow * (NORM_OUTPUTS - unneeded))
+    hidden = arch.hidden * norms / split * (mixing + feeding + state_share) / 2.0
+    # The core needs its output at 16 bit, the projection after it at the width of its operands.
+    output = mixing * arch.heads * arch.v_dim / tp * (1.0 + (narrow if narrow < 1.0 else 0.0))
     key_values = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
     operands = (arch.heads * arch.qk_dim + key_values) / tp
     if arch.mla:
@@ -131,10 +152,13 @@ def activation_bytes_per_token(
     width = (feeding - moe_share) * arch.ffn + moe_share * (arch.topk * arch.expert_ffn + arch.shared_width)
     up = (arch.ffn_matrices - 1.0) * width
     dispatched = moe_share * arch.topk * arch.expert_input
-    kept = hidden + operands + output + (up + np.where(selective, 0.0, width) + dispatched) / tp
+    product = np.where(selective, 0.0, width) * (1.0 - unneeded)
+    kept = hidden + operands + output + (up + narrow * (product + dispatched)) / tp
     attending = (arch.full_layers + arch.window_layers) / arch.layers
     every_score = (
-        0.0 if fused_attention else SCORE_BYTES * arch.heads * np.asarray(sequence_tokens, float) * attending / tp
+        0.0
+        if recipe.fused_attention
+        else SCORE_BYTES * arch.heads * np.asarray(sequence_tokens, float) * attending / tp
     )
     scores = np.where(selective, 0.0, every_score)
     return np.where(full, ACTIVATION_BYTES * arch.hidden / split, ACTIVATION_BYTES * kept + scores)
@@ -160,24 +184,68 @@ def training_memory(
     >>> (memory.total / 2**30).round().tolist()
     [164.0, 71.0, 40.0, 25.0]
     """
-    weights, gradients, optimizer = state_bytes(arch, layouts, recipe.schedule, recipe.mtp_layers)
+    weights, gradients, optimizer = state_bytes(arch, layouts, recipe)
     tokens = layouts.micro_batch * np.asarray(sequence_tokens, float) / layouts.cp
     micro_batches = np.maximum(1.0, layouts.micro_batches(global_batch_sequences) / recipe.flushes)
-    layers = np.ceil(arch.layers / layouts.pp)
-    per_token = activation_bytes_per_token(arch, layouts, sequence_tokens, recipe.fused_attention)
-    repeated = activation_bytes_per_token(arch, _with_recompute(layouts, 0), sequence_tokens, recipe.fused_attention)
-    if np.any(recipe.forgotten):
-        dropped = activation_bytes_per_token(arch, _with_recompute(layouts, 2), sequence_tokens, recipe.fused_attention)
-        per_token = np.minimum(per_token, per_token + np.asarray(recipe.forgotten, float) * (dropped - per_token))
-    stage = tokens * per_token * layers
-    in_flight = in_flight_stages(layouts.pp, micro_batches, layouts.vpp, recipe.schedule)
-    first = stage * in_flight + np.where(layouts.recompute == 2, tokens * repeated, 0.0)
+    repeated = activation_bytes_per_token(arch, _with_recompute(layouts, 0), sequence_tokens, recipe)
+    stage = tokens * kept_bytes_per_token(arch, layouts, sequence_tokens, recipe)
+    in_flight = in_flight_stages(layouts.pp, micro_batches, layouts.vpp, layouts.schedule)
+    layers = stage_layers(arch.layers, layouts.pp)
+    on_host = (layouts.offload & OFFLOADS_ACTIVATIONS) > 0
+    held = np.where(on_host, np.minimum(layers * in_flight, OFFLOAD_LAYERS), layers * in_flight)
+    first = stage * held + np.where(layouts.recompute == 2, tokens * repeated, 0.0)
     logits = tokens * arch.vocab / layouts.tp * (LOGIT_BYTES + ACTIVATION_BYTES) * (1.0 + recipe.mtp_layers)
     # On the last stage one micro-batch is in flight beside the logits; only what exceeds the first stage counts there.
-    excess = np.where(layouts.pp == 1, logits, np.maximum(0.0, stage + logits - first))
+    last = stage * np.minimum(layers, held)
+    excess = np.where(layouts.pp == 1, logits, np.maximum(0.0, last + logits - first))
     used = weights + gradients + optimizer + first + excess
     runtime = constants.runtime_bytes + (constants.fragmentation - 1.0) * used
     return TrainingMemory(weights, gradients, optimizer, first, excess, runtime)
+
+
+def kept_bytes_per_token(
+    arch: Architecture, layouts: Layouts, sequence_tokens: ArrayLike, recipe: Recipe = DEFAULT_RECIPE
+) -> Floats:
+    """Compute the activations of `activation_bytes_per_token` less the share that the software drops beyond the level of recompute.
+
+    Shapes: one axis. Units: sequence [token], result [byte/token].
+    Reference: Korthikanti et al., arXiv:2205.05198, section 5 (activations by module).
+
+    >>> arch = Architecture(96, 12288, 96, 96, 128, 49152, 51200, gated=False)
+    >>> [float(kept_bytes_per_token(arch, Layouts.of(), 2048, Recipe(forgotten=share))[0]) / 12288 for share in (0.0, 0.5, 1.0)]
+    [32.0, 17.0, 2.0]
+    """
+    per_token = activation_bytes_per_token(arch, layouts, sequence_tokens, recipe)
+    if not np.any(recipe.forgotten):
+        return per_token
+    dropped = activation_bytes_per_token(arch, _with_recompute(layouts, 2), sequence_tokens, recipe)
+    return np.minimum(per_token, per_token + np.asarray(recipe.forgotten, float) * (dropped - per_token))
+
+
+def host_bytes(
+    arch: Architecture, layouts: Layouts, *, global_batch_sequences: float, sequence_tokens: int, recipe: Recipe = DEFAULT_RECIPE
+) -> Floats:  # fmt: skip
+    """Compute what a rank keeps in the memory of its host: its offloaded optimizer state and activations.
+
+    Shapes: one axis. Units: batch [1], sequence [token], result [byte].
+    Reference: Ren et al., ZeRO-Offload, arXiv:2101.06840, section 4; `training_memory` for what is left on the chip.
+
+    >>> from models.serving.examples import DENSE
+    >>> layouts = Layouts.of(dp=64, zero=1, offload=[0, 1])
+    >>> host_bytes(DENSE, layouts, global_batch_sequences=64, sequence_tokens=4096).round(-8).tolist()
+    [0.0, 1500000000.0]
+    """
+    plain = Layouts(**{f.name: getattr(layouts, f.name) for f in fields(Layouts)} | {"offload": 0 * layouts.offload})
+    optimizer = state_bytes(arch, plain, recipe)[2]
+    tokens = layouts.micro_batch * np.asarray(sequence_tokens, float) / layouts.cp
+    micro_batches = np.maximum(1.0, layouts.micro_batches(global_batch_sequences) / recipe.flushes)
+    held = in_flight_stages(layouts.pp, micro_batches, layouts.vpp, layouts.schedule)
+    stage = (
+        tokens * kept_bytes_per_token(arch, layouts, sequence_tokens, recipe) * stage_layers(arch.layers, layouts.pp)
+    )
+    return np.where((layouts.offload & OFFLOADS_OPTIMIZER) > 0, optimizer, 0.0) + np.where(
+        (layouts.offload & OFFLOADS_ACTIVATIONS) > 0, stage * held, 0.0
+    )
 
 
 def _with_recompute(layouts: Layouts, level: int) -> Layouts:

@@ -34,6 +34,7 @@ class Run:
     tp: Floats  # degree of tensor parallelism [1]
     sequence_split: Floats  # by how much a rank's residual stream is divided: tp with sequence parallelism [1]
     expert_tokens: Floats  # tokens that a rank dispatches [token]
+    attended_tokens: Floats  # tokens of the example, or of the whole sequence, within which attention looks [token]
     gemm_flop_per_s: float  # sustained, before size and alignment
     memory_bytes_per_s: float
     half_size: Result
@@ -69,6 +70,7 @@ class Run:
             tp=tp,
             sequence_split=np.where(layouts.sequence_parallel > 0, tp, 1.0),
             expert_tokens=np.where(layouts.ep > 1, tokens / tp, tokens),
+            attended_tokens=recipe.attended_tokens(sequence_tokens),
             gemm_flop_per_s=chip.flop_per_s * constants.gemm_efficiency(precision) * sustained,
             memory_bytes_per_s=chip.hbm_bytes_per_s * constants.memory_efficiency,
             half_size=constants.saturation_size * intensity / constants.reference_intensity,

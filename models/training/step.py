@@ -10,24 +10,33 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.arrays import Floats, Ints, as_result
+from models.arrays import Floats, Ints, as_result, equal_rows
 from models.network.collectives import all_gather_s, exposed_s, members_per_domain
 from models.roofline import ChipRates
 from models.training.constants import DEFAULT_RECIPE, FRAMEWORKS, Recipe, TrainingConstants
-from models.training.layer import BACKWARD_GEMMS, FORGOTTEN_EXPONENT, PARTS, Times, head_s, layer_times
-from models.training.layouts import Layouts
-from models.training.memory import parameters_per_rank, training_memory
-from models.training.pipeline import bubble_micro_batches, head_layers_on_slowest_stage
+from models.training.flops import recomputed_flops_per_token, training_flops_per_token
+from models.training.layer import BACKWARD_GEMMS, PARTS, Times, head_s, layer_times
+from models.training.layouts import OFFLOADS_ACTIVATIONS, OFFLOADS_OPTIMIZER, Layouts
+from models.training.memory import (
+    OPTIMIZER_BYTES,
+    kept_bytes_per_token,
+    parameters_per_rank,
+    trained_per_rank,
+    training_memory,
+)
+from models.training.pipeline import DUALPIPE, bubble_s, slowest_stage, stage_layers, weight_copies
 from models.training.run import ACTIVATION_BYTES, Run
-from models.transformer.architecture import Architecture, attention_flops, forward_flops_per_token
+from models.transformer.architecture import Architecture
 
 __all__ = ["BREAKDOWN", "FRAMEWORKS", "Recipe", "TrainingConstants", "TrainingStep", "training_step"]
 
-BREAKDOWN = (*PARTS, "pp_transfer", "pp_bubble", "dp", "optimizer")
+BREAKDOWN = (*PARTS, "pp_transfer", "pp_bubble", "dp", "optimizer", "offload")
 FORWARD_WINDOW = 0.6  # share of the first forward behind which parameters still arrive
 REFERENCE_RANKS = 1024.0  # data-parallel ranks at which the scale decay is stated
 REFERENCE_YEAR = 2026.0
-TRAINING_PASSES = 3.0  # forward, and backward of twice the work
+# What a layer's time on a rank depends on; dimensions outside (dp, pp) and the levels of ZeRO and offload do not enter.
+WORK_FIELDS = ("tp", "cp", "ep", "micro_batch", "recompute", "sequence_parallel")
+LEAST_SHARED = 64  # layouts from which on looking for equal work pays
 CHUNK = 8192  # layouts at once, so that the working arrays stay in the processor's cache
 
 
@@ -49,12 +58,13 @@ def training_step(
 ) -> TrainingStep:  # fmt: skip
     """Predict time, MFU and memory of a training step, for every layout.
 
-    T = (m S + (p - 1)/v S_mean + transfers + exposed data parallelism + optimizer + fixed) x straggler x release, with S the
-    forward and backward of the slowest stage for one micro-batch. MFU = 3 F_forward B s / (T chips P).
+    T = (m S + bubble + transfers + exposed data parallelism + optimizer + offload + fixed) x straggler x release, with S the
+    forward and backward of the slowest stage for one micro-batch. MFU = F B s / (T chips P), F the FLOPs that training needs per token.
     Shapes: one axis of layouts in, arrays along it out. Units: batch [1], sequence [token], results see `TrainingStep`.
     `family` is the chip generation ("hopper", ...; one without figures takes the base efficiency). Valid for legal layouts,
     see `layouts.is_legal`; it does not ask whether they fit, see `memory.fits`. Experts have shown no gain from 4 bits:
-    give them the rate and the name of "mxfp8". `scaleout`: what a chip can send out of its system by parallel dimension and layout
+    give them the rate and the name of "mxfp8". Raises ValueError where a time is not finite: a layout that leaves its scale-up domain
+    without a network, or is offloaded to a host without a link. `scaleout`: what a chip can send out of its system by parallel dimension and layout
     [byte/s], where a network gives groups different rates (`group_links.dimension_links`); else the chip's rate for all. Linear-attention layers are priced as full ones without a core.
     Reference: Narayanan et al., arXiv:2104.04473, section 3; Korthikanti et al., arXiv:2205.05198; constants see the catalog.
 
@@ -89,8 +99,12 @@ def training_step(
             constants=constants, recipe=recipe,
         ).total  # fmt: skip
     step_s = sum(breakdown.values(), np.zeros(len(layouts)))
+    if not np.isfinite(step_s).all():
+        wrong = int(np.flatnonzero(~np.isfinite(step_s))[0])
+        parts = ", ".join(n for n, part in breakdown.items() if n != "overhead" and not np.isfinite(part[wrong]))
+        raise ValueError(f"layout {layouts.row(wrong)}: no finite time for {parts}; it needs a link that is not there")
     tokens_per_s = global_batch_sequences * np.asarray(sequence_tokens, float) / step_s
-    per_token = TRAINING_PASSES * forward_flops_per_token(arch, sequence_tokens)
+    per_token = training_flops_per_token(arch, sequence_tokens, recipe)
     peak = layouts.chips * chip.flop_per_s
     mfu, hfu = tokens_per_s * per_token / peak, tokens_per_s * (per_token + recomputed) / peak
     return TrainingStep(step_s, tokens_per_s, mfu, hfu, memory, breakdown)
@@ -102,31 +116,59 @@ def _taken(scaleout: Mapping[str, Floats] | None, part: slice) -> Mapping[str, F
 
 def _step_parts(run: Run, global_batch_sequences: int) -> Times:
     """Predict the seconds of a step by part, straggler and release included."""
-    layouts = run.layouts
+    layouts, layers = run.layouts, np.asarray(run.arch.layers, float) + run.recipe.mtp_layers
     stages = layouts.pp.astype(float)
     micro_batches = layouts.micro_batches(global_batch_sequences)
-    forward, backward = stack_times(run)
-    head = head_s(run)
-    whole_head = (1.0 + BACKWARD_GEMMS) * head
-    parts = {name: (forward[name] + backward[name]) / stages for name in PARTS}
-    mean_stage = sum(parts.values()) + whole_head / stages
-    step = {name: micro_batches * seconds for name, seconds in parts.items()}
-    step["compute"] = step["compute"] + micro_batches * whole_head * head_layers_on_slowest_stage(
-        run.arch.layers, layouts.pp
-    )
-    step["pp_bubble"] = (
-        bubble_micro_batches(layouts.pp, layouts.vpp, run.recipe.schedule) * mean_stage * run.recipe.flushes
+    forward, backward, head = _times_of_equal_work(run)
+    head_backward = (BACKWARD_GEMMS - (run.recipe.adapter_rank > 0)) * head
+    whole_head = head + head_backward
+    every = sum(forward.values()) + sum(backward.values())
+    most, heads = slowest_stage(layers, layouts.pp, every / layers, whole_head)
+    step = {name: micro_batches * (forward[name] + backward[name]) * most / layers for name in PARTS}
+    step["compute"] = step["compute"] + micro_batches * whole_head * heads
+    windows = (sum(forward.values()) + head) / stages, (sum(backward.values()) + head_backward) / stages
+    gradients = 0.0 if run.recipe.adapter_rank else (forward["compute"] + head) / stages
+    step["pp_bubble"] = np.asarray(
+        bubble_s(layouts.pp, layouts.vpp, *windows, gradients, layouts.schedule) * run.recipe.flushes, float
     )
     step["pp_transfer"] = micro_batches * pipeline_transfer_s(run)
-    windows = (sum(forward.values()) + head) / stages, (sum(backward.values()) + BACKWARD_GEMMS * head) / stages
     step["dp"] = data_parallel_s(run, micro_batches, *windows)
     step["optimizer"] = optimizer_s(run)
+    step["offload"] = offload_s(run, micro_batches, *windows)
     step["overhead"] = step["overhead"] + run.constants.step_overhead_s
     waiting = straggler_factor(layouts.dp * layouts.cp, run.constants.straggler_per_doubling) - 1.0
     step["overhead"] = step["overhead"] + waiting * sum(step.values())
     rate = run.constants.release_rate_moe if np.any(run.arch.experts) else run.constants.release_rate_dense
     progress = release_factor(run.recipe.release_year, rate)
     return {name: step[name] * progress for name in BREAKDOWN}
+
+
+def _times_of_equal_work(run: Run) -> tuple[Times, Times, Floats]:
+    """Predict (forward, backward, head) as `stack_times` and `head_s` do, once for layouts that give a rank the same work."""
+    layouts = run.layouts
+    if len(layouts) < LEAST_SHARED or np.ndim(run.arch.layers) or np.ndim(run.sequence_tokens):
+        return *stack_times(run), head_s(run)
+    columns = [getattr(layouts, name) for name in WORK_FIELDS]
+    columns.append(layouts.schedule == DUALPIPE)
+    if run.scaleout is not None:
+        columns += [run.scaleout[name] for name in ("tp", "cp", "ep")]
+    first, place = equal_rows(columns)
+    if 2 * len(first) > len(layouts):
+        return *stack_times(run), head_s(run)
+    some = Run.of(
+        run.arch,
+        run.chip,
+        layouts.take(first),
+        run.sequence_tokens,
+        run.precision,
+        run.constants,
+        run.family,
+        run.recipe,
+        None if run.scaleout is None else {name: rates[first] for name, rates in run.scaleout.items()},
+    )
+    forward, backward = stack_times(some)
+    spread = [{part: times[place] for part, times in side.items()} for side in (forward, backward)]
+    return spread[0], spread[1], head_s(some)[place]
 
 
 def stack_times(run: Run) -> tuple[Times, Times]:
@@ -193,9 +235,9 @@ def pipeline_transfer_s(run: Run) -> Floats:
 def data_parallel_s(run: Run, micro_batches: Floats, forward_s: Floats, backward_s: Floats) -> Floats:
     """Predict the exposed data-parallel exchange of a step: gradients reduced, weights gathered.
 
-    ZeRO 0-2: a reduce-scatter and an all-gather of 2 bytes per parameter of the rank, once per step, hidden behind backward and
+    ZeRO 0-2: a reduce-scatter and an all-gather of 2 bytes per trained parameter of the rank, once per step, hidden behind backward and
     0.6 of forward of one micro-batch. ZeRO-3 without pipeline: an all-gather in forward, both in backward, for every
-    micro-batch, each hidden behind its own pass. Dense parameters over dp cp ranks, experts over tp cp dp / ep.
+    micro-batch, each hidden behind its own pass; frozen weights are gathered, but have no gradients to reduce. Dense parameters over dp cp ranks, experts over tp cp dp / ep.
     Bandwidth falls with the ranks: / (1 + k d / 1024).
     Shapes: one axis. Units: micro-batches [1], windows of one micro-batch on one stage [s], result [s].
     Reference: Rajbhandari et al., ZeRO, arXiv:1910.02054, section 7; Zhao et al., FSDP, arXiv:2304.11277, section 3.3.
@@ -207,18 +249,27 @@ def data_parallel_s(run: Run, micro_batches: Floats, forward_s: Floats, backward
     [0.0, 0.15]
     """
     layouts, overlap = run.layouts, run.profile.dp_overlap
-    dense, expert = parameters_per_rank(run.arch, layouts, run.recipe.mtp_layers)
     ranks = (layouts.dp * layouts.cp).astype(float)
     unsplit = layouts.ep > 1
     expert_ranks = np.where(unsplit, run.tp * ranks / layouts.ep, ranks)
-    gather = _gather_parameters_s(run, "dp", dense, ranks, run.tp)
-    if np.any(run.arch.experts):
-        gather = gather + _gather_parameters_s(
-            run, "expert_dp", expert, expert_ranks, np.where(unsplit, layouts.ep, run.tp)
-        )
-    once = exposed_s(2.0 * gather, backward_s + FORWARD_WINDOW * forward_s, overlap)
-    each = exposed_s(gather, forward_s, overlap) + exposed_s(2.0 * gather, backward_s, overlap)
-    return np.where((layouts.zero == 3) & (layouts.pp == 1), micro_batches * each, once)
+
+    def gathered(parameters: tuple[Floats, Floats]) -> Floats:
+        once = _gather_parameters_s(run, "dp", parameters[0], ranks, run.tp)
+        if not np.any(run.arch.experts):
+            return once
+        stride = np.where(unsplit, layouts.ep, run.tp)
+        return once + _gather_parameters_s(run, "expert_dp", parameters[1], expert_ranks, stride)
+
+    trained = gathered(trained_per_rank(run.arch, layouts, run.recipe))
+    once = exposed_s(2.0 * trained, backward_s + FORWARD_WINDOW * forward_s, overlap)
+    sharded = (layouts.zero == 3) & (layouts.pp == 1)
+    if not sharded.any():
+        return np.asarray(once, float)
+    weights = trained
+    if run.recipe.adapter_rank:
+        weights = trained + gathered(parameters_per_rank(run.arch, layouts, run.recipe.mtp_layers))
+    each = exposed_s(weights, forward_s, overlap) + exposed_s(weights + trained, backward_s, overlap)
+    return np.where(sharded, micro_batches * each, once)
 
 
 def _gather_parameters_s(run: Run, dimension: str, parameters: Floats, ranks: Floats, stride: Floats | Ints) -> Floats:
@@ -241,12 +292,53 @@ def optimizer_s(run: Run) -> Floats:
     >>> float(times[0] / times[1])
     64.0
     """
-    layouts, c = run.layouts, run.constants
-    dense, expert = parameters_per_rank(run.arch, layouts, run.recipe.mtp_layers)
+    c = run.constants
+    share = _optimizer_share(run)
+    seconds: Floats = c.optimizer_bytes * c.optimizer_factor * share / run.chip.hbm_bytes_per_s
+    return seconds
+
+
+def _optimizer_share(run: Run) -> Floats:
+    """Count the parameters whose optimizer state a rank updates [1]."""
+    layouts = run.layouts
+    dense, expert = trained_per_rank(run.arch, layouts, run.recipe)
+    copies = np.asarray(weight_copies(layouts.schedule), float)
     ranks = (layouts.dp * layouts.cp).astype(float)
     expert_ranks = np.where(layouts.ep > 1, run.tp * ranks / layouts.ep, ranks)
-    share = np.where(layouts.zero >= 1, dense / ranks + expert / expert_ranks, dense + expert)
-    return c.optimizer_bytes * c.optimizer_factor * share / run.chip.hbm_bytes_per_s
+    sharded = dense / (ranks * copies) + expert / (expert_ranks * copies)
+    share: Floats = np.where(layouts.zero >= 1, sharded, (dense + expert) / copies)
+    return share
+
+
+def offload_s(run: Run, micro_batches: Floats, forward_s: Floats, backward_s: Floats) -> Floats:
+    """Predict the exposed traffic of a step between the chip and the memory of its host.
+
+    Optimizer state: 12 bytes per parameter of the rank's share in and, at the same time, out once per step, with nothing to hide
+    behind. Activations: those of a stage out in forward and back in backward, for every micro-batch, each hidden behind its own pass.
+    The link reaches the share of its rate that kernels reach of the memory's.
+    Shapes: one axis. Units: micro-batches [1], windows of one micro-batch on one stage [s], result [s]. Zero where nothing is offloaded.
+    Reference: Ren et al., ZeRO-Offload, arXiv:2101.06840, section 4; Rhu et al., vDNN, arXiv:1602.08124, section 3.2 (layer by layer).
+
+    >>> from models.serving.examples import CHIP, DENSE
+    >>> from models.training.examples import TRAINING
+    >>> from dataclasses import replace
+    >>> run = Run.of(DENSE, replace(CHIP, host_bytes_per_s=60e9), Layouts.of(dp=64, offload=[0, 1]), 4096, "bf16", TRAINING, "hopper", Recipe())
+    >>> offload_s(run, np.ones(2), np.ones(2), np.ones(2)).round(3).tolist()
+    [0.0, 0.031]
+    """
+    layouts = run.layouts
+    if not layouts.offload.any():
+        return np.zeros_like(run.tokens)
+    arch = run.arch
+    stage = run.tokens * kept_bytes_per_token(arch, layouts, run.sequence_tokens, run.recipe)
+    stage = stage * stage_layers(arch.layers, layouts.pp)
+    with np.errstate(divide="ignore"):
+        rate = np.asarray(run.chip.host_bytes_per_s, float) * run.constants.memory_efficiency
+        moved, state = stage / rate, OPTIMIZER_BYTES * _optimizer_share(run) / rate
+    each = exposed_s(moved, forward_s, 1.0) + exposed_s(moved, backward_s, 1.0)
+    return np.where((layouts.offload & OFFLOADS_OPTIMIZER) > 0, state, 0.0) + np.where(
+        (layouts.offload & OFFLOADS_ACTIVATIONS) > 0, micro_batches * each, 0.0
+    )
 
 
 def straggler_factor(replicas: Floats | Ints | float, per_doubling: float) -> Floats | float:
@@ -272,26 +364,3 @@ def release_factor(year: Floats | float, rate: float) -> Floats | float:
     (1.0, 1.22)
     """
     return as_result(np.exp(-rate * (np.asarray(year, float) - REFERENCE_YEAR)))
-
-
-def recomputed_flops_per_token(run: Run) -> Floats:
-    """Count the FLOPs repeated by recompute: the layers' forward (full), the attention core (selective without fused attention), or a share of
-    forward (selective).
-
-    Shapes: one axis. Units: [FLOP/token].
-    Reference: Korthikanti et al., arXiv:2205.05198, section 5 and appendix A.
-
-    >>> from models.serving.examples import CHIP, DENSE
-    >>> from models.training.examples import TRAINING
-    >>> run = Run.of(DENSE, CHIP, Layouts.of(recompute=[0, 1, 2]), 4096, "bf16", TRAINING, "hopper", Recipe())
-    >>> (recomputed_flops_per_token(run) / 1e9).round(1).tolist()
-    [0.0, 1.8, 15.0]
-    """
-    arch, s, c = run.arch, run.sequence_tokens, run.constants
-    layers = forward_flops_per_token(arch, s) - 2.0 * arch.hidden * arch.vocab
-    selective = c.recompute_selective_moe if np.any(arch.experts) else c.recompute_selective
-    some = selective * layers if run.recipe.fused_attention else attention_flops(arch, s, s) / s
-    repeated = np.choose(run.layouts.recompute, [0.0 * layers, some, layers])
-    forgotten: Floats = np.asarray(run.recipe.forgotten, float) ** FORGOTTEN_EXPONENT * layers
-    most: Floats = np.maximum(repeated, forgotten)
-    return most

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 
 from models.network.placement import Flow
-from models.training.memory import parameters_per_rank
+from models.training.memory import parameters_per_rank, trained_per_rank
 from models.training.run import ACTIVATION_BYTES, Run
 
 GRADIENTS_AND_WEIGHTS = 2.0  # a reduce-scatter and an all-gather
-SHARDED = 3.0  # ZeRO-3: weights gathered forward and backward, gradients scattered
+GATHERS = 2.0  # ZeRO-3: weights gathered forward and backward, besides the gradients that are scattered
 BACK_AND_FORTH = 2.0
 
 
@@ -42,16 +42,21 @@ def traffic(run: Run, global_batch_sequences: int) -> tuple[dict[str, int], list
 
     blocks = arch.attending_layers + arch.state_layers + arch.ffn_layers if arch.attention_layers else 2 * arch.layers
     elements = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
-    dense, expert = (float(part[0]) for part in parameters_per_rank(arch, layouts, run.recipe.mtp_layers))
-    times = SHARDED * micro_batches if int(layouts.zero[0]) == 3 and pp == 1 else GRADIENTS_AND_WEIGHTS
+    every = (float(part[0]) for part in parameters_per_rank(arch, layouts, run.recipe.mtp_layers))
+    trained = (float(part[0]) for part in trained_per_rank(arch, layouts, run.recipe))
+    sharded = int(layouts.zero[0]) == 3 and pp == 1
+    dense, expert = (
+        micro_batches * (GATHERS * whole + part) if sharded else GRADIENTS_AND_WEIGHTS * part
+        for whole, part in zip(every, trained, strict=True)
+    )
     shared = cp * dp if ep == 1 else tp * cp * dp // ep
     own = tuple(axis for axis in within + without if axis.partition(" ")[0] != "tp")
     tensor = tuple(axis for axis in within + without if axis.partition(" ")[0] == "tp")
     sends = [
         (tensor, 2.0 * BACK_AND_FORTH * _others(tp) * blocks / pp * micro_batches * tokens * stream, "ring"),
         (tuple(a for a in own if a.startswith("cp")), 3.0 * _others(cp) * ACTIVATION_BYTES * elements * tokens * cp / tp * arch.attending_layers / pp * micro_batches, "ring"),
-        (own, times * _others(cp * dp) * ACTIVATION_BYTES * dense, "ring"),
-        (without if ep > 1 else own, times * _others(shared) * ACTIVATION_BYTES * expert, "ring"),
+        (own, _others(cp * dp) * ACTIVATION_BYTES * dense, "ring"),
+        (without if ep > 1 else own, _others(shared) * ACTIVATION_BYTES * expert, "ring"),
         (within, 2.0 * BACK_AND_FORTH * _others(ep) * arch.topk * ACTIVATION_BYTES * arch.expert_input * expert_tokens * arch.moe_layers / pp * micro_batches, "all-to-all"),
         (("pp",), BACK_AND_FORTH * int(layouts.vpp[0]) * micro_batches * tokens * stream / tp * (pp > 1), "line"),
     ]  # fmt: skip

@@ -25,7 +25,8 @@ class Architecture:
     the last `window_tokens` only; `linear_layers` keep a state of constant size instead of a KV cache; the rest attend to all.
     Where `attention_layers` is set, a layer is one block: so many of attention, `state_layers` of a state space of inner width
     `state_width` with `state_inputs` further inputs, the rest feed-forward. `expert_hidden` is the width at which routed experts
-    work, where it is not `hidden`; `shared_ffn` the width of all shared experts, where it is not shared_experts expert_ffn.
+    work, where it is not `hidden`; `shared_ffn` the width of all shared experts, where it is not shared_experts expert_ffn. The gate
+    sends a token to experts of at most `routed_groups` groups, which are laid out one per scale-up domain (0: no limit).
     Fields may be arrays of one shape (many networks of one kind at once); flags may not.
     """
 
@@ -58,6 +59,7 @@ class Architecture:
     state_inputs: int = 0
     expert_hidden: int = 0
     shared_ffn: int = 0
+    routed_groups: int = 0
 
     def __post_init__(self) -> None:
         needed = ("layers", "hidden", "heads", "kv_heads", "head_dim", "vocab")

@@ -24,14 +24,14 @@ def distinct_destinations(topk: ArrayLike, places: ArrayLike) -> Result:
 
 def dispatch_copies(
     topk: int, experts: int, ep: ArrayLike, domain: ArrayLike, *,
-    deduplicated: bool = False, consecutive: bool = False, domain_limit: int = 0,
+    deduplicated: bool = False, consecutive: bool = False, domain_limit: ArrayLike = 0,
 ) -> tuple[Result, Result]:  # fmt: skip
     """Count the copies of a token that one dispatch sends (to chips of the same domain, over the NIC).
 
     R = min(EP, D) ranks of the group in a domain, n = EP / R domains.
     Plain: k (R - 1)/R inside and k (n - 1)/n outside. Deduplicated: distinct ranks and distinct domains instead of k.
     Consecutive routing (neighbouring experts together): max(1, k / experts per rank) inside, 1 outside, each times the same share.
-    A domain limit caps the domains that a token may visit.
+    A domain limit caps the domains that a token may visit, hence the deduplicated copies (0: no limit).
     Shapes: broadcast. Units: [1] throughout. Zero for EP 1.
     Reference: Lepikhin et al., GShard, arXiv:2006.16668, section 3.2; DeepSeek-V3, arXiv:2412.19437, section 3.2.2.
 
@@ -48,10 +48,10 @@ def dispatch_copies(
         inside, outside = np.maximum(1.0, topk * ep / experts), np.ones_like(domains)
     elif deduplicated:
         inside, outside = distinct_destinations(topk, ranks), distinct_destinations(topk, domains)
+        limit = np.asarray(domain_limit, float)
+        outside = np.where(limit > 0.0, np.minimum(outside, limit), outside)
     else:
         inside, outside = np.full_like(ranks, topk), np.full_like(domains, topk)
     # A rank or domain is not visited more often than there are of them, nor a token sent more often than it has experts.
     inside = np.minimum(inside, topk)
-    if domain_limit:
-        outside = np.minimum(outside, domain_limit)
     return as_result(inside * (ranks - 1.0) / ranks), as_result(outside * (domains - 1.0) / domains)

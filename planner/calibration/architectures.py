@@ -16,7 +16,7 @@ NEEDED = ("layers", "hidden", "heads", "vocab")
 OPTIONAL = (
     "kv_heads", "head_dim", "ffn", "experts", "topk", "shared_experts", "expert_ffn", "dense_layers", "q_lora_rank", "kv_lora_rank",
     "qk_nope_dim", "qk_rope_dim", "v_head_dim", "window_tokens", "window_layers", "linear_layers", "state_width", "state_inputs",
-    "expert_hidden", "shared_ffn", "attention_layers",
+    "expert_hidden", "shared_ffn", "attention_layers", "routed_groups",
 )  # fmt: skip
 PADDED_VOCABULARY = 51200  # GPT-2's, padded as Megatron does
 # Latent attention where a row says no more than that: the ranks that all published networks of the kind share.
@@ -115,7 +115,8 @@ def shape_of_row(row: Row, record: Record | None, notes: list[str]) -> Architect
         or found.get("expert_ffn", 0)
         or feed_forward_width(found["hidden"], notes)
     )
-    found |= {name: known[name] for name in ("window_tokens", "window_layers", "linear_layers") if name in known}
+    carried = ("window_tokens", "window_layers", "linear_layers", "routed_groups")
+    found |= {name: known[name] for name in carried if name in known}
     mla = (row.text["attention"] or (record.words("attention") if record else "")) == "mla"
     if mla:
         found |= {name: known.get(name, usual) for name, usual in USUAL_MLA.items()}

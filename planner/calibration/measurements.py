@@ -39,13 +39,13 @@ class Columns:
 
 TRAINING_TEXT = (
     "id", "source", "model", "attention", "chip", "intra_node_link", "sequence_parallel", "recompute", "sharding", "dtype", "notes",
-    "grade", "framework", "release_date",
+    "grade", "framework", "release_date", "tuning", "schedule",
 )  # fmt: skip
 TRAINING_NUMBERS = (
     "year", "params_total_B", "params_active_B", "layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "seq_len", "n_experts", "topk",
     "n_shared_experts", "expert_ffn", "n_chips", "chips_per_node", "inter_node_link_GBps_per_chip", "tp", "pp", "dp", "cp", "ep", "vpp",
     "micro_batch", "global_batch_sequences", "step_time_s", "tokens_per_s_per_chip", "model_tflops_per_chip", "mfu_pct", "hfu_pct",
-    "peak_memory_GB",
+    "peak_memory_GB", "adapter_rank",
 )  # fmt: skip
 NEEDED_COLUMNS = ("chip", "n_chips", "seq_len", "global_batch_sequences")
 SERVING_TEXT = (

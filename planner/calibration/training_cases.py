@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.units import GIGA, TERA
-from models.roofline import ChipRates
+from models.roofline import BYTES_PER_ELEMENT, ChipRates
 from models.training.constants import TrainingConstants
 from models.training.layouts import RECOMPUTE, ZERO
 from models.training.many_runs import Case
+from models.training.pipeline import schedule_code
 from models.training.step import FRAMEWORKS, Recipe
 from models.transformer.architecture import Architecture
 from planner.calibration.architectures import architecture_of
@@ -45,6 +46,7 @@ FUSED_RACK_FROM, FUSED_FROM, FUSED_FSDP_FROM, GRAPHS_FROM = (
     2026.45,
 )  # releases of tuned software that bring a fused dispatcher, whole-iteration graphs
 MEMORY_SHARE_WITHOUT_RECOMPUTE = 0.95  # of the memory, up to which a run is taken to need no recompute
+USUAL_ADAPTER_RANK = 16  # that of the LoRA benchmark of MLPerf Training
 DEFAULT_YEAR = 2026.0  # of software without any date
 DEFAULT_SCALEUP_CHIPS = 8
 
@@ -79,7 +81,7 @@ def measured_training(row: Row, catalog: Catalog, constants: TrainingConstants) 
     batch, micro_batch = batch_of(row, degrees, framework, reader)
     recipe = recipe_of(row, framework, family, chip, precision, arch, degrees, mtp, reader)
     degrees |= {"micro_batch": micro_batch, "vpp": interleave_of(row, degrees, framework, reader), "zero": zero_of(row, framework, reader),
-                "sequence_parallel": sequence_parallel_of(row, degrees, framework, reader)}  # fmt: skip
+                "sequence_parallel": sequence_parallel_of(row, degrees, framework, reader), "schedule": schedule_of(row)}  # fmt: skip
     plain = Case(arch, rates, {**degrees, "recompute": 0}, batch, int(sequence_tokens), precision, family, recipe)
     level, forgotten = recompute_of(row, plain, framework, reader, constants)
     recipe = replace(recipe, forgotten=forgotten)
@@ -204,6 +206,24 @@ def interleave_of(row: Row, degrees: Mapping[str, int], framework: str, reader: 
     return 1
 
 
+def schedule_of(row: Row) -> int:
+    """Read the pipeline schedule: column `schedule`, a name of `pipeline.SCHEDULES`; empty is 1F1B, interleaved or not."""
+    try:
+        return schedule_code(row.text["schedule"]) if row.text["schedule"] else 0
+    except ValueError as error:
+        raise Unpredictable(str(error)) from None
+
+
+def adapter_rank_of(row: Row, reader: RowReader) -> int:
+    """Infer the rank of the adapters on attention: 0 unless column `tuning` is "lora"; an empty `adapter_rank` is 16."""
+    if row.text["tuning"].lower() != "lora":
+        return 0
+    if row.number("adapter_rank"):
+        return row.count("adapter_rank")
+    reader.note(f"adapters of rank {USUAL_ADAPTER_RANK} on attention")
+    return USUAL_ADAPTER_RANK
+
+
 def zero_of(row: Row, framework: str, reader: RowReader) -> int:
     """Infer the ZeRO stage: column `sharding`; empty is none for Megatron of 2021, ZeRO-3 for XLA, ZeRO-1 elsewhere."""
     label = row.text["sharding"]
@@ -274,6 +294,7 @@ def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: st
         framework=framework, release_year=year, fused_attention=framework != "megatron-2021",
         fused_dispatch=fused, overlapped_exchange=captures_iterations or (tuned and beyond) or (framework == "fsdp" and fused),
         cuda_graphs="full" if captures_iterations else "partial", grace_host="C2C" in (chip.words("host_link") or ""), mtp_layers=mtp_layers if tuned else 0,
+        adapter_rank=adapter_rank_of(row, reader), operand_bytes=BYTES_PER_ELEMENT[precision],
     )  # fmt: skip
 
 

@@ -9,12 +9,12 @@ import numpy as np
 from catalog.lookup import Catalog
 from catalog.units import TERA
 from models.statistics.fitting import ANCHOR_SPREAD, RATIO_SCALE, Predict
+from models.training.flops import recomputed_flops_per_token, training_flops_per_token
 from models.training.layouts import Layouts
 from models.training.many_runs import Case, Predictor
 from models.training.priors import TRAINING_PRIORS
 from models.training.run import Run
-from models.training.step import TRAINING_PASSES, TrainingConstants, recomputed_flops_per_token
-from models.transformer.architecture import forward_flops_per_token
+from models.training.step import TrainingConstants
 from planner.calibration.measurements import Row, kind_mark
 from planner.calibration.target import CalibrationTarget
 from planner.calibration.training_cases import MeasuredTraining, measured_training
@@ -41,8 +41,8 @@ def _in_metric_unit(m: MeasuredTraining, metric: str, step_s: float, values: Map
 
 
 def flops_per_chip(case: Case, chips: float, with_recompute: bool, constants: Mapping[str, float]) -> float:
-    """Compute the FLOPs of a step per chip [TFLOP]: three forward passes, plus recomputation where the source counts it."""
-    per_token = TRAINING_PASSES * forward_flops_per_token(case.arch, case.sequence_tokens)
+    """Compute the FLOPs of a step per chip [TFLOP]: those that training needs, plus recomputation where the source counts it."""
+    per_token = training_flops_per_token(case.arch, case.sequence_tokens, case.recipe)
     if with_recompute:
         run = Run.of(case.arch, case.chip, Layouts.of(**case.layout), case.sequence_tokens, case.precision,
                      TrainingConstants.from_values(constants), case.family, case.recipe)  # fmt: skip

@@ -1,25 +1,27 @@
 """Search the parallel layouts of a training job on a number of chips: enumerate, prune by memory, time the rest, rank.
 
-The search serves the candidates of a plan (`planner.candidates.training`) and the command `flopwatt layouts`.
+One space of layouts serves the candidates of a plan (`planner.candidates.training`), `flopwatt layouts` and `flopwatt estimate`. A plan
+needs the fastest layout only, which `fastest_layout` finds without timing all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from models.arrays import Floats, Ints
-from models.training.layouts import RECOMPUTE, Layouts, LayoutSpace, divisors, enumerate_layouts
+from models.arrays import Bools, Floats, Ints
+from models.training.layouts import OFFLOAD, RECOMPUTE, Layouts, LayoutSpace, parallel_layouts, with_levels
+from models.training.pipeline import SCHEDULES
 from models.training.step import TrainingStep
-from planner.evaluate.layouts import TrainingSetup, carries, evaluate_layouts, memory_needed
-from planner.problem.facts import TrainingFacts
+from planner.evaluate.layouts import TrainingSetup, carries, evaluate_layouts, fits, memory_needed
+from planner.evaluate.training import breakdown_of
+from planner.problem.facts import SystemFacts, TrainingFacts
 from planner.problem.intervals import Interval
 
 PARALLEL = ("tp", "pp", "dp", "cp", "ep", "vpp")
-LONG_SEQUENCE_TOKENS = 16384  # from this length on a plan considers context parallelism
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,57 +30,109 @@ class LayoutSearch:
 
     layouts: Layouts
     step: TrainingStep
-    memory_bytes: Floats  # needed, also at the narrowest width that the job may shrink to
+    memory_bytes: Floats  # needed
     legal: int
-    fitting: int
     carried: int  # legal layouts whose groups the network connects
+    fitting: int  # of those that were tried, how many fit in memory
+    tried: int  # carried layouts whose memory was computed; the others cannot be faster than the fastest
 
     def __len__(self) -> int:
         return len(self.layouts)
 
 
-def layout_space(job: TrainingFacts, chips: int, scaleup_chips: int, *, every: bool) -> Layouts:
-    """Enumerate legal layouts on a number of chips: all of them, or without `every` the choices that matter in a plan, for speed."""
-    if every:
-        chunks = [int(v) for v in divisors(job.architecture.layers)]
-        choices = LayoutSpace(micro_batches=(1, 2, 3, 4, 6, 8, 12, 16), interleaves=chunks, zeros=(0, 1, 2, 3))
-    else:
-        long = job.spec.sequence_tokens >= LONG_SEQUENCE_TOKENS
-        choices = LayoutSpace(
-            micro_batches=(1, 2, 4), interleaves=(1, 2, 4), largest_cp=16 if long else 1, largest_pp=16
-        )
-    return enumerate_layouts(
+def layout_choices(system: SystemFacts) -> LayoutSpace:
+    """Return the choices that layouts on a system cross: all, with offload where link and memory of the host are known."""
+    offloads = tuple(range(len(OFFLOAD))) if system.host_bytes_per_s and system.host_bytes else (0,)
+    return LayoutSpace(offloads=offloads)
+
+
+def legal_sizes(job: TrainingFacts, chips: int, system: SystemFacts) -> Layouts:
+    """Enumerate the legal parallel sizes and schedules of a job on a number of chips, before ZeRO, recompute and offload."""
+    return parallel_layouts(
         job.architecture,
         chips,
         job.batch_sequences,
         sequence_tokens=job.spec.sequence_tokens,
-        scaleup_chips=scaleup_chips,
-        space=choices,
+        scaleup_chips=system.scaleup_chips,
+        space=layout_choices(system),
     )
 
 
-def search_layouts(
-    setup: TrainingSetup, layouts: Layouts, *, shrink: int = 1, most: int | None = None, memory: Floats | None = None
-) -> LayoutSearch:
-    """Rank the layouts that fit in memory and that the network carries by step time, and keep the `most` fastest.
+def layout_space(job: TrainingFacts, chips: int, system: SystemFacts) -> Layouts:
+    """Enumerate all legal layouts of a job on a number of chips of a system."""
+    return with_levels(legal_sizes(job, chips, system), layout_choices(system))
 
-    `shrink`: memory must suffice when only 1 / shrink of the data-parallel replicas run. `memory` [layout]: the memory
-    needed in that case [byte], where the caller has computed it already.
-    """
-    carried = carries(setup.plant, layouts)
-    needed = memory_needed(setup.job, layouts, setup.constants, shrink) if memory is None else memory
-    fits = carried & (needed <= setup.system.hbm_bytes)
-    fitting = layouts.take(fits)
+
+def search_layouts(setup: TrainingSetup, layouts: Layouts) -> LayoutSearch:
+    """Rank the layouts that fit in memory and that the network carries by step time."""
+    carried = layouts.take(carries(setup, layouts))
+    needed = memory_needed(setup, carried)
+    within = fits(setup, carried, needed)
+    fitting = carried.take(within)
     step = evaluate_layouts(setup, fitting)
-    order = np.argsort(step.step_s, kind="stable")[:most]
+    order = np.argsort(step.step_s, kind="stable")
     return LayoutSearch(
         layouts=fitting.take(order),
         step=steps_at(step, order),
-        memory_bytes=needed[fits][order],
+        memory_bytes=needed[within][order],
         legal=len(layouts),
-        fitting=int(fits.sum()),
-        carried=int(carried.sum()),
+        carried=len(carried),
+        fitting=len(fitting),
+        tried=len(carried),
     )
+
+
+def fastest_layout(setup: TrainingSetup, sizes: Layouts) -> LayoutSearch:
+    """Find the fastest layout of `legal_sizes` with any ZeRO level, recompute and offload: the first of `search_layouts`.
+
+    Recompute and offload never shorten a step, so all sizes are timed without them first. Only those that do not fit and are faster
+    than the fastest that fits can gain by them. ZeRO-1 without pipeline is as fast as ZeRO-2 and needs more memory.
+    """
+    space = layout_choices(setup.system)
+    legal = _count(sizes, space)
+    sizes = sizes.take(carries(setup, sizes))
+    plain = with_levels(sizes, replace(space, recomputes=(0,), offloads=(0,)))
+    plain = plain.take((plain.zero != 1) | (plain.pp > 1))
+    step = evaluate_layouts(setup, plain)
+    within = fits(setup, plain, step.memory_bytes)
+    tried, fitting = len(plain), int(within.sum())
+    best = _first(step, within)
+    least_s = np.inf if best is None else step.step_s[best]
+    relieved = _relieved(plain.take(~within & (step.step_s < least_s)), space)
+    if len(relieved):
+        needed = memory_needed(setup, relieved)
+        inside = fits(setup, relieved, needed)
+        tried, fitting = tried + len(relieved), fitting + int(inside.sum())
+        relieved = relieved.take(inside)
+        further = evaluate_layouts(setup, relieved)
+        found = _first(further, np.ones(len(relieved), bool))
+        if found is not None and further.step_s[found] < least_s:
+            plain, step, best = relieved, further, found
+    index = np.array([] if best is None else [best], dtype=np.int64)
+    chosen = steps_at(step, index)
+    return LayoutSearch(plain.take(index), chosen, chosen.memory_bytes, legal, _count(sizes, space), fitting, tried)
+
+
+def _first(step: TrainingStep, within: Bools) -> int | None:
+    """Return the place of the fastest step among some; None where there are none."""
+    return int(np.argmin(np.where(within, step.step_s, np.inf))) if within.any() else None
+
+
+def _relieved(layouts: Layouts, space: LayoutSpace) -> Layouts:
+    """Cross layouts with the levels of recompute and offload that relieve their memory."""
+    zeros = sorted({int(zero) for zero in layouts.zero})
+    parts = [with_levels(layouts.take(layouts.zero == zero), replace(space, zeros=(zero,))) for zero in zeros]
+    if not parts:
+        return layouts
+    every = Layouts(*(np.concatenate([getattr(part, name) for part in parts]) for name in Layouts.__dataclass_fields__))
+    return every.take((every.recompute > 0) | (every.offload > 0))
+
+
+def _count(sizes: Layouts, space: LayoutSpace) -> int:
+    """Count the layouts that the sizes make with all levels of a space."""
+    levels = len(space.recomputes) * len(space.offloads)
+    shallow = int((sizes.pp == 1).sum())
+    return levels * (shallow * len(space.zeros) + (len(sizes) - shallow) * sum(zero <= 1 for zero in space.zeros))
 
 
 def steps_at(step: TrainingStep, index: Ints) -> TrainingStep:
@@ -94,7 +148,7 @@ def layout_rows(found: LayoutSearch, count: int, interval: Interval) -> list[dic
     result = []
     for i in range(min(count, len(found))):
         layout = found.layouts.row(i)
-        parts = {name: float(part[i]) for name, part in found.step.breakdown.items()}
+        parts = breakdown_of(found.step, i)
         result.append(
             {
                 "layout": layout,
@@ -130,6 +184,10 @@ def layout_text(layout: Mapping[str, int]) -> str:
         parts.append(f"ZeRO-{layout['zero']}")
     if layout["recompute"]:
         parts.append(f"{RECOMPUTE[layout['recompute']]} recompute")
+    if layout.get("schedule"):  # plans of earlier releases state no schedule and no offload
+        parts.append(SCHEDULES[layout["schedule"]].name)
+    if layout.get("offload"):
+        parts.append(f"{OFFLOAD[layout['offload']]} on the host")
     return " ".join(parts)
 
 

@@ -1,7 +1,6 @@
 """Choose operating points of training: evaluate all layouts of each width in arrays, keep a few widths per system.
 
-A job is elastic: it may run on any number of its data-parallel replicas. Its progress is then taken in proportion, which is a lower
-bound (fewer replicas exchange less), and its memory is checked at a quarter of the width, where shards are larger.
+A job runs at its full width or pauses, so its memory is that of the full width.
 """
 
 from __future__ import annotations
@@ -11,18 +10,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from models.arrays import Floats
-from models.training.layouts import Layouts
-from models.training.step import TRAINING_PASSES
-from models.transformer.architecture import forward_flops_per_token
+from models.training.flops import training_flops_per_token
+from models.training.layouts import DEFAULT_SPACE, Layouts
+from models.training.pipeline import SCHEDULES
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.layouts import LayoutSearch, layout_space, search_layouts
+from planner.candidates.layouts import LayoutSearch, fastest_layout, legal_sizes
 from planner.candidates.points import OperatingPoint, Use
 from planner.evaluate.interruptions import RunTerms, spares_of
-from planner.evaluate.layouts import TrainingSetup, memory_needed
-from planner.evaluate.training import SHRINK_LIMIT, Width, extra_power_w, width_of
+from planner.evaluate.layouts import TrainingSetup, recipe_of
+from planner.evaluate.training import Width, extra_power_w, width_of
 from planner.problem.derating import counted_share
 from planner.problem.fabrics import uneven
 from planner.problem.facts import Problem, SystemFacts, TrainingFacts
@@ -32,12 +28,22 @@ MAX_SYSTEMS = 1 << 16  # no single run is wider
 NO_PEAK_COUNT = 1 << 30  # systems; beyond any ceiling
 
 
+def searched_words() -> str:
+    """Describe the set of layouts that a plan chooses from, of which alone it can be infeasible."""
+    space = DEFAULT_SPACE
+    schedules = ", ".join(SCHEDULES[code].name for code in space.schedules)
+    return (
+        f"of the layouts with tp in a scale-up domain, pp to {space.largest_pp}, cp to {space.largest_cp}, micro-batches to "
+        f"{max(space.micro_batches)} and the schedules {schedules}, on at most {MAX_SYSTEMS:,} systems"
+    )
+
+
 class LayoutSearches:
     """The fastest layouts by number of systems, cached: equal jobs share results, systems of equal size share layout spaces."""
 
     def __init__(self, problem: Problem):
         self._constants = problem.constants
-        self._spaces: dict[tuple[Any, ...], tuple[Layouts, Floats]] = {}  # legal layouts and the memory they need
+        self._spaces: dict[tuple[Any, ...], Layouts] = {}  # legal sizes
         self._found: dict[tuple[Any, ...], LayoutSearch] = {}
 
     def setup(self, job: TrainingFacts, option: FleetOption, precision: str) -> TrainingSetup:
@@ -50,15 +56,13 @@ class LayoutSearches:
         chips = systems * system.chips
         shape = (job.architecture, job.batch_sequences, job.spec.sequence_tokens, chips, system.scaleup_chips)
         if shape not in self._spaces:
-            layouts = layout_space(job, chips, system.scaleup_chips, every=False)
-            needed = memory_needed(job, layouts, self._constants, SHRINK_LIMIT) if len(layouts) else np.zeros(0)
-            self._spaces[shape] = layouts, needed
-        layouts, memory = self._spaces[shape]
-        if not len(layouts):
+            self._spaces[shape] = legal_sizes(job, chips, system)
+        sizes = self._spaces[shape]
+        if not len(sizes):
             return None
-        key = (*shape, system.name, setup.precision, setup.scaleout, setup.plant)
+        key = (*shape, setup.recipe, system.name, setup.precision, setup.scaleout, setup.plant)
         if key not in self._found:
-            self._found[key] = search_layouts(setup, layouts, most=1, memory=memory)
+            self._found[key] = fastest_layout(setup, sizes)
         return self._found[key]
 
 
@@ -127,7 +131,7 @@ def _fewest_systems(job: TrainingFacts, system: SystemFacts, needed: float) -> i
     peak = max((system.flop_per_s[p] for p in job.spec.precision if p in system.flop_per_s), default=0.0)
     if not peak:
         return NO_PEAK_COUNT
-    flops = TRAINING_PASSES * float(forward_flops_per_token(job.architecture, job.spec.sequence_tokens))
+    flops = float(training_flops_per_token(job.architecture, job.spec.sequence_tokens, recipe_of(job)))
     count = 1
     while count < needed * flops / (peak * system.chips):
         count = _next_count(count)
@@ -162,9 +166,10 @@ def _best(
         if found is None:
             dropped["no legal layout on so many chips"] += 1
             continue
-        tried += found.legal
+        tried += found.tried
         dropped["fabric carries no such group"] += found.legal - found.carried
-        dropped["does not fit memory"] += found.carried - found.fitting
+        dropped["layout dominated by another of the width"] += found.carried - found.tried
+        dropped["does not fit memory"] += found.tried - found.fitting
         if not found.fitting:
             continue
         dropped["another layout of the width is faster"] += found.fitting - 1

@@ -39,11 +39,12 @@ def add_estimate(commands: Commands, shared: argparse.ArgumentParser) -> None:
 
 def _layouts(arguments: argparse.Namespace) -> int:
     from planner.candidates.layouts import layout_table
-    from planner.estimate.case import best_layouts
+    from planner.estimate.case import best_layouts, nothing_fits, resolve_case
 
-    rows, counts = best_layouts(read_json(arguments.case), overlay_folders(arguments), arguments.best)
+    document, overlays = read_json(arguments.case), overlay_folders(arguments)
+    rows, counts = best_layouts(document, overlays, arguments.best)
     if not rows:
-        print(f"no layout fits: {counts['legal']:,} are legal, none of them fits in memory", file=sys.stderr)
+        print(nothing_fits(resolve_case(document, overlays), counts), file=sys.stderr)
         return INFEASIBLE
     if arguments.format == "json":
         write_out(arguments, as_json({**counts, "layouts": rows}))

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from catalog.units import GIGA, MILLI
+from models.training.layouts import OFFLOAD, RECOMPUTE
+from models.training.pipeline import SCHEDULES
 from planner.errors import Problem, SpecError
-from planner.estimate.case import CaseFacts, best_layouts, resolve_case
+from planner.estimate.case import CaseFacts, best_layouts, nothing_fits, resolve_case
 from planner.estimate.serving import answer_serving
 from planner.evaluate.interruptions import goodput_of
 from planner.spec.workloads import Training
@@ -48,7 +50,7 @@ def _training(document: Mapping[str, Any], facts: CaseFacts, overlays: Sequence[
     _only(facts, SERVING, "load", "pools")
     rows, counts = best_layouts(document, overlays, 1)
     if not rows:
-        return f"no layout fits: {counts['legal']:,} are legal, none of them fits in memory"
+        return nothing_fits(facts, counts)
     best, job = rows[0], facts.job
     goodput = goodput_of(job, facts.case.chips, facts.constants.reliability)
     tokens_per_s = best["tokens_per_s"] * goodput
@@ -91,7 +93,11 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
             "step": f"{answer['step_s']:.4g} s", "80 % of runs": f"{low:.4g} to {high:.4g} s", "MFU": f"{answer['mfu']:.1%}", "HFU": f"{answer['hfu']:.1%}",
             "tokens/s": f"{answer['tokens_per_s']:,.0f}", "goodput": f"{answer['goodput']:.1%}", "memory": _memory(answer),
         }  # fmt: skip
-        layout = {**answer["layout"], "precision": answer["precision"]}
+        sizes = answer["layout"]
+        layout = sizes | {
+            "recompute": RECOMPUTE[sizes["recompute"]], "schedule": SCHEDULES[sizes["schedule"]].name, "offload": OFFLOAD[sizes["offload"]],
+            "precision": answer["precision"],
+        }  # fmt: skip
         parts = [
             {"part": name, "seconds": seconds, "share": f"{seconds / answer['step_s']:.1%}"}
             for name, seconds in answer["breakdown_s"].items()

@@ -16,11 +16,13 @@ from pydantic import ValidationError
 from catalog.errors import CatalogError, MissingFigure, UnknownName, did_you_mean
 from catalog.lookup import Catalog
 from models.network.group_links import Plant
-from models.training.layouts import Layouts, is_legal
+from models.training.layouts import CODES, Layouts, legal_rules
+from models.training.pipeline import DUALPIPE, ONE_F_ONE_B
 from models.transformer.architecture import Architecture
 from planner.candidates.layouts import layout_rows, layout_space, search_layouts
 from planner.errors import Problem, SpecError, close_matches
 from planner.evaluate.layouts import TrainingSetup, interval_of
+from planner.problem.batches import nearest_batch
 from planner.problem.constants import ModelConstants
 from planner.problem.engine import EngineSettings
 from planner.problem.fabrics import largest_of, plant_of, scaleout_of, uneven, whole_network
@@ -30,7 +32,7 @@ from planner.resolve.constants import model_constants
 from planner.resolve.ledger import Ledger
 from planner.resolve.overrides import unread
 from planner.resolve.systems import network_ports, system_facts
-from planner.resolve.workloads import memory_utilisation
+from planner.resolve.workloads import assume_batch, memory_utilisation
 from planner.spec.base import problems_of
 from planner.spec.case import Case
 from planner.spec.fabrics import PROVIDER
@@ -113,6 +115,10 @@ def resolve_case(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> 
         message = f"{case.chips} is no whole number of systems of {system.chips} chips; round it to a multiple"
         raise SpecError([Problem("chips", message)])
     prefill, decode = (systems.get(f"pools.{side}.system", system) for side in ("prefill", "decode"))
+    if isinstance(case.workload, Training):
+        assume_batch(
+            ledger, "workload", TrainingFacts("workload", case.workload, architectures["workload.architecture"])
+        )
     facts = CaseFacts(
         case=case,
         architecture=architectures["workload.architecture"],
@@ -223,7 +229,7 @@ def _requested_layouts(facts: CaseFacts) -> Layouts:
     """Return the layout that the case asks for, checked, or all legal ones."""
     case, job, scaleup = facts.case, facts.job, facts.system.scaleup_chips
     if case.layout is None:
-        return layout_space(job, case.chips, scaleup, every=True)
+        return layout_space(job, case.chips, facts.system)
     known = list(Layouts.__dataclass_fields__)
     unknown = [name for name in case.layout if name not in known]
     if unknown:
@@ -231,25 +237,63 @@ def _requested_layouts(facts: CaseFacts) -> Layouts:
             Problem(f"layout.{name}", f"unknown size{close_matches(name, known)}; known here: {', '.join(known)}")
             for name in unknown
         )
-    too_small = [
-        name for name in case.layout if case.layout[name] < 1 and name not in ("zero", "recompute", "sequence_parallel")
-    ]
+    too_small = [name for name in case.layout if case.layout[name] < 1 and name not in CODES]
     if too_small:
         raise SpecError(Problem(f"layout.{name}", "expected a whole number of at least 1") for name in too_small)
+    over = [name for name, most in CODES.items() if case.layout.get(name, 0) > most]
+    if over:
+        raise SpecError(Problem(f"layout.{name}", f"expected at most {CODES[name]}") for name in over)
     layouts = Layouts.of(**case.layout)
-    legal = is_legal(
-        job.architecture,
-        layouts,
-        global_batch_sequences=job.batch_sequences,
-        sequence_tokens=job.spec.sequence_tokens,
-        scaleup_chips=scaleup,
-    )
     if int(layouts.chips[0]) != case.chips:
         raise SpecError(
             [Problem("layout", f"tp x pp x dp x cp makes {int(layouts.chips[0])} chips, but the case has {case.chips}")]
         )
-    if not legal[0]:
-        raise SpecError(
-            [Problem("layout", "no framework would accept it: see the rules in models/training/layouts.py is_legal")]
-        )
+    if broken := broken_rules(job, layouts, scaleup):
+        raise SpecError(broken)
     return layouts
+
+
+def broken_rules(job: TrainingFacts, layouts: Layouts, scaleup_chips: int) -> list[Problem]:
+    """List the rules that one layout breaks, as problems of a case; with the nearest batch where the batch does not divide."""
+    rules = legal_rules(
+        job.architecture,
+        layouts,
+        global_batch_sequences=job.batch_sequences,
+        sequence_tokens=job.spec.sequence_tokens,
+        scaleup_chips=scaleup_chips,
+    )
+    broken = [words for words, kept in rules if not kept[0]]
+    of_batch = [words for words in broken if "sequences of a step" in words or "micro-batches" in words]
+    problems = [
+        Problem("layout", f"no framework would accept it: {words}") for words in broken if words not in of_batch
+    ]
+    if not of_batch or int(layouts.pp[0]) > job.architecture.layers:
+        return problems
+    sequences, tokens = nearest_batch(job.spec, *_batch_unit(layouts))
+    asked = f"{job.batch_sequences:,} sequences of {job.spec.sequence_tokens:,} tokens"
+    advice = f"{asked} do not suit the layout: {'; '.join(of_batch)}; the nearest batch that does has {sequences:,}: {tokens} tokens"
+    return [Problem("workload.batch_tokens", advice), *problems]
+
+
+def _batch_unit(layouts: Layouts) -> tuple[int, int]:
+    """Return (sequences of which one layout's batch must be a whole number of times, least number of times)."""
+    layout = layouts.row(0)
+    replicas, pp = layout["dp"] * layout["micro_batch"], layout["pp"]
+    if layout["vpp"] > 1:
+        return replicas * pp, 1
+    if layout["schedule"] == DUALPIPE:
+        return 2 * replicas, pp
+    return replicas, 1 if layout["schedule"] == ONE_F_ONE_B else pp
+
+
+def nothing_fits(facts: CaseFacts, counts: Mapping[str, int]) -> str:
+    """State why a training case has no layout: none is legal, or none of the legal ones fits in memory."""
+    job, chips = facts.job, facts.case.chips
+    if counts["legal"]:
+        return f"no layout fits: {counts['legal']:,} are legal, none of them fits in memory"
+    sequences, tokens = nearest_batch(job.spec, chips)
+    return (
+        f"no layout is legal: {chips:,} chips are to be tp x pp x cp x dp, with tp dividing the {job.architecture.heads} heads, pp at most "
+        f"the {job.architecture.layers} layers, and dp dividing the {job.batch_sequences:,} sequences of a step. {tokens} tokens "
+        f"({sequences:,} sequences) is the nearest batch that divides among all of them"
+    )

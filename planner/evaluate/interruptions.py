@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.storage import checkpoint_bytes_per_s, reading_bytes_per_s
+from models.training.adapters import adapter_parameters
 from models.training.layouts import Layouts
+from models.training.memory import WEIGHT_BYTES
 from models.training.reliability import (
     best_goodput,
     checkpoint_interval_s,
@@ -19,6 +21,7 @@ from models.training.reliability import (
     spares_needed,
 )
 from models.transformer.architecture import parameter_counts
+from planner.evaluate.layouts import recipe_of
 from planner.problem.constants import Reliability
 from planner.problem.facts import OfferFacts, Problem, SiteFacts, SpotFacts, SystemFacts, TrainingFacts
 
@@ -45,25 +48,28 @@ class Interruptions:
     between_s: float  # mean time between two interruptions of one chip
     write_s: float  # time to write one checkpoint
     restart_s: float  # time from an interruption until the run makes progress again
-    checkpoint_bytes: float
+    checkpoint_bytes: float  # of what is trained
+    load_bytes: float  # to start again: a checkpoint, and the weights that are frozen
 
 
 def interruptions(job: TrainingFacts, facts: Reliability, terms: RunTerms = RunTerms()) -> Interruptions:
     """Derive how often a job is interrupted and what each interruption costs, on the given terms."""
-    parameters = parameter_counts(job.architecture).total
+    recipe, every = recipe_of(job), parameter_counts(job.architecture).total
+    parameters = float(adapter_parameters(job.architecture, recipe)) if recipe.adapter_rank else every
     stated = math.isfinite(terms.storage_bytes_per_s)
     bandwidth = terms.storage_bytes_per_s if stated else facts.storage_bytes_per_s
     write_s = float(checkpoint_write_s(parameters, facts.checkpoint_bytes_per_parameter, bandwidth))
     size = parameters * facts.checkpoint_bytes_per_parameter
+    loaded = size + (WEIGHT_BYTES * every if recipe.adapter_rank else 0.0)
     recovery_s = facts.recovery_s + terms.owned * facts.unspared_s
     spot = terms.spot
     if spot is None:
-        return Interruptions(facts.chip_interruption_s, write_s, recovery_s, size)
+        return Interruptions(facts.chip_interruption_s, write_s, recovery_s, size, loaded)
     failure_rate = 1.0 / facts.chip_interruption_s  # of one chip [1/s]
     reclaim_rate = 1.0 / (spot.interval_s * terms.system_chips)  # of one chip [1/s]
     # Only an interruption by the spot market also waits for a new system.
     restart_s = recovery_s + spot.wait_s * reclaim_rate / (failure_rate + reclaim_rate)
-    return Interruptions(1.0 / (failure_rate + reclaim_rate), write_s, restart_s, size)
+    return Interruptions(1.0 / (failure_rate + reclaim_rate), write_s, restart_s, size, loaded)
 
 
 def goodput_of(job: TrainingFacts, chips: int, facts: Reliability, terms: RunTerms = RunTerms()) -> float:

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.arrays import Bools, Floats
-from models.network.group_links import GroupLinks, Plant, dimension_links
+from models.arrays import Bools, Floats, equal_rows
+from models.network.group_links import Plant, dimension_links
+from models.roofline import BYTES_PER_ELEMENT
 from models.training.layouts import Layouts
-from models.training.memory import training_memory
+from models.training.memory import host_bytes, training_memory
 from models.training.step import Recipe, TrainingStep, training_step
 from planner.problem.constants import ModelConstants
 from planner.problem.facts import NO_NETWORK, ScaleOut, SystemFacts, TrainingFacts
 from planner.problem.intervals import Interval, network
+from planner.spec.workloads import Adapters
 
-RECIPE = Recipe()
+GROUP_FIELDS = ("tp", "cp", "dp", "pp", "ep")  # which chips form the groups that exchange
+
+
+def recipe_of(job: TrainingFacts, precision: str = "bf16") -> Recipe:
+    """Return what the software of a job does: what its tuning asks for, and otherwise what unknown software is taken to do."""
+    spec = job.spec
+    plain = Recipe(example_tokens=float(spec.example_tokens or 0), operand_bytes=BYTES_PER_ELEMENT[precision])
+    if spec.tuning != "lora":
+        return plain
+    adapters = spec.adapters or Adapters()
+    return replace(plain, adapter_rank=adapters.rank, adapts_ffn=adapters.targets == "all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +43,11 @@ class TrainingSetup:
         None  # a network whose rates depend on the size and stride of a group; None: all groups get the above
     )
 
+    @property
+    def recipe(self) -> Recipe:
+        """Return what the software of the job does."""
+        return recipe_of(self.job, self.precision)
+
 
 def evaluate_layouts(setup: TrainingSetup, layouts: Layouts) -> TrainingStep:
     """Compute the training steps of all layouts, whether they fit in memory or not.
@@ -41,31 +57,39 @@ def evaluate_layouts(setup: TrainingSetup, layouts: Layouts) -> TrainingStep:
     job, system = setup.job, setup.system
     step = training_step(
         job.architecture, system.rates(setup.precision, setup.scaleout), layouts, precision=setup.precision, family=system.family,
-        recipe=RECIPE, global_batch_sequences=job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, constants=setup.constants.training,
+        recipe=setup.recipe, global_batch_sequences=job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, constants=setup.constants.training,
         scaleout=scaleout_rates(setup.plant, layouts),
     )  # fmt: skip
     factor = interval_of(setup).factor
     return step if factor == 1.0 else slowed(step, factor)
 
 
-def _links(plant: Plant, layouts: Layouts) -> Mapping[str, GroupLinks]:
-    return dimension_links(plant, layouts.tp, layouts.cp, layouts.dp, layouts.pp, layouts.ep)
+def _links(plant: Plant, layouts: Layouts) -> dict[str, tuple[Floats, Bools]]:
+    """Predict (bandwidth, connected) by parallel dimension, [layout]; once for layouts with the same groups."""
+    first, place = equal_rows([getattr(layouts, name) for name in GROUP_FIELDS])
+    groups = layouts.take(first)
+    found = dimension_links(plant, groups.tp, groups.cp, groups.dp, groups.pp, groups.ep)
+    return {
+        name: (np.asarray(links.bytes_per_s, float)[place], np.asarray(links.carried, bool)[place])
+        for name, links in found.items()
+    }
 
 
 def scaleout_rates(plant: Plant | None, layouts: Layouts) -> dict[str, Floats] | None:
     """Compute the scale-out bandwidth of a chip by parallel dimension, [layout] [byte/s]; None for a uniform network."""
     if plant is None:
         return None
-    return {name: np.asarray(links.bytes_per_s) for name, links in _links(plant, layouts).items()}
+    return {name: rates for name, (rates, _) in _links(plant, layouts).items()}
 
 
-def carries(plant: Plant | None, layouts: Layouts) -> Bools:
+def carries(setup: TrainingSetup, layouts: Layouts) -> Bools:
     """Tell for each layout whether the network connects the members of all its groups."""
-    if plant is None:
-        return np.ones(len(layouts), bool)
+    if setup.plant is None:
+        connected: Bools = (layouts.chips <= setup.system.scaleup_chips) | (setup.scaleout.bytes_per_s > 0.0)
+        return connected
     carried: Bools = np.ones(len(layouts), bool)
-    for links in _links(plant, layouts).values():
-        carried &= np.asarray(links.carried) & (np.asarray(links.bytes_per_s) > 0.0)
+    for rates, connected in _links(setup.plant, layouts).values():
+        carried &= connected & (rates > 0.0)
     return carried
 
 
@@ -75,29 +99,35 @@ def interval_of(setup: TrainingSetup, tier: str | None = None) -> Interval:
     return setup.constants.measured_training.interval(setup.system.chip, setup.precision, label, tier)
 
 
-def memory_needed(job: TrainingFacts, layouts: Layouts, constants: ModelConstants, shrink: int = 1) -> Floats:
-    """Compute the memory of the fullest chip [byte], [layout].
+def memory_needed(setup: TrainingSetup, layouts: Layouts) -> Floats:
+    """Compute the memory of the fullest chip [byte], [layout]."""
+    job = setup.job
+    found: Floats = training_memory(
+        job.architecture,
+        layouts,
+        global_batch_sequences=job.batch_sequences,
+        sequence_tokens=job.spec.sequence_tokens,
+        constants=setup.constants.training,
+        recipe=setup.recipe,
+    ).total
+    return found
 
-    `shrink`: memory must also suffice when only 1 / shrink of the data-parallel replicas run, which makes shards larger.
-    """
 
-    def memory(some: Layouts) -> Floats:
-        found: Floats = training_memory(
-            job.architecture,
-            some,
-            global_batch_sequences=job.batch_sequences,
-            sequence_tokens=job.spec.sequence_tokens,
-            constants=constants.training,
-            recipe=RECIPE,
-        ).total
-        return found
-
-    needed = memory(layouts)
-    if shrink == 1:
-        return needed
-    sizes = {name: getattr(layouts, name) for name in Layouts.__dataclass_fields__}
-    shrunk = Layouts(**sizes | {"dp": np.maximum(layouts.dp // shrink, 1)})
-    return np.maximum(needed, memory(shrunk))
+def fits(setup: TrainingSetup, layouts: Layouts, memory_bytes: Floats) -> Bools:
+    """Tell for each layout whether `memory_bytes` fit on the chip, and what is offloaded in the memory of its host."""
+    within: Bools = memory_bytes <= setup.system.hbm_bytes
+    if not layouts.offload.any():
+        return within
+    kept = host_bytes(
+        setup.job.architecture,
+        layouts,
+        global_batch_sequences=setup.job.batch_sequences,
+        sequence_tokens=setup.job.spec.sequence_tokens,
+        recipe=setup.recipe,
+    )
+    linked = (layouts.offload == 0) | (setup.system.host_bytes_per_s > 0.0)
+    held: Bools = within & linked & (kept <= setup.system.host_bytes)
+    return held
 
 
 def slowed(step: TrainingStep, factor: float) -> TrainingStep:

@@ -19,7 +19,7 @@ from models.network.placement_torus import best_torus_placement
 from models.training.layouts import Layouts
 from models.training.run import Run
 from models.training.traffic import traffic
-from planner.evaluate.layouts import RECIPE
+from planner.evaluate.layouts import recipe_of
 from planner.problem.constants import ModelConstants
 from planner.problem.facts import SystemFacts, TrainingFacts
 
@@ -48,7 +48,7 @@ def placement_of(
         precision,
         constants.training,
         system.family,
-        RECIPE,
+        recipe_of(job, precision),
     )
     try:
         degrees, flows = traffic(run, job.batch_sequences)

@@ -11,11 +11,9 @@ from models.energy.power import training_power_w
 from models.training.layouts import Layouts, is_legal
 from models.training.step import TrainingStep
 from planner.evaluate.interruptions import RunTerms, goodput_of
-from planner.evaluate.layouts import TrainingSetup, carries, evaluate_layouts, interval_of, memory_needed
+from planner.evaluate.layouts import TrainingSetup, carries, evaluate_layouts, fits, interval_of, memory_needed
 from planner.problem.facts import Problem, SystemFacts
 from planner.problem.intervals import Interval
-
-SHRINK_LIMIT = 4  # a running job keeps at least 1 / SHRINK_LIMIT of its data-parallel replicas
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +49,11 @@ def evaluate_layout(setup: TrainingSetup, layout: Mapping[str, int], terms: RunT
     )
     if not legal[0]:
         raise ValueError(f"layout {dict(layout)} is not legal")
-    if not carries(setup.plant, layouts)[0]:
+    if not carries(setup, layouts)[0]:
         raise ValueError(f"layout {dict(layout)} has a group that the network does not carry")
-    memory_bytes = memory_needed(job, layouts, setup.constants, SHRINK_LIMIT)
+    if layouts.offload[0] and not setup.system.host_bytes_per_s:
+        raise ValueError(f"layout {dict(layout)} is offloaded, and no link of {setup.system.name} to its host is known")
+    memory_bytes = memory_needed(setup, layouts)
     return width_of(setup, layouts, evaluate_layouts(setup, layouts), memory_bytes, 0, terms, tier)
 
 
@@ -78,12 +78,18 @@ def width_of(
         mfu=float(step.mfu[i]),
         hfu=float(step.hfu[i]),
         memory_bytes=float(memory_bytes[i]),
-        breakdown={name: float(part[i]) / seconds for name, part in step.breakdown.items()},
-        fits=bool(memory_bytes[i] <= setup.system.hbm_bytes),
+        breakdown=breakdown_of(step, i, seconds),
+        fits=bool(fits(setup, layouts.take([i]), memory_bytes[[i]])[0]),
         goodput=goodput,
         time_s={"step": seconds, "run": job.spec.tokens / tokens_per_s if tokens_per_s else math.inf},
         interval=interval_of(setup, tier),
     )
+
+
+def breakdown_of(step: TrainingStep, i: int, seconds: float = 1.0) -> dict[str, float]:
+    """Return the parts of the i-th step over `seconds`; traffic to the host only where something is offloaded."""
+    parts = {name: float(part[i]) / seconds for name, part in step.breakdown.items()}
+    return {name: share for name, share in parts.items() if share or name != "offload"}
 
 
 def extra_power_w(system: SystemFacts, problem: Problem) -> float:

@@ -39,7 +39,7 @@ def storage_rows(decided: Decisions) -> list[dict[str, Any]]:
         if math.isfinite(site.storage_bytes_per_s) and site.api is None:
             read, written = rates(problem, point)
             size = (
-                interruptions(job, problem.constants.reliability).checkpoint_bytes
+                interruptions(job, problem.constants.reliability).load_bytes
                 if isinstance(job, TrainingFacts)
                 else job.weights_bytes
             )

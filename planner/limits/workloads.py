@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from catalog.units import DAY_S, YEAR_S, show
+from planner.candidates.training import searched_words
 from planner.limits.limit import Limit, of_the_spec
 from planner.problem.facts import Problem, ServingFacts, TrainingFacts, permitted
 from planner.problem.limit_labels import latency
@@ -73,7 +74,7 @@ def _dates(document: Mapping[str, Any], problem: Problem, job: TrainingFacts) ->
     yield Limit(
         path,
         f"deadline of {job.name}",
-        f"{job.name} must be done {show(job.spec.deadline, 's')} after the start of the horizon",
+        f"{job.name} must be done {show(job.spec.deadline, 's')} after the start of the horizon, by one {searched_words()}",
         at(document, path),
         loose=((path, f"{latest / DAY_S:g} d"),),
         unit="s",

@@ -10,6 +10,7 @@ from catalog.units import YEAR_S
 from models.arrays import Floats
 from models.roofline import ChipRates
 from models.transformer.architecture import Architecture
+from planner.problem.batches import rounded_batch
 from planner.problem.calendar import SAMPLED_DAYS, SLOTS_PER_DAY, TYPICAL_DAY, TYPICAL_DAYS, Calendar
 from planner.problem.constants import ModelConstants
 from planner.problem.electricity import ElectricityFacts
@@ -22,7 +23,6 @@ from planner.spec.model import Limits, PlanSpec
 from planner.spec.robust import Robust
 from planner.spec.workloads import Serving, Training, Workload
 
-BATCH_UNIT = 64  # sequences
 FULL, REDUCED = "full", "reduced"
 FLEET = "fleet"  # of a robust plan: the program with at least the fleet that was found
 
@@ -59,6 +59,8 @@ class SystemFacts:
     export_cn: str
     rack: RackFacts | None = None  # None where no hall limits what stands in it
     attention8_flop_per_s: float = 0.0  # of attention over a KV cache of 8 bit; 0: computed in 16 bit
+    host_bytes_per_s: float = 0.0  # of a chip to the memory of its host; 0 where it is not known
+    host_bytes: float = 0.0  # memory of the host, a chip's share; 0 where it is not known
 
     def __hash__(self) -> int:
         return hash((self.name, self.chips, self.nic_bytes_per_s, self.power_w))
@@ -77,6 +79,7 @@ class SystemFacts:
             scaleout_latency_s=network.latency_s,
             tdp_w=self.power_w / self.chips,
             attention8_flop_per_s=self.attention8_flop_per_s,
+            host_bytes_per_s=self.host_bytes_per_s,
         )
 
 
@@ -266,11 +269,8 @@ class TrainingFacts(WorkloadFacts):
 
     @property
     def batch_sequences(self) -> int:
-        """Compute the sequences of a step: the requested tokens, with a large batch rounded so that it divides among replicas."""
-        asked = self.spec.batch_tokens / self.spec.sequence_tokens
-        if asked < 2 * BATCH_UNIT:
-            return max(int(asked), 1)
-        return round(asked / BATCH_UNIT) * BATCH_UNIT
+        """Compute the sequences of a step, a large batch rounded so that it divides among replicas."""
+        return rounded_batch(self.spec.batch_tokens / self.spec.sequence_tokens)
 
 
 @dataclass(frozen=True, slots=True)

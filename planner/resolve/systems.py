@@ -76,6 +76,7 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         "idle power as a share of the maximum",
         ("energy", "*", name),
     )
+    link, host = ledger.optional("chips", chip.name, "host_bytes_per_s"), ledger.optional("systems", name, "host_bytes")
     ledger.optional("systems", name, "nic_ports")  # cited beside the rate of the NICs, which is that of all their ports
     return SystemFacts(
         name=name,
@@ -94,6 +95,8 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         embodied_kg=chips * _embodied_kg(chip.name, name, ledger),
         export_cn=chip.words("export_cn") or "unknown",
         attention8_flop_per_s=attention8_flop_per_s(chip.words("family") or "", rates.get("fp8")),
+        host_bytes_per_s=link or 0.0,
+        host_bytes=(host or 0.0) / chips,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,6 +12,7 @@ from catalog.errors import MissingFigure
 from catalog.records import Record
 from catalog.units import YEAR_S
 from models.transformer.architecture import Architecture
+from planner.problem.batches import nearest_batch
 from planner.problem.engine import EngineSettings
 from planner.problem.facts import QualityFacts, ServingFacts, TrainingFacts
 from planner.resolve.architectures import shape_of, weights_bytes
@@ -89,15 +91,26 @@ def _check_residency(context: ResolveContext, workload: Workload, path: str) -> 
 def _training(context: ResolveContext, path: str, workload: Training, shape: Architecture) -> TrainingFacts:
     """Resolve a training job, and book the batch where it had to be rounded."""
     job = TrainingFacts(path, workload, shape)
-    batch_tokens = job.batch_sequences * workload.sequence_tokens
-    if batch_tokens != workload.batch_tokens:
-        reason = "batch rounded to whole sequences that divide among replicas"
-        context.ledger.assume(f"{path}.batch_tokens", float(batch_tokens), "token", reason)
+    assume_batch(context.ledger, path, job)
     if workload.preemption is not None and workload.preemption.restart is not None:
         context.assume_stated(f"{path}.preemption.restart", workload.preemption.restart, "s", note=workload.note)
     if workload.token_bytes is not None:
         context.assume_stated(f"{path}.token_bytes", workload.token_bytes, "byte", note=workload.note)
     return job
+
+
+def assume_batch(ledger: Ledger, path: str, job: TrainingFacts) -> None:
+    """Book the batch of a job where it had to be rounded, with the nearest one that divides among every power of two of replicas."""
+    batch, workload = job.batch_sequences, job.spec
+    if batch * workload.sequence_tokens == workload.batch_tokens:
+        return
+    power = 1 << max(round(math.log2(workload.batch_tokens / workload.sequence_tokens)), 0)
+    sequences, tokens = nearest_batch(job.spec, power)
+    reason = (
+        f"batch rounded to {batch:,} whole sequences that divide among replicas; {tokens} tokens ({sequences:,} sequences) is the nearest "
+        "that divides among every power of two of them"
+    )
+    ledger.assume(f"{path}.batch_tokens", float(batch * workload.sequence_tokens), "token", reason)
 
 
 def _serving(

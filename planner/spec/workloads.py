@@ -196,6 +196,15 @@ class Serving(Workload):
         return cache
 
 
+class Adapters(Block):
+    """Low-rank adapters, which a job of the tuning "lora" trains in place of the weights."""
+
+    rank: Annotated[int, Field(ge=1, le=4096), WHOLE] = 16
+    """Rank of each adapter."""
+    targets: Literal["attention", "all"] = "attention"
+    """Matrices that have one: those of attention, or those of the feed-forward blocks too."""
+
+
 class Training(Workload):
     """A training run over `tokens` between `start` and `deadline`, both counted from the start of the horizon."""
 
@@ -209,6 +218,12 @@ class Training(Workload):
     """Tokens of one optimizer step."""
     precision: Precisions = ["bf16"]
     """Precisions of the matrix products that may be used."""
+    tuning: Literal["pretrain", "sft", "lora"] = "pretrain"
+    """What is trained: all weights on whole sequences, all weights on packed examples, or adapters beside frozen weights."""
+    adapters: Adapters | None = None
+    """Adapters of the tuning "lora"; of rank 16 on attention if omitted."""
+    example_tokens: Annotated[int, Field(ge=1, le=10_000_000), WHOLE] | None = None
+    """Tokens of one example, of which sequences are packed ("sft" and "lora"); attention does not look beyond it. A whole sequence if omitted."""
     preemption: Preemption | None = None
     """Cost of interrupting it; none if omitted."""
     token_bytes: Bytes | None = None
@@ -223,6 +238,26 @@ class Training(Workload):
         if deadline <= known.data.get("start", 0.0):
             raise ValueError("lies before the start; bring the start forward or put the deadline off")
         return deadline
+
+    @field_validator("adapters")
+    @classmethod
+    def _of_lora(cls, adapters: Adapters | None, known: ValidationInfo) -> Adapters | None:
+        if adapters is not None and known.data.get("tuning") != "lora":
+            raise ValueError('counts with "tuning": "lora" only; state that, or remove it')
+        return adapters
+
+    @field_validator("example_tokens")
+    @classmethod
+    def _within_a_sequence(cls, example: int | None, known: ValidationInfo) -> int | None:
+        if example is None:
+            return None
+        if known.data.get("tuning") == "pretrain":
+            raise ValueError('counts with "tuning": "sft" or "lora" only; state one, or remove it')
+        if example > known.data.get("sequence_tokens", example):
+            raise ValueError(
+                f"expected at most the {known.data['sequence_tokens']} tokens of the sequence into which examples are packed"
+            )
+        return example
 
     @field_validator("batch_tokens")
     @classmethod

@@ -121,7 +121,7 @@ class InterruptionCheck:
                     RunTerms.of(option.system, option.offer, site),
                     self.problem,
                 )
-                size = interruptions(job, self.problem.constants.reliability).checkpoint_bytes
+                size = interruptions(job, self.problem.constants.reliability).load_bytes
             yield name, {
                 "workload": computed.workload, "site": site.region, "read_bytes_per_s": read, "checkpoint_bytes_per_s": written,
                 "load_bytes": size, "load_s": size / site.storage_bytes_per_s,

@@ -95,6 +95,7 @@ CONFIGS = {
         "num_attention_heads": 128, "num_hidden_layers": 61, "num_key_value_heads": 128, "n_routed_experts": 256, "n_shared_experts": 1,
         "num_experts_per_tok": 8, "first_k_dense_replace": 3, "moe_layer_freq": 1, "q_lora_rank": 1536, "kv_lora_rank": 512,
         "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "num_nextn_predict_layers": 1, "vocab_size": 129280,
+        "n_group": 8, "topk_group": 4,
         "max_position_embeddings": 163840, **DENSE,
     },
     "DeepSeek-V2-Lite (16B)": {

@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from models.training.layouts import Layouts
 from planner.evaluate import interruptions, training
-from planner.evaluate.layouts import TrainingSetup
+from planner.evaluate.layouts import TrainingSetup, memory_needed
 from planner.evaluate.rank_placement import placement_of
 from planner.problem.fabrics import uneven
 from planner.problem.facts import Problem, TrainingFacts
@@ -31,6 +32,9 @@ def training_point(
     working = math.ceil(width.chips / option.system.chips)
     if working > 1 and option.scaleout_bytes_per_s <= 0:
         raise ValueError(f"{working} systems of {option.system.name} need a network")
+    memory_bytes = width.memory_bytes
+    if "schedule" not in pool["layout"]:
+        memory_bytes = max(memory_bytes, _memory_at_a_quarter(setup, pool["layout"]))
     spares = interruptions.spares_of(job, width.chips, option.system, option.owned, problem.constants.reliability)
     if "spares" in pool and pool["spares"] != spares:
         raise ValueError(f"{spares:g} systems are spares, not {pool['spares']:g}")
@@ -40,8 +44,8 @@ def training_point(
         capacity=width.tokens_per_s,
         breakdown=width.breakdown,
         mfu=width.mfu,
-        memory_bytes=[width.memory_bytes],
-        fits=width.fits,
+        memory_bytes=[memory_bytes],
+        fits=width.fits and memory_bytes <= option.system.hbm_bytes,
         goodput=width.goodput,
         time_s=width.time_s,
         interval=training_bounds(width.interval, width.time_s, width.tokens_per_s),
@@ -49,3 +53,9 @@ def training_point(
         placement=placement_of(job, option.system, option.plant, width.layout, pool["precision"], problem.constants),
         hfu=width.hfu if "hfu" in row else None,
     )
+
+
+def _memory_at_a_quarter(setup: TrainingSetup, layout: Mapping[str, int]) -> float:
+    """Compute the memory with a quarter of the replicas, to which jobs could shrink in plans whose layouts state no schedule [byte]."""
+    shrunk = Layouts.of(**{**layout, "dp": max(layout["dp"] // 4, 1)})
+    return float(memory_needed(setup, shrunk)[0])

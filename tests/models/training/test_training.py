@@ -13,8 +13,8 @@ from catalog.units import BILLION, GIB, GIGA, TERA
 from models import roofline
 from models.network import collectives
 from models.serving.examples import CHIP, DENSE
+from models.training import adapters, layouts, memory, pipeline
 from models.training import layer as training_layer
-from models.training import layouts, memory, pipeline
 from models.training import step as training
 from models.training.constants import Recipe, TrainingConstants
 from models.training.examples import TRAINING
@@ -182,7 +182,7 @@ def test_bubble_of_a_simulated_pipeline():
                 done[i][kind == "B"] += 1
                 place[i] += 1
     idle = max(free) / 3 - m
-    assert idle == pytest.approx(float(pipeline.bubble_micro_batches(p)))
+    assert 3 * idle == pytest.approx(float(pipeline.bubble_s(p, 1, 1.0, 2.0, 1.0)))
     # What the first stage holds at its peak: forwards done less backwards done.
     held, peak = 0, 0
     for kind in order[0]:
@@ -193,7 +193,50 @@ def test_bubble_of_a_simulated_pipeline():
 
 def test_unknown_schedule_lists_the_known():
     with pytest.raises(ValueError, match="1f1b, zero-bubble"):
-        pipeline.schedule("2f2b")
+        pipeline.schedule_code("2f2b")
+    with pytest.raises(ValueError, match="schedule is at most 3"):
+        Layouts.of(schedule=4)
+
+
+@pytest.mark.parametrize(
+    ("name", "bubble", "held"),
+    [
+        # Qi et al., arXiv:2401.10241, table 1: (p - 1)(F + B + W), and (p - 1)(F + B - W) for ZB-H1 with B without W; p micro-batches.
+        ("1f1b", lambda p, f, b, w: (p - 1) * (f + b + w), lambda p: p),
+        ("zero-bubble", lambda p, f, b, w: (p - 1) * (f + b - w), lambda p: p),
+        # DeepSeek-V3, arXiv:2412.19437, table 2, with B the whole backward and an overlapped pair F&B of F + B; p + 1.
+        ("dualpipe", lambda p, f, b, w: (p / 2 - 1) * (f + (b + w) + (b + w) - 3 * w), lambda p: p + 1),
+    ],
+)
+def test_bubbles_and_memory_of_the_published_tables(name, bubble, held):
+    p, f, b, w = 16, 1.0, 1.3, 0.8
+    code = pipeline.schedule_code(name)
+    assert float(pipeline.bubble_s(p, 1, f, b + w, w, code)) == pytest.approx(bubble(p, f, b, w))
+    assert float(pipeline.in_flight_stages(p, 1000, 1, code)) == held(p)
+
+
+def test_v_half_halves_bubble_and_memory_where_all_passes_are_alike():
+    # Qi et al., arXiv:2405.15362, table 1: p/(2 m) of bubble, (p + 2) // 2 micro-batches.
+    code = pipeline.schedule_code("v-half")
+    assert float(pipeline.bubble_s(9, 1, 1.0, 2.0, 1.0, code)) == pytest.approx(8 * 3 / 2)
+    assert [int(pipeline.in_flight_stages(p, 1000, 1, code)) for p in (4, 7, 8)] == [3, 4, 5]
+
+
+def test_frozen_weights_leave_nothing_to_fill_a_bubble_with():
+    codes = [0, 1, 2]
+    assert np.ptp(pipeline.bubble_s(8, 1, 1.0, 1.0, 0.0, np.array(codes))) == 0.0
+
+
+@pytest.mark.parametrize(("total", "p"), [(126, 16), (61, 16), (61, 4), (94, 8), (7, 5), (5, 4), (32, 8)])
+@pytest.mark.parametrize("head", [0.0, 0.5, 1.2, 3.0])
+def test_the_slowest_stage_against_every_split(total, p, head):
+    """No stage of the others' splits is shorter, among those with the head on the last stage; even splits are left as they are."""
+    layers, heads = (float(part) for part in pipeline.slowest_stage(total, p, 1.0, head))
+    best = min(max(math.ceil((total - last) / (p - 1)), last + head) for last in range(total + 1))
+    if total % p == 0:
+        assert (layers, heads) == (total / p, 1.0)
+    else:
+        assert layers + heads * head == pytest.approx(best)
 
 
 def test_deduplicated_dispatch_matches_drawing():
@@ -220,7 +263,7 @@ def brute_force_layouts(arch, chips, batch, sequence, domain):
     for tp in range(1, domain + 1):
         for pp in range(1, arch.layers + 1):
             for cp in (1, 2, 4):
-                if chips % (tp * pp * cp) or arch.heads % tp or math.ceil(arch.layers / pp) * (pp - 1) >= arch.layers:
+                if chips % (tp * pp * cp) or arch.heads % tp:
                     continue
                 if cp > 1 and sequence % (2 * cp):
                     continue
@@ -233,12 +276,19 @@ def brute_force_layouts(arch, chips, batch, sequence, domain):
                             continue
                         m = batch // (dp * mb)
                         for v in (1, 2):
-                            if v > 1 and (pp == 1 or arch.layers % (pp * v) or m % pp):
+                            if v > 1 and (pp == 1 or pp * v > arch.layers + 2 or m % pp):
                                 continue
                             for zero in (1, 3):
                                 if zero == 3 and pp > 1:
                                     continue
-                                found.add((tp, pp, dp, cp, ep, v, mb, zero))
+                                found.add((tp, pp, dp, cp, ep, v, mb, zero, 0))
+                                if v > 1 or pp == 1 or m < pp:
+                                    continue
+                                found.add((tp, pp, dp, cp, ep, v, mb, zero, 1))
+                                if 2 * pp <= arch.layers + 2:
+                                    found.add((tp, pp, dp, cp, ep, v, mb, zero, 2))
+                                if pp % 2 == 0 and m % 2 == 0 and m >= 2 * pp:
+                                    found.add((tp, pp, dp, cp, ep, v, mb, zero, 3))
     return found
 
 
@@ -246,10 +296,10 @@ def brute_force_layouts(arch, chips, batch, sequence, domain):
 def test_enumeration_finds_exactly_the_legal_layouts(arch):
     found = layouts.enumerate_layouts(
         arch, 16, 32, sequence_tokens=4096, scaleup_chips=8,
-        space=layouts.LayoutSpace(micro_batches=(1, 2), interleaves=(1, 2), zeros=(1, 3), recomputes=(0,), largest_cp=4),
+        space=layouts.LayoutSpace(micro_batches=(1, 2), interleaves=(1, 2), deepest=False, zeros=(1, 3), recomputes=(0,), largest_cp=4),
     )  # fmt: skip
     rows = [
-        tuple(found.row(i)[k] for k in ("tp", "pp", "dp", "cp", "ep", "vpp", "micro_batch", "zero"))
+        tuple(found.row(i)[k] for k in ("tp", "pp", "dp", "cp", "ep", "vpp", "micro_batch", "zero", "schedule"))
         for i in range(len(found))
     ]
     assert len(rows) == len(set(rows))
@@ -446,3 +496,50 @@ def test_unknown_precision_lists_the_known():
 def test_memory_is_in_bytes():
     total = step(layout=Layouts.of(dp=64, zero=3, recompute=2)).memory_bytes[0]
     assert 1 * GIB < total < 80 * GIB
+
+
+# -- offload and tuning ------------------------------------------------------------------------------------------------------
+
+
+def test_offload_trades_memory_for_time_on_the_link():
+    chip = replace(CHIP, host_bytes_per_s=50 * GIGA)
+    layout = Layouts.of(dp=64, zero=1, offload=[0, 1, 2, 3])
+    result = step(layout=layout, chip=chip)
+    assert np.all(np.diff(result.memory_bytes) < 0) and np.all(result.step_s[1:] >= result.step_s[0])
+    # 12 bytes per parameter of 1/64, both ways at once, at 0.8 of the link
+    state = 12 * architecture.parameter_counts(DENSE).total / 64 / (0.8 * 50 * GIGA)
+    assert result.breakdown["offload"][1] == pytest.approx(state)
+    faster = step(layout=layout, chip=replace(chip, host_bytes_per_s=500 * GIGA))
+    assert np.all(faster.step_s <= result.step_s)
+    held = memory.host_bytes(DENSE, layout, global_batch_sequences=256, sequence_tokens=4096)
+    assert held[0] == 0.0 and held[3] == pytest.approx(held[1] + held[2])
+
+
+def test_offload_without_a_link_has_no_time():
+    with pytest.raises(ValueError, match="no finite time for offload"):
+        step(layout=Layouts.of(dp=64, offload=1))
+
+
+def test_dualpipe_holds_two_copies_and_hides_the_exchange():
+    layout = Layouts.of(pp=4, dp=64, ep=32, schedule=[0, 3])
+    result = step(DEEPSEEK_V3, layout, batch=1024)
+    assert result.breakdown["ep"][1] < result.breakdown["ep"][0]
+    assert result.breakdown["pp_bubble"][1] < result.breakdown["pp_bubble"][0]
+    weights, gradients, optimizer = memory.state_bytes(DEEPSEEK_V3, layout)
+    assert 1.9 < weights[1] / weights[0] <= 2.1 and 1.9 < gradients[1] / gradients[0] <= 2.1
+    assert optimizer[1] == pytest.approx(optimizer[0], rel=0.05)
+
+
+def test_a_limit_on_groups_spares_deduplicated_copies_only():
+    plain = moe.dispatch_copies(8, 256, 64, 8)
+    assert moe.dispatch_copies(8, 256, 64, 8, domain_limit=4) == plain
+    _, outside = moe.dispatch_copies(8, 256, 64, 8, deduplicated=True, domain_limit=4)
+    assert float(outside) == pytest.approx(4 * 7 / 8)
+
+
+def test_adapter_parameters_against_a_count():
+    # q, k and v as one matrix of 6,144 outputs, and the projection of 4,096; gate and up of 28,672, and down
+    attention, ffn = 4096 + 6144 + 4096 + 4096, 4096 + 28672 + 14336 + 4096
+    for adapts_ffn, per_layer in ((False, attention), (True, attention + ffn)):
+        recipe = Recipe(adapter_rank=8, adapts_ffn=adapts_ffn)
+        assert float(adapters.adapter_parameters(DENSE, recipe)) == 32 * 8 * per_layer

@@ -15,9 +15,9 @@ from catalog.units import GIGA, TERA
 from models import roofline
 from models.network import collectives
 from models.serving.examples import CHIP, DENSE, MOE
+from models.training import adapters, flops, layouts, memory, pipeline
 from models.training import exchange as training_exchange
 from models.training import layer as training_layer
-from models.training import layouts, memory, pipeline
 from models.training import run as training_run
 from models.training import step as training
 from models.training.constants import FRAMEWORKS, Recipe
@@ -28,7 +28,9 @@ from models.transformer import architecture, moe
 MODULES = (
     "network.collectives",
     "roofline",
+    "training.adapters",
     "training.exchange",
+    "training.flops",
     "training.layer",
     "training.layouts",
     "training.memory",
@@ -49,6 +51,7 @@ MLA = replace(
     shared_experts=1,
 )
 ARCHITECTURES = (DENSE, MOE, MLA)
+TUNED = Recipe(adapter_rank=16, adapts_ffn=True)
 few = settings(max_examples=40, deadline=None)
 
 positive = st.floats(1.0, 1e9)
@@ -68,10 +71,12 @@ BROADCASTING = {
     memory.fits: (positive, positive),
     memory.tightness: (positive, positive),
     moe.distinct_destinations: (st.integers(1, 16), ranks),
-    pipeline.bubble_micro_batches: (ranks, ranks),
-    pipeline.bubble_fraction: (ranks, positive, ranks),
-    pipeline.in_flight_stages: (ranks, positive, ranks),
-    pipeline.head_layers_on_slowest_stage: (st.integers(1, 128), ranks),
+    pipeline.bubble_s: (ranks, ranks, positive, positive, positive, st.integers(0, 3)),
+    pipeline.in_flight_stages: (ranks, positive, ranks, st.integers(0, 3)),
+    pipeline.rank_chunks: (st.integers(0, 3),),
+    pipeline.weight_copies: (st.integers(0, 3),),
+    pipeline.slowest_stage: (st.integers(1024, 4096), ranks, positive, positive),
+    pipeline.stage_layers: (st.integers(1, 128), ranks),
     roofline.element_bytes: (st.integers(0, len(roofline.PRECISIONS) - 1),),
     roofline.operand_bits: (st.integers(0, len(roofline.PRECISIONS) - 1),),
     roofline.roofline_s: (positive, positive, rate, rate),
@@ -102,7 +107,8 @@ OF_RUN = {
     training.stack_times: (),
     training.pipeline_transfer_s: (),
     training.optimizer_s: (),
-    training.recomputed_flops_per_token: (),
+    flops.recomputed_flops_per_token: (),
+    training_layer.adapters_s: (False,),
 }
 OF_MOE_RUN = {
     training_layer.routed_experts_s: (),
@@ -110,6 +116,7 @@ OF_MOE_RUN = {
     training_exchange.moe_host_s: (),
     training_layer.elementwise_s: (True,),
     training_layer.layer_times: (True,),
+    training_layer.adapters_s: (True,),
 }
 OF_HYBRID_RUN = {
     training_layer.state_gemms_s: (),
@@ -121,10 +128,15 @@ OF_RUN_AND_ARRAYS = {  # further arguments are seconds along the axis of layouts
     training_exchange.context_parallel_s: lambda run, s: (run, s, 2.0),
     training_exchange.launch_excess_s: lambda run, s: (run, s, True),
     training.data_parallel_s: lambda run, s: (run, np.ceil(s * 1e3), s, 2 * s),
+    training.offload_s: lambda run, s: (run, np.ceil(s * 1e3), s, 2 * s),
 }
 OF_LAYOUTS = {
     memory.parameters_per_rank: lambda arch, lay: memory.parameters_per_rank(arch, lay),
-    memory.state_bytes: lambda arch, lay: memory.state_bytes(arch, lay),
+    memory.trained_per_rank: lambda arch, lay: memory.trained_per_rank(arch, lay, TUNED),
+    adapters.adapters_per_rank: lambda arch, lay: adapters.adapters_per_rank(arch, lay, TUNED),
+    memory.state_bytes: lambda arch, lay: memory.state_bytes(arch, lay, TUNED),
+    memory.kept_bytes_per_token: lambda arch, lay: memory.kept_bytes_per_token(arch, lay, 4096),
+    memory.host_bytes: lambda arch, lay: memory.host_bytes(arch, lay, global_batch_sequences=512, sequence_tokens=4096),
     memory.activation_bytes_per_token: lambda arch, lay: memory.activation_bytes_per_token(arch, lay, 4096),
     memory.training_memory: lambda arch, lay: (
         memory.training_memory(arch, lay, global_batch_sequences=512, sequence_tokens=4096, constants=TRAINING).total
@@ -133,11 +145,16 @@ OF_LAYOUTS = {
         arch, lay, global_batch_sequences=512, sequence_tokens=4096, scaleup_chips=8
     ),
     training.training_step: lambda arch, lay: vars_of(step(arch, lay)),
+    layouts.legal_rules: lambda arch, lay: tuple(
+        kept
+        for _, kept in layouts.legal_rules(arch, lay, global_batch_sequences=512, sequence_tokens=4096, scaleup_chips=8)
+    ),
     moe.dispatch_copies: lambda arch, lay: moe.dispatch_copies(8, 128, lay.ep, 8, deduplicated=True),
 }
 SCALAR_ONLY = {  # take no arrays
-    layouts.divisors, layouts.enumerate_layouts, architecture.attention_parameters_per_layer, architecture.parameter_counts,
-    architecture.kv_elements_per_layer, pipeline.schedule, training.release_factor,
+    layouts.divisors, layouts.enumerate_layouts, layouts.parallel_layouts, layouts.with_levels, adapters.mixer_matrices,
+    adapters.feed_forward_matrices, adapters.adapter_parameters, flops.forward_flops, flops.training_flops_per_token, architecture.attention_parameters_per_layer, architecture.parameter_counts,
+    architecture.kv_elements_per_layer, pipeline.schedule_code, training.release_factor,
 }  # fmt: skip
 
 
@@ -214,7 +231,7 @@ def test_broadcasting_functions_agree_with_scalars(function, data):
     whole = function(*(np.array(column) for column in zip(*rows, strict=True)))
     for i, row in enumerate(rows):
         single = function(*row)
-        assert np.ndim(single) == 0
+        assert all(part.ndim == 0 for part in flat(single))
         assert_entries_equal(whole, single, i)
 
 
@@ -442,11 +459,12 @@ def test_exposed_time_is_between_nothing_and_everything(communication, window, o
 
 
 def test_a_domain_without_network_holds_only_inner_layouts():
-    """Without a scale-out network whatever leaves the domain takes for ever, and what stays inside does not notice."""
+    """Without a scale-out network what leaves the domain has no time, and what stays inside does not notice."""
     alone = replace(CHIP, scaleout_bytes_per_s=0.0)
     inside = Layouts.of(tp=[1, 2, 8, 1], dp=[8, 4, 1, 1], pp=[1, 1, 1, 8])
     np.testing.assert_array_equal(step(DENSE, inside, alone).step_s, step(DENSE, inside).step_s)
-    assert np.isinf(step(DENSE, Layouts.of(tp=8, dp=8), alone).step_s).all()
+    with pytest.raises(ValueError, match="no finite time for dp; it needs a link"):
+        step(DENSE, Layouts.of(tp=8, dp=8), alone)
 
 
 def test_a_chip_ten_times_larger_is_still_a_chip():

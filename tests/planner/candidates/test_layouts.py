@@ -29,14 +29,15 @@ def test_the_best_is_at_least_as_fast_as_a_finer_exhaustive_check():
     facts = resolve_case(CASE)
     job, system = facts.job, facts.system
     setup = facts.training_setup("bf16")
-    found = search_layouts(setup, layout_space(job, 16, system.scaleup_chips, every=True))
+    found = search_layouts(setup, layout_space(job, 16, system))
     finer = enumerate_layouts(
         job.architecture, 16, job.batch_sequences, sequence_tokens=4096, scaleup_chips=8,
         space=LayoutSpace(micro_batches=range(1, 65), interleaves=range(1, 37), zeros=(0, 1, 2, 3), recomputes=(0, 1, 2)),
     )  # fmt: skip
-    fits = memory_needed(job, finer, facts.constants) <= system.hbm_bytes
+    fits = memory_needed(setup, finer) <= system.hbm_bytes
     step = evaluate_layouts(setup, finer).step_s
-    assert len(finer) > len(found) and found.step.step_s[0] <= np.where(fits, step, np.inf).min() * (1 + 1e-9)
+    assert len(finer) > (found.layouts.offload == 0).sum()
+    assert found.step.step_s[0] <= np.where(fits, step, np.inf).min() * (1 + 1e-9)
 
 
 def test_fastest_first_with_a_breakdown_that_adds_up_and_a_reason():
@@ -71,6 +72,48 @@ def test_a_wrong_case_is_named_with_its_place(change, path):
     with pytest.raises(SpecError) as error:
         best_layouts({**CASE, **change}, (), 1)
     assert [problem.path for problem in error.value.problems] == [path]
+
+
+def test_a_batch_that_does_not_divide_is_answered_with_the_nearest_that_does():
+    """16 million tokens are 1,953.1 sequences of 8,192."""
+    workload = {**WORKLOAD, "architecture": "Llama-3.1-405B", "sequence_tokens": 8192, "batch_tokens": "16M"}
+    case = {**CASE, "workload": workload, "chips": 16384, "layout": {"tp": 8, "pp": 16, "dp": 128, "vpp": 8}}
+    with pytest.raises(SpecError) as error:
+        best_layouts(case, (), 1)
+    [problem] = error.value.problems
+    assert problem.path == "workload.batch_tokens" and "dp x micro_batch divides the 1,984 sequences" in problem.message
+    assert "the nearest batch that does has 2,048: 16777216 tokens" in problem.message
+    nearest = {**case, "workload": {**workload, "batch_tokens": 16777216}}
+    assert best_layouts(nearest, (), 1)[1]["legal"] == 1
+    booked = resolve_case({**CASE, "workload": workload}).ledger.assumptions["workload.batch_tokens"]
+    assert booked.value == 1984 * 8192 and "16777216 tokens (2,048 sequences)" in booked.reason
+
+
+@pytest.mark.parametrize(
+    ("layout", "words"),
+    [
+        ({"tp": 3, "dp": 8, "pp": 2}, "tp divides the 32 heads"),
+        ({"pp": 2, "dp": 24, "schedule": 3}, "ep is 1 without experts"),
+        ({"pp": 2, "dp": 24, "zero": 3}, "zero 2 and 3 come without pipeline"),
+        ({"pp": 48, "dp": 1}, "pp is at most the 36 layers"),
+        ({"pp": 3, "dp": 16, "schedule": 3}, "dualpipe needs an even pp"),
+    ],
+)
+def test_a_broken_rule_is_named(layout, words):
+    case = {**CASE, "workload": {**WORKLOAD, "batch_tokens": 4096 * 48 * 16}, "chips": 48}
+    if words.startswith("ep"):
+        layout = {**layout, "ep": 2}
+    with pytest.raises(SpecError, match=words):
+        best_layouts({**case, "layout": layout}, (), 1)
+
+
+def test_no_legal_layout_is_answered_with_a_batch_that_makes_one(tmp_path, capsys):
+    workload = {**WORKLOAD, "batch_tokens": 4096 * 3}
+    path = written(tmp_path, {**CASE, "workload": workload, "chips": 16 * 37})
+    assert main(["layouts", path]) == 4
+    said = capsys.readouterr().err
+    assert "no layout is legal" in said and "592 sequences" in said
+    assert main(["estimate", path]) == 4 and "no layout is legal" in capsys.readouterr().err
 
 
 def test_exit_codes(tmp_path, capsys):

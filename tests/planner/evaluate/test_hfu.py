@@ -19,10 +19,11 @@ from planner.verify.plan import verify_plan
 
 SEQUENCE = 131072
 CHIP = "H100 SXM5 80GB"
+NO_OFFLOAD = {"systems/DGX H100/host_bytes": {"value": "1 MB", "note": "no room in the host"}}
 
 
 def spec(**changes) -> dict:
-    """Sequences so long that their activations do not fit without full recompute."""
+    """Sequences so long that their activations do not fit without recompute."""
     job = {
         "name": "tune",
         "kind": "training",
@@ -33,7 +34,7 @@ def spec(**changes) -> dict:
     }
     return {
         "name": "long", "workloads": [job], "sites": [{"region": "us-virginia", "systems": ["DGX H100"]}],
-        "offers": [{"system": "DGX H100", "how": "buy"}], "solver": {"gap": 1e-4}, **changes,
+        "offers": [{"system": "DGX H100", "how": "buy"}], "solver": {"gap": 1e-4}, "overrides": NO_OFFLOAD, **changes,
     }  # fmt: skip
 
 
@@ -105,5 +106,7 @@ def test_a_plan_of_an_earlier_version_says_neither(plan):
 
 
 def test_estimate_states_both():
-    found = estimate({"workload": spec()["workloads"][0], "system": "DGX H100", "chips": 8}).answer
+    found = estimate(
+        {"workload": spec()["workloads"][0], "system": "DGX H100", "chips": 8, "overrides": NO_OFFLOAD}
+    ).answer
     assert found["layout"]["recompute"] and found["hfu"] > found["mfu"] > 0

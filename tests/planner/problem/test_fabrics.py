@@ -157,9 +157,12 @@ def test_copper_within_a_rack_is_cheaper_and_draws_nothing():
 @pytest.mark.parametrize("design", ["rail-only", "rail-optimised", "fat-tree"])
 def test_without_taper_every_layout_is_as_fast_as_at_the_rate_of_the_nics(problem, parts, design, system):
     job, facts = problem.training[0], parts[1][system]
+    if largest_of(design, facts, parts[0]) < 16:
+        pytest.skip(f"{design} does not join so many {system}")
     plant = plant_of(design, 16, facts, parts[0])
     assert has_full_rate(plant) and uneven(plant) is None
-    layouts = layout_space(job, 16 * facts.chips, facts.scaleup_chips, every=False)
+    layouts = layout_space(job, 16 * facts.chips, facts)
+    assert len(layouts) > 100
     links = dimension_links(plant, layouts.tp, layouts.cp, layouts.dp, layouts.pp, layouts.ep)
     for name, found in links.items():
         assert np.allclose(found.bytes_per_s, facts.nic_bytes_per_s, rtol=1e-12), name
@@ -174,7 +177,7 @@ def test_without_taper_every_layout_is_as_fast_as_at_the_rate_of_the_nics(proble
 
 def test_less_bandwidth_between_leaves_is_never_faster(problem, parts):
     job, facts = problem.training[0], parts[1]["DGX H100"]
-    layouts = layout_space(job, 64 * facts.chips, facts.scaleup_chips, every=False)
+    layouts = layout_space(job, 64 * facts.chips, facts)
     plants = [plant_of(f"fat-tree:{taper}", 64, facts, parts[0]) for taper in (1, 2, 4, 8)]
     setups = [
         TrainingSetup(job, facts, "bf16", problem.constants, ScaleOut(facts.nic_bytes_per_s), plant) for plant in plants
@@ -188,13 +191,13 @@ def test_less_bandwidth_between_leaves_is_never_faster(problem, parts):
 def test_a_layout_that_the_network_does_not_carry_is_not_used(problem, parts):
     job, facts = problem.training[0], parts[1]["DGX H100"]
     alone = Plant(Design("scale-up"), 1, 8, 8, 50e9, 64, 450e9, 0.0, 0.0)
-    layouts = layout_space(job, 16, facts.scaleup_chips, every=False)
-    assert not carries(alone, layouts).any()  # something of every layout on two systems leaves them
+    layouts = layout_space(job, 16, facts)
     setup = TrainingSetup(job, facts, "bf16", problem.constants, NO_NETWORK, alone)
+    assert not carries(setup, layouts).any()  # something of every layout on two systems leaves them
     found = search_layouts(setup, layouts)
     assert (found.carried, found.fitting, len(found)) == (0, 0, 0) and found.legal == len(layouts)
     within = Layouts.of(tp=8, zero=1)
-    assert carries(alone, within).all()
+    assert carries(setup, within).all()
     with pytest.raises(ValueError, match="does not carry"):
         evaluate_layout(setup, Layouts.of(tp=8, dp=2).row(0), RunTerms(), "known")
 
@@ -263,14 +266,29 @@ def test_gradients_alone_do_with_half_the_links():
     assert plan["costs"]["fabric"] < full["costs"]["fabric"] and plan.objective["value"] < full.objective["value"]
 
 
-def test_experts_over_many_systems_are_worth_the_full_tree():
+def test_experts_over_many_systems_feel_half_the_links(parts):
+    """Less of the exchange shows where DualPipe hides it behind other micro-batches."""
+    problem, facts = resolve_document(spec(["fat-tree"], EXPERTS)), parts[1]["DGX H100"]
+    layouts = Layouts.of(tp=1, pp=2, dp=256, ep=256, micro_batch=1, schedule=[0, 3])
+    full, half = (
+        evaluate_layouts(
+            TrainingSetup(problem.training[0], facts, "bf16", problem.constants, facts.nic_bytes_per_s, plant), layouts
+        )
+        for plant in (plant_of(name, 64, facts, parts[0]) for name in ("fat-tree", "fat-tree:2"))
+    )
+    assert (half.step_s > 1.1 * full.step_s).all()
+    for step in (full, half):
+        plain, dual = step.breakdown["ep"]
+        assert dual < 0.7 * plain
+
+
+def test_the_better_of_two_trees_is_chosen():
     both, full, half = (
         planner.solve(spec(names, EXPERTS)) for names in (["fat-tree", "fat-tree:2"], ["fat-tree"], ["fat-tree:2"])
     )
-    assert [row["design"] for row in both["fabrics"]] == ["fat-tree"]
-    assert both.objective["value"] == pytest.approx(full.objective["value"], rel=1e-3)
-    assert half.objective["value"] > 1.01 * full.objective["value"]
-    assert half["fleet"][0]["count"] > full["fleet"][0]["count"]
+    best = min(full.objective["value"], half.objective["value"])
+    assert both.objective["value"] == pytest.approx(best, rel=1e-3)
+    assert abs(full.objective["value"] - half.objective["value"]) > 0.01 * best
     assert planner.verify_plan(both) == []
 
 

@@ -88,7 +88,9 @@ CASES = {
         spec([JOB]), {"workloads[0].tokens": "3000T", "workloads[0].deadline": "100 d", "sites[0].power": "2 GW"},
         {"workloads[0].deadline"}, {"workloads[0].deadline", "horizon.years"},
     ),
-    "no network for a job": (spec([JOB]), {"sites[0].fabrics": ["scale-up"]}, {"sites[0].fabrics"}, {"sites[0].fabrics"}),
+    "no network for a job": (
+        spec([JOB]), {"sites[0].fabrics": ["scale-up"]}, {"sites[0].fabrics", "workloads[0].deadline"}, {"sites[0].fabrics"},
+    ),
     "size of a network": (
         spec([JOB], overrides={"fabrics/InfiniBand NDR/radix": {"value": 8, "note": "sixteen systems in three tiers"}}),
         {"sites[0].fabrics": ["fat-tree"], "workloads[0].tokens": "2T"},
