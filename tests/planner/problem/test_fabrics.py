@@ -272,7 +272,10 @@ def test_experts_over_many_systems_feel_half_the_links(parts):
     layouts = Layouts.of(tp=1, pp=2, dp=256, ep=256, micro_batch=1, schedule=[0, 3])
     full, half = (
         evaluate_layouts(
-            TrainingSetup(problem.training[0], facts, "bf16", problem.constants, facts.nic_bytes_per_s, plant), layouts
+            TrainingSetup(
+                problem.training[0], facts, "bf16", problem.constants, ScaleOut(facts.nic_bytes_per_s), plant
+            ),
+            layouts,
         )
         for plant in (plant_of(name, 64, facts, parts[0]) for name in ("fat-tree", "fat-tree:2"))
     )
