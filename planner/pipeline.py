@@ -58,8 +58,11 @@ def solve_document(
     document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS
 ) -> Plan:
     """Solve a document in memory; see `solve`."""
+    from planner.candidates.cache import OutOfTime
     from planner.candidates.search import find_candidates
+    from planner.interpret.framing import without_answer
     from planner.resolve.resolver import resolve_document
+    from planner.solving.deadline import Deadline
 
     say, began = progress or (lambda line: None), time.perf_counter()
     problem = resolve_document(document, overlays)
@@ -67,9 +70,16 @@ def solve_document(
         from planner.robust.plan import robust_plan
 
         return robust_plan(problem, document, overlays=overlays, progress=progress, threads=threads)
-    candidates = find_candidates(problem)
+    deadline = Deadline(began + problem.spec.solver.time_limit)
+    try:
+        candidates = find_candidates(problem, until=deadline.ends_s)
+    except OutOfTime:
+        say("the time was up before all operating points were evaluated; allow more of it under solver.time_limit")
+        return without_answer(problem, None, "limit", None, document)
     kept = sum(len(pool.points) for pool in candidates.pools) + sum(map(len, candidates.training.values()))
     say(
         f"{candidates.evaluated:,} operating points evaluated, {kept:,} kept on {len(candidates.fleet_options)} fleet options  {time.perf_counter() - began:.1f} s"
     )
-    return answer(problem, candidates, document, overlays=overlays, progress=progress, threads=threads)
+    return answer(
+        problem, candidates, document, overlays=overlays, progress=progress, threads=threads, deadline=deadline
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
@@ -24,11 +25,16 @@ FIELDS_WITHOUT_EFFECT = {
 }  # of a workload, on its operating points
 
 
+class OutOfTime(Exception):
+    """The time for the search of operating points is up; none of them may be used, since which are missing is not known."""
+
+
 class EvaluationCache:
     """Evaluations of workloads on systems, which serve many sites, and variants of the problem through `kept`."""
 
-    def __init__(self, problem: Problem, dropped: dict[str, Counter[str]], kept: Grids):
-        self.kept, self.dropped = kept, dropped
+    def __init__(self, problem: Problem, dropped: dict[str, Counter[str]], kept: Grids, until: float = math.inf):
+        """`until`: the end of the search, on the performance counter [s]."""
+        self.kept, self.dropped, self._until = kept, dropped, until
         self.evaluated = 0  # operating points
         self._counted: set[Key] = set()
         self.catalog_key: Key = (problem.catalog_digest, repr(problem.spec.overrides))
@@ -44,6 +50,11 @@ class EvaluationCache:
             self._workloads[workload.name] = (*common, fields, peak)
         for job in problem.training:
             self._workloads[job.name] = (*common, job.spec.model_dump_json())
+
+    def check_time(self) -> None:
+        """Raise OutOfTime when the time is up."""
+        if time.perf_counter() > self._until:
+            raise OutOfTime
 
     def times_key(self, workload: ServingFacts) -> Key:
         """Build the key of all fields that the times of a workload depend on, besides the system."""
@@ -64,6 +75,7 @@ class EvaluationCache:
         full = (kind, workload.name, *key)
         shared = (*full, *self._workloads[workload.name])
         if shared not in self.kept:
+            self.check_time()
             counts: Counter[str] = Counter()
             self.kept[shared] = find(counts), counts
         found: T

@@ -43,17 +43,20 @@ Route = tuple[str, str]  # origin, and line type, empty where there is no choice
 Choices = list[list[GridChoice]]  # by fleet option
 
 
-def find_candidates(problem: Problem, grids: Grids | None = None, below_floor: bool = False) -> Candidates:
+def find_candidates(
+    problem: Problem, grids: Grids | None = None, below_floor: bool = False, until: float = math.inf
+) -> Candidates:
     """Find fleet options, serving points by pool and training points by job, and count dropped candidates by reason.
 
     `grids`: cache, read and filled, for variants of one problem that differ in prices, limits and demand only. `below_floor`: keep the
     points of architectures below a quality floor; the program then leaves them out, so that the floor can be moved without a new search.
+    `until`: end of the search, on the performance counter [s]. Raises OutOfTime when that comes before all points are evaluated.
     """
     fleet_options, dropped_options = build_fleet_options(problem)
     dropped: dict[str, Counter[str]] = defaultdict(Counter)
     if dropped_options:
         dropped["(systems)"] = dropped_options
-    cache = EvaluationCache(problem, dropped, {} if grids is None else grids)
+    cache = EvaluationCache(problem, dropped, {} if grids is None else grids, until)
     serving, jobs = _ServingSearch(problem, cache), _TrainingSearch(problem, cache)
     barred = below_floors(problem, of_choices=not below_floor)
     for name in barred:
@@ -219,6 +222,7 @@ class _ServingSearch:
         """Evaluate a workload on the system of a fleet option at each precision that the system supports."""
         key = ("grids", option.system.name, option.scaleout, *self.cache.times_key(workload))
         if key not in self.cache.kept:
+            self.cache.check_time()
             supported = [p for p in workload.spec.precision if p in option.system.flop_per_s]
             constants = self.problem.constants.serving
             self.cache.kept[key] = [
@@ -283,6 +287,7 @@ class _ServingSearch:
         )
         key = (workload.name, *systems, allowance_s)
         if key not in self._groups_at:
+            self.cache.check_time()
             before = sum(search.evaluated for search in searches)
             self._groups_at[key] = choose_groups(searches, first, second, allowance_s)
             self.cache.evaluated += sum(search.evaluated for search in searches) - before

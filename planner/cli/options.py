@@ -61,7 +61,7 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         help='change one value of the spec, such as limits.budget="420M CNY" (may be repeated)',
     )
     parser.add_argument("--gap", type=float, help="stop at this gap, a fraction such as 0.001")
-    parser.add_argument("--time-limit", metavar="TIME", help='stop the solver after this time, such as "60 s"')
+    parser.add_argument("--time-limit", metavar="TIME", help='most time for a plan by the wall clock, such as "60 s"')
     parser.add_argument("--solver", choices=("highs", "pulp"), help="solver backend (default: highs)")
     parser.add_argument("--seed", type=int, help="random seed of the solver")
 

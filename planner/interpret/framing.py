@@ -13,12 +13,21 @@ from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.problem.facts import Problem
 from planner.problem.provenance import Assumption
 from planner.version import __version__
+from solvers.interface import Options
 from solvers.solution import Solution
+
+GAP, TIME, NODES, SEARCH = (
+    "gap",
+    "time",
+    "nodes",
+    "search",
+)  # what ends a search: "search" where it has nothing left to try
+NEARLY = 0.9  # of the time allowed: the decomposition keeps some for its plan
 
 
 def without_answer(
     problem: Problem,
-    candidates: Candidates,
+    candidates: Candidates | None,
     status: str,
     solution: Solution | None,
     document: dict[str, Any],
@@ -114,6 +123,27 @@ def solver(problem: Problem | None, solution: Solution | None) -> dict[str, Any]
         "columns": solution.columns,
         "integers": solution.integers,
     }
+
+
+def ending(solution: Solution, allowed_s: float, node_limit: int | None) -> dict[str, Any]:
+    """Say what ended the search, and whether another run with the same seed and threads ends with the same plan.
+
+    `allowed_s`: seconds that the search was given. A time limit ends it where the machine has come by then; so may those of the programs
+    within the decomposition, which is known by its duals.
+    """
+    if solution.status != "limit":
+        by = GAP
+    elif solution.seconds >= NEARLY * allowed_s:
+        by = TIME
+    else:
+        by = NODES if node_limit is not None else SEARCH
+    return {"ended_by": by, "repeatable": by != TIME and solution.relaxed_bound is None}
+
+
+def with_ending(plan: Plan, solution: Solution, options: Options) -> Plan:
+    """Add to a plan what ended the search for its solution, under these options."""
+    said = ending(solution, options.time_limit_s, options.node_limit)
+    return Plan({**plan.document, "solver": {**plan["solver"], **said}})
 
 
 def assumption_rows(

@@ -137,7 +137,7 @@ def _text(plan: Plan) -> str:
     for heading, rows in _sections(plan):
         note = _filled(NOTES[heading], "  ", "  ") if heading in NOTES else ""
         parts.append(f"{heading}\n{as_text(rows, indent='  ')}{note}")
-    return _joined([*parts, _closing(plan)])
+    return _joined([*parts, _filled(_ending(plan), "", "") if _ending(plan) else "", _closing(plan)])
 
 
 def _filled(text: str, first: str, further: str) -> str:
@@ -170,7 +170,7 @@ def _markdown(plan: Plan) -> str:
     for heading, rows in _sections(plan):
         note = f"\n{NOTES[heading]}\n" if heading in NOTES else ""
         parts.append(f"## {heading}\n\n{as_markdown(rows)}{note}")
-    return _joined([*parts, _closing(plan)])
+    return _joined([*parts, _ending(plan), _closing(plan)])
 
 
 def _diagnosis(plan: Plan) -> list[tuple[str, list[str]]]:
@@ -208,6 +208,16 @@ def _totals_line(plan: Plan) -> str:
         f"{totals['chips']:,} chips, {show(totals['peak_power_w'], 'W')} at the peak, {amount(totals['cost'])} {currency}, "
         f"{totals['carbon_kg'] / TONNE_KG:,.0f} t CO2, {totals['energy_j'] / MWH_J:,.0f} MWh, {totals['tokens'] / 1e12:,.2f}T tokens"
     ) + electricity.dispatch_words(plan)
+
+
+def _ending(plan: Plan) -> str:
+    """Say that a plan which the time ended may differ from run to run; empty for any other."""
+    if plan["solver"].get("ended_by") != "time":
+        return ""
+    return (
+        "The time limit ended the search, so that another run or machine may end with another plan; "
+        "a gap, or a node limit (solver.node_limit), ends it with the same one each time."
+    )
 
 
 def _closing(plan: Plan) -> str:

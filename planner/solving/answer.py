@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.plan import Plan
+from planner.solving.deadline import PROGRAM_SHARE, Deadline
 from planner.spec.model import PlanSpec
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ THREADS = 2
 def answer(
     problem: Problem, candidates: Candidates, document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None,
     threads: int = THREADS, solve_program: Callable[[PlanData, Options], Solution] | None = None, diagnosing: bool = True,
-    prepare: Callable[[Formulation], Formulation] | None = None,
+    prepare: Callable[[Formulation], Formulation] | None = None, deadline: Deadline | None = None,
 ) -> Plan:  # fmt: skip
-    """Solve a problem and build its plan.
+    """Solve a problem and build its plan by the `deadline`, or within the time limit of the spec from now on.
 
     `solve_program`: used in place of `solvers.joint.solve`. `diagnosing`: say why there is no plan, or what the next best
     architecture would cost. `prepare`: changes the program's input before it is solved.
@@ -37,7 +38,7 @@ def answer(
     from planner.formulate.formulation import formulate
     from planner.formulate.limits import Unbounded
     from planner.interpret.document import interpret
-    from planner.interpret.framing import sense_and_unit, without_answer
+    from planner.interpret.framing import sense_and_unit, with_ending, without_answer
     from planner.solving.full_year_dispatch import dispatched, is_asked
     from planner.solving.marginal_values import compute_marginal_values
     from planner.solving.quality import settle, with_runners_up
@@ -45,13 +46,15 @@ def answer(
     from solvers.joint import solve as solve_cold
 
     say = progress or (lambda line: None)
+    until = deadline or Deadline.after(problem.spec.solver.time_limit)
     try:
         form = formulate(problem, candidates)
     except Unbounded:
         return without_answer(problem, candidates, "unbounded", None, document)
     form = prepare(form) if prepare is not None else form
     options = options_of(problem.spec, threads)
-    solution = (solve_program or solve_cold)(form.data, options_of(problem.spec, threads, progress))
+    within = until.options(options_of(problem.spec, threads, progress), PROGRAM_SHARE)
+    solution = (solve_program or solve_cold)(form.data, within)
     gap = "" if solution.gap is None else f", gap {solution.gap:.3%}"
     say(
         f"{solution.rows:,} rows, {solution.columns:,} columns, {solution.integers:,} integers  {solution.status}{gap} in {solution.seconds:.1f} s"
@@ -62,17 +65,23 @@ def answer(
         diagnosis = None
         if status == "infeasible" and diagnosing:
             say("no plan meets all limits; looking for the limits in conflict and the smallest repair")
-            diagnosis = _diagnosis(problem, candidates, document, overlays, options, nothing)
-        return without_answer(problem, candidates, status, solution, document, diagnosis)
-    every, points = problem, candidates
-    problem, candidates, form, solution = settle(problem, candidates, form, solution, options)
-    values = compute_marginal_values(problem, form, solution, sense_and_unit(document)[1], options)
-    plan = interpret(problem, candidates, form, solution, document, values)
+            diagnosis = _diagnosis(problem, candidates, document, overlays, options, until, nothing)
+        plan = without_answer(problem, candidates, status, solution, document, diagnosis)
+        return with_ending(plan, solution, within)
+    every, points, first = problem, candidates, solution
+    problem, candidates, form, solution = settle(problem, candidates, form, solution, until.options(options))
+    if not solution.values:
+        return without_answer(problem, candidates, "limit", solution, document)
+    values = compute_marginal_values(problem, form, solution, sense_and_unit(document)[1], until.options(options))
+    plan = with_ending(interpret(problem, candidates, form, solution, document, values), first, within)
     if every.quality and diagnosing:
-        plan = with_runners_up(plan, every, points, options, say)
+        plan = with_runners_up(plan, every, points, lambda: until.options(options), say)
     if not is_asked(problem):
         return plan
-    found = dispatched(problem, candidates, form, solution, plan["totals"], overlays, options)
+    found = dispatched(problem, candidates, form, solution, plan["totals"], overlays, until.options(options))
+    if found is None:
+        say("the time was up before the plan was dispatched on all hours of the year")
+        return Plan({**plan.document, "dispatch": None})
     say(f"dispatched on {found['slots']:,} hours: {found['difference']:+.3%} of the cost  {found['seconds']:.1f} s")
     return Plan({**plan.document, "dispatch": found})
 
@@ -83,19 +92,24 @@ def _diagnosis(
     document: dict[str, Any],
     overlays: Sequence[Path],
     options: Options,
+    until: Deadline,
     nothing: bool,
 ) -> dict[str, Any]:
     """Diagnose a spec without a plan; `nothing`: it asks for the most throughput, of which there is none."""
+    from planner.candidates.cache import OutOfTime
     from planner.candidates.search import find_candidates
     from planner.resolve.resolver import resolve_document
-    from planner.solving.infeasibility import diagnose
+    from planner.solving.infeasibility import NOTHING_FOUND, diagnose
     from planner.solving.throughput import asking_for_some
 
     if nothing:
         document = asking_for_some(document, problem)
         problem = resolve_document(document, overlays)
-        candidates = find_candidates(problem)
-    return diagnose(problem, candidates, document, overlays, options)
+        try:
+            candidates = find_candidates(problem, until=until.ends_s)
+        except OutOfTime:
+            return NOTHING_FOUND
+    return diagnose(problem, candidates, document, overlays, until.options(options))
 
 
 def options_of(spec: PlanSpec, threads: int = THREADS, progress: Progress | None = None) -> Options:
@@ -107,6 +121,7 @@ def options_of(spec: PlanSpec, threads: int = THREADS, progress: Progress | None
         solver=asked.backend,
         gap=asked.gap,
         time_limit_s=asked.time_limit,
+        node_limit=asked.node_limit,
         seed=asked.seed,
         threads=threads,
         method=asked.method,

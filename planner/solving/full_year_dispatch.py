@@ -42,8 +42,8 @@ def is_asked(problem: Problem) -> bool:
 def dispatched(
     problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, totals: Mapping[str, float],
     overlays: Sequence[Path], options: Options,
-) -> dict[str, Any]:  # fmt: skip
-    """Build the `dispatch` of a plan document: cost and carbon over all hours, unserved requests and unfinished work."""
+) -> dict[str, Any] | None:  # fmt: skip
+    """Build the `dispatch` of a plan document: cost and carbon over all hours, unserved requests and unfinished work; None if out of time."""
     full = _on_all_hours(problem, overlays)
     held = _held(full, candidates, form, solution)
     long = formulate(full, held)
@@ -62,6 +62,8 @@ def dispatched(
         _unmet_prices(totals, data),
         options,
     )
+    if found is None:
+        return None
     accounts = Accounts(read_solution(full, held, long, _as_solution(solution, found, long, form)))
     asked = float((data.demand.sum(axis=(0, 1)) * data.slot_hours_s).sum())
     left = float((found.unmet.sum(axis=(0, 1)) * data.slot_hours_s).sum())

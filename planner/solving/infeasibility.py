@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from planner.candidates.cache import OutOfTime
 from planner.candidates.points import Candidates
 from planner.limits.limit import Limit
 from planner.limits.limits import every_limit
@@ -23,6 +24,7 @@ from solvers.interface import Options
 
 # what a conflict was sought among: with amounts alone, all other limits are kept as stated
 LIMITS, AMOUNTS = "limits", "amounts"
+NOTHING_FOUND: dict[str, Any] = {"conflict_of": LIMITS, "conflict": [], "repair": [], "repair_checked": False}
 
 
 def diagnose(
@@ -30,8 +32,8 @@ def diagnose(
 ) -> dict[str, Any]:
     """Build the `diagnosis` of a plan document: conflict, repair, and whether the repair is known to give a plan.
 
-    A workload that no amount would help is repaired alone, then all together. This may take as long again as the
-    solver's time limit, and half a minute in any case.
+    A workload that no amount would help is repaired alone, then all together. It ends at the time limit of the `options`, with what is
+    known by then.
     """
     trials = Trials(problem, candidates, document, overlays, options)
     workloads = [*(w.asked for w in problem.serving), *(job.asked for job in problem.training)]
@@ -40,26 +42,33 @@ def diagnose(
     conflicts: list[list[Limit]] = []
     edits: Edits = ()
     hopeless = amounts_only = False
-    for group in [*(frozenset([name]) for name in names if len(names) > 1), frozenset(names)]:
-        alone = len(group) < len(names)
-        if alone:
-            limits = every_limit(document, problem, trials.catalog, group)
-            if not trials.relaxation_fails(group, edits, [limit for limit in limits if limit.is_row]):
-                continue  # amounts may help this workload, with the repair so far
-        elif hopeless or (edits and trials.has_plan(group, edits) is not False):
-            continue  # as a whole the spec is known to have no plan only while nothing is changed
-        search = RepairSearch(trials, group, edits, [] if alone or edits else conflicts)
-        edits = merged(edits, search.smallest_repair())
-        known |= {limit.path: limit for limit in search.limits}
-        conflicts += search.conflicts
-        hopeless, amounts_only = hopeless or search.hopeless, amounts_only or search.amounts_only
+    search: RepairSearch | None = None
+    checked: bool | None = None
+    try:
+        for group in [*(frozenset([name]) for name in names if len(names) > 1), frozenset(names)]:
+            alone = len(group) < len(names)
+            if alone:
+                limits = every_limit(document, problem, trials.catalog, group)
+                if not trials.relaxation_fails(group, edits, [limit for limit in limits if limit.is_row]):
+                    continue  # amounts may help this workload, with the repair so far
+            elif hopeless or (edits and trials.has_plan(group, edits) is not False):
+                continue  # as a whole the spec is known to have no plan only while nothing is changed
+            search = RepairSearch(trials, group, edits, [] if alone or edits else conflicts)
+            edits = merged(edits, search.smallest_repair())
+            known |= {limit.path: limit for limit in search.limits}
+            conflicts += search.conflicts
+            hopeless, amounts_only = hopeless or search.hopeless, amounts_only or search.amounts_only
+            search = None
+        checked = trials.has_plan(frozenset(names), edits) if edits else None
+    except OutOfTime:  # conflicts that were found are whole
+        conflicts += [] if search is None else search.conflicts
     conflict = {limit.path: limit for some in conflicts for limit in some}
     changes = _changes(document, problem, edits, known)
     return {
         "conflict_of": AMOUNTS if amounts_only else LIMITS,
         "conflict": [{"path": limit.path, "name": limit.name, "words": limit.words} for limit in conflict.values()],
         "repair": changes,
-        "repair_checked": bool(changes) and trials.has_plan(frozenset(names), edits) is True,
+        "repair_checked": bool(changes) and checked is True,
     }
 
 

@@ -76,7 +76,7 @@ class LimitTests:
         if variant.data is not None and id(variant) not in self._relaxed:  # trials keep their variants
             amounts = {variant.rows[limit.path]: limit.amount / limit.scale for limit in self.rows}
             self._relaxed[id(variant)] = ElasticProgram(
-                with_limits(variant.data, amounts), list(amounts), self.trials.limited_options()
+                with_limits(variant.data, amounts), list(amounts), self.trials.limited_options(), self.trials.ends
             )
         return self._relaxed.get(id(variant)), variant.rows
 

@@ -25,7 +25,6 @@ from solvers.decomposition.solve import pays_off
 from solvers.interface import Options
 from solvers.solution import Solution
 
-LEAST_TIME = 0.25  # share of the solver's time limit that the linear programs may take, even if the solver left less
 TIME_NOTE = "not priced: the linear programs around the plan did not end in the time that the solver left; give it more time, or solve with another value to see"
 SIZE_NOTE = "not priced: the linear program around a plan of this size takes longer than the plan; solve with another value to see"
 HOURS_NOTE = "fleet held: not priced, because jobs may run at other hours then"
@@ -60,7 +59,7 @@ def compute_marginal_values(
             solution.bases,
             [site for (site, _, _), _ in ways],
             solution.program_of(form.data),
-            max(options.time_limit_s - solution.seconds, LEAST_TIME * options.time_limit_s),
+            options.time_limit_s,
         )
     fixed: ByLimit = {
         (path, None): _summed(solution.row_duals, row) for path, row in paths.items() if row[0] in solution.row_duals

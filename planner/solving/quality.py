@@ -77,11 +77,11 @@ def _gap(value: float | None, bound: float | None) -> float | None:
 
 
 def with_runners_up(
-    plan: Plan, problem: Problem, candidates: Candidates, options: Options, say: Callable[[str], None]
+    plan: Plan, problem: Problem, candidates: Candidates, options: Callable[[], Options], say: Callable[[str], None]
 ) -> Plan:
-    """Add to each quality row of a plan the cost of the best choice without its most used architecture."""
+    """Add to each quality row of a plan the cost of the best choice without its most used architecture; `options`: of the next program."""
     rows = [
-        {**row, "runner_up": _runner_up(row, problem, candidates, plan["objective"]["value"], options, say)}
+        {**row, "runner_up": _runner_up(row, problem, candidates, plan["objective"]["value"], options(), say)}
         for row in plan["quality"]
     ]
     return Plan({**plan.document, "quality": rows})

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from planner.candidates.cache import OutOfTime
 from planner.limits.limit import Limit
 from planner.limits.limits import every_limit
 from planner.limits.offers import further_offers, nothing_fits, nothing_runs
@@ -82,7 +83,7 @@ class RepairSearch:
     def _takes_too_long(self) -> bool:
         """Tell whether a search for conflicts with other limits would run out of time: without those limits there are many more points."""
         relaxed, _ = self.tests.on_all_points(())
-        return relaxed is not None and relaxed.columns > COLUMNS_PER_SECOND * self.trials.options.time_limit_s
+        return relaxed is not None and relaxed.columns > COLUMNS_PER_SECOND * self.trials.asked_s
 
     def _sets_to_loosen(self, find: FindConflict, conflicts: list[list[Limit]]) -> list[tuple[Limit, ...]]:
         """Find the smallest sets of limits that give a plan when they are taken away; new conflicts are appended."""
@@ -127,8 +128,10 @@ class RepairSearch:
         if rows and self.trials.seconds_left > 0 and (not others or self._fails_with_only(rows)):
             return rows
         found = minimal_conflict(others, lambda some: self._fails_with_only([*rows, *some]))
-        if rows and others and self.trials.seconds_left <= 0:
-            self.amounts_only = True
+        if self.trials.seconds_left <= 0:  # what was found is not known to be minimal
+            if not rows:
+                raise OutOfTime
+            self.amounts_only = bool(others)
             return rows
         return [*rows, *found]
 
@@ -136,7 +139,10 @@ class RepairSearch:
         """Find a minimal set of amounts among `limits` that cannot be met beside all its limits that are no amounts."""
         others = [limit for limit in limits if not limit.is_row]
         rows = self.tests.needed_rows([limit for limit in limits if limit.is_row])
-        return minimal_conflict(rows, lambda some: self._fails_with_only([*some, *others]))
+        found = minimal_conflict(rows, lambda some: self._fails_with_only([*some, *others]))
+        if self.trials.seconds_left <= 0:
+            raise OutOfTime
+        return found
 
     def _fails_with_only(self, kept: Sequence[Limit]) -> bool:
         """Tell whether there is no plan even without all other limits."""

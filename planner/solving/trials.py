@@ -32,7 +32,7 @@ from solvers.analysis.relief import LimitKey, is_feasible, with_limits
 from solvers.interface import Options
 from solvers.model.data import PlanData
 
-LEAST_SECONDS = 30.0  # that a diagnosis may take in any case
+LEAST_S = 0.2  # that a program gets when the time is up, so that it can end in order
 
 
 def merged(first: Edits, second: Edits) -> Edits:
@@ -51,11 +51,14 @@ class Variant:
     rows: Mapping[str, LimitKey] = field(default_factory=dict)  # the program's limits by path
     fleet_options: tuple[FleetOption, ...] = ()  # those with a point
     options: Options = field(default_factory=Options)
+    ends: float = math.inf  # on the performance counter [s]
 
     @cached_property
     def elastic(self) -> ElasticProgram | None:
         """Load the LP relaxation in which limits can be taken away; None without operating points."""
-        return None if self.data is None else ElasticProgram(self.data, list(self.rows.values()), self.options)
+        return (
+            None if self.data is None else ElasticProgram(self.data, list(self.rows.values()), self.options, self.ends)
+        )
 
     def rows_at(self, paths: Collection[str]) -> list[LimitKey]:
         """List the rows of the limits at some places of the spec."""
@@ -75,8 +78,10 @@ class Trials:
     ):
         self.document, self.overlays, self.options = document, overlays, options
         self.catalog = catalog_of(problem.spec, overlays, {})
-        self.ends = time.perf_counter() + max(options.time_limit_s, LEAST_SECONDS)
+        self.ends = time.perf_counter() + options.time_limit_s
+        self.asked_s = problem.spec.solver.time_limit  # of the whole answer, the same in every run
         self._all = Variants(document, overlays, problem, candidates)
+        self._all.until = self.ends
         self._variants: dict[tuple[frozenset[str], str, frozenset[int]], Variant] = {}
         self._answers: dict[tuple[frozenset[str], str, frozenset[int | None], frozenset[str]], bool | None] = {}
 
@@ -87,7 +92,7 @@ class Trials:
 
     def limited_options(self) -> Options:
         """Return the solver options, with no more than the time that is left."""
-        return replace(self.options, time_limit_s=max(min(self.seconds_left, self.options.time_limit_s), 5.0))
+        return replace(self.options, time_limit_s=max(min(self.seconds_left, self.options.time_limit_s), LEAST_S))
 
     # -- questions -------------------------------------------------------------------------------------------------
 
@@ -180,7 +185,7 @@ class Trials:
         # whether there is a plan does not depend on the objective, and a least cost exists whenever there is one
         cheapest = problem.spec.model_copy(update={"objective": Objective(minimise="cost")})
         form = formulate(replace(problem, spec=cheapest), found, by_need=True)
-        return Variant(form.data, rows_by_path(problem, form), found.fleet_options, self.limited_options())
+        return Variant(form.data, rows_by_path(problem, form), found.fleet_options, self.limited_options(), self.ends)
 
 
 def _edits(loose: Collection[Limit]) -> Edits:

@@ -8,6 +8,7 @@ Not here: what is asked about the variants (`planner.solving.trials`, `planner.s
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -64,6 +65,7 @@ class Variants:
     ):
         """`problem`, `candidates`: of the document without edits; the candidates where they are known."""
         self.document, self.overlays = document, overlays
+        self.until = math.inf  # end of all searches for points, on the performance counter [s]
         self._grids: Grids = {}
         self._problems: dict[str, Problem] = {"[]": problem}
         self._points: dict[PointsKey, Candidates] = {}
@@ -121,7 +123,7 @@ class Variants:
         concerning = json.dumps([edit for edit in edits if _concerns(edit[0], workload)])
         key = (workload.name, concerning, networks, fleet_options)
         if key not in self._points:
-            self._points[key] = find_candidates(some(problem, {workload.name}, ()), self._grids)
+            self._points[key] = find_candidates(some(problem, {workload.name}, ()), self._grids, until=self.until)
         return self._points[key]
 
 

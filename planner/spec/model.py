@@ -122,6 +122,9 @@ class SolverOptions(Block):
     gap: Annotated[Real, Field(ge=1e-9, le=0.5)] = 0.001
     """Relative MIP gap at which the solver stops: proven distance from the best possible plan."""
     time_limit: Seconds = 60.0
+    """Most time for a plan by the wall clock, from the spec on: operating points, program, marginal values, diagnosis and dispatch."""
+    node_limit: Annotated[int, Field(ge=1, le=10**9), WHOLE] | None = None
+    """Most nodes of branch and bound, of the solver's own with "direct": an end that is the same in every run, on any machine; unlimited if omitted."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1), WHOLE] = 0
     backend: Literal["highs", "pulp"] = "highs"
     method: Literal["auto", "direct", "branch", "decomposed"] = "auto"

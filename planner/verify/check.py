@@ -94,8 +94,8 @@ def _check_electricity(plan: CheckedPlan) -> None:
 
 def _check_dispatch(plan: CheckedPlan) -> None:
     """Check that the dispatch over all hours is there if asked for, and fits the plan's cost. Its figures are not computed again."""
-    found = plan.document.get("dispatch")
-    if (found is not None) != (plan.problem.bound_of == REDUCED and plan.problem.spec.horizon.dispatch):
+    found = plan.document.get("dispatch")  # None where the time was up before it
+    if ("dispatch" in plan.document) != (plan.problem.bound_of == REDUCED and plan.problem.spec.horizon.dispatch):
         plan.say("dispatch", "belongs to a plan on fewer hours than its series have, unless the spec leaves it out")
     elif found is not None:
         cost = plan.document["totals"]["cost"]

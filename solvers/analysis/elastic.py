@@ -28,8 +28,10 @@ class ElasticProgram:
     A solution of value v whose duals weight limit i by Y_i proves sum_i Y_i r_i / limit_i >= v for every plan.
     """
 
-    def __init__(self, data: PlanData, keys: Sequence[LimitKey], options: Options) -> None:
-        """`keys`: the limits that are elastic. `columns`: size of the program, 0 where some demand or job has nothing that can serve it."""
+    def __init__(self, data: PlanData, keys: Sequence[LimitKey], options: Options, deadline: float = math.inf) -> None:
+        """`keys`: the limits that are elastic. `columns`: size of the program, 0 where some demand or job has nothing that can serve it.
+        `deadline`: on the performance counter [s]; a solve that it ends proves nothing.
+        """
         self._data, self._place = data, {key: i for i, key in enumerate(keys)}
         self._points: list[Floats] = []  # [limits] relative relief of the solutions found
         self._proofs: list[tuple[float, Floats]] = []  # (v, Y [limits])
@@ -40,7 +42,7 @@ class ElasticProgram:
         arrays = program.arrays()
         self._lower, self._upper, self.columns = arrays.lower, arrays.upper, program.column_count
         options = replace(options, solver="highs", presolve=False)
-        self._lp = WarmStartedLp(arrays, self._costs(np.ones(len(keys))), options)
+        self._lp = WarmStartedLp(arrays, self._costs(np.ones(len(keys))), options, deadline=deadline)
 
     def is_infeasible_without(self, removed: Iterable[LimitKey]) -> bool:
         """Whether the other limits are proven too tight together, even in the LP relaxation."""

@@ -52,8 +52,8 @@ def dispatch(
     functional: str,
     missing: tuple[float, float],
     options: Options,
-) -> DispatchResult:
-    """Dispatch piece by piece at least cost of `functional`.
+) -> DispatchResult | None:
+    """Dispatch piece by piece at least cost of `functional`; None where the time limit of the `options` comes first.
 
     `fixed`: blocks of the plan, n [U], open [R], host [W, R], run [P, V], contract [C], energy and power [B], unit [L], way [X],
     send [Y], c [W, zones]; each job has one point left. `work` [J, pieces]: work of each job in a piece. `missing`: price of an unmet
@@ -79,7 +79,12 @@ def dispatch(
         _add_missing(program, part, functional, missing)
         _add_line_rows(program, full, fixed, slots)
         _add_share_rows(program, full, fixed, slots)
-        found = _solve_piece(program, part, fixed, points, functional, options, closed[:, slots])
+        left_s = max(options.time_limit_s - (time.perf_counter() - begin), 0.0)
+        found = _solve_piece(
+            program, part, fixed, points, functional, replace(options, time_limit_s=left_s), closed[:, slots]
+        )
+        if found is None:
+            return None
         columns += program.column_count
         for block in values:
             of = points if block in ("x", "v") else slice(None)
@@ -257,8 +262,8 @@ def _solve_piece(
     functional: str,
     options: Options,
     closed: Bools,
-) -> dict[str, Floats]:
-    """Solve a piece with everything in `fixed` fixed, and no flow on arcs that are `closed` [A, slots]; return its blocks."""
+) -> dict[str, Floats] | None:
+    """Solve a piece with everything in `fixed` fixed, and no flow on arcs that are `closed` [A, slots]; return its blocks, None if out of time."""
     arrays = program.arrays()
     lower, upper = arrays.lower.copy(), arrays.upper.copy()
     upper[program.columns["f"][closed & (program.columns["f"] >= 0)]] = 0.0
@@ -275,6 +280,8 @@ def _solve_piece(
             there = index >= 0
             lower[index[there]] = upper[index[there]] = np.asarray(values, dtype=float)[there]
     found = WarmStartedLp(arrays, program.functional(functional), options).solve(lower, upper)
+    if found.status == "limit":
+        return None
     if found.x is None:
         raise SolverError(f"the dispatch of a piece ended as {found.status}")
     return program.values(found.x)

@@ -280,7 +280,6 @@ def test_with_a_job_the_fleet_held_has_no_price_of_power(monkeypatch):
 
 def test_prices_that_do_not_come_in_time_are_not_told(monkeypatch):
     """No other word is said of them than that: neither that nothing fits, nor a margin of some of the ways only."""
-    monkeypatch.setattr("planner.solving.marginal_values.LEAST_TIME", 0.0)
     monkeypatch.setattr(
         "planner.solving.marginal_values.compute_marginal_values",
         lambda *given: compute_marginal_values(*given[:-1], dataclasses.replace(given[-1], time_limit_s=0.0)),
