@@ -23,6 +23,7 @@ BLOCKS = (  # in the order of reading; `build` joins them
     "choice",
     "lines",
     "schedule",
+    "residency",
     "preemption",
     "storage",
     "electricity",

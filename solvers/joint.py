@@ -1,209 +1,237 @@
-"""Solve the joint program for its objective and break ties by cost; choose between the whole program and its decomposition."""
+"""Solve the joint program with whole replicas: relax them to divisible ones, make the answer whole, and search where that is not enough.
+
+    divisible   the relaxation, by whatever method suits its size; its bound holds for whole replicas
+    restricted  the program with whole replicas over the points that the relaxation uses, and the smallest replica of each pool: rounded
+                slot by slot (`solvers.slot_rounding`), then searched
+    full        the program with whole replicas over all points, from the restricted solution on, where the gap is still too wide
+
+Small programs are solved in full at once.
+"""
 
 from __future__ import annotations
 
-import math
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solvers.arrays import Floats, Ints
+from solvers.arrays import Bools, Floats, Ints
 from solvers.backends.highs_run import OPTIMAL_GAP
-from solvers.decomposition import solve as decomposition
-from solvers.interface import Options, RawSolution
-from solvers.line_units import polish_line_units
-from solvers.mip import MipStart, relative_gap, solve_with_fixed_integers
-from solvers.mip import solve as solve_mip
-from solvers.model.build import build, objective_vector, slot_of_columns
-from solvers.model.data import COST, PlanData
-from solvers.model.routing import unserved
-from solvers.model.schedule import unfinished
-from solvers.program import Program
+from solvers.direct import solve_direct
+from solvers.interface import Options
+from solvers.mip import relative_gap, solve_with_fixed_integers
+from solvers.model.build import build, objective_vector
+from solvers.model.data import PlanData
+from solvers.model.residency import is_whole
+from solvers.slot_rounding import round_replicas
 from solvers.solution import Solution
 
-TIE_SLACK = 1e-9  # relative change of the objective permitted while cost is minimised among its optima
-MIP_START_SHARE = 0.5  # of the time left, for a MIP start from the decomposition
-LEAST_TIME_LIMIT_S = 1.0  # of a later step when the time is nearly up
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeReplicaSettings:
+    """Sizes and shares of time of the steps to whole replicas."""
+
+    small: int = 6_000
+    """Activities of serving points in slots up to which the full program is solved at once."""
+    most_full: int = 60_000
+    """The same, up to which the full program is tried after the restricted one."""
+    most_slots_apart: int = 200
+    """Slots up to which each has residents of its own; with more, slots of one hour of the day and window share them."""
+    hours_per_day: int = 24
+    """Slots of a day, for that."""
+    divisible_share: float = 0.5
+    """Of the time limit, for the relaxation."""
+    rounding_share: float = 0.7
+    """Of the time left then, for rounding replicas slot by slot."""
+    restricted_share: float = 0.6
+    """Of the time left then, for the search over the points in use."""
+    least_time_s: float = 1.0
+    """Least time of a step when the time is nearly up [s]."""
+    used: float = 1e-7
+    """Replicas, or share of a job's time, above which the relaxation uses a point."""
+
+
+SETTINGS = WholeReplicaSettings()
 
 
 def solve(data: PlanData, options: Options = Options()) -> Solution:
-    """Solve the joint program.
+    """Solve the joint program; value and plan are those of whole replicas, and the bound holds for them."""
+    if not is_whole(data).any():
+        return solve_direct(data, options)
+    begin = time.perf_counter()
+    if _activities(data) <= SETTINGS.small:
+        solution = solve_direct(data, replace(options, method=_method(options)))
+        return replace(_with_duals(data, solution, None, options), seconds=time.perf_counter() - begin)
+    limit_s = options.time_limit_s * SETTINGS.divisible_share
+    first = solve_direct(data.divisible(), replace(options, time_limit_s=limit_s))
+    return with_whole_replicas(data, first, options, begin)
 
-    Programs that the decomposition covers and that are large go to it; if it finds nothing, and for all others, the whole program is
-    solved. Where branch and bound proves hard there, the decomposition provides a MIP start.
+
+def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, begin: float) -> Solution:
+    """Make the solution of the relaxation whole; `begin`: when solving started, on the performance counter.
+
+    Returns the relaxation's own status where it is infeasible or has no solution.
     """
-    begin = time.perf_counter()
-    covered, tried = decomposition.supports(data), False
-    if covered and _prefers_decomposition(data, options):
-        found = _solve_decomposed(data, options)
-        if found is not None:
-            return found
-        tried, options = True, replace(options, method="auto", time_limit_s=_time_left(options, begin))
-    program = build(data)
-    structural = tuple(unserved(data) if not data.objective.maximises else ()) + tuple(unfinished(data))
-    if structural:
-        return solution_of(data, program, RawSolution("infeasible"), options, begin, structural)
-    objective = objective_vector(program, data)
-    sense = "max" if data.objective.maximises else "min"
-    mip_start = None
-    if covered and not tried and options.method == "auto":
-        # jobs compete for scarce systems, which an LP relaxation divides among them: do not wait for it
-        compete = len(data.job_work) > 1
-        mip_start = MipStart(lambda: _decomposed_start(data, program, options, begin), first=compete)
-    raw = solve_mip(program, objective, sense, options, mip_start=mip_start)
-    raw = polish_line_units(program, objective, sense, raw, options)
-    if raw.x is not None and data.objective.functional != COST and COST in program.functionals:
-        raw = _cheapest_optimum(data, program, objective, raw, raw.x, options, begin)
-    return solution_of(data, program, raw, options, begin)
+
+    def limits(share: float) -> Options:
+        left = max(options.time_limit_s - (time.perf_counter() - begin), 0.0)
+        return replace(options, time_limit_s=max(share * left, SETTINGS.least_time_s), method=_method(options))
+
+    if not divisible.values:
+        return divisible
+    _say(options, "whole replicas over the operating points in use")
+    part = replace(_restricted(data, _kept(data, divisible)), resident_group=_groups(data))
+    rounded = round_replicas(part, divisible.values, limits(SETTINGS.rounding_share))
+    best = divisible
+    if rounded is not None:
+        best = _rated(_valued(data, part, rounded, divisible), options)
+    if rounded is None or _is_wide(best, options):
+        found = solve_direct(part, limits(SETTINGS.restricted_share), start=rounded)
+        best = _bounded(found, divisible, options)
+    if _is_wide(best, options) and _activities(data) <= SETTINGS.most_full:
+        _say(options, "whole replicas over all operating points")
+        full = solve_direct(data, limits(1.0), start=best.values or None)
+        best = _better(data, best, full, divisible, options)
+    return replace(_with_duals(data, best, divisible, options), seconds=time.perf_counter() - begin)
 
 
-def _prefers_decomposition(data: PlanData, options: Options) -> bool:
-    if options.method == "decomposed":
-        return True
-    return options.method == "auto" and options.solver == "highs" and decomposition.pays_off(data)
+def _is_wide(solution: Solution, options: Options) -> bool:
+    """Tell whether there is no plan, or a gap wider than asked."""
+    return (
+        solution.value is None
+        or solution.gap is None
+        or solution.gap > max(options.gap, OPTIMAL_GAP) * (1 + OPTIMAL_GAP)
+    )
 
 
-def _time_left(options: Options, begin: float) -> float:
-    return max(LEAST_TIME_LIMIT_S, options.time_limit_s - (time.perf_counter() - begin))
+def _valued(data: PlanData, part: PlanData, values: dict[str, Floats], divisible: Solution) -> Solution:
+    """Shape a rounded plan as a solution with the bound of the relaxation."""
+    program = build(part)
+    x = program.vector(values)
+    return replace(
+        divisible,
+        value=float(objective_vector(program, data) @ x),
+        values=values,
+        functionals={name: float(program.functional(name) @ x) for name in program.functionals},
+        rows=program.row_count,
+        columns=program.column_count,
+        integers=int(program.arrays().integer.sum()),
+        polished=True,
+        built=None,
+    )
 
 
-def _decomposed_start(data: PlanData, program: Program, options: Options, begin: float) -> tuple[Floats | None, float]:
-    """Return columns of a solution found by decomposition, or None, and its lower bound."""
-    left = options.time_limit_s - (time.perf_counter() - begin)
-    limits = replace(options, time_limit_s=max(MIP_START_SHARE * left, 0.0), progress=None)
-    found = decomposition.solve(data, limits, build)
-    bound = -math.inf if found.bound is None else found.bound
-    return None if found.value is None else program.vector(found.values), bound
+def _say(options: Options, line: str) -> None:
+    if options.progress is not None:
+        options.progress(line)
 
 
-def _solve_decomposed(data: PlanData, options: Options) -> Solution | None:
-    """Solve by decomposition; None where it finds nothing, so that the whole program has to show why."""
-    if unserved(data) or unfinished(data):
+def _method(options: Options) -> str:
+    """Return the method for programs with whole replicas, which the decomposition does not cover."""
+    return "auto" if options.method == "decomposed" else options.method
+
+
+def _activities(data: PlanData) -> int:
+    """Count the activities of serving points in slots."""
+    return int(((data.point_pool >= 0) & (data.point_capacity > 0)).sum()) * data.slots
+
+
+def _groups(data: PlanData) -> Ints | None:
+    """[T]: groups of slots that share their residents; None where each slot has its own."""
+    if data.slots <= SETTINGS.most_slots_apart:
         return None
-    begin = time.perf_counter()
-    found = decomposition.solve(data, options, build)
+    hour = np.arange(data.slots) % SETTINGS.hours_per_day
+    return data.slot_window * SETTINGS.hours_per_day + hour
+
+
+def _kept(data: PlanData, solution: Solution) -> Bools:
+    """[P]: points that the solution uses, and those of each pool with the smallest and the most efficient replica."""
+    kept: Bools = solution.values["x"].max(axis=1, initial=0.0) > SETTINGS.used
+    kept |= solution.values["y"] > 0.5
+    systems = np.zeros(len(data.point_pool))
+    np.add.at(systems, data.point_uses[:, 0], data.point_uses_systems)
+    option = np.full(len(data.point_pool), -1)
+    option[data.point_uses[:, 0]] = data.point_uses[:, 1]
+    held = np.zeros(len(data.option_site), dtype=bool)
+    np.logical_or.at(held, data.holding_option, solution.values["n"] > 0.5)
+    able = (data.point_pool >= 0) & (data.point_capacity > 0)
+    for q in range(data.pools):
+        members = np.flatnonzero(able & (data.point_pool == q))
+        if not members.size:
+            continue
+        order = np.lexsort((-data.point_capacity[members], systems[members]))
+        kept[members[order[0]]] = True
+        mine = members[held[option[members]]]
+        for k in np.unique(option[mine]):
+            on = mine[option[mine] == k]
+            kept[on[np.lexsort((-data.point_capacity[on], systems[on]))[0]]] = True
+            kept[on[np.argmin(systems[on] / data.point_capacity[on])]] = True
+    return kept
+
+
+def _restricted(data: PlanData, kept: Bools) -> PlanData:
+    """Return the input in which only some points serve or work."""
+    return replace(data, point_capacity=np.where(kept, data.point_capacity, 0.0))
+
+
+def _bounded(found: Solution, divisible: Solution, options: Options) -> Solution:
+    """Put the bound of the relaxation in place of that of the restricted program, which holds for its points only."""
     if found.value is None:
-        if not decomposition.pays_off(data):
-            return None
-        return Solution(
-            status="limit",
-            objective=data.objective,
-            value=None,
-            bound=found.bound,
-            gap=None,
-            seconds=time.perf_counter() - begin,
-            rows=found.rows,
-            columns=found.columns,
-            integers=found.integers,
-            seed=options.seed,
+        return replace(
+            divisible, status="limit", value=None, gap=None, values={}, functionals={}, row_duals={}, built=None
         )
-    gap = relative_gap(found.value, -math.inf if found.bound is None else found.bound)
+    return _rated(_with_relaxation(replace(found, bound=divisible.bound), divisible), options)
+
+
+def _with_relaxation(solution: Solution, divisible: Solution) -> Solution:
+    """Add what the relaxation proved."""
+    return replace(
+        solution,
+        relaxed_duals=divisible.relaxed_duals,
+        relaxed_bound=divisible.relaxed_bound,
+        structural=(),
+        built=None,
+    )
+
+
+def _rated(solution: Solution, options: Options) -> Solution:
+    """Set gap and status by value and bound."""
+    if solution.value is None or solution.bound is None:
+        return replace(solution, status="limit", gap=None)
+    gap = relative_gap(solution.value, solution.bound)
     status = "limit"
     if gap <= options.gap * (1 + OPTIMAL_GAP):
         status = "within_gap"
     if gap <= OPTIMAL_GAP:
         status = "optimal"
-    return Solution(
-        status=status,
-        objective=data.objective,
-        value=found.value,
-        bound=found.bound,
-        gap=gap,
-        seconds=time.perf_counter() - begin,
-        rows=found.rows,
-        columns=found.columns,
-        integers=found.integers,
-        seed=options.seed,
-        values=found.values,
-        functionals=found.functionals,
-        row_duals=found.row_duals,
-        polished=True,
-        relaxed_duals=found.relaxed_duals,
-        relaxed_bound=found.relaxed_bound,
-    )
+    return replace(solution, gap=gap, status=status)
 
 
-def _cheapest_optimum(
-    data: PlanData, program: Program, objective: Floats, first: RawSolution, x: Floats, options: Options, begin: float
-) -> RawSolution:
-    """Fix the objective at its value for `x` and minimise cost.
+def _better(data: PlanData, best: Solution, full: Solution, divisible: Solution, options: Options) -> Solution:
+    """Combine the better value and the better bound of the restricted and the full program."""
+    if full.status in ("infeasible", "unbounded"):
+        return full
+    sign = -1.0 if data.objective.maximises else 1.0
+    bounds = [bound for bound in (divisible.bound, full.bound) if bound is not None]
+    bound = max(bounds, key=lambda value: sign * value, default=None)
+    plans = [plan for plan in (full, best) if plan.value is not None]
+    plan = min(plans, key=lambda plan: sign * (plan.value or 0.0), default=full)
+    counted = replace(plan, bound=bound, rows=full.rows, columns=full.columns, integers=full.integers)
+    return _rated(_with_relaxation(counted, divisible), options)
 
-    Bound and status stay those of the objective; the duals are those of the objective for the new fleet.
+
+def _with_duals(data: PlanData, solution: Solution, divisible: Solution | None, options: Options) -> Solution:
+    """Price the rows with the fleet held and replicas divisible, since a whole replica too many makes every small change free.
+
+    `divisible`: the relaxation, whose own prices stand in for those of a program that is too large.
     """
-    value = float(objective @ x) if first.objective is None else first.objective
-    fixed = _with_objective_fixed(data, value)
-    limits = replace(options, time_limit_s=_time_left(options, begin))
-    cost = program.functional(COST)
-    second = solve_mip(fixed, fixed.functional(COST), "min", limits, start=_with_subtotals(fixed, x))
-    if second.x is None or not second.polished:
-        return first
-    cheapest = second.x[: len(cost)]  # the columns that hold the objective's sub-totals come last
-    if cost @ cheapest > cost @ x:
-        return first  # time was up before anything cheaper was found
-    value = float(objective @ cheapest)
-    _, duals = solve_with_fixed_integers(
-        program, objective, "max" if data.objective.maximises else "min", cheapest, options
-    )
-    gap = None if first.bound is None else relative_gap(value, first.bound)
-    return replace(first, x=cheapest, objective=value, row_duals=duals, gap=gap)
-
-
-def _with_objective_fixed(data: PlanData, value: float) -> Program:
-    """Build the program with a row `objective held` that keeps the objective at `value` or better."""
-    slack = TIE_SLACK * abs(value)
-    fixed = build(data)
-    if data.objective.maximises:
-        factor = fixed.columns["lambda"].reshape(1)
-        fixed.add_rows("objective held", value - slack, np.inf, np.zeros(1, dtype=np.int64), factor, 1.0, count=1)
-    else:
-        fixed.add_functional_row(
-            "objective held", data.objective.functional, -np.inf, value + slack, slot_of_columns(fixed)
-        )
-    return fixed
-
-
-def _with_subtotals(program: Program, x: Floats) -> Floats:
-    """Extend x by the sub-totals of the row `objective held`."""
-    arrays = program.arrays()
-    full = np.append(x, np.zeros(program.column_count - len(x)))
-    for part in program.row_blocks.get("objective held sub-total", ()):
-        full[len(x) :] = (arrays.matrix @ full)[part.rows]
-    return full
-
-
-def solution_of(
-    data: PlanData,
-    program: Program,
-    raw: RawSolution,
-    options: Options,
-    begin: float,
-    structural: tuple[tuple[str, tuple[int, ...]], ...] = (),
-) -> Solution:
-    """Shape the solution of a program by its blocks; `begin`: when solving started, on the performance counter."""
-    arrays = program.arrays()
-    values: dict[str, Floats] = {}
-    functionals: dict[str, float] = {}
-    duals: dict[str, tuple[Ints, Floats]] = {}
-    if raw.x is not None:
-        values = program.values(raw.x)
-        functionals = {name: float(program.functional(name) @ raw.x) for name in program.functionals}
-        duals = program.by_block(raw.row_duals) if raw.row_duals is not None else {}
-    return Solution(
-        status=raw.status,
-        objective=data.objective,
-        value=raw.objective,
-        bound=raw.bound,
-        gap=raw.gap,
-        seconds=time.perf_counter() - begin,
-        rows=program.row_count,
-        columns=program.column_count,
-        integers=int(arrays.integer.sum()),
-        seed=options.seed,
-        values=values,
-        functionals=functionals,
-        row_duals=duals,
-        structural=structural,
-        polished=raw.polished,
-        built=(data, program),
-    )
+    if not solution.values:
+        return replace(solution, row_duals={})
+    if divisible is not None and _activities(data) > SETTINGS.most_full:
+        return replace(solution, row_duals=divisible.row_duals)
+    relaxed = data.divisible()
+    program = build(relaxed)
+    sense = "max" if data.objective.maximises else "min"
+    x: Floats = program.vector(solution.values)
+    _, duals = solve_with_fixed_integers(program, objective_vector(program, relaxed), sense, x, options)
+    return replace(solution, row_duals={} if duals is None else program.by_block(duals), built=(data, program))

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from solvers import joint
+from solvers import direct, joint
 from solvers.arrays import Floats, Ints
 from solvers.branch_and_bound.warm_start import WarmStartedMip
 from solvers.interface import Options
@@ -85,7 +85,7 @@ class Reoptimizer:
             raw = solve_mip(program, objective, "min", options, warm=warm)
             raw = polish_line_units(program, objective, "min", raw, options)
             if raw.status in ("optimal", "within_gap", "infeasible"):
-                found = joint.solution_of(data, program, raw, options, begin)
+                found = direct.solution_of(data, program, raw, options, begin)
                 return self._remember(data, replace(found, bases=warm.bases))
             self.how = SEARCHED if changed_in_place else REBUILT
         return self._remember(data, replace(joint.solve(data, options), bases=warm.bases))

@@ -32,6 +32,7 @@ from solvers.model.facility import add_facility
 from solvers.model.fleet import add_holdings, add_installed, add_power
 from solvers.model.lines import add_lines
 from solvers.model.porting import add_porting
+from solvers.model.residency import add_residency
 from solvers.model.routing import add_routing
 from solvers.model.scenarios import add_scenarios
 from solvers.model.schedule import add_schedule
@@ -51,6 +52,7 @@ def build(data: PlanData) -> Program:
     add_choice(program, data, most)
     add_lines(program, data, most)
     add_schedule(program, data)
+    add_residency(program, data, most)
     add_installed(program, data)
     add_power(program, data)
     add_storage(program, data)
@@ -72,7 +74,7 @@ def build(data: PlanData) -> Program:
 def slot_of_columns(program: Program) -> Ints:
     """[columns]: the slot of each column, -1 for those of no slot."""
     slot = np.full(program.column_count, -1)
-    for block in ("f", "x", "v", "grid", "taken", "charge", "discharge", "stored"):
+    for block in ("f", "x", "v", "arriving", "present", "grid", "taken", "charge", "discharge", "stored"):
         columns = program.columns.get(block, np.zeros((0, 0), dtype=np.int64))
         where = np.nonzero(columns >= 0)
         slot[columns[where]] = where[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -114,6 +114,12 @@ class PlanData:
     point_power_w: Floats = field(default_factory=lambda: no_floats(0))
     point_cost: Functionals = field(default_factory=dict)  # [P, T]
 
+    # whole replicas (`solvers.model.residency`); None: replicas of every point are divisible
+    point_whole: Bools | None = None  # [P] serving points whose replicas are whole
+    point_load_s: Floats | None = None  # [P] time to load the weights of a replica; None: no time
+    use_workers: Ints | None = None  # [rows of `point_uses`] workers of a role per replica; None: one of each
+    resident_group: Ints | None = None  # [T] slots of one group have the same residents; None: each slot its own
+
     # arcs
     arc_workload: Ints = field(default_factory=lambda: no_ints(0))
     arc_origin: Ints = field(default_factory=lambda: no_ints(0))
@@ -162,6 +168,10 @@ class PlanData:
     limits: tuple[Limit, ...] = ()
     objective: Objective = Objective()
 
+    def divisible(self) -> PlanData:
+        """Return the same input with divisible replicas, whose program relaxes this one."""
+        return replace(self, point_whole=None, point_load_s=None, use_workers=None, resident_group=None)
+
     @property
     def sites(self) -> int:
         """Number of sites."""
@@ -209,6 +219,10 @@ class PlanData:
         site = np.full(len(self.point_pool), -1)
         site[self.point_uses[:, 0]] = self.option_site[self.point_uses[:, 1]]
         return site
+
+    def role_workers(self) -> Floats:
+        """[rows of `point_uses`]: workers of each role per replica."""
+        return np.ones(len(self.point_uses)) if self.use_workers is None else self.use_workers.astype(float)
 
     def arc_asked(self) -> Ints:
         """[A]: workload whose demand an arc serves."""
@@ -339,6 +353,7 @@ def _value_problems(data: PlanData) -> Iterator[str]:
     P, R, W, U = len(data.point_pool), data.sites, data.demand.shape[0], len(data.holding_option)
     optional = (
         ("point_restart_s", data.point_restart_s, P),
+        ("point_load_s", data.point_load_s, P),
         ("point_storage", data.point_storage, P),
         ("site_storage", data.site_storage, R),
         ("site_racks", data.site_racks, R),
@@ -347,6 +362,14 @@ def _value_problems(data: PlanData) -> Iterator[str]:
     for name, values, size in optional:
         if values is not None and (values.shape != (size,) or np.isnan(values).any() or values.min(initial=0.0) < 0):
             yield f"{name}: expected {size} values of at least 0"
+    if data.point_whole is not None and data.point_whole.shape != (P,):
+        yield f"point_whole: expected {P} values"
+    workers = data.use_workers
+    if workers is not None and (workers.shape != (len(data.point_uses),) or workers.min(initial=1) < 1):
+        yield f"use_workers: expected {len(data.point_uses)} integers of at least 1"
+    group = data.resident_group
+    if group is not None and (group.shape != (data.slots,) or group.min(initial=0) < 0):
+        yield f"resident_group: expected {data.slots} integers of at least 0"
     if data.wait_slots is not None and (data.wait_slots.shape != (W,) or (data.wait_slots < 0).any()):
         yield f"wait_slots: expected {W} integers of at least 0"
 

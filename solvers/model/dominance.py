@@ -1,15 +1,16 @@
 """Drop dominated serving points from the program, which does not change its optimum.
 
 Points of one pool that use the same fleet options differ only in what a request/s takes of shared quantities: systems of those fleet
-options, power, and the functionals that are minimised or limited. Replicas are continuous, so a point is dominated where another one,
-or a mixture of two others, takes no more of anything for the same requests/s.
+options, power, and the functionals that are minimised or limited. Where replicas are divisible, a point is dominated where another one,
+or a mixture of two others, takes no more of anything for the same requests/s. A whole replica is dominated, in all slots at once, by one
+with no more workers of either role, none of which takes more systems, serves less or loads longer.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from solvers.arrays import Bools, Floats
+from solvers.arrays import Bools, Floats, Ints
 from solvers.model.data import PlanData
 from solvers.model.electricity import power_may_earn
 
@@ -23,18 +24,21 @@ def undominated(data: PlanData) -> Bools:
     np.add.at(uses, (data.point_uses[:, 0], data.point_uses[:, 1]), data.point_uses_systems)
     limited = (np.isfinite(data.power_limit()[0]).any(axis=1) | data.metered())[data.point_site()]
     wanted = power_may_earn(data)[data.point_site()]  # [P, T]: more power may reduce the objective
-    groups: dict[tuple[int, ...], list[int]] = {}
+    roles_of = _roles(data)
+    groups: dict[tuple[int, bool, tuple[int, ...]], list[int]] = {}
     for point in np.flatnonzero((data.point_pool >= 0) & (data.point_capacity > 0)).tolist():
-        key = (int(data.point_pool[point]), *np.flatnonzero(uses[point]).tolist())
+        whole = data.point_whole is not None and data.point_whole[point]
+        options = roles_of[point] if whole else tuple(np.flatnonzero(uses[point]).tolist())
+        key = (int(data.point_pool[point]), whole, options)
         groups.setdefault(key, []).append(point)
     names = sorted(data.counted() & set(data.point_cost))
-    for (_, *fleet_options), members in groups.items():
+    for (_, whole, fleet_options), members in groups.items():
         if len(members) < 2:
             continue
         points = np.array(members)
         rate = data.point_capacity[points, None]
         takes = [
-            uses[np.ix_(points, np.array(fleet_options, dtype=np.int64))],
+            uses[np.ix_(points, np.array(sorted(set(fleet_options)), dtype=np.int64))],
             (data.point_power_w[points] * limited[points])[:, None],
         ]
         steady = np.hstack(takes) / rate  # [points, M]
@@ -43,9 +47,31 @@ def undominated(data: PlanData) -> Bools:
             if names
             else np.zeros((len(points), data.slots, 0))
         )  # [points, T, functionals]
+        if whole:
+            replica = [steady, _replicas(data, points, len(fleet_options)), varying.reshape(len(points), -1)]
+            keep[points] = _undominated(np.hstack(replica), varying[:, :, :0]) | wanted[points]
+            continue
         corner, described = _corners_of(steady, varying)
         keep[points] = np.where(described, corner[:, None], _undominated(steady, varying)) | wanted[points]
     return keep
+
+
+def _roles(data: PlanData) -> list[tuple[int, ...]]:
+    """List the fleet options of the roles of each point, in order."""
+    roles: list[list[int]] = [[] for _ in data.point_pool]
+    for point, option in data.point_uses.tolist():
+        roles[point].append(option)
+    return [tuple(options) for options in roles]
+
+
+def _replicas(data: PlanData, points: Ints, roles: int) -> Floats:
+    """[points, M]: by role the workers per replica and per request/s, and the systems per worker; and the time to load."""
+    row = np.flatnonzero(np.isin(data.point_uses[:, 0], points))
+    order = row[np.argsort(data.point_uses[row, 0], kind="stable")].reshape(len(points), roles)  # points ascend
+    workers = data.role_workers()[order]
+    systems = data.point_uses_systems[order]
+    load = np.zeros((len(points), 1)) if data.point_load_s is None else data.point_load_s[points, None]
+    return np.hstack([workers, workers / data.point_capacity[points, None], systems / workers, load])
 
 
 def _undominated(steady: Floats, varying: Floats) -> Bools:

@@ -27,7 +27,8 @@ Objective
 Constraints
     supply       sum_{u in s, u covers w} n_u <= limit_s    for each s, w
     opening      n_u <= upper_u open_{r(u)}    for each u at a site with open
-    installed    sum_p uses_{p,k} (x_{p,t} + v_{p,t}) <= sum_{u of k, u covers w(t)} n_u    for each k, t
+    installed    sum_p uses_{p,k} (x_{p,t} + v_{p,t}) <= sum_{u of k, u covers w(t)} n_u
+                 for each k, t; residents in place of x_{p,t} where replicas are whole (`solvers.model.residency`)
     power        sum_{u at r, u covers w(t)} power_u n_u + sum_{p at r} power_p (x_{p,t} + v_{p,t}) <= limit_{r,w(t)} open_r
                  for each r, t; without open_r where it is absent
 """
@@ -36,7 +37,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.arrays import Floats, Ints
+from solvers.arrays import Bools, Floats, Ints
 from solvers.model.data import PlanData
 from solvers.model.facility import rack_room
 from solvers.program import Program
@@ -114,9 +115,13 @@ def add_installed(program: Program, data: PlanData) -> None:
     """Add the rows `installed`, after the blocks that run."""
     point, option = data.point_uses.T
     slots = data.slots
-    running = _running(program)
+    running, systems = _running(program)[point], data.point_uses_systems  # [I, T], [I]
+    if (resident := program.columns.get("resident")) is not None:
+        whole: Bools = np.any(resident >= 0, axis=1)
+        running = np.where(whole[:, None], resident, running)
+        systems = np.where(whole, systems / data.role_workers(), systems)
     uses = np.zeros((len(data.option_site), slots), dtype=bool)
-    np.logical_or.at(uses, option, running[point] >= 0)
+    np.logical_or.at(uses, option, running >= 0)
     fleet_options, slot = np.nonzero(uses)
     row_of = np.full(uses.shape, -1)
     row_of[fleet_options, slot] = np.arange(len(fleet_options))
@@ -124,15 +129,15 @@ def add_installed(program: Program, data: PlanData) -> None:
     holding, window = np.nonzero(data.covers())
     here = data.slot_window[None, :] == window[:, None]  # [holding that covers, slot]
     pair, at = np.nonzero(here & uses[data.holding_option[holding]])
-    there = running[point] >= 0  # [use, slot]
+    there = running >= 0
     use, when = np.nonzero(there)
     program.add_rows(
         "installed",
         -np.inf,
         0.0,
         np.concatenate([row_of[option[use], when], row_of[data.holding_option[holding[pair]], at]]),
-        np.concatenate([running[point[use], when], program.columns["n"][holding[pair]]]),
-        np.concatenate([data.point_uses_systems[use], -np.ones(len(pair))]),
+        np.concatenate([running[use, when], program.columns["n"][holding[pair]]]),
+        np.concatenate([systems[use], -np.ones(len(pair))]),
         index=np.column_stack([fleet_options, slot]),
     )
 

@@ -67,6 +67,17 @@ class Reference:
         self.zone_of = None if data.spread is None else data.spread.site_zone.tolist()
         self.zones = sorted(set(self.zone_of or ()))
         self.placing = self._placing()
+        self.whole_points = [p for p in self.serving if data.point_whole is not None and data.point_whole[p]]
+        number = np.ones(len(data.point_uses), dtype=int) if data.use_workers is None else data.use_workers
+        self.numbers = [
+            [int(n) for (q, _), n in zip(data.point_uses, number, strict=True) if q == p] for p in range(self.P)
+        ]
+        self.workers = [
+            [(k, s / n) for (k, s), n in zip(uses, ns, strict=True)]
+            for uses, ns in zip(self.uses, self.numbers, strict=True)
+        ]
+        shared = {k for p in self.whole_points for k, _ in self.uses[p]}
+        self.beside = [p for p in range(self.P) if p not in self.serving and shared & {k for k, _ in self.uses[p]}]
         self.counted = (
             [] if data.lines is None else [l for l, c in enumerate(data.lines.line_capacity) if np.isfinite(c)]
         )
@@ -86,6 +97,7 @@ class Reference:
         for t in range(self.T):
             self._balance(t)
             self._fits(t, lambda a, t=t: ("f", a, t), lambda p, t=t: (("x" if p in self.serving else "v"), p, t))
+            self._resides(t)
         self._jobs()
         self._electricity()
         self._lines()
@@ -159,7 +171,20 @@ class Reference:
             add("c", w, z, high=1)
         for l in self.counted:
             add("unit", l, high=math.floor(data.lines.line_upper[l]))
+        for p, t in itertools.product(self.whole_points, T):
+            for i, (k, s) in enumerate(self.workers[p]):
+                most = (
+                    sum(data.holding_upper[u] for u in range(self.U) if data.holding_option[u] == k) / s if s else 0.0
+                )
+                add("resident", p, i, t, high=math.floor(most + 1e-9))
+            if any(n > 1 for n in self.numbers[p]):
+                add("deployed", p, t, high=1)
+        for p, t in itertools.product(self.beside, T):
+            add("present", p, t, high=1)
         self.whole = list(range(len(self.table.low)))
+        for p, t in itertools.product(self.whole_points, T):
+            for i in range(len(self.workers[p])):
+                add("load", p, i, t)
         for r in range(self.R):
             add("open", r, high=1)
         for e in range(len(data.edge_workload)):
@@ -243,6 +268,40 @@ class Reference:
                 at = int(np.flatnonzero(data.order.next == at)[0])
             more, side = scale(patient)
             table.at_most([(("waiting", w, o, t), 1.0), *more], side)
+
+    def _resides(self, t):
+        """Whole replicas hold systems whether they work or not, lose the time in which they load, and never overlap a job's width."""
+        data, table = self.data, self.table
+        held = lambda k: [(("n", u), -1.0) for u in range(self.U) if data.holding_option[u] == k and self.covers(u, t)]
+        residents = lambda k: [
+            (("resident", p, i, t), s)
+            for p in self.whole_points
+            for i, (option, s) in enumerate(self.workers[p])
+            if option == k
+        ]
+        for p in self.whole_points:
+            for i, n in enumerate(self.numbers[p]):
+                lost = 0.0
+                if data.order is not None and data.point_load_s is not None:
+                    lost = min(data.point_load_s[p] / data.order.step_s[t], 1.0)
+                    before = int(np.flatnonzero(data.order.next == t)[0])
+                    table.at_most(
+                        [(("resident", p, i, t), 1.0), (("resident", p, i, before), -1.0), (("load", p, i, t), -1.0)]
+                    )
+                table.at_most([(("x", p, t), float(n)), (("load", p, i, t), lost), (("resident", p, i, t), -1.0)])
+                if ("deployed", p, t) in table.at:
+                    table.at_most([(("deployed", p, t), float(n)), (("resident", p, i, t), -1.0)])
+        for k in range(len(data.option_site)):
+            jobs = [(("v", p, t), s) for p in range(self.P) if p not in self.serving for option, s in self.uses[p] if option == k]  # fmt: skip
+            if self.whole_points:
+                others = [(("x", p, t), s) for p in self.serving if p not in self.whole_points for option, s in self.uses[p] if option == k]  # fmt: skip
+                table.at_most(residents(k) + jobs + others + held(k))
+            for j in range(len(data.job_work)):
+                width = [(("present", p, t), s) for p in self.beside if data.point_job[p] == j for option, s in self.uses[p] if option == k]  # fmt: skip
+                if width:
+                    table.at_most(residents(k) + width + held(k))
+        for p in self.beside:
+            table.at_most([(("v", p, t), 1.0), (("present", p, t), -1.0)])
 
     def _fits(self, t, flow, run):
         """What runs is what is needed, on systems that are there, within the power of the site and the capacity of the lines.
@@ -508,6 +567,9 @@ class Reference:
                     and all(room(k) >= s for k, s in self.uses[p])
                 )
                 upper[at["v", p, t]] = 1.0 if wide else 0.0
+        for p, t in itertools.product(self.whole_points, range(self.T)):
+            if ("deployed", p, t) in at and not can("deployed", p, t):
+                upper[at["x", p, t]] = 0
         for w, z in itertools.product(self.spreading, self.zones):
             if is_on("c", w, z):
                 for t in range(self.T):

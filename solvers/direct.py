@@ -1,0 +1,214 @@
+"""Solve a joint program as it stands, and break ties by cost; choose between the program in one piece and its decomposition.
+
+Not here: how whole replicas follow from divisible ones (`solvers.joint`).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from solvers.arrays import Floats, Ints
+from solvers.backends.highs_run import OPTIMAL_GAP
+from solvers.decomposition import solve as decomposition
+from solvers.interface import Options, RawSolution
+from solvers.line_units import polish_line_units
+from solvers.mip import MipStart, relative_gap, solve_with_fixed_integers
+from solvers.mip import solve as solve_mip
+from solvers.model.build import build, objective_vector, slot_of_columns
+from solvers.model.data import COST, PlanData
+from solvers.model.routing import unserved
+from solvers.model.schedule import unfinished
+from solvers.program import Program
+from solvers.solution import Solution
+
+TIE_SLACK = 1e-9  # relative change of the objective permitted while cost is minimised among its optima
+MIP_START_SHARE = 0.5  # of the time left, for a MIP start from the decomposition
+LEAST_TIME_LIMIT_S = 1.0  # of a later step when the time is nearly up
+
+
+def solve_direct(data: PlanData, options: Options = Options(), start: Mapping[str, Floats] | None = None) -> Solution:
+    """Solve the joint program; `start`: blocks of values of a known solution.
+
+    Programs that the decomposition covers and that are large go to it; if it finds nothing, and for all others, the whole program is
+    solved. Where branch and bound proves hard there, the decomposition provides a MIP start.
+    """
+    begin = time.perf_counter()
+    covered, tried = decomposition.supports(data), False
+    if covered and _prefers_decomposition(data, options):
+        found = _solve_decomposed(data, options)
+        if found is not None:
+            return found
+        tried, options = True, replace(options, method="auto", time_limit_s=_time_left(options, begin))
+    program = build(data)
+    structural = tuple(unserved(data) if not data.objective.maximises else ()) + tuple(unfinished(data))
+    if structural:
+        return solution_of(data, program, RawSolution("infeasible"), options, begin, structural)
+    objective = objective_vector(program, data)
+    sense = "max" if data.objective.maximises else "min"
+    mip_start = None
+    if covered and not tried and options.method == "auto":
+        # jobs compete for scarce systems, which an LP relaxation divides among them: do not wait for it
+        compete = len(data.job_work) > 1
+        mip_start = MipStart(lambda: _decomposed_start(data, program, options, begin), first=compete)
+    known = None if start is None else program.vector(start)
+    raw = solve_mip(program, objective, sense, options, start=known, mip_start=mip_start)
+    raw = polish_line_units(program, objective, sense, raw, options)
+    if raw.x is not None and data.objective.functional != COST and COST in program.functionals:
+        raw = _cheapest_optimum(data, program, objective, raw, raw.x, options, begin)
+    return solution_of(data, program, raw, options, begin)
+
+
+def _prefers_decomposition(data: PlanData, options: Options) -> bool:
+    if options.method == "decomposed":
+        return True
+    return options.method == "auto" and options.solver == "highs" and decomposition.pays_off(data)
+
+
+def _time_left(options: Options, begin: float) -> float:
+    return max(LEAST_TIME_LIMIT_S, options.time_limit_s - (time.perf_counter() - begin))
+
+
+def _decomposed_start(data: PlanData, program: Program, options: Options, begin: float) -> tuple[Floats | None, float]:
+    """Return columns of a solution found by decomposition, or None, and its lower bound."""
+    left = options.time_limit_s - (time.perf_counter() - begin)
+    limits = replace(options, time_limit_s=max(MIP_START_SHARE * left, 0.0), progress=None)
+    found = decomposition.solve(data, limits, build)
+    bound = -math.inf if found.bound is None else found.bound
+    return None if found.value is None else program.vector(found.values), bound
+
+
+def _solve_decomposed(data: PlanData, options: Options) -> Solution | None:
+    """Solve by decomposition; None where it finds nothing, so that the whole program has to show why."""
+    if unserved(data) or unfinished(data):
+        return None
+    begin = time.perf_counter()
+    found = decomposition.solve(data, options, build)
+    if found.value is None:
+        if not decomposition.pays_off(data):
+            return None
+        return Solution(
+            status="limit",
+            objective=data.objective,
+            value=None,
+            bound=found.bound,
+            gap=None,
+            seconds=time.perf_counter() - begin,
+            rows=found.rows,
+            columns=found.columns,
+            integers=found.integers,
+            seed=options.seed,
+        )
+    gap = relative_gap(found.value, -math.inf if found.bound is None else found.bound)
+    status = "limit"
+    if gap <= options.gap * (1 + OPTIMAL_GAP):
+        status = "within_gap"
+    if gap <= OPTIMAL_GAP:
+        status = "optimal"
+    return Solution(
+        status=status,
+        objective=data.objective,
+        value=found.value,
+        bound=found.bound,
+        gap=gap,
+        seconds=time.perf_counter() - begin,
+        rows=found.rows,
+        columns=found.columns,
+        integers=found.integers,
+        seed=options.seed,
+        values=found.values,
+        functionals=found.functionals,
+        row_duals=found.row_duals,
+        polished=True,
+        relaxed_duals=found.relaxed_duals,
+        relaxed_bound=found.relaxed_bound,
+    )
+
+
+def _cheapest_optimum(
+    data: PlanData, program: Program, objective: Floats, first: RawSolution, x: Floats, options: Options, begin: float
+) -> RawSolution:
+    """Fix the objective at its value for `x` and minimise cost.
+
+    Bound and status stay those of the objective; the duals are those of the objective for the new fleet.
+    """
+    value = float(objective @ x) if first.objective is None else first.objective
+    fixed = _with_objective_fixed(data, value)
+    limits = replace(options, time_limit_s=_time_left(options, begin))
+    cost = program.functional(COST)
+    second = solve_mip(fixed, fixed.functional(COST), "min", limits, start=_with_subtotals(fixed, x))
+    if second.x is None or not second.polished:
+        return first
+    cheapest = second.x[: len(cost)]  # the columns that hold the objective's sub-totals come last
+    if cost @ cheapest > cost @ x:
+        return first  # time was up before anything cheaper was found
+    value = float(objective @ cheapest)
+    _, duals = solve_with_fixed_integers(
+        program, objective, "max" if data.objective.maximises else "min", cheapest, options
+    )
+    gap = None if first.bound is None else relative_gap(value, first.bound)
+    return replace(first, x=cheapest, objective=value, row_duals=duals, gap=gap)
+
+
+def _with_objective_fixed(data: PlanData, value: float) -> Program:
+    """Build the program with a row `objective held` that keeps the objective at `value` or better."""
+    slack = TIE_SLACK * abs(value)
+    fixed = build(data)
+    if data.objective.maximises:
+        factor = fixed.columns["lambda"].reshape(1)
+        fixed.add_rows("objective held", value - slack, np.inf, np.zeros(1, dtype=np.int64), factor, 1.0, count=1)
+    else:
+        fixed.add_functional_row(
+            "objective held", data.objective.functional, -np.inf, value + slack, slot_of_columns(fixed)
+        )
+    return fixed
+
+
+def _with_subtotals(program: Program, x: Floats) -> Floats:
+    """Extend x by the sub-totals of the row `objective held`."""
+    arrays = program.arrays()
+    full = np.append(x, np.zeros(program.column_count - len(x)))
+    for part in program.row_blocks.get("objective held sub-total", ()):
+        full[len(x) :] = (arrays.matrix @ full)[part.rows]
+    return full
+
+
+def solution_of(
+    data: PlanData,
+    program: Program,
+    raw: RawSolution,
+    options: Options,
+    begin: float,
+    structural: tuple[tuple[str, tuple[int, ...]], ...] = (),
+) -> Solution:
+    """Shape the solution of a program by its blocks; `begin`: when solving started, on the performance counter."""
+    arrays = program.arrays()
+    values: dict[str, Floats] = {}
+    functionals: dict[str, float] = {}
+    duals: dict[str, tuple[Ints, Floats]] = {}
+    if raw.x is not None:
+        values = program.values(raw.x)
+        functionals = {name: float(program.functional(name) @ raw.x) for name in program.functionals}
+        duals = program.by_block(raw.row_duals) if raw.row_duals is not None else {}
+    return Solution(
+        status=raw.status,
+        objective=data.objective,
+        value=raw.objective,
+        bound=raw.bound,
+        gap=raw.gap,
+        seconds=time.perf_counter() - begin,
+        rows=program.row_count,
+        columns=program.column_count,
+        integers=int(arrays.integer.sum()),
+        seed=options.seed,
+        values=values,
+        functionals=functionals,
+        row_duals=duals,
+        structural=structural,
+        polished=raw.polished,
+        built=(data, program),
+    )
