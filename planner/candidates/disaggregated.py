@@ -311,7 +311,7 @@ def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Prob
     for (role, grid, layout, batch, shares), option, systems, workers in zip(
         sides, pair.fleet_options, pair.systems, choice.workers
     ):
-        extra = systems * pool_power_w(shares, option.system, problem)
+        extra = systems * float(pool_power_w(shares, option.system, problem.constants.power))
         sizes = layout_of(grid.layouts, layout)
         uses.append(Use(role, option, systems, extra, grid.precision, sizes, batch, workers, memory_bytes=held[role]))
     return OperatingPoint(

@@ -14,6 +14,7 @@ from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts
 from planner.estimate.batch_search import Batches, Selection, busiest_row, choose_batch
 from planner.estimate.case import CaseFacts
+from planner.estimate.power import capped_pool
 from planner.estimate.serving_configuration import (
     CONCURRENCY,
     Load,
@@ -45,7 +46,7 @@ def _search_one_pool(facts: CaseFacts, load: Load, layouts: ServingLayouts, prec
         return SearchResult(None)
     system, copies = facts.system, _replicas(facts, layouts)
 
-    def evaluate(rows: Selection, batch: Batches) -> ServingPoint:
+    def uncapped(rows: Selection, batch: Batches) -> ServingPoint:
         return serving.evaluate(
             facts.serving,
             system,
@@ -56,8 +57,11 @@ def _search_one_pool(facts: CaseFacts, load: Load, layouts: ServingLayouts, prec
             facts.constants.serving,
         )
 
+    def evaluate(rows: Selection, batch: Batches) -> ServingPoint:
+        return capped_pool(facts.power_cap, system, uncapped(rows, batch), facts.constants.power)
+
     if load.kind == CONCURRENCY:
-        return _closed_loop(facts, load, layouts, precision, copies, evaluate)
+        return _closed_loop(facts, load, layouts, precision, copies, uncapped)
     picked = choose_batch(facts, load, copies, np.asarray(layouts.dp), evaluate)
     if picked.row is None:
         return SearchResult(None, *picked.counts)
@@ -76,11 +80,12 @@ def _closed_loop(
     layouts: ServingLayouts,
     precision: str,
     copies: Floats,
-    evaluate: Callable[[Selection, Batches], ServingPoint],
+    uncapped: Callable[[Selection, Batches], ServingPoint],
 ) -> SearchResult:
     """Search the best layout for clients that each wait for their answer before they send the next request.
 
-    Means are those of the closed loop, the spread of latencies is that of open arrivals at the same batch.
+    Means are those of the closed loop, the spread of latencies is that of open arrivals at the same batch. A power cap stretches all
+    times alike, so the batch is the same with it and without.
     """
     workload, system = facts.serving.spec, facts.system
     at_work = np.minimum(copies, load.value)
@@ -91,7 +96,7 @@ def _closed_loop(
         constants=engine_constants(facts.serving, system, facts.constants.serving),
         speculation=drafting(workload.speculation), cache=prefix_cache(workload.cache, system.chips),
     )  # fmt: skip
-    point = evaluate(slice(None), loop.batch)
+    point = uncapped(slice(None), loop.batch)
     runs = np.asarray(point.slots) >= 1.0
     surplus = np.maximum(clients - np.maximum(point.slots, 1.0), 0.0) / loop.requests_per_s
     queue = np.maximum(loop.ttft_s - surplus - point.unloaded_ttft_s, 0.0)
@@ -99,6 +104,8 @@ def _closed_loop(
         point, fits=runs, requests_per_s=loop.requests_per_s, tpot_s=loop.tpot_s, unloaded_ttft_s=loop.ttft_s - queue,
         prefill_wait_s=queue, slot_wait_s=np.zeros(len(layouts)), slot_wait_probability=np.zeros(len(layouts)),
     )  # fmt: skip
+    met = capped_pool(facts.power_cap, system, met, facts.constants.power)
+    surplus = surplus * np.broadcast_to(loop.requests_per_s / met.requests_per_s, surplus.shape)
     busiest = busiest_row(facts, met, at_work)
     if busiest.row is None:
         return SearchResult(None, *busiest.counts)

@@ -5,18 +5,21 @@ Cases are read in `planner.estimate.case`, serving cases are answered in `planne
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from catalog.units import GIGA, MILLI
+from catalog.units import GIGA, KILO, MILLI, MWH_J
 from models.training.layouts import OFFLOAD, RECOMPUTE
 from models.training.pipeline import SCHEDULES
 from planner.errors import Problem, SpecError
 from planner.estimate.case import CaseFacts, best_layouts, nothing_fits, resolve_case
+from planner.estimate.power import power_document, training_draw
 from planner.estimate.serving import answer_serving
 from planner.evaluate.interruptions import goodput_of
+from planner.report.words import cap_words
 from planner.spec.workloads import Training
 
 SERVING, TRAINING = "serving", "training"
@@ -51,7 +54,9 @@ def _training(document: Mapping[str, Any], facts: CaseFacts, overlays: Sequence[
     rows, counts = best_layouts(document, overlays, 1)
     if not rows:
         return nothing_fits(facts, counts)
-    best, job = rows[0], facts.job
+    best, job, system = rows[0], facts.job, facts.system
+    draw = training_draw(facts.power_cap, system, facts.constants.power)
+    it_w = math.ceil(facts.case.chips / system.chips) * draw.system_w[0]
     goodput = goodput_of(job, facts.case.chips, facts.constants.reliability)
     tokens_per_s = best["tokens_per_s"] * goodput
     run_s, spread = job.spec.tokens / tokens_per_s, best["interval_80"]["step_s"]
@@ -70,6 +75,8 @@ def _training(document: Mapping[str, Any], facts: CaseFacts, overlays: Sequence[
         "mfu": best["mfu"],
         "hfu": best["hfu"],
         "goodput": goodput,
+        **power_document(facts.power_cap, draw.speed, it_w, tokens_per_s),
+        "it_energy_j": it_w * run_s,
         "memory_bytes": best["memory_bytes"],
         "hbm_bytes": facts.system.hbm_bytes,
         "breakdown_s": best["breakdown_s"],
@@ -102,7 +109,12 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
             {"part": name, "seconds": seconds, "share": f"{seconds / answer['step_s']:.1%}"}
             for name, seconds in answer["breakdown_s"].items()
         ]
-        return [("Step", [head]), ("Layout", [layout]), ("Where the step goes", parts)]
+        return [
+            ("Step", [head]),
+            ("Layout", [layout]),
+            ("Power and energy", [_power_row(answer)]),
+            ("Where the step goes", parts),
+        ]
     head = {
         "mode": answer["mode"], "precision": answer["precision"], "requests/s": answer["requests_per_s"], "tokens/s": answer["tokens_per_s"],
         "per chip": answer["tokens_per_s_per_chip"], "batch": answer["batch"], "MFU": f"{answer['mfu']:.1%}", "memory": _memory(answer),
@@ -119,6 +131,7 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
         ("What it does", [head]),
         ("Pools", [_pool_row(pool) for pool in answer["pools"]]),
         ("Latencies", latencies),
+        ("Power and energy", [_power_row(answer)]),
     ]
     if answer["slo"]:
         found.append(("Limits (s)", answer["slo"]))
@@ -140,8 +153,18 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
 
 
 def _pool_row(pool: Mapping[str, Any]) -> dict[str, Any]:
-    shown = {name: value for name, value in pool.items() if not name.endswith("_bytes")}
-    return shown | {"layout": _sizes(pool["layout"]), "memory": _memory(pool)}
+    shown = {name: value for name, value in pool.items() if not name.endswith(("_bytes", "_w"))}
+    return shown | {"layout": _sizes(pool["layout"]), "memory": _memory(pool), "power (kW)": pool["it_power_w"] / KILO}
+
+
+def _power_row(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the power of the systems, and how fast they are under their cap where one is stated."""
+    shown = {"power (kW)": answer["it_power_w"] / KILO, "energy (J/token)": answer["it_energy_j_per_token"]}
+    if "it_energy_j" in answer:
+        shown["energy of the run (MWh)"] = answer["it_energy_j"] / MWH_J
+    if answer["power_cap"] is None:
+        return shown
+    return {"power cap": cap_words(answer), "speed under it": f"{answer['speed']:.1%}", **shown}
 
 
 def _tier_row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from models.training.pipeline import DUALPIPE, ONE_F_ONE_B
 from models.transformer.architecture import Architecture
 from planner.candidates.layouts import layout_rows, layout_space, search_layouts
 from planner.errors import Problem, SpecError, close_matches
+from planner.estimate.power import PowerCap, training_draw
 from planner.evaluate.layouts import TrainingSetup, interval_of
 from planner.problem.batches import nearest_batch
 from planner.problem.constants import ModelConstants
@@ -31,6 +32,7 @@ from planner.resolve.architectures import shape_of
 from planner.resolve.constants import model_constants
 from planner.resolve.ledger import Ledger
 from planner.resolve.overrides import unread
+from planner.resolve.power_caps import measured_curve
 from planner.resolve.systems import network_ports, system_facts
 from planner.resolve.workloads import assume_batch, memory_utilisation
 from planner.spec.base import problems_of
@@ -49,6 +51,7 @@ class CaseFacts:
     sides: tuple[SystemFacts, SystemFacts]  # of prefill and decode in separate pools
     plant: Plant | None  # network between the systems; None where none is needed, or it is the provider's
     constants: ModelConstants
+    power_cap: PowerCap | None
     ledger: Ledger
 
     @property
@@ -126,6 +129,7 @@ def resolve_case(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> 
         sides=(prefill, decode),
         plant=_plant(case, system, catalog, ledger),
         constants=model_constants(ledger, isinstance(case.workload, Training)),
+        power_cap=None if case.power_cap is None else PowerCap(case.power_cap, measured_curve(ledger, "power_cap")),
         ledger=ledger,
     )
     if not isinstance(case.workload, Training):
@@ -221,8 +225,20 @@ def best_layouts(
         "legal": sum(found.legal for found in searches.values()),
         "fitting": sum(found.fitting for found in searches.values()),
     }
-    interval = interval_of(setups[best])
-    return [{"precision": best, **row} for row in layout_rows(searches[best], count, interval)], counts
+    interval, speed = interval_of(setups[best]), training_draw(facts.power_cap, system, facts.constants.power).speed
+    rows = layout_rows(searches[best], count, interval)
+    return [{"precision": best, **(row if speed == 1.0 else _slowed(row, speed))} for row in rows], counts
+
+
+def _slowed(row: Mapping[str, Any], s: float) -> dict[str, Any]:
+    """Stretch the times of a layout to the relative speed s under a power cap, which is the same for all layouts."""
+    return {
+        **row,
+        "step_s": row["step_s"] / s,
+        "interval_80": {"step_s": [bound / s for bound in row["interval_80"]["step_s"]]},
+        **{name: row[name] * s for name in ("tokens_per_s", "mfu", "hfu")},
+        "breakdown_s": {name: seconds / s for name, seconds in row["breakdown_s"].items()},
+    }
 
 
 def _requested_layouts(facts: CaseFacts) -> Layouts:

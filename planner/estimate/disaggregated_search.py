@@ -14,6 +14,7 @@ from planner.candidates.disaggregated import efficient_prefill_layouts
 from planner.candidates.serving import Grid
 from planner.estimate.batch_search import Batches, Selection, busiest_row, choose_batch
 from planner.estimate.case import CaseFacts
+from planner.estimate.power import capped_group
 from planner.estimate.serving_configuration import (
     CONCURRENCY,
     Load,
@@ -63,27 +64,34 @@ def _search_two_pools(facts: CaseFacts, load: Load, precision: str) -> SearchRes
     if not n_p.size:
         return SearchResult(None)
 
-    def evaluate(rows: Selection, batch: Batches) -> DisaggregatedPoint:
+    def uncapped(rows: Selection, batch: Batches) -> DisaggregatedPoint:
         return disaggregated.evaluate(
             facts.serving, facts.sides, (facts.scaleout,) * 2, (sides[0].take(first[rows]), sides[1].take(second[rows])),
             batch, (n_p[rows], n_d[rows]), precision, constants,
         )  # fmt: skip
 
-    if load.kind == CONCURRENCY:
+    def held(found: DisaggregatedPoint) -> DisaggregatedPoint:
+        return capped_group(facts.power_cap, facts.sides, found, facts.constants.power)
+
+    if load.kind == CONCURRENCY:  # a power cap stretches all times alike, so the batch is the same with it and without
         every = np.arange(n_p.size)
-        group, _ = closed_pools(lambda batch: evaluate(every, batch), np.full(n_p.size, load.value), constants)
+        group = held(closed_pools(lambda batch: uncapped(every, batch), np.full(n_p.size, load.value), constants)[0])
         busiest = busiest_row(facts, group.point, np.ones(n_p.size))
         if busiest.row is None:
             return SearchResult(None, *busiest.counts)
         row, counts = busiest.row, busiest.counts
-        found, surplus = closed_pools(lambda batch: evaluate(row, batch), load.value, constants)
+        free, surplus = closed_pools(lambda batch: uncapped(row, batch), load.value, constants)
+        found = held(free)
+        surplus = surplus * free.point.requests_per_s / found.point.requests_per_s
     else:
         ranks = np.asarray(sides[1].dp)[second]
-        picked = choose_batch(facts, load, np.ones(n_p.size), ranks, lambda rows, batch: evaluate(rows, batch).point)
+        picked = choose_batch(
+            facts, load, np.ones(n_p.size), ranks, lambda rows, batch: held(uncapped(rows, batch)).point
+        )
         if picked.row is None:
             return SearchResult(None, *picked.counts)
         row, counts = picked.row, picked.counts
-        found, surplus = evaluate(row, picked.batch), 0.0
+        found, surplus = held(uncapped(row, picked.batch)), 0.0
     configuration = ServingConfiguration(
         precision, facts.sides, (sides[0].take(first[row]), sides[1].take(second[row])), (int(n_p[row]), int(n_d[row])), 1.0,
         int(found.chips), float(found.point.batch), found.point, found, meets_limits(facts, found.point), float(surplus),

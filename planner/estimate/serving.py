@@ -6,7 +6,10 @@ Searches are in `aggregated_search` and `disaggregated_search`, explanations in 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from models.serving.percentiles import METRICS
 from planner.errors import Problem, SpecError
@@ -14,10 +17,20 @@ from planner.estimate.aggregated_search import search_one_pool
 from planner.estimate.case import CaseFacts
 from planner.estimate.disaggregated_search import search_two_pools
 from planner.estimate.pool_comparison import chips_by_pool, compare_pools, pool_rows
-from planner.estimate.serving_configuration import MAX, Load, SearchResult, ServingConfiguration, is_better, load_of
+from planner.estimate.power import power_document
+from planner.estimate.serving_configuration import (
+    MAX,
+    Load,
+    SearchResult,
+    ServingConfiguration,
+    draw_of_pools,
+    is_better,
+    load_of,
+)
 from planner.estimate.serving_details import cache_tiers, decode_causes, speculation_gain
-from planner.evaluate.serving import QUANTILES, kv_precision, mfu
+from planner.evaluate.serving import QUANTILES, kv_precision, mfu, systems_per_replica
 from planner.problem.intervals import serving_bounds, serving_tier
+from planner.report.words import cap_words
 from planner.spec.slo import latency_key
 
 
@@ -26,10 +39,7 @@ def answer_serving(facts: CaseFacts) -> dict[str, Any] | str:
     case, asked = facts.case, facts.serving.spec.disaggregation
     _check_consistency(facts)
     load = load_of(facts)
-    # Pools on two types of system have no single pool on the same chips to compare with.
-    alike = all(side is facts.system for side in facts.sides)
-    one = search_one_pool(facts, load, case.layout) if alike else SearchResult(None)
-    two = SearchResult(None) if asked == "never" else search_two_pools(facts, load)
+    alike, one, two = _search(facts, load)
     if case.pools is not None or asked == "always":
         configuration, tried = two.best, [two]
     elif case.layout is not None:
@@ -37,7 +47,7 @@ def answer_serving(facts: CaseFacts) -> dict[str, Any] | str:
     else:
         configuration, tried = two.best if is_better(load, two.best, one.best) else one.best, [one, two]
     if configuration is None:
-        return _failure_reason(tried, load)
+        return _failure_reason(facts, tried, load)
     return {
         "kind": "serving",
         "chips": case.chips,
@@ -49,6 +59,16 @@ def answer_serving(facts: CaseFacts) -> dict[str, Any] | str:
         "waterfall": decode_causes(facts, configuration),
         "disaggregation": compare_pools(load, one.best, two.best, alike),
     }
+
+
+def _search(facts: CaseFacts, load: Load) -> tuple[bool, SearchResult, SearchResult]:
+    """Search (whether both pools stand on one type of system, the best single pool, the best two pools)."""
+    case = facts.case
+    # Pools on two types of system have no single pool on the same chips to compare with.
+    alike = all(side is facts.system for side in facts.sides)
+    one = search_one_pool(facts, load, case.layout) if alike else SearchResult(None)
+    apart = facts.serving.spec.disaggregation != "never"
+    return alike, one, search_two_pools(facts, load) if apart else SearchResult(None)
 
 
 def _check_consistency(facts: CaseFacts) -> None:
@@ -68,11 +88,18 @@ def _check_consistency(facts: CaseFacts) -> None:
         )
 
 
-def _failure_reason(tried: Sequence[SearchResult], load: Load) -> str:
+def _failure_reason(facts: CaseFacts, tried: Sequence[SearchResult], load: Load) -> str:
     """State why no configuration is feasible."""
     points, fitting, meeting = (
         sum(getattr(found, name) for found in tried) for name in ("points", "fitting", "meeting")
     )
+    if not fitting and facts.power_cap is not None:
+        free = sum(found.fitting for found in _search(replace(facts, power_cap=None), load)[1:])
+        if free:
+            return (
+                f"nothing runs under the power cap: {free:,} operating points fit in memory, but no curve of speed against power reaches as far "
+                f"down from their draw as {cap_words({'power_cap': facts.power_cap.share})}; raise power_cap"
+            )
     if not fitting:
         return f"nothing fits: of {points:,} operating points none has room for weights and a request in memory"
     if load.kind == MAX and not meeting:
@@ -90,12 +117,21 @@ def _configuration_document(facts: CaseFacts, configuration: ServingConfiguratio
         (system.rates(configuration.precision, facts.scaleout), count)
         for system, count in zip(configuration.systems, chips_by_pool(configuration))
     ]
-    rate = configuration.requests_per_s
+    rate, draw = configuration.requests_per_s, draw_of_pools(facts, configuration)
+    systems_w = [
+        configuration.copies
+        * n
+        * float(systems_per_replica(system, np.asarray(layout.chips), np.asarray(layout.pp)))
+        * each_w
+        for system, layout, n, each_w in zip(
+            configuration.systems, configuration.layouts, configuration.workers, draw.system_w, strict=True
+        )
+    ]
     return {
         "mode": "disaggregated" if configuration.pools else "aggregated",
         "precision": configuration.precision,
         "kv_precision": kv_precision(configuration.precision),
-        "pools": pool_rows(configuration),
+        "pools": [{**row, "it_power_w": watts} for row, watts in zip(pool_rows(configuration), systems_w, strict=True)],
         "chips_used": configuration.chips,
         "batch": configuration.batch,
         "slots": float(point.slots),
@@ -116,6 +152,7 @@ def _configuration_document(facts: CaseFacts, configuration: ServingConfiguratio
         "tokens_per_s": rate * lengths.output,
         "tokens_per_s_per_replica": float(point.requests_per_s) * lengths.output,
         "tokens_per_s_per_chip": rate * lengths.output / configuration.chips,
+        **power_document(facts.power_cap, draw.speed, sum(systems_w), rate * lengths.output),
         "mfu": mfu(facts.serving, rate, chips, float(point.computed_share)),
         "memory_bytes": float(point.memory_bytes),
         "hbm_bytes": configuration.systems[-1].hbm_bytes,

@@ -17,6 +17,7 @@ from models.serving.percentiles import latency_s, within_slo
 from planner.candidates.serving import serving_layouts
 from planner.errors import Problem, SpecError, close_matches
 from planner.estimate.case import CaseFacts
+from planner.estimate.power import Draw, serving_draw
 from planner.evaluate.serving import limits_at_site
 from planner.evaluate.serving_layouts import broken_rules
 from planner.problem.facts import SystemFacts
@@ -57,6 +58,14 @@ class ServingConfiguration:
     def latency(self, metric: str, quantile: float | str) -> float:
         """Compute a latency metric at a quantile, or its mean [s]."""
         return float(latency_s(self.point, metric, quantile))
+
+
+def draw_of_pools(facts: CaseFacts, configuration: ServingConfiguration) -> Draw:
+    """Compute the speed of a configuration under the cap of the case, and the power of one system of each pool."""
+    shares = [configuration.point.shares]
+    if configuration.pools is not None:
+        shares = [configuration.pools.prefill_shares, *shares]
+    return serving_draw(facts.power_cap, configuration.systems, shares, facts.constants.power)
 
 
 @dataclass(frozen=True, slots=True)

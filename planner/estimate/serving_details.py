@@ -20,10 +20,12 @@ from planner.estimate.aggregated_search import search_one_pool
 from planner.estimate.case import CaseFacts
 from planner.estimate.disaggregated_search import search_two_pools
 from planner.estimate.pool_comparison import chips_by_pool
-from planner.estimate.serving_configuration import Load, ServingConfiguration
+from planner.estimate.serving_configuration import Load, ServingConfiguration, draw_of_pools
+from planner.evaluate.power_caps import slowed
 from planner.evaluate.serving import engine_constants, lengths_of, precisions
 from planner.evaluate.serving_state import drafting, prefix_cache
 
+CAP = "power cap: all of it at the lower speed"
 SHOWN_BATCHES = (1, 4, 16, 64, 256, 1024)
 
 
@@ -34,7 +36,8 @@ def cache_tiers(facts: CaseFacts, load: Load, configuration: ServingConfiguratio
     cache = prefix_cache(block, system.chips)
     if block is None or cache is None:
         return None
-    max_rate, prompts, decode = _prefill_conditions(facts, configuration)
+    speed = draw_of_pools(facts, configuration).speed
+    max_rate, prompts, decode = _prefill_conditions(facts, _uncapped(configuration, speed))
     _, found = prompt_cost(
         facts.architecture, system.rates(configuration.precision, facts.scaleout), layout, cache, max_rate, prompts, decode,
         precisions=precisions(configuration.precision), constants=engine_constants(facts.serving, system, facts.constants.serving),
@@ -45,7 +48,7 @@ def cache_tiers(facts: CaseFacts, load: Load, configuration: ServingConfiguratio
     prices = [tier.price and _price(*tier.price, systems) for tier in block.tiers] or [None]
     rows = [
         {
-            "tier": name, "hit_rate": float(hit), "load_s": float(load), "recompute_s": float(found.recompute_s),
+            "tier": name, "hit_rate": float(hit), "load_s": float(load) / speed, "recompute_s": float(found.recompute_s) / speed,
             "loaded_share": float(loaded), "decision": _decision(float(loaded), name), "price": price,
         }
         for name, hit, loaded, load, price in zip(names, found.hits, found.loaded, found.load_s, prices)
@@ -57,6 +60,11 @@ def cache_tiers(facts: CaseFacts, load: Load, configuration: ServingConfiguratio
         "tiers": rows,
         "without": _without_cache(facts, load, configuration),
     }
+
+
+def _uncapped(configuration: ServingConfiguration, speed: float) -> ServingConfiguration:
+    """Undo the stretching of times under a power cap: the conditions in which the closed forms find the same point."""
+    return replace(configuration, point=slowed(configuration.point, 1.0 / speed))
 
 
 def _prefill_conditions(
@@ -143,10 +151,12 @@ def _decision(loaded: float, name: str) -> str:
 
 def decode_causes(facts: CaseFacts, configuration: ServingConfiguration) -> list[dict[str, Any]]:
     """List the causes between the roofline of one request and the predicted time per output token, with seconds added."""
-    system, point = configuration.systems[-1], configuration.point
+    speed = draw_of_pools(facts, configuration).speed
+    system, point = configuration.systems[-1], slowed(configuration.point, 1.0 / speed)
+    outside_s = configuration.surplus_wait_s * speed
     fall = decode_waterfall(
         facts.architecture, system.rates(configuration.precision, facts.scaleout), configuration.layouts[-1],
-        replace(point, slot_wait_s=point.slot_wait_s + configuration.surplus_wait_s), input_tokens=float(facts.serving.spec.lengths.input),
+        replace(point, slot_wait_s=point.slot_wait_s + outside_s), input_tokens=float(facts.serving.spec.lengths.input),
         precisions=precisions(configuration.precision),
         constants=engine_constants(facts.serving, system, facts.constants.serving), speculation=drafting(facts.serving.spec.speculation),
     )  # fmt: skip
@@ -155,4 +165,7 @@ def decode_causes(facts: CaseFacts, configuration: ServingConfiguration) -> list
     for name, added in fall.causes.items():
         total += float(added)
         rows.append({"cause": name, "added_s": float(added), "reached_s": total, "tokens_per_s": float(rates[name])})
+    if speed < 1.0:
+        capped_s = total / speed
+        rows.append({"cause": CAP, "added_s": capped_s - total, "reached_s": capped_s, "tokens_per_s": 1.0 / capped_s})
     return rows

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from catalog.units import MICRO
 from models.arrays import Ints, Result
-from models.energy.power import serving_power_w
+from models.energy.power import PowerConstants, serving_power_w
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import BOUNDS
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint, TransferLink, WorkerPool, disaggregated
 from planner.evaluate.serving import engine_constants, lengths_of, precisions
 from planner.evaluate.serving_state import drafting, prefix_cache
-from planner.problem.facts import Problem, ScaleOut, ServingFacts, SystemFacts
+from planner.problem.facts import ScaleOut, ServingFacts, SystemFacts
 
 TRANSFER_START_S = 5 * MICRO  # latency before the first byte of a KV cache arrives
 
@@ -49,7 +49,7 @@ def _link(prefill: ScaleOut, decode: ScaleOut) -> TransferLink:
     return TransferLink(min(prefill.bytes_per_s, decode.bytes_per_s), start_s)
 
 
-def pool_power_w(shares: Mapping[str, float], system: SystemFacts, problem: Problem) -> float:
+def pool_power_w(shares: Mapping[str, Result], system: SystemFacts, constants: PowerConstants) -> Result:
     """Compute the IT power above idle of one system of a pool [W]; shares of the time below 1 in sum leave the rest idle."""
     bounds = {name: sum(shares.get(part, 0.0) for part in parts) for name, parts in BOUNDS.items()}
-    return float(serving_power_w(bounds, system.idle_w, system.power_w, problem.constants.power)) - system.idle_w
+    return serving_power_w(bounds, system.idle_w, system.power_w, constants) - system.idle_w

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
+from models.arrays import Result
+from models.serving.continuous_batching import ServingPoint
 from planner.problem.facts import CapCurve, SystemFacts
 from planner.resolve.power_caps import LEAST_POWER
 
@@ -20,21 +22,44 @@ class CappedPoint:
     extra_w: tuple[float, ...]
 
 
+def cap_speed(cap: float, curve: CapCurve, pools: Sequence[tuple[SystemFacts, Result]]) -> Result:
+    """Compute the relative speed of points whose systems are all held to a cap, a share of nameplate [1].
+
+    `pools`: (system, watts above idle of one system) of each; watts broadcast, and the slowest pool sets the speed. 1 where the cap lies
+    above the draw, NaN where it lies below idle or below the measured range of the curve.
+    """
+    speed: Result = np.float64(1.0)
+    for system, extra_w in pools:
+        allowed = cap * system.power_w
+        share = allowed / (system.idle_w + np.asarray(extra_w, float))
+        within = (share >= LEAST_POWER) & (allowed >= system.idle_w)
+        speed = np.minimum(speed, np.where(within, np.interp(share, curve.power, curve.speed), np.nan))
+    return speed
+
+
+def capped_watts(cap: float, system: SystemFacts, extra_w: float) -> float:
+    """Compute the power above idle of one system [W] that would draw `extra_w` without the cap."""
+    return min(extra_w, cap * system.power_w - system.idle_w)
+
+
+def slowed(point: ServingPoint, speed: Result) -> ServingPoint:
+    """Stretch all times of a serving point: at relative speed s it serves s times the requests, and each time is 1/s of the uncapped one."""
+    times = [field.name for field in fields(point) if field.name.endswith("_s") and field.name != "requests_per_s"]
+    stretched: dict[str, Any] = {name: getattr(point, name) / speed for name in times}
+    return replace(point, requests_per_s=point.requests_per_s * speed, **stretched)
+
+
 def capped_at(cap: float, curve: CapCurve, pools: Sequence[tuple[SystemFacts, float, float]]) -> CappedPoint | None:
     """Apply a power cap, as a share of nameplate, to all systems of a point.
 
     `pools`: (system, systems per replica, watts above idle) of each. None where the cap changes nothing, or is below the measured range
     of the curve.
     """
-    speed, extra = 1.0, []
-    for system, systems, extra_w in pools:
-        allowed, idle = cap * systems * system.power_w, systems * system.idle_w
-        share = allowed / (idle + extra_w)
-        if share < LEAST_POWER or allowed < idle:
-            return None
-        speed = min(speed, float(np.interp(share, curve.power, curve.speed)) if share < 1 else 1.0)
-        extra.append(min(extra_w, allowed - idle))
-    return CappedPoint(speed, tuple(extra)) if speed < 1 else None
+    speed = float(cap_speed(cap, curve, [(system, extra_w / systems) for system, systems, extra_w in pools]))
+    if not speed < 1:  # NaN out of the measured range
+        return None
+    extra = (systems * capped_watts(cap, system, extra_w / systems) for system, systems, extra_w in pools)
+    return CappedPoint(speed, tuple(extra))
 
 
 def capped_row(stated: Mapping[str, Any], capped: CappedPoint) -> dict[str, Any]:

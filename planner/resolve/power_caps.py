@@ -12,7 +12,7 @@ AXIS = "power limit"
 
 
 def measured_curve(ledger: Ledger, path: str) -> CapCurve:
-    """Average the relative speed over the measured curves that reach down to half of the power, and book their sources."""
+    """Average the relative speed over the measured curves that reach down to half of the power, and book their sources for the key at `path`."""
     power = np.linspace(LEAST_POWER, 1.0, 51)
     speeds = []
     for name in ledger.catalog.names("power_curves"):
@@ -25,5 +25,5 @@ def measured_curve(ledger: Ledger, path: str) -> CapCurve:
         order = np.argsort(drawn)
         speeds.append(np.minimum(np.interp(power, drawn[order], speed[order]), 1.0))
     reason = f"speed under a cap: mean of {len(speeds)} measured curves of training on older chips, of the power of the whole system"
-    ledger.assume(f"{path}.power_caps", f"{np.mean(speeds, axis=0)[0]:.2f} at half the power", "1", reason)
+    ledger.assume(path, f"{np.mean(speeds, axis=0)[0]:.2f} at half the power", "1", reason)
     return CapCurve(power, np.mean(speeds, axis=0))

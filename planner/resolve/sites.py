@@ -75,7 +75,7 @@ def _site(context: ResolveContext, place: SitePlace, money: Economics, phases: t
         zones=tuple(filter(None, (region.words("residency"), region.words("country")))),
         fails_with=site.zone or region.name,
         power_caps=tuple(sorted(set(site.power_caps), reverse=True)),
-        cap_curve=measured_curve(context.ledger, path) if site.power_caps else None,
+        cap_curve=measured_curve(context.ledger, f"{path}.power_caps") if site.power_caps else None,
         electricity=electricity_facts(context, site, region, path, money),
         from_s=site_from_s(context, site, path),
         hall_per_w_s=hall_per_w_s,

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from planner.spec.base import Block
 from planner.spec.fabrics import AnyFabric
 from planner.spec.model import Override
-from planner.spec.quantities import WHOLE, Name, RequestRate, shown
+from planner.spec.quantities import WHOLE, Name, Real, RequestRate, shown
 from planner.spec.workloads import Demand, Origin, Serving, Training
 
 WORDS: Mapping[str, Mapping[str, Any]] = {
@@ -100,6 +100,8 @@ class Case(Block):
     """Design of the network between the systems; "provider" for a rented one at the full rate of the NICs."""
     network: Name = "InfiniBand NDR"
     """A fabric of the catalog, for the ports of its switches."""
+    power_cap: Annotated[Real, Field(ge=0.3, lt=1)] | None = None
+    """Share of nameplate that the systems may draw, at the lower speed of measured curves, as `power_caps` of a site; none if omitted."""
     layout: Sizes | None = None
     load: Annotated[Load, BeforeValidator(_worded("load"))] | None = None
     """Of a serving case: {"requests_per_s": ...}, {"concurrency": ...}, or "max"; its demand, or else the most it can, if omitted."""

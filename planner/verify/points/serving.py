@@ -76,7 +76,9 @@ def two_pools(
     shares = [{n: float(v) for n, v in side.items()} for side in (found.prefill_shares, found.point.shares)]
     used = list(zip(options, row["pools"], shares, strict=True))
     systems = [systems_of(option, pool) for option, pool, _ in used]
-    watts = [disaggregated.pool_power_w(side, option.system, problem) for option, _, side in used]
+    watts = [
+        float(disaggregated.pool_power_w(side, option.system, problem.constants.power)) for option, _, side in used
+    ]
     chips = [
         (option.system.rates(pool["precision"]), count * option.system.chips)
         for (option, pool, _), count in zip(used, systems, strict=True)
