@@ -37,7 +37,7 @@ from planner.calibration.fit import (
     seen_figures,
 )
 from planner.calibration.targets import target_of
-from planner.plan import write_whole
+from planner.files import write_file
 
 DATA = ROOT / "catalog" / "data" / "constants.json"
 SOURCES = {"training": "CAL-TRAINING", "serving": "CAL-SERVING"}  # model -> the catalog's source of its constants
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     records, lines = refitted(cases, catalog, SOURCES[options.model])
     print("\n".join(lines))
     if options.write:
-        write_whole(DATA, replaced(DATA.read_text(encoding="utf-8"), records))
+        write_file(DATA, replaced(DATA.read_text(encoding="utf-8"), records))
 
 
 def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, dict[str, dict]], list[str]]:

@@ -25,7 +25,7 @@ from catalog.lookup import Catalog
 from models.statistics.intervals import FEWEST, TIERS
 from planner.calibration.fit import LEAVE_OUT_OF_TIER, enters_fit, leave_out, log_measured, read_measurements
 from planner.calibration.targets import target_of
-from planner.plan import write_whole
+from planner.files import write_file
 
 LEVELS = (0.01, 0.025, *(round(0.05 * i, 2) for i in range(1, 20)), 0.975, 0.99)
 
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for key, found in figures.items():
             print(name, key, found["value"], found["note"])
     if options.write:
-        write_whole(DATA, replaced(DATA.read_text(encoding="utf-8"), records))
+        write_file(DATA, replaced(DATA.read_text(encoding="utf-8"), records))
 
 
 def residual_figures(cases: Sequence, missed: Mapping[str, np.ndarray], source: str) -> dict[str, dict]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem, SpecError
+from planner.files import write_file
 
 PLAN_SCHEMA_VERSION = 1
 KEYS = (
@@ -69,7 +68,8 @@ class Plan:
         return json.dumps(self.document, indent=1, allow_nan=False) + "\n"
 
     def save(self, path: str | Path) -> None:
-        write_whole(Path(path), self.to_json())
+        """Write the document to a file. Raises OSError."""
+        write_file(path, self.to_json())
 
 
 def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
@@ -94,20 +94,6 @@ def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
 def load_plan(path: str | Path) -> Plan:
     """Load a plan from a file. Raises SpecError, or OSError when the file cannot be read."""
     return parse_plan(Path(path).read_bytes(), str(path))
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file atomically: to a temporary file beside it, which is then renamed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.chmod(beside, 0o644)
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
 
 
 BINDING_TOL = 1e-6  # slack of a limit that binds, as a share of the limit

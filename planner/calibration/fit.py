@@ -25,7 +25,7 @@ from planner.calibration.target import TRUSTED_GRADES, AnyTarget, Observation
 from planner.calibration.targets import target_named, target_of
 from planner.calibration.training_target import TRAINING
 from planner.errors import Problem, SpecError
-from planner.plan import write_whole
+from planner.files import write_file
 
 DEFAULT_PRIOR_SPREAD = 0.05  # of a shipped constant as prior of a user's calibration, where the catalog states no range
 MIN_PRIOR_SPREAD = 0.05  # a single machine differs from the mean of many by more than that mean is uncertain
@@ -293,5 +293,5 @@ def calibrate(path: Path, folder: Path, catalog: Catalog) -> tuple[Path, list[di
     overlay = {"sources": {source: {"title": title, "date": None, "confidence": "B"}}, "constants": constants}
     folder.mkdir(parents=True, exist_ok=True)
     written = folder / f"{target.name}.json"
-    write_whole(written, json.dumps(overlay, indent=1) + "\n")
+    write_file(written, json.dumps(overlay, indent=1) + "\n")
     return written, sorted(report, key=lambda row: -abs(np.log(row["after"] / row["before"])))

@@ -18,6 +18,7 @@ from planner.cli.options import (
     progress_printer,
     solver_overrides,
 )
+from planner.cli.streams import standard_input
 from planner.exit_codes import USAGE
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _batch(arguments: argparse.Namespace) -> int:
     if output and not arguments.resume and output.exists():
         print(f"{output}: exists already; continue it with --resume, or name another file", file=sys.stderr)
         return USAGE
-    lines = batch.read_lines(sys.stdin.buffer.read() if arguments.specs == "-" else Path(arguments.specs).read_bytes())
+    lines = batch.read_lines(standard_input().read() if arguments.specs == "-" else Path(arguments.specs).read_bytes())
     done, statuses = batch.resume(output) if output and arguments.resume and output.exists() else (Counter(), set())
     left = batch.left_over(lines, done)
     say = progress_printer(arguments) or (lambda line: None)

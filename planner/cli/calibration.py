@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from planner.cli.options import FORMATS, add_common_options, load_catalog
 from planner.cli.output import as_json, rows_as, write_out
+from planner.cli.streams import print_out
 from planner.exit_codes import OK
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def add_calibrate(commands: Commands) -> None:
     )
     _add_folder(calibrate)
     add_common_options(calibrate)
-    calibrate.set_defaults(run=_calibrate)
+    calibrate.set_defaults(run=_calibrate, output_is_folder=True)
 
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:
@@ -59,13 +60,13 @@ def _add_folder(parser: argparse.ArgumentParser) -> None:
 
 def _validate(arguments: argparse.Namespace) -> int:
     from planner.calibration.scores import SCORE_COLUMNS, validate
-    from planner.plan import write_whole
+    from planner.files import write_file
     from planner.tables import as_csv
 
     found = validate(_file(arguments), load_catalog(arguments), arguments.leave_out)
     if arguments.rows:
         text = as_csv(found.score_rows()) if found.scores else ",".join(SCORE_COLUMNS) + "\n"
-        write_whole(Path(arguments.rows), text)
+        write_file(arguments.rows, text)
     if arguments.format == "json":
         write_out(arguments, as_json(found.as_json()))
         return OK
@@ -81,7 +82,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     from planner.calibration.fit import calibrate
 
     written, changes = calibrate(_file(arguments), Path(arguments.output), load_catalog(arguments))
-    sys.stdout.write(rows_as(arguments.format, changes))
+    print_out(rows_as(arguments.format, changes))
     if not arguments.quiet:
         print(f"wrote {written}; use it with --catalog {arguments.output}", file=sys.stderr)
     return OK

@@ -1,7 +1,7 @@
 """The command `flopwatt`: parse the arguments, run one command, and turn errors into an exit code.
 
 Exit codes: 0 done, 1 a bug, 2 wrong usage or missing file, 3 invalid spec or data, 4 proven infeasible,
-5 limit reached without the asked gap, 6 plan does not hold, 130 interrupted.
+5 limit reached without the asked gap, 6 plan does not hold, 130 interrupted, 141 the reader of standard output is gone.
 
 Each command stands in one of the other files: a function `add_…` for its arguments, and one that runs it. What a command needs is
 imported when it runs, so that `flopwatt --help` stays fast.
@@ -19,9 +19,11 @@ from planner.cli.cases import add_estimate, add_layouts
 from planner.cli.catalog import add_catalog
 from planner.cli.dashboard import add_dashboard
 from planner.cli.options import answer_options
+from planner.cli.output import check_outputs
 from planner.cli.plan import add_check, add_plan, add_verify
 from planner.cli.robust import add_robust
 from planner.cli.schema import add_schema
+from planner.cli.streams import abandon_output, prepare_streams
 from planner.cli.studies import (
     add_alternatives,
     add_compare,
@@ -32,19 +34,24 @@ from planner.cli.studies import (
     add_sharing,
 )
 from planner.errors import SpecError
-from planner.exit_codes import INTERRUPTED, INVALID, USAGE
+from planner.exit_codes import BROKEN_PIPE, INTERRUPTED, INVALID, USAGE
 from planner.version import __version__
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    prepare_streams()
     arguments = build_parser().parse_args(argv)
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
+        check_outputs(arguments)
         return run(arguments)
     except SpecError as error:
         print(error, file=sys.stderr)
         return INVALID
+    except BrokenPipeError:  # the reader has read enough, as `head` does
+        abandon_output()
+        return BROKEN_PIPE
     except OSError as error:
         print(f"{error.filename or 'file'}: {error.strerror or error}", file=sys.stderr)
         return USAGE

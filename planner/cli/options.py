@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.cli.streams import standard_input
+
 if TYPE_CHECKING:
     from catalog.lookup import Catalog
 
@@ -90,7 +92,7 @@ def read_json(path: str) -> dict[str, Any]:
     """Read a JSON object from a file or, for "-", from standard input."""
     from planner.spec.document import read_document
 
-    return read_document(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
+    return read_document(standard_input().read() if path == "-" else Path(path).read_bytes())
 
 
 def solver_overrides(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -122,7 +124,18 @@ def load_catalog(arguments: argparse.Namespace) -> Catalog:
 
 
 def progress_printer(arguments: argparse.Namespace) -> Callable[[str], None] | None:
-    """Return a function that prints a line of progress; None with --quiet."""
+    """Return a function that prints a line of progress; None with --quiet.
+
+    A reader of progress that has gone is no reason to lose an answer that goes to a file.
+    """
     if arguments.quiet:
         return None
-    return lambda line: print(line, file=sys.stderr, flush=True)
+
+    def say(line: str) -> None:
+        try:
+            print(line, file=sys.stderr, flush=True)
+        except OSError:
+            if not arguments.output or arguments.output == "-":
+                raise
+
+    return say

@@ -4,34 +4,59 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from planner.plan import Plan, write_whole
+from planner.cli.streams import check_standard_output, print_out
+from planner.files import check_folder, check_writable, write_file
+from planner.plan import Plan
+
+
+def check_outputs(arguments: argparse.Namespace) -> None:
+    """Test, before any work, that every place that a command is asked to write can be written. Raises OSError.
+
+    --output names a file unless a command says otherwise: a folder if it ends with "/" in one of `folder_formats`, or always with
+    `output_is_folder`.
+    """
+    if not hasattr(arguments, "output"):
+        return
+    output, may_be_folder = arguments.output, arguments.format in getattr(arguments, "folder_formats", ())
+    if getattr(arguments, "output_is_folder", False):
+        check_standard_output()
+        check_folder(output)
+    elif not output or output == "-":
+        check_standard_output()
+    elif not output.endswith("/"):
+        check_writable(output)
+    elif may_be_folder:
+        check_folder(output)
+    else:
+        raise IsADirectoryError(None, "is a folder; only `plan --format csv` writes one, name a file", output)
+    for name in ("chart", "rows"):
+        if path := getattr(arguments, name, None):
+            check_writable(path)
+    if folder := getattr(arguments, "plans", None):
+        check_folder(folder)
 
 
 def emit(arguments: argparse.Namespace, plan: Plan, render: Callable[[str], str]) -> None:
     """Write a plan; as CSV into a folder, one file per table."""
-    if arguments.output and arguments.output.endswith("/") and arguments.format == "csv":
+    if arguments.output and arguments.output.endswith("/"):
         from planner.report.report import csv_tables
 
         for name, text in csv_tables(plan).items():
-            write_whole(Path(arguments.output) / f"{name}.csv", text)
+            write_file(Path(arguments.output) / f"{name}.csv", text)
         return
     write_out(arguments, render(arguments.format))
 
 
 def write_out(arguments: argparse.Namespace, text: str) -> None:
     """Write a text to the file of --output, or to standard output."""
-    if arguments.output and arguments.output.endswith("/"):
-        raise IsADirectoryError(None, "is a folder; only `plan --format csv` writes one, name a file", arguments.output)
     if arguments.output and arguments.output != "-":
-        write_whole(Path(arguments.output), text)
+        write_file(arguments.output, text)
     else:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        print_out(text)
 
 
 def as_json(document: Any) -> str:

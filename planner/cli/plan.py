@@ -15,6 +15,7 @@ from planner.cli.options import (
     spec_document,
 )
 from planner.cli.output import as_json, emit, rows_as, write_out
+from planner.cli.streams import STANDARD_INPUT, standard_input
 from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, OK
 from planner.plan import load_plan, parse_plan
 
@@ -27,7 +28,7 @@ def add_plan(commands: Commands, shared: argparse.ArgumentParser) -> None:
     plan = commands.add_parser("plan", parents=[shared], help="answer a spec with a plan")
     plan.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
     add_solver_options(plan)
-    plan.set_defaults(run=_plan)
+    plan.set_defaults(run=_plan, folder_formats=("csv",))
 
 
 def add_check(commands: Commands, shared: argparse.ArgumentParser) -> None:
@@ -83,7 +84,7 @@ def _check(arguments: argparse.Namespace) -> int:
 def _verify(arguments: argparse.Namespace) -> int:
     from planner.verify.plan import catalog_note, verify_plan
 
-    plan = parse_plan(sys.stdin.buffer.read(), "standard input") if arguments.plan == "-" else load_plan(arguments.plan)
+    plan = parse_plan(standard_input().read(), STANDARD_INPUT) if arguments.plan == "-" else load_plan(arguments.plan)
     found = [str(finding) for finding in verify_plan(plan, overlays=overlay_folders(arguments))]
     if note := catalog_note(plan, overlay_folders(arguments)):
         print(note, file=sys.stderr)

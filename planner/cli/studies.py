@@ -187,7 +187,7 @@ def add_frontier(commands: Commands, shared: argparse.ArgumentParser) -> None:
 
 
 def _frontier(arguments: argparse.Namespace) -> int:
-    from planner.plan import write_whole
+    from planner.files import write_file
     from planner.studies.frontier import frontier
     from planner.studies.frontier_chart import frontier_chart
 
@@ -200,7 +200,7 @@ def _frontier(arguments: argparse.Namespace) -> int:
         progress=progress_printer(arguments),
     )
     if arguments.chart and found.points:
-        write_whole(Path(arguments.chart), frontier_chart(found))
+        write_file(arguments.chart, frontier_chart(found))
     if arguments.plans:
         found.save(Path(arguments.plans))
     _print_study(arguments, found)
@@ -290,7 +290,7 @@ def _alternatives(arguments: argparse.Namespace) -> int:
 
 
 def _sensitivity(arguments: argparse.Namespace) -> int:
-    from planner.plan import write_whole
+    from planner.files import write_file
     from planner.studies.sensitivity import sensitivity
     from planner.studies.tornado_chart import tornado
 
@@ -299,7 +299,7 @@ def _sensitivity(arguments: argparse.Namespace) -> int:
         total_s=_seconds(arguments.total_time), progress=progress_printer(arguments),
     )  # fmt: skip
     if arguments.chart and found.value is not None:
-        write_whole(Path(arguments.chart), tornado(found))
+        write_file(arguments.chart, tornado(found))
     _print_study(arguments, found)
     return EXIT_BY_STATUS[found.status]
 
