@@ -14,7 +14,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -30,6 +30,7 @@ from planner.spec.series import with_series
 INVALID_LINE, DUPLICATE, FAILED = "invalid", "duplicate", "bug"  # statuses of lines without a plan
 EXIT_BY_LINE = {**EXIT_BY_STATUS, INVALID_LINE: INVALID, DUPLICATE: INVALID, FAILED: BUG}
 RECORD_START = b'{"id": '
+SAFE_PATH = "PYTHONSAFEPATH"  # the variable of Python's option -P, inherited by processes
 ORPHANED_S = 1  # how soon a worker notices that its parent was killed
 
 Write = Callable[[str], None]
@@ -229,6 +230,25 @@ def _answers(lines: Sequence[Line], jobs: int, settings: Settings) -> Generator[
     if jobs == 1:
         yield from (answer(line, settings) for line in lines)
         return
+    with _safe_path():
+        yield from _answers_of_workers(lines, jobs, settings)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Start processes without the current folder on their path: loky's begin with `python -m joblib...`, its helper with `-c`."""
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SAFE_PATH]
+        else:
+            os.environ[SAFE_PATH] = before
+
+
+def _answers_of_workers(lines: Sequence[Line], jobs: int, settings: Settings) -> Generator[Answer, None, None]:
     from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 

@@ -299,3 +299,19 @@ def test_a_worker_that_dies_takes_no_line_with_it(many, tmp_path):
     process.communicate(timeout=120)
     assert process.returncode == 0
     assert_complete(output)
+
+
+@pytest.mark.parametrize("name", ["joblib", "planner", "numpy", "runpy"])
+def test_workers_import_nothing_from_the_current_folder(name, many, tmp_path):
+    trap = tmp_path / "trap"
+    (tmp_path / f"{name}.py").write_text(f"open({str(trap)!r}, 'w').close()\nraise SystemExit('trapped')\n")
+    specs = tmp_path / "specs.jsonl"
+    specs.write_bytes(b"".join(many.read_bytes().splitlines(keepends=True)[:3]))
+    # -P as for the installed command, whose own path holds no current folder; workers do not inherit it
+    command = [sys.executable, "-P", "-m", "planner.cli", "batch", str(specs), "--jobs", "2", "-q"]
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONSAFEPATH"}
+    run = subprocess.run(
+        command, cwd=tmp_path, env={**environment, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120
+    )
+    assert not trap.exists(), run.stderr
+    assert run.returncode == 0 and len(run.stdout.splitlines()) == 3, run.stderr
