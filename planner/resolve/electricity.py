@@ -99,7 +99,7 @@ def _read(context: ResolveContext, profile: Profile, path: str) -> Floats:
     if given is None:
         raise wrong(f'"{profile.file}" is neither beside the spec nor in a folder given by --hourly; add --hourly DIR')
     if profile.column not in given.columns:
-        raise wrong(f'{profile.file} has no column "{profile.column}"; it has {", ".join(given.columns)}')
+        raise wrong(f'{profile.file} has no column "{profile.column}"; name one of its columns')
     try:
         share = at_instants(given.start, given.columns[profile.column], clock.instants(), profile.fill is not None)
     except ValueError as error:

@@ -11,6 +11,7 @@ import csv
 import hashlib
 import io
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -23,9 +24,12 @@ from numpy.typing import NDArray
 from catalog.units import GRAM_KG, HOUR_S, KWH_J, MWH_J
 from models.arrays import Floats, Ints
 from planner.errors import Problem, SpecError
+from planner.spec.quantities import shown
 
 TIME_COLUMNS = ("timestamp_utc", "utc")
 MOST_HOURS = 366 * 24
+MOST_COLUMNS = 200
+MOST_BYTES = 20_000_000
 _PER = {"kwh": KWH_J, "mwh": MWH_J}
 _PRICE = re.compile(r"price_([a-z]{3})_per_(kwh|mwh)")
 _CARBON = re.compile(r"carbon(_lca)?_(g|kg)_per_(kwh|mwh)")
@@ -34,7 +38,9 @@ _CARBON = re.compile(r"carbon(_lca)?_(g|kg)_per_(kwh|mwh)")
 def with_series(document: Mapping[str, Any], folders: Sequence[Path]) -> dict[str, Any]:
     """Read every series that the spec names from the first of the `folders` that has the file.
 
-    Raises SpecError for a file that cannot be read as a series; a missing file is reported when the spec is resolved.
+    A name that leads out of the folders, by `..`, from the root or over a link, is refused, so that a spec of somebody else cannot read
+    other files; no error quotes what a file holds. Raises SpecError for a file that cannot be read as a series; a missing file is
+    reported when the spec is resolved.
     """
     known = document.get("series")
     known = dict(known) if isinstance(known, Mapping) else {}
@@ -42,15 +48,44 @@ def with_series(document: Mapping[str, Any], folders: Sequence[Path]) -> dict[st
     for path, name in named_files(document):
         if name in known or name in found:
             continue
-        file = next((folder / name for folder in folders if (folder / name).is_file()), None)
-        if file is not None:
-            try:
-                found[name] = read_series(file.read_bytes())
-            except ValueError as error:
-                problems.append(Problem(path, f"{name}: {error}"))
+        try:
+            content = _content(name, folders)
+            if content is not None:
+                found[name] = read_series(content)
+        except ValueError as error:
+            problems.append(Problem(path, f"{shown(name)}: {error}"))
     if problems:
         raise SpecError(problems)
     return {**document, "series": {**known, **found}} if found else dict(document)
+
+
+def _content(name: str, folders: Sequence[Path]) -> bytes | None:
+    """Read the file from the first folder that has it; None where none has. Raises ValueError for one that must not be read."""
+    inside = [Path(os.path.realpath(folder)) for folder in folders]
+    outside = False
+    for folder in inside:
+        try:
+            file = Path(os.path.realpath(folder / name))
+        except (OSError, ValueError):  # no name of a file, such as one with a NUL
+            continue
+        try:
+            if not any(file.is_relative_to(place) for place in inside):
+                outside = True
+            elif file.is_file():
+                with file.open("rb") as stream:
+                    content = stream.read(MOST_BYTES + 1)
+                if len(content) > MOST_BYTES:
+                    raise ValueError(f"is larger than {MOST_BYTES // 10**6} MB; a year of hours is smaller")
+                return content
+        except PermissionError:
+            raise ValueError("cannot be read: permission denied") from None
+        except OSError:  # such as a name of thousands of letters
+            continue
+    if outside:
+        raise ValueError(
+            "leads out of the folder of the spec; put the file beside the spec, or give its folder with --hourly DIR"
+        )
+    return None
 
 
 def named_files(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
@@ -75,45 +110,72 @@ def _file(value: Any) -> str:
 
 
 def read_series(content: bytes) -> dict[str, Any]:
-    """Read a CSV of hours into the form that a spec holds: first hour, digest, and the numbers of every column, null where blank."""
-    rows = list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"))))
-    stamp = next((name for name in TIME_COLUMNS if rows and name in rows[0]), None)
+    """Read a CSV of hours into the form that a spec holds: first hour, digest, and the numbers of every column, null where blank.
+
+    Raises ValueError, with the place but not the text of what is wrong.
+    """
+    header, rows = _rows(content)
+    stamp = next((name for name in TIME_COLUMNS if rows and name in header), None)
     if stamp is None:
         raise ValueError(f"expected a column {' or '.join(TIME_COLUMNS)} and a row per hour")
-    hours = [_hour(row[stamp], line) for line, row in enumerate(rows, start=2)]
+    hours = [_hour(row.get(stamp, ""), line) for line, row in rows]
     first = min(hours)
     place = [round((hour - first).total_seconds() / HOUR_S) for hour in hours]
     if len(set(place)) < len(place) or max(place) >= MOST_HOURS:
         raise ValueError("expected every hour once, of one year")
     columns: dict[str, list[float | None]] = {}
-    for name in (name for name in rows[0] if name not in (stamp, None)):
+    for number, name in enumerate(header, start=1):
+        if name == stamp:
+            continue
         values: list[float | None] = [None] * (max(place) + 1)
-        for line, (at, row) in enumerate(zip(place, rows, strict=True), start=2):
-            values[at] = _number(row[name], name, line)
+        for at, (line, row) in zip(place, rows, strict=True):
+            values[at] = _number(row.get(name, ""), number, line)
         columns[name] = values
-    return {"start": first.strftime("%Y-%m-%dT%H"), "sha256": hashlib.sha256(content).hexdigest(), "columns": columns}
+    return {"start": first.isoformat()[:13], "sha256": hashlib.sha256(content).hexdigest(), "columns": columns}
 
 
-def _hour(text: str | None, line: int) -> datetime:
+def _rows(content: bytes) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    """Read header and rows of a CSV, each with the number of its line. Raises ValueError."""
     try:
-        moment = datetime.fromisoformat((text or "").strip().replace("Z", "+00:00"))
-    except ValueError:
-        raise ValueError(f'line {line}: expected an hour such as "2024-01-01T00", got "{text}"') from None
-    moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    if moment.minute or moment.second:
-        raise ValueError(f'line {line}: expected a full hour, got "{text}"')
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"is not UTF-8 text (byte {error.start + 1}); save it as UTF-8") from None
+    reader = csv.reader(io.StringIO(text, newline=None))  # lines may end with CR, LF or both
+    rows: list[tuple[int, dict[str, str]]] = []
+    try:
+        header = next(reader, [])
+        if len(header) > MOST_COLUMNS:
+            raise ValueError(f"has more than {MOST_COLUMNS} columns")
+        for cells in reader:
+            if len(rows) > MOST_HOURS:
+                raise ValueError(f"has more than {MOST_HOURS} rows; expected every hour once, of one year")
+            if cells:
+                rows.append((reader.line_num, dict(zip(header, cells))))
+    except csv.Error:
+        raise ValueError(f"line {reader.line_num}: expected cells between commas, of usual length") from None
+    return header, rows
+
+
+def _hour(text: str, line: int) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(f'line {line}: expected an hour such as "2024-01-01T00"') from None
+    if moment.minute or moment.second or moment.microsecond:
+        raise ValueError(f"line {line}: expected a full hour")
     return moment
 
 
-def _number(cell: str | None, name: str, line: int) -> float | None:
-    if cell is None or not cell.strip():
+def _number(cell: str, column: int, line: int) -> float | None:
+    if not cell.strip():
         return None
     try:
         value = float(cell)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ValueError(f'line {line}, {name}: expected a number or nothing, got "{cell}"')
+        raise ValueError(f"line {line}, column {column}: expected a number or nothing")
     return value
 
 

@@ -355,7 +355,7 @@ def test_blank_hours_are_an_error_unless_filled(tiny):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("a,b\n1,2\n", "expected a column timestamp_utc"), ("utc,x\n2027-01-01T00,1\n2027-01-01T00,2\n", "every hour once"), ("utc,x\n2027-01-01T00,q\n", "line 2, x: expected a number"), ("utc,x\nsoon,1\n", "line 2: expected an hour")],
+    [("a,b\n1,2\n", "expected a column timestamp_utc"), ("utc,x\n2027-01-01T00,1\n2027-01-01T00,2\n", "every hour once"), ("utc,x\n2027-01-01T00,q\n", "line 2, column 2: expected a number"), ("utc,x\nsoon,1\n", "line 2: expected an hour")],
 )  # fmt: skip
 def test_a_file_that_is_no_series_is_told_of(tiny, tmp_path, content, message):
     (tmp_path / "x.csv").write_text(content)
