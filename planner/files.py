@@ -26,7 +26,7 @@ def write_file(path: str | Path, text: str) -> None:
     device, a pipe, `/dev/stdout`) is written through. Raises OSError.
     """
     data = text.encode("utf-8", errors="backslashreplace")
-    if (number := _descriptor(path)) is not None:
+    if (number := descriptor(path)) is not None:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
@@ -53,7 +53,7 @@ def write_file(path: str | Path, text: str) -> None:
 
 def check_writable(path: str | Path) -> None:
     """Test, without writing anything, that a file can be written there. Raises OSError naming `path`."""
-    if _descriptor(path) is not None:
+    if descriptor(path) is not None:
         return
     found = _found(path)
     if found is None:
@@ -86,7 +86,7 @@ def _found(path: str | Path) -> os.stat_result | None:
         raise OSError(errno.EINVAL, "is no name of a file", str(path)) from None
 
 
-def _descriptor(path: str | Path) -> int | None:
+def descriptor(path: str | Path) -> int | None:
     """Return the number of the open file that a path such as `/dev/stdout` leads to; None for other paths."""
     place = os.path.abspath(path)
     for _ in range(MAX_LINKS):

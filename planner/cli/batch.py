@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from planner.cli.options import (
     progress_printer,
     solver_overrides,
 )
-from planner.cli.streams import standard_input
+from planner.cli.streams import print_out, standard_input
 from planner.exit_codes import USAGE
 
 if TYPE_CHECKING:
@@ -40,7 +39,9 @@ def add_batch(commands: Commands) -> None:
         default="-",
         help="file to append each answer to as soon as it is finished (default: standard output)",
     )
-    batch.add_argument("--resume", action="store_true", help="continue FILE: skip the ids that it already holds")
+    batch.add_argument(
+        "--resume", action="store_true", help="continue FILE: skip what it holds already, answer again what has changed"
+    )
     batch.add_argument("--format", choices=("json",), default="json", help="answers are lines of JSON")
     add_common_options(batch)
     add_solver_options(batch)
@@ -49,32 +50,32 @@ def add_batch(commands: Commands) -> None:
 
 def _batch(arguments: argparse.Namespace) -> int:
     from planner.studies import batch
+    from planner.studies.batch_lines import Settings, read_lines
+    from planner.studies.batch_output import open_output
 
-    output = None if arguments.output == "-" else Path(arguments.output)
-    if arguments.resume and output is None:
+    to_file = arguments.output != "-"
+    if arguments.resume and not to_file:
         print("--resume needs the file to continue: --output FILE", file=sys.stderr)
         return USAGE
-    if output and not arguments.resume and output.exists():
-        print(f"{output}: exists already; continue it with --resume, or name another file", file=sys.stderr)
-        return USAGE
-    lines = batch.read_lines(standard_input().read() if arguments.specs == "-" else Path(arguments.specs).read_bytes())
-    done, statuses = batch.resume(output) if output and arguments.resume and output.exists() else (Counter(), set())
-    left = batch.left_over(lines, done)
-    say = progress_printer(arguments) or (lambda line: None)
-    if len(left) < len(lines):
-        say(f"{len(lines) - len(left)} of {len(lines)} lines are done already")
-    settings = batch.Settings(
+    settings = Settings(
         tuple(arguments.set),
         solver_overrides(arguments),
         tuple(overlay_folders(arguments)),
         tuple(hourly_folders(arguments, arguments.specs)),
     )
-    mode = "a" if arguments.resume else "x"
-    with output.open(mode, encoding="utf-8") if output else nullcontext(sys.stdout) as file:
-
-        def write(record: str) -> None:
-            file.write(record)
-            file.flush()
-
+    source = standard_input().read() if arguments.specs == "-" else Path(arguments.specs).read_bytes()
+    left, statuses = (lines := read_lines(source, settings)), set[str]()
+    say = progress_printer(arguments) or (lambda line: None)
+    with open_output(Path(arguments.output), arguments.resume) if to_file else nullcontext() as output:
+        if output and arguments.resume:
+            found = output.match(lines)
+            left, statuses = found.left, found.statuses
+            if len(left) < len(lines):
+                say(f"{len(lines) - len(left)} of {len(lines)} lines are done already")
+            if found.stale:
+                say(f"{found.stale} answers dropped: their specs have changed, or they stood twice")
+            if found.damaged:
+                say(f"{found.damaged} damaged lines dropped")
+        write = output.write if output else print_out
         statuses |= batch.run(left, write, jobs=arguments.jobs, settings=settings, progress=say)
     return batch.exit_code(statuses)

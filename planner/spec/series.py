@@ -59,6 +59,19 @@ def with_series(document: Mapping[str, Any], folders: Sequence[Path]) -> dict[st
     return {**document, "series": {**known, **found}} if found else dict(document)
 
 
+def digest_of_files(document: Mapping[str, Any], folders: Sequence[Path], hashes: dict[str, str]) -> list[str]:
+    """Hash the files that a spec names, as `with_series` finds them; `hashes` keeps what was hashed before. A file that cannot be read has none."""
+    names = [name for _, name in named_files(document)]
+    for name in names:
+        if name not in hashes:
+            try:
+                content = _content(name, folders)
+            except ValueError:
+                content = None
+            hashes[name] = "" if content is None else hashlib.sha256(content).hexdigest()
+    return [hashes[name] for name in names]
+
+
 def _content(name: str, folders: Sequence[Path]) -> bytes | None:
     """Read the file from the first folder that has it; None where none has. Raises ValueError for one that must not be read."""
     inside = [Path(os.path.realpath(folder)) for folder in folders]

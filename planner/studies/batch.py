@@ -1,7 +1,7 @@
 """Answer many specs, one per line, in parallel: one line of JSON for each, appended as soon as it is finished.
 
-A batch that was interrupted can be resumed: lines that the output already holds are not done again.
-Not here: how one spec is answered (`planner.pipeline`).
+Not here: how lines are read (`batch_lines`), what an output holds already (`batch_output`), how one spec is answered
+(`planner.pipeline`).
 """
 
 from __future__ import annotations
@@ -12,55 +12,25 @@ import signal
 import threading
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from planner.errors import Problem, SpecError
-from planner.exit_codes import BUG, EXIT_BY_STATUS, INTERRUPTED, INVALID, OK, WORST_FIRST
+from planner.errors import SpecError
+from planner.exit_codes import INTERRUPTED, OK, WORST_FIRST
 from planner.pipeline import solve_document
 from planner.solving.answer import Progress
-from planner.spec.document import changed, read_document
+from planner.spec.document import changed
 from planner.spec.series import with_series
+from planner.studies.batch_lines import EXIT_BY_LINE, FAILED, INVALID_LINE, Line, Settings
 
-INVALID_LINE, DUPLICATE, FAILED = "invalid", "duplicate", "bug"  # statuses of lines without a plan
-EXIT_BY_LINE = {**EXIT_BY_STATUS, INVALID_LINE: INVALID, DUPLICATE: INVALID, FAILED: BUG}
-RECORD_START = b'{"id": '
 SAFE_PATH = "PYTHONSAFEPATH"  # the variable of Python's option -P, inherited by processes
 ORPHANED_S = 1  # how soon a worker notices that its parent was killed
 
 Write = Callable[[str], None]
-Key = tuple[str, bool]  # an id, and whether the line only repeats it
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the input: a document to answer or, with a `status`, an error."""
-
-    number: int
-    id: str | int
-    document: dict[str, Any] = field(default_factory=dict)
-    status: str = ""
-    error: str = ""
-
-    @property
-    def key(self) -> Key:
-        """Return the id as JSON, and whether the line repeats it."""
-        return json.dumps(self.id), self.status == DUPLICATE
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Options of the command line that apply to every spec."""
-
-    assignments: tuple[str, ...] = ()
-    solver: Mapping[str, Any] = field(default_factory=dict)
-    overlays: tuple[Path, ...] = ()
-    hourly: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,88 +44,10 @@ class Answer:
     record: str
 
 
-# -- input and output --------------------------------------------------------------------------------------------------
-
-
-def read_lines(data: bytes) -> list[Line]:
-    """Read every line that is not blank. Line numbers start at 1 and are the ids of lines without one."""
-    lines: list[Line] = []
-    first: dict[Key, int] = {}
-    for number, text in enumerate(data.split(b"\n"), start=1):
-        if not text.strip():
-            continue
-        line = _read_line(number, text)
-        taken = first.setdefault(line.key, number)
-        if taken != number:
-            error = f"id: {json.dumps(line.id)} is the id of line {taken} already; give line {number} one of its own"
-            line = Line(number, line.id, status=DUPLICATE, error=error)
-        lines.append(line)
-    return lines
-
-
-def _read_line(number: int, text: bytes) -> Line:
-    try:
-        document = read_document(text)
-        name = document.get("id")
-        if isinstance(name, bool) or not isinstance(name, str | int | None):
-            raise SpecError([Problem("id", f"expected a text or a whole number, got {json.dumps(name)}")])
-    except SpecError as error:
-        return Line(number, number, status=INVALID_LINE, error=str(error))
-    return Line(number, number if name is None else name, document)
-
-
-def resume(output: Path) -> tuple[Counter[Key], set[str]]:
-    """Read an output after dropping its torn last line: count each id, and collect the statuses.
-
-    Raises SpecError, and leaves the file unchanged, if it is not the output of a batch.
-    """
-    complete, newline, torn = output.read_bytes().rpartition(b"\n")
-    done: Counter[Key] = Counter()
-    statuses: set[str] = set()
-    for number, text in enumerate(complete.split(b"\n") if newline else (), start=1):
-        try:
-            record = json.loads(text)
-            name, status = record["id"], record["status"]
-            known = isinstance(name, str | int) and status in EXIT_BY_LINE
-        except (ValueError, KeyError, TypeError):
-            known = False
-        if not known:
-            raise SpecError(
-                [
-                    Problem(
-                        f"{output} line {number}", "is not a line of a batch's output; name another file under --output"
-                    )
-                ]
-            )
-        done[json.dumps(name), status == DUPLICATE] += 1
-        statuses.add(status)
-    if not (torn.startswith(RECORD_START) or RECORD_START.startswith(torn)):
-        raise SpecError([Problem(str(output), "does not end like a batch's output; name another file under --output")])
-    if torn:
-        with output.open("r+b") as file:
-            file.truncate(len(complete) + len(newline))
-    return done, statuses
-
-
-def left_over(lines: Iterable[Line], done: Counter[Key]) -> list[Line]:
-    """List the lines that are not done. Lines that repeat an id count as done as often as the output holds it."""
-    done = Counter(done)
-    left = []
-    for line in lines:
-        if done[line.key]:
-            done[line.key] -= 1
-        else:
-            left.append(line)
-    return left
-
-
 def exit_code(statuses: Iterable[str]) -> int:
     """Return the worst exit code among the lines."""
     met = {EXIT_BY_LINE[status] for status in statuses}
     return next((code for code in WORST_FIRST if code in met), OK)
-
-
-# -- answers -----------------------------------------------------------------------------------------------------------
 
 
 def run(lines: Sequence[Line], write: Write, *, jobs: int, settings: Settings, progress: Progress) -> set[str]:
@@ -202,8 +94,10 @@ def _without_plan(line: Line, status: str, error: str, began: float) -> Answer:
 
 def _answer(line: Line, status: str, error: str, content: Mapping[str, Any], began: float) -> Answer:
     seconds = round(time.perf_counter() - began, 4)
-    record = json.dumps({"id": line.id, "status": status, **content, "seconds": seconds}, allow_nan=False) + "\n"
-    return Answer(line, status, error, seconds, record)
+    record = json.dumps(
+        {"id": line.id, "status": status, "digest": line.digest, **content, "seconds": seconds}, allow_nan=False
+    )
+    return Answer(line, status, error, seconds, record + "\n")
 
 
 def _answer_in_worker(line: Line, settings: Settings, parent: int) -> Answer:

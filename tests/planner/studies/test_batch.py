@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 
 from planner.cli import main as cli
+from planner.errors import SpecError
 from planner.pipeline import solve_document
 from planner.solving.answer import options_of
 from planner.spec.model import parse_spec
-from planner.studies import batch
+from planner.studies import batch, batch_lines
+from planner.studies.batch_output import Found, open_output
 
 ROOT = Path(__file__).resolve().parents[3]
 TINY = {
@@ -78,7 +80,7 @@ def wait_for_lines(path: Path, count: int, process: subprocess.Popen) -> None:
 
 
 def test_ids_are_line_numbers_unless_stated_and_blank_lines_are_skipped():
-    lines = batch.read_lines(b'{"id": "a"}\n\n{}\r\n   \n{"id": 9}\n{"id": null}')
+    lines = batch_lines.read_lines(b'{"id": "a"}\n\n{}\r\n   \n{"id": 9}\n{"id": null}')
     assert [(line.number, line.id, line.status) for line in lines] == [(1, "a", ""), (3, 3, ""), (5, 9, ""), (6, 6, "")]
 
 
@@ -96,15 +98,15 @@ def test_ids_are_line_numbers_unless_stated_and_blank_lines_are_skipped():
     ],
 )
 def test_a_line_that_cannot_be_read_is_an_error_of_that_line_alone(text, words):
-    bad, good = batch.read_lines(text + b'\n{"id": "good"}\n')
-    assert (bad.id, bad.status) == (1, batch.INVALID_LINE)
+    bad, good = batch_lines.read_lines(text + b'\n{"id": "good"}\n')
+    assert (bad.id, bad.status) == (1, batch_lines.INVALID_LINE)
     assert words in bad.error
     assert (good.id, good.status) == ("good", "")
 
 
 def test_an_id_that_stands_twice_is_an_error_of_the_later_line():
-    lines = batch.read_lines(b'{"id": "a"}\n{"id": 1}\n{"id": "a"}\n{"id": "1"}\n{"id": 1}\n')
-    assert [line.status for line in lines] == ["", "", batch.DUPLICATE, "", batch.DUPLICATE]
+    lines = batch_lines.read_lines(b'{"id": "a"}\n{"id": 1}\n{"id": "a"}\n{"id": "1"}\n{"id": 1}\n')
+    assert [line.status for line in lines] == ["", "", batch_lines.DUPLICATE, "", batch_lines.DUPLICATE]
     assert "line 1 already" in lines[2].error and "line 3" in lines[2].error
 
 
@@ -141,7 +143,13 @@ def test_each_line_is_answered_in_its_own_way(tmp_path, capsys):
         ("good", "optimal"), ("typo", "invalid"), (3, "invalid"), ("impossible", "infeasible"), ("good", "duplicate"), (6, "optimal"),
     ]  # fmt: skip
     for (_, status), record in found.items():
-        assert set(record) == {"id", "status", "seconds", "plan" if status in ("optimal", "infeasible") else "error"}
+        assert set(record) == {
+            "id",
+            "status",
+            "digest",
+            "seconds",
+            "plan" if status in ("optimal", "infeasible") else "error",
+        }
         assert record["seconds"] >= 0
     assert found["good", "optimal"]["plan"] == json.loads(solve_document(tiny(id="good"), threads=1).to_json())
     assert "sitse: unknown key" in found["typo", "invalid"]["error"] and '"sites"' in found["typo", "invalid"]["error"]
@@ -175,8 +183,8 @@ def test_a_bug_in_one_line_stops_no_other(tmp_path, monkeypatch):
         return solve_document(document, **options)
 
     monkeypatch.setattr(batch, "solve_document", broken)
-    lines, written = batch.read_lines(as_bytes([tiny(name="odd"), tiny()])), []
-    statuses = batch.run(lines, written.append, jobs=1, settings=batch.Settings(), progress=lambda line: None)
+    lines, written = batch_lines.read_lines(as_bytes([tiny(name="odd"), tiny()])), []
+    statuses = batch.run(lines, written.append, jobs=1, settings=batch_lines.Settings(), progress=lambda line: None)
     assert batch.exit_code(statuses) == 1
     first, second = map(json.loads, written)
     assert first["status"] == "bug" and first["error"].startswith("ZeroDivisionError: by nothing (line ")
@@ -204,30 +212,140 @@ def test_an_existing_output_is_refused_unless_it_is_to_be_gone_on_with(tmp_path,
     assert not (tmp_path / "new.jsonl").exists()
 
 
-def test_a_foreign_last_line_is_not_taken_for_a_torn_one(tmp_path):
+def matched(output: Path, lines: list[batch_lines.Line]) -> Found:
+    with open_output(output, resume=True) as file:
+        return file.match(lines)
+
+
+def record_of(line: batch_lines.Line, **changes) -> bytes:
+    """The record of a line that was answered."""
+    record = {"id": line.id, "status": line.status or "optimal", "digest": line.digest, "plan": {}, "seconds": 0.1}
+    return json.dumps(record | changes).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"name": "a spec in one line without an end of line"}',
+        b'{"id": "a", "name": "a spec with an id"}\n',
+        b'{"id": "a", "name": "a spec with an id"}',
+        b"[1]\n",
+        b"precious\n",
+        b'{"id": [], "status": "optimal"}\n',
+    ],
+)
+def test_a_foreign_line_is_not_taken_for_a_damaged_one(tmp_path, text):
     output = tmp_path / "a.json"
-    output.write_text('{"name": "a spec in one line without an end of line"}')
-    with pytest.raises(batch.SpecError, match="does not end like"):
-        batch.resume(output)
-    assert output.read_text().startswith('{"name"')
+    output.write_bytes(text)
+    with pytest.raises(SpecError, match="line 1: is not a line of a batch's output"):
+        matched(output, [])
+    assert output.read_bytes() == text
 
 
 def test_wherever_an_output_is_cut_what_it_holds_and_what_is_left_make_the_whole(tmp_path):
-    """Cut after every byte: done and left lines together are all lines, none twice."""
-    lines = batch.read_lines(b'{"id": "a"}\n{"id": 2}\n{"id": "a"}\nnonsense\n{"id": "a"}\n')
-    records = [
-        json.dumps({"id": line.id, "status": line.status or "optimal", "plan": {}, "seconds": 0.1}) + "\n"
-        for line in lines
-    ]
-    whole = "".join(records).encode()
+    """Cut after every byte, and padded as a crash pads: done and left lines together are all lines, none twice."""
+    lines = batch_lines.read_lines(b'{"id": "a"}\n{"id": 2}\n{"id": "a"}\nnonsense\n{"id": "a"}\n')
+    whole = b"".join(map(record_of, lines))
     output = tmp_path / "answers.jsonl"
     for cut in range(len(whole) + 1):
-        output.write_bytes(whole[:cut])
-        done, _ = batch.resume(output)
-        kept = output.read_bytes()
-        assert kept == whole[: whole.rfind(b"\n", 0, cut) + 1]
-        left = batch.left_over(lines, done)
-        assert [line.number for line in left] == [line.number for line in lines[kept.count(b"\n") :]]
+        for tail in (b"", b"\0" * 20, b"\0" * 20 + b"\n"):
+            output.write_bytes(whole[:cut] + tail)
+            found = matched(output, lines)
+            kept = output.read_bytes()
+            assert kept == whole[: whole.rfind(b"\n", 0, cut) + 1]
+            assert [line.number for line in found.left] == [line.number for line in lines[kept.count(b"\n") :]]
+            assert not found.stale
+
+
+def test_a_damaged_line_in_the_middle_is_dropped_and_answered_again(tmp_path):
+    lines = batch_lines.read_lines(b'{"id": "a"}\n{"id": "b"}\n{"id": "c"}\n')
+    first, second, third = map(record_of, lines)
+    output = tmp_path / "answers.jsonl"
+    output.write_bytes(first + second[:20] + b"\0\0\0" + second + third)
+    found = matched(output, lines)
+    assert ([line.id for line in found.left], found.damaged) == (["b"], 1)
+    assert output.read_bytes() == first + third
+
+
+def test_what_changed_is_answered_again_and_what_moved_is_not(tmp_path):
+    before = batch_lines.read_lines(as_bytes([tiny(5), tiny(6), tiny(7, id="x"), tiny(8, id="y")]))
+    output = tmp_path / "answers.jsonl"
+    output.write_bytes(b"".join(map(record_of, before)) + record_of(before[3]))
+    after = batch_lines.read_lines(as_bytes([tiny(4), tiny(5), tiny(60), tiny(7, id="x"), tiny(80, id="y")]))
+    found = matched(output, after)
+    assert [line.number for line in found.left] == [1, 3, 5]
+    assert found.stale == 2 + 1  # one without an id and y, which stood twice
+    assert [json.loads(line)["id"] for line in output.read_bytes().splitlines()] == [2, "x"]
+
+
+def test_answers_of_another_input_stay(tmp_path):
+    before = batch_lines.read_lines(as_bytes([tiny(5, id="x")]))
+    output = tmp_path / "answers.jsonl"
+    output.write_bytes(record_of(before[0]))
+    found = matched(output, batch_lines.read_lines(as_bytes([tiny(5, id="y")])))
+    assert len(found.left) == 1 and not found.statuses and output.read_bytes() == record_of(before[0])
+
+
+def test_answers_of_releases_without_a_digest_are_made_again(tmp_path):
+    lines = batch_lines.read_lines(as_bytes([tiny()]))
+    output = tmp_path / "answers.jsonl"
+    record = json.loads(record_of(lines[0]))
+    del record["digest"]
+    output.write_text(json.dumps(record) + "\n")
+    assert matched(output, lines).left == lines and output.read_bytes() == b""
+
+
+def test_options_overlays_and_hourly_files_are_part_of_the_question(tmp_path):
+    document = tiny()
+    document["sites"][0]["hourly"] = "prices.csv"
+    (tmp_path / "overlay").mkdir()
+
+    def digest(**settings) -> str:
+        return batch_lines.read_lines(as_bytes([document]), batch_lines.Settings(**settings))[0].digest
+
+    there, over = {"hourly": (tmp_path,)}, {"overlays": (tmp_path / "overlay",)}
+    seen = [digest(), digest(assignments=("name=a",)), digest(solver={"gap": 0.1})]
+    for text in ("a", "b"):
+        (tmp_path / "prices.csv").write_text(text)
+        seen.append(digest(**there))
+    for text in ("{}", "[]"):
+        (tmp_path / "overlay" / "a.json").write_text(text)
+        seen.append(digest(**over))
+    assert len(set(seen)) == len(seen)
+    assert digest(**over) == seen[-1]
+
+
+def test_an_output_belongs_to_one_batch_at_a_time(tmp_path, capsys):
+    specs, output = tmp_path / "specs.jsonl", tmp_path / "answers.jsonl"
+    specs.write_bytes(as_bytes([tiny()]))
+    lines = batch_lines.read_lines(as_bytes([tiny(9)]))
+    output.write_bytes(record_of(lines[0]))
+    with open_output(output, resume=True) as held:
+        for _ in range(2):
+            assert cli.main(["batch", str(specs), "--output", str(output), "--resume"]) == 2
+            assert "is being written by another batch" in capsys.readouterr().err
+            held.match(batch_lines.read_lines(as_bytes([tiny()])))  # rewrites the file: it stays held
+    assert cli.main(["batch", str(specs), "--output", str(output), "--resume"]) == 0
+
+
+def test_a_link_to_an_output_stays_a_link(tmp_path):
+    specs, output = tmp_path / "specs.jsonl", tmp_path / "link.jsonl"
+    specs.write_bytes(as_bytes([tiny(id="a")]))
+    output.symlink_to("real.jsonl")
+    assert cli.main(["batch", str(specs), "--output", str(output), "-q"]) == 0
+    specs.write_bytes(as_bytes([tiny(11, id="a")]))
+    assert cli.main(["batch", str(specs), "--output", str(output), "-q", "--resume"]) == 0
+    assert output.is_symlink() and len(records_of(tmp_path / "real.jsonl")) == 1
+
+
+def test_a_full_disk_is_told_and_the_batch_goes_on_later(tmp_path):
+    specs, output = tmp_path / "specs.jsonl", tmp_path / "answers.jsonl"
+    specs.write_bytes(as_bytes([tiny(5 + i, id=i) for i in range(3)]))
+    command = [sys.executable, "-m", "planner.cli", "batch", str(specs), "--output", str(output), "-q"]
+    run = subprocess.run(["sh", "-c", 'ulimit -f 64; exec "$@"', "sh", *command], cwd=ROOT, capture_output=True)
+    assert run.returncode == 2 and run.stderr.startswith(str(output).encode() + b": ") and run.stderr.count(b"\n") == 1
+    assert cli.main(["batch", str(specs), "--output", str(output), "-q", "--resume"]) == 0
+    assert sorted(record["id"] for record in records_of(output)) == [0, 1, 2]
 
 
 def test_the_exit_code_counts_lines_that_were_done_before(tmp_path):
