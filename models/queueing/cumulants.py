@@ -1,43 +1,53 @@
 """Distributions known by three cumulants: quantile, share below a limit, and both of mixtures. No queue and no transformer here.
 
 A sum of independent times adds its cumulants, so a latency made of many parts needs no convolution. Curves are those of a shifted
-gamma variable by the cube-root transform, which takes a deviate of the normal distribution and no special function per quantile.
+gamma variable: by the cube-root transform, which takes a deviate of the normal distribution and no special function per quantile,
+and by the incomplete gamma function where they are more skewed than that transform follows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaincinv, ndtr, ndtri
+from scipy.special import gammainc, gammaincinv, gammaln, ndtr, ndtri
 
-from models.arrays import Floats, Result, as_result
+from models.arrays import Bools, Floats, Result, as_result
 
-_ROUNDS, _CLOSE = 40, 1e-9
+_ROUNDS, _BISECTING, _CLOSE = 120, 4, 1e-9
 # Skewness beyond which the cube root no longer follows the gamma distribution.
 _MOST_SKEW = 4.0
+_LARGEST_SKEW = 1e6
 # Shares of requests, by length, that stand for all: fine where outputs are short and their times scatter most.
 LENGTH_WEIGHTS = np.array([0.01, 0.03, 0.08, 0.20, 0.33, 0.35])
 
 
 @dataclass(frozen=True, slots=True)
 class Cumulants:
-    """Mean, variance and third cumulant of a time [s, s^2, s^3]; `+` is the sum of independent times."""
+    """Mean, variance and third cumulant of a time [s, s^2, s^3]; `+` is the sum of independent times.
+
+    `least`: a value that the time is never below [s].
+    """
 
     mean: Result
     variance: Result
     third: Result
+    least: Result = 0.0
 
     def __add__(self, other: Cumulants) -> Cumulants:
-        return Cumulants(self.mean + other.mean, self.variance + other.variance, self.third + other.third)
+        return Cumulants(
+            self.mean + other.mean, self.variance + other.variance, self.third + other.third, self.least + other.least
+        )
 
     def times(self, factor: ArrayLike) -> Cumulants:
         """Scale the time by a constant."""
         factor = np.asarray(factor, float)
-        return Cumulants(factor * self.mean, factor**2 * self.variance, factor**3 * self.third)
+        return Cumulants(
+            factor * self.mean, factor**2 * self.variance, factor**3 * self.third, factor * np.asarray(self.least)
+        )
 
 
 def gamma_cumulants(mean_s: ArrayLike, scv: ArrayLike) -> Cumulants:
@@ -70,21 +80,99 @@ def delayed_cumulants(mean_s: ArrayLike, probability: ArrayLike, scv: ArrayLike)
         return Cumulants(mean, square - mean**2, np.maximum(cube - 3.0 * mean * square + 2.0 * mean**3, 0.0))
 
 
-def quantile_s(normal: ArrayLike, time: Cumulants) -> Result:
-    """Compute the quantile of a time of three cumulants at a normal deviate z:
+@dataclass(frozen=True, slots=True)
+class _Curve:
+    """Shifted gamma variable: mean and deviation [s], skewness [1]; `steep`: where the cube root does not follow it, and its start there [s]."""
 
-    m + s [6 a + 6 g a^2 + 2 g^2 a^3],  a = z/6 - g/36,  g = third / s^3 (Wilson-Hilferty; the bracket is z for g = 0).
-    Shapes: broadcast. Units: z [1], result [s]. Exact for a normal variable, within 2 % for an exponential one between its 10th
-    and 99.9th percentile; skewness is cut at 4.
-    Reference: Wilson and Hilferty, PNAS 17 (1931); Kirby, Water Resources Research 8 (1972).
+    mean: Result
+    deviation: Result
+    skew: Result
+    steep: Bools | None
+    start: Result
 
-    >>> round(float(quantile_s(0.0, Cumulants(1.0, 1.0, 2.0))), 3), float(quantile_s(1.0, Cumulants(1.0, 4.0, 0.0)))
-    (0.702, 3.0)
+    @classmethod
+    def of(cls, time: Cumulants) -> _Curve:
+        """Fit the curve. A variable above its least value l is at least as skewed as a gamma variable there, 2 s/(m - l), once s > 2 (m - l);
+
+        from s = m - l on, 4 (s/(m - l) - 1), which joins both: the median stays above l.
+        """
+        deviation = np.sqrt(np.maximum(time.variance, 0.0))
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            skew = time.third / np.maximum(deviation, 1e-100) ** 3
+            skew = np.maximum(np.where(np.isfinite(skew), skew, 0.0), 0.0)
+            wide = deviation / np.maximum(time.mean - np.asarray(time.least), 1e-100)
+            if np.any(wide > 1.0):
+                skew = np.maximum(skew, np.minimum(np.where(wide > 2.0, 2.0 * wide, 4.0 * (wide - 1.0)), _LARGEST_SKEW))
+            steep = skew > _MOST_SKEW
+            if not np.any(steep):
+                return cls(time.mean, deviation, skew, None, 0.0)
+            start = np.maximum(time.mean - 2.0 * deviation / np.maximum(skew, _MOST_SKEW), time.least)
+        return cls(time.mean, deviation, skew, np.asarray(steep), start)
+
+    def quantile_s(self, quantile: ArrayLike) -> Result:
+        """Compute the quantile [s]."""
+        skew = np.minimum(self.skew, _MOST_SKEW)
+        a = ndtri(np.asarray(quantile, float)) / 6.0 - skew / 36.0
+        a = np.maximum(a, -1.0 / np.maximum(skew, 1e-6))  # below lies nothing
+        found = self.mean + self.deviation * (2.0 * a) * (3.0 + skew * a * (3.0 + skew * a))
+        return found if self.steep is None else self._with_steep(found, _gamma_quantile_s, quantile)
+
+    def below(self, limit: Result) -> tuple[Result, Result]:
+        """Compute the share below the limit and its derivative by the limit [1/s]."""
+        z, scale, square = _deviate(limit, self.mean, self.deviation, np.minimum(self.skew, _MOST_SKEW))
+        share, slope = ndtr(z), np.exp(-0.5 * z * z) / (2.5066282746310002 * scale * square)
+        if self.steep is None:
+            return share, slope
+        return self._with_steep(share, _gamma_share, limit), self._with_steep(slope, _gamma_density, limit)
+
+    def share(self, limit: Result) -> Result:
+        """Compute the share below the limit."""
+        share = ndtr(_deviate(limit, self.mean, self.deviation, np.minimum(self.skew, _MOST_SKEW))[0])
+        return share if self.steep is None else self._with_steep(share, _gamma_share, limit)
+
+    def _with_steep(
+        self, found: Result, by_gamma: Callable[[Floats, Floats, Floats, Floats], Floats], given: ArrayLike
+    ) -> Result:
+        """Replace what was found at the steep places by a function of what is given, start, shape and scale there."""
+        filled = np.array(found, float)
+        steep = np.broadcast_to(np.asarray(self.steep), filled.shape)
+        at, start, deviation, skew = (
+            np.broadcast_to(part, filled.shape)[steep] for part in (given, self.start, self.deviation, self.skew)
+        )
+        filled[steep] = by_gamma(at, start, 4.0 / skew**2, 0.5 * deviation * skew)
+        return filled
+
+
+def _gamma_quantile_s(quantile: Floats, start: Floats, shape: Floats, scale: Floats) -> Floats:
+    found: Floats = start + scale * gammaincinv(shape, quantile)
+    return found
+
+
+def _gamma_share(limit: Floats, start: Floats, shape: Floats, scale: Floats) -> Floats:
+    found: Floats = gammainc(shape, np.maximum((limit - start) / scale, 0.0))
+    return found
+
+
+def _gamma_density(limit: Floats, start: Floats, shape: Floats, scale: Floats) -> Floats:
+    x = np.maximum((limit - start) / scale, 1e-300)
+    found: Floats = np.exp((shape - 1.0) * np.log(x) - x - gammaln(shape)) / scale
+    return found
+
+
+def quantile_s(quantile: ArrayLike, time: Cumulants) -> Result:
+    """Compute the quantile of a time of three cumulants, from the normal deviate z of its share:
+
+    m + s [6 a + 6 g a^2 + 2 g^2 a^3],  a = z/6 - g/36,  g = third / s^3 (Wilson-Hilferty; the bracket is z for g = 0), up to g = 4;
+    beyond that the gamma quantile itself, m - 2 s/g + (s g/2) G^-1(4/g^2; q).
+    Shapes: broadcast. Units: quantile [1], result [s]. Exact for a normal variable, within 2 % for an exponential one between its 10th
+    and 99.9th percentile, exact for a gamma variable of g > 4. From the median on, no quantile is below the least value of the time.
+    Reference: Wilson and Hilferty, PNAS 17 (1931); Kirby, Water Resources Research 8 (1972); Johnson, Kotz and Balakrishnan,
+    Continuous Univariate Distributions 1, 2nd ed. (1994), chapter 17.
+
+    >>> round(float(quantile_s(0.5, Cumulants(1.0, 1.0, 2.0))), 3), round(float(quantile_s(0.9, gamma_cumulants(1.0, 9.0))), 3)
+    (0.702, 2.768)
     """
-    deviation, skew = _shape(time)
-    a = np.asarray(normal, float) / 6.0 - skew / 36.0
-    a = np.maximum(a, -1.0 / np.maximum(skew, 1e-6))  # below lies nothing
-    return as_result(time.mean + deviation * (2.0 * a) * (3.0 + skew * a * (3.0 + skew * a)))
+    return as_result(_Curve.of(time).quantile_s(quantile))
 
 
 def share_below(limit_s: ArrayLike, time: Cumulants) -> Result:
@@ -95,14 +183,7 @@ def share_below(limit_s: ArrayLike, time: Cumulants) -> Result:
     >>> round(float(share_below(0.702, Cumulants(1.0, 1.0, 2.0))), 3)
     0.5
     """
-    return ndtr(_deviate(np.asarray(limit_s, float), time.mean, *_shape(time))[0])
-
-
-def _shape(time: Cumulants) -> tuple[Result, Result]:
-    deviation = np.sqrt(np.maximum(time.variance, 0.0))
-    with np.errstate(invalid="ignore"):
-        skew = time.third / np.maximum(deviation, 1e-100) ** 3
-    return deviation, np.clip(np.where(np.isfinite(skew), skew, 0.0), 0.0, _MOST_SKEW)
+    return as_result(_Curve.of(time).share(np.asarray(limit_s, float)))
 
 
 def _deviate(limit: Result, mean: Result, deviation: Result, skew: Result) -> tuple[Result, Result, Result]:
@@ -112,12 +193,6 @@ def _deviate(limit: Result, mean: Result, deviation: Result, skew: Result) -> tu
     y = np.cbrt(np.maximum(1.0 + 0.5 * skew * k, 1e-30))
     square = y * y
     return 3.0 * k / (square + y + 1.0) + skew / 6.0, scale, square
-
-
-def _below(limit: Result, mean: Result, deviation: Result, skew: Result) -> tuple[Result, Result]:
-    """Compute the share below the limit and its derivative by the limit [1/s]."""
-    z, scale, square = _deviate(limit, mean, deviation, skew)
-    return ndtr(z), np.exp(-0.5 * z * z) / (2.5066282746310002 * scale * square)
 
 
 def mixture_share(limit_s: ArrayLike, weights: Floats, time: Cumulants) -> Result:
@@ -140,10 +215,9 @@ def mixture_shares(limits_s: Iterable[ArrayLike], weights: Floats, time: Cumulan
     >>> [round(float(share), 6) for share in mixture_shares([2.0, 9.0], np.array([0.3, 0.7]), two)]
     [0.3, 1.0]
     """
-    deviation, skew = _shape(time)
+    curve = _Curve.of(time)
     for limit in limits_s:
-        z = _deviate(np.asarray(limit, float), time.mean, deviation, skew)[0]
-        yield as_result((weights * ndtr(z)).sum(axis=0))
+        yield as_result((weights * curve.share(np.asarray(limit, float))).sum(axis=0))
 
 
 def mixture_quantile_s(quantile: float, weights: Floats, time: Cumulants) -> Result:
@@ -155,23 +229,26 @@ def mixture_quantile_s(quantile: float, weights: Floats, time: Cumulants) -> Res
     >>> round(float(mixture_quantile_s(0.5, np.array([0.3, 0.7]), two)), 3)
     2.943
     """
-    deviation, skew = _shape(time)
-    each = np.asarray(quantile_s(ndtri(quantile), time))
+    curve = _Curve.of(time)
+    each = np.asarray(curve.quantile_s(quantile))
     if len(each) == 1:
         return as_result(each[0])
     low, high = each.min(axis=0), each.max(axis=0)
     guess = (weights * each).sum(axis=0)
-    for _ in range(_ROUNDS):
-        below, slope = _below(guess, time.mean, deviation, skew)
+    for turn in range(1, _ROUNDS + 1):
+        with np.errstate(over="ignore"):
+            below, slope = curve.below(guess)
         above = 1.0 - (weights * below).sum(axis=0)
         short = above > 1.0 - quantile
         low, high = np.where(short, guess, low), np.where(short, high, guess)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             # The tail is nearly a straight line in the logarithm, which a CDF is not.
             step = guess + np.log(above / (1.0 - quantile)) * above / (weights * slope).sum(axis=0)
-            following = np.where((step >= low) & (step <= high), step, 0.5 * (low + high))
-            moving = np.abs(following - guess) > _CLOSE * high
-        guess = following
+            # Where a component begins, its density is without bounds and steps are too short: bisect now and then.
+            newton = (step >= low) & (step <= high) & bool(turn % _BISECTING)
+            missing = np.abs(above - (1.0 - quantile)) > _CLOSE * (1.0 - quantile)
+            moving = missing & (high - low > _CLOSE * high)
+        guess = np.where(moving, np.where(newton, step, 0.5 * (low + high)), guess)
         if not np.any(moving):
             break
     return as_result(guess)
@@ -223,6 +300,7 @@ def either(probability: ArrayLike, without: Cumulants, more: Cumulants) -> tuple
         (without.mean, both.mean),
         (without.variance, both.variance),
         (without.third, both.third),
+        (without.least, both.least),
     )
     filled = np.empty((len(parts), 2, *np.broadcast(chance, both.mean, both.variance, both.third).shape))
     for place, (first, second) in zip(filled, parts, strict=True):

@@ -91,6 +91,25 @@ class Demand(DemandInTime):
         return profile
 
 
+MOST_VARIATION = (
+    3.0  # up to which the percentiles follow the simulation of tests/models/serving/test_percentiles_simulation.py
+)
+
+
+def _as_varied_as_predicted(variation: float) -> float:
+    if variation > MOST_VARIATION:
+        raise ValueError(
+            f"expected a coefficient of variation of at most {MOST_VARIATION:g}, beyond which latencies cannot be predicted; "
+            f"make two workloads of it, of short and of long requests"
+        )
+    return variation
+
+
+Variation = Annotated[
+    Real, Field(ge=0, json_schema_extra={"maximum": MOST_VARIATION}), AfterValidator(_as_varied_as_predicted)
+]
+
+
 class Lengths(Block):
     """Mean tokens of prompt and answer, and their coefficients of variation (0: all requests alike)."""
 
@@ -98,9 +117,9 @@ class Lengths(Block):
     """Tokens of the prompt."""
     output: Annotated[int, Field(ge=2, le=1_000_000), WHOLE]
     """Tokens of the answer."""
-    input_cv: Annotated[Real, Field(ge=0, le=10)] = 1.0
+    input_cv: Variation = 1.0
     """Standard deviation of the prompt length over its mean."""
-    output_cv: Annotated[Real, Field(ge=0, le=10)] = 1.0
+    output_cv: Variation = 1.0
     """Standard deviation of the answer length over its mean."""
 
 

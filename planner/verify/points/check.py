@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
+
 from planner.problem.facts import ServingFacts, TrainingFacts, permitted
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.findings import RELATIVE_TOL
@@ -31,6 +34,7 @@ def _check_point(plan: CheckedPlan, path: str, facts: ServingFacts | TrainingFac
     plan.points[point["id"]] = point, computed
     stated = {key: point[key] for key in computed.stated} | {"pools": dict(enumerate(point["pools"]))}
     plan.equal(path, stated, computed.stated, RELATIVE_TOL)
+    _check_latencies(plan, f"{path}.latency_s", point["latency_s"])
     if not computed.fits:
         plan.say(path, "does not fit in memory")
     site = plan.sites[point["site"]]
@@ -42,3 +46,22 @@ def _check_point(plan: CheckedPlan, path: str, facts: ServingFacts | TrainingFac
             plan.say(path, f"runs on systems held by {holder}, which the spec's sharing forbids")
         if pool["role"] != "api" and pool["precision"] not in facts.spec.precision:
             plan.say(path, f"precision {pool['precision']} was not asked for")
+
+
+ORDER = ("p50", "p90", "p95", "p99")
+
+
+def _check_latencies(plan: CheckedPlan, path: str, latency_s: Mapping[str, float]) -> None:
+    """Check what holds of latencies by whatever formula: all are positive, none falls with its percentile, no request ends before its first token."""
+    for key, seconds in latency_s.items():
+        if not seconds > 0:
+            plan.say(f"{path}.{key}", f"is {seconds:g} s; a latency is positive")
+    for metric in ("ttft", "tpot", "e2e"):
+        stated = [(name, latency_s[f"{metric}.{name}"]) for name in ORDER if f"{metric}.{name}" in latency_s]
+        for (lower, less), (higher, more) in itertools.pairwise(stated):
+            if less > more * (1 + RELATIVE_TOL):
+                plan.say(f"{path}.{metric}.{higher}", f"is {more:g} s, below the {less:g} s of {lower}")
+    for name in ("mean", *ORDER):
+        first, end = latency_s.get(f"ttft.{name}"), latency_s.get(f"e2e.{name}")
+        if first is not None and end is not None and first > end * (1 + RELATIVE_TOL):
+            plan.say(f"{path}.e2e.{name}", f"is {end:g} s, below the {first:g} s to the first token")

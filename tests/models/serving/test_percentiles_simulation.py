@@ -73,6 +73,21 @@ def test_one_pool(arch, batch, prompt, output, scv):
     assert_close(point, seen)
 
 
+@pytest.mark.parametrize("cv", [0.5, 1.0, 1.5, 2.0, 2.5, 3.0])
+@pytest.mark.parametrize(("batch", "prompt", "output"), [(30.0, 1000, 200), (20.0, 500, 500)])
+def test_lengths_of_any_spread_that_a_spec_may_state(cv, batch, prompt, output):
+    """Both lengths of that coefficient of variation. Measured: E2E within 10 % but for the median of short answers, TTFT within 35 %;
+    TPOT of the many short answers beside few long ones up to twice as high as simulated, and never far below."""
+    point, seen = one_pool(examples.DENSE, batch, prompt, output, cv**2)
+    for quantile in (0.5, 0.9, 0.95, 0.99):
+        ttft, tpot, e2e = (
+            float(latency_s(point, metric, quantile)) / seen.quantile(metric, quantile) for metric in METRICS
+        )
+        assert e2e == pytest.approx(1.0, rel=0.25 if quantile == 0.5 else CLOSE), f"e2e {quantile}"
+        assert ttft == pytest.approx(1.0, rel=0.35), f"ttft {quantile}"
+        assert 0.85 <= tpot <= 2.0, f"tpot {quantile}"
+
+
 def test_arrivals_in_clumps():
     point, seen = one_pool(examples.DENSE, 40.0, 1000, 200, 0.25, arrival_scv=3.0)
     assert_close(point, seen, ("tpot", "e2e"))

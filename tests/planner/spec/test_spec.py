@@ -70,6 +70,7 @@ SITE = ("sites", 0)
         ((*CHAT, "precision"), ["fp7"], ["fp8", "bf16", "fp7"]),
         ((*CHAT, "lengths", "output"), 1.5, ["1.5"]),
         ((*CHAT, "lengths", "input"), 0, ["1", "0"]),
+        ((*CHAT, "lengths", "output_cv"), 3.5, ["at most 3", "two workloads"]),
         ((*CHAT, "origins"), [], ["1"]),
         ((*CHAT, "grade"), "divine", ["consumer", "professional", "frontier"]),
         (("sites",), [], ["1"]),
