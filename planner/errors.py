@@ -1,4 +1,4 @@
-"""Define the error type of invalid input: a list of places, each with the problem and its remedy."""
+"""Define the errors of invalid input, a list of places with problem and remedy, and of a plan that fails its own verification."""
 
 from __future__ import annotations
 
@@ -28,6 +28,14 @@ class SpecError(ValueError):
     def __init__(self, problems: Iterable[Problem]):
         self.problems: list[Problem] = sorted(set(problems))
         super().__init__("\n".join(map(str, self.problems)))
+
+
+class BrokenPlanError(RuntimeError):
+    """A plan that fails its own verification, which is a bug of ours; `findings` lists what is wrong with it."""
+
+    def __init__(self, findings: Iterable[str]):
+        self.findings: list[str] = list(findings)
+        super().__init__("the plan fails its own verification: " + "; ".join(self.findings))
 
 
 def path_text(location: Sequence[str | int]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from planner.errors import BrokenPlanError
 from planner.plan import Plan
 from planner.solving.answer import THREADS, Progress, answer
 from planner.spec.document import read_spec
@@ -23,8 +24,8 @@ def solve(
     """Solve a spec, given as a file or as a mapping, and return its plan; `threads`: of the solver.
 
     `hourly`: folders of the CSV files that the spec names; those beside the spec's file are found in any case.
-    Raises SpecError for an invalid spec and OSError for an unreadable file. Infeasible, unbounded and out of time are
-    plans with that status.
+    A plan with an answer was verified (`planner.verify`). Raises SpecError for an invalid spec, OSError for an unreadable file, and
+    BrokenPlanError for a plan that fails its own verification. Infeasible, unbounded and out of time are plans with that status.
     """
     document = read_spec(source, hourly)
     return solve_document(document, overlays=overlays, progress=progress, threads=threads)
@@ -57,7 +58,19 @@ def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -
 def solve_document(
     document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS
 ) -> Plan:
-    """Solve a document in memory; see `solve`."""
+    """Solve a document in memory and verify its plan; see `solve`."""
+    from planner.verify.plan import verify_plan
+
+    plan = solve_unverified(document, overlays=overlays, progress=progress, threads=threads)
+    if plan.has_answer and (found := verify_plan(plan, overlays=overlays)):
+        raise BrokenPlanError(map(str, found))
+    return plan
+
+
+def solve_unverified(
+    document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS
+) -> Plan:
+    """Solve a document in memory, for a caller that verifies the plan; see `solve`."""
     from planner.candidates.cache import OutOfTime
     from planner.candidates.search import find_candidates
     from planner.interpret.framing import without_answer

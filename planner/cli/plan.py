@@ -16,6 +16,7 @@ from planner.cli.options import (
 )
 from planner.cli.output import as_json, emit, rows_as, write_out
 from planner.cli.streams import STANDARD_INPUT, standard_input
+from planner.errors import BrokenPlanError
 from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, OK
 from planner.plan import load_plan, parse_plan
 
@@ -55,13 +56,13 @@ def add_verify(commands: Commands, shared: argparse.ArgumentParser) -> None:
 def _plan(arguments: argparse.Namespace) -> int:
     from planner.pipeline import solve_document
     from planner.report.report import render
-    from planner.verify.plan import verify_plan
 
-    plan = solve_document(
-        spec_document(arguments), overlays=overlay_folders(arguments), progress=progress_printer(arguments)
-    )
-    if plan.has_answer and (broken := verify_plan(plan, overlays=overlay_folders(arguments))):
-        for finding in broken:
+    try:
+        plan = solve_document(
+            spec_document(arguments), overlays=overlay_folders(arguments), progress=progress_printer(arguments)
+        )
+    except BrokenPlanError as error:
+        for finding in error.findings:
             print(f"bug: the plan fails its own verification: {finding}", file=sys.stderr)
         return BUG
     emit(arguments, plan, lambda form: render(plan, form))

@@ -21,11 +21,11 @@ def main() -> None:
         print(json.dumps(message, allow_nan=False), file=answers, flush=True)
 
     from planner.errors import SpecError
-    from planner.pipeline import solve_document
+    from planner.pipeline import solve_unverified
     from planner.verify.plan import verify_plan
 
     try:
-        plan = solve_document(json.load(sys.stdin), progress=lambda line: send(say=line))
+        plan = solve_unverified(json.load(sys.stdin), progress=lambda line: send(say=line))
     except SpecError as error:
         send(problems=[[problem.path, problem.message] for problem in error.problems])
         return

@@ -74,6 +74,7 @@ class LineDecisions:
             _with_relays(w, workload.weights_from, used_sites[workload.name], sends)
             for w, workload in enumerate(problem.serving)
         ]
+        self.copies: set[str] = set().union(*placed)  # sites with a copy of weights
         sends = [sent for sent in sends if sent.target in placed[sent.workload]]
         self.sent = [
             sent

@@ -49,7 +49,15 @@ def read_solution(problem: Problem, candidates: Candidates, form: Formulation, s
         own_w = decided.site_power_w(owned_only=True)
         electricity = ElectricityDecisions(problem, form.data.meters, solution.values, own_w)
         decided = replace(decided, electricity=electricity)
-    return decided
+    return replace(decided, opened=decided.opened & _in_use(decided))
+
+
+def _in_use(decided: Decisions) -> Bools:
+    """Mark the sites that hold systems or a copy of weights; the others close, whose fixed cost no objective but cost keeps out."""
+    kept = {option.site.region for _, _, option, _ in decided.held()}
+    if decided.lines is not None:
+        kept |= decided.lines.copies
+    return np.array([site.region in kept for site in decided.problem.sites])
 
 
 def _without_rounding(flow: Floats) -> Floats:
