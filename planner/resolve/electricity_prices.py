@@ -45,6 +45,9 @@ def price_by_hour(context: ResolveContext, site: Site, region: Record, path: str
             reason = f"hourly series of {given.start[:4]} from a file" + _averaged(clock) + level
             ledger.assume(f"{path}.hourly.price", site.hourly.file, f"{currency}/J", reason, scope)
             return clock.fold(context.convert((1.0, currency)) / joules * _read(site.hourly, given, name, clock, path))
+        if (blank := price_column(given.columns)) is not None:
+            message = f'{site.hourly.file}, {blank[0]}: is blank in every hour; complete it, remove the column, or state "electricity_price"'
+            raise SpecError([Problem(f"{path}.hourly", message)])
     if region.get("price_profile") is not None:
         figure = ledger.figure("regions", region.name, "price_profile")
         reason = f"typical day of the operator's wholesale prices of {figure.date}, without delivery charges"

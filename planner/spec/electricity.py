@@ -21,6 +21,7 @@ from planner.spec.quantities import (
     Seconds,
     Watts,
 )
+from planner.spec.series import wrong_columns, wrong_value
 
 LEAST_SHARE = 1e-6
 TARIFF = "tariff"
@@ -131,6 +132,13 @@ class Series(Block):
         dict[Name, Annotated[list[Real | None], Field(min_length=1, max_length=366 * 24)]], Field(min_length=1)
     ]
     """A value for each hour from the first; null where the file has none."""
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Series:
+        problems = [wrong_columns(list(self.columns)), *(wrong_value(*column) for column in self.columns.items())]
+        if problem := next(filter(None, problems), ""):
+            raise ValueError(problem)
+        return self
 
     @property
     def filled(self) -> list[str]:

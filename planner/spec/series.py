@@ -33,6 +33,8 @@ MOST_BYTES = 20_000_000
 _PER = {"kwh": KWH_J, "mwh": MWH_J}
 _PRICE = re.compile(r"price_([a-z]{3})_per_(kwh|mwh)")
 _CARBON = re.compile(r"carbon(_lca)?_(g|kg)_per_(kwh|mwh)")
+# Wider than any market or grid, in any currency: beyond lies a wrong unit or a typing error.
+MOST_PRICE_PER_KWH, MOST_CARBON_KG_PER_KWH = 1e6, 10.0
 
 
 def with_series(document: Mapping[str, Any], folders: Sequence[Path]) -> dict[str, Any]:
@@ -131,6 +133,8 @@ def read_series(content: bytes) -> dict[str, Any]:
     stamp = next((name for name in TIME_COLUMNS if rows and name in header), None)
     if stamp is None:
         raise ValueError(f"expected a column {' or '.join(TIME_COLUMNS)} and a row per hour")
+    if problem := wrong_columns(header):
+        raise ValueError(problem)
     hours = [_hour(row.get(stamp, ""), line) for line, row in rows]
     first = min(hours)
     place = [round((hour - first).total_seconds() / HOUR_S) for hour in hours]
@@ -141,8 +145,11 @@ def read_series(content: bytes) -> dict[str, Any]:
         if name == stamp:
             continue
         values: list[float | None] = [None] * (max(place) + 1)
+        low, high, words = _range(name)
         for at, (line, row) in zip(place, rows, strict=True):
-            values[at] = _number(row.get(name, ""), number, line)
+            value = values[at] = _number(row.get(name, ""), number, line)
+            if value is not None and not low <= value <= high:
+                raise ValueError(f"line {line}, column {number}: expected {words}")
         columns[name] = values
     return {"start": first.isoformat()[:13], "sha256": hashlib.sha256(content).hexdigest(), "columns": columns}
 
@@ -156,12 +163,25 @@ def _rows(content: bytes) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     reader = csv.reader(io.StringIO(text, newline=None))  # lines may end with CR, LF or both
     rows: list[tuple[int, dict[str, str]]] = []
     try:
-        header = next(reader, [])
+        header = [name.strip() for name in next(reader, [])]
         if len(header) > MOST_COLUMNS:
             raise ValueError(f"has more than {MOST_COLUMNS} columns")
+        if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
+            raise ValueError(
+                "line 1: expected columns divided by commas, not by semicolons or tabs; save it so, with points in numbers"
+            )
+        for number, name in enumerate(header, start=1):
+            if name in header[: number - 1]:
+                raise ValueError(f"column {number} has the name of column {header.index(name) + 1}; keep one of them")
+            if not name:
+                raise ValueError(f"column {number} has no name; name it or remove it")
         for cells in reader:
             if len(rows) > MOST_HOURS:
                 raise ValueError(f"has more than {MOST_HOURS} rows; expected every hour once, of one year")
+            if len(cells) > len(header):
+                raise ValueError(
+                    f"line {reader.line_num}: has {len(cells)} cells for {len(header)} columns; write numbers with points, not commas"
+                )
             if cells:
                 rows.append((reader.line_num, dict(zip(header, cells))))
     except csv.Error:
@@ -190,6 +210,43 @@ def _number(cell: str, column: int, line: int) -> float | None:
     if not math.isfinite(value):
         raise ValueError(f"line {line}, column {column}: expected a number or nothing")
     return value
+
+
+def wrong_columns(names: Sequence[str]) -> str:
+    """Say which columns look like a price or a carbon intensity and are none, or state the same twice; empty if all is well."""
+    stated: dict[str, int] = {}
+    for number, name in enumerate(names, start=1):
+        price, carbon = _PRICE.fullmatch(name), _CARBON.fullmatch(name)
+        if price is None and carbon is None:
+            if name.lower().startswith(("price", "carbon")):
+                return (
+                    f"column {number}: a price or carbon intensity states its unit, such as price_usd_per_mwh, carbon_g_per_kwh or "
+                    "carbon_lca_g_per_kwh; rename it"
+                )
+            continue
+        kind = "a price" if price else f"{'life-cycle' if carbon and carbon[1] else 'direct'} carbon"
+        if kind in stated:
+            return f"columns {stated[kind]} and {number} both state {kind}; keep one of them"
+        stated[kind] = number
+    return ""
+
+
+def wrong_value(name: str, values: Sequence[float | None]) -> str:
+    """Say which hour of a column is out of range, and the range; empty if none is."""
+    low, high, words = _range(name)
+    wrong = next((i for i, value in enumerate(values) if value is not None and not low <= value <= high), None)
+    return "" if wrong is None else f"{name}[{wrong}]: expected {words}"
+
+
+def _range(name: str) -> tuple[float, float, str]:
+    """Return the least and the largest value of a column, and both in words."""
+    if found := _PRICE.fullmatch(name):
+        most = MOST_PRICE_PER_KWH * _PER[found[2]] / KWH_J
+        return -most, most, f"a price from {-most:g} to {most:g} per {found[2]}"
+    if found := _CARBON.fullmatch(name):
+        most = MOST_CARBON_KG_PER_KWH * (_PER[found[3]] / KWH_J) / (GRAM_KG if found[2] == "g" else 1.0)
+        return 0.0, most, f"a carbon intensity from 0 to {most:g} {found[2]} per {found[3]}"
+    return -math.inf, math.inf, "any number"
 
 
 def price_column(columns: Iterable[str]) -> tuple[str, str, float] | None:
