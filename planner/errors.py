@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from catalog.errors import close_names, did_you_mean
+from planner.escape import terminal
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -16,10 +17,7 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        text = f"{self.path}: {self.message}" if self.path else self.message
-        return "".join(
-            c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
-        )  # one line, whatever was quoted
+        return terminal(f"{self.path}: {self.message}" if self.path else self.message)
 
 
 class SpecError(ValueError):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from planner.escape import csv_cell, markdown, terminal
 
 Row = dict[str, Any]
 
@@ -16,20 +18,25 @@ def as_csv(rows: Sequence[Row]) -> str:
     if not rows:
         return ""
     stream = io.StringIO()
-    writer = csv.DictWriter(stream, fieldnames=_columns(rows), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(
-        {key: json.dumps(value) if isinstance(value, (dict, list)) else value for key, value in row.items()}
-        for row in rows
-    )
+    columns = _columns(rows)
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(map(_csv_value, columns))
+    writer.writerows([_csv_value(row.get(column, "")) for column in columns] for row in rows)
     return stream.getvalue()
+
+
+def _csv_value(value: Any) -> Any:
+    if isinstance(value, (dict, list)):
+        return json.dumps(value)
+    return csv_cell(value) if isinstance(value, str) else value
 
 
 def as_text(rows: Sequence[Row], indent: str = "") -> str:
     """Format rows as aligned columns for a terminal, numbers to the right."""
     columns = _columns(rows)
-    cells = [[_cell(row.get(column)) for column in columns] for row in rows]
-    widths = [max([len(column), *(len(line[i]) for line in cells)]) for i, column in enumerate(columns)]
+    heads = [terminal(column) for column in columns]
+    cells = [[terminal(_cell(row.get(column))) for column in columns] for row in rows]
+    widths = [max([len(head), *(len(line[i]) for line in cells)]) for i, head in enumerate(heads)]
     right = [bool(rows) and all(_is_number(row.get(column)) for row in rows) for column in columns]
 
     def line(parts: Sequence[str]) -> str:
@@ -38,15 +45,16 @@ def as_text(rows: Sequence[Row], indent: str = "") -> str:
         )
         return (indent + "  ".join(aligned)).rstrip() + "\n"
 
-    return line(columns) + line(["-" * width for width in widths]) + "".join(map(line, cells))
+    return line(heads) + line(["-" * width for width in widths]) + "".join(map(line, cells))
 
 
-def as_markdown(rows: Sequence[Row]) -> str:
+def as_markdown(rows: Sequence[Row], escaped: Callable[[str], str] = markdown) -> str:
+    """Format rows as a table of Markdown; `escaped` turns texts into Markdown, and is another function where they are Markdown."""
     columns = _columns(rows)
     lines = [
-        columns,
+        [escaped(column) for column in columns],
         ["---"] * len(columns),
-        *([_cell(row.get(column)).replace("|", "\\|") for column in columns] for row in rows),
+        *([escaped(_cell(row.get(column))) for column in columns] for row in rows),
     ]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from planner.cli.options import overlay_folders, read_json
 from planner.cli.output import as_json, rows_as, write_out
+from planner.escape import markdown, terminal
 from planner.exit_codes import INFEASIBLE, OK
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def _layouts(arguments: argparse.Namespace) -> int:
     document, overlays = read_json(arguments.case), overlay_folders(arguments)
     rows, counts = best_layouts(document, overlays, arguments.best)
     if not rows:
-        print(nothing_fits(resolve_case(document, overlays), counts), file=sys.stderr)
+        print(terminal(nothing_fits(resolve_case(document, overlays), counts)), file=sys.stderr)
         return INFEASIBLE
     if arguments.format == "json":
         write_out(arguments, as_json({**counts, "layouts": rows}))
@@ -59,7 +60,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
 
     found = estimate(read_json(arguments.case), overlay_folders(arguments))
     if found.answer is None:
-        print(found.reason, file=sys.stderr)
+        print(terminal(found.reason), file=sys.stderr)
         return INFEASIBLE
     if arguments.format == "json":
         write_out(arguments, as_json(found.answer))
@@ -68,6 +69,9 @@ def _estimate(arguments: argparse.Namespace) -> int:
     if arguments.format == "csv":
         write_out(arguments, rows_as("csv", tables[0][1]))
         return OK
-    mark = "## " if arguments.format == "md" else ""
-    write_out(arguments, "\n".join(f"{mark}{heading}\n\n{rows_as(arguments.format, rows)}" for heading, rows in tables))
+    mark, escaped = ("## ", markdown) if arguments.format == "md" else ("", terminal)
+    write_out(
+        arguments,
+        "\n".join(f"{mark}{escaped(heading)}\n\n{rows_as(arguments.format, rows)}" for heading, rows in tables),
+    )
     return OK

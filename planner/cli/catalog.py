@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from catalog.errors import UnknownName
@@ -14,6 +15,7 @@ from catalog.units import show
 from planner.cli.options import load_catalog
 from planner.cli.output import rows_as, write_out
 from planner.errors import Problem, SpecError, close_matches
+from planner.escape import markdown, terminal
 from planner.exit_codes import OK
 
 if TYPE_CHECKING:
@@ -44,7 +46,12 @@ def _show(arguments: argparse.Namespace) -> int:
     catalog = load_catalog(arguments)
     record = _find(catalog, arguments.name)
     body = rows_as(arguments.format, _figure_rows(catalog, record))
-    write_out(arguments, body if arguments.format in ("json", "csv") else f"{_heading(record)}\n\n{body}")
+    write_out(
+        arguments,
+        body
+        if arguments.format in ("json", "csv")
+        else f"{_heading(record, markdown if arguments.format == 'md' else terminal)}\n\n{body}",
+    )
     return OK
 
 
@@ -94,10 +101,10 @@ def _figure_rows(catalog: Catalog, record: Record) -> list[dict[str, Any]]:
     return rows + [_row(catalog, f"{figure} (claimed)", record.claimed[figure]) for figure in sorted(record.claimed)]
 
 
-def _heading(record: Record) -> str:
+def _heading(record: Record, escaped: Callable[[str], str]) -> str:
     lines = [f"{record.kind}/{record.name}" + ("  (announced only: nobody sells it)" if record.brief_only else "")]
     lines += [f"  {key}: {value}" for key, value in record.text.items() if not isinstance(value, tuple)]
-    return "\n".join(lines)
+    return "\n".join(map(escaped, lines))
 
 
 def _row(catalog: Catalog, name: str, figure: Figure) -> dict[str, Any]:

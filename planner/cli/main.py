@@ -34,6 +34,7 @@ from planner.cli.studies import (
     add_sharing,
 )
 from planner.errors import SpecError
+from planner.escape import terminal
 from planner.exit_codes import BROKEN_PIPE, INTERRUPTED, INVALID, USAGE
 from planner.version import __version__
 
@@ -53,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         abandon_output()
         return BROKEN_PIPE
     except OSError as error:
-        print(f"{error.filename or 'file'}: {error.strerror or error}", file=sys.stderr)
+        print(terminal(f"{error.filename or 'file'}: {error.strerror or error}"), file=sys.stderr)
         return USAGE
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.streams import standard_input
+from planner.escape import terminal
 
 if TYPE_CHECKING:
     from catalog.lookup import Catalog
@@ -133,7 +134,7 @@ def progress_printer(arguments: argparse.Namespace) -> Callable[[str], None] | N
 
     def say(line: str) -> None:
         try:
-            print(line, file=sys.stderr, flush=True)
+            print(terminal(line), file=sys.stderr, flush=True)
         except OSError:
             if not arguments.output or arguments.output == "-":
                 raise

@@ -17,6 +17,7 @@ from planner.cli.options import (
 from planner.cli.output import as_json, emit, rows_as, write_out
 from planner.cli.streams import STANDARD_INPUT, standard_input
 from planner.errors import BrokenPlanError
+from planner.escape import terminal
 from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, OK
 from planner.plan import load_plan, parse_plan
 
@@ -63,7 +64,7 @@ def _plan(arguments: argparse.Namespace) -> int:
         )
     except BrokenPlanError as error:
         for finding in error.findings:
-            print(f"bug: the plan fails its own verification: {finding}", file=sys.stderr)
+            print(f"bug: the plan fails its own verification: {terminal(str(finding))}", file=sys.stderr)
         return BUG
     emit(arguments, plan, lambda form: render(plan, form))
     if plan.status == "unbounded":
@@ -88,11 +89,11 @@ def _verify(arguments: argparse.Namespace) -> int:
     plan = parse_plan(standard_input().read(), STANDARD_INPUT) if arguments.plan == "-" else load_plan(arguments.plan)
     found = [str(finding) for finding in verify_plan(plan, overlays=overlay_folders(arguments))]
     if note := catalog_note(plan, overlay_folders(arguments)):
-        print(note, file=sys.stderr)
+        print(terminal(note), file=sys.stderr)
     if arguments.format == "json":
         write_out(arguments, as_json({"holds": not found, "findings": found}))
     elif found:
-        write_out(arguments, "\n".join(["the plan does not hold:", *(f"  {line}" for line in found)]) + "\n")
+        write_out(arguments, "\n".join(["the plan does not hold:", *(f"  {terminal(line)}" for line in found)]) + "\n")
     else:
         write_out(arguments, "the plan holds: every limit and every amount was computed again\n")
     return BROKEN if found else OK

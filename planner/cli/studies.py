@@ -341,6 +341,7 @@ class Study(Protocol):
 
 def _print_study(arguments: argparse.Namespace, found: Study) -> None:
     """Print a study: the document as JSON, the flat table as CSV, or sentences and tables."""
+    from planner.escape import markdown, terminal
     from planner.tables import as_csv, as_markdown, as_text
 
     if arguments.format == "json":
@@ -349,11 +350,13 @@ def _print_study(arguments: argparse.Namespace, found: Study) -> None:
     if arguments.format == "csv":
         write_out(arguments, as_csv(found.rows))
         return
-    markdown = arguments.format == "md"
-    parts = ["".join(f"- {line}\n" if markdown else f"{line}\n" for line in found.words)]
+    in_markdown = arguments.format == "md"
+    parts = ["".join(f"- {markdown(line)}\n" if in_markdown else f"{terminal(line)}\n" for line in found.words)]
     for heading, rows in found.sections:
         if rows:
             parts.append(
-                f"## {heading}\n\n{as_markdown(rows)}" if markdown else f"{heading}\n{as_text(rows, indent='  ')}"
+                f"## {markdown(heading)}\n\n{as_markdown(rows)}"
+                if in_markdown
+                else f"{terminal(heading)}\n{as_text(rows, indent='  ')}"
             )
     write_out(arguments, "\n".join(part for part in parts if part))

@@ -10,6 +10,7 @@ from typing import Any
 
 from catalog.units import DAY_S, HOUR_S, MEGA, MWH_J, TONNE_KG, TRILLION, show
 from planner.dashboard.locale import Words
+from planner.escape import page
 from planner.plan import Plan, binds
 from planner.report.fleet import point_rows
 from planner.report.report import csv_tables, render
@@ -89,7 +90,7 @@ def workload_metrics(plan: Plan, t: Words) -> list[Metric]:
         words = t(
             "metric.slack.help",
             what=_latency(tightest),
-            workload=tightest["workload"],
+            workload=page(tightest["workload"]),
             limit=show(tightest["limit_s"], "s"),
         )
         found.append(Metric(t("metric.slack"), show(tightest["slack_s"], "s"), words))
@@ -98,10 +99,17 @@ def workload_metrics(plan: Plan, t: Words) -> list[Metric]:
             words = t(f"metric.per_million.{workload['kind']}.help")
             found.append(
                 Metric(
-                    t("metric.per_million", workload=workload["name"], currency=currency(plan)), f"{price:.4g}", words
+                    t("metric.per_million", workload=page(workload["name"]), currency=currency(plan)),
+                    f"{price:.4g}",
+                    words,
                 )
             )
     return found
+
+
+def as_markup(rows: list[Row]) -> list[Row]:
+    """Escape the texts of rows for `st.table`, which takes its cells for Markdown."""
+    return [{key: page(value) if isinstance(value, str) else value for key, value in row.items()} for row in rows]
 
 
 def slo_rows(plan: Plan) -> list[Row]:

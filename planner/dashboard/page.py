@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from planner.dashboard.locale import DEFAULT, Words, languages
 from planner.dashboard.solving import STAGES, Job
 from planner.dashboard.state import GROUPS, Question, Shown
 from planner.errors import Problem, SpecError
+from planner.escape import page
 from planner.spec.document import read_document
 
 UPLOAD = "upload"
@@ -118,11 +120,11 @@ def _edit(question: Question, t: Words) -> None:
                 for item in fields:
                     name, _, what = item.subject.partition("|")
                     texts[item.key] = st.text_input(
-                        t(item.label, name=name, what=what),
+                        t(item.label, name=page(name), what=page(what)),
                         item.text,
                         key=f"{question.key}/{item.key}",
                         placeholder=item.fallback or t("edit.none"),
-                        help=item.key,
+                        help=page(item.key),
                     )
     if solve:
         _start(*editing.with_changes(question.document, texts, question.fields))
@@ -172,7 +174,7 @@ def _watch(t: Words) -> None:
     )
     st.progress((step + 1) / (len(STAGES) + 1), text=words)
     for line in job.lines:
-        st.caption(line)
+        st.caption(page(line))
     if st.button(t("solve.cancel"), key="cancel"):
         job.cancel()
         state.job = None
@@ -185,6 +187,8 @@ def _finish(job: Job) -> None:
     assert outcome is not None
     state.job = None
     state.problems, state.trace = outcome.problems, outcome.trace
+    if outcome.trace:
+        print(outcome.trace, file=sys.stderr, flush=True)  # for who runs the server; the page may be shown to anybody
     if outcome.plan:
         state.shown = Shown(outcome.plan, answers.downloads(outcome.plan, state.taken), outcome.findings, state.changes)
         state.plans[sources.canonical(job.document)] = state.shown
@@ -197,10 +201,11 @@ def _report(t: Words) -> None:
     state = st.session_state
     if state.problems:
         st.error(t("problems.title"))
-        st.table(_problem_rows(state.problems, t), hide_index=True)  # not a data frame, which would cut long remedies
+        st.table(
+            answers.as_markup(_problem_rows(state.problems, t)), hide_index=True
+        )  # not a data frame, which would cut long remedies
     if state.trace:
         st.error(t("problems.bug"))
-        st.code(state.trace, language=None)
 
 
 def _problem_rows(problems: Sequence[Problem], t: Words) -> list[dict[str, str]]:

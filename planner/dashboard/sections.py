@@ -11,6 +11,7 @@ from streamlit import column_config
 from catalog.units import DAY_S
 from planner.dashboard import answers, charts
 from planner.dashboard.locale import Words
+from planner.escape import page
 from planner.plan import Plan
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ CHARTS_PER_ROW = 2
 def draw_plan(shown: Shown, t: Words, on_repair: Callable[[], None] | None) -> None:
     """Draw a plan from its verdict down to its sources; `on_repair` applies the repair of an infeasible one."""
     plan = shown.plan
-    st.header(plan["name"])
+    st.header(page(plan["name"]))
     _verdict(shown, t)
     if plan.has_answer:
         _metrics(plan, t)
@@ -45,7 +46,7 @@ def _verdict(shown: Shown, t: Words) -> None:
     level, sentence = answers.verdict(shown.plan, t)
     {"success": st.success, "warning": st.warning, "error": st.error}[level](sentence)
     if shown.findings:
-        st.error(t("check.broken") + "\n\n" + "\n".join(f"- {finding}" for finding in shown.findings))
+        st.error(t("check.broken") + "\n\n" + "\n".join(f"- {page(finding)}" for finding in shown.findings))
     elif shown.plan.has_answer:
         st.caption(t("check.stored" if shown.stored else "check.holds"))
     if shown.changes:
@@ -53,7 +54,8 @@ def _verdict(shown: Shown, t: Words) -> None:
             t(
                 "changes.title",
                 changes="; ".join(
-                    f"`{row['path']}` {row['from'] or '–'} → {row['to'] or '–'}" for row in shown.changes
+                    f"{page(row['path'])} {page(row['from']) or '–'} → {page(row['to']) or '–'}"
+                    for row in shown.changes
                 ),
             )
         )
@@ -105,7 +107,7 @@ def _day(plan: Plan, t: Words) -> None:
         phase = st.segmented_control(
             t("day.phase"),
             list(phases),
-            format_func=lambda p: t("day.days", phase=p, days=f"{phases[p] / DAY_S:.0f}"),
+            format_func=lambda p: t("day.days", phase=page(str(p)), days=f"{phases[p] / DAY_S:.0f}"),
             default=phase,
             key="phase",
             required=True,
@@ -114,7 +116,7 @@ def _day(plan: Plan, t: Words) -> None:
         for column, site in zip(
             st.columns(CHARTS_PER_ROW, gap="medium"), sites[begin : begin + CHARTS_PER_ROW], strict=False
         ):
-            column.markdown(f"**{site}**")
+            column.markdown(f"**{page(site)}**")
             column.altair_chart(charts.load_chart(plan, site, phase, t), width="stretch")
             column.altair_chart(charts.price_chart(plan, site, phase, t), width="stretch")
 
@@ -144,7 +146,7 @@ def _limits(plan: Plan, t: Words) -> None:
 def _runner_up(plan: Plan, t: Words) -> None:
     if rows := answers.runner_up_table(plan, t):
         st.subheader(t("section.runner_up"))
-        st.table(rows, hide_index=True)
+        st.table(answers.as_markup(rows), hide_index=True)
 
 
 def _assumptions(plan: Plan, t: Words) -> None:
@@ -160,10 +162,10 @@ def _assumptions(plan: Plan, t: Words) -> None:
 def _diagnosis(plan: Plan, t: Words, on_repair: Callable[[], None] | None) -> None:
     if rows := answers.conflict_table(plan, t):
         st.subheader(t("section.conflict"))
-        st.table(rows, hide_index=True)
+        st.table(answers.as_markup(rows), hide_index=True)
     if rows := answers.repair_table(plan, t):
         st.subheader(t("section.repair"))
-        st.table(rows, hide_index=True)
+        st.table(answers.as_markup(rows), hide_index=True)
         st.caption(t("repair.checked" if plan["diagnosis"]["repair_checked"] else "repair.unchecked"))
         st.button(t("repair.apply"), key="repair", on_click=on_repair, disabled=on_repair is None)
 

@@ -9,6 +9,7 @@ import textwrap
 from typing import Any
 
 from catalog.units import MWH_J, TONNE_KG, show
+from planner.escape import markdown, terminal
 from planner.plan import TABLES, Plan
 from planner.report import (
     electricity,
@@ -130,7 +131,7 @@ def _sections(plan: Plan) -> list[tuple[str, list[Row]]]:
 
 def _text(plan: Plan) -> str:
     """Write the plan for a terminal."""
-    parts = [plan["name"], headline(plan), _totals_line(plan), robust.words(plan)]
+    parts = [terminal(text) for text in (plan["name"], headline(plan), _totals_line(plan), robust.words(plan))]
     for heading, sentences in _chapters(plan):
         filled = [_filled(line, "  - ", "    ") for line in sentences]
         parts.append(f"{heading}\n{''.join(filled)}")
@@ -142,7 +143,9 @@ def _text(plan: Plan) -> str:
 
 def _filled(text: str, first: str, further: str) -> str:
     """Wrap a text, with indents of its first and of its further lines."""
-    wrapped = textwrap.fill(text, TEXT_WIDTH, initial_indent=first, subsequent_indent=further, break_on_hyphens=False)
+    wrapped = textwrap.fill(
+        terminal(text), TEXT_WIDTH, initial_indent=first, subsequent_indent=further, break_on_hyphens=False
+    )
     return f"{wrapped}\n"
 
 
@@ -159,14 +162,14 @@ def _chapters(plan: Plan) -> list[tuple[str, list[str]]]:
 def _markdown(plan: Plan) -> str:
     """Write the plan as Markdown."""
     parts = [
-        f"# {plan['name']}",
-        plan["spec"].get("note", ""),
-        f"**{headline(plan)}**",
+        f"# {markdown(plan['name'])}",
+        "\n".join(map(markdown, plan["spec"].get("note", "").splitlines())),
+        f"**{markdown(headline(plan))}**",
         _totals_line(plan),
-        robust.words(plan),
+        markdown(robust.words(plan)),
     ]
     for heading, sentences in _chapters(plan):
-        parts.append(f"## {heading}\n\n" + "".join(f"- {line}\n" for line in sentences))
+        parts.append(f"## {heading}\n\n" + "".join(f"- {markdown(line)}\n" for line in sentences))
     for heading, rows in _sections(plan):
         note = f"\n{NOTES[heading]}\n" if heading in NOTES else ""
         parts.append(f"## {heading}\n\n{as_markdown(rows)}{note}")

@@ -94,7 +94,8 @@ def schema_page(schema: dict[str, Any], of: str) -> str:
         text += (
             "\n"
             + as_markdown(
-                [{name: value.replace("|", "\\|").replace("\n", " ") for name, value in row.items()} for row in rows]
+                [{name: value.replace("|", "\\|").replace("\n", " ") for name, value in row.items()} for row in rows],
+                escaped=str,
             )
             if rows
             else ""

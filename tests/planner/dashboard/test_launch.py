@@ -42,6 +42,24 @@ def test_every_option_is_one_that_streamlit_knows():
         assert option.removeprefix("--").partition("=")[0] in known
 
 
+def test_a_checkout_runs_with_the_same_options():
+    """`streamlit run app.py` reads .streamlit/config.toml; it listens on this machine alone, as the command does."""
+
+    def flat(block: dict, path: str = "") -> dict[str, str]:
+        found = {}
+        for key, value in block.items():
+            if isinstance(value, dict):
+                found |= flat(value, f"{path}{key}.")
+            else:
+                found[path + key] = str(value).lower() if isinstance(value, bool) else str(value)
+        return found
+
+    stated = flat(tomllib.loads((HOME / ".streamlit" / "config.toml").read_text()))
+    asked = dict(option.removeprefix("--").split("=", 1) for option in launch.options(None, "localhost", None)[2:])
+    assert stated == asked
+    assert (stated["server.address"], stated["client.showErrorDetails"]) == ("localhost", "none")
+
+
 def test_the_message_and_the_extra_ask_for_the_same_streamlit():
     project = tomllib.loads((HOME / "pyproject.toml").read_text())["project"]
     assert project["optional-dependencies"]["dashboard"] == [launch.REQUIREMENT]
