@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import string
 import sys
 from collections.abc import Mapping
 from functools import cache
@@ -152,12 +153,16 @@ _MONEY_EXAMPLE = {
     "token": "0.3 USD/1M tokens",
     "chip": "30000 USD/chip",
 }
-_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*", re.ASCII | re.DOTALL)
+MOST_CHARACTERS = 200
+"""Of a text that may be a quantity; longer ones are refused before any expression reads them."""
+_NUMBER = re.compile(
+    r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(.*)", re.ASCII | re.DOTALL
+)  # no spaces: they would backtrack
 _CURRENCY = re.compile(r"([A-Z]{3})(?:\s*/\s*(.+))?")
 
 
 def _number(text: str) -> tuple[float, str] | None:
-    match = _NUMBER.fullmatch(text)
+    match = _NUMBER.fullmatch(text.strip(string.whitespace)) if len(text) <= MOST_CHARACTERS else None
     if match is None:
         return None
     value = float(match[1])
@@ -239,6 +244,8 @@ def si_unit(unit: str) -> tuple[str, float]:
     >>> si_unit("USD/kWh")[0], si_unit("USD/kW-month")[0], si_unit("")
     ('USD/J', 'USD/W s', ('1', 1.0))
     """
+    if len(unit) > MOST_CHARACTERS:
+        raise UnitError(f"unknown unit {_quoted(unit)}")
     for si in ("1", *_TABLES):
         if unit in _TABLES[si]:
             return si, _TABLES[si][unit]

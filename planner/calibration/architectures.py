@@ -8,7 +8,7 @@ import re
 from catalog.errors import UnknownName
 from catalog.lookup import Catalog
 from catalog.records import Record
-from catalog.units import BILLION
+from catalog.units import BILLION, MOST_CHARACTERS
 from models.transformer.architecture import Architecture, parameter_counts
 from planner.calibration.measurements import Row, Unpredictable
 
@@ -44,6 +44,7 @@ def architecture_of(row: Row, catalog: Catalog, notes: list[str]) -> tuple[Archi
 
 def known_record(label: str, catalog: Catalog) -> Record | None:
     """Look up the architecture by name or alias, with or without a remark in brackets at the end."""
+    label = label[:MOST_CHARACTERS]
     for name in (label, re.sub(r"\s*\([^)]*\)$", "", label)):
         try:
             return catalog.get("architectures", name)

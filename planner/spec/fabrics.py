@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
+from catalog.units import MOST_CHARACTERS
 from planner.errors import close_matches
 from planner.spec.quantities import shown
 
@@ -27,9 +28,9 @@ def fabric_name(value: Any) -> str:
     >>> [fabric_name(name) for name in ("fat-tree-2:1", "rail-only:1", "fat-tree:1.5")]
     ['fat-tree:2', 'rail-only', 'fat-tree:3/2']
     """
-    if not isinstance(value, str) or not re.fullmatch(PATTERN, value):
+    if not isinstance(value, str) or len(value) > MOST_CHARACTERS or not re.fullmatch(PATTERN, value):
         known = f'{", ".join(FABRIC_DESIGNS)}; trees also with the ports down per port up of a leaf, such as "fat-tree:2" or "fat-tree-2:1"'
-        close = close_matches(value, (*FABRIC_DESIGNS, *ALIASES)) if isinstance(value, str) else ""
+        close = close_matches(value[:MOST_CHARACTERS], (*FABRIC_DESIGNS, *ALIASES)) if isinstance(value, str) else ""
         raise ValueError(f"expected a design of a network, got {shown(value)}{close}; known: {known}")
     kind, _, written = ALIASES.get(value, value).partition(":")
     below = written.partition("/")[2]

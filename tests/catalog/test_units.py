@@ -1,6 +1,7 @@
 """Quantities as text: parsing, printing, and what the errors say."""
 
 import math
+import time
 
 import pytest
 from hypothesis import given
@@ -179,3 +180,40 @@ def test_the_bit_and_the_byte_differ_by_eight_everywhere():
     for prefix in ("k", "M", "G", "T"):
         assert parse(f"8 {prefix}bit", "byte") == parse(f"1 {prefix}B", "byte")
         assert parse(f"8 {prefix}b/s", "byte/s") == parse(f"1 {prefix}B/s", "byte/s")
+
+
+# -- texts of any length -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "5 a" + " " * 5_000_000 + "b",
+        " " * 5_000_000,
+        " " * 5_000_000 + "5 W",
+        "5" * 5_000_000,
+        "5 " + "USD/" * 1_000_000,
+        "5 W" + "\u2003" * 5_000_000 + "x",
+    ],
+    ids=["between", "only", "before", "digits", "units", "wide"],
+)
+def test_a_long_text_is_refused_at_once(text):
+    began = time.perf_counter()
+    for unit in ("W", "token", "USD/s"):
+        with pytest.raises(UnitError) as caught:
+            parse_any(text, unit)
+        assert len(str(caught.value)) < 200
+    with pytest.raises(UnitError):
+        si_unit(text)
+    assert time.perf_counter() - began < 0.5  # 0.1 s for each, of which most is copying
+
+
+@given(st.text(alphabet="5.eE+- aW/UTM\t\n\u2003", max_size=60))
+def test_spaces_around_and_between_mean_nothing(text):
+    def read(text: str) -> float | None:
+        try:
+            return parse(text, "token")
+        except UnitError:
+            return None
+
+    assert read(f" \t{text}\n ") == read(text)
