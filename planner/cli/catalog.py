@@ -31,10 +31,10 @@ def add_catalog(commands: Commands, shared: argparse.ArgumentParser) -> None:
     listing.add_argument(
         "kind", nargs="?", help="chips, systems, fabrics, architectures, regions, tariffs, offers, ..."
     )
-    listing.set_defaults(run=_list)
+    listing.set_defaults(run=_list, without_arrays=True)
     showing = catalog.add_parser("show", parents=[shared], help="show one record with every figure and its source")
     showing.add_argument("name", help="name or alias of a record, or KIND/NAME")
-    showing.set_defaults(run=_show)
+    showing.set_defaults(run=_show, without_arrays=True)
 
 
 def _list(arguments: argparse.Namespace) -> int:

@@ -21,6 +21,7 @@ from planner.cli.dashboard import add_dashboard
 from planner.cli.options import answer_options
 from planner.cli.output import check_outputs
 from planner.cli.plan import add_check, add_plan, add_verify
+from planner.cli.resources import hold_to_memory, not_installed, out_of_memory
 from planner.cli.robust import add_robust
 from planner.cli.schema import add_schema
 from planner.cli.streams import abandon_output, prepare_streams
@@ -35,7 +36,7 @@ from planner.cli.studies import (
 )
 from planner.errors import SpecError
 from planner.escape import terminal
-from planner.exit_codes import BROKEN_PIPE, INTERRUPTED, INVALID, USAGE
+from planner.exit_codes import BROKEN_PIPE, INTERRUPTED, INVALID, LIMIT, USAGE
 from planner.version import __version__
 
 
@@ -46,6 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
         check_outputs(arguments)
+        if not getattr(arguments, "without_arrays", False):
+            hold_to_memory()
         return run(arguments)
     except SpecError as error:
         print(error, file=sys.stderr)
@@ -56,6 +59,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(terminal(f"{error.filename or 'file'}: {error.strerror or error}"), file=sys.stderr)
         return USAGE
+    except (MemoryError, ImportError) as error:
+        if (words := out_of_memory(error) or not_installed(error)) is None:
+            raise
+        print(words, file=sys.stderr)
+        return LIMIT if out_of_memory(error) else USAGE
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
