@@ -203,6 +203,8 @@ def best_layouts(
 
     The list is empty where nothing fits. Raises SpecError for an invalid case.
     """
+    if count < 1:
+        raise SpecError([Problem("--best", f"expected at least 1 layout, got {count}")])
     facts = resolve_case(document, overlays)
     workload, system = facts.case.workload, facts.system
     if not isinstance(workload, Training):

@@ -70,7 +70,7 @@ def without_answer(
 def sense_and_unit(document: Mapping[str, Any]) -> tuple[str, str]:
     """Return whether the spec minimises or maximises, and the unit of its objective."""
     objective = document.get("objective") or {"minimise": "cost"}
-    if "maximise" in objective:
+    if objective.get("maximise"):
         return "max", "x demand"
     return "min", "kg" if objective.get("minimise") == "carbon" else document.get("currency", "USD")
 

@@ -100,6 +100,7 @@ def build_problem(context: ResolveContext) -> Problem:
         systems[api.system.name] = api.system
     _check_objective(context)
     _check_price_levels(context)
+    _check_robust(context)
     porting = resolve_porting(context, (*workloads.serving, *workloads.training), systems)
     offered = lines.offered_lines(context)
     limits = spec.limits.model_copy(update={"licences": _licences(context)})
@@ -217,6 +218,17 @@ def _check_price_levels(context: ResolveContext) -> None:
             "prices",
             'says which figures count, while "robust" samples them; set robust.prices to false, or remove "prices"',
         )
+
+
+def _check_robust(context: ResolveContext) -> None:
+    """Check that a robust plan is asked for of what scenarios are known of."""
+    robust, apis = context.spec.robust, context.spec.apis
+    if robust is not None and apis:
+        message = "how sure the tokens of an API are is not known; remove the block or the API"
+        context.add_problem("robust", message)
+    if robust is not None and robust.measure == "cvar" and context.spec.objective.minimise != "cost":
+        message = '"cvar" weighs costs; write "chance", or {"minimise": "cost"} as objective'
+        context.add_problem("robust.measure", message)
 
 
 def _licences(context: ResolveContext) -> list[str]:

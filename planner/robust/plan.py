@@ -15,8 +15,6 @@ import numpy as np
 from planner.candidates.cache import Grids
 from planner.candidates.points import Candidates, use_row
 from planner.candidates.search import find_candidates
-from planner.errors import Problem as SpecProblem
-from planner.errors import SpecError
 from planner.formulate.formulation import Formulation
 from planner.formulate.limits import Unbounded
 from planner.interpret.framing import without_answer
@@ -44,14 +42,6 @@ def robust_plan(
     threads: int,
 ) -> Plan:
     """Plan a problem with a `robust` block; the plan has no answer if no fleet found keeps the required share."""
-    if any(site.api is not None for site in problem.sites):
-        raise SpecError(
-            [SpecProblem("robust", "how sure the tokens of an API are is not known; remove the block or the API")]
-        )
-    if problem.robust.measure == "cvar" and problem.spec.objective.minimise != "cost":
-        raise SpecError(
-            [SpecProblem("robust.measure", '"cvar" weighs costs; write "chance", or {"minimise": "cost"} as objective')]
-        )
     report = progress or (lambda line: None)
     grids: Grids = {}
     candidates = find_candidates(problem, grids)

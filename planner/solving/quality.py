@@ -34,9 +34,8 @@ def chosen(problem: Problem, form: Formulation, solution: Solution) -> Chosen:
     found = {}
     for facts in problem.quality:
         share = shares(facts, requests)
-        most = max(
-            share, key=lambda architecture: (share[architecture], facts.is_able(architecture))
-        )  # a demand of nothing is answered by any
+        # A demand of nothing is answered by any that keeps the floor alone.
+        most = max(share, key=lambda architecture: (share[architecture], facts.scores[architecture] >= facts.least))
         kept = {architecture for architecture, part in share.items() if part > SHARE_TOL} | {most}
         found[facts.workload] = {most} if facts.mix == NONE else kept
     return found

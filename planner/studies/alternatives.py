@@ -16,6 +16,8 @@ import numpy as np
 
 from models.arrays import Bools
 from planner.candidates.fleet_options import FleetOption
+from planner.errors import Problem as SpecProblem
+from planner.errors import SpecError
 from planner.formulate.formulation import Formulation, formulate
 from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
@@ -37,6 +39,7 @@ from solvers.model.build import build, objective_vector
 
 TOTAL_S = 300.0  # time for all alternatives
 WITHIN = 0.05  # share of the objective by which an alternative may be worse
+MOST_WITHIN = 1000.0
 FOUND, BEYOND, IMPOSSIBLE, NOT_TRIED = "found", "beyond", "impossible", "not tried"
 STATUS_WORDS = {
     BEYOND: "worse by more than was asked",
@@ -172,7 +175,12 @@ def alternatives(
     """Find the best plan of each kind that is worse by at most the share `within`.
 
     Each solve may take the spec's time limit, all together `total_s`. Kinds whose LP relaxation already exceeds the limit are not solved; their rows state the lower bound.
+    Raises SpecError for an invalid spec or share.
     """
+    if not 0 <= within <= MOST_WITHIN:
+        raise SpecError(
+            [SpecProblem("--within", f"expected a share from 0 to {MOST_WITHIN:g}, such as 0.05, got {within:g}")]
+        )
     began, say = time.perf_counter(), progress or (lambda line: None)
     problem = resolve_document(document, overlays)
     variants = Variants(document, overlays, problem)

@@ -14,6 +14,7 @@ from catalog.lookup import shipped_catalog
 from planner.cli.main import main
 from planner.errors import SpecError
 from planner.estimate.answer import estimate, sections
+from planner.exit_codes import INVALID
 
 ROOT = Path(__file__).parents[3]
 SERVING = {
@@ -143,6 +144,8 @@ def test_text_json_and_layouts_show_the_cap(tmp_path, capsys):
     assert main(["estimate", str(path), "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["power_cap"] == 0.6 and any(a["path"] == "power_cap" for a in found["assumptions"])
+    assert main(["layouts", str(path), "--best", "0"]) == INVALID
+    assert "--best: expected at least 1 layout, got 0" in capsys.readouterr().err
     assert main(["layouts", str(path), "--best", "2", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["layouts"][0]["step_s"] == found["step_s"]
     served = answer(SERVING, power_cap=0.4)

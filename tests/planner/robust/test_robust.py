@@ -351,7 +351,10 @@ def test_errors_name_the_place(spec, block, place):
 
 def test_what_does_not_go_together_is_said(spec):
     with pytest.raises(SpecError) as error:
-        planner.solve({**asked(spec, measure="cvar"), "objective": {"minimise": "carbon"}})
+        planner.check_spec({**asked(spec, measure="cvar"), "objective": {"minimise": "carbon"}})
+    assert "robust.measure" in str(error.value)
+    with pytest.raises(SpecError) as error:
+        planner.check_spec({**asked(spec, measure="cvar"), "objective": {"maximise": "throughput"}})
     assert "robust.measure" in str(error.value)
 
 

@@ -220,6 +220,12 @@ def test_the_joint_answer_is_the_best_of_all_tried_alone(spec, seed):
         assert verify_plan(plan) == []
 
 
+@pytest.mark.parametrize("mix", ["none", "each", "hour", "mean"])
+def test_a_demand_of_nothing_keeps_its_floor(spec, mix):
+    plan = solved(spec(40, mix, {"demand": {"requests_per_s": 0}}))
+    assert plan["quality"][0]["reached"] >= 40
+
+
 def test_two_workloads_choose_each_for_itself(spec, one_by_one):
     document = spec(40, workload={"demand": {"requests_per_s": 10000}})
     document["workloads"].append(

@@ -230,6 +230,9 @@ def test_they_are_in_order_and_said_in_words(found):
 
 
 def test_what_is_surely_worse_is_not_solved(found):
+    for wrong in (float("nan"), -0.1, float("inf")):
+        with pytest.raises(SpecError, match="--within: expected a share"):
+            planner.alternatives(spec(), within=wrong)
     near = planner.alternatives(spec(), within=0.0)
     true = {a.name: a for a in found.found}
     beyond = [a for a in near.found if a.status == BEYOND]

@@ -141,6 +141,14 @@ def test_the_value_of_other_objectives_is_checked(tiny, objective):
     assert unnoticed(document, itertools.product(paths, (1, -1))) == []
 
 
+@pytest.mark.parametrize(
+    "objective", [{"minimise": "cost", "maximise": None}, {"maximise": "throughput", "minimise": None}]
+)
+def test_what_an_objective_leaves_out_may_be_written_as_null(tiny, objective):
+    plan = planner.solve(tiny(objective=objective, limits={"budget": "1M USD"}))
+    assert plan.objective["sense"] == ("min" if objective["minimise"] else "max") and verify_plan(plan) == []
+
+
 def test_verify_plan_finds_what_its_check_finds(small):
     """`unnoticed` resolves the spec only once; the whole way must come to the same verdict."""
     for path in random.Random(7).sample(breakable(small), 12):
