@@ -13,6 +13,11 @@ ENUMERATION_PRESOLVE_RULE = 1 << 16
 """Bit of HiGHS' option `presolve_rule_off` for a presolve rule that loses optima in 1.15 (docs/decisions/0032-presolve-rule-that-loses-optima.md)."""
 
 
+ABSOLUTE_GAP = 1e-6
+"""Difference of an objective and its bound that is none, in the unit of the objective (currency, kg): a relative gap of an optimum of 0
+cannot close, since its bound is a little below 0 by rounding."""
+
+
 class SolverError(RuntimeError):
     """The solver contradicted itself or refused its input: a bug, not a property of the user's problem."""
 
@@ -47,7 +52,7 @@ class Options:
 class RawSolution:
     """Solution of a program by columns, in SI units.
 
-    `gap` = |objective - bound| / max(|objective|, 1e-9). `row_duals`: change of the objective per unit of a row's side with the
+    `gap`: `solvers.mip.relative_gap`. `row_duals`: change of the objective per unit of a row's side with the
     integers fixed, so they hold for this fleet only. `polished`: x is optimal for the linear program with its integers fixed, and
     satisfies rows to 1e-9.
     """
@@ -77,7 +82,7 @@ class ProgressReporter:
     """Reports incumbent value, bound and gap of a minimisation as they improve, in the unit of the objective.
 
     `unit_factor` converts from the numbers of the search to that unit, and is negative where the search minimises what is maximised.
-    The gap is |value - bound| / max(|value|, 1e-9).
+    The gap is |value - bound| / max(|value|, 1e-9), and 0 where both are within `ABSOLUTE_GAP` of 0.
     """
 
     emit: Callable[[str], None] = lambda line: None
@@ -100,7 +105,10 @@ class ProgressReporter:
             f"bound {self.format_value(bound)}" if math.isfinite(bound) else "no bound yet",
         ]
         if math.isfinite(value) and math.isfinite(bound):
-            parts.append(f"gap {max(value - bound, 0.0) / max(abs(value), 1e-9 / abs(self.unit_factor)):.3%}")
+            unit = abs(self.unit_factor)
+            nothing = max(abs(value), abs(bound)) * unit <= ABSOLUTE_GAP
+            gap = 0.0 if nothing else max(value - bound, 0.0) / max(abs(value), 1e-9 / unit)
+            parts.append(f"gap {gap:.3%}")
         self.emit(f"{', '.join(parts)}  {now - self._begin:.1f} s")
 
     def format_value(self, value: float) -> str:

@@ -18,7 +18,7 @@ from solvers.backends.cbc import run_pulp
 from solvers.backends.highs_run import MIP_FEASIBILITY_TOL, OPTIMAL_GAP, TIGHT_FEASIBILITY_TOL, run_highs
 from solvers.branch_and_bound.run import run_branch_and_bound, uses_branch_and_bound
 from solvers.branch_and_bound.warm_start import WarmStartedMip
-from solvers.interface import Options, Outcome, ProgressReporter, RawSolution, SolverError
+from solvers.interface import ABSOLUTE_GAP, Options, Outcome, ProgressReporter, RawSolution, SolverError
 from solvers.program import Arrays, Program, Scaled
 
 ROW_TOL = 1e-9  # violation of a row by a polished solution, relative to the row's largest coefficient
@@ -53,7 +53,9 @@ class ProgramArrays(Protocol):
 
 
 def relative_gap(objective: float, bound: float) -> float:
-    """|objective - bound| / max(|objective|, 1e-9)."""
+    """|objective - bound| / max(|objective|, 1e-9); 0 where both are within `ABSOLUTE_GAP` of 0."""
+    if max(abs(objective), abs(bound)) <= ABSOLUTE_GAP:
+        return 0.0
     return abs(objective - bound) / max(abs(objective), 1e-9)
 
 

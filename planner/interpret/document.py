@@ -32,6 +32,7 @@ from planner.problem.facility import OPEN
 from planner.problem.facts import Problem
 from planner.problem.phases import API, BY_WINDOW, TOKENS_PER_S
 from planner.problem.spread import is_asked
+from solvers.mip import relative_gap
 from solvers.solution import Solution
 
 
@@ -54,7 +55,7 @@ def interpret(
     if value is None:
         value = float(np.ravel(solution.values["lambda"])[0])
     bound = solution.bound
-    gap = None if bound is None else abs(value - bound) / max(abs(value), 1e-9)
+    gap = None if bound is None else relative_gap(value, bound)
     rows = limit_rows(decided, accounts, workloads.predicted_latencies())
     charged = accounts.carbon_lines if functional == CARBON else accounts.cost_lines
     return Plan(

@@ -22,6 +22,7 @@ from planner.problem.facts import Problem
 from planner.problem.quality import NONE, Chosen, is_open, settled
 from solvers.interface import Options
 from solvers.joint import solve
+from solvers.mip import relative_gap
 from solvers.solution import Solution
 
 SHARE_TOL = 1e-9  # shares of the requests below this are rounding
@@ -72,7 +73,7 @@ def settle(
 
 
 def _gap(value: float | None, bound: float | None) -> float | None:
-    return None if value is None or bound is None else abs(value - bound) / max(abs(value), 1e-9)
+    return None if value is None or bound is None else relative_gap(value, bound)
 
 
 def with_runners_up(

@@ -23,6 +23,7 @@ from planner.spec.model import parse_spec
 from planner.spec.requirements.quality import Alternative
 from planner.spec.workloads import Serving
 from planner.studies.whatif import Changes, WhatIf
+from solvers.mip import relative_gap
 
 CARBON, LATENCY, THROUGHPUT, QUALITY = AGAINST = ("carbon", "latency", "throughput", "quality")
 SPANS = {LATENCY: (0.5, 2.0), THROUGHPUT: (0.5, 1.5)}  # factors, where none are asked for
@@ -52,7 +53,7 @@ class FrontierPoint:
     @property
     def gap(self) -> float:
         """Compute the relative distance of the cost to its bound."""
-        return abs(self.cost - self.bound) / max(abs(self.cost), 1e-9)
+        return relative_gap(self.cost, self.bound)
 
 
 @dataclass(frozen=True, slots=True)

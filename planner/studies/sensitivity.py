@@ -20,6 +20,7 @@ from planner.solving.variants import Answer, Fleet, Variants, answered, fleet_ch
 from planner.spec.document import at
 from planner.studies.sensitivity_factors import AMOUNT, DEADLINE, LATENCY, PRICE, Factor, Level, factors_of
 from solvers.interface import Options
+from solvers.mip import relative_gap
 from solvers.reoptimize import Reoptimizer
 
 TOTAL_S = 900.0  # time for all variants
@@ -164,7 +165,7 @@ class Sensitivity:
 def _gap(moved: Moved) -> float:
     if moved.status != SOLVED or moved.value is None or moved.bound is None:
         return 0.0
-    return abs(moved.value - moved.bound) / max(abs(moved.value), 1e-9)
+    return relative_gap(moved.value, moved.bound)
 
 
 def _amount(value: float) -> str:

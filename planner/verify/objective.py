@@ -7,6 +7,7 @@ from planner.verify.checked_plan import CheckedPlan
 from planner.verify.findings import RELATIVE_TOL
 
 OPTIMAL_GAP = 1e-6  # a gap below it is a solver's rounding
+NOTHING = 1e-6  # of the objective's unit: a value and a bound this close to 0 are 0
 STATUS_TOL = 1e-8  # of a gap: a solver judges its status by its own sum, before the plan is added up
 
 
@@ -26,7 +27,8 @@ def check_objective(plan: CheckedPlan) -> None:
         if gap is not None or document["status"] != "limit":
             plan.say("gap", "there is no bound, so there can be no gap and no status that needs one")
         return
-    plan.equal("gap", gap, abs(value - bound) / max(abs(value), 1e-9))
+    nothing = max(abs(value), abs(bound)) <= NOTHING
+    plan.equal("gap", gap, 0.0 if nothing else abs(value - bound) / max(abs(value), 1e-9))
     beyond = bound - value if asked.minimise else value - bound
     if beyond > RELATIVE_TOL * abs(value):
         plan.say("bound", f"{bound!r} contradicts the plan's own {value!r}")

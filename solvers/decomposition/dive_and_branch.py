@@ -224,7 +224,9 @@ class DiveAndBranch(NodeRelaxation):
             else:  # an integer node
                 self.dec.log(f"whole: {self.dec.format_value(state.found.value)}")
                 best, node_limit, stuck = state, min(node_limit, (1 + self.further_solves) * self.solve_count), None
-                if best.found.value - root.found.value <= self.tolerance * abs(best.found.value):
+                if best.found.value - root.found.value <= max(
+                    self.tolerance * abs(best.found.value), self.dec.absolute_gap
+                ):
                     return best  # within the gap to which nodes are solved
             unfinished = last if best is None else stuck if self.large else None
             if (

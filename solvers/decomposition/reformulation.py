@@ -25,7 +25,7 @@ from solvers.decomposition.linking import FirstStagePoint
 from solvers.decomposition.recovery_master import RecoveryMaster
 from solvers.decomposition.slots import ALL_SLOTS, VALUE_TOL, ParallelMap, SlotView, by_slot_chunks, reduce_by_group
 from solvers.decomposition.subproblems import SlotSubproblems
-from solvers.interface import ProgressReporter
+from solvers.interface import ABSOLUTE_GAP, ProgressReporter
 from solvers.model.data import PlanData
 from solvers.model.schedule import can_finish
 from solvers.program import Program
@@ -73,6 +73,7 @@ class Reformulation:
         self.parallel_map, self.functional, self._build = parallel_map, functional, build
         self.data, self.threads, self.seconds_left = data, threads, seconds_left
         self.progress, self.log, self.format_value = progress, progress.emit, progress.format_value
+        self.absolute_gap = ABSOLUTE_GAP / abs(progress.unit_factor)  # in the scaled units of the objective
         self.view = SlotView.of(data, functional, np.flatnonzero(can_finish(data)))
         self.groups, self.pace_groups = self._slot_groups(MOST_CUT_GROUPS), self._slot_groups(MOST_PACE_GROUPS)
         self.power_limit = data.power_limit()[0]

@@ -21,7 +21,7 @@ from solvers.decomposition.interior_point.starting_points import warm_start_from
 from solvers.decomposition.lagrangian_bound import Duals, LagrangianBound
 from solvers.decomposition.linking import Linking
 from solvers.decomposition.slot_clustering import JOB_WEIGHT_LARGE, cheapest_placements, cluster_count, cluster_slots
-from solvers.decomposition.slots import JOB_DONE_TOL, VALUE_TOL, SlotView
+from solvers.decomposition.slots import JOB_DONE_TOL, SlotView
 
 if TYPE_CHECKING:
     from solvers.decomposition.reformulation import Reformulation
@@ -194,7 +194,7 @@ def solve_root(dec: Reformulation, tolerance: float) -> RootRelaxation | None:
             f"{here.slots} slots: linear {dec.format_value(found.value)}, proven {dec.format_value(certificate.value)}, {len(placements)} places"
         )
         more = _improving_placements(dec, certificate, found)
-        apart = (found.value - certificate.value) / (tolerance * max(abs(found.value), VALUE_TOL))
+        apart = (found.value - certificate.value) / max(tolerance * abs(found.value), dec.absolute_gap)
         first = first or ((found, certificate) if apart <= ROOT_SETTINGS.binaries_gap_factor else None)
         if (
             not len(more)

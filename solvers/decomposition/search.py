@@ -108,7 +108,8 @@ def run_search(
         if refined is not None:
             plan = _recover_plan(dec, _integer_counts(*refined, True), options, seconds_left)
         if plan is not None and refined is not None:
-            enough = plan.value - _remaining_gap(dec, options, omitted, refined[1]) * abs(plan.value)
+            remaining = _remaining_gap(dec, options, omitted, refined[1]) * abs(plan.value)
+            enough = plan.value - max(remaining, dec.absolute_gap)
         ascent.run(lambda: seconds_left() <= 0 or ascent.bound.value >= enough > -np.inf)
         found = SearchResult(ascent.bound.value, plan, ascent.duals, ascent.bound.value)
     else:
@@ -142,7 +143,9 @@ def _run_benders(
 
     def within_gap(share: float) -> ValueToBound:
         """Return the map from an objective to the bound that closes this share of the gap, at the sites open in `found`."""
-        return lambda value: value - share * _remaining_gap(dec, options, omitted, found) * abs(value)
+        return lambda value: (
+            value - max(share * _remaining_gap(dec, options, omitted, found) * abs(value), dec.absolute_gap)
+        )
 
     known = loop.fleet_options
     found = loop.improve(master, found, within_gap(SETTINGS.binaries_gap_share), near=merged)
