@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: plan test coverage lint format examples docs clean
+.PHONY: plan test fuzz coverage lint format examples docs clean
 
 plan: $(VENV)/.installed
 	$(BIN)/flopwatt plan examples/mixed_fleet.json
@@ -22,6 +22,10 @@ docs:
 # All tests, and the examples in the docstrings of the four packages.
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# The fuzzers for as long as they need for 50,000 specs, 10,000 other inputs and 1,000 solves; a short run of each is part of `make test`.
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python -m tests.fuzz.run
 
 # The same with the lines that no test reaches; apart, for before Python 3.12 counting lines takes most of the tests' time again.
 coverage: $(VENV)/.installed-test

@@ -103,6 +103,10 @@ def read_figure(entry: object, allowed: tuple[str, ...], origin: Origin, report:
         report("note", "expected a reason, since this figure has no other source")
         fine = False
     low, high = numbers.get("low"), numbers.get("high")
+    for key, number in (("low", low), ("high", high)):
+        if isinstance(number, tuple):
+            report(key, "expected one value, got a list")
+            fine = False
     if (
         fine
         and not isinstance(numbers["value"], tuple)

@@ -152,9 +152,7 @@ class Catalog:
             self._check_references(kind, problems)
 
     def _check_sources(self, place: Place, entries: object, problems: Problems) -> None:
-        fine = isinstance(entries, Mapping) and all(
-            isinstance(e, Mapping) and isinstance(e.get("title"), str) for e in entries.values()
-        )
+        fine = isinstance(entries, Mapping) and all(map(_is_source, entries.values()))
         if not fine:
             shape = 'expected {"id": {"title": "…", "date": …, "confidence": "B"}}'
             problems.append((place.path + "sources", shape))
@@ -217,8 +215,19 @@ class Catalog:
             for content in (read_data("sources"), *(c for _, c in self._blocks)):
                 entries = content.get("sources", {}) if isinstance(content, Mapping) else {}
                 for id, e in entries.items() if isinstance(entries, Mapping) else ():
+                    if not _is_source(e):
+                        continue  # reported where the block is checked
                     self._sources[id] = Source(id, e["title"], e.get("date"), e.get("confidence", "C"))
         return self._sources
+
+
+def _is_source(entry: object) -> bool:
+    """Tell whether an entry of `sources` has a title, and a date and a confidence that are texts where it has them."""
+    return (
+        isinstance(entry, Mapping)
+        and isinstance(entry.get("title"), str)
+        and all(isinstance(entry.get(key), str | None) for key in ("date", "confidence"))
+    )
 
 
 @cache

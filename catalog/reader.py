@@ -160,6 +160,9 @@ def _report_at(report: Report, place: Place, *keys: str) -> Report:
 def _unfit(schema: Schema, name: str, spec: FigureSpec, figure: Figure, before: Figure | None) -> str:
     """Describe why a figure cannot be of this name; empty where it can."""
     given = len(figure.value) if isinstance(figure.value, tuple) else 1
+    single = isinstance(before.value, float | int) if schema.open and before is not None else spec.values == 1
+    if single and isinstance(figure.value, tuple):
+        return f"expected one value, got a list of {given}"
     if spec.values and given != spec.values and not schema.open:
         return f"expected {spec.values} {'values' if spec.values > 1 else 'value'}, got {given}"
     if schema.open:

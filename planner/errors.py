@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from catalog.errors import close_names, did_you_mean
 from planner.escape import terminal
 
+MOST_CHARACTERS = 2000
+"""Of a printed problem."""
+MOST_SHOWN = 50
+"""Problems of one input that are printed."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
@@ -17,15 +22,19 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        return terminal(f"{self.path}: {self.message}" if self.path else self.message)
+        path, message = _cut(self.path, MOST_CHARACTERS // 4), _cut(self.message, MOST_CHARACTERS)
+        return _cut(terminal(f"{path}: {message}" if path else message), MOST_CHARACTERS)
 
 
 class SpecError(ValueError):
-    """An invalid spec, or invalid data that it names; `problems` lists every place, sorted by path."""
+    """An invalid spec, or invalid data that it names; `problems` lists every place, sorted by path. The first 50 are printed."""
 
     def __init__(self, problems: Iterable[Problem]):
         self.problems: list[Problem] = sorted(set(problems))
-        super().__init__("\n".join(map(str, self.problems)))
+        shown = [str(problem) for problem in self.problems[:MOST_SHOWN]]
+        if more := len(self.problems) - len(shown):
+            shown.append(f"and {more:,} more problems; correct these first")
+        super().__init__("\n".join(shown))
 
 
 class BrokenPlanError(RuntimeError):
@@ -34,6 +43,10 @@ class BrokenPlanError(RuntimeError):
     def __init__(self, findings: Iterable[str]):
         self.findings: list[str] = list(findings)
         super().__init__("the plan fails its own verification: " + "; ".join(self.findings))
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def path_text(location: Sequence[str | int]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from planner.errors import Problem, SpecError
 from planner.files import write_file
+from planner.plan_shape import shape_problems
 
 PLAN_SCHEMA_VERSION = 1
 KEYS = (
@@ -76,6 +77,9 @@ def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
     """Parse a plan from its JSON text. Raises SpecError naming what is missing or malformed."""
     try:
         document = json.loads(text)
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise SpecError([Problem(where, "a text holds half of a character (a lone \\ud800 to \\udfff)")]) from None
     except (ValueError, RecursionError) as error:
         raise SpecError([Problem(where, f"not valid JSON: {error}")]) from None
     if not isinstance(document, dict):
@@ -88,6 +92,8 @@ def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
         raise SpecError(
             [Problem(f"{where}.schema_version", f"this release reads version {PLAN_SCHEMA_VERSION}, got {version!r}")]
         )
+    if problems := shape_problems(document, where):
+        raise SpecError(problems)
     return Plan(document)
 
 

@@ -12,13 +12,16 @@ if TYPE_CHECKING:
     from planner.cli.options import Commands
 
 
+MOST_PORT = 65535
+
+
 def add_dashboard(commands: Commands) -> None:
     """Add the command `dashboard`."""
     dashboard = commands.add_parser("dashboard", help="open the dashboard in a browser (needs Streamlit)")
     dashboard.add_argument(
         "--server.port",
         dest="port",
-        type=int,
+        type=_port,
         metavar="PORT",
         help="port to listen on (default: 8501 or the next free one)",
     )
@@ -33,6 +36,14 @@ def add_dashboard(commands: Commands) -> None:
         "--server.headless", dest="headless", choices=("true", "false"), help="true: open no browser"
     )
     dashboard.set_defaults(run=_dashboard)
+
+
+def _port(text: str) -> int:
+    """Parse the number of a port."""
+    port = int(text)
+    if not 1 <= port <= MOST_PORT:
+        raise argparse.ArgumentTypeError(f"expected a port from 1 to {MOST_PORT}")
+    return port
 
 
 def _dashboard(arguments: argparse.Namespace) -> int:

@@ -14,6 +14,9 @@ from planner.spec.quantities import shown
 from planner.spec.series import with_series
 
 Edits = tuple[tuple[str, Any], ...]  # (path such as sites[0].power, value); None to take the value away
+MOST_DIGITS = 9  # of a position in a list
+MOST_LEVELS = 60
+TOO_DEEP = "nested too deeply; a spec needs fewer than ten levels"
 EXAMPLE = '{"name": ..., "workloads": [...], "sites": [...]}'
 
 
@@ -36,7 +39,7 @@ def read_document(text: str | bytes) -> dict[str, Any]:
             [Problem("", f"not valid JSON: {error.msg} at {where}; expected an object {EXAMPLE}")]
         ) from None
     except RecursionError:
-        raise SpecError([Problem("", "nested too deeply; a spec needs fewer than ten levels")]) from None
+        raise SpecError([Problem("", TOO_DEEP)]) from None
     except _Refused as error:
         raise SpecError([Problem("", str(error))]) from None
     except ValueError:  # Python refuses to read whole numbers of thousands of digits
@@ -45,7 +48,21 @@ def read_document(text: str | bytes) -> dict[str, Any]:
         ) from None
     if not isinstance(document, dict):
         raise SpecError([Problem("", f"expected a JSON object {EXAMPLE}, got {shown(document)}")])
+    if _is_deep(document):
+        raise SpecError([Problem("", TOO_DEEP)])
     return document
+
+
+def _is_deep(document: Any) -> bool:
+    """Tell whether values are nested beyond all that a spec can hold, before anything walks through them by recursion."""
+    level = [document]
+    for _ in range(MOST_LEVELS):
+        level = [
+            item
+            for node in level
+            for item in (node.values() if isinstance(node, dict) else node if isinstance(node, list) else ())
+        ]
+    return bool(level)
 
 
 def read_spec(source: str | Path | Mapping[str, Any], hourly: Sequence[Path]) -> dict[str, Any]:
@@ -120,7 +137,10 @@ def at(document: Mapping[str, Any], path: str) -> Any:
 
 def path_parts(path: str) -> list[str | int]:
     """Split a path such as `sites[0].power` into keys and positions."""
-    return [int(part) if part.isdecimal() else part for part in path.replace("[", ".").replace("]", "").split(".")]
+    return [
+        int(part) if part.isdecimal() and len(part) <= MOST_DIGITS else part
+        for part in path.replace("[", ".").replace("]", "").split(".")
+    ]
 
 
 def assign(document: dict[str, Any], assignment: str) -> None:
