@@ -67,6 +67,6 @@ def test_a_thousand_offers_keep_the_time_limit(tmp_path, tiny):
     offers = [{**tiny()["offers"][0], "price": f"{310_000 + i} USD", "supply": 100 + i} for i in range(1000)]
     spec = tmp_path / "spec.json"
     spec.write_text(json.dumps(tiny(offers=offers, solver={"time_limit": "2 s"})))
-    began = time.monotonic()
+    began = time.process_time()  # that of a busy machine would say little
     assert main(["plan", str(spec), "-q", "--output", os.devnull]) in (0, 5)
-    assert time.monotonic() - began < 2 + 20  # the time of reading, verifying and a busy machine comes on top
+    assert time.process_time() - began < 2 + 20  # reading the spec and verifying the plan come on top
