@@ -153,7 +153,11 @@ def _repair() -> None:
 def _start(document: dict[str, Any], changes: list[dict[str, str]]) -> None:
     """Start to solve a spec."""
     state = st.session_state
-    state.problems, state.trace, state.changes, state.job = (), "", changes, Job(document)
+    state.problems, state.trace, state.changes = (), "", changes
+    try:
+        state.job = Job(document)
+    except SpecError as error:  # the server is busy, or allows less time
+        state.problems = tuple(error.problems)
 
 
 # -- the solve ---------------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import IO, Any
 
+from planner.dashboard import bounds
 from planner.errors import Problem
 from planner.plan import Plan
 
@@ -35,6 +35,8 @@ class Job:
     """One solve under way. Its process ends with it: when cancelled, when garbage-collected, or when the server exits."""
 
     def __init__(self, document: dict[str, Any]):
+        """Start to solve. Raises SpecError if the server is busy, or the time limit beyond what it allows."""
+        bounds.check_time_limit(document)
         self.document = document
         self.stage = STAGES[0]
         self.lines: list[str] = []
@@ -44,16 +46,17 @@ class Job:
         with tempfile.TemporaryFile() as question:
             question.write(json.dumps(document).encode())
             question.seek(0)
-            self._process = subprocess.Popen(
+            self._worker = bounds.started(
                 # -P: a folder of the user must not shadow our packages; the path of this process is the right one
-                [sys.executable, "-P", "-m", "planner.dashboard.worker"],
+                [sys.executable, "-P", "-m", "planner.dashboard.worker", str(os.getpid())],
                 stdin=question,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
                 start_new_session=True,  # a solver may start a process of its own, which must end with it
             )
-        self._end = weakref.finalize(self, _kill, self._process)
+        self._process = self._worker.process
+        self._end = weakref.finalize(self, self._worker.end)
         self._messages: deque[bytes] = deque()
         # The thread must not refer to the job, or the job would never be collected.
         self._reader = threading.Thread(target=_read, args=(self._process.stdout, self._messages), daemon=True)
@@ -65,7 +68,11 @@ class Job:
         return time.monotonic() - self._began
 
     def poll(self) -> Outcome | None:
-        """Read the new messages of the process, and return the outcome once there is one."""
+        """Read the new messages of the process, and return the outcome once there is one.
+
+        A job that is not polled for `bounds.HEARTBEAT_S` is ended: its page is gone.
+        """
+        self._worker.asked = time.monotonic()
         ended = not self._reader.is_alive()  # asked first, so that no message before the end is missed
         while self._messages:
             self._take(json.loads(self._messages.popleft()))
@@ -73,7 +80,12 @@ class Job:
             code = self._process.wait()
             self._errors.seek(0)
             trace = self._errors.read().decode(errors="replace").strip()
-            self.outcome = Outcome(trace=trace or f"exit code {code}")
+            if self._worker.reason:
+                self.outcome = Outcome(problems=(Problem("server", self._worker.reason),))
+            elif code == bounds.OUT_OF_MEMORY:
+                self.outcome = Outcome(problems=(Problem("server", bounds.NO_MEMORY),))
+            else:
+                self.outcome = Outcome(trace=trace or f"exit code {code}")
         return self.outcome
 
     def cancel(self) -> None:
@@ -95,13 +107,3 @@ class Job:
 def _read(stream: IO[bytes], messages: deque[bytes]) -> None:
     with stream:
         messages.extend(stream)
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process with its whole group."""
-    if process.poll() is None:
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    process.wait()

@@ -8,12 +8,36 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 import sys
+import threading
+import time
 from typing import Any
+
+WATCH_S = 1.0
 
 
 def main() -> None:
-    """Read, solve, verify and answer."""
+    """Read, solve, verify and answer, within the memory of `bounds` and as long as the server lives."""
+    from planner.dashboard.bounds import MOST_BYTES, OUT_OF_MEMORY
+
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
+    threading.Thread(target=_watch, args=(int(sys.argv[1]),), daemon=True).start()
+    try:
+        _answer()
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+
+
+def _watch(parent: int) -> None:
+    """End this process, and what it started, once the server is gone, even by kill -9."""
+    while os.getppid() == parent:
+        time.sleep(WATCH_S)
+    os.killpg(0, signal.SIGKILL)
+
+
+def _answer() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # so that output of a solver does not mix with the answers
 
