@@ -76,7 +76,7 @@ class Plan:
 def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
     """Parse a plan from its JSON text. Raises SpecError naming what is missing or malformed."""
     try:
-        document = json.loads(text)
+        document = json.loads(text, parse_constant=_no_number)
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise SpecError([Problem(where, "a text holds half of a character (a lone \\ud800 to \\udfff)")]) from None
@@ -92,9 +92,13 @@ def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
         raise SpecError(
             [Problem(f"{where}.schema_version", f"this release reads version {PLAN_SCHEMA_VERSION}, got {version!r}")]
         )
-    if problems := shape_problems(document, where):
-        raise SpecError(problems)
+    if problems := shape_problems(document):
+        raise SpecError(Problem(f"{where}.{problem.path}", problem.message) for problem in problems)
     return Plan(document)
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def load_plan(path: str | Path) -> Plan:

@@ -19,10 +19,11 @@ from planner.cli.streams import STANDARD_INPUT, standard_input
 from planner.errors import BrokenPlanError
 from planner.escape import terminal
 from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, OK
-from planner.plan import load_plan, parse_plan
+from planner.plan import Plan, load_plan, parse_plan
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
+    from planner.verify.plan import Verification
 
 
 def add_plan(commands: Commands, shared: argparse.ArgumentParser) -> None:
@@ -84,16 +85,31 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from planner.verify.plan import catalog_note, verify_plan
+    from planner.verify.plan import verified
 
     plan = parse_plan(standard_input().read(), STANDARD_INPUT) if arguments.plan == "-" else load_plan(arguments.plan)
-    found = [str(finding) for finding in verify_plan(plan, overlays=overlay_folders(arguments))]
-    if note := catalog_note(plan, overlay_folders(arguments)):
-        print(terminal(note), file=sys.stderr)
+    found = verified(plan, overlays=overlay_folders(arguments))
+    if found.note:
+        print(terminal(found.note), file=sys.stderr)
     if arguments.format == "json":
-        write_out(arguments, as_json({"holds": not found, "findings": found}))
-    elif found:
-        write_out(arguments, "\n".join(["the plan does not hold:", *(f"  {terminal(line)}" for line in found)]) + "\n")
+        rows = [{"path": part.path, "reason": part.reason} for part in found.unchecked]
+        document = {"holds": found.holds, "findings": [str(finding) for finding in found.findings], "unchecked": rows}
+        write_out(arguments, as_json(document))
     else:
-        write_out(arguments, "the plan holds: every limit and every amount was computed again\n")
-    return BROKEN if found else OK
+        write_out(arguments, "\n".join(_verification_lines(plan, found)) + "\n")
+    return OK if found.holds else BROKEN
+
+
+def _verification_lines(plan: Plan, found: Verification) -> list[str]:
+    """Write what the checks of a plan found, and what they took as stated."""
+    if not found.holds:
+        lines = ["the plan does not hold:", *(f"  {terminal(str(finding))}" for finding in found.findings)]
+    elif plan.has_answer:
+        lines = ["the plan holds: every limit and every amount was computed again"]
+    else:
+        lines = [f"nothing contradicts the plan, which says that there is no answer: {plan.status}"]
+    return [
+        *lines,
+        "not computed again:",
+        *(terminal(f"  {', '.join(paths)}: {why}") for why, paths in found.by_reason().items()),
+    ]

@@ -23,7 +23,7 @@ def check_amounts(plan: CheckedPlan) -> None:
         if len(stated) < len(rows):
             plan.say(section, "a line stands twice")
         for key in sorted({*stated, *computed}):
-            plan.equal(f"{section} {'/'.join(filter(None, key))}", stated.get(key, 0.0), computed.get(key, 0.0))
+            plan.equal(f"{section} {'/'.join(filter(None, key))}", stated.get(key), computed.get(key))
     components: dict[str, float] = defaultdict(float)
     for (component, *_), amount in plan.sums.lines.items():
         components[component] += amount
@@ -139,8 +139,8 @@ def _check_slo(plan: CheckedPlan, path: str, row: Row) -> None:
         worst = max((plan.latency_at_origin(name, limit) for name in plan.points_of(row["name"])), default=None)
         computed = {"limit_s": limit.seconds, "predicted_s": worst}
         plan.equal(place, {key: stated[key] for key in computed}, computed)
-        if worst is not None:
+        if worst is not None and None not in (stated["predicted_s"], stated["slack_s"]):
             plan.equal(f"{place}.slack_s", stated["slack_s"], stated["limit_s"] - stated["predicted_s"])
             plan.at_most(place, worst, limit.seconds, f"{limit.metric} {limit.percentile}")
-        elif stated["slack_s"] is not None:
-            plan.say(f"{place}.slack_s", "must be null where nothing is served")
+        elif (stated["slack_s"] is None) is not (worst is None):
+            plan.say(f"{place}.slack_s", "must be null where nothing is served, and only there")

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from planner.problem.facts import REDUCED, Problem
-from planner.spec.document import at
 from planner.verify.amounts import check_amounts
 from planner.verify.checked_plan import CheckedPlan
+from planner.verify.claims.objective import check_objective
+from planner.verify.claims.record import check_assumptions
+from planner.verify.claims.references import check_references
+from planner.verify.claims.unanswered import check_without_answer
+from planner.verify.claims.worth import check_labels, check_worth
 from planner.verify.electricity import ElectricityCheck
 from planner.verify.failover import FailoverCheck
+from planner.verify.findings import UNREADABLE, words_of
 from planner.verify.fleet.check import check_fleet
 from planner.verify.fleet.facility import FacilityCheck
 from planner.verify.jobs import check_jobs
 from planner.verify.limits import check_limits
 from planner.verify.lines import LineCheck
-from planner.verify.objective import check_objective
 from planner.verify.phases import PhaseCheck
 from planner.verify.points.check import check_points
 from planner.verify.preemption import InterruptionCheck
@@ -27,8 +31,6 @@ from planner.verify.robust.check import RobustCheck
 from planner.verify.routes import check_routes
 from planner.verify.schedule import check_schedule
 from planner.verify.spread import SpreadCheck
-
-WITHOUT_ANSWER = ("infeasible", "unbounded", "limit")
 
 
 def same_catalog(problem: Problem, document: Mapping[str, Any]) -> bool:
@@ -44,27 +46,22 @@ def read_through(problem: Problem, document: Mapping[str, Any]) -> CheckedPlan:
 
 
 def run_checks(plan: CheckedPlan) -> None:
-    """Check everything but prices and robustness."""
+    """Check everything but prices and robustness. Stops after the first check that the plan cannot be read through."""
     if plan.document["objective"]["value"] is None:
-        _check_without_answer(plan)
+        check_without_answer(plan)
         return
-    check_points(plan)
-    check_fleet(plan)
-    FacilityCheck(plan).run()
-    check_schedule(plan)
-    check_routes(plan)
-    check_jobs(plan)
-    _check_electricity(plan)
-    _check_lines(plan)
-    _check_spread(plan)
-    _check_failures(plan)
-    _check_quality(plan)
-    InterruptionCheck(plan).run()
-    check_amounts(plan)
-    _check_phases(plan)
-    check_limits(plan)
-    check_objective(plan)
-    _check_dispatch(plan)
+    check_references(plan)
+    plan.readable = not plan.found
+    if not plan.readable:
+        return
+    for part, check in CHECKS:
+        try:
+            check(plan)
+        except UNREADABLE as error:
+            plan.say(part, f"cannot be read through: {words_of(error)}")
+            plan.readable = False
+        if not plan.readable:
+            return
 
 
 def check_prices(plan: CheckedPlan, overlays: Sequence[Path]) -> None:
@@ -81,7 +78,10 @@ def check_robustness(plan: CheckedPlan, overlays: Sequence[Path]) -> None:
     if (stated and not asked) or (answered and stated != asked):
         plan.say("robustness", "belongs to a plan whose spec has a block robust, and to no other")
     elif stated and answered:
-        RobustCheck(plan, overlays, read_through).run()
+        try:
+            RobustCheck(plan, overlays, read_through).run()
+        except UNREADABLE as error:
+            plan.say("robustness", f"cannot be read through: {words_of(error)}")
 
 
 def _check_electricity(plan: CheckedPlan) -> None:
@@ -143,20 +143,26 @@ def _check_quality(plan: CheckedPlan) -> None:
         plan.say("quality", "no workload of the spec has a floor")
 
 
-def _check_without_answer(plan: CheckedPlan) -> None:
-    """Check that a plan without an answer claims none, and that its diagnosis quotes the spec."""
-    document = plan.document
-    if document["status"] not in WITHOUT_ANSWER:
-        plan.say("status", f"{document['status']!r}, but there is no plan")
-    for key in ("fleet", "fabrics", "workloads", "routes", "schedule", "costs", "gap"):
-        if document[key]:
-            plan.say(key, "must be empty where there is no plan")
-    found = document["diagnosis"]
-    if (document["status"] == "infeasible") != isinstance(found, Mapping):
-        plan.say("diagnosis", "belongs to an infeasible plan, and to no other")
-    if isinstance(found, Mapping) and found.get("conflict_of") not in ("limits", "amounts"):
-        plan.say("diagnosis.conflict_of", f'must be "limits" or "amounts", is {found.get("conflict_of")!r}')
-    for i, row in enumerate(found["repair"] if isinstance(found, Mapping) else ()):
-        stated = at(document["spec"], row["path"])
-        if stated is not None and stated != row["from"]:
-            plan.say(f"diagnosis.repair[{i}].from", f"says {row['from']!r}, the spec says {stated!r}")
+CHECKS: tuple[tuple[str, Callable[[CheckedPlan], None]], ...] = (
+    ("workloads", check_points),
+    ("workloads", check_labels),
+    ("fleet", check_fleet),
+    ("facility", lambda plan: FacilityCheck(plan).run()),
+    ("schedule", check_schedule),
+    ("routes", check_routes),
+    ("workloads", check_jobs),
+    ("electricity", _check_electricity),
+    ("lines", _check_lines),
+    ("spread", _check_spread),
+    ("failures", _check_failures),
+    ("quality", _check_quality),
+    ("preemptions", lambda plan: InterruptionCheck(plan).run()),
+    ("cost_lines", check_amounts),
+    ("phases", _check_phases),
+    ("limits", check_limits),
+    ("objective", check_objective),
+    ("limits", check_worth),
+    ("assumptions", check_assumptions),
+    ("dispatch", _check_dispatch),
+)
+"""Each check with the part of the plan that it reads, in the order of their dependencies."""

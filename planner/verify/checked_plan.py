@@ -44,6 +44,7 @@ class CheckedPlan(Report):
         self.serving = {w.name: w for w in problem.serving}
         self.training = {w.name: w for w in problem.training}
         slots, windows = problem.calendar.slots, problem.calendar.windows
+        self.readable = True  # whether its rows fit together, so that later checks can read them
         # points
         self.points: dict[str, tuple[Row, Evaluated]] = {}
         # fleet

@@ -9,6 +9,15 @@ from typing import Any
 RELATIVE_TOL = 1e-6  # closed forms on another machine, limits that a solver met to its own tolerance
 ROUNDING_TOL = 1e-11  # sums and products of the plan's own numbers
 
+UNREADABLE = (KeyError, TypeError, IndexError, ValueError, AttributeError, ArithmeticError)
+"""Errors of reading rows that do not fit together."""
+
+
+def words_of(error: Exception) -> str:
+    """Write an error of reading: its own words, or its kind with what was looked for."""
+    said = f"{error.args[0]}" if error.args else ""
+    return said if " " in said else f"{type(error).__name__} {said}".strip()
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -34,7 +34,7 @@ class PhaseCheck:
             return
         cost, paid = self._cost_by_window(), payments(self.plan)
         for p, (row, phase) in enumerate(zip(stated, self.problem.phases, strict=True)):
-            computed = self._row(p, phase, cost, None if paid is None else paid[p], row["tokens"])
+            computed = self._row(p, phase, cost, None if paid is None else paid[p])
             stated_row = {**{key: row[key] for key in computed}, "windows": dict(enumerate(row["windows"]))}
             self.plan.equal(f"phases[{p}]", stated_row, computed)
             self._check_pools(f"phases[{p}].pools", row["pools"], self._slots(phase))
@@ -49,10 +49,8 @@ class PhaseCheck:
         inside = set(self._windows(phase))
         return [t for t in range(self.calendar.slots) if int(self.calendar.window[t]) in inside]
 
-    def _row(
-        self, p: int, phase: PhaseFacts, cost: Sequence[float], paid: float | None, workloads: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Compute the row of a phase; `workloads`: those whose tokens the plan lists."""
+    def _row(self, p: int, phase: PhaseFacts, cost: Sequence[float], paid: float | None) -> dict[str, Any]:
+        """Compute the row of a phase."""
         inside, slots, tokens = self._windows(phase), self._slots(phase), self.plan.tokens
         seconds, discount = self.calendar.seconds, self.calendar.discount
         bought = [
@@ -75,7 +73,10 @@ class PhaseCheck:
             "residual": sum(amount * self._residual_share(holding, option.offer) for amount, holding, option in bought),
             "chips": max(chips, default=0),
             "cost": spent,
-            "tokens": {name: sum(float(seconds[t]) * tokens[name][t] for t in slots) for name in workloads},
+            "tokens": {
+                name: sum(float(seconds[t]) * tokens[name][t] for t in slots)
+                for name in (*self.plan.serving, *self.plan.training)
+            },
             "cost_per_million_tokens": spent / worth * MILLION if worth else None,
         }
 
@@ -159,4 +160,6 @@ class PhaseCheck:
                     busy[computed.workload, pool["role"], pool["system"]][t] += at_work
         most = {"/".join(key): max(of.values(), default=0.0) for key, of in busy.items()}
         stated_chips = {f"{row['workload']}/{row['role']}/{row['system']}": row["chips"] for row in stated}
+        if len(stated_chips) < len(stated):
+            self.plan.say(path, "a row stands twice")
         self.plan.equal(path, stated_chips, {key: value for key, value in most.items() if value > 0})

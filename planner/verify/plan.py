@@ -13,39 +13,78 @@ networks (`planner.problem.fabrics.bands`). The rest is written a second time: r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from planner.errors import Problem as Found
+from planner.errors import SpecError
 from planner.plan import Plan
+from planner.plan_shape import shape_problems
 from planner.problem.engine import EngineSettings
 from planner.problem.facts import Problem
 from planner.resolve.resolver import resolve
 from planner.spec.model import parse_spec
 from planner.verify.check import check_prices, check_robustness, run_checks, same_catalog
 from planner.verify.checked_plan import CheckedPlan
-from planner.verify.findings import Finding
+from planner.verify.claims.record import check_record
+from planner.verify.claims.unchecked import Unchecked, unchecked_parts
+from planner.verify.findings import UNREADABLE, Finding, words_of
 from planner.verify.quality import as_chosen
 
 
-def verify_plan(plan: Plan, overlays: Sequence[Path] = ()) -> list[Finding]:
-    """List all errors in a plan; an empty list means that the plan is correct.
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What the checks of a plan found, and what they did not compute again."""
+
+    findings: list[Finding]
+    unchecked: list[Unchecked]
+    note: str = ""  # that the catalog is another one; empty if it is the same
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether nothing was found."""
+        return not self.findings
+
+    def by_reason(self) -> dict[str, list[str]]:
+        """Group the places that were not computed again by the reason."""
+        places: dict[str, list[str]] = {}
+        for part in self.unchecked:
+            places.setdefault(part.reason, []).append(part.path)
+        return places
+
+
+def verified(plan: Plan, overlays: Sequence[Path] = ()) -> Verification:
+    """Check a plan, and list what was not computed again.
 
     If the catalog is not the one that the plan was made with, the figures of the plan's provenance are used.
-    Raises SpecError if the plan's spec cannot be read.
+    Where the document has not the shape of a plan, the findings are the places. Raises SpecError if its spec cannot be read.
     """
     document = plan.document
-    problem = resolve(parse_spec(document["spec"]), overlays, {})
-    if not same_catalog(problem, document):
+    if problems := shape_problems(document):
+        return Verification([Finding(problem.path, problem.message) for problem in problems], [])
+    problem, note = _resolved(document, overlays), ""
+    same_figures = same_catalog(problem, document)
+    if not same_figures:
+        note = "the plan was made with another catalog: checked on the figures recorded under `provenance`"
         problem = _with_recorded_figures(document, overlays)
-    return findings(problem, document, overlays)
+    found = findings(problem, document, overlays)
+    return Verification(found, unchecked_parts(document, same_figures), note)
 
 
-def catalog_note(plan: Plan, overlays: Sequence[Path] = ()) -> str:
-    """Explain that the catalog differs from the plan's; empty if it is the same."""
-    if same_catalog(resolve(parse_spec(plan["spec"]), overlays, {}), plan.document):
-        return ""
-    return "the plan was made with another catalog: checked on the figures recorded under `provenance`"
+def verify_plan(plan: Plan, overlays: Sequence[Path] = ()) -> list[Finding]:
+    """List all errors in a plan; an empty list means that the plan is correct, as far as it was checked: see `verified`."""
+    return verified(plan, overlays).findings
+
+
+def _resolved(document: Mapping[str, Any], overlays: Sequence[Path]) -> Problem:
+    """Resolve the spec of a plan. Raises SpecError with places in the plan."""
+    try:
+        return resolve(parse_spec(document["spec"]), overlays, {})
+    except SpecError as error:
+        raise SpecError(
+            Found(f"spec.{problem.path}".removesuffix("."), problem.message) for problem in error.problems
+        ) from None
 
 
 def findings(problem: Problem, document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> list[Finding]:
@@ -53,12 +92,21 @@ def findings(problem: Problem, document: Mapping[str, Any], overlays: Sequence[P
     same_figures = same_catalog(problem, document)
     plan = CheckedPlan(problem, document, same_figures)
     try:
-        plan = CheckedPlan(as_chosen(problem, document), document, same_figures)
+        check_record(plan, problem, document, same_figures)
+        record, figures_hold = plan.found, not any(found.path.startswith("provenance") for found in plan.found)
+        try:
+            plan = CheckedPlan(as_chosen(problem, document), document, same_figures)
+        except UNREADABLE as error:
+            plan.say("quality", f"names no architectures that the spec offers: {words_of(error)}")
+            return plan.found
         run_checks(plan)
-        check_robustness(plan, overlays)
-        check_prices(plan, overlays)
-    except (KeyError, TypeError, IndexError, ValueError, AttributeError, ArithmeticError) as error:
-        plan.say("plan", f"cannot be read through: {type(error).__name__} {error}")
+        plan.found = [*record, *plan.found]
+        if plan.readable:
+            check_robustness(plan, overlays)
+        if figures_hold:
+            check_prices(plan, overlays)
+    except UNREADABLE as error:
+        plan.say("plan", f"cannot be read through: {words_of(error)}")
     return plan.found
 
 

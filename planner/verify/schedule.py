@@ -8,7 +8,9 @@ from typing import Any
 
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.electricity import OF_A_METER
-from planner.verify.fleet.options import CheckedOption, HeldKey, key_at
+from planner.verify.fleet.options import CheckedOption, HeldKey, key_at, key_of
+
+COUNT_TOL = 1e-9  # of the tokens per second of an API, which are rounded up to a whole number
 
 
 def check_schedule(plan: CheckedPlan) -> None:
@@ -97,10 +99,17 @@ def _check_installed(plan: CheckedPlan) -> None:
         for point, computed in (plan.points[name],)
         for pool, systems in zip(point["pools"], computed.systems, strict=True)
     ]
+    bought: dict[HeldKey, float] = defaultdict(float)
     for t in range(calendar.slots):
         busy: dict[HeldKey, float] = defaultdict(float)
         for key, systems, replicas in uses:
             busy[key] += replicas[t] * systems
         for key, at_work in busy.items():
+            if key[2] == "api":
+                bought[key] = max(bought[key], at_work)
             held = plan.held[key][int(calendar.window[t])]
             plan.at_most(f"schedule slot {t}", at_work, held, f"systems at work of {'/'.join(key[:3])}")
+    for i, row in enumerate(plan.document["fleet"]):
+        most = bought[key_of(row)]
+        if row["how"] == "api" and not most * (1 - COUNT_TOL) <= row["count"] < most * (1 - COUNT_TOL) + 1:
+            plan.say(f"fleet[{i}].count", f"says {row['count']!r} tokens/s, at most {most:.9g} are bought at a time")

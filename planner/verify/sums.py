@@ -70,7 +70,10 @@ class _Adder:
                 if window not in holding.windows:
                     continue
                 self._energy(option, place, n * option.idle_at_meter_w, slot)
-                self.carbon["embodied", *place] += n * option.system.embodied_kg * seconds / option.offer.life_s(money)
+                if option.system.embodied_kg:
+                    self.carbon["embodied", *place] += (
+                        n * option.system.embodied_kg * seconds / option.offer.life_s(money)
+                    )
                 if not option.owned:
                     self.lines["rent", *place] += n * holding.price * seconds * discount
                 elif option.site.hall_per_w_s:
@@ -90,10 +93,10 @@ class _Adder:
 
     def _energy(self, option: CheckedOption, place: Place, watts: float, slot: Slot) -> None:
         """Add the energy that a place draws in a slot; a site with a meter of its own is settled as a whole."""
+        if option.owned and option.site.electricity is not None:
+            return
         _, _, hour, seconds, discount = slot
         joules = watts * seconds
-        if option.owned and option.site.electricity is not None:
-            joules = 0.0
         self.energy_j += joules
         self.carbon["operation", *place] += joules * float(option.site.carbon_kg_per_j[hour])
         if option.owned:

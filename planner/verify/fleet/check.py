@@ -14,7 +14,12 @@ from planner.verify.fleet.options import key_of
 def check_fleet(plan: CheckedPlan) -> None:
     """Check every row of the fleet, then its networks, and keep the systems held by window."""
     networks: Networks = defaultdict(dict)
+    seen: set[str] = set()
     for i, row in enumerate(plan.document["fleet"]):
+        held = repr((key_of(row), row["phase"], row.get("windows")))
+        if held in seen:
+            plan.say(f"fleet[{i}]", "stands twice: systems held alike have one row")
+        seen.add(held)
         _check_row(plan, f"fleet[{i}]", row, networks)
     for (site, system), chosen in networks.items():
         if len(chosen) > 1:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from planner.problem.facts import ServingFacts, TrainingFacts, permitted
 from planner.verify.checked_plan import CheckedPlan, Row
-from planner.verify.findings import RELATIVE_TOL
+from planner.verify.findings import RELATIVE_TOL, UNREADABLE, words_of
 from planner.verify.points.evaluate import evaluate_point
 
 
@@ -15,20 +15,20 @@ def check_points(plan: CheckedPlan) -> None:
     """Check every point of every workload, and keep its evaluation."""
     for w, workload in enumerate(plan.document["workloads"]):
         facts = plan.serving.get(workload["name"]) or plan.training.get(workload["name"])
-        if facts is None:
-            plan.say(f"workloads[{w}].name", f"{workload['name']!r} is not in the spec")
-            continue
+        assert facts is not None  # as the references hold
         for i, point in enumerate(workload["points"]):
             _check_point(plan, f"workloads[{w}].points[{i}]", facts, point)
-    names = [w["name"] for w in plan.document["workloads"]]
-    if sorted(names) != sorted([*plan.serving, *plan.training]):
-        plan.say("workloads", "must be those of the spec, each once")
 
 
 def _check_point(plan: CheckedPlan, path: str, facts: ServingFacts | TrainingFacts, point: Row) -> None:
     # with another catalog, more chips may have been measured today than when the plan was made: its own tier holds
     row = {**point, "tier": None} if plan.same_figures else point
-    computed = evaluate_point(plan.problem, plan.fleet_options, facts, row)
+    try:
+        computed = evaluate_point(plan.problem, plan.fleet_options, facts, row)
+    except UNREADABLE as error:
+        plan.say(path, f"cannot be evaluated: {words_of(error)}")
+        plan.readable = False
+        return
     if point["id"] in plan.points:
         plan.say(f"{path}.id", "stands twice")
     plan.points[point["id"]] = point, computed

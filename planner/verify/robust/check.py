@@ -16,6 +16,7 @@ from planner.verify.points.serving import layout_on, systems_of
 from planner.verify.robust.outcome import outcome_of, price_amounts
 
 AMOUNT_TOL = 1e-4  # of a plan's cost: amounts are differences of large sums
+WHOLE_TOL = 1e-6  # of a number of scenarios
 SHARE_TOL = 2e-3  # of the scenarios: a solver on another machine may judge so many otherwise
 
 Reader = Callable[[Problem, Mapping[str, Any]], CheckedPlan]
@@ -71,6 +72,8 @@ class RobustCheck:
         steps = raised(plan.problem, self.overlays)
         amounts = cost_by_price(plan.problem, plan.document, steps, self.read_through)
         stated = {row["path"]: row["amount"] for row in found["prices"]}
+        if len(stated) < len(found["prices"]):
+            plan.say("robustness.prices", "a price stands twice")
         allowed = AMOUNT_TOL * abs(plan.document["totals"]["cost"])
         if stated.keys() != amounts.keys() or any(abs(stated[path] - amounts[path]) > allowed for path in amounts):
             plan.say("robustness.prices", f"says {stated!r}, computed {amounts!r}")
@@ -82,6 +85,11 @@ class RobustCheck:
         again = outcome_of(plan, draw(plan.problem, fresh["worlds"], fresh["seed"]), amounts).as_json()
         if fresh["seed"] == found["sampled"]["seed"]:
             plan.say("robustness.fresh.seed", "must not be that of the scenarios that the fleet was chosen for")
+        for name in ("cost", "mean_undone"):
+            plan.equal(f"robustness.fresh.{name}", fresh[name], again[name], SHARE_TOL)
+        for name, share in {"kept": fresh["kept"], "budget": fresh["budget"], **fresh["workloads"]}.items():
+            if abs(share * fresh["worlds"] - round(share * fresh["worlds"])) > WHOLE_TOL:
+                plan.say(f"robustness.fresh {name}", f"{share!r} is no share of {fresh['worlds']} scenarios")
         for name, share in {"kept": again["kept"], "budget": again["budget"], **again["workloads"]}.items():
             stated = fresh["workloads"][name] if name in again["workloads"] else fresh[name]
             if abs(stated - share) > SHARE_TOL:
@@ -97,6 +105,8 @@ class RobustCheck:
     def _check_standing_by(self, path: str, row: Row) -> None:
         """Check the size and precision of a standby layout."""
         workload = self.plan.serving[row["workload"]]
+        if [pool["role"] for pool in row["pools"]] not in (["serve"], ["prefill", "decode"]):
+            self.plan.say(f"{path}.pools", "must be one pool that serves, or one of prefill and one of decode")
         for pool in row["pools"]:
             option = self.plan.fleet_options[key_at(row["site"], pool)]
             layout_on(option, pool, workload)

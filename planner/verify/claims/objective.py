@@ -27,6 +27,9 @@ def check_objective(plan: CheckedPlan) -> None:
         if gap is not None or document["status"] != "limit":
             plan.say("gap", "there is no bound, so there can be no gap and no status that needs one")
         return
+    if gap is None:
+        plan.say("gap", "is missing beside a bound")
+        return
     nothing = max(abs(value), abs(bound)) <= NOTHING
     plan.equal("gap", gap, 0.0 if nothing else abs(value - bound) / max(abs(value), 1e-9))
     beyond = bound - value if asked.minimise else value - bound

@@ -1,0 +1,126 @@
+"""Check the record of a plan: its name, the figures and assumptions that it was made with, and how it says that it was solved.
+
+With the catalog at hand the figures are those of the resolved spec. Rows are written here a second time, without
+`planner.interpret.framing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from planner.problem.facts import Problem
+from planner.verify.checked_plan import CheckedPlan
+from planner.verify.claims.unchecked import release_of
+from planner.verify.findings import Report
+from planner.version import __version__
+
+ENDED_BY = ("gap", "time", "nodes", "search")
+SHARE_TOL = 1e-9  # of an assumption: sums of many lines
+
+
+def check_record(report: Report, problem: Problem, document: Mapping[str, Any], same_figures: bool) -> None:
+    """Compare what a plan states about itself with the spec and, where it is the same, with the catalog."""
+    report.equal("name", document["name"], problem.spec.name)
+    report.equal("objective.unit", document["objective"]["unit"], _unit(problem))
+    report.equal("objective.sense", document["objective"]["sense"], "max" if problem.spec.objective.maximise else "min")
+    if not release_of(document):
+        report.say("versions", "must name the release of the program that made the plan")
+    if same_figures and document["objective"]["value"] is not None:
+        _check_provenance(report, problem, document["provenance"])
+    _check_solver(report, problem, document)
+    if document["diagnosis"] is not None and document["objective"]["value"] is not None:
+        report.say("diagnosis", "belongs to an infeasible plan, and to no other")
+    known = {name for workload in (*problem.serving, *problem.training) for name in (workload.name, workload.asked)}
+    for name in document["dropped"]:
+        if name not in known and not name.startswith("("):  # counts in brackets are of systems and networks
+            report.say(f"dropped.{name}", "is no workload of the spec")
+
+
+def _unit(problem: Problem) -> str:
+    asked = problem.spec.objective
+    if asked.maximise is not None:
+        return "x demand"
+    return "kg" if asked.minimise == "carbon" else problem.spec.currency
+
+
+def _check_provenance(report: Report, problem: Problem, stated: Sequence[Mapping[str, Any]]) -> None:
+    """Compare every figure, and its source, with the catalog."""
+    computed = {}
+    for citation in problem.citations:
+        figure = citation.figure
+        computed[citation.path] = {
+            "path": citation.path,
+            "value": list(figure.value) if isinstance(figure.value, tuple) else figure.value,
+            "unit": figure.unit,
+            "source": list(figure.source),
+            "date": figure.date,
+            "confidence": figure.confidence,
+            "kind": figure.kind,
+        }
+    _check_rows(report, "provenance", stated, computed)
+
+
+def check_assumptions(plan: CheckedPlan) -> None:
+    """Compare every assumption with the resolved spec, and its share of the objective with the plan's own lines."""
+    if not plan.same_figures:
+        return
+    asked = plan.problem.spec.objective
+    lines = plan.sums.carbon if asked.minimise == "carbon" else plan.sums.lines
+    total, computed = sum(lines.values()), {}
+    for assumption in plan.problem.assumptions:
+        scoped = [line for line in lines if any(_covers(pattern, line) for pattern in assumption.scope)]
+        computed[assumption.path] = {
+            "path": assumption.path,
+            "value": assumption.value,
+            "unit": assumption.unit,
+            "reason": assumption.reason,
+            "share": sum(lines[line] for line in scoped) / total if assumption.scope and total else None,
+        }
+    stated = plan.document["assumptions"]
+    if release_of(plan.document) != __version__:
+        stated = [{**row, "reason": computed.get(row["path"], row)["reason"]} for row in stated]
+    _check_rows(plan, "assumptions", stated, computed)
+
+
+def _covers(pattern: tuple[str, str, str], line: tuple[str, str, str, str]) -> bool:
+    component, site, system = pattern
+    return component in ("*", line[0]) and site in ("*", line[1]) and system in ("*", line[2])
+
+
+def _check_rows(
+    report: Report, table: str, stated: Sequence[Mapping[str, Any]], computed: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Compare rows by their paths."""
+    by_path = {row["path"]: row for row in stated}
+    for path in sorted(by_path.keys() - computed.keys()):
+        report.say(f"{table} {path}", "is nothing that the spec uses")
+    for path in sorted(computed.keys() - by_path.keys()):
+        report.say(f"{table} {path}", "is missing")
+    if len(by_path) < len(stated):
+        report.say(table, "a path stands twice")
+    for path in sorted(by_path.keys() & computed.keys()):
+        compared = Report()
+        compared.equal("", by_path[path], computed[path], SHARE_TOL)
+        for found in compared.found:
+            report.say(f"{table} {path}", f"{found.path.removeprefix('.')} {found.message}")
+
+
+def _check_solver(report: Report, problem: Problem, document: Mapping[str, Any]) -> None:
+    """Compare how a plan says that it was solved with what the spec asks for, and with its status."""
+    said, asked = document["solver"], problem.spec.solver
+    if document["objective"]["value"] is not None or said:
+        stated = {"backend": asked.backend, "asked_gap": asked.gap, "seed": asked.seed}
+        report.equal("solver", {name: said.get(name) for name in stated}, stated)
+    for name in ("rows", "columns", "integers"):
+        if said and not (type(said.get(name)) is int and said[name] >= 0):
+            report.say(f"solver.{name}", f"expected a count, got {said.get(name)!r}")
+    ended, repeatable = said.get("ended_by"), said.get("repeatable")
+    if ended is None and repeatable is None:  # releases up to 0.2 stated neither
+        return
+    if ended not in ENDED_BY or (ended == "gap") != (document["status"] != "limit"):
+        report.say("solver.ended_by", f"{ended!r} does not go with the status {document['status']!r}")
+    if ended == "nodes" and asked.node_limit is None:
+        report.say("solver.ended_by", "the spec states no limit on nodes")
+    if repeatable is not (ended != "time" and "bound_divisible" not in document):
+        report.say("solver.repeatable", f"{repeatable!r} does not go with how the search ended")

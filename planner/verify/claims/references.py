@@ -1,0 +1,133 @@
+"""Check that what a plan names exists: sites, systems and offers of the spec, its own points and pools, slots and windows of the calendar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from planner.verify.checked_plan import CheckedPlan
+from planner.verify.fleet.options import key_at
+
+Row = Mapping[str, Any]
+SIZES_OF_A_REPLICA = ("tp", "pp", "dp", "ep")
+SIZES_OF_A_JOB = (*SIZES_OF_A_REPLICA, "cp", "vpp", "micro_batch", "zero", "recompute", "sequence_parallel")
+
+
+def check_references(plan: CheckedPlan) -> None:
+    """Report every name and number of a row that stands for nothing."""
+    for path, message in _unknown(plan):
+        plan.say(path, message)
+
+
+def _unknown(plan: CheckedPlan) -> Iterator[tuple[str, str]]:
+    document, slots, windows = plan.document, plan.problem.calendar.slots, plan.problem.calendar.windows
+    points = {point["id"] for workload in document["workloads"] for point in workload["points"]}
+    origins = {workload.name: {o.region for o in workload.spec.origins} for workload in plan.serving.values()}
+    names = [workload["name"] for workload in document["workloads"]]
+    if sorted(names) != sorted([*plan.serving, *plan.training]):
+        yield "workloads", "must be those of the spec, each once"
+    every = [row["routes"] for row in document.get("failures") or ()]
+    served = {route["pool"] for routes in (document["routes"], *every) for route in routes}
+    for i, row in enumerate(document["fleet"]):
+        yield from _of_a_way(plan, f"fleet[{i}]", row["site"], row)
+        ends = row.get("windows", [row["phase"] or 0] * 2)
+        if len(ends) != 2 or not 0 <= ends[0] <= ends[1] < windows:
+            yield (
+                f"fleet[{i}].{'windows' if 'windows' in row else 'phase'}",
+                f"the horizon has windows 0 to {windows - 1}",
+            )
+    for w, workload in enumerate(document["workloads"]):
+        path = f"workloads[{w}]"
+        if workload["name"] not in plan.serving and workload["name"] not in plan.training:
+            yield f"{path}.name", f"{workload['name']!r} is not in the spec"
+        for i, point in enumerate(workload["points"]):
+            for j, pool in enumerate(point["pools"]):
+                yield from _of_a_way(plan, f"{path}.points[{i}].pools[{j}]", point["site"], pool, f"{path}.points[{i}]")
+            yield from _of_a_point(plan, f"{path}.points[{i}]", workload["name"], point, served)
+    for i, row in enumerate(document["routes"]):
+        yield from _of_a_route(plan, f"routes[{i}]", row, origins)
+        if not 0 <= row["slot"] < slots:
+            yield f"routes[{i}].slot", f"there are slots 0 to {slots - 1}"
+    for i, row in enumerate(document["schedule"]):
+        yield from _of_a_slot(plan, f"schedule[{i}]", row, points)
+    for i, row in enumerate(document.get("failures") or ()):
+        yield from _of_a_failure(plan, f"failures[{i}]", row, origins, points)
+    for i, row in enumerate((document.get("robustness") or {}).get("standing_by") or ()):
+        if row["workload"] not in plan.serving:
+            yield f"robustness.standing_by[{i}].workload", f"{row['workload']!r} is no serving workload of the spec"
+        for j, pool in enumerate(row["pools"]):
+            path = f"robustness.standing_by[{i}]"
+            yield from _of_a_way(plan, f"{path}.pools[{j}]", row["site"], pool, path)
+    for name in ("fabrics", "electricity", "facility", "storage"):
+        for i, row in enumerate(document.get(name) or ()):
+            if row["site"] not in plan.sites:
+                yield f"{name}[{i}].site", f"{row['site']!r} is no site of the spec"
+
+
+def _of_a_point(plan: CheckedPlan, path: str, workload: str, point: Row, served: set[str]) -> Iterator[tuple[str, str]]:
+    """Check the pools, latencies and requests of a point."""
+    if not point["pools"]:
+        yield f"{path}.pools", "a point has at least one pool"
+    sizes = SIZES_OF_A_JOB if workload in plan.training else SIZES_OF_A_REPLICA
+    for j, pool in enumerate(point["pools"]):
+        system = plan.problem.systems.get(pool["system"])
+        if pool["role"] != "api" and system is not None and pool["precision"] not in system.flop_per_s:
+            yield f"{path}.pools[{j}].precision", f"{pool['precision']!r} is no precision of {system.name}"
+        for name in sizes if pool["role"] != "api" else ():
+            if name not in pool["layout"]:
+                yield f"{path}.pools[{j}].layout.{name}", "is missing"
+    if workload in plan.serving:
+        if point["pool"] not in served:
+            yield f"{path}.pool", f"no route leads to {point['pool']!r}"
+        wanted = {limit.key for limit in plan.serving[workload].spec.slo.limits()}
+        for key in sorted(wanted ^ point["latency_s"].keys()):
+            yield f"{path}.latency_s.{key}", "is missing" if key in wanted else "is no limit of the spec"
+
+
+def _of_a_way(
+    plan: CheckedPlan, path: str, site: str, row: Row, site_path: str | None = None
+) -> Iterator[tuple[str, str]]:
+    """Check the site, the system and the offer of a row of the fleet or of a pool."""
+    if site not in plan.sites:
+        yield f"{site_path or path}.site", f"{site!r} is no site of the spec"
+    if row["system"] not in plan.problem.systems:
+        yield f"{path}.system", f"{row['system']!r} is no system of the spec"
+    if row["offer"] not in plan.fleet_options.offers:
+        yield f"{path}.offer", f"{row['offer']!r} is no offer of the spec"
+        return
+    try:
+        plan.fleet_options[key_at(site, row)]
+    except (KeyError, ValueError) as error:
+        yield path, f"is no way to obtain systems that the spec offers: {error.args[0]}"
+
+
+def _of_a_route(plan: CheckedPlan, path: str, row: Row, origins: Mapping[str, set[str]]) -> Iterator[tuple[str, str]]:
+    if row["workload"] not in plan.serving:
+        yield f"{path}.workload", f"{row['workload']!r} is no serving workload of the spec"
+    elif row["origin"] not in origins[row["workload"]]:
+        yield f"{path}.origin", f"{row['origin']!r} is no origin of {row['workload']}"
+    if row["site"] not in plan.sites:
+        yield f"{path}.site", f"{row['site']!r} is no site of the spec"
+
+
+def _of_a_slot(plan: CheckedPlan, path: str, row: Row, points: set[str]) -> Iterator[tuple[str, str]]:
+    slots = plan.problem.calendar.slots
+    if row["site"] not in plan.sites:
+        yield f"{path}.site", f"{row['site']!r} is no site of the spec"
+    if not 0 <= row["slot"] < slots:
+        yield f"{path}.slot", f"there are slots 0 to {slots - 1}"
+    for name in row["active"]:
+        if name not in points:
+            yield f"{path}.active.{name}", "is no point of the plan"
+
+
+def _of_a_failure(
+    plan: CheckedPlan, path: str, row: Row, origins: Mapping[str, set[str]], points: set[str]
+) -> Iterator[tuple[str, str]]:
+    if not 0 <= row["slot"] < plan.problem.calendar.slots:
+        yield f"{path}.slot", f"there are slots 0 to {plan.problem.calendar.slots - 1}"
+    for i, route in enumerate(row["routes"]):
+        yield from _of_a_route(plan, f"{path}.routes[{i}]", route, origins)
+    for name in row["active"]:
+        if name not in points:
+            yield f"{path}.active.{name}", "is no point of the plan"

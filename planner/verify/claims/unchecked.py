@@ -1,0 +1,128 @@
+"""List what the checks of a plan do not compute again, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from planner.plan_shape import unknown_keys
+from planner.version import __version__
+
+NAMES = ("flopwatt", "tokenwatt")  # of the program: release 0.1 had the second
+
+
+@dataclass(frozen=True, slots=True)
+class Unchecked:
+    """A part of a plan that was not computed again; "[]" in the path stands for any position."""
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+
+def release_of(document: Mapping[str, Any]) -> str:
+    """Return the release that wrote a plan, as it states it; empty if it states none."""
+    return next((document["versions"][name] for name in NAMES if name in document["versions"]), "")
+
+
+def unchecked_parts(document: Mapping[str, Any], same_figures: bool) -> list[Unchecked]:
+    """List the parts of a plan that the checks take as stated.
+
+    `same_figures`: whether the plan was made with the catalog at hand.
+    """
+    parts = [
+        Unchecked("spec", "the question, against which all else is checked"),
+        *_of_the_record(document, same_figures),
+    ]
+    if document["objective"]["value"] is None:
+        parts += _without_answer(document)
+    else:
+        parts += _of_the_search(document)
+    parts += [Unchecked(path, "not known to this release") for path in unknown_keys(document)]
+    return parts
+
+
+def _of_the_record(document: Mapping[str, Any], same_figures: bool) -> Iterator[Unchecked]:
+    yield Unchecked("versions", "what the plan was made with, as it states")
+    if not same_figures:
+        yield Unchecked("catalog_digest", "another catalog than the one at hand")
+        yield Unchecked("provenance", "figures of that catalog: the plan is checked on them, and they on nothing")
+        yield Unchecked("assumptions", "made with that catalog")
+    elif release_of(document) != __version__:
+        yield Unchecked("assumptions[].reason", f"words of release {release_of(document) or 'unknown'}")
+    size = "a count from the program or of its search, which is not built again"
+    yield from (Unchecked(f"solver.{name}", size) for name in ("rows", "columns", "integers", "ended_by"))
+    yield Unchecked("dropped", "counts of candidates, which are not searched again")
+
+
+def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
+    """Yield what only another search, or another program, could confirm."""
+    if document["bound"] is not None:
+        yield Unchecked("bound", "that no plan can be better; it is compared with the value, the gap and the status")
+    if "bound_divisible" in document:
+        yield Unchecked(
+            "bound_divisible", "that no plan can be better; it is compared with the bound and the values of limits"
+        )
+    values = "from linear programs around the plan, which are not solved again; null and sign are checked"
+    yield from (
+        Unchecked(f"limits[].{name}", values)
+        for name in ("marginal_value", "marginal_value_divisible", "marginal_unit")
+    )
+    yield Unchecked("limits[].note", "words on how a value was found")
+    if not document["runner_up"]:
+        yield Unchecked("runner_up", "none is stated, as in plans of studies")
+    for name in ("margin", "words"):
+        yield Unchecked(
+            f"runner_up[].{name}", "from the same programs; that the system is offered and not in use is checked"
+        )
+    yield Unchecked("runner_up[].system", "that no other unused system comes closer")
+    yield Unchecked("runner_up[].how", "that no other way to obtain it comes closer")
+    if document.get("quality"):
+        yield Unchecked("quality[].runner_up", "another search: only its parts are compared with each other")
+    if "dispatch" in document and document["dispatch"] is None:
+        yield Unchecked("dispatch", "that the time was up before the dispatch over all hours")
+    if document.get("dispatch"):
+        for name in ("slots", "cost", "carbon_kg", "unmet", "unfinished", "left_out", "seconds"):
+            yield Unchecked(
+                f"dispatch.{name}",
+                "the dispatch over all hours is not run again; its difference from the cost is checked",
+            )
+    if document.get("lines"):
+        yield Unchecked("lines[].busiest_slot", "of several slots with the same peak any is right")
+    if "flopwatt" not in document["versions"]:
+        yield Unchecked("workloads[].utilisation", "release 0.1 defined it otherwise")
+    if document.get("robustness"):
+        yield from _of_robustness()
+
+
+def _of_robustness() -> Iterator[Unchecked]:
+    for name in ("sampled", "nominal", "worlds_in_program"):
+        yield Unchecked(f"robustness.{name}", "the search for a robust fleet is not run again; fresh scenarios are")
+    for name in ("kept", "budget", "workloads", "mean_undone", "cost"):
+        yield Unchecked(
+            f"robustness.fresh.{name}",
+            "compared to within 0.2 %: a solver on another machine may judge so many scenarios otherwise",
+        )
+    yield Unchecked("robustness.prices[].amount", "compared to within a ten-thousandth of the cost")
+    for name in ("low", "typical", "high", "unit"):
+        yield Unchecked(f"robustness.prices[].{name}", "as stated; the price itself is checked")
+    yield Unchecked("robustness.levels", "the shares at which factors are shown")
+    for name in ("batch", "extra_power_w", "memory_bytes"):
+        yield Unchecked(f"robustness.standing_by[].pools[].{name}", "of layouts that the plan itself does not run")
+    for name in ("power_cap", "capacity"):
+        yield Unchecked(f"robustness.standing_by[].{name}", "of layouts that the plan itself does not run")
+
+
+def _without_answer(document: Mapping[str, Any]) -> Iterator[Unchecked]:
+    yield Unchecked("status", "that there is no plan, or that none was found, was not proven again")
+    if document["diagnosis"] is not None:
+        for name in ("conflict_of", "conflict", "repair", "repair_checked"):
+            yield Unchecked(
+                f"diagnosis.{name}",
+                "conflict and repair come from other programs, which are not solved again; paths are checked",
+            )
+    if document.get("robustness"):
+        yield Unchecked("robustness", "the search for a robust fleet is not run again")

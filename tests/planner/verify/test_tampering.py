@@ -1,0 +1,172 @@
+"""Every change of a plan beyond tolerance is noticed by `verify`, or stands on the list of what it says that it did not check."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+import planner
+from planner.cli.main import main
+from planner.errors import SpecError
+from planner.plan import Plan, parse_plan
+from planner.plan_shape import shape_problems
+from planner.verify.plan import verified
+from tests.planner.verify import tampering
+
+CHANGES = 40  # of each plan; `python -m tests.planner.verify.tampering 5000` takes more
+
+
+@pytest.fixture(scope="module", params=sorted(tampering.SPECS))
+def document(request) -> dict:
+    plan = planner.solve(tampering.SPECS[request.param]())
+    return json.loads(plan.to_json())
+
+
+@pytest.fixture(scope="module")
+def small(small_plan) -> dict:
+    return json.loads(small_plan.to_json())
+
+
+def test_a_plan_as_it_was_made_holds(document):
+    assert shape_problems(document) == [] and verified(Plan(document)).findings == []
+
+
+def test_every_change_is_noticed_or_listed(document):
+    assert tampering.unnoticed(document, CHANGES, seed=7) == []
+
+
+def test_every_change_of_a_stored_plan_is_noticed_or_listed():
+    stored = json.loads((tampering.ROOT / "tests/golden/plan_of_release_0_1.json").read_text(encoding="utf-8"))
+    assert tampering.unnoticed(stored, CHANGES, seed=7) == []
+
+
+def test_what_is_not_checked_is_only_what_must_be(small):
+    """The list may not grow until it excuses everything: what a reader acts on is never on it."""
+    listed = [part.path for part in verified(Plan(small)).unchecked]
+    for part in (
+        "fleet",
+        "fabrics",
+        "workloads",
+        "routes",
+        "schedule",
+        "costs",
+        "cost_lines",
+        "carbon_lines",
+        "totals",
+        "objective",
+        "gap",
+        "provenance",
+    ):
+        assert not any(path.startswith(part) for path in listed), part
+    assert {"bound", "dropped", "limits[].marginal_value", "spec"} <= set(listed)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "word"),
+    [
+        (("provenance", 0, "source"), ["nowhere"], "provenance"),
+        (("provenance", 0, "unit"), "furlong", "provenance"),
+        (("assumptions", 0, "reason"), "because", "assumptions"),
+        (("assumptions", 0, "share"), 0.123, "assumptions"),
+        (("solver", "seed"), 77, "solver.seed"),
+        (("solver", "repeatable"), False, "solver.repeatable"),
+        (("name",), "another question", "name"),
+        (("workloads", 0, "kind"), "training", "workloads[0].kind"),
+        (("workloads", 0, "points", 0, "pools", 0, "layout", "ep"), 2, "workloads[0].points[0]"),
+        (("runner_up", 0, "site"), "us-texas", "runner_up"),
+        (("limits", 0, "unit"), "apples", "limits[0].unit"),
+        (("status",), "limit", "status"),
+        (("diagnosis",), {"conflict": [], "repair": [], "repair_checked": False}, "diagnosis"),
+    ],
+)  # fmt: skip
+def test_a_finding_names_the_place(small, path, value, word):
+    changed = tampering.Change(path, value, "").made(small)
+    found = [finding.path for finding in verified(Plan(changed)).findings]
+    assert any(place.startswith(word) for place in found), found
+
+
+def test_the_tokens_of_an_api_are_counted_again():
+    document = json.loads(planner.solve(tampering.SPECS["api"]()).to_json())
+    for change in (1, -1):
+        bent = copy.deepcopy(document)
+        bent["fleet"][0]["count"] += change
+        assert any(finding.path == "fleet[0].count" for finding in verified(Plan(bent)).findings)
+
+
+def test_the_list_is_printed(small, tmp_path, capsys):
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(small))
+    assert main(["verify", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert "the plan holds" in printed and "not computed again:" in printed and "limits[].marginal_value" in printed
+    assert main(["verify", str(path), "--format", "json"]) == 0
+    assert {"path": "dropped", "reason": "counts of candidates, which are not searched again"} in json.loads(
+        capsys.readouterr().out
+    )["unchecked"]
+
+
+# -- malformed plans ---------------------------------------------------------------------------------------------------
+
+JUNK = (None, "x", [], {}, True, -1, 10**400, float("nan"), [[]], {"a": 1})
+SLACK = 1  # junk values tried at each place
+
+
+def junk(document: dict, seed: int):
+    """Yield changes to junk, one kind of place after another."""
+    import random
+
+    draw, seen = random.Random(seed), set()
+    for path, _ in tampering.leaves(document):
+        if (shape := tampering.shape_of(path)) not in seen:
+            seen.add(shape)
+            for value in draw.sample(JUNK, SLACK):
+                yield tampering.Change(path, value, "junk")
+
+
+def run(arguments: list[str]) -> int:
+    return main([*arguments, "--format", "json"])
+
+
+def test_a_malformed_plan_ends_in_an_error_with_its_place(small, tmp_path, capsys):
+    """In `verify`, `compare`, `roi` and side by side: a known exit code, and words, for junk in every kind of place."""
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    good.write_text(json.dumps(small))
+    for change in junk(small, 3):
+        bad.write_text(json.dumps(change.made(small)))
+        commands = [["verify", str(bad)], ["compare", str(bad), str(good)], ["compare", str(good), str(bad), str(good)], ["roi", str(bad), "--gain", "10 %"]]  # fmt: skip
+        if change.path[0] == "spec" and len(change.path) > 1:
+            commands = commands[1:]  # that a spec is refused in full is tested with the parser
+        for command in commands:
+            code = run(command)
+            said = capsys.readouterr()
+            assert code in (0, 3, 6), (command[0], change.place, change.value)
+            assert code != 3 or (said.err.strip() and "Traceback" not in said.err), (command[0], change.place)
+
+
+def test_a_wrong_type_is_told_with_its_place(small):
+    for path, value, place in (
+        (("provenance", 0, "unit"), 3, "provenance[0].unit: expected a text, got 3"),
+        (("fleet", 0, "count"), 1.5, "fleet[0].count: expected a whole number, got 1.5"),
+        (("schedule", 1, "power_w"), 10**400, "schedule[1].power_w: expected a number, got a number of over 30 digits"),
+        (("workloads", 0, "points", 0, "pools", 0, "layout"), [], "workloads[0].points[0].pools[0].layout: expected an object, got a list"),
+        (("versions", "python"), None, "versions.python: expected a text, got null"),
+    ):  # fmt: skip
+        with pytest.raises(SpecError) as error:
+            parse_plan(json.dumps(tampering.Change(path, value, "").made(small)))
+        assert f"plan.{place}" in str(error.value)
+
+
+def test_all_places_are_told_at_once_but_no_more_than_fifty(small):
+    broken = copy.deepcopy(small)
+    for row in broken["schedule"]:
+        row["slot"] = "x"
+    found = [problem.path for problem in shape_problems(broken)]
+    assert found == [f"schedule[{i}].slot" for i in range(min(len(broken["schedule"]), 50))]
+
+
+def test_the_stored_plans_have_the_shape_of_one():
+    for path in (Path("tests/golden/plan_of_release_0_1.json"), Path("planner/dashboard/data/mixed_fleet_plan.json")):
+        assert shape_problems(json.loads((tampering.ROOT / path).read_text(encoding="utf-8"))) == []
