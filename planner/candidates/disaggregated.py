@@ -5,8 +5,9 @@ Layouts of both roles come from the grids of `planner.candidates.serving`; the c
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,12 @@ from models.queueing.queues import gamma_quantile
 from models.serving.constants import ServingConstants
 from models.serving.disaggregation import DisaggregatedPoint, worker_ratios
 from models.serving.percentiles import SloScreen
+from planner.candidates.cache import Recent
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import OperatingPoint, Use
 from planner.candidates.serving import Grid, within_demand
 from planner.evaluate.disaggregated import evaluate, pool_power_w
 from planner.evaluate.serving import (
-    entry_at,
     latencies,
     layout_of,
     limits_at_site,
@@ -37,12 +38,13 @@ MAX_BATCHES = 4  # batches kept of each decode layout
 MAX_PREFILL_LAYOUTS = 3
 # Relative: groups that differ less count as equal. If larger, a smaller group that costs more by so much could make looser limits dearer.
 THROUGHPUT_TIE_TOL = 1e-9
+NAMES = itertools.count()  # of searches, under which their evaluations are kept
 Limits = Mapping[str, Sequence[tuple[str | float, float]]]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupChoice:
-    """A selected group of prefill and decode workers; `index` is its place in the arrays of `found`."""
+    """A selected group of prefill and decode workers; `found`: its steady state, in plain numbers."""
 
     prefill: Grid
     decode: Grid
@@ -51,7 +53,6 @@ class GroupChoice:
     batch: int  # index into the batches of the decode layout
     workers: tuple[int, int]
     found: DisaggregatedPoint
-    index: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class WorkerGroup:
             float(choice.prefill.systems[choice.prefill_layout]) * prefill,
             float(choice.decode.systems[choice.decode_layout]) * decode,
         )
-        return cls((first, second), choice, float(np.asarray(choice.found.point.requests_per_s)[choice.index]), systems)
+        return cls((first, second), choice, float(choice.found.point.requests_per_s), systems)
 
 
 def connected_pairs(fleet_options: Sequence[FleetOption]) -> Iterator[tuple[FleetOption, FleetOption]]:
@@ -91,14 +92,16 @@ class FeasibleGroups:
 
     prefill_layouts: Ints  # [prefill layout] index into the grid
     batches: Ints  # [decode layout, batch] index into the batches of the layout
-    found: DisaggregatedPoint
-    rate: Floats  # requests/s, 0 where a limit is missed
+    shape: tuple[int, ...]  # of the arrays
     hull: LowerHull
     choices: dict[int, GroupChoice] = field(default_factory=dict)  # cache, by flat position
 
 
 class GroupSearch:
-    """Search over the groups of one workload on two types of system at one precision; evaluations are shared by all origins."""
+    """Search over the groups of one workload on two types of system at one precision; evaluations are shared by all origins.
+
+    `recent`: evaluations that are kept; what it has dropped is evaluated again when it is asked for.
+    """
 
     def __init__(
         self,
@@ -107,11 +110,13 @@ class GroupSearch:
         decode: Grid,
         scaleouts: tuple[ScaleOut, ScaleOut],
         problem: Problem,
+        recent: Recent,
     ):
-        self.workload, self.problem = workload, problem
+        self.workload, self.problem, self._recent = workload, problem, recent
         self.prefill, self.decode, self.scaleouts = prefill, decode, scaleouts
         self.evaluated = 0
-        self._evaluations: dict[tuple[Any, ...], tuple[DisaggregatedPoint, SloScreen]] = {}
+        self._name = next(NAMES)
+        self._counted: set[tuple[Any, ...]] = set()
         self._feasible: dict[float, FeasibleGroups | None] = {}
 
     def choose(self, prices: tuple[float, float], most: int, allowance_s: float) -> list[GroupChoice]:
@@ -121,13 +126,16 @@ class GroupSearch:
         groups = self._feasible[allowance_s]
         if groups is None:
             return []
-        return [self._choice(groups, position) for position in groups.hull.fewest_systems(prices, most)]
+        return [self._choice(groups, position, allowance_s) for position in groups.hull.fewest_systems(prices, most)]
+
+    def _limits(self, allowance_s: float) -> Limits:
+        stretch = stretch_of(self.problem.derating, (self.prefill.system, self.decode.system))
+        return limits_at_site(self.workload.spec.slo, allowance_s, stretch)
 
     def _evaluate(self, allowance_s: float) -> FeasibleGroups | None:
         """Evaluate the groups at a round trip; None where no prefill layout meets the limits."""
         n_p, n_d = worker_ratios(MAX_WORKERS)
-        stretch = stretch_of(self.problem.derating, (self.prefill.system, self.decode.system))
-        limits = limits_at_site(self.workload.spec.slo, allowance_s, stretch)
+        limits = self._limits(allowance_s)
         index = efficient_prefill_layouts(self.prefill, limits, self.problem.constants.serving)
         if not index.size:
             return None
@@ -137,18 +145,19 @@ class GroupSearch:
             np.atleast_1d(fastest), np.arange(self.decode.batches.shape[1])[None, :], (MAX_WORKERS, 1), limits
         )
         batch = np.sort(np.argsort(alone[0, ..., 0], axis=1)[:, -MAX_BATCHES:], axis=1)
-        found, rate = self.rate(index, batch, (n_p, n_d), limits)
+        _, rate = self.rate(index, batch, (n_p, n_d), limits)
         rate = within_demand(rate, self.workload, self.problem)
         prefill_systems, decode_systems, _ = np.broadcast_arrays(
             self.prefill.systems[index][:, None, None, None] * n_p, self.decode.systems[:, None, None] * n_d, rate
         )
-        return FeasibleGroups(index, batch, found, rate, LowerHull.of(prefill_systems, decode_systems, rate))
+        return FeasibleGroups(index, batch, rate.shape, LowerHull.of(prefill_systems, decode_systems, rate))
 
-    def _choice(self, groups: FeasibleGroups, position: int) -> GroupChoice:
+    def _choice(self, groups: FeasibleGroups, position: int, allowance_s: float) -> GroupChoice:
         """Return the group at a flat position, the same object each time."""
         if position not in groups.choices:
             n_p, n_d = worker_ratios(MAX_WORKERS)
-            p, d, b, r = map(int, np.unravel_index(position, groups.rate.shape))
+            p, d, b, r = index = tuple(map(int, np.unravel_index(position, groups.shape)))
+            found, _ = self.rate(groups.prefill_layouts, groups.batches, (n_p, n_d), self._limits(allowance_s))
             groups.choices[position] = GroupChoice(
                 prefill=self.prefill,
                 decode=self.decode,
@@ -156,8 +165,7 @@ class GroupSearch:
                 decode_layout=d,
                 batch=int(groups.batches[d, b]),
                 workers=(int(n_p[r]), int(n_d[r])),
-                found=groups.found,
-                index=(p, d, b, r),
+                found=_picked(found, index),
             )
         return groups.choices[position]
 
@@ -166,7 +174,8 @@ class GroupSearch:
     ) -> tuple[DisaggregatedPoint, Floats]:
         """Evaluate some prefill layouts with given batches of all decode layouts; rates are 0 where a limit is missed."""
         key = (index.tobytes(), batch.tobytes(), np.shape(workers[0]))
-        if key not in self._evaluations:
+
+        def evaluated() -> tuple[DisaggregatedPoint, SloScreen]:
             found = evaluate(
                 self.workload,
                 (self.prefill.system, self.decode.system),
@@ -180,11 +189,33 @@ class GroupSearch:
                 self.prefill.precision,
                 self.problem.constants.serving,
             )
-            self._evaluations[key] = found, SloScreen(found.point, {TPOT: limits.get(TPOT, ())})
-            self.evaluated += np.size(found.point.requests_per_s)
-        found, screen = self._evaluations[key]
+            if key not in self._counted:
+                self._counted.add(key)
+                self.evaluated += np.size(found.point.requests_per_s)
+            return found, SloScreen(found.point, {TPOT: limits.get(TPOT, ())})
+
+        found, screen = self._recent.get((self._name, *key), evaluated)
         further = {metric: satisfied for metric, satisfied in limits.items() if metric != TPOT}
         return found, np.where(screen.satisfied(further), found.point.requests_per_s, 0.0)
+
+
+def _picked(found: DisaggregatedPoint, index: tuple[int, ...]) -> DisaggregatedPoint:
+    """Take one group out of arrays of them, in plain numbers."""
+    shape, point = np.shape(found.point.requests_per_s), found.point
+
+    def one(value: Result | Ints) -> float:
+        return float(np.broadcast_to(value, shape)[index])
+
+    return DisaggregatedPoint(
+        point=replace(point.pick(index), shares={name: one(share) for name, share in point.shares.items()}),
+        prefill_workers=one(found.prefill_workers),
+        decode_workers=one(found.decode_workers),
+        prefill_chips=one(found.prefill_chips),
+        decode_chips=one(found.decode_chips),
+        prefill_shares={name: one(share) for name, share in found.prefill_shares.items()},
+        prefill_memory_bytes=one(found.prefill_memory_bytes),
+        transfer_s=one(found.transfer_s),
+    )
 
 
 def group_searches(
@@ -194,11 +225,12 @@ def group_searches(
     first: FleetOption,
     second: FleetOption,
     problem: Problem,
+    recent: Recent,
 ) -> list[GroupSearch]:
     """Create one search for each precision that both systems support."""
     scaleouts = first.scaleout, second.scaleout
     return [
-        GroupSearch(workload, one, other, scaleouts, problem)
+        GroupSearch(workload, one, other, scaleouts, problem, recent)
         for one in prefills
         for other in decodes
         if one.precision == other.precision
@@ -293,20 +325,19 @@ def efficient_prefill_layouts(grid: Grid, limits: Limits, constants: ServingCons
 
 def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Problem) -> OperatingPoint:
     """Build the operating point of a group."""
-    choice = pair.choice
-    found, shape, index = choice.found, np.shape(choice.found.point.requests_per_s), choice.index
+    choice, found = pair.choice, pair.choice.found
+    drawn = [{name: float(part) for name, part in side.items()} for side in (found.prefill_shares, found.point.shares)]
     sides = (
-        ("prefill", choice.prefill, choice.prefill_layout, 1, entry_at(found.prefill_shares, shape, index)),
+        ("prefill", choice.prefill, choice.prefill_layout, 1, drawn[0]),
         (
             "decode",
             choice.decode,
             choice.decode_layout,
             int(choice.decode.batches[choice.decode_layout, choice.batch]),
-            entry_at(found.point.shares, shape, index),
+            drawn[1],
         ),
     )
-    memory = {"prefill": found.prefill_memory_bytes, "decode": found.point.memory_bytes}
-    held = entry_at(memory, shape, index)
+    held = {"prefill": float(found.prefill_memory_bytes), "decode": float(found.point.memory_bytes)}
     uses = []
     for (role, grid, layout, batch, shares), option, systems, workers in zip(
         sides, pair.fleet_options, pair.systems, choice.workers
@@ -318,13 +349,13 @@ def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Prob
         workload=workload,
         uses=tuple(uses),
         capacity=pair.capacity,
-        latency={name: float(value) for name, value in latencies(found.point.pick(index), workload.spec.slo).items()},
+        latency={name: float(value) for name, value in latencies(found.point, workload.spec.slo).items()},
         breakdown=sides[1][-1],
         mfu=mfu(
             workload,
             pair.capacity,
             [(use.option.system.rates(use.precision), use.systems * use.option.system.chips) for use in uses],
-            float(np.broadcast_to(found.point.computed_share, shape)[index]),
+            float(found.point.computed_share),
         ),
     )
 

@@ -283,7 +283,10 @@ class _ServingSearch:
         systems = (first.system.name, second.system.name, first.scaleout, second.scaleout)
         grids = self._grids(workload, first), self._grids(workload, second)
         searches = self.cache.once(
-            "groups", workload, systems, lambda _: group_searches(workload, *grids, first, second, self.problem)
+            "groups",
+            workload,
+            systems,
+            lambda _: group_searches(workload, *grids, first, second, self.problem, self.cache.recent),
         )
         key = (workload.name, *systems, allowance_s)
         if key not in self._groups_at:

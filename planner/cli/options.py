@@ -65,6 +65,7 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--gap", type=float, help="stop at this gap, a fraction such as 0.001")
     parser.add_argument("--time-limit", metavar="TIME", help='most time for a plan by the wall clock, such as "60 s"')
+    parser.add_argument("--memory", metavar="SIZE", help='most memory for a plan, such as "2 GB" (default)')
     parser.add_argument("--solver", choices=("highs", "pulp"), help="solver backend (default: highs)")
     parser.add_argument("--seed", type=int, help="random seed of the solver")
 
@@ -98,7 +99,7 @@ def read_json(path: str) -> dict[str, Any]:
 
 def solver_overrides(arguments: argparse.Namespace) -> dict[str, Any]:
     """Collect the solver options given on the command line, which take precedence over the spec's own."""
-    names = {"gap": "gap", "time_limit": "time_limit", "seed": "seed", "backend": "solver"}
+    names = {"gap": "gap", "time_limit": "time_limit", "memory": "memory", "seed": "seed", "backend": "solver"}
     return {key: value for key, name in names.items() if (value := getattr(arguments, name, None)) is not None}
 
 

@@ -24,6 +24,7 @@ from planner.limits.limit import Limit
 from planner.problem.facts import Problem
 from planner.resolve.resolver import catalog_of
 from planner.solving.marginal_values import rows_by_path
+from planner.solving.memory import most_for_a_diagnosis, resident_bytes
 from planner.solving.variants import Variants, some
 from planner.spec.document import Edits
 from planner.spec.model import Objective
@@ -79,6 +80,7 @@ class Trials:
         self.document, self.overlays, self.options = document, overlays, options
         self.catalog = catalog_of(problem.spec, overlays, {})
         self.ends = time.perf_counter() + options.time_limit_s
+        self.most_bytes = most_for_a_diagnosis(problem.spec.solver.memory)
         self.asked_s = problem.spec.solver.time_limit  # of the whole answer, the same in every run
         self._all = Variants(document, overlays, problem, candidates)
         self._all.until = self.ends
@@ -87,8 +89,8 @@ class Trials:
 
     @property
     def seconds_left(self) -> float:
-        """Return the time that is left for all further answers [s]."""
-        return self.ends - time.perf_counter()
+        """Return the time that is left for all further answers [s]; none when the process holds as much memory as it may."""
+        return 0.0 if resident_bytes() > self.most_bytes else self.ends - time.perf_counter()
 
     def limited_options(self) -> Options:
         """Return the solver options, with no more than the time that is left."""

@@ -22,7 +22,7 @@ from planner.spec.offers import Offer
 from planner.spec.phases import Phases
 from planner.spec.porting import Porting
 from planner.spec.prices import PriceLevels
-from planner.spec.quantities import WHOLE, Amount, Day, Fraction, Kilograms, Name, Rate, Real, Seconds, Switch
+from planner.spec.quantities import WHOLE, Amount, Day, Fraction, Kilograms, Memory, Name, Rate, Real, Seconds, Switch
 from planner.spec.robust import Robust
 from planner.spec.sites import Site
 from planner.spec.workloads import Serving, Training
@@ -123,6 +123,8 @@ class SolverOptions(Block):
     """Relative MIP gap at which the solver stops: proven distance from the best possible plan."""
     time_limit: Seconds = 60.0
     """Most time for a plan by the wall clock, from the spec on: operating points, program, marginal values, diagnosis and dispatch."""
+    memory: Memory = 2e9
+    """Most memory of the process for a plan: evaluations kept, and the programs of a diagnosis, which ends with what it has found by then."""
     node_limit: Annotated[int, Field(ge=1, le=10**9), WHOLE] | None = None
     """Most nodes of branch and bound, of the solver's own with "direct": an end that is the same in every run, on any machine; unlimited if omitted."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1), WHOLE] = 0

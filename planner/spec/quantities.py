@@ -21,6 +21,7 @@ from catalog.units import (
     HOUR_S,
     KILO,
     KWH_J,
+    MEGA,
     MICRO,
     MILLI,
     MONTH_S,
@@ -169,6 +170,7 @@ TokenRate = Annotated[float, Quantity("token/s", "10B tokens/day", MILLI, TERA)]
 RequestRate = Annotated[float, Quantity("request/s", "40", MICRO, GIGA, bare=True, zero=True)]
 Watts = Annotated[float, Quantity("W", "20 MW", 1, TERA)]
 Bytes = Annotated[float, Quantity("byte", "1 TB", 1, TERA * KILO**2, zero=True)]
+Memory = Annotated[float, Quantity("byte", "2 GB", 200 * MEGA, TERA * KILO)]
 ByteRate = Annotated[float, Quantity("byte/s", "50 GB/s", 1, TERA * KILO)]
 TrafficRate = Annotated[float, Quantity("byte/s", "1 Mbit/s", 1, TERA * KILO, zero=True)]
 Joules = Annotated[float, Quantity("J", "40 MWh", 1, TERA * MWH_J)]

@@ -1,0 +1,91 @@
+"""Evaluations of separate pools are kept within the memory of the spec, and the points found do not depend on it."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+import planner
+from planner.candidates.cache import Recent, array_bytes
+from planner.candidates.search import find_candidates
+from planner.errors import SpecError
+from planner.resolve.resolver import resolve_document
+from planner.solving import memory, trials
+
+MB = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def spec(tiny) -> dict:
+    """A large architecture on two systems at three sites, for origins at several distances: separate pools of many kinds."""
+    document = tiny()
+    document["workloads"][0] |= {
+        "architecture": "DeepSeek-V3", "precision": ["fp8"], "disaggregation": "allowed", "demand": {"requests_per_s": 2000},
+        "origins": [{"region": region, "share": 1 / 3} for region in ("us-virginia", "us-texas", "us-california")],
+        "slo": {"ttft": {"p95": "3 s"}, "tpot": {"p95": "80 ms"}},
+    }  # fmt: skip
+    document["sites"] = [{"region": region} for region in ("us-virginia", "us-texas", "us-oregon")]
+    document["offers"] = [{"system": name, "how": "buy"} for name in ("DGX H200", "DGX B200")]
+    return document
+
+
+def test_the_longest_unused_go_first_and_the_last_stays():
+    recent, made = Recent(20), []
+
+    def get(name: str, count: int):
+        def make():
+            made.append(name)
+            return np.zeros(count, dtype=np.uint8)
+
+        return recent.get((name,), make)
+
+    get("a", 8), get("b", 8), get("a", 8), get("c", 8)  # b is the longest unused
+    assert made == ["a", "b", "c"] and recent.held_bytes == 16
+    get("a", 8), get("b", 8)
+    assert made == ["a", "b", "c", "b"]
+    assert get("big", 100).size == 100 and recent.held_bytes == 100
+    get("big", 100)
+    assert made[-1] == "big" and made.count("big") == 1
+
+
+def test_arrays_are_counted_once():
+    one = np.zeros(10)
+    assert array_bytes([one, one, one[2:5], {"a": np.zeros(2, dtype=np.int8)}, "text", None]) == 82
+
+
+def test_the_points_do_not_depend_on_the_memory(spec):
+    def found(size: str):
+        document = copy.deepcopy(spec)
+        document["solver"]["memory"] = size
+        grids: dict = {}
+        candidates = find_candidates(resolve_document(document), grids)
+        points = [
+            (pool.site, pool.origins, p.capacity, p.mfu, dict(p.latency), [(use.role, dict(use.layout), use.batch, use.extra_it_w) for use in p.uses])
+            for pool in candidates.pools for p in pool.points
+        ]  # fmt: skip
+        return points, candidates.evaluated, candidates.dropped, grids[("recent",)].held_bytes
+
+    (little, *counts, held), (much, *others, more) = found("200 MB"), found("8 GB")
+    assert any(len(uses) == 2 for *_, uses in much)
+    assert little == much and counts == others
+    assert held <= 0.3 * 200 * MB < more
+
+
+def test_a_diagnosis_ends_when_its_memory_is_used_up(tiny, monkeypatch):
+    document = tiny(limits={"budget": "1 USD"})
+    full = planner.solve(copy.deepcopy(document))
+    assert full.status == "infeasible" and full["diagnosis"]["conflict"]
+    held = memory.resident_bytes()
+    monkeypatch.setattr(trials, "resident_bytes", lambda: 1e12)
+    ended = planner.solve(copy.deepcopy(document))
+    assert ended.status == "infeasible" and ended["diagnosis"]["repair"] == []
+    assert memory.most_for_a_diagnosis(1e3) == pytest.approx(held, rel=0.5)
+
+
+def test_the_memory_is_an_amount_of_bytes(tiny):
+    for wrong in ("1 kB", "2 s", 2):
+        with pytest.raises(SpecError) as error:
+            resolve_document(tiny(solver={"memory": wrong}))
+        assert [problem.path for problem in error.value.problems] == ["solver.memory"]
