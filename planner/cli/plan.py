@@ -93,7 +93,12 @@ def _verify(arguments: argparse.Namespace) -> int:
         print(terminal(found.note), file=sys.stderr)
     if arguments.format == "json":
         rows = [{"path": part.path, "reason": part.reason} for part in found.unchecked]
-        document = {"holds": found.holds, "findings": [str(finding) for finding in found.findings], "unchecked": rows}
+        document = {
+            "holds": found.holds,
+            "findings": [str(finding) for finding in found.findings],
+            "unchecked": rows,
+            "proof": found.proof,
+        }
         write_out(arguments, as_json(document))
     else:
         write_out(arguments, "\n".join(_verification_lines(plan, found)) + "\n")
@@ -106,6 +111,10 @@ def _verification_lines(plan: Plan, found: Verification) -> list[str]:
         lines = ["the plan does not hold:", *(f"  {terminal(str(finding))}" for finding in found.findings)]
     elif plan.has_answer:
         lines = ["the plan holds: every limit and every amount was computed again"]
+    elif found.proof is not None:
+        lines = [
+            f"there is no plan: the systems on offer cannot do {found.proof}, even at the peak rate of their chips"
+        ]
     else:
         lines = [f"nothing contradicts the plan, which says that there is no answer: {plan.status}"]
     return [

@@ -28,6 +28,7 @@ from planner.spec.model import parse_spec
 from planner.verify.check import check_prices, check_robustness, run_checks, same_catalog
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.claims.record import check_record
+from planner.verify.claims.shortfall import shortfall
 from planner.verify.claims.unchecked import Unchecked, unchecked_parts
 from planner.verify.findings import UNREADABLE, Finding, words_of
 from planner.verify.quality import as_chosen
@@ -40,6 +41,7 @@ class Verification:
     findings: list[Finding]
     unchecked: list[Unchecked]
     note: str = ""  # that the catalog is another one; empty if it is the same
+    proof: str | None = None  # of a claimed infeasibility: what cannot be done, by a program of the checks' own
 
     @property
     def holds(self) -> bool:
@@ -69,7 +71,8 @@ def verified(plan: Plan, overlays: Sequence[Path] = ()) -> Verification:
         note = "the plan was made with another catalog: checked on the figures recorded under `provenance`"
         problem = _with_recorded_figures(document, overlays)
     found = findings(problem, document, overlays)
-    return Verification(found, unchecked_parts(document, same_figures), note)
+    proof = shortfall(problem) if document["status"] == "infeasible" else None
+    return Verification(found, unchecked_parts(document, same_figures, proof is not None), note, proof)
 
 
 def verify_plan(plan: Plan, overlays: Sequence[Path] = ()) -> list[Finding]:

@@ -28,17 +28,17 @@ def release_of(document: Mapping[str, Any]) -> str:
     return next((document["versions"][name] for name in NAMES if name in document["versions"]), "")
 
 
-def unchecked_parts(document: Mapping[str, Any], same_figures: bool) -> list[Unchecked]:
+def unchecked_parts(document: Mapping[str, Any], same_figures: bool, proven: bool = False) -> list[Unchecked]:
     """List the parts of a plan that the checks take as stated.
 
-    `same_figures`: whether the plan was made with the catalog at hand.
+    `same_figures`: whether the plan was made with the catalog at hand. `proven`: whether a claimed infeasibility was proven again.
     """
     parts = [
         Unchecked("spec", "the question, against which all else is checked"),
         *_of_the_record(document, same_figures),
     ]
     if document["objective"]["value"] is None:
-        parts += _without_answer(document)
+        parts += _without_answer(document, proven)
     else:
         parts += _of_the_search(document)
     parts += [Unchecked(path, "not known to this release") for path in unknown_keys(document)]
@@ -116,8 +116,13 @@ def _of_robustness() -> Iterator[Unchecked]:
         yield Unchecked(f"robustness.standing_by[].{name}", "of layouts that the plan itself does not run")
 
 
-def _without_answer(document: Mapping[str, Any]) -> Iterator[Unchecked]:
-    yield Unchecked("status", "that there is no plan, or that none was found, was not proven again")
+def _without_answer(document: Mapping[str, Any], proven: bool) -> Iterator[Unchecked]:
+    if document["status"] == "infeasible" and not proven:
+        yield Unchecked(
+            "status", "that there is no plan was not proven again: chips at their peak rate could do the work"
+        )
+    elif not proven:
+        yield Unchecked("status", "that the search ended without a plan")
     if document["diagnosis"] is not None:
         for name in ("conflict_of", "conflict", "repair", "repair_checked"):
             yield Unchecked(

@@ -13,6 +13,8 @@ from planner.cli.main import main
 from planner.errors import SpecError
 from planner.plan import Plan, parse_plan
 from planner.plan_shape import shape_problems
+from planner.resolve.resolver import resolve_document
+from planner.verify.claims.shortfall import shortfall
 from planner.verify.plan import verified
 from tests.planner.verify import tampering
 
@@ -106,6 +108,67 @@ def test_the_list_is_printed(small, tmp_path, capsys):
     assert {"path": "dropped", "reason": "counts of candidates, which are not searched again"} in json.loads(
         capsys.readouterr().out
     )["unchecked"]
+
+
+# -- plans without an answer -------------------------------------------------------------------------------------------
+
+
+def too_few_systems() -> dict:
+    document = tampering.small()
+    document["offers"][0]["supply"], document["workloads"][0]["demand"] = 1, {"requests_per_s": 3000}
+    return document
+
+
+def too_many_tokens() -> dict:
+    document = tampering.small()
+    document["workloads"][1]["tokens"] = "80T"
+    return document
+
+
+def too_tight() -> dict:
+    """Chips could do the work; within the limit on latency they cannot."""
+    document = tampering.small()
+    document["workloads"][0]["slo"]["tpot"]["p95"] = "0.1 ms"
+    return document
+
+
+@pytest.mark.parametrize(
+    ("spec", "proof"),
+    [
+        (tampering.infeasible, "the requests of the busiest hour"),
+        (too_few_systems, "the requests of the busiest hour"),
+        (too_many_tokens, "the tokens of tune by its deadline"),
+        (too_tight, None),
+    ],
+)
+def test_that_there_is_no_plan_is_proven_again_or_listed(spec, proof, tmp_path, capsys):
+    plan = planner.solve(spec())
+    assert plan.status == "infeasible"
+    found = verified(plan)
+    assert found.findings == [] and found.proof == proof
+    assert any(part.path == "status" for part in found.unchecked) == (proof is None)
+    plan.save(tmp_path / "plan.json")
+    assert main(["verify", str(tmp_path / "plan.json")]) == 0
+    assert ("there is no plan" if proof else "was not proven again") in capsys.readouterr().out
+
+
+def test_an_invented_infeasibility_is_never_proven(document):
+    """Whatever has a plan passes the relaxation: peaks of different hours do not add up, and APIs are as large as they need to be."""
+    if document["status"] != "infeasible":
+        assert shortfall(resolve_document(document["spec"])) is None
+
+
+def test_peaks_of_different_hours_do_not_add_up(small):
+    """Two workloads that take turns need the systems of one."""
+    spec = copy.deepcopy(small["spec"])
+    chat = spec["workloads"][0]
+    by_day, by_night = [1] * 12 + [0] * 12, [0] * 12 + [1] * 12
+    spec["workloads"] = [
+        {**copy.deepcopy(chat), "name": name, "demand": {"requests_per_s": 60, "profile": profile}}
+        for name, profile in (("day", by_day), ("night", by_night))
+    ]
+    spec["offers"][0]["supply"] = 1
+    assert planner.solve(spec).has_answer and shortfall(resolve_document(spec)) is None
 
 
 # -- malformed plans ---------------------------------------------------------------------------------------------------
