@@ -136,6 +136,9 @@ def _holding_payments(
     """Compute the payment for one system of each holding [U] in phase `p`, idle or not."""
     calendar, money, phase = problem.calendar, problem.economics, problem.phases[p]
     edges, amount = calendar.edges_s, np.zeros(len(holdings))
+    prices = {
+        site.region: site.price_per_j for site in problem.sites
+    }  # of this calendar: options may be held from another
     building = float(annuity(1.0, money.discount_rate, money.facility_life_years))
     for u, (k, term) in enumerate(holdings):
         option, seconds = fleet_options[k], calendar.seconds * (term.mask(calendar) & inside)
@@ -149,5 +152,5 @@ def _holding_payments(
             + option.hall_per_s * seconds.sum()
         )
         if option.site.electricity is None:
-            amount[u] += option.idle_at_meter_w * float(seconds @ option.site.price_per_j[calendar.hour])
+            amount[u] += option.idle_at_meter_w * float(seconds @ prices[option.site.region][calendar.hour])
     return amount

@@ -14,11 +14,11 @@ from planner.spec.quantities import (
     CarbonIntensity,
     EnergyPrice,
     Joules,
+    LifeSeconds,
     Name,
     PeakPrice,
     PowerPrice,
     Real,
-    Seconds,
     Watts,
 )
 from planner.spec.series import wrong_columns, wrong_value
@@ -97,7 +97,7 @@ class Battery(Block):
     """Price per power, installed; none if omitted."""
     round_trip: Annotated[Real, Field(gt=0, le=1)] = 0.88
     """Round-trip efficiency, energy out over energy in; the loss is the same each way."""
-    life: Seconds | None = None
+    life: LifeSeconds | None = None
     """Life over which its price is recovered; that of the systems if omitted."""
 
 

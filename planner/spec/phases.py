@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from catalog.units import YEAR_S, UnitError, parse
 from planner.spec.base import Block
-from planner.spec.quantities import WHOLE, Amount, Real, Seconds, Watts, offer_price, shown
+from planner.spec.quantities import WHOLE, Amount, LifeSeconds, Real, Watts, offer_price, shown
 
 MOST_PHASES = 40
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -79,7 +79,7 @@ class OfferInTime(Block):
     """First delivery: launch of a chip, or its lead time."""
     available_until: Moment | None = None
     """End of deliveries."""
-    life: Seconds | None = None
+    life: LifeSeconds | None = None
     """Service life of what is bought; the catalog's if omitted. With `phases` it is retired then."""
     price_change_per_year: Annotated[Real, Field(ge=-0.9, le=9)] = 0.0
     """Share by which the price rises (or, below 0, falls) per year; the price at delivery counts."""

@@ -16,6 +16,7 @@ from pydantic_core.core_schema import CoreSchema, no_info_before_validator_funct
 
 from catalog import units
 from catalog.units import (
+    DAY_S,
     GIGA,
     GRAM_KG,
     HOUR_S,
@@ -164,6 +165,7 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Switch = Annotated[bool, Field(strict=True)]
 
 Seconds = Annotated[float, Quantity("s", "500 ms", MICRO, 100 * YEAR_S)]
+LifeSeconds = Annotated[float, Quantity("s", "5 years", 30 * DAY_S, 100 * YEAR_S)]
 SecondsFromStart = Annotated[float, Quantity("s", "30 d", MICRO, 100 * YEAR_S, zero=True)]
 Tokens = Annotated[float, Quantity("token", "15T", 1, MOST_TOKENS, bare=True)]
 TokenRate = Annotated[float, Quantity("token/s", "10B tokens/day", MILLI, TERA)]

@@ -379,3 +379,15 @@ def test_giving_way_never_costs_more(spec, what, size, factor, change):
     tight, wide = planner.solve(asked(0)), planner.solve(asked(1))
     if tight.has_answer:
         assert wide.has_answer and wide["totals"]["cost"] <= tight["totals"]["cost"] * (1 + 1e-6)
+
+
+def test_a_budget_of_a_phase_is_dispatched_over_all_hours_of_the_year(small_spec):
+    """Demand by month is dispatched over 8,760 hours, with options that were held from the typical day."""
+    spec = copy.deepcopy(small_spec)
+    spec["horizon"] = {"start": "2027-01-01", "years": 2}
+    spec["workloads"][0]["demand"]["months"] = list(range(1, 13))
+    spec["phases"] = [
+        {"name": "a", "start": "0 d", "budget": "100M USD"},
+        {"name": "b", "start": "2028-01-01"},
+    ]
+    assert planner.solve(spec).has_answer

@@ -7,10 +7,12 @@ import statistics
 
 import pytest
 
+import planner
 from catalog.lookup import shipped_catalog
 from catalog.units import HOUR_S
 from planner.errors import SpecError
 from planner.resolve.resolver import resolve_document
+from planner.spec.model import parse_spec
 
 
 @pytest.mark.parametrize(
@@ -44,3 +46,17 @@ def test_the_price_in_the_remedy_is_that_of_a_similar_chip(tiny, system, how, ch
         resolve_document(document)
     except SpecError as other:  # another figure may be missing, but the price is fine
         assert not any(problem.path.startswith("offers[0].price") for problem in other.problems)
+
+
+@pytest.mark.parametrize("life", ["100 ms", "29 d", "101 years"])
+def test_a_service_life_has_a_sensible_length(tiny, life):
+    spec = tiny()
+    spec["offers"][0]["life"] = life
+    with pytest.raises(SpecError, match=r"offers\[0\]\.life: expected a time from 30 d to 100 years"):
+        parse_spec(spec)
+
+
+def test_the_shortest_service_life_is_planned_and_verified(tiny):
+    spec = tiny()
+    spec["offers"][0]["life"] = "30 d"
+    assert planner.solve(spec).has_answer
