@@ -165,7 +165,11 @@ def _unfit(schema: Schema, name: str, spec: FigureSpec, figure: Figure, before: 
         return f"expected one value, got a list of {given}"
     if spec.values and given != spec.values and not schema.open:
         return f"expected {spec.values} {'values' if spec.values > 1 else 'value'}, got {given}"
-    if schema.open:
+    if schema.open and before is not None and isinstance(before.value, tuple):
+        if given != len(before.value) or not isinstance(figure.value, tuple):
+            return f"expected a list of {len(before.value)} values, got {given}"
+        allowed = None
+    elif schema.open:
         allowed = range_around(schema.kind, before.number, before.unit) if before is not None else None
     else:
         allowed = range_of(name, figure.unit)

@@ -283,3 +283,43 @@ def test_constants_come_as_numbers_by_field():
     assert 0.5 < serving["memory_efficiency"] < 1
     assert all(isinstance(v, float) for v in serving.values())
     assert CATALOG.constants("nothing") == {}
+
+
+@pytest.mark.parametrize("value", [1.0, [1.0], [1.0] * 3])
+def test_an_overlay_gives_a_series_as_many_values_as_it_has(tmp_path, value):
+    name, figure = next(
+        (record.name, key)
+        for record in Catalog.load().records("constants")
+        for key, found in record.figures.items()
+        if isinstance(found.value, tuple)
+    )
+    overlay = {"constants": [{"name": name, "figures": {figure: {"value": value, "unit": "1"}}}]}
+    (tmp_path / "a.json").write_text(json.dumps(overlay))
+    with pytest.raises(CatalogError, match="expected a list of"):
+        Catalog.load([tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"sources": [1]}, "sources: expected"),
+        ({"sources": {"a": 5}}, "sources: expected"),
+        ({"sources": {"a": {"title": "t", "date": 5}}}, "sources: expected"),
+        (
+            {
+                "chips": [
+                    {"name": "H100 SXM5 80GB", "figures": {"hbm_bytes_per_s": {"value": "3 TB/s", "low": ["1 TB/s"]}}}
+                ]
+            },
+            "low: expected one value, got a list",
+        ),
+        (
+            {"chips": [{"name": "H100 SXM5 80GB", "figures": {"hbm_bytes_per_s": {"value": ["3 TB/s"]}}}]},
+            "expected one value, got a list of 1",
+        ),
+    ],
+)
+def test_a_malformed_overlay_is_told_with_its_place(tmp_path, content, words):
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    with pytest.raises(CatalogError, match=words):
+        Catalog.load([tmp_path])
