@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,8 @@ from typing import Any
 from planner.cli.streams import check_standard_output, print_out
 from planner.files import check_folder, check_writable, write_file
 from planner.plan import Plan
+
+PAGE_COLUMNS = 100  # of a page that is not printed on a terminal
 
 
 def check_outputs(arguments: argparse.Namespace) -> None:
@@ -57,6 +62,14 @@ def write_out(arguments: argparse.Namespace, text: str) -> None:
         write_file(arguments.output, text)
     else:
         print_out(text)
+
+
+def terminal_page(arguments: argparse.Namespace) -> tuple[int, bool]:
+    """Return the columns of a page, and whether its headings may be bold: those of the terminal, or 100 and plain for what is none."""
+    shown = not (arguments.output and arguments.output != "-") and sys.stdout is not None and sys.stdout.isatty()
+    if not shown:
+        return PAGE_COLUMNS, False
+    return shutil.get_terminal_size((PAGE_COLUMNS, 1)).columns, os.environ.get("TERM", "dumb") != "dumb"
 
 
 def as_json(document: Any) -> str:

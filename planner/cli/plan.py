@@ -14,7 +14,7 @@ from planner.cli.options import (
     progress_printer,
     spec_document,
 )
-from planner.cli.output import as_json, emit, rows_as, write_out
+from planner.cli.output import as_json, emit, rows_as, terminal_page, write_out
 from planner.cli.streams import STANDARD_INPUT, standard_input
 from planner.errors import BrokenPlanError
 from planner.escape import terminal
@@ -30,6 +30,7 @@ def add_plan(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Add the command `plan`."""
     plan = commands.add_parser("plan", parents=[shared], help="answer a spec with a plan")
     plan.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
+    plan.add_argument("--full", action="store_true", help="print every table instead of one page")
     add_solver_options(plan)
     plan.set_defaults(run=_plan, folder_formats=("csv",))
 
@@ -57,6 +58,7 @@ def add_verify(commands: Commands, shared: argparse.ArgumentParser) -> None:
 
 def _plan(arguments: argparse.Namespace) -> int:
     from planner.pipeline import solve_document
+    from planner.report.page import one_page
     from planner.report.report import render
 
     try:
@@ -67,7 +69,8 @@ def _plan(arguments: argparse.Namespace) -> int:
         for finding in error.findings:
             print(f"bug: the plan fails its own verification: {terminal(str(finding))}", file=sys.stderr)
         return BUG
-    emit(arguments, plan, lambda form: render(plan, form))
+    paged = arguments.format == "table" and not arguments.full
+    emit(arguments, plan, lambda form: one_page(plan, *terminal_page(arguments)) if paged else render(plan, form))
     if plan.status == "unbounded":
         from planner.formulate.limits import UNBOUNDED
 

@@ -9,7 +9,18 @@ SMALL_BYTES = 2 * 10**9
 """An address space below which linear algebra gets one thread: starting several in too little of it does not end (OpenBLAS)."""
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 WITHOUT_ROOM = ("failed to map segment", "cannot allocate memory", "out of memory")  # what the loader says of a library
-DEPENDENCIES = ("numpy", "scipy", "pulp", "highspy", "networkx", "pydantic", "tzdata", "joblib", "threadpoolctl")
+DEPENDENCIES = (
+    "numpy",
+    "scipy",
+    "pulp",
+    "highspy",
+    "networkx",
+    "pydantic",
+    "tzdata",
+    "joblib",
+    "threadpoolctl",
+    "rich",
+)
 
 
 def address_space_bytes() -> int | None:

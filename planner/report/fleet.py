@@ -68,7 +68,7 @@ def _point_row(workload: Row, point: Row) -> Row:
         "workload": workload["name"],
         "site": point["site"],
         "system": " + ".join(dict.fromkeys(pool["system"] for pool in point["pools"])),
-        "layout": "; ".join(_layout(pool) for pool in point["pools"]),
+        "layout": "; ".join(layout_words(pool) for pool in point["pools"]),
         "precision": point["pools"][0]["precision"],
         "memory": "; ".join(_memory(pool) for pool in point["pools"]),
         "power cap": cap_words(point),
@@ -83,7 +83,8 @@ def _memory(pool: Row) -> str:
     return f"{pool['memory_bytes'] / GIGA:.1f} GB" if pool.get("memory_bytes") else ""
 
 
-def _layout(pool: Row) -> str:
+def layout_words(pool: Row, batch: bool = True) -> str:
+    """Write the parallel degrees of a pool, such as "decode 3 x tp2 batch 362"."""
     sizes = (
         " ".join(
             f"{key}{value}"
@@ -93,8 +94,8 @@ def _layout(pool: Row) -> str:
         or "1 chip"
     )
     copies = f"{pool['workers']} x " if pool["workers"] > 1 else ""
-    batch = f" batch {pool['batch']}" if pool["batch"] else ""
+    together = f" batch {pool['batch']}" if batch and pool["batch"] else ""
     if pool["role"] == "api":
         return "bought tokens"
     role = "" if pool["role"] in ("serve", "train") else f"{pool['role']} "
-    return f"{role}{copies}{sizes}{batch}"
+    return f"{role}{copies}{sizes}{together}"

@@ -5,7 +5,8 @@ Not here: where the figures come from (`planner.solving.marginal_values`), and t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from catalog.units import GIGA, KILO, MEGA, MILLION, TONNE_KG
@@ -16,34 +17,55 @@ LEFT = 0.005  # share of a limit from which on the sentence mentions the unused 
 LEAST = 1e-9  # of the objective: a smaller marginal value is rounding
 
 
+@dataclass(frozen=True, slots=True)
+class ValuedLimit:
+    """A limit of which one practical unit more improves the objective."""
+
+    row: Mapping[str, Any]
+    words: str
+    """One practical unit more of it, such as "The next MW of power in us-texas"."""
+    free: float
+    """Gain of the objective where systems may be added [as the objective]."""
+    fixed: float
+    """Gain of the objective with the fleet as it is [as the objective]."""
+
+    @property
+    def gain(self) -> float:
+        """Return the larger of the two gains."""
+        return max(self.free, self.fixed)
+
+
 def chapters(plan: Plan) -> list[tuple[str, list[str]]]:
     """Return the heading with its sentences, the most valuable limit first; empty where no limit binds."""
     if not plan.has_answer:
         return []
-    valued = sorted(_valued_limits(plan), key=lambda item: -item[0])
-    return [(HEADING, [words for _, words in valued])] if valued else []
+    sentences = [_sentence(plan, limit) for limit in valued_limits(plan)]
+    return [(HEADING, sentences)] if sentences else []
 
 
-def _valued_limits(plan: Plan) -> Iterator[tuple[float, str]]:
-    """Yield (marginal value, sentence) of each limit with a value."""
-    years = plan["spec"].get("horizon", {}).get("years", 1)
+def valued_limits(plan: Plan) -> list[ValuedLimit]:
+    """List the limits of which more is worth something, the most valuable first."""
+    found = []
     for row in plan["limits"]:
         thing, size = _one_more(row)
-        free, fixed = (_gain(plan, row[key], size) for key in ("marginal_value_divisible", "marginal_value"))
-        if max(free, fixed) <= LEAST * abs(plan.objective["value"]):
-            continue
-        if free > fixed:
-            same = (
-                f"; with the fleet as it is, {_worth(plan, fixed, years)}"
-                if fixed > 0
-                else "; to the fleet as it is, nothing"
-                if row["marginal_value"] is not None
-                else ""
-            )
-            by_the_bound = _by_the_bound(row) if BY_THE_BOUND in row["note"] else ""
-            yield free, f"{thing} is worth {_worth(plan, free, years)} where systems may be added{by_the_bound}{same}."
-        else:
-            yield fixed, f"{thing} is worth {_worth(plan, fixed, years)} to the fleet as it is."
+        free, fixed = (_gain(plan, row.get(key), size) for key in ("marginal_value_divisible", "marginal_value"))
+        if max(free, fixed) > LEAST * abs(plan.objective["value"]):
+            found.append(ValuedLimit(row, thing, free, fixed))
+    return sorted(found, key=lambda limit: -limit.gain)
+
+
+def _sentence(plan: Plan, limit: ValuedLimit) -> str:
+    if limit.free <= limit.fixed:
+        return f"{limit.words} is worth {worth_words(plan, limit.fixed)} to the fleet as it is."
+    same = (
+        f"; with the fleet as it is, {worth_words(plan, limit.fixed)}"
+        if limit.fixed > 0
+        else "; to the fleet as it is, nothing"
+        if limit.row["marginal_value"] is not None
+        else ""
+    )
+    by_the_bound = _by_the_bound(limit.row) if BY_THE_BOUND in limit.row["note"] else ""
+    return f"{limit.words} is worth {worth_words(plan, limit.free)} where systems may be added{by_the_bound}{same}."
 
 
 def _by_the_bound(row: Mapping[str, Any]) -> str:
@@ -82,13 +104,26 @@ def _one_more(row: Mapping[str, Any]) -> tuple[str, float]:
     return f"The next million {unit} of the {name}", MILLION
 
 
-def _worth(plan: Plan, gain: float, years: int) -> str:
-    unit = plan.objective["unit"]
+def worth_words(plan: Plan, gain: float) -> str:
+    """Write a gain of the objective, over the horizon and a year."""
     if plan.objective["sense"] == "max":
-        return f"{gain:.3g} of the factor on demand"
-    if unit == "kg":
-        amount, unit = gain / TONNE_KG, "t of carbon"
-    else:
-        amount = gain
-    total, yearly = (f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in (amount, amount / years))
+        return f"{worth_number(plan, gain)} of the {worth_unit(plan)}"
+    years = plan["spec"].get("horizon", {}).get("years", 1)
+    total, yearly, unit = worth_number(plan, gain), worth_number(plan, gain / years), worth_unit(plan)
     return f"{yearly} {unit} a year" if years == 1 else f"{total} {unit} over the horizon ({yearly} a year)"
+
+
+def worth_number(plan: Plan, gain: float) -> str:
+    """Write a gain of the objective in `worth_unit`."""
+    if plan.objective["sense"] == "max":
+        return f"{gain:.3g}"
+    amount = gain / TONNE_KG if plan.objective["unit"] == "kg" else gain
+    return f"{amount:,.0f}" if amount >= 100 else f"{amount:.3g}"
+
+
+def worth_unit(plan: Plan) -> str:
+    """Name the unit in which gains of the objective are written."""
+    if plan.objective["sense"] == "max":
+        return "factor on demand"
+    unit: str = plan.objective["unit"]
+    return "t of carbon" if unit == "kg" else unit

@@ -88,10 +88,11 @@ def headline(plan: Plan) -> str:
         if plan.gap is not None
         else "; no bound was proven"
     )
-    return f"{words}: {_goal(plan)} {value}{proof}"
+    return f"{words}: {goal(plan)} {value}{proof}"
 
 
-def _goal(plan: Plan) -> str:
+def goal(plan: Plan) -> str:
+    """Name what the plan makes least or most of."""
     asked = plan["spec"].get("objective") or {"minimise": "cost"}
     return {"cost": "least cost", "carbon": "least carbon"}.get(asked.get("minimise", ""), "most throughput")
 
@@ -138,7 +139,7 @@ def _text(plan: Plan) -> str:
     for heading, rows in _sections(plan):
         note = _filled(NOTES[heading], "  ", "  ") if heading in NOTES else ""
         parts.append(f"{heading}\n{as_text(rows, indent='  ')}{note}")
-    return _joined([*parts, _filled(_ending(plan), "", "") if _ending(plan) else "", _closing(plan)])
+    return _joined([*parts, _filled(ending(plan), "", "") if ending(plan) else "", _closing(plan)])
 
 
 def _filled(text: str, first: str, further: str) -> str:
@@ -156,7 +157,7 @@ def _joined(parts: list[str]) -> str:
 
 def _chapters(plan: Plan) -> list[tuple[str, list[str]]]:
     """List the chapters of sentences: diagnosis, marginal values of limits, explanations."""
-    return [*_diagnosis(plan), *marginal_values.chapters(plan), *explanations.chapters(plan)]
+    return [*diagnosis_chapters(plan), *marginal_values.chapters(plan), *explanations.chapters(plan)]
 
 
 def _markdown(plan: Plan) -> str:
@@ -173,10 +174,10 @@ def _markdown(plan: Plan) -> str:
     for heading, rows in _sections(plan):
         note = f"\n{NOTES[heading]}\n" if heading in NOTES else ""
         parts.append(f"## {heading}\n\n{as_markdown(rows)}{note}")
-    return _joined([*parts, _ending(plan), _closing(plan)])
+    return _joined([*parts, ending(plan), _closing(plan)])
 
 
-def _diagnosis(plan: Plan) -> list[tuple[str, list[str]]]:
+def diagnosis_chapters(plan: Plan) -> list[tuple[str, list[str]]]:
     """Explain why there is no plan, and the smallest repair."""
     found = plan["diagnosis"]
     if found is None:
@@ -213,7 +214,7 @@ def _totals_line(plan: Plan) -> str:
     ) + electricity.dispatch_words(plan)
 
 
-def _ending(plan: Plan) -> str:
+def ending(plan: Plan) -> str:
     """Say that a plan which the time ended may differ from run to run; empty for any other."""
     if plan["solver"].get("ended_by") != "time":
         return ""

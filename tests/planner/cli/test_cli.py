@@ -80,7 +80,12 @@ def test_plan_prints_nothing_but_the_plan(flopwatt, files):
 
 
 def test_plan_in_every_format(flopwatt, files):
-    table = flopwatt("plan", files / "tiny.json", "-q")
+    page = flopwatt("plan", files / "tiny.json", "-q")
+    assert page.code == OK and page.out.startswith("tiny\noptimal: least cost ")
+    assert len(page.out.splitlines()) <= 45 and max(map(len, page.out.splitlines())) <= 100
+    for heading in ("What to buy or rent", "How it runs", "Price of a token", "What binds", "What comes next"):
+        assert f"\n{heading}" in page.out
+    table = flopwatt("plan", files / "tiny.json", "-q", "--full")
     assert table.code == OK and table.out.startswith("tiny\n\noptimal: least cost ")
     for heading in ("What to obtain", "How it runs", "What it costs", "Limits", "Assumptions"):
         assert f"\n{heading}" in table.out
@@ -89,6 +94,12 @@ def test_plan_in_every_format(flopwatt, files):
     fleet = list(csv.DictReader(io.StringIO(flopwatt("plan", files / "tiny.json", "-q", "--format", "csv").out)))
     assert [(row["site"], row["system"], row["how"]) for row in fleet] == [("us-virginia", "DGX H100", "buy")]
     assert int(fleet[0]["count"]) >= 1
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "md"])
+def test_full_changes_no_other_format(flopwatt, files, form):
+    asked = ("plan", files / "tiny.json", "-q", "--format", form)
+    assert flopwatt(*asked, "--full").out == flopwatt(*asked).out
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "md", "table"])

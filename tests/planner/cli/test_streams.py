@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import stat
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -132,6 +135,32 @@ def test_an_encoding_without_the_sign_loses_the_sign_alone(encoding, tmp_path, t
     assert run.returncode == 0, run.stderr.decode()
     first = run.stdout.decode(encoding).splitlines()[0]
     assert first == {"cp1252": "Größe ??", "ascii": "Gr??e ??"}[encoding]
+
+
+@pytest.mark.parametrize(("term", "columns", "bold"), [("xterm", 84, True), ("dumb", 84, False), ("xterm", 250, True)])
+def test_on_a_terminal_the_page_takes_its_width(term, columns, bold, tmp_path, tiny):
+    import fcntl
+    import termios
+
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps(tiny()), encoding="utf-8")
+    reader, writer = os.openpty()
+    fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": term}
+    command = [sys.executable, "-m", "planner.cli", "plan", str(spec), "-q"]
+    run = subprocess.Popen(command, stdout=writer, cwd=ROOT, env=environment)
+    os.close(writer)
+    printed = b""
+    with contextlib.suppress(OSError):  # how the end of a terminal reads on Linux
+        while part := os.read(reader, 65536):
+            printed += part
+    os.close(reader)
+    assert run.wait() == 0
+    text = printed.decode().replace("\r\n", "\n")
+    assert ("\x1b[1mtiny\x1b[0m\n" in text) == bold and ("\x1b" in text) == bold
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", text).rstrip("\n").split("\n")
+    assert lines[0] == "tiny" and len(lines) <= 45
+    assert max(len(line.rstrip()) for line in lines) <= min(columns, 100)
 
 
 def test_progress_without_a_reader_loses_no_answer(tmp_path, tiny):

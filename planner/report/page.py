@@ -1,0 +1,361 @@
+"""Print a plan on one page: what to obtain and where, how it runs, what it costs, what binds, what comes next, what it rests on.
+
+A page is a column of blocks with as many entries as it has room for. Not here: how they are set (`planner.report.paper`), the
+sentences that open the page (`planner.report.story`), and the full report (`planner.report.report`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from catalog.units import MWH_J, TONNE_KG, show
+from planner.plan import BY_THE_BOUND, Plan, binds
+from planner.report import electricity, robust
+from planner.report.fleet import layout_words
+from planner.report.marginal_values import valued_limits, worth_number, worth_unit
+from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, filled, short
+from planner.report.report import diagnosis_chapters, goal
+from planner.report.story import cost_of_kinds, had, story, tightest
+from planner.report.words import COMPONENT_WORDS, STATUS_WORDS, amount, how_words
+
+Row = dict[str, Any]
+
+STORY_LINES = 2  # of each sentence that opens the page
+NAMED_SITES = 3  # of a kind of system; further ones are counted
+CARRIES = 0.01  # of the objective: assumptions with a smaller share carry little
+HASTY = "The time limit ended the search: another run or machine may end with another plan."
+FULL = "--full prints all of it, --format json every figure with its source."
+
+
+def one_page(plan: Plan, width: int = WIDTH, styled: bool = False) -> str:
+    """Write a plan in at most 45 lines and `width` columns, 100 at most; `styled` sets headings in bold by the escapes of a terminal.
+
+    The page keeps to 45 lines from 80 columns on. On fewer, lines wrap further and blocks keep at least one entry each.
+    """
+    paper = Paper(min(width, WIDTH), styled)
+    opening = [
+        *paper.text(plan["name"], "bold", most=1),
+        *paper.text(_verdict(plan), most=2),
+        *_opening(plan, paper),
+    ]
+    closing = [
+        *(paper.text(HASTY, most=1) if plan["solver"].get("ended_by") == "time" else ()),
+        *paper.text(FULL, most=1),
+    ]
+    room = LINES - len(opening) - len(closing) - 1
+    return "\n".join([*opening, *filled(paper, _blocks(plan), room), "", *closing]) + "\n"
+
+
+def _verdict(plan: Plan) -> str:
+    """State status, value and gap in one line."""
+    words = STATUS_WORDS[plan.status]
+    if not plan.has_answer:
+        return words
+    of = {"reduced": " on these typical days", "fleet": " with at least this fleet"}.get(plan["bound_of"], "")
+    better = "" if plan.status == "optimal" or plan.gap is None else f" by more than {plan.gap:.3%}"
+    proof = "no bound was proven" if plan.gap is None else f"no plan{of} is better{better}"
+    return f"{words}: {goal(plan)} {amount(plan.objective['value'])} {plan.objective['unit']}; {proof}"
+
+
+def _opening(plan: Plan, paper: Paper) -> list[str]:
+    """Set the story: of each sentence the clauses that fit, the first in any case."""
+    lines: list[str] = []
+    for question, clauses in story(plan):
+        told = ""
+        for clause in clauses:
+            longer = f"{told}; {clause}" if told else f"{question}: {clause}"
+            if not told or len(paper.text(f"{longer}.")) <= STORY_LINES:
+                told = longer
+        lines += paper.text(f"{told}.", most=STORY_LINES)
+    return ["", *lines] if lines else []
+
+
+def _blocks(plan: Plan) -> list[Block]:
+    """List the blocks that have something to say."""
+    if not plan.has_answer:
+        return [
+            Block(heading, (), [(sentence,) for sentence in sentences], _counted(len(sentences), "more"))
+            for heading, sentences in diagnosis_chapters(plan)
+        ]
+    found = (_obtained(plan), _runs(plan), _workloads(plan), _costs(plan), _binding(plan), _next(plan), _rests_on(plan))
+    return [block for block in found if block.entries]
+
+
+def _counted(total: int, words: str) -> Callable[[int], str]:
+    return lambda shown: f"{total - shown:,} {words}"
+
+
+# -- what to obtain, and how it runs -----------------------------------------------------------------------------------
+
+
+def _obtained(plan: Plan) -> Block:
+    """List each kind of system and way to obtain it, with its count, part of the cost and sites."""
+    kinds: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in plan["fleet"]:
+        kinds[row["system"], row["how"]].append(row)
+    costs, total = cost_of_kinds(plan), plan["totals"]["cost"]
+    entries = [
+        (
+            system,
+            how_words(how),
+            f"{most_at_once(rows):,}" + (" tokens/s" if rows[0].get("unit") else ""),
+            f"{costs.get((system, how), 0.0) / total:.1%}" if total else "",
+            _where(rows),
+        )
+        for (system, how), rows in sorted(kinds.items(), key=lambda item: -costs.get(item[0], 0.0))
+    ]
+    rest = _counted(len(entries), "more")
+    return Block("What to buy or rent", ("how", ">count", ">of the cost", "where"), entries, rest, least=3)
+
+
+def most_at_once(rows: Sequence[Row]) -> int:
+    """Count the most systems that rows of the fleet hold in one window; rows without windows hold theirs throughout.
+
+    >>> most_at_once([{"count": 3, "phase": None, "windows": [0, 1]}, {"count": 4, "phase": None, "windows": [2, 3]}])
+    4
+    """
+    spans = [(row["count"], _windows(row)) for row in rows]
+    starts = [first for _, span in spans if span for first in span[:1]] or [0]
+    totals = [sum(count for count, span in spans if span is None or span[0] <= at <= span[1]) for at in starts]
+    return int(max(totals))
+
+
+def _windows(row: Row) -> tuple[int, int] | None:
+    """Return the first and last window in which a row is held; None for throughout."""
+    if row.get("windows"):
+        return row["windows"][0], row["windows"][-1]
+    return None if row["phase"] is None else (row["phase"], row["phase"])
+
+
+def _where(rows: Sequence[Row]) -> str:
+    """List the sites with their counts, the largest first, and when each obtains them."""
+    parts: dict[tuple[str, str], int] = defaultdict(int)
+    for row in rows:
+        parts[_when(row), row["site"]] += row["count"]
+    ranked = sorted(parts.items(), key=lambda item: -item[1])
+    together = ranked[0][0][0] if len({when for when, _ in parts}) == 1 else ""
+    named, rest = (ranked, []) if len(ranked) <= NAMED_SITES + 1 else (ranked[:NAMED_SITES], ranked[NAMED_SITES:])
+    words = [
+        f"{short(site)} {count:,}" + (f" ({short(when)})" if when and not together else "")
+        for (when, site), count in named
+    ]
+    more = [f"{len(rest)} more sites {sum(count for _, count in rest):,}"] if rest else []
+    return (f"{short(together)}: " if together else "") + ", ".join(words + more)
+
+
+def _when(row: Row) -> str:
+    """Name the phase or the windows in which a row is held; empty for throughout."""
+    span = _windows(row)
+    if row.get("obtained") or span is None:
+        return row.get("obtained") or ""
+    return f"phase {span[0]}" if span[0] == span[1] else f"phases {span[0]} to {span[1]}"
+
+
+def _runs(plan: Plan) -> Block:
+    """List the deployments: the replicas of one layout of a workload at a site, with their share of its work."""
+    work: dict[str, float] = defaultdict(float)
+    for row in plan["schedule"]:
+        for point, replicas in row["active"].items():
+            work[point] += replicas * row["seconds"]
+    whole = {row["point"]: row for row in plan.document.get("deployments", ())}
+    merged: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    for workload in plan["workloads"]:
+        done = {point["id"]: work[point["id"]] * point["capacity"] for point in workload["points"]}
+        total = sum(done.values())
+        for point in workload["points"]:
+            systems = " + ".join(dict.fromkeys(pool["system"] for pool in point["pools"]))
+            layout = "; ".join(layout_words(pool, batch=False) for pool in point["pools"])
+            sums = merged[workload["name"], point["site"], systems, layout]
+            replicas, held = _replicas(point, whole.get(point["id"]))
+            for at, part in enumerate((done[point["id"]] / total if total else 0.0, replicas, held)):
+                sums[at] += part
+    ranked = _each_workload_first(merged, {row["name"]: row["cost"] for row in plan["workloads"]})
+    entries = [
+        (*names[:3], f"{replicas:,.4g}", f"{held:,.4g}", f"{share:.0%}", names[3])
+        for names, (share, replicas, held) in ranked
+    ]
+
+    def rest(shown: int) -> str:
+        most = max(sums[0] for _, sums in ranked[shown:])
+        return f"{len(ranked) - shown:,} more, each with at most {most:.0%} of the work of its workload"
+
+    return Block(
+        "How it runs",
+        ("site", "system", ">replicas", ">systems", ">work", "a replica"),
+        entries,
+        rest,
+        least=2,
+        wraps=False,
+    )
+
+
+def _each_workload_first(
+    rows: dict[tuple[str, ...], list[float]], costs: dict[str, float]
+) -> list[tuple[tuple[str, ...], list[float]]]:
+    """Order the deployments by their part of the cost, the largest of each workload before all others."""
+    ranked = sorted(rows.items(), key=lambda item: -item[1][0] * costs[item[0][0]])
+    first = {names[0]: names for names, _ in reversed(ranked)}
+    return sorted(ranked, key=lambda item: first[item[0][0]] != item[0])
+
+
+def _replicas(point: Row, deployment: Row | None) -> tuple[float, float]:
+    """Return the replicas of a point at its peak and the systems that they occupy, whole where the plan has its deployment."""
+    if deployment is not None:
+        return deployment["replicas"], sum(pool["systems"] for pool in deployment["pools"])
+    if any(pool["role"] == "api" for pool in point["pools"]):
+        return point["peak_replicas"], 0.0
+    peak = point["peak_replicas"]
+    return peak, peak * sum(pool["systems_per_replica"] for pool in point["pools"])
+
+
+# -- what it costs -----------------------------------------------------------------------------------------------------
+
+
+def _workloads(plan: Plan) -> Block:
+    """List the price of a million tokens of each workload, and the latency nearest to its limit or the time of its run."""
+    entries = [
+        (
+            workload["name"],
+            "" if workload["cost_per_million_tokens"] is None else f"{workload['cost_per_million_tokens']:.4f}",
+            f"{workload['tokens'] / 1e12:,.3f}T",
+            f"{workload['cost']:,.0f}",
+            "" if workload["utilisation"] is None else f"{workload['utilisation']:.0%}",
+            _kept(workload),
+        )
+        for workload in sorted(plan["workloads"], key=lambda row: -row["cost"])
+    ]
+    currency = _currency(plan)
+    columns = (f">{currency} per 1M tokens", ">tokens", f">cost, {currency}", ">busy", "what it keeps")
+    return Block("Price of a token", columns, entries, _counted(len(entries), "more"), least=5)
+
+
+def _kept(workload: Row) -> str:
+    """Write the latency nearest to its limit, or how long the run of a job takes."""
+    row = tightest(workload)
+    if row is not None:
+        return f"{row['metric']} {row['percentile']} {show(row['predicted_s'], 's')} of {show(row['limit_s'], 's')}"
+    runs = [point["time_s"]["run"] for point in workload["points"] if point["time_s"]]
+    return f"run of {show(max(runs), 's')}" if runs else ""
+
+
+def _costs(plan: Plan) -> Block:
+    """List the cost of a year and of the horizon, its components, and what else the plan adds up to."""
+    totals, currency = plan["totals"], _currency(plan)
+    years = plan["spec"].get("horizon", {}).get("years", 1)
+    total = sum(plan["costs"].values())
+    parts = sorted(plan["costs"].items(), key=lambda item: -item[1])
+    parts = [(name, part) for name, part in parts if total and abs(part) >= CARRIES * abs(total)]
+    span = "the year" if years == 1 else f"{years} years, {amount(totals['cost'] / years)} {currency} a year"
+    entries = [
+        (f"Total: {amount(totals['cost'])} {currency} (present value) over {span}",),
+        (", ".join(f"{COMPONENT_WORDS.get(name, name)} {part / total:.1%}" for name, part in parts),),
+        (
+            f"{totals['chips']:,} chips, {show(totals['peak_power_w'], 'W')} at the peak, {totals['energy_j'] / MWH_J:,.0f} MWh, "
+            f"{totals['carbon_kg'] / TONNE_KG:,.0f} t CO2, {totals['tokens'] / 1e12:,.2f}T tokens",
+        ),
+        (electricity.dispatch_words(plan).strip(),),
+        (robust.words(plan),),
+    ]
+    return Block("", (), [entry for entry in entries if entry[0]], least=2)
+
+
+def _currency(plan: Plan) -> str:
+    currency: str = plan["spec"].get("currency", "USD")
+    return currency
+
+
+# -- what bounds it, and what it rests on ------------------------------------------------------------------------------
+
+
+def _binding(plan: Plan) -> Block:
+    """List what one more of each binding limit is worth, and the binding limits of which more is worth nothing."""
+    valued = valued_limits(plan)
+    entries = [
+        (limit.words + _whose(limit.row), worth_number(plan, limit.gain), _to_this_fleet(plan, limit.row, limit.fixed))
+        for limit in valued
+    ]
+    named = {limit.row["name"] for limit in valued}
+    entries += [(row["name"], "", "") for row in plan["limits"] if binds(row) and row["name"] not in named]
+    if not entries:
+        entries = [("nothing is used up", "", "")]
+    columns = (f">{worth_unit(plan)}", ">to this fleet")
+    rest = _counted(len(entries), "more")
+    return Block(
+        "What binds; what one more is worth over the horizon",
+        columns,
+        entries,
+        rest,
+        least=2,
+        name_width=2 * NAME_WIDTH,
+        wraps=False,
+    )
+
+
+def _whose(row: Mapping[str, Any]) -> str:
+    """Say that a worth is that of the bound, where the plan itself was too large for it."""
+    return " (by the bound)" if BY_THE_BOUND in row.get("note", "") else ""
+
+
+def _to_this_fleet(plan: Plan, row: Mapping[str, Any], gain: float) -> str:
+    """Write what one more is worth without further systems; empty where nobody computed it."""
+    return "" if row["marginal_value"] is None else worth_number(plan, gain if gain > 0 else 0.0)
+
+
+def _next(plan: Plan) -> Block:
+    """List the unused systems from the nearest to being used on; sites of which the same is said share an entry."""
+    told: dict[str, list[str]] = defaultdict(list)
+    for row in sorted(plan["runner_up"], key=lambda row: float("inf") if row["margin"] is None else row["margin"]):
+        system = "" if row["system"] is None else f"{had(row['how'])} {row['system']} "
+        told[system + row["words"].partition(" (")[0]].append(row["site"])
+    entries = [(_named_sites(sites), words) for words, sites in told.items()]
+    return Block("What comes next", ("",), entries, _counted(len(entries), "more"))
+
+
+def _named_sites(sites: Sequence[str]) -> str:
+    return ", ".join(sites) if len(sites) < NAMED_SITES else f"{len(sites)} sites"
+
+
+def _rests_on(plan: Plan) -> Block:
+    """List the assumptions that carry most of the objective, after the error of the predicted capacity."""
+    rows = sorted(
+        (row for row in plan["assumptions"] if (row["share"] or 0.0) >= CARRIES), key=lambda row: -row["share"]
+    )
+    entries = [
+        (
+            row["path"],
+            _value(row),
+            f"{row['share']:.1%}",
+            row["reason"],
+        )
+        for row in rows
+    ]
+    columns = ("value", ">share", "because")
+    predicted = list(_predicted(plan))
+    return Block(
+        "What it rests on", columns, [*predicted, *entries], _counted(len(entries) + len(predicted), "more"), least=2
+    )
+
+
+def _value(row: Row) -> str:
+    unit = "" if row["unit"] == "1" else f" {row['unit']}"
+    return f"{row['value']:.4g}{unit}" if isinstance(row["value"], float) else str(row["value"]).removesuffix(" 1")
+
+
+def _predicted(plan: Plan) -> Iterator[tuple[str, ...]]:
+    """State the 80 % interval of the capacity of the dearest workload's points, as shares of the predicted one."""
+    for workload in sorted(plan["workloads"], key=lambda row: -row["cost"])[:1]:
+        pairs = [
+            [bound / point["capacity"] for bound in point["interval_80"]["capacity"]]
+            for point in workload["points"]
+            if point["interval_80"] and "capacity" in point["interval_80"] and point["capacity"]
+        ]
+        if pairs:
+            low, high = min(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
+            yield (
+                f"capacity of {workload['name']}",
+                f"{low:.2f} to {high:.2f}",
+                "",
+                "of the predicted one, in 80 % of runs",
+            )

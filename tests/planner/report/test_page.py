@@ -1,0 +1,315 @@
+"""The page of a plan: it fits, its numbers are those of the document, and what it leaves out it counts."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections import defaultdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+import planner
+from planner.plan import Plan, load_plan
+from planner.report.page import most_at_once, one_page
+
+STORED = ("planner/dashboard/data/mixed_fleet_plan.json", "tests/golden/plan_of_release_0_1.json")
+
+
+def fits(text: str, width: int = 100) -> None:
+    lines = text.split("\n")
+    assert lines.pop() == "" and len(lines) <= 45
+    assert max(map(cell_len, lines)) <= width
+    assert all(line == line.rstrip() for line in lines)
+
+
+def one_line(text: str) -> str:
+    """The page with its lines joined, so that a wrapped sentence can be found."""
+    return re.sub(r"\s+", " ", text)
+
+
+def rows_under(page: str, heading: str) -> list[list[str]]:
+    """The cells of a table of the page."""
+    lines = page.split("\n")
+    start = next(at for at, line in enumerate(lines) if line.startswith(heading))
+    rows = []
+    for line in lines[start + 1 :]:
+        if not line:
+            break
+        rows.append(re.split(r" {2,}", line))
+    return rows
+
+
+@pytest.fixture(scope="module", params=STORED)
+def stored(request, root):
+    return load_plan(root / request.param)
+
+
+@pytest.fixture(scope="module")
+def mixed(root):
+    return load_plan(root / STORED[0])
+
+
+@pytest.fixture(scope="module")
+def solved(tiny, small_plan):
+    """Small plans of each kind: with a job, for throughput, in phases, of least carbon, of an API, over years, and without an answer."""
+    phased = {"name": "first", "start": "0 d"}, {"name": "second", "start": "180 d"}
+    api = {
+        "name": "gateway", "architecture": "Llama-3.2-1B", "input": "0.01 USD/1M tokens", "output": "0.05 USD/1M tokens",
+        "latency": {"ttft": {"p95": "1 s"}, "tpot": {"p95": "20 ms"}}, "region": "us-virginia",
+    }  # fmt: skip
+    specs = {
+        "throughput": tiny(objective={"maximise": "throughput"}, limits={"budget": "1M USD"}),
+        "years": tiny(horizon={"years": 3}),
+        "carbon": tiny(objective={"minimise": "carbon"}),
+        "infeasible": tiny(limits={"budget": "10 USD"}),
+        "unbounded": tiny(objective={"maximise": "throughput"}),
+        "phases": tiny(phases=list(phased)),
+        "api": tiny(apis=[api]),
+    }
+    found = {name: planner.solve(spec) for name, spec in specs.items()}
+    assert found["infeasible"].status == "infeasible" and found["unbounded"].status == "unbounded"
+    return {"small": small_plan, **found}
+
+
+KINDS = ("small", "throughput", "years", "carbon", "infeasible", "unbounded", "phases", "api")
+
+
+# -- it fits -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [80, 90, 100, 200])
+def test_a_stored_plan_fits_on_a_page(stored, width):
+    fits(one_page(stored, width), min(width, 100))
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_solved_plan_fits_on_a_page(solved, name, width):
+    page = one_page(solved[name], width)
+    fits(page, width)
+    assert page.startswith(f"{solved[name]['name']}\n")
+
+
+names = st.text(min_size=1, max_size=120) | st.sampled_from(["\x1b[2J\nx", "規模" * 40, "[bold]x[/bold]", "a" * 300])
+
+
+@settings(max_examples=25)
+@given(name=names, site=names, workload=names, copies=st.integers(1, 12), width=st.integers(80, 100))
+def test_any_names_and_any_number_of_rows_fit(mixed, name, site, workload, copies, width):
+    text = json.dumps(mixed.document)
+    for old, new in (("us-virginia", site), ("assistant", workload), (mixed["name"], name)):
+        text = text.replace(json.dumps(old)[1:-1], json.dumps(new)[1:-1])
+    document = json.loads(text)
+    for table in ("fleet", "workloads", "limits", "runner_up", "assumptions"):
+        document[table] *= copies
+    page = one_page(Plan(document), width)
+    fits(page, width)
+    assert "\x1b" not in page
+
+
+def test_headings_are_bold_on_a_terminal_alone(mixed):
+    plain, styled = one_page(mixed), one_page(mixed, styled=True)
+    assert "\x1b" not in plain and "\x1b[1m" in styled
+    assert [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", styled).split("\n")] == plain.split("\n")
+
+
+def test_markup_in_a_name_is_text(mixed):
+    document = {**mixed.document, "name": "[red]a[/red] :smile: \x1b[31m"}
+    assert one_page(Plan(document)).startswith("[red]a[/red] :smile: \\x1b[31m\n")
+
+
+# -- its numbers are those of the document -----------------------------------------------------------------------------
+
+
+def test_what_to_obtain(stored):
+    total = stored["totals"]["cost"]
+    counts, costs = defaultdict(int), defaultdict(float)
+    for row in stored["fleet"]:
+        counts[row["system"], row["how"]] += row["count"]
+    for row in stored["cost_lines"]:
+        costs[row["system"], row["how"]] += row["amount"]
+    shown = {
+        (system, how): (int(count.replace(",", "")), share)
+        for system, how, count, share, *_ in (
+            row for row in rows_under(one_page(stored), "What to buy") if len(row) > 4
+        )
+    }
+    assert shown
+    for kind, (count, share) in shown.items():
+        assert count == counts[kind] and share == f"{costs[kind] / total:.1%}"
+    if len(counts) <= 4:
+        assert set(shown) == set(counts)
+
+
+def test_the_sites_of_each_kind(mixed):
+    page = one_line(one_page(mixed))
+    sites = defaultdict(list)
+    for row in sorted(mixed["fleet"], key=lambda row: -row["count"]):
+        sites[row["system"], row["how"]].append(f"{row['site']} {row['count']:,}")
+    assert len(sites) == 4
+    for (system, how), parts in sites.items():
+        assert re.search(rf"{system} {how} [0-9,]+ [0-9.]+% {', '.join(parts)} ", page)
+
+
+def test_prices_totals_and_what_is_kept(stored):
+    page = one_page(stored)
+    flat, currency = one_line(page), stored["spec"].get("currency", "USD")
+    rows = {row[0]: row for row in rows_under(page, "Price of a token")}
+    for workload in stored["workloads"]:
+        row = rows[workload["name"]]
+        assert float(row[1]) == pytest.approx(workload["cost_per_million_tokens"], abs=5e-5)
+        assert row[3] == f"{workload['cost']:,.0f}"
+        if workload["slo"]:
+            least = min(workload["slo"], key=lambda slo: slo["slack_s"] / slo["limit_s"])
+            assert f"{least['metric']} {least['percentile']}" in row[5]
+    assert f"Total: {stored['totals']['cost']:,.0f} {currency}" in flat
+    for share in stored["costs"].values():
+        if share >= 0.01 * stored["totals"]["cost"]:
+            assert f" {share / stored['totals']['cost']:.1%}" in flat
+
+
+def test_the_cost_of_a_year(solved):
+    plan = solved["years"]
+    assert f"over 3 years, {plan['totals']['cost'] / 3:,.0f} USD a year" in one_line(one_page(plan))
+    assert "USD a year" not in one_line(one_page(solved["small"])).partition("What binds")[0].partition("Total")[2]
+
+
+def test_deployments_are_ordered_and_their_work_is_that_of_the_schedule(mixed):
+    work = defaultdict(float)
+    for row in mixed["schedule"]:
+        for point, replicas in row["active"].items():
+            work[point] += replicas * row["seconds"]
+    shares = defaultdict(float)
+    for workload in mixed["workloads"]:
+        total = sum(work[point["id"]] * point["capacity"] for point in workload["points"])
+        for point in workload["points"]:
+            systems = " + ".join(dict.fromkeys(pool["system"] for pool in point["pools"]))
+            shares[workload["name"], point["site"], systems] += work[point["id"]] * point["capacity"] / total
+    rows = [row for row in rows_under(one_page(mixed), "How it runs") if not row[0].startswith("…")]
+    assert len(rows) >= 2
+    for row in rows:
+        assert row[5] == f"{shares[row[0], row[1], row[2]]:.0%}"
+    first = [row[0] for row in rows[: len(mixed["workloads"])]]
+    assert len(set(first)) == len(first), "the largest of each workload comes before further ones"
+
+
+def test_whole_deployments_are_shown_where_the_plan_has_them(small_plan):
+    document = copy.deepcopy(dict(small_plan.document))
+    point = document["workloads"][0]["points"][0]
+    document["deployments"] = [
+        {
+            "point": point["id"], "workload": "chat", "site": point["site"], "replicas": 7, "load_s": 60.0, "loads": 1.0,
+            "pools": [{"role": "serve", "system": "DGX H100", "workers_per_replica": 1, "systems_per_worker": 0.125, "workers": 7,
+                       "least_workers": 7, "systems": 0.875}],
+        }
+    ]  # fmt: skip
+    rows = {row[0]: row for row in rows_under(one_page(Plan(document)), "How it runs")}
+    assert rows["chat"][3:5] == ["7", "0.875"]
+    document.pop("deployments")
+    rows = {row[0]: row for row in rows_under(one_page(Plan(document)), "How it runs")}
+    assert rows["chat"][3] == f"{point['peak_replicas']:,.4g}"
+
+
+def test_what_binds_and_what_one_more_is_worth(mixed):
+    rows = rows_under(one_page(mixed), "What binds")
+    supply = next(row for row in mixed["limits"] if row["name"] == "supply of GB200 NVL72 (buy)")
+    power = next(row for row in mixed["limits"] if row["name"] == "power in us-texas")
+    shown = {row[0]: row[1:] for row in rows}
+    assert shown["One more GB200 NVL72 (buy)"] == [f"{-supply['marginal_value_divisible']:,.0f}", "0"]
+    assert shown["The next MW of power in us-texas"] == [
+        f"{-1e6 * power['marginal_value_divisible']:,.0f}",
+        f"{-1e6 * power['marginal_value']:,.0f}",
+    ]
+
+
+def test_what_comes_next_starts_with_the_smallest_margin(mixed):
+    nearest = min(mixed["runner_up"], key=lambda row: row["margin"])
+    first = rows_under(one_page(mixed), "What comes next")[0]
+    assert first[0] == nearest["site"] and nearest["system"] in first[1]
+    assert f"{nearest['margin']:.2f} USD" in first[1]
+
+
+def test_the_assumptions_with_the_largest_shares(mixed):
+    rows = [row for row in rows_under(one_page(mixed), "What it rests on")[1:] if not row[0].startswith("…")]
+    ranked = sorted((row["share"] or 0.0 for row in mixed["assumptions"]), reverse=True)
+    assert [row[2] for row in rows] == [f"{share:.1%}" for share in ranked[: len(rows)]]
+
+
+def test_what_is_left_out_is_counted(mixed):
+    page = one_page(mixed)
+    merged = {
+        (
+            w["name"],
+            p["site"],
+            *((pool["role"], pool["system"], pool["workers"], *pool["layout"].items()) for pool in p["pools"]),
+        )
+        for w in mixed["workloads"]
+        for p in w["points"]
+    }
+    rows = rows_under(page, "How it runs")
+    assert rows[-1][0].startswith(f"… {len(merged) - len(rows) + 1} more")
+
+
+# -- the three sentences -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name not in ("infeasible", "unbounded")])
+def test_three_sentences_open_the_page(solved, name):
+    lines = one_page(solved[name]).split("\n")
+    assert lines[2] == "" or lines[3] == ""
+    told = [line for line in lines if line.startswith(("Why here: ", "Why this: ", "Why then: "))]
+    assert [line[:8] for line in told] == ["Why here", "Why this", "Why then"]
+
+
+def test_the_sentences_state_figures_of_the_document(mixed):
+    page = one_line(one_page(mixed))
+    total = mixed["totals"]["cost"]
+    for kind, key in (("us-texas", "site"), ("bought GB200 NVL72", "system")):
+        cost = sum(row["amount"] for row in mixed["cost_lines"] if kind.endswith(row[key]) and row[key])
+        assert f"{kind} ({cost / total:.0%})" in page
+    rates, seconds = defaultdict(float), {row["slot"]: row["seconds"] for row in mixed["schedule"]}
+    for row in mixed["routes"]:
+        rates[row["slot"]] += row["tokens_per_s"]
+    mean = sum(rate * seconds[slot] for slot, rate in rates.items()) / sum(seconds.values())
+    assert f"serves {max(rates.values()) / mean:.2f} times the mean" in page
+
+
+def test_the_page_follows_the_document(mixed):
+    document = copy.deepcopy(dict(mixed.document))
+    for row in document["fleet"]:
+        row["count"] *= 3
+    for workload in document["workloads"]:
+        workload["cost_per_million_tokens"] *= 3
+    document["totals"]["cost"] *= 3
+    page = one_line(one_page(Plan(document)))
+    assert f"Total: {3 * mixed['totals']['cost']:,.0f} USD" in page
+    assert f"{3 * mixed['workloads'][0]['cost_per_million_tokens']:.4f}" in page
+    assert "reserved 1,200" in page
+
+
+def test_no_answer_is_explained(solved):
+    page = one_page(solved["infeasible"])
+    found = solved["infeasible"]["diagnosis"]
+    assert all(row["words"] in one_line(page) for row in (*found["conflict"], *found["repair"]))
+    assert "budget" in one_page(solved["unbounded"])
+
+
+@given(
+    spans=st.lists(
+        st.tuples(st.integers(1, 9), st.none() | st.tuples(st.integers(0, 4), st.integers(0, 3))), min_size=1
+    )
+)
+def test_the_most_at_once_is_that_of_the_fullest_window(spans):
+    rows = [
+        {"count": count, "phase": None, **({} if span is None else {"windows": [span[0], span[0] + span[1]]})}
+        for count, span in spans
+    ]
+    held = [
+        sum(row["count"] for row in rows if "windows" not in row or row["windows"][0] <= at <= row["windows"][1])
+        for at in range(9)
+    ]
+    assert most_at_once(rows) == max(held)
