@@ -132,8 +132,8 @@ def _windows(row: Row) -> tuple[int, int] | None:
 def _where(rows: Sequence[Row]) -> str:
     """List the sites with their counts, the largest first, and when each obtains them."""
     parts: dict[tuple[str, str], int] = defaultdict(int)
-    for row in rows:
-        parts[_when(row), row["site"]] += row["count"]
+    for site, count, span, obtained in _spans(rows):
+        parts[obtained or _span_words(span), site] += count
     ranked = sorted(parts.items(), key=lambda item: -item[1])
     together = ranked[0][0][0] if len({when for when, _ in parts}) == 1 else ""
     named, rest = (ranked, []) if len(ranked) <= NAMED_SITES + 1 else (ranked[:NAMED_SITES], ranked[NAMED_SITES:])
@@ -145,32 +145,50 @@ def _where(rows: Sequence[Row]) -> str:
     return (f"{short(together)}: " if together else "") + ", ".join(words + more)
 
 
-def _when(row: Row) -> str:
-    """Name the phase or the windows in which a row is held; empty for throughout."""
-    span = _windows(row)
-    if row.get("obtained") or span is None:
-        return row.get("obtained") or ""
+def _spans(rows: Sequence[Row]) -> list[tuple[str, int, tuple[int, int] | None, str]]:
+    """List (site, count, windows, phase that obtains it); windows that follow each other with one count are one span."""
+    spans: list[tuple[str, int, tuple[int, int] | None, str]] = []
+    for row in sorted(rows, key=lambda row: (row["site"], _windows(row) or (0, 0))):
+        span, obtained = _windows(row), row.get("obtained") or ""
+        site, count, before, _ = spans[-1] if spans else ("", 0, None, "")
+        follows = span is not None and before is not None and before[1] + 1 == span[0] and not obtained
+        if span and before and follows and (site, count) == (row["site"], row["count"]):
+            spans[-1] = site, count, (before[0], span[1]), ""
+        else:
+            spans.append((row["site"], row["count"], span, obtained))
+    return spans
+
+
+def _span_words(span: tuple[int, int] | None) -> str:
+    """Name the windows in which systems are held; empty for throughout."""
+    if span is None:
+        return ""
     return f"phase {span[0]}" if span[0] == span[1] else f"phases {span[0]} to {span[1]}"
 
 
 def _runs(plan: Plan) -> Block:
     """List the deployments: the replicas of one layout of a workload at a site, with their share of its work."""
-    work: dict[str, float] = defaultdict(float)
-    for row in plan["schedule"]:
-        for point, replicas in row["active"].items():
-            work[point] += replicas * row["seconds"]
+    points = {point["id"]: point for workload in plan["workloads"] for point in workload["points"]}
+    deployment_of = {
+        point["id"]: _deployment(workload, point) for workload in plan["workloads"] for point in workload["points"]
+    }
     whole = {row["point"]: row for row in plan.document.get("deployments", ())}
-    merged: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    for workload in plan["workloads"]:
-        done = {point["id"]: work[point["id"]] * point["capacity"] for point in workload["points"]}
-        total = sum(done.values())
-        for point in workload["points"]:
-            systems = " + ".join(dict.fromkeys(pool["system"] for pool in point["pools"]))
-            layout = "; ".join(layout_words(pool, batch=False) for pool in point["pools"])
-            sums = merged[workload["name"], point["site"], systems, layout]
-            replicas, held = _replicas(point, whole.get(point["id"]))
-            for at, part in enumerate((done[point["id"]] / total if total else 0.0, replicas, held)):
-                sums[at] += part
+    work: dict[str, float] = defaultdict(float)
+    merged = {deployment: [0.0, 0.0, 0.0] for deployment in deployment_of.values()}
+    for row in plan["schedule"]:
+        at_once: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0.0, 0.0])
+        for name in {**row["active"], **row.get("resident", {})}:
+            point, deployment = points[name], deployment_of[name]
+            done = row["active"].get(name, 0.0) * row["seconds"] * point["capacity"]
+            work[deployment[0]] += done
+            merged[deployment][0] += done
+            for at, part in enumerate(_held(point, row, whole.get(name))):
+                at_once[deployment][at] += part
+        for deployment, (replicas, systems) in at_once.items():
+            _, most, held = merged[deployment]
+            merged[deployment][1:] = max(most, replicas), max(held, systems)
+    for deployment, sums in merged.items():
+        sums[0] /= work[deployment[0]] or 1.0
     ranked = _each_workload_first(merged, {row["name"]: row["cost"] for row in plan["workloads"]})
     entries = [
         (*names[:3], f"{replicas:,.4g}", f"{held:,.4g}", f"{share:.0%}", names[3])
@@ -200,14 +218,26 @@ def _each_workload_first(
     return sorted(ranked, key=lambda item: first[item[0][0]] != item[0])
 
 
-def _replicas(point: Row, deployment: Row | None) -> tuple[float, float]:
-    """Return the replicas of a point at its peak and the systems that they occupy, whole where the plan has its deployment."""
+def _deployment(workload: Row, point: Row) -> tuple[str, ...]:
+    """Return workload, site, systems and layout of a point; points that differ only in the origins they serve have the same."""
+    systems = " + ".join(dict.fromkeys(pool["system"] for pool in point["pools"]))
+    return (
+        workload["name"],
+        point["site"],
+        systems,
+        "; ".join(layout_words(pool, batch=False) for pool in point["pools"]),
+    )
+
+
+def _held(point: Row, slot: Row, deployment: Row | None) -> tuple[float, float]:
+    """Return the replicas of a point in a slot and the systems that they occupy: whole ones where the plan has its deployment."""
     if deployment is not None:
-        return deployment["replicas"], sum(pool["systems"] for pool in deployment["pools"])
-    if any(pool["role"] == "api" for pool in point["pools"]):
-        return point["peak_replicas"], 0.0
-    peak = point["peak_replicas"]
-    return peak, peak * sum(pool["systems_per_replica"] for pool in point["pools"])
+        workers = slot.get("resident", {}).get(point["id"], [0] * len(deployment["pools"]))
+        pairs = list(zip(workers, deployment["pools"]))
+        replicas = min(count // pool["workers_per_replica"] for count, pool in pairs)
+        return replicas, sum(count * pool["systems_per_worker"] for count, pool in pairs)
+    replicas = slot["active"].get(point["id"], 0.0)
+    return replicas, replicas * sum(pool["systems_per_replica"] for pool in point["pools"] if pool["role"] != "api")
 
 
 # -- what it costs -----------------------------------------------------------------------------------------------------
@@ -219,7 +249,7 @@ def _workloads(plan: Plan) -> Block:
         (
             workload["name"],
             "" if workload["cost_per_million_tokens"] is None else f"{workload['cost_per_million_tokens']:.4f}",
-            f"{workload['tokens'] / 1e12:,.3f}T",
+            tokens_words(workload["tokens"]),
             f"{workload['cost']:,.0f}",
             "" if workload["utilisation"] is None else f"{workload['utilisation']:.0%}",
             _kept(workload),
@@ -229,6 +259,16 @@ def _workloads(plan: Plan) -> Block:
     currency = _currency(plan)
     columns = (f">{currency} per 1M tokens", ">tokens", f">cost, {currency}", ">busy", "what it keeps")
     return Block("Price of a token", columns, entries, _counted(len(entries), "more"), least=5)
+
+
+def tokens_words(tokens: float) -> str:
+    """Write a number of tokens in trillions, billions or millions.
+
+    >>> tokens_words(1.46e14), tokens_words(2.5e9), tokens_words(0.0)
+    ('146.000T', '2.500B', '0.000M')
+    """
+    size, unit = next(((size, unit) for size, unit in ((1e12, "T"), (1e9, "B")) if tokens >= size), (1e6, "M"))
+    return f"{tokens / size:,.3f}{unit}"
 
 
 def _kept(workload: Row) -> str:
@@ -253,7 +293,7 @@ def _costs(plan: Plan) -> Block:
         (", ".join(f"{COMPONENT_WORDS.get(name, name)} {part / total:.1%}" for name, part in parts),),
         (
             f"{totals['chips']:,} chips, {show(totals['peak_power_w'], 'W')} at the peak, {totals['energy_j'] / MWH_J:,.0f} MWh, "
-            f"{totals['carbon_kg'] / TONNE_KG:,.0f} t CO2, {totals['tokens'] / 1e12:,.2f}T tokens",
+            f"{totals['carbon_kg'] / TONNE_KG:,.0f} t CO2, {tokens_words(totals['tokens'])} tokens",
         ),
         (electricity.dispatch_words(plan).strip(),),
         (robust.words(plan),),

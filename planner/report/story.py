@@ -14,7 +14,7 @@ from planner.plan import Plan
 from planner.report import hours, jobs
 from planner.report.marginal_values import valued_limits, worth_words
 from planner.report.plan_index import PlanIndex, Row
-from planner.report.words import how_words, listed
+from planner.report.words import amount, how_words, listed
 
 NAMED = 3  # sites, systems or phases that a clause names; the rest is counted
 UNEVEN = 1.005  # times the mean: a busiest hour with less is like all others
@@ -45,11 +45,12 @@ def shares(amounts: dict[str, float], total: float, thing: str) -> str:
 
 
 def cost_of_kinds(plan: Plan) -> dict[tuple[str, str], float]:
-    """Add up the cost lines of each (system, way to obtain it), and those of tokens from an API; others belong to no kind."""
+    """Add up the cost lines of each (system, way to obtain it) of the fleet, and those of tokens from an API; others belong to no kind."""
+    kinds = {(row["system"], row["how"]) for row in plan["fleet"]}
     apis = {row["site"]: (row["system"], row["how"]) for row in plan["fleet"] if row["how"] == "api"}
     costs: dict[tuple[str, str], float] = defaultdict(float)
     for row in plan["cost_lines"]:
-        if row["system"]:
+        if (row["system"], row["how"]) in kinds:
             costs[row["system"], row["how"]] += row["amount"]
         elif row["component"] == "api" and row["site"] in apis:
             costs[apis[row["site"]]] += row["amount"]
@@ -147,7 +148,7 @@ def _closest(plan: Plan) -> Iterator[str]:
     if rows:
         row = min(rows, key=lambda row: row["margin"])
         unit = row["margin_unit"].replace("/", " per ")
-        yield f"nearest to use is {had(row['how'])} {row['system']} in {row['site']}, {row['margin']:,.4g} {unit} away"
+        yield f"nearest to use is {had(row['how'])} {row['system']} in {row['site']}, {amount(row['margin'])} {unit} away"
 
 
 def _tightest(plan: Plan) -> Iterator[str]:

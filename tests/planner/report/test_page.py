@@ -207,11 +207,22 @@ def test_whole_deployments_are_shown_where_the_plan_has_them(small_plan):
                        "least_workers": 7, "systems": 0.875}],
         }
     ]  # fmt: skip
+    for row in document["schedule"]:
+        row["resident"] = {point["id"]: [7 if row["hour_utc"] == 3 else 4]}
     rows = {row[0]: row for row in rows_under(one_page(Plan(document)), "How it runs")}
     assert rows["chat"][3:5] == ["7", "0.875"]
     document.pop("deployments")
     rows = {row[0]: row for row in rows_under(one_page(Plan(document)), "How it runs")}
     assert rows["chat"][3] == f"{point['peak_replicas']:,.4g}"
+
+
+def test_deployments_occupy_no_more_systems_than_their_site_holds(mixed):
+    held = defaultdict(float)
+    for row in mixed["fleet"]:
+        held[row["site"], row["system"]] += row["count"]
+    rows = [row for row in rows_under(one_page(mixed), "How it runs") if not row[0].startswith("…")]
+    for _, site, system, _, systems, *_ in rows:
+        assert float(systems.replace(",", "")) <= sum(held[site, name] for name in system.split(" + ")) * (1 + 1e-3)
 
 
 def test_what_binds_and_what_one_more_is_worth(mixed):
@@ -276,6 +287,23 @@ def test_the_sentences_state_figures_of_the_document(mixed):
         rates[row["slot"]] += row["tokens_per_s"]
     mean = sum(rate * seconds[slot] for slot, rate in rates.items()) / sum(seconds.values())
     assert f"serves {max(rates.values()) / mean:.2f} times the mean" in page
+
+
+def test_a_cost_that_belongs_to_no_kind_of_system_is_none(mixed):
+    document = copy.deepcopy(dict(mixed.document))
+    document["cost_lines"].append(
+        {"component": "porting", "site": "", "system": "Qwen3-32B on gaudi", "how": "", "amount": 9e7}
+    )
+    assert "Qwen3-32B on gaudi" not in one_page(Plan(document))
+
+
+def test_windows_that_follow_each_other_are_one(mixed):
+    document = copy.deepcopy(dict(mixed.document))
+    first = {**document["fleet"][0], "how": "spot", "system": "Node", "site": "here"}
+    document["fleet"] = [
+        {**first, "phase": 0, "count": 2}, {**first, "phase": 1, "count": 2}, {**first, "phase": 3, "count": 5}
+    ]  # fmt: skip
+    assert "here 5 (phase 3), here 2 (phases 0 to 1)" in one_line(one_page(Plan(document)))
 
 
 def test_the_page_follows_the_document(mixed):
