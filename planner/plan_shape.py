@@ -84,8 +84,13 @@ FABRIC = {
 }  # fmt: skip
 SLOT = {
     "site": TEXT, "slot": WHOLE, "phase": WHOLE, "day?": ANY, "hour_utc": WHOLE, "seconds": NUMBER, "power_w": NUMBER, "own_power_w": NUMBER,
-    "energy_j": NUMBER, "price_per_j": NUMBER, "carbon_kg_per_j": NUMBER, "active": Each(NUMBER), "grid_w?": NUMBER, "ppa_w?": Each(NUMBER),
+    "energy_j": NUMBER, "price_per_j": NUMBER, "carbon_kg_per_j": NUMBER, "active": Each(NUMBER), "resident?": Each([WHOLE]), "grid_w?": NUMBER, "ppa_w?": Each(NUMBER),
     "charge_w?": NUMBER, "discharge_w?": NUMBER, "stored_j?": NUMBER,
+}  # fmt: skip
+DEPLOYMENT = {
+    "point": TEXT, "workload": TEXT, "site": TEXT, "replicas": WHOLE, "load_s": NUMBER, "loads": NUMBER,
+    "pools": [{"role": TEXT, "system": TEXT, "workers_per_replica": WHOLE, "systems_per_worker": NUMBER, "workers": WHOLE, "least_workers": WHOLE,
+               "systems": NUMBER}],
 }  # fmt: skip
 LIMIT = {
     "path": TEXT, "name": TEXT, "value": NUMBER, "limit": NUMBER, "unit": TEXT, "slack": NUMBER, "marginal_value": Either(NUMBER),
@@ -138,7 +143,7 @@ PLAN = {
     "bound": Either(NUMBER), "bound_of": TEXT, "gap": Either(NUMBER), "bound_divisible?": Either(NUMBER),
     "totals": Either({"cost": NUMBER, "carbon_kg": NUMBER, "energy_j": NUMBER, "tokens": NUMBER, "chips": WHOLE, "peak_power_w": NUMBER}),
     "fleet": [FLEET], "fabrics": [FABRIC], "workloads": [WORKLOAD], "quality?": [QUALITY], "routes": [{**ROUTE, "slot": WHOLE}], "schedule": [SLOT],
-    "lines?": [CABLE], "placements?": [STREAM],
+    "deployments?": [DEPLOYMENT], "lines?": [CABLE], "placements?": [STREAM],
     "spread?": [{"workload": TEXT, "zone": TEXT, "sites": [TEXT], "least_share": NUMBER, "largest_share": NUMBER}],
     "failures?": [{"zone": TEXT, "slot": WHOLE, "routes": [ROUTE], "active": Each(NUMBER)}], "electricity?": [METER], "phases?": [PHASE],
     "preemptions?": [

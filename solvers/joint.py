@@ -5,7 +5,7 @@
                 slot by slot (`solvers.slot_rounding`), then searched
     full        the program with whole replicas over all points, from the restricted solution on, where the gap is still too wide
 
-Small programs are solved in full at once.
+Small programs skip the restricted search.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from solvers.direct import solve_direct
 from solvers.interface import Options
 from solvers.mip import relative_gap, solve_with_fixed_integers
 from solvers.model.build import build, objective_vector
-from solvers.model.data import PlanData
+from solvers.model.data import COST, PlanData
 from solvers.model.residency import is_whole
 from solvers.slot_rounding import round_replicas
 from solvers.solution import Solution
@@ -31,15 +31,21 @@ from solvers.solution import Solution
 class WholeReplicaSettings:
     """Sizes and shares of time of the steps to whole replicas."""
 
-    small: int = 6_000
-    """Activities of serving points in slots up to which the full program is solved at once."""
-    most_full: int = 60_000
-    """The same, up to which the full program is tried after the restricted one."""
+    small: int = 2_000
+    """Activities of serving points in slots up to which the full program is searched right after rounding, to the end."""
+    most_restricted: int = 4_000
+    """The same in the restricted program, up to which it is searched after rounding, or where rounding found nothing."""
+    most_full: int = 12_000
+    """Activities up to which the full program is searched after the restricted one."""
+    nodes: int = 300
+    """Most nodes of the searches after rounding, so that they end where they ended before; of small programs any number."""
+    most_priced: int = 60_000
+    """Activities up to which the rows are priced with the fleet held."""
     most_slots_apart: int = 200
     """Slots up to which each has residents of its own; with more, slots of one hour of the day and window share them."""
     hours_per_day: int = 24
     """Slots of a day, for that."""
-    divisible_share: float = 0.5
+    divisible_share: float = 0.4
     """Of the time limit, for the relaxation."""
     rounding_share: float = 0.7
     """Of the time left then, for rounding replicas slot by slot."""
@@ -47,6 +53,8 @@ class WholeReplicaSettings:
     """Of the time left then, for the search over the points in use."""
     least_time_s: float = 1.0
     """Least time of a step when the time is nearly up [s]."""
+    saves: float = 0.05
+    """Relative saving per request from which a replica is worth its larger price."""
     used: float = 1e-7
     """Replicas, or share of a job's time, above which the relaxation uses a point."""
 
@@ -59,9 +67,6 @@ def solve(data: PlanData, options: Options = Options()) -> Solution:
     if not is_whole(data).any():
         return solve_direct(data, options)
     begin = time.perf_counter()
-    if _activities(data) <= SETTINGS.small:
-        solution = solve_direct(data, replace(options, method=_method(options)))
-        return replace(_with_duals(data, solution, None, options), seconds=time.perf_counter() - begin)
     limit_s = options.time_limit_s * SETTINGS.divisible_share
     first = solve_direct(data.divisible(), replace(options, time_limit_s=limit_s))
     return with_whole_replicas(data, first, options, begin)
@@ -73,19 +78,27 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
     Returns the relaxation's own status where it is infeasible or has no solution.
     """
 
+    small = _activities(data) <= SETTINGS.small
+
     def limits(share: float) -> Options:
         left = max(options.time_limit_s - (time.perf_counter() - begin), 0.0)
-        return replace(options, time_limit_s=max(share * left, SETTINGS.least_time_s), method=_method(options))
+        nodes = options.node_limit
+        if not small:
+            nodes = SETTINGS.nodes if nodes is None else min(nodes, SETTINGS.nodes)
+        return replace(
+            options, time_limit_s=max(share * left, SETTINGS.least_time_s), node_limit=nodes, method=_method(options)
+        )
 
     if not divisible.values:
         return divisible
     _say(options, "whole replicas over the operating points in use")
     part = replace(_restricted(data, _kept(data, divisible)), resident_group=_groups(data))
     rounded = round_replicas(part, divisible.values, limits(SETTINGS.rounding_share))
-    best = divisible
+    best = _unknown(divisible)
     if rounded is not None:
         best = _rated(_valued(data, part, rounded, divisible), options)
-    if rounded is None or _is_wide(best, options):
+    searched = _is_wide(best, options) and _activities(part) <= SETTINGS.most_restricted and not small
+    if searched or (rounded is None and not small):
         found = solve_direct(part, limits(SETTINGS.restricted_share), start=rounded)
         best = _bounded(found, divisible, options)
     if _is_wide(best, options) and _activities(data) <= SETTINGS.most_full:
@@ -137,7 +150,9 @@ def _activities(data: PlanData) -> int:
 
 
 def _groups(data: PlanData) -> Ints | None:
-    """[T]: groups of slots that share their residents; None where each slot has its own."""
+    """[T]: groups of slots that share their residents, those of the input if it has any; None where each slot has its own."""
+    if data.resident_group is not None:
+        return data.resident_group
     if data.slots <= SETTINGS.most_slots_apart:
         return None
     hour = np.arange(data.slots) % SETTINGS.hours_per_day
@@ -145,28 +160,42 @@ def _groups(data: PlanData) -> Ints | None:
 
 
 def _kept(data: PlanData, solution: Solution) -> Bools:
-    """[P]: points that the solution uses, and those of each pool with the smallest and the most efficient replica."""
+    """[P]: points that the solution uses, and smaller replicas for the same pools.
+
+    Smaller ones: on the fleet options held, each point whose replica serves a request for less money than any cheaper replica; and in any
+    case the cheapest replica of the pool.
+    """
     kept: Bools = solution.values["x"].max(axis=1, initial=0.0) > SETTINGS.used
     kept |= solution.values["y"] > 0.5
-    systems = np.zeros(len(data.point_pool))
-    np.add.at(systems, data.point_uses[:, 0], data.point_uses_systems)
-    option = np.full(len(data.point_pool), -1)
-    option[data.point_uses[:, 0]] = data.point_uses[:, 1]
     held = np.zeros(len(data.option_site), dtype=bool)
     np.logical_or.at(held, data.holding_option, solution.values["n"] > 0.5)
+    point, option = data.point_uses.T
+    here = np.ones(len(kept), dtype=bool)
+    np.logical_and.at(here, point, held[option])
+    price = np.zeros(len(kept))
+    np.add.at(price, point, data.point_uses_systems * _system_prices(data)[option])
     able = (data.point_pool >= 0) & (data.point_capacity > 0)
+    per_request = np.divide(price, data.point_capacity, out=np.full(len(price), np.inf), where=able)
     for q in range(data.pools):
         members = np.flatnonzero(able & (data.point_pool == q))
-        if not members.size:
-            continue
-        order = np.lexsort((-data.point_capacity[members], systems[members]))
-        kept[members[order[0]]] = True
-        mine = members[held[option[members]]]
-        for k in np.unique(option[mine]):
-            on = mine[option[mine] == k]
-            kept[on[np.lexsort((-data.point_capacity[on], systems[on]))[0]]] = True
-            kept[on[np.argmin(systems[on] / data.point_capacity[on])]] = True
+        members = members[np.argsort(price[members], kind="stable")]
+        kept[members[:1]] = True
+        members = members[here[members]]
+        before = np.append(np.inf, np.minimum.accumulate(per_request[members])[:-1])
+        kept[members[per_request[members] < before * (1 - SETTINGS.saves)]] = True
     return kept
+
+
+def _system_prices(data: PlanData) -> Floats:
+    """[K]: least money for a system of each fleet option, 1 for each where the program counts no money."""
+    program = build(data.divisible())
+    price = np.full(len(data.option_site), np.inf)
+    if COST not in program.functionals:
+        return np.ones_like(price)
+    held = program.columns["n"]
+    money = np.where(held >= 0, program.functional(COST)[held], np.inf)
+    np.minimum.at(price, data.holding_option, money)
+    return np.where(np.isfinite(price), price, 0.0)
 
 
 def _restricted(data: PlanData, kept: Bools) -> PlanData:
@@ -177,10 +206,13 @@ def _restricted(data: PlanData, kept: Bools) -> PlanData:
 def _bounded(found: Solution, divisible: Solution, options: Options) -> Solution:
     """Put the bound of the relaxation in place of that of the restricted program, which holds for its points only."""
     if found.value is None:
-        return replace(
-            divisible, status="limit", value=None, gap=None, values={}, functionals={}, row_duals={}, built=None
-        )
+        return _unknown(divisible)
     return _rated(_with_relaxation(replace(found, bound=divisible.bound), divisible), options)
+
+
+def _unknown(divisible: Solution) -> Solution:
+    """Return a solution without values, with what the relaxation proved."""
+    return replace(divisible, status="limit", value=None, gap=None, values={}, functionals={}, row_duals={}, built=None)
 
 
 def _with_relaxation(solution: Solution, divisible: Solution) -> Solution:
@@ -220,18 +252,18 @@ def _better(data: PlanData, best: Solution, full: Solution, divisible: Solution,
     return _rated(_with_relaxation(counted, divisible), options)
 
 
-def _with_duals(data: PlanData, solution: Solution, divisible: Solution | None, options: Options) -> Solution:
+def _with_duals(data: PlanData, solution: Solution, divisible: Solution, options: Options) -> Solution:
     """Price the rows with the fleet held and replicas divisible, since a whole replica too many makes every small change free.
 
     `divisible`: the relaxation, whose own prices stand in for those of a program that is too large.
     """
     if not solution.values:
         return replace(solution, row_duals={})
-    if divisible is not None and _activities(data) > SETTINGS.most_full:
+    if _activities(data) > SETTINGS.most_priced:
         return replace(solution, row_duals=divisible.row_duals)
     relaxed = data.divisible()
     program = build(relaxed)
     sense = "max" if data.objective.maximises else "min"
     x: Floats = program.vector(solution.values)
     _, duals = solve_with_fixed_integers(program, objective_vector(program, relaxed), sense, x, options)
-    return replace(solution, row_duals={} if duals is None else program.by_block(duals), built=(data, program))
+    return replace(solution, row_duals={} if duals is None else program.by_block(duals), built=(relaxed, program))

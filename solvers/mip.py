@@ -85,6 +85,9 @@ def solve(
         progress = ProgressReporter(options.progress, sign / scaled.objective, PROGRESS_EVERY_S)
     run = _Run(scaled, sign, options, mip_start, warm, progress)
     outcome = run(options, MIP_FEASIBILITY_TOL, None if start is None else start / scaled.column)
+    if start is not None and _ends_short(scaled, outcome, options):
+        left = max(LEAST_TIME_LIMIT_S, options.time_limit_s - (time.perf_counter() - begin))
+        outcome = _better(scaled, outcome, run(replace(options, time_limit_s=left), MIP_FEASIBILITY_TOL, None))
     x = None if outcome.x is None else outcome.x * scaled.column
     answer = (
         polish(arrays, _fixed_integers(arrays, x), sign * objective, options) if x is not None and polished else None
@@ -101,6 +104,22 @@ def solve(
         x, duals = answer
     seconds = time.perf_counter() - begin
     return _Report(scaled, sign, np.asarray(objective, dtype=float), options.gap)(outcome, x, duals, seconds)
+
+
+def _ends_short(scaled: Scaled, outcome: Outcome, options: Options) -> bool:
+    """Tell whether HiGHS calls a solution optimal that its own bound does not confirm, as happens where it was given a start."""
+    if outcome.status != "optimal" or outcome.x is None or outcome.bound is None:
+        return False
+    return relative_gap(float(scaled.cost @ outcome.x), outcome.bound) > max(options.gap, OPTIMAL_GAP)
+
+
+def _better(scaled: Scaled, first: Outcome, second: Outcome) -> Outcome:
+    """Return the second outcome with the better solution of both."""
+    if first.x is None or (second.x is not None and scaled.cost @ second.x <= scaled.cost @ first.x):
+        return second
+    if second.bound is None:
+        return replace(first, status="limit")
+    return replace(second, x=first.x, duals=None, status="limit")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Find a first plan with whole replicas, by rounding the program with divisible ones.
 
-    schedule   residents divisible: which jobs run beside them in which slot, the fleet, and how many workers a slot wants of each point
-    slots      each slot in turn as a small program of its own with whole residents; the fleet of the schedule may grow, never shrink
+    schedule   residents divisible: which jobs run beside them in which slot, and how many workers a slot wants of each point
+    peak       whole residents in the slot with the largest demand, together with the fleet; other slots as the schedule has them
+    rest       each further slot in turn as a small program with whole residents; the fleet may grow, never shrink
 
 If that ends at a slot for which nothing fits, a further attempt keeps more in reserve. A heuristic: the plan meets all rows, and nothing is
 proven about its value.
@@ -10,7 +11,7 @@ proven about its value.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +22,7 @@ from solvers.backends.highs_run import MIP_FEASIBILITY_TOL, run_highs
 from solvers.interface import Options
 from solvers.mip import solve_with_fixed_integers
 from solvers.model.build import build, objective_vector
-from solvers.model.data import PlanData
+from solvers.model.data import COST, PlanData
 from solvers.program import Arrays, Program
 
 
@@ -29,69 +30,92 @@ from solvers.program import Arrays, Program
 class RoundingSettings:
     """Gaps and times of the steps."""
 
-    slot_gap: float = 1e-4
-    """Relative gap of the program of a slot."""
-    slot_time_s: float = 2.0
-    """Time limit of the program of a slot [s]."""
-    reach: float = 8.0
-    """Workers by which the residents of a slot may differ from the schedule at first; beyond that only where nothing fits."""
+    peak_gap: float = 3e-3
+    """Relative gap of the program of the peak."""
+    peak_share: float = 0.3
+    """Of the time left, for the peak."""
+    peak_nodes: int = 300
+    """Most nodes of the search for the peak and for a slot in which the fleet grows, so that it ends where it ended before."""
+    slot_nodes: int = 50
+    """The same, for a slot with the fleet as it is."""
+    least_fleet: float = 0.9
+    """Least share of each holding of the schedule that the peak keeps."""
+    used: float = 1e-6
+    """Systems above which the schedule has a holding."""
+    slot_gaps: tuple[float, float] = (1e-3, 0.05)
+    """Least and largest relative gap of the program of a slot with the fleet as it is."""
+    slot_time_s: float = 3.0
+    """Time limit of the program of a slot with the fleet as it is [s]."""
+    growth_share: float = 0.2
+    """Of the time left, for the program of a slot in which the fleet grows."""
     backtrack: tuple[int, ...] = (1,)
     """Slots before one for which nothing fits that are decided again together with it."""
     reserves: tuple[float, ...] = (0.0, 0.01, 0.03)
     """Shares of the residents that the schedule keeps in reserve, one attempt after the other."""
     work_tol: float = 1e-6
     """Relative share of a job's work that may be missing when its slots are chosen."""
-    schedule_gap: float = 5e-3
-    """Least relative gap of the schedule."""
-    schedule_share: float = 0.5
-    """Of the time limit, for the schedule."""
 
 
 SETTINGS = RoundingSettings()
 DECIDED = ("open", "z", "host", "y", "run")  # blocks taken from the divisible plan
-IN_SLOTS = ("f", "x", "arriving", "deployed", "grid")  # blocks decided slot by slot
+IN_SLOTS = ("f", "x", "loading", "deployed", "grid")  # blocks decided slot by slot
 GROWING = ("n", "peak")  # blocks that may grow from slot to slot
-SUMMED_AFTERWARDS = "limit"  # rows over all slots, which the slots do not see
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """A program that is to be rounded, minimised."""
+
+    data: PlanData
+    program: Program
+    arrays: Arrays
+    matrix: sparse.csr_array
+    cost: Floats
+    """[columns]"""
+    group: Ints
+    """[T]: slots of one group have the same residents."""
+    options: Options
+    deadline: float
+
+    @property
+    def left_s(self) -> float:
+        """Time left [s]."""
+        return self.deadline - time.perf_counter()
 
 
 def round_replicas(data: PlanData, start: Mapping[str, Floats], options: Options) -> dict[str, Floats] | None:
     """Return a plan with whole replicas as blocks of values, None where none was found; `start`: a plan with divisible ones."""
     deadline = time.perf_counter() + options.time_limit_s
     program = build(data)
-    if data.objective.maximises or "residents" not in program.columns:
+    if "residents" not in program.columns:
         return None
     arrays, cost = program.arrays(), objective_vector(program, data)
-    follows = _arriving_groups(program, data)
+    sense = "max" if data.objective.maximises else "min"
+    if data.objective.maximises:
+        cost = -cost
+    group = np.arange(data.slots) if data.resident_group is None else data.resident_group
+    matrix = arrays.matrix.tocsr()
+    task = Rounding(data, program, arrays, matrix, cost, group, replace(options, progress=None), deadline)
     for reserve in SETTINGS.reserves:
-        left = deadline - time.perf_counter()
-        if left <= 0:
+        if task.left_s <= 0:
             return None
-        part = _with_reserve(program, arrays, reserve)
-        schedule = _schedule(data, program, part, cost, start, _limited(options, SETTINGS.schedule_share * left))
-        if schedule is None:
-            return None
-        x = _slot_by_slot(data, program, arrays, cost, schedule, follows, replace(options, progress=None), deadline)
+        schedule = _schedule(task, start, reserve) if reserve else _as_divided(task, start)
+        x = None if schedule is None else _slot_by_slot(task, schedule)
         if x is None:
             continue
-        polished, _ = solve_with_fixed_integers(program, cost, "min", x, options)
+        polished, _ = solve_with_fixed_integers(program, objective_vector(program, data), sense, x, task.options)
         if polished is not None:
             return program.values(polished)
     return None
 
 
-def _with_reserve(program: Program, arrays: Arrays, reserve: float) -> Arrays:
+def _with_reserve(task: Rounding, reserve: float) -> Arrays:
     """Return the rows with a share of the residents of every slot in reserve:  workers x + ... <= (1 - reserve) resident."""
-    rows = np.zeros(program.row_count, dtype=bool)
-    for part in program.row_blocks["resident"]:
-        rows[part.rows] = True
-    matrix = arrays.matrix.tocoo()
-    held = _columns_of(program, "residents")[matrix.col] & rows[matrix.row]
+    rows = _rows_of(task.program, "resident")
+    matrix = task.arrays.matrix.tocoo()
+    held = _columns_of(task.program, "residents")[matrix.col] & rows[matrix.row]
     matrix.data = np.where(held, matrix.data * (1.0 - reserve), matrix.data)
-    return replace(arrays, matrix=matrix.tocsc())
-
-
-def _limited(options: Options, seconds: float) -> Options:
-    return replace(options, progress=None, time_limit_s=seconds)
+    return replace(task.arrays, matrix=matrix.tocsc())
 
 
 def _columns_of(program: Program, *blocks: str) -> Bools:
@@ -103,23 +127,41 @@ def _columns_of(program: Program, *blocks: str) -> Bools:
     return mask
 
 
-def _schedule(
-    data: PlanData, program: Program, arrays: Arrays, cost: Floats, start: Mapping[str, Floats], options: Options
-) -> Floats | None:
+def _rows_of(program: Program, *blocks: str) -> Bools:
+    """[rows]: those of some blocks."""
+    mask = np.zeros(program.row_count, dtype=bool)
+    for block in blocks:
+        for part in program.row_blocks.get(block, ()):
+            mask[part.rows] = True
+    return mask
+
+
+def _as_divided(task: Rounding, start: Mapping[str, Floats]) -> Floats:
+    """Return the columns of `start` with divisible residents for its replicas, jobs in their fullest slots."""
+    program, data = task.program, task.data
+    x: Floats = program.vector(start)
+    held, present = program.columns["residents"], program.columns["present"]
+    active = program.columns["x"][data.point_uses[:, 0]]
+    asked = data.role_workers()[:, None] * np.where(active >= 0, x[active], 0.0)
+    most = np.zeros(held.shape)
+    np.maximum.at(most.T, task.group, asked.T)
+    x[held[held >= 0]] = most[held >= 0]
+    x[present[present >= 0]] = _full_slots(data, start)[present >= 0]
+    return x
+
+
+def _schedule(task: Rounding, start: Mapping[str, Floats], reserve: float) -> Floats | None:
     """Return columns with divisible residents; sites, networks and the points of jobs as in `start`, jobs in their fullest slots."""
+    program, arrays = task.program, _with_reserve(task, reserve)
     decided = _columns_of(program, *DECIDED)
     known = np.round(program.vector(start))
     lower, upper = np.where(decided, known, arrays.lower), np.where(decided, known, arrays.upper)
     present = program.columns["present"]
     there = present >= 0
-    lower[present[there]] = upper[present[there]] = _full_slots(data, start)[there]
-    whole = arrays.integer & ~_columns_of(program, "residents", "deployed")
-    scaled = replace(arrays, integer=whole, lower=lower, upper=upper).scaled(cost)
-    outcome = run_highs(scaled, replace(options, gap=max(options.gap, SETTINGS.schedule_gap)), MIP_FEASIBILITY_TOL)
-    if outcome.x is None:
-        return None
-    x: Floats = outcome.x * scaled.column
-    return np.where(whole, np.round(x), x)
+    lower[present[there]] = upper[present[there]] = _full_slots(task.data, start)[there]
+    whole = arrays.integer & ~_columns_of(program, "residents", "deployed", "n")
+    part = replace(arrays, integer=whole, lower=lower, upper=upper)
+    return _solved(task, part, task.cost, task.left_s)
 
 
 def _full_slots(data: PlanData, start: Mapping[str, Floats]) -> Floats:
@@ -135,70 +177,196 @@ def _full_slots(data: PlanData, start: Mapping[str, Floats]) -> Floats:
     return present
 
 
-def _slot_by_slot(
-    data: PlanData, program: Program, arrays: Arrays, cost: Floats, schedule: Floats, follows: Ints, options: Options,
-    deadline: float,
-) -> Floats | None:  # fmt: skip
-    """Decide the residents of each group of slots in the order of time, from the one with the largest demand on.
+@dataclass(frozen=True, slots=True)
+class SlotPrograms:
+    """What the programs of all slots share."""
 
-    `follows` [rows]: the group of a row that ties a slot to the one before it, -1 for other rows.
-    """
-    matrix, x = arrays.matrix.tocsr(), schedule.copy()
-    group = np.arange(data.slots) if data.resident_group is None else data.resident_group
-    unit, grows, near = _units(program, group), _columns_of(program, *GROWING), _columns_of(program, "residents")
-    known, skipped = unit < 0, _limit_rows(program)
-    one, held = np.zeros(program.column_count), program.columns["residents"]
-    one[held[held >= 0]] = np.broadcast_to(data.role_workers()[:, None], held.shape)[held >= 0]
-    low, high = np.floor(x) - SETTINGS.reach, np.maximum(np.ceil(x) + SETTINGS.reach, one)
-    asked = np.zeros(int(group.max(initial=-1)) + 1)
-    np.maximum.at(asked, group, data.demand.sum(axis=(0, 1)))
-    groups = np.unique(group)
-    order = np.roll(groups, -int(np.argmax(asked[groups])))
+    schedule: Floats
+    """[columns]"""
+    unit: Ints
+    """[columns]: the group of slots that decides a column, -1 for the others."""
+    grows: Bools
+    """[columns]"""
+    follows: Ints
+    """[rows]: the group of a row that ties a slot to the one before it, -1 for other rows."""
+    limits: Bools
+    """[rows]: limits on sums over all slots, for which undecided slots count as in the schedule."""
+    gap: float
+    """Relative gap of what slots cost at which their sum lies within half the gap asked for of the whole."""
+    jobs: Bools
+    """[rows]: those through which jobs in the schedule need their fleet."""
+
+
+def _slot_programs(task: Rounding, schedule: Floats) -> SlotPrograms:
+    """Collect what the programs of all slots share."""
+    program, unit = task.program, _units(task.program, task.group)
+    slots = abs(float(task.cost[unit >= 0] @ schedule[unit >= 0]))
+    gap = 0.5 * task.options.gap * abs(float(task.cost @ schedule)) / max(slots, 1e-300)
+    return SlotPrograms(
+        schedule=schedule,
+        unit=unit,
+        gap=float(np.clip(gap, *SETTINGS.slot_gaps)),
+        grows=_columns_of(program, *GROWING),
+        follows=_loading_groups(program, task.group),
+        limits=_rows_of(program, "limit"),
+        jobs=_job_rows(task, schedule),
+    )
+
+
+def _job_rows(task: Rounding, schedule: Floats) -> Bools:
+    """[rows]: those on the systems that a job uses, in slots in which it runs."""
+    runs = _columns_of(task.program, "v") & (schedule > 0)
+    touched: Bools = abs(task.matrix) @ runs.astype(float) > 0
+    return touched & _rows_of(task.program, "installed")
+
+
+def _slot_by_slot(task: Rounding, schedule: Floats) -> Floats | None:
+    """Decide the residents of each group of slots in the order of time, from the one with the largest demand on."""
+    shared, x = _slot_programs(task, schedule), schedule.copy()
+    known = (shared.unit < 0) & ~shared.grows
+    order = _order(task, schedule)
     for position in range(len(order)):
+        if position == 1 and (adapted := _adapted(task, shared, x, order[0])) is not None:
+            shared, x = _slot_programs(task, adapted), adapted
         for back in (0, *SETTINGS.backtrack):  # with so many slots before it decided once more
-            together = order[max(position - back, 0) : position + 1]
-            here = np.isin(unit, together)
-            left = deadline - time.perf_counter()
-            if left <= 0:
+            if task.left_s <= 0:
                 return None
+            together = order[max(position - back, 0) : position + 1]
+            here = np.isin(shared.unit, together)
             known &= ~here
-            mine = np.flatnonzero(here | grows)
-            part = _part(arrays, matrix, x, mine, known, skipped, np.isin(follows, together))
-            part = replace(part, lower=np.where(grows[mine], x[mine], part.lower))
-            close = replace(
-                part,
-                lower=np.where(near[mine], np.maximum(low[mine], part.lower), part.lower),
-                upper=np.where(near[mine], np.minimum(high[mine], part.upper), part.upper),
-            )
-            limits = replace(options, time_limit_s=min(left, SETTINGS.slot_time_s * (1 + back)), gap=SETTINGS.slot_gap)
-            found = _solved(close, cost[mine], limits)
-            found = _solved(part, cost[mine], limits) if found is None else found
+            found = _decided(task, shared, x, known, together, order[:position])
             if found is not None:
                 break
         else:
             return None
-        x[mine] = found
-        known |= here
+        x, known = found, known | here | shared.grows
     return x
 
 
-def _solved(part: Arrays, cost: Floats, options: Options) -> Floats | None:
+def _order(task: Rounding, schedule: Floats) -> Ints:
+    """Groups of slots by window, those of a window in the order of time from its fullest slot on; the fullest window first."""
+    program = task.program
+    held = _columns_of(program, "n")
+    in_use = task.matrix @ np.where(held, 0.0, schedule)  # systems, by row of `installed`
+    value = np.where(held, np.abs(program.functional(COST)), 0.0) if COST in program.functionals else held.astype(float)
+    price = (abs(task.matrix) @ value) / np.maximum(abs(task.matrix) @ held.astype(float), 1.0)
+    asked = np.zeros(task.data.slots)
+    for part in program.row_blocks["installed"]:
+        np.add.at(asked, part.index[:, 1], (in_use * price)[part.rows])
+    windows = [np.unique(task.group[task.data.slot_window == window]) for window in range(task.data.windows)]
+    fullest = {int(group): float(asked[task.group == group].max()) for groups in windows for group in groups}
+    rolled = [
+        np.roll(groups, -int(np.argmax([fullest[int(group)] for group in groups]))) for groups in windows if groups.size
+    ]
+    return np.concatenate(sorted(rolled, key=lambda groups: -fullest[int(groups[0])]))
+
+
+def _adapted(task: Rounding, shared: SlotPrograms, x: Floats, peak: int) -> Floats | None:
+    """Return the schedule of the other slots for the residents and the fleet that the peak has taken."""
+    fixed = (shared.unit == peak) | ((shared.unit < 0) & task.arrays.integer & ~shared.grows)
+    lower, upper = np.where(fixed, x, task.arrays.lower), np.where(fixed, x, task.arrays.upper)
+    grows = shared.grows & task.arrays.integer
+    lower, upper = np.where(grows, x, lower), np.where(grows, task.arrays.upper, upper)
+    part = replace(task.arrays, integer=np.zeros_like(fixed), lower=lower, upper=upper)
+    adapted = _solved(task, part, task.cost, task.left_s)
+    if adapted is None:
+        return None
+    held = _columns_of(task.program, "n")
+    return np.where(fixed, x, np.where(held, np.ceil(adapted - SETTINGS.used), adapted))
+
+
+def _decided(
+    task: Rounding, shared: SlotPrograms, x: Floats, known: Bools, together: Ints, decided: Ints
+) -> Floats | None:
+    """Return the columns with whole residents in some groups of slots, None where nothing fits.
+
+    `decided`: groups before them. Without any the fleet is open; it only grows afterwards, and the factor of a throughput question only
+    shrinks.
+    """
+    first = not len(decided)
+    arrays, linked = task.arrays, np.isin(shared.follows, together) | shared.limits
+    factor = _columns_of(task.program, "lambda")
+    mine = np.flatnonzero(np.isin(shared.unit, together) | shared.grows | factor)
+    if first:
+        linked = linked | shared.jobs
+    none = np.zeros_like(shared.limits)
+    for skipped in (none, shared.limits) if shared.limits.any() else (none,):
+        part = _part(arrays, task.matrix, x, mine, known & ~factor, skipped, linked, factor)
+        for lower, upper, cost, limit_s, gap in _attempts(task, shared, x, together, decided):
+            bounded = replace(part, lower=lower[mine], upper=upper[mine])
+            found = _solved(task, bounded, cost[mine], min(limit_s, task.left_s), gap)
+            if found is not None:
+                whole = x.copy()
+                whole[mine] = found
+                return whole
+    return None
+
+
+def _attempts(
+    task: Rounding, shared: SlotPrograms, x: Floats, together: Ints, decided: Ints
+) -> Iterator[tuple[Floats, Floats, Floats, float, float]]:
+    """Yield bounds and costs [columns], time limit [s] and gap of a slot's program.
+
+    First with the fleet as it is and the roles that the schedule uses here, or that were resident before; then with all roles; then with
+    a larger fleet.
+    """
+    arrays, factor = task.arrays, _columns_of(task.program, "lambda")
+    lower, upper, cost = arrays.lower, arrays.upper, task.cost
+    limit_s, growth_s = SETTINGS.slot_time_s, SETTINGS.growth_share * task.left_s
+    if not len(decided):
+        held = _columns_of(task.program, "n")
+        least = np.where(held, np.floor(SETTINGS.least_fleet * x), lower)
+        limit_s = SETTINGS.peak_share * task.left_s
+        yield least, np.where(held & (x < SETTINGS.used), 0.0, upper), cost, limit_s, SETTINGS.peak_gap
+        yield lower, upper, cost, limit_s, SETTINGS.peak_gap
+        return
+    lower, upper = np.where(shared.grows, x, lower), np.where(factor, x, upper)
+    near = np.where(_unlikely(task, shared, x, np.concatenate([together, decided[-2:]])), np.maximum(lower, 0.0), upper)
+    if factor.any():  # at the factor found so far for the least money
+        thrifty = _thrifty(task)
+        for most in (near, upper):
+            yield np.where(factor, x, lower), np.where(shared.grows, x, most), thrifty, limit_s, shared.gap
+        yield np.where(factor, x, lower), upper, thrifty, growth_s, shared.gap
+    else:
+        for most in (near, upper):
+            yield lower, np.where(shared.grows, x, most), np.where(shared.grows, 0.0, cost), limit_s, shared.gap
+    yield lower, near, cost, growth_s, SETTINGS.peak_gap
+    yield lower, upper, cost, growth_s, SETTINGS.peak_gap
+
+
+def _unlikely(task: Rounding, shared: SlotPrograms, x: Floats, groups: Ints) -> Bools:
+    """[columns]: residents of the roles that neither the schedule uses nor anybody holds in some groups of slots."""
+    held = task.program.columns["residents"]
+    there = np.where(held >= 0, np.maximum(x[held], shared.schedule[held]), 0.0)[:, groups]
+    unlikely = np.zeros(len(x), dtype=bool)
+    columns = held[there.max(axis=1, initial=0.0) < SETTINGS.used]
+    unlikely[columns[columns >= 0]] = True
+    return unlikely
+
+
+def _thrifty(task: Rounding) -> Floats:
+    """[columns]: money, and a little of it for every system that residents take."""
+    program, data = task.program, task.data
+    cost = program.functional(COST) if COST in program.functionals else np.zeros(program.column_count)
+    small = max(float(np.abs(cost).max(initial=0.0)), 1.0) * 1e-6
+    held = program.columns["residents"]
+    systems = data.point_uses_systems / data.role_workers()
+    cost[held[held >= 0]] += small * np.broadcast_to(systems[:, None], held.shape)[held >= 0]
+    return cost
+
+
+def _solved(task: Rounding, part: Arrays, cost: Floats, limit_s: float, gap: float = 0.0) -> Floats | None:
     """Return the columns of the best solution of a part, None where it has none in time."""
+    if limit_s <= 0 or (part.lower > part.upper).any():
+        return None
     scaled = part.scaled(cost)
+    nodes = SETTINGS.slot_nodes if gap != SETTINGS.peak_gap else SETTINGS.peak_nodes
+    options = replace(task.options, time_limit_s=limit_s, gap=max(gap, task.options.gap), node_limit=nodes)
     outcome = run_highs(scaled, options, MIP_FEASIBILITY_TOL)
     if outcome.x is None:
         return None
     found: Floats = outcome.x * scaled.column
     return np.where(part.integer, np.round(found), found)
-
-
-def _limit_rows(program: Program) -> Bools:
-    """[rows]: limits on functionals, which are sums over all slots."""
-    mask = np.zeros(program.row_count, dtype=bool)
-    for block, parts in program.row_blocks.items():
-        for part in parts if block.startswith(SUMMED_AFTERWARDS) else ():
-            mask[part.rows] = True
-    return mask
 
 
 def _units(program: Program, group: Ints) -> Ints:
@@ -208,28 +376,34 @@ def _units(program: Program, group: Ints) -> Ints:
         columns = program.columns.get(block, np.zeros((0, len(group)), dtype=np.int64))
         where = np.nonzero(columns >= 0)
         unit[columns[where]] = group[where[1]]
+    for block, columns in program.columns.items():
+        if block.startswith("limit "):  # sub-totals by slot
+            unit[columns] = group[: len(columns)]
     held = program.columns["residents"]
     where = np.nonzero(held >= 0)
     unit[held[where]] = where[1]
     return unit
 
 
-def _arriving_groups(program: Program, data: PlanData) -> Ints:
-    """[rows]: the group of a row `arriving`, whose predecessor counts as the schedule has it until it is decided; -1 for others."""
-    group = np.arange(data.slots) if data.resident_group is None else data.resident_group
+def _loading_groups(program: Program, group: Ints) -> Ints:
+    """[rows]: the group of a row `loading`, whose predecessor counts as the schedule has it until it is decided; -1 for others."""
     of_row = np.full(program.row_count, -1)
-    for part in program.row_blocks.get("arriving", ()):
+    for part in program.row_blocks.get("loading", ()):
         of_row[part.rows] = group[part.index[:, 1]]
     return of_row
 
 
 def _part(
-    arrays: Arrays, matrix: sparse.csr_array, x: Floats, mine: Ints, known: Bools, skipped: Bools, linked: Bools
-) -> Arrays:
-    """Cut out the program of some columns, the others as in x; rows with undecided columns are left out unless `linked`."""
+    arrays: Arrays, matrix: sparse.csr_array, x: Floats, mine: Ints, known: Bools, skipped: Bools, linked: Bools,
+    loose: Bools,
+) -> Arrays:  # fmt: skip
+    """Cut out the program of some columns, the others as in x; rows with undecided columns are left out unless `linked`.
+
+    Rows are left out also where only `loose` columns touch them.
+    """
     inside = np.zeros(len(x), dtype=bool)
     inside[mine] = True
-    touches: Bools = abs(matrix) @ inside.astype(float) > 0
+    touches: Bools = abs(matrix) @ (inside & ~loose).astype(float) > 0
     open_: Bools = abs(matrix) @ (~inside & ~known).astype(float) > 0
     rows = np.flatnonzero(touches & ~skipped & (~open_ | linked))
     offset = matrix[rows] @ np.where(inside, 0.0, x)

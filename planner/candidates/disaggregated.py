@@ -39,6 +39,8 @@ MAX_PREFILL_LAYOUTS = 3
 # Relative: groups that differ less count as equal. If larger, a smaller group that costs more by so much could make looser limits dearer.
 THROUGHPUT_TIE_TOL = 1e-9
 NAMES = itertools.count()  # of searches, under which their evaluations are kept
+# Relative capital per request above the least at which the smallest group joins: one for demands of each size.
+SMALLER_GROUPS = (0.05, 0.2, 0.6, np.inf)
 Limits = Mapping[str, Sequence[tuple[str | float, float]]]
 
 
@@ -126,7 +128,10 @@ class GroupSearch:
         groups = self._feasible[allowance_s]
         if groups is None:
             return []
-        return [self._choice(groups, position, allowance_s) for position in groups.hull.fewest_systems(prices, most)]
+        return [
+            self._choice(groups, position, allowance_s)
+            for position in groups.hull.fewest_systems(prices, most, self.problem.spec.solver.whole)
+        ]
 
     def _limits(self, allowance_s: float) -> Limits:
         stretch = stretch_of(self.problem.derating, (self.prefill.system, self.decode.system))
@@ -285,11 +290,12 @@ class LowerHull:
             corners.append(int(i))
         return cls(able, x, y, rate.flat[able], corners)
 
-    def fewest_systems(self, prices: tuple[float, float], most: int) -> list[int]:
+    def fewest_systems(self, prices: tuple[float, float], most: int, smaller: bool = False) -> list[int]:
         """Select the corner of the least capital per request, and its neighbours, which save systems of the type that is scarce.
 
-        Returns flat positions. Of groups as good as the first the smallest is taken, since a plan may use a fraction of one. Looser
-        limits never raise the capital of the first; they may raise that of its neighbours, which are other groups then, and the power.
+        With `smaller`, groups that are smaller and take somewhat more capital per request join them, for plans that hold whole groups.
+        Returns flat positions. Of groups as good as the first the smallest is taken. Looser limits never raise the capital of the first;
+        they may raise that of its neighbours, which are other groups then, and the power.
         """
         if not self.positions.size:
             return []
@@ -297,8 +303,14 @@ class LowerHull:
         middle = int(np.argmin(capital[self.corners]))
         as_good = np.flatnonzero(capital <= (1 + THROUGHPUT_TIE_TOL) * capital[self.corners[middle]])
         smallest = int(as_good[np.argmin(self.rate[as_good])])
-        kept = [smallest, *(self.corners[i] for i in (middle - 1, middle + 1) if 0 <= i < len(self.corners))]
-        return [int(self.positions[i]) for i in kept[:most]]
+        kept = [smallest, *(self.corners[i] for i in (middle - 1, middle + 1) if 0 <= i < len(self.corners))][:most]
+        occupied = self.rate * (prices[0] * self.first + prices[1] * self.second)
+        for worse in SMALLER_GROUPS if smaller else ():
+            able = np.flatnonzero(capital <= (1 + worse) * capital[smallest])
+            least = int(able[np.argmin(occupied[able])])
+            if occupied[least] < occupied[kept].min() * (1 - THROUGHPUT_TIE_TOL):
+                kept.append(least)
+        return [int(self.positions[i]) for i in kept]
 
 
 def _is_not_convex(x: Floats, y: Floats, a: int, b: int, c: int) -> bool:

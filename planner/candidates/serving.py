@@ -128,7 +128,11 @@ class GridSelection:
         return limits_at_site(self.workload.spec.slo, allowance_s, self._stretch)
 
     def choose(self, allowance_s: float, dropped: Counter[str]) -> list[GridChoice]:
-        """Take the largest capacity of each layout under the limits, then the Pareto front of systems and power per request."""
+        """Take the largest capacity of each layout under the limits, then the Pareto front of systems and power per request.
+
+        Where replicas are whole, smaller ones join that take the fewest systems per request of all that are no larger: whole replicas of
+        a large layout are too many systems for a small demand.
+        """
         most = self.problem.spec.solver.points_per_system
         further = {metric: limits for metric, limits in self._limits(allowance_s).items() if metric != TPOT}
         kept: list[tuple[float, float, tuple[int, int, int]]] = []  # systems per request, watts per request, place
@@ -137,7 +141,7 @@ class GridSelection:
             dropped["does not fit memory or the engine's batch limit"] += int((~fits).sum())
             dropped["misses the latency limits"] += int((fits & ~satisfied).sum())
             able = np.where(satisfied, grid.point.requests_per_s, 0.0)
-            rate = within_demand(able, self.workload, self.problem)
+            rate = self._within_demand(able) if self._whole else within_demand(able, self.workload, self.problem)
             dropped["serves more than the whole demand"] += int((able > rate).sum())
             layouts, best = np.flatnonzero(rate.max(axis=1) > 0), rate.argmax(axis=1)
             dropped["another batch of the layout does more"] += int((rate > 0).sum()) - layouts.size
@@ -153,9 +157,41 @@ class GridSelection:
             if watts_per_request < least_w * (1 - POWER_GAIN_TOL):
                 least_w = watts_per_request
                 front.append(place)
-        dropped["beaten by another point on systems and power"] += len(kept) - len(front)
         dropped["beyond points_per_system"] += max(len(front) - most, 0)
-        return [self._chosen.setdefault(place, GridChoice(self.grids[place[0]], *place[1:])) for place in front[:most]]
+        smaller = self._smaller(kept, front[:most]) if self._whole else []
+        dropped["beaten by another point on systems and power"] += len(kept) - len({*front, *smaller})
+        front = front[:most]
+        return [
+            self._chosen.setdefault(place, GridChoice(self.grids[place[0]], *place[1:])) for place in [*front, *smaller]
+        ]
+
+    @property
+    def _whole(self) -> bool:
+        return self.problem.spec.solver.whole
+
+    def _within_demand(self, rate: Floats) -> Floats:
+        """Set rates [layout, batch] beyond the first that serves the whole demand to 0: a replica at work in part has a smaller batch."""
+        if self.problem.spec.objective.maximise:
+            return rate
+        enough = np.where(rate >= self.workload.peak_requests_per_s, rate, np.inf).min(axis=1, keepdims=True)
+        return np.where(rate <= enough, rate, 0.0)
+
+    def _smaller(
+        self, kept: Sequence[tuple[float, float, tuple[int, int, int]]], front: Sequence[tuple[int, int, int]]
+    ) -> list[tuple[int, int, int]]:
+        """Select replicas smaller than all in `front`, each with the fewest systems per request of those no larger than itself."""
+
+        def size(place: tuple[int, int, int]) -> float:
+            return float(self.grids[place[0]].systems[place[1]])
+
+        least = min((size(place) for place in front), default=0.0)
+        smaller: list[tuple[int, int, int]] = []
+        best = np.inf
+        for systems, _, place in sorted(kept, key=lambda item: (size(item[2]), item[0])):
+            if size(place) < least and systems < best:
+                best = systems
+                smaller.append(place)
+        return smaller
 
 
 def grid_power_w(grid: Grid, constants: PowerConstants) -> Floats:

@@ -128,7 +128,7 @@ def resolve_case(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> 
         system=system,
         sides=(prefill, decode),
         plant=_plant(case, system, catalog, ledger),
-        constants=model_constants(ledger, isinstance(case.workload, Training)),
+        constants=model_constants(ledger, isinstance(case.workload, Training), serves=False),
         power_cap=None if case.power_cap is None else PowerCap(case.power_cap, measured_curve(ledger, "power_cap")),
         ledger=ledger,
     )

@@ -24,6 +24,7 @@ from planner.formulate.phase_budgets import with_phase_budgets
 from planner.formulate.porting import port_data
 from planner.formulate.preemption import preemption_arrays
 from planner.formulate.quality import choice_data
+from planner.formulate.residency import residency_arrays
 from planner.formulate.spread import spread_data
 from planner.formulate.storage import storage_arrays
 from planner.problem.facts import NO_TREE, Problem
@@ -84,7 +85,7 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
         **_arc_fields(arcs),
         **_tree_fields(problem, site_of),
         **power_fields(problem),
-        **meter_arrays(problem),
+        **(meter_arrays(problem) | residency_arrays(problem, points)),
         **preemption_arrays(problem, points),
         **storage_arrays(problem, points),
         **facility_arrays(problem, fleet_options, holdings),

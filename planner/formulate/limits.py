@@ -14,6 +14,7 @@ from planner.candidates.points import OperatingPoint
 from planner.formulate.costs import Holding
 from planner.formulate.facility import rack_room
 from planner.formulate.functionals import CAPITAL, CARBON, COST, capital_of, paid_in
+from planner.formulate.residency import serves_on_systems
 from planner.problem import limit_labels
 from planner.problem.facts import Problem, TrainingFacts
 from planner.problem.phases import power_limits, supplies
@@ -143,6 +144,8 @@ def _needed(problem: Problem, fleet_options: Sequence[FleetOption], points: Sequ
             else:
                 key = (k, point.workload.asked)
                 per_request[key] = max(per_request.get(key, 0.0), systems / point.capacity)
+                if problem.spec.solver.whole and serves_on_systems(point):
+                    need[k] += systems  # replicas are whole: each point may hold one more than its load needs
     peaks = {workload.asked: workload.peak_requests_per_s for workload in problem.serving}
     maximises = problem.spec.objective.maximise == "throughput"
     for (k, name), systems in per_request.items():

@@ -32,6 +32,7 @@ class Decisions:
     flow: Floats  # [arc, slot] requests/s
     point_ids: Mapping[int, str]  # names of the points that work in some slot, or when a zone fails
     opened: Bools  # [site] whether its fixed cost is paid
+    resident: Mapping[int, Ints]  # [role, slot] workers that hold their weights, of each point whose replicas are whole
     failures: Failures
     lines: LineDecisions | None = None  # None where lines are no decision
     electricity: ElectricityDecisions | None = None  # None where no site's electricity is a decision

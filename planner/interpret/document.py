@@ -15,6 +15,7 @@ from planner.formulate.formulation import Formulation
 from planner.formulate.functionals import CARBON
 from planner.interpret.accounts import Accounts, Line
 from planner.interpret.decisions import Decisions
+from planner.interpret.deployments import deployment_rows
 from planner.interpret.fabrics import fabric_rows
 from planner.interpret.facility import facility_rows
 from planner.interpret.framing import assumption_rows, dropped, provenance, sense_and_unit, solver, versions
@@ -73,6 +74,7 @@ def interpret(
             "fabrics": fabric_rows(decided),
             "workloads": workloads.rows(accounts.by_workload()),
             **({"quality": quality_rows(problem, form, decided.flow)} if problem.quality else {}),
+            **({"deployments": deployment_rows(decided)} if decided.resident else {}),
             "routes": route_rows(decided),
             "schedule": schedule_rows(decided),
             **_feature_tables(decided, accounts),

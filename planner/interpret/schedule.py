@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from planner.interpret.decisions import Decisions
+from planner.interpret.deployments import resident_of
 
 
 def route_rows(decided: Decisions) -> list[dict[str, Any]]:
@@ -53,6 +54,7 @@ def schedule_rows(decided: Decisions) -> list[dict[str, Any]]:
                     "carbon_kg_per_j": float(site.carbon_kg_per_j[hour]),
                     **(decided.electricity.of_slot(site.region, t) if decided.electricity else {}),
                     "active": {decided.point_ids[p]: float(active[p, t]) for p in here if active[p, t] > 0},
+                    **({"resident": resident_of(decided, site.region, t)} if decided.resident else {}),
                 }
             )
     return rows

@@ -12,6 +12,7 @@ from models.arrays import Bools, Floats, Ints
 from planner.candidates.points import Candidates
 from planner.formulate.formulation import Formulation
 from planner.interpret.decisions import Decisions
+from planner.interpret.deployments import resident_workers
 from planner.interpret.electricity import ElectricityDecisions, rings
 from planner.interpret.failover import Failures
 from planner.interpret.lines import LineDecisions
@@ -40,6 +41,7 @@ def read_solution(problem: Problem, candidates: Candidates, form: Formulation, s
         flow=flow,
         point_ids=point_ids,
         opened=solution.values.get("open", np.zeros(len(problem.sites))) > 0.5,
+        resident=resident_workers(form, solution),
         failures=failures,
     )
     if problem.lines is not None:

@@ -25,6 +25,14 @@ class Reliability:
 
 
 @dataclass(frozen=True, slots=True)
+class Loading:
+    """Time until a replica serves."""
+
+    engine_start_s: float  # beside the reading of weights
+    storage_bytes_per_s: float  # bandwidth at which weights are read where the spec states none for the site
+
+
+@dataclass(frozen=True, slots=True)
 class ModelConstants:
     """Constants of the closed forms that depend on neither the spec nor the hardware."""
 
@@ -32,5 +40,6 @@ class ModelConstants:
     serving: ServingConstants
     power: PowerConstants
     reliability: Reliability
+    loading: Loading
     measured_training: Calibration
     measured_serving: Calibration

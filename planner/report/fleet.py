@@ -62,6 +62,29 @@ def point_rows(plan: Plan) -> list[Row]:
     return [{**row, "replicas": f"{replicas[key]:.1f}"} for key, row in rows.items()]
 
 
+def deployment_rows(plan: Plan) -> list[Row]:
+    """Format the workers of each deployment; plans whose replicas are divisible have none."""
+    return [
+        {
+            "deployment": row["point"],
+            "system": " + ".join(dict.fromkeys(pool["system"] for pool in row["pools"])),
+            "replicas": row["replicas"],
+            "workers": "; ".join(_workers(pool) for pool in row["pools"]),
+            "systems": "; ".join(f"{pool['systems']:,.4g}" for pool in row["pools"]),
+            "loads for": show(row["load_s"], "s"),
+            "loads": f"{row['loads']:,.0f}",
+        }
+        for row in plan.document.get("deployments", ())
+    ]
+
+
+def _workers(pool: Row) -> str:
+    """Write how many workers of a role are resident, at least and at most."""
+    least, most = pool["least_workers"], pool["workers"]
+    count = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+    return count if pool["role"] == "serve" else f"{pool['role']} {count}"
+
+
 def _point_row(workload: Row, point: Row) -> Row:
     top = max(point["breakdown"].items(), key=lambda item: item[1], default=("", 0.0))
     return {

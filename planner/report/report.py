@@ -23,7 +23,7 @@ from planner.report import (
     quality,
     robust,
 )
-from planner.report.fleet import fabric_row, fleet_row, point_rows
+from planner.report.fleet import deployment_rows, fabric_row, fleet_row, point_rows
 from planner.report.limits import limit_row, runner_up_row
 from planner.report.words import STATUS_WORDS, amount
 from planner.report.workloads import cost_rows, route_rows, workload_row
@@ -104,6 +104,7 @@ def _sections(plan: Plan) -> list[tuple[str, list[Row]]]:
         ("What to obtain", [fleet_row(row) for row in plan["fleet"]]),
         (FABRICS, [fabric_row(row) for row in plan["fabrics"]]),
         ("How it runs", point_rows(plan)),
+        ("What holds its weights", deployment_rows(plan)),
         ("What each workload gets", [workload_row(w, currency) for w in plan["workloads"]]),
         *quality.sections(plan),
         *grades.sections(plan),

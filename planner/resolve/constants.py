@@ -11,7 +11,7 @@ from models.serving.constants import ServingConstants
 from models.statistics.intervals import TIERS
 from models.training.constants import TrainingConstants
 from planner.errors import Problem, SpecError
-from planner.problem.constants import ModelConstants, Reliability
+from planner.problem.constants import Loading, ModelConstants, Reliability
 from planner.problem.intervals import LABELS, Calibration
 from planner.resolve.ledger import Ledger
 
@@ -32,12 +32,24 @@ RELIABILITY_REASONS = {
 UNSPARED = "unspared_s"  # no assumption: spares are held
 
 
-def model_constants(ledger: Ledger, trains: bool = True) -> ModelConstants:
-    """Read the constants of the models; those of failures are booked as assumptions where the spec trains anything."""
+ENGINE_START = "engine_start_s"
+
+
+def model_constants(ledger: Ledger, trains: bool = True, serves: bool = True) -> ModelConstants:
+    """Read the constants of the models; those of failures are booked as assumptions where the spec trains anything.
+
+    `serves`: book the start of an engine.
+    """
     if trains:
         known = {name: ledger.default(name, f"training.{name}", reason) for name, reason in RELIABILITY_REASONS.items()}
     else:
         known = {name: ledger.catalog.get("defaults", name).value("value") for name in RELIABILITY_REASONS}
+    if serves:
+        start_s = ledger.default(
+            ENGINE_START, f"serving.{ENGINE_START}", "start of a serving engine on systems that change over"
+        )
+    else:
+        start_s = ledger.catalog.get("defaults", ENGINE_START).value("value")
     return ModelConstants(
         training=_read(ledger, "training", TrainingConstants),
         serving=_read(ledger, "serving", ServingConstants),
@@ -52,6 +64,7 @@ def model_constants(ledger: Ledger, trains: bool = True) -> ModelConstants:
             availability=known["spares_availability"],
             unspared_s=ledger.value("defaults", UNSPARED, "value") if trains else 0.0,
         ),
+        loading=Loading(engine_start_s=start_s, storage_bytes_per_s=known["checkpoint_storage_bytes_per_s"]),
         measured_training=calibration(ledger, "training"),
         measured_serving=calibration(ledger, "serving"),
     )

@@ -130,7 +130,9 @@ def build_problem(context: ResolveContext) -> Problem:
         bytes_per_token=ledger.default(
             "text_bytes_per_token", "traffic.bytes_per_token", "bytes of text per token", ("egress", "*", "*")
         ),
-        constants=model_constants(ledger, bool(workloads.training)),
+        constants=model_constants(
+            ledger, bool(workloads.training), bool(workloads.serving) and context.spec.solver.whole
+        ),
         assumptions=tuple(sorted(ledger.assumptions.values(), key=lambda assumption: assumption.path)),
         citations=tuple(sorted(ledger.citations.values(), key=lambda citation: citation.path)),
         catalog_digest=context.catalog.digest,
@@ -223,6 +225,9 @@ def _check_price_levels(context: ResolveContext) -> None:
 def _check_robust(context: ResolveContext) -> None:
     """Check that a robust plan is asked for of what scenarios are known of."""
     robust, apis = context.spec.robust, context.spec.apis
+    if robust is not None and context.spec.solver.whole:
+        message = 'cannot be combined with "robust" yet; remove one of them'
+        context.add_problem("solver.replicas", message)
     if robust is not None and apis:
         message = "how sure the tokens of an API are is not known; remove the block or the API"
         context.add_problem("robust", message)

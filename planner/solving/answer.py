@@ -95,14 +95,17 @@ def _diagnosis(
     until: Deadline,
     nothing: bool,
 ) -> dict[str, Any]:
-    """Diagnose a spec without a plan; `nothing`: it asks for the most throughput, of which there is none."""
+    """Diagnose a spec without a plan; `nothing`: it asks for the most throughput, of which there is none.
+
+    With whole replicas a repair of a throughput question has to serve some of the demand.
+    """
     from planner.candidates.cache import OutOfTime
     from planner.candidates.search import find_candidates
     from planner.resolve.resolver import resolve_document
     from planner.solving.infeasibility import NOTHING_FOUND, diagnose
     from planner.solving.throughput import asking_for_some
 
-    if nothing:
+    if nothing or (problem.spec.objective.maximise is not None and problem.spec.solver.whole):
         document = asking_for_some(document, problem)
         problem = resolve_document(document, overlays)
         try:

@@ -47,10 +47,13 @@ def dispatched(
     full = _on_all_hours(problem, overlays)
     held = _held(full, candidates, form, solution)
     long = formulate(full, held)
-    data, factor = long.data, float(np.ravel(solution.values["lambda"])[0]) if form.data.objective.maximises else 1.0
+    data, factor = (
+        long.data.divisible(),
+        float(np.ravel(solution.values["lambda"])[0]) if form.data.objective.maximises else 1.0,
+    )
     if form.data.objective.maximises:
         data = replace(data, demand=data.demand * np.where(data.scaled() > 0, factor, 1.0)[:, None, None])
-        long = replace(long, data=data)
+    long = replace(long, data=data)
     months = _months(full.calendar)
     functional = COST if form.data.objective.maximises else form.data.objective.functional
     found = dispatch(

@@ -39,7 +39,7 @@ def compute_marginal_values(
     """Compute the marginal values of the limits and the runner-up of each site.
 
     `fixed`: every integer of the plan is fixed, so the fleet stays; the values are duals of the linear program that is left.
-    `divisible`: only binaries (sites, networks, points of jobs) are fixed and counts are continuous, so the fleet may grow
+    Replicas are divisible in both. `divisible`: only binaries (sites, networks, points of jobs) are fixed and counts are continuous, so the fleet may grow
     where a limit gives way. Both are changes of the objective (`unit`) per unit of the limit.
     The second program is solved again with one more system forced in, for the margin of each runner-up.
     Where the plan is too large for it, found slot by slot, or where its time is up, `divisible` comes from the LP
@@ -47,18 +47,19 @@ def compute_marginal_values(
     """
     ways = ways_not_in_use(form, solution)
     sizes = np.array([form.fleet_options[k].largest for k, _ in form.holdings])
-    paths, too_large = rows_by_path(problem, form), pays_off(form.data)
+    data = form.data.divisible()  # a whole replica too many makes every small change free
+    paths, too_large = rows_by_path(problem, form), pays_off(data)
     found = None
     if not too_large:
         found = marginal_values(
-            form.data,
+            data,
             solution.values,
             sizes,
             [members for _, members in ways],
             options,
             solution.bases,
             [site for (site, _, _), _ in ways],
-            solution.program_of(form.data),
+            solution.program_of(data),
             options.time_limit_s,
         )
     fixed: ByLimit = {
@@ -70,7 +71,7 @@ def compute_marginal_values(
         divisible = {(path, None): found.rows[row] for path, row in paths.items()}
     elif solution.relaxed_duals and solution.value is not None:
         duals = {row: _summed(solution.relaxed_duals, row) for row in paths.values()}
-        worth = zero_below_rounding(form.data, duals, solution.value)
+        worth = zero_below_rounding(data, duals, solution.value)
         divisible = {(path, None): worth[row] for path, row in paths.items()}
     for u, (k, _) in enumerate(form.holdings):
         option = form.fleet_options[k]

@@ -128,11 +128,18 @@ class SolverOptions(Block):
     node_limit: Annotated[int, Field(ge=1, le=10**9), WHOLE] | None = None
     """Most nodes of branch and bound, of the solver's own with "direct": an end that is the same in every run, on any machine; unlimited if omitted."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1), WHOLE] = 0
+    replicas: Literal["divisible", "whole"] = "divisible"
+    """Whether serving replicas may be fractions, or are whole and hold their weights on systems of their own (docs/deployments.md)."""
     backend: Literal["highs", "pulp"] = "highs"
     method: Literal["auto", "direct", "branch", "decomposed"] = "auto"
     """The solver's own branch and bound ("direct"), our branch and bound over the binaries ("branch"), decomposition by slots ("decomposed"), or by size ("auto")."""
     points_per_system: Annotated[int, Field(ge=1, le=100), WHOLE] = 3
     """Most operating points of a workload that become candidates on one system at one site."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether serving replicas are whole."""
+        return self.replicas == "whole"
 
 
 class PlanSpec(Block):

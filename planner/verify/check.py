@@ -18,6 +18,7 @@ from planner.verify.electricity import ElectricityCheck
 from planner.verify.failover import FailoverCheck
 from planner.verify.findings import UNREADABLE, words_of
 from planner.verify.fleet.check import check_fleet
+from planner.verify.fleet.deployments import check_deployments
 from planner.verify.fleet.facility import FacilityCheck
 from planner.verify.jobs import check_jobs
 from planner.verify.limits import check_limits
@@ -149,6 +150,7 @@ CHECKS: tuple[tuple[str, Callable[[CheckedPlan], None]], ...] = (
     ("fleet", check_fleet),
     ("facility", lambda plan: FacilityCheck(plan).run()),
     ("schedule", check_schedule),
+    ("deployments", check_deployments),
     ("routes", check_routes),
     ("workloads", check_jobs),
     ("electricity", _check_electricity),

@@ -24,7 +24,7 @@ def check_schedule(plan: CheckedPlan) -> None:
         plan.say("schedule", "must have one row for each used site and slot")
     plan.hours = {(site, t): row for site in plan.sites for t, row in enumerate(_hours(plan, site))}
     for i, row in enumerate(plan.document["schedule"]):
-        decided = ("active", *OF_A_METER) if plan.sites[row["site"]].electricity is not None else ("active",)
+        decided = ["active", "resident", *(OF_A_METER if plan.sites[row["site"]].electricity is not None else ())]
         stated = {key: value for key, value in row.items() if key not in decided}
         plan.equal(f"schedule[{i}]", stated, plan.hours[row["site"], row["slot"]])
     _check_installed(plan)

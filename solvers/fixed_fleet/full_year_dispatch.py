@@ -53,13 +53,13 @@ def dispatch(
     missing: tuple[float, float],
     options: Options,
 ) -> DispatchResult | None:
-    """Dispatch piece by piece at least cost of `functional`; None where the time limit of the `options` comes first.
+    """Dispatch divisible replicas piece by piece at least cost of `functional`; None where the time limit of the `options` comes first.
 
     `fixed`: blocks of the plan, n [U], open [R], host [W, R], run [P, V], contract [C], energy and power [B], unit [L], way [X],
     send [Y], c [W, zones]; each job has one point left. `work` [J, pieces]: work of each job in a piece. `missing`: price of an unmet
     request, and of an unfinished unit of work.
     """
-    begin, columns = time.perf_counter(), 0
+    begin, columns, data = time.perf_counter(), 0, data.divisible()
     shapes = {"f": len(data.arc_pool), "x": len(data.point_pool), "v": len(data.point_pool)}
     if data.meters is not None:
         contracts, batteries = len(data.meters.contract_meter), len(data.meters.battery_meter)

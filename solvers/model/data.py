@@ -170,6 +170,8 @@ class PlanData:
 
     def divisible(self) -> PlanData:
         """Return the same input with divisible replicas, whose program relaxes this one."""
+        if self.point_whole is None:
+            return self
         return replace(self, point_whole=None, point_load_s=None, use_workers=None, resident_group=None)
 
     @property

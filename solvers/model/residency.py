@@ -22,14 +22,14 @@ Data
 Variables
     residents_{i,g}  integer, workers that hold their weights in the slots of group g
     resident_{i,t}   the column residents_{i,g} of the group of slot t
-    arriving_{i,t}   >= 0, workers that load their weights in a slot; only where that takes time and the order of slots is known
+    loading_{i,t}   >= 0, workers that load their weights in a slot; only where that takes time and the order of slots is known
     deployed_{p,t}   in {0, 1}, 1 when a point is deployed; only where a replica has several workers of a role
     present_{p,t}    in {0, 1}, 1 when a job runs in a slot; only where it shares a fleet option with whole replicas
 Objective
     None of its own.
 Constraints
-    resident     workers_i x_{p(i),t} + share_{p(i),t} arriving_{i,t} <= resident_{i,t}    for each i, t
-    arriving     resident_{i,t} - resident_{i,t-1} <= arriving_{i,t}    for each i, t
+    resident     workers_i x_{p(i),t} + share_{p(i),t} loading_{i,t} <= resident_{i,t}    for each i, t
+    loading     resident_{i,t} - resident_{i,t-1} <= loading_{i,t}    for each i, t
     one replica  workers_i deployed_{p(i),t} <= resident_{i,t}    for each i, t with deployed
     deployed     cap_p x_{p,t} <= most_{q,t} deployed_{p,t}    for each p of q, t with deployed
     first one    sum_{a into q} f_{a,t} <= sum_{p of q} min(cap_p, most_{q,t}) resident_{i,t}, i the role of p
@@ -96,7 +96,7 @@ def add_residency(program: Program, data: PlanData, most: Floats) -> None:
     held = program.add_columns("residents", in_group.shape, upper=room, integer=True, where=in_group)
     resident = np.where(where, held[:, group], -1)
     program.columns["resident"] = resident
-    arriving = _add_arriving(program, data, resident, group, share[point] > 0)
+    loading = _add_loading(program, data, resident, group, share[point] > 0)
     use, slot = np.nonzero(where & (active[point] >= 0))
     row = np.arange(len(use))
     program.add_rows(
@@ -104,7 +104,7 @@ def add_residency(program: Program, data: PlanData, most: Floats) -> None:
         -np.inf,
         0.0,
         np.tile(row, 3),
-        np.concatenate([active[point[use], slot], arriving[use, slot], resident[use, slot]]),
+        np.concatenate([active[point[use], slot], loading[use, slot], resident[use, slot]]),
         np.concatenate([data.role_workers()[use], share[point[use], slot], -np.ones(len(row))]),
         index=np.column_stack([use, slot]),
     )
@@ -116,25 +116,25 @@ def add_residency(program: Program, data: PlanData, most: Floats) -> None:
     _add_beside(program, data, resident)
 
 
-def _add_arriving(program: Program, data: PlanData, resident: Ints, group: Ints, takes_time: Bools) -> Ints:
-    """Add `arriving` and its rows; return its columns [I, T]."""
+def _add_loading(program: Program, data: PlanData, resident: Ints, group: Ints, takes_time: Bools) -> Ints:
+    """Add `loading` and its rows; return its columns [I, T]."""
     if data.order is None:
         return np.full(resident.shape, -1)
     before = predecessors(data.order.next)
     changes = (resident >= 0) & takes_time & (group != group[before])
-    arriving = program.add_columns("arriving", resident.shape, where=changes)
+    loading = program.add_columns("loading", resident.shape, where=changes)
     use, slot = np.nonzero(changes)
     row = np.arange(len(use))
     program.add_rows(
-        "arriving",
+        "loading",
         -np.inf,
         0.0,
         np.tile(row, 3),
-        np.concatenate([resident[use, slot], resident[use, before[slot]], arriving[use, slot]]),
+        np.concatenate([resident[use, slot], resident[use, before[slot]], loading[use, slot]]),
         np.repeat([1.0, -1.0, -1.0], len(row)),
         index=np.column_stack([use, slot]),
     )
-    return arriving
+    return loading
 
 
 def _add_deployed(program: Program, data: PlanData, asked: Floats, resident: Ints) -> Ints:

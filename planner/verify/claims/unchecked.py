@@ -28,6 +28,11 @@ def release_of(document: Mapping[str, Any]) -> str:
     return next((document["versions"][name] for name in NAMES if name in document["versions"]), "")
 
 
+def is_whole(document: Mapping[str, Any]) -> bool:
+    """Tell whether the spec of a plan asks for whole replicas."""
+    return bool((document["spec"].get("solver") or {}).get("replicas") == "whole")
+
+
 def unchecked_parts(document: Mapping[str, Any], same_figures: bool, proven: bool = False) -> list[Unchecked]:
     """List the parts of a plan that the checks take as stated.
 
@@ -60,6 +65,8 @@ def _of_the_record(document: Mapping[str, Any], same_figures: bool) -> Iterator[
 
 def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
     """Yield what only another search, or another program, could confirm."""
+    if not is_whole(document):
+        yield Unchecked("deployments", "replicas are divisible: that whole ones fit the systems held")
     if document["bound"] is not None:
         yield Unchecked("bound", "that no plan can be better; it is compared with the value, the gap and the status")
     if "bound_divisible" in document:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -33,6 +34,18 @@ def test_first_group_kept_is_as_good_as_the_best_and_as_small_as_can_be(seed):
     as_good = able[cost <= (1 + THROUGHPUT_TIE_TOL) * cost.min()]
     assert kept[0] == as_good[np.argmin(rate[as_good])]
     assert len(kept) <= 3 and (rate[kept] > 0).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_smaller_groups_join_each_at_more_capital_per_request(seed):
+    first, second, rate = random_groups(seed)
+    worth = (1.0, 3.0)
+    kept = LowerHull.of(first, second, rate).fewest_systems(worth, most=1, smaller=True)
+    capital = worth[0] * first + worth[1] * second
+    per_request = capital / np.where(rate, rate, np.nan)
+    for before, after in itertools.pairwise(kept):
+        assert capital[after] < capital[before] and per_request[after] > per_request[before]
+    assert capital[kept].min() == capital[rate > 0].min()
 
 
 @pytest.mark.parametrize("seed", range(20))

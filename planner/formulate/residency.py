@@ -1,0 +1,38 @@
+"""Program data of whole replicas: which points have them, and how long they load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from planner.candidates.apis import ROLE
+from planner.candidates.points import OperatingPoint
+from planner.evaluate.residency import replica_load_s
+from planner.problem.facts import Problem, ServingFacts
+from solvers.model.block_data.electricity import Chronology
+
+
+def residency_arrays(problem: Problem, points: Sequence[OperatingPoint]) -> dict[str, Any]:
+    """Build the fields of `PlanData`; none where no point serves on systems, or replicas are divisible."""
+    whole = [serves_on_systems(point) for point in points]
+    if not any(whole) or not problem.spec.solver.whole:
+        return {}
+    calendar = problem.calendar
+    return {
+        "point_whole": np.array(whole, dtype=bool),
+        "point_load_s": np.array([point_load_s(problem, point) if mine else 0.0 for point, mine in zip(points, whole)]),
+        "use_workers": np.array([use.workers for point in points for use in point.uses], dtype=np.int64),
+        "order": Chronology(next=np.asarray(calendar.next, dtype=np.int64), step_s=calendar.step_s),
+    }
+
+
+def serves_on_systems(point: OperatingPoint) -> bool:
+    """Tell whether the point serves on systems of its own, not by an API."""
+    return isinstance(point.workload, ServingFacts) and point.uses[0].role != ROLE
+
+
+def point_load_s(problem: Problem, point: OperatingPoint) -> float:
+    """Compute the time until a replica of a serving point has loaded its weights [s]."""
+    return replica_load_s(point.serving, point.uses[0].option.site, problem.constants.loading)

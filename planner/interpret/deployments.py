@@ -1,0 +1,80 @@
+"""Plan rows of deployments: the whole workers of each serving point that hold their weights, and the systems that they occupy.
+
+Which workers are resident in which slot stands in the rows of the schedule, as `resident`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from models.arrays import Floats, Ints
+from planner.formulate.formulation import Formulation
+from planner.formulate.residency import point_load_s, serves_on_systems
+from solvers.model.preemption import predecessors
+from solvers.solution import Solution
+
+if TYPE_CHECKING:
+    from planner.interpret.decisions import Decisions
+
+
+def resident_workers(form: Formulation, solution: Solution) -> dict[int, Ints]:
+    """Read the workers that hold their weights [role, slot] of each point whose replicas are whole."""
+    if "resident" not in solution.values:
+        return {}
+    resident = np.rint(solution.values["resident"]).astype(np.int64)
+    point = form.data.point_uses[:, 0]
+    return {
+        p: resident[point == p]
+        for p, operating in enumerate(form.points)
+        if serves_on_systems(operating) and resident[point == p].any()
+    }
+
+
+def resident_of(decided: Decisions, region: str, t: int) -> dict[str, list[int]]:
+    """List the workers by role that hold their weights at a site in a slot, by the id of their point."""
+    return {
+        decided.point_ids[p]: [int(count) for count in workers[:, t]]
+        for p, workers in decided.resident.items()
+        if p in decided.point_ids and decided.form.points[p].site == region and workers[:, t].any()
+    }
+
+
+def deployment_rows(decided: Decisions) -> list[dict[str, Any]]:
+    """Build one row for each serving point with workers that hold their weights."""
+    return [_row(decided, p, decided.resident[p]) for p in decided.used if p in decided.resident]
+
+
+def _row(decided: Decisions, p: int, workers: Ints) -> dict[str, Any]:
+    """Build the row of a point from its workers [role, slot]."""
+    point = decided.form.points[p]
+    pools: list[dict[str, Any]] = [
+        {
+            "role": use.role,
+            "system": use.option.system.name,
+            "workers_per_replica": use.workers,
+            "systems_per_worker": use.systems_per_worker,
+            "workers": int(mine.max()),
+            "least_workers": int(mine.min()),
+            "systems": float(mine.max() * use.systems_per_worker),
+        }
+        for use, mine in zip(point.uses, workers, strict=True)
+    ]
+    return {
+        "point": decided.point_ids[p],
+        "workload": point.workload.name,
+        "site": point.site,
+        "replicas": min(pool["workers"] // pool["workers_per_replica"] for pool in pools),
+        "pools": pools,
+        "load_s": point_load_s(decided.problem, point),
+        "loads": _loads(decided, workers),
+    }
+
+
+def _loads(decided: Decisions, workers: Ints) -> float:
+    """Count how often a worker loads its weights over the horizon."""
+    calendar = decided.problem.calendar
+    before = predecessors(np.asarray(calendar.next, dtype=np.int64))
+    arriving: Floats = np.maximum(workers - workers[:, before], 0).sum(axis=0).astype(float)
+    return float(arriving @ (calendar.seconds / calendar.step_s))

@@ -1,0 +1,149 @@
+"""Check that serving workers are whole, hold their weights on systems that nothing else uses at the time, and carry what is at work."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from planner.evaluate.residency import replica_load_s
+from planner.verify.checked_plan import CheckedPlan, Row
+from planner.verify.claims.unchecked import is_whole
+from planner.verify.fleet.options import HeldKey, key_at
+
+TABLE = "deployments"
+
+
+def check_deployments(plan: CheckedPlan) -> None:
+    """Check the residents of every slot and the table of deployments.
+
+    Plans with divisible replicas have neither.
+    """
+    stated = TABLE in plan.document or any("resident" in row for row in plan.document["schedule"])
+    if stated:
+        _DeploymentCheck(plan).run()
+    elif is_whole(plan.document) and any(_serves(plan, name) for name in plan.points):
+        plan.say(TABLE, "must state the whole replicas of every point that serves on systems")
+
+
+class _DeploymentCheck:
+    """The residents of a plan, by point and slot."""
+
+    def __init__(self, plan: CheckedPlan):
+        self.plan, self.calendar = plan, plan.problem.calendar
+        self.slots = self.calendar.slots
+        self.points: dict[str, Row] = {name: row for name, (row, _) in plan.points.items() if _serves(plan, name)}
+        self.workers = {name: [[0] * self.slots for _ in row["pools"]] for name, row in self.points.items()}
+        self.before = {int(after): t for t, after in enumerate(self.calendar.next)}
+
+    def run(self) -> None:
+        """Read the residents, then compare them with the replicas at work, the systems held and the table."""
+        self._read()
+        for name in self.points:
+            self._check_work(name)
+        for t in range(self.slots):
+            self._check_systems(t)
+        rows = [self._row(name) for name in self.points if any(map(any, self.workers[name]))]
+        self.plan.equal(TABLE, self.plan.document.get(TABLE, []), rows)
+
+    def _read(self) -> None:
+        """Read `resident` of the schedule: whole workers of points at the site."""
+        for i, row in enumerate(self.plan.document["schedule"]):
+            for name, workers in row.get("resident", {}).items():
+                path = f"schedule[{i}].resident.{name}"
+                if name not in self.points or self.points[name]["site"] != row["site"]:
+                    self.plan.say(path, "is no serving point of this site")
+                elif not _are_counts(workers, len(self.points[name]["pools"])):
+                    self.plan.say(path, "must be one whole number of workers for each pool of the point")
+                else:
+                    for mine, count in zip(self.workers[name], workers, strict=True):
+                        mine[row["slot"]] = count
+
+    def _check_work(self, name: str) -> None:
+        """Compare the workers that a point's load keeps busy, or that load their weights, with those resident."""
+        pools, active = self.points[name]["pools"], self.plan.active[name]
+        load_s = self._load_s(name)
+        for pool, resident in zip(pools, self.workers[name], strict=True):
+            for t, replicas in enumerate(active):
+                if not replicas:
+                    continue
+                where, needed = f"schedule slot {t}", pool["workers"]
+                if resident[t] < needed:
+                    self.plan.say(where, f"{name}: {resident[t]} {pool['role']} workers, a replica has {needed}")
+                loading = max(resident[t] - resident[self.before[t]], 0) if t in self.before else 0
+                lost = loading * min(load_s / float(self.calendar.step_s[t]), 1.0)
+                self.plan.at_most(where, needed * replicas + lost, resident[t], f"{pool['role']} workers of {name}")
+
+    def _check_systems(self, t: int) -> None:
+        """Compare the systems that residents and jobs occupy in a slot with those held; a job that runs has its full width."""
+        occupied: dict[HeldKey, float] = defaultdict(float)
+        widest: dict[HeldKey, float] = defaultdict(float)
+        for name, row in self.points.items():
+            systems = self.plan.points[name][1].systems
+            for pool, of_replica, resident in zip(row["pools"], systems, self.workers[name], strict=True):
+                occupied[key_at(row["site"], pool)] += resident[t] * of_replica / pool["workers"]
+        for name, active in self.plan.active.items():
+            row, computed = self.plan.points[name]
+            if computed.workload in self.plan.training and active[t]:
+                for pool, each in zip(row["pools"], computed.systems, strict=True):
+                    key = key_at(row["site"], pool)
+                    widest[key] = max(widest[key], each)
+        for key, resident_systems in occupied.items():
+            held = self.plan.held[key][int(self.calendar.window[t])]
+            taken = resident_systems + (widest[key] if resident_systems else 0.0)
+            what = f"systems of {'/'.join(key[:3])} that hold weights, and those of a job"
+            self.plan.at_most(f"schedule slot {t}", taken, held, what)
+
+    def _load_s(self, name: str) -> float:
+        workload = self.plan.serving[self.plan.points[name][1].workload]
+        site = self.plan.sites[self.points[name]["site"]]
+        return replica_load_s(workload, site, self.plan.problem.constants.loading)
+
+    def _row(self, name: str) -> Mapping[str, Any]:
+        """Compute the row of a point."""
+        row, computed = self.plan.points[name]
+        pools = [
+            {
+                "role": pool["role"],
+                "system": pool["system"],
+                "workers_per_replica": pool["workers"],
+                "systems_per_worker": each / pool["workers"],
+                "workers": max(resident),
+                "least_workers": min(resident),
+                "systems": max(resident) * each / pool["workers"],
+            }
+            for pool, each, resident in zip(row["pools"], computed.systems, self.workers[name], strict=True)
+        ]
+        return {
+            "point": name,
+            "workload": computed.workload,
+            "site": row["site"],
+            "replicas": min(pool["workers"] // pool["workers_per_replica"] for pool in pools),
+            "pools": pools,
+            "load_s": self._load_s(name),
+            "loads": self._loads(self.workers[name]),
+        }
+
+    def _loads(self, workers: Sequence[Sequence[int]]) -> float:
+        """Count how often a worker loads its weights over the horizon."""
+        seconds, step_s = self.calendar.seconds, self.calendar.step_s
+        return sum(
+            max(mine[t] - mine[before], 0) * float(seconds[t]) / float(step_s[t])
+            for mine in workers
+            for t, before in self.before.items()
+        )
+
+
+def _serves(plan: CheckedPlan, name: str) -> bool:
+    """Tell whether a point serves on systems, not by an API."""
+    row, computed = plan.points[name]
+    return computed.workload in plan.serving and all(pool["role"] != "api" for pool in row["pools"])
+
+
+def _are_counts(workers: Any, number: int) -> bool:
+    """Tell whether `workers` is a list of so many whole numbers."""
+    return (
+        isinstance(workers, list)
+        and len(workers) == number
+        and all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in workers)
+    )
