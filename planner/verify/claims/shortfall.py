@@ -91,6 +91,8 @@ def _is_possible(
     owned = [(site, offer) for site, offer in ways if offer.how != "api"]
     if not names:
         return True
+    if not owned:  # nothing is on offer, so there is no program to solve
+        return False
     count, works = len(owned), len(names)
     columns = count * (1 + works)  # systems of each way, then the share of each workload's work done on each way
     rows: list[tuple[Floats, float, float]] = []  # row, and its least and most value
