@@ -76,7 +76,7 @@ def test_what_is_not_checked_is_only_what_must_be(small):
         (("solver", "seed"), 77, "solver.seed"),
         (("solver", "repeatable"), False, "solver.repeatable"),
         (("name",), "another question", "name"),
-        (("workloads", 0, "kind"), "training", "workloads[0].kind"),
+        (("workloads", 0, "kind"), "training", "workloads[0]"),  # a job has a time that points of serving lack
         (("workloads", 0, "points", 0, "pools", 0, "layout", "ep"), 2, "workloads[0].points[0]"),
         (("runner_up", 0, "site"), "us-texas", "runner_up"),
         (("limits", 0, "unit"), "apples", "limits[0].unit"),
