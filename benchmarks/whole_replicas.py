@@ -16,7 +16,7 @@ from planner.candidates.search import find_candidates
 from planner.formulate.formulation import formulate
 from planner.resolve.resolver import resolve_document
 from planner.solving.answer import options_of
-from planner.spec.document import read_spec
+from planner.spec.document import edited, read_spec
 from solvers.interface import Options
 from solvers.joint import solve
 from solvers.model.data import PlanData
@@ -26,7 +26,8 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 def programs(name: str) -> tuple[PlanData, PlanData, Options]:
     """Build the program of an example with divisible replicas and with whole ones, and its solver options."""
-    problem = resolve_document(read_spec(EXAMPLES / f"{name}.json", ()), ())
+    document = edited(read_spec(EXAMPLES / f"{name}.json", ()), (("solver.replicas", "whole"),))
+    problem = resolve_document(document, ())
     data = formulate(problem, find_candidates(problem)).data
     return data.divisible(), data, options_of(problem.spec)
 
