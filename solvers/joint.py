@@ -1,7 +1,7 @@
 """Solve the joint program with whole replicas: relax them to divisible ones, make the answer whole, and search where that is not enough.
 
     divisible   the relaxation, by whatever method suits its size; its bound holds for whole replicas
-    restricted  the program with whole replicas over the points that the relaxation uses, and the smallest replica of each pool: rounded
+    restricted  the program with whole replicas over the points that the relaxation uses, and smaller replicas of each pool: rounded
                 slot by slot (`solvers.slot_rounding`), then searched
     full        the program with whole replicas over all points, from the restricted solution on, where the gap is still too wide
 

@@ -1,7 +1,7 @@
 """Find a first plan with whole replicas, by rounding the program with divisible ones.
 
     schedule   residents divisible: which jobs run beside them in which slot, and how many workers a slot wants of each point
-    peak       whole residents in the slot with the largest demand, together with the fleet; other slots as the schedule has them
+    peak       whole residents in the fullest slot, together with the fleet; other slots as the schedule has them
     rest       each further slot in turn as a small program with whole residents; the fleet may grow, never shrink
 
 If that ends at a slot for which nothing fits, a further attempt keeps more in reserve. A heuristic: the plan meets all rows, and nothing is
@@ -221,7 +221,7 @@ def _job_rows(task: Rounding, schedule: Floats) -> Bools:
 
 
 def _slot_by_slot(task: Rounding, schedule: Floats) -> Floats | None:
-    """Decide the residents of each group of slots in the order of time, from the one with the largest demand on."""
+    """Decide the residents of each group of slots in the order of `_order`."""
     shared, x = _slot_programs(task, schedule), schedule.copy()
     known = (shared.unit < 0) & ~shared.grows
     order = _order(task, schedule)
