@@ -161,7 +161,7 @@ def _schedule(task: Rounding, start: Mapping[str, Floats], reserve: float) -> Fl
     lower[present[there]] = upper[present[there]] = _full_slots(task.data, start)[there]
     whole = arrays.integer & ~_columns_of(program, "residents", "deployed", "n")
     part = replace(arrays, integer=whole, lower=lower, upper=upper)
-    return _solved(task, part, task.cost, task.left_s)
+    return _solved(task, part, task.cost, task.left_s, SETTINGS.slot_nodes)
 
 
 def _full_slots(data: PlanData, start: Mapping[str, Floats]) -> Floats:
@@ -268,7 +268,7 @@ def _adapted(task: Rounding, shared: SlotPrograms, x: Floats, peak: int) -> Floa
     grows = shared.grows & task.arrays.integer
     lower, upper = np.where(grows, x, lower), np.where(grows, task.arrays.upper, upper)
     part = replace(task.arrays, integer=np.zeros_like(fixed), lower=lower, upper=upper)
-    adapted = _solved(task, part, task.cost, task.left_s)
+    adapted = _solved(task, part, task.cost, task.left_s, SETTINGS.slot_nodes)
     if adapted is None:
         return None
     held = _columns_of(task.program, "n")
@@ -292,9 +292,9 @@ def _decided(
     none = np.zeros_like(shared.limits)
     for skipped in (none, shared.limits) if shared.limits.any() else (none,):
         part = _part(arrays, task.matrix, x, mine, known & ~factor, skipped, linked, factor)
-        for lower, upper, cost, limit_s, gap in _attempts(task, shared, x, together, decided):
+        for lower, upper, cost, limit_s, nodes, gap in _attempts(task, shared, x, together, decided):
             bounded = replace(part, lower=lower[mine], upper=upper[mine])
-            found = _solved(task, bounded, cost[mine], min(limit_s, task.left_s), gap)
+            found = _solved(task, bounded, cost[mine], min(limit_s, task.left_s), nodes, gap)
             if found is not None:
                 whole = x.copy()
                 whole[mine] = found
@@ -304,8 +304,8 @@ def _decided(
 
 def _attempts(
     task: Rounding, shared: SlotPrograms, x: Floats, together: Ints, decided: Ints
-) -> Iterator[tuple[Floats, Floats, Floats, float, float]]:
-    """Yield bounds and costs [columns], time limit [s] and gap of a slot's program.
+) -> Iterator[tuple[Floats, Floats, Floats, float, int, float]]:
+    """Yield bounds and costs [columns], time limit [s], node limit and gap of a slot's program.
 
     First with the fleet as it is and the roles that the schedule uses here, or that were resident before; then with all roles; then with
     a larger fleet.
@@ -313,25 +313,26 @@ def _attempts(
     arrays, factor = task.arrays, _columns_of(task.program, "lambda")
     lower, upper, cost = arrays.lower, arrays.upper, task.cost
     limit_s, growth_s = SETTINGS.slot_time_s, SETTINGS.growth_share * task.left_s
+    peak, slot = (SETTINGS.peak_nodes, SETTINGS.peak_gap), (SETTINGS.slot_nodes, shared.gap)
     if not len(decided):
         held = _columns_of(task.program, "n")
         least = np.where(held, np.floor(SETTINGS.least_fleet * x), lower)
         limit_s = SETTINGS.peak_share * task.left_s
-        yield least, np.where(held & (x < SETTINGS.used), 0.0, upper), cost, limit_s, SETTINGS.peak_gap
-        yield lower, upper, cost, limit_s, SETTINGS.peak_gap
+        yield least, np.where(held & (x < SETTINGS.used), 0.0, upper), cost, limit_s, *peak
+        yield lower, upper, cost, limit_s, *peak
         return
     lower, upper = np.where(shared.grows, x, lower), np.where(factor, x, upper)
     near = np.where(_unlikely(task, shared, x, np.concatenate([together, decided[-2:]])), np.maximum(lower, 0.0), upper)
     if factor.any():  # at the factor found so far for the least money
         thrifty = _thrifty(task)
         for most in (near, upper):
-            yield np.where(factor, x, lower), np.where(shared.grows, x, most), thrifty, limit_s, shared.gap
-        yield np.where(factor, x, lower), upper, thrifty, growth_s, shared.gap
+            yield np.where(factor, x, lower), np.where(shared.grows, x, most), thrifty, limit_s, *slot
+        yield np.where(factor, x, lower), upper, thrifty, growth_s, *slot
     else:
         for most in (near, upper):
-            yield lower, np.where(shared.grows, x, most), np.where(shared.grows, 0.0, cost), limit_s, shared.gap
-    yield lower, near, cost, growth_s, SETTINGS.peak_gap
-    yield lower, upper, cost, growth_s, SETTINGS.peak_gap
+            yield lower, np.where(shared.grows, x, most), np.where(shared.grows, 0.0, cost), limit_s, *slot
+    yield lower, near, cost, growth_s, *peak
+    yield lower, upper, cost, growth_s, *peak
 
 
 def _unlikely(task: Rounding, shared: SlotPrograms, x: Floats, groups: Ints) -> Bools:
@@ -355,12 +356,11 @@ def _thrifty(task: Rounding) -> Floats:
     return cost
 
 
-def _solved(task: Rounding, part: Arrays, cost: Floats, limit_s: float, gap: float = 0.0) -> Floats | None:
+def _solved(task: Rounding, part: Arrays, cost: Floats, limit_s: float, nodes: int, gap: float = 0.0) -> Floats | None:
     """Return the columns of the best solution of a part, None where it has none in time."""
     if limit_s <= 0 or (part.lower > part.upper).any():
         return None
     scaled = part.scaled(cost)
-    nodes = SETTINGS.slot_nodes if gap != SETTINGS.peak_gap else SETTINGS.peak_nodes
     options = replace(task.options, time_limit_s=limit_s, gap=max(gap, task.options.gap), node_limit=nodes)
     outcome = run_highs(scaled, options, MIP_FEASIBILITY_TOL)
     if outcome.x is None:
