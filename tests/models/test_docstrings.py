@@ -25,6 +25,7 @@ WITHOUT_FUNCTIONS = {
     "serving.priors",
     "serving.steady_state",
     "serving.workload",
+    "reinforcement.constants",
     "training.constants",
     "training.examples",
     "training.priors",

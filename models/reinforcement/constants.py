@@ -1,0 +1,42 @@
+"""The constants of reinforcement learning: what each means and its unit. Their values are cited figures of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class ReinforcementConstants:
+    """Fitted constants shared by all chips and frameworks; every one must be given."""
+
+    rollout_factor: float  # on the times of prefill and decode against those of an engine that only serves [1]
+    update_factor: float  # on the time of an update against that of a training step of as many tokens [1]
+    scoring_factor: float  # on the forward passes that score a batch [1]
+    sync_efficiency: float  # share of the link rate that new weights travel at [1]
+    sync_start_s: float  # of each synchronisation, beside the transfer [s]
+    host_response_s: float  # of the controller, for each response of a batch [s]
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, float]) -> ReinforcementConstants:
+        """Build from plain numbers by name. Raises ValueError naming what is missing, unknown, or not positive and finite.
+
+        Units: as each field states [SI]. Reference: fit on published iterations, see the catalog.
+
+        >>> ReinforcementConstants.from_values({"rollout_factor": 1.0, "sync_start_s": 0.0})
+        Traceback (most recent call last):
+        ...
+        ValueError: reinforcement constants: missing host_response_s, scoring_factor, sync_efficiency, update_factor; not positive and finite sync_start_s
+        """
+        known = {field.name for field in fields(cls)}
+        groups = {
+            "missing": sorted(known - set(values)),
+            "unknown": sorted(set(values) - known),
+            "not positive and finite": sorted(
+                name for name in known & set(values) if not 0.0 < values[name] < float("inf")
+            ),
+        }
+        if any(groups.values()):
+            words = (f"{label} {', '.join(names)}" for label, names in groups.items() if names)
+            raise ValueError(f"reinforcement constants: {'; '.join(words)}")
+        return cls(**{name: float(value) for name, value in values.items()})
