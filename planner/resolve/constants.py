@@ -6,6 +6,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from catalog.figures import Figure
+from catalog.lookup import shipped_catalog
 from models.energy.power import PowerConstants
 from models.serving.constants import ServingConstants
 from models.statistics.intervals import TIERS
@@ -71,17 +73,26 @@ def model_constants(ledger: Ledger, trains: bool = True, serves: bool = True) ->
 
 
 def _read(ledger: Ledger, model: str, kind: type[Constants]) -> Constants:
-    """Read the constants of one model. Raises SpecError where overrides of the spec contradict each other."""
+    """Read the constants of one model. Raises SpecError where figures of the spec or of an overlay contradict each other or the model."""
     prefix = f"{model}."
     names = [name for name in ledger.catalog.names("constants") if name.startswith(prefix)]
     figures = {name: ledger.figure("constants", name, "value") for name in names}
     try:
         return kind.from_values({name.removeprefix(prefix): figure.number for name, figure in figures.items()})
     except ValueError as error:
-        stated = [f"overrides.constants/{name}/value" for name, figure in figures.items() if figure.kind == "override"]
+        shipped = {record.name: record.get("value") for record in shipped_catalog().records("constants")}
+        stated = [name for name, figure in figures.items() if figure != shipped.get(name)]
         if not stated:
             raise  # our own data are wrong
-        raise SpecError(Problem(path, f"{error}; change or remove it") for path in stated) from None
+        raise SpecError(
+            Problem(f"{_place(figures[name])}.constants/{name}/value", f"{error}; change or remove it")
+            for name in stated
+        ) from None
+
+
+def _place(figure: Figure) -> str:
+    """Name the block that states a figure: overrides, or the catalog with its overlays."""
+    return "overrides" if figure.source == ("override",) else "catalog"
 
 
 def calibration(ledger: Ledger, model: str) -> Calibration:

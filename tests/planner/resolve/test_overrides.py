@@ -73,3 +73,23 @@ def test_a_price_that_is_not_the_least_was_read_all_the_same():
 def test_a_plan_is_verified_with_its_overrides():
     plan = planner.solve(copy.deepcopy(SPEC) | {"overrides": stated(READ)})
     assert verify_plan(plan) == []
+
+
+def test_a_constant_of_an_overlay_that_the_model_cannot_take_is_named(tmp_path):
+    """Whatever kind of figure the overlay calls it."""
+    measured = {
+        "value": 2,
+        "unit": "1",
+        "source": ["ml-energy"],
+        "date": "2025-01-01",
+        "confidence": "B",
+        "kind": "measured",
+    }
+    source = {"ml-energy": {"title": "a leaderboard", "date": None, "confidence": "B"}}
+    record = {"name": "power.memory", "figures": {"value": measured}}
+    overlay = tmp_path / "mine.json"
+    overlay.write_text(json.dumps({"constants": [record], "sources": source}))
+    found = refused(lambda document: resolve_document(document, [overlay]), copy.deepcopy(SPEC))
+    assert found == {
+        "catalog.constants/power.memory/value": "power constants: not in (0, 1] memory; change or remove it"
+    }
