@@ -29,7 +29,7 @@ from planner.verify.check import check_prices, check_robustness, run_checks, sam
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.claims.record import check_record
 from planner.verify.claims.shortfall import shortfall
-from planner.verify.claims.unchecked import Unchecked, unchecked_parts
+from planner.verify.claims.unchecked import Unchecked, pools_of, unchecked_parts
 from planner.verify.findings import UNREADABLE, Finding, words_of
 from planner.verify.quality import as_chosen
 
@@ -124,8 +124,7 @@ def _with_recorded_figures(document: Mapping[str, Any], overlays: Sequence[Path]
 
 
 def _states_memory_by_pool(document: Mapping[str, Any]) -> bool:
-    pools = (pool for workload in document["workloads"] for point in workload["points"] for pool in point["pools"])
-    return all("memory_bytes" in pool for pool in pools)
+    return all("memory_bytes" in pool for _, pool in pools_of(document))
 
 
 def _with_earlier_engines(problem: Problem) -> Problem:

@@ -11,7 +11,7 @@ from typing import Any
 
 from planner.problem.facts import Problem
 from planner.verify.checked_plan import CheckedPlan
-from planner.verify.claims.unchecked import release_of
+from planner.verify.claims.unchecked import pools_of, release_of
 from planner.verify.findings import Report
 from planner.version import __version__
 
@@ -29,6 +29,10 @@ def check_record(report: Report, problem: Problem, document: Mapping[str, Any], 
     if same_figures and document["objective"]["value"] is not None:
         _check_provenance(report, problem, document["provenance"])
     _check_solver(report, problem, document)
+    stated = {path: "memory_bytes" in pool for path, pool in pools_of(document)}
+    for path in stated if any(stated.values()) else ():
+        if not stated[path]:
+            report.say(f"{path}.memory_bytes", "is not stated, though other pools state it")
     if document["diagnosis"] is not None and document["objective"]["value"] is not None:
         report.say("diagnosis", "belongs to an infeasible plan, and to no other")
     known = {name for workload in (*problem.serving, *problem.training) for name in (workload.name, workload.asked)}

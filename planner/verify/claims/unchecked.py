@@ -33,6 +33,14 @@ def is_whole(document: Mapping[str, Any]) -> bool:
     return bool((document["spec"].get("solver") or {}).get("replicas") == "whole")
 
 
+def pools_of(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the pools of all points in use, each with its path."""
+    for w, workload in enumerate(document["workloads"]):
+        for p, point in enumerate(workload["points"]):
+            for i, pool in enumerate(point["pools"]):
+                yield f"workloads[{w}].points[{p}].pools[{i}]", pool
+
+
 def unchecked_parts(document: Mapping[str, Any], same_figures: bool, proven: bool = False) -> list[Unchecked]:
     """List the parts of a plan that the checks take as stated.
 
@@ -87,6 +95,8 @@ def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
         )
     yield Unchecked("runner_up[].system", "that no other unused system comes closer")
     yield Unchecked("runner_up[].how", "that no other way to obtain it comes closer")
+    if not any("memory_bytes" in pool for _, pool in pools_of(document)):
+        yield Unchecked("workloads[].points[].pools[].memory_bytes", "not stated, as in plans up to release 0.2")
     if document.get("quality"):
         yield Unchecked("quality[].runner_up", "another search: only its parts are compared with each other")
     if "dispatch" in document and document["dispatch"] is None:

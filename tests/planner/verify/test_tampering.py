@@ -15,6 +15,7 @@ from planner.plan import Plan, parse_plan
 from planner.plan_shape import shape_problems
 from planner.resolve.resolver import resolve_document
 from planner.verify.claims.shortfall import shortfall
+from planner.verify.claims.unchecked import pools_of
 from planner.verify.plan import verified
 from tests.planner.verify import tampering
 
@@ -88,6 +89,22 @@ def test_a_finding_names_the_place(small, path, value, word):
     changed = tampering.Change(path, value, "").made(small)
     found = [finding.path for finding in verified(Plan(changed)).findings]
     assert any(place.startswith(word) for place in found), found
+
+
+@pytest.mark.parametrize("name", ["small", "meter", "throughput"])
+def test_memory_by_pool_is_stated_of_all_pools_or_named_as_missing(name):
+    """Plans of release 0.2 state it of none."""
+    document = json.loads(planner.solve(tampering.SPECS[name]()).to_json())
+    pools = [pool for _, pool in pools_of(document)]
+    for i, pool in enumerate(pools):
+        taken = pool.pop("memory_bytes")
+        found = verified(Plan(document))
+        if len(pools) > 1:
+            assert any(finding.path.endswith("].memory_bytes") for finding in found.findings), i
+        else:
+            assert "workloads[].points[].pools[].memory_bytes" in [part.path for part in found.unchecked]
+        pool["memory_bytes"] = taken
+    assert verified(Plan(document)).findings == []
 
 
 def test_the_tokens_of_an_api_are_counted_again():
