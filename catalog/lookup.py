@@ -170,7 +170,9 @@ class Catalog:
                 at = f"{place.path}{kind}[{i}]"
                 for key, spec in SCHEMAS[kind].text.items():
                     value = record.words(key)
-                    if spec.refers and value and ":" not in value and name_key(value) not in self._kind(spec.refers)[1]:
+                    if not spec.refers or not value or (spec.foreign and ":" in value):
+                        continue
+                    if name_key(value) not in self._kind(spec.refers)[1]:
                         close = close_names(value, self._labels(spec.refers))
                         problems.append((f"{at}.text.{key}", str(UnknownName(spec.refers, value, close))))
                 figures = entry.get("figures")

@@ -22,12 +22,13 @@ class FigureSpec:
 
 @dataclass(frozen=True, slots=True)
 class TextSpec:
-    """`choices` closes the set of values; `refers` names the kind in which the value must be a record; `rows`: it is
-    a list."""
+    """`choices` closes the set of values; `refers` names the kind in which the value must be a record, or, where
+    `foreign`, a name of a provider's own such as "azure:canadaeast"; `rows`: it is a list."""
 
     words: str
     choices: tuple[str, ...] = ()
     refers: str = ""
+    foreign: bool = False
     required: bool = False
     rows: bool = False
 
@@ -298,6 +299,7 @@ OFFERS = Schema(
             'region it is limited to: a region record, or "provider:region" of a region that is '
             "not one of ours; empty for anywhere",
             refers="regions",
+            foreign=True,
         ),
         "provider_region": TextSpec("the provider's own name of the region"),
         "provider": TextSpec("who offers it"),
