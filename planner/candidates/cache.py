@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -106,6 +106,12 @@ class EvaluationCache:
         """Raise OutOfTime when the time is up."""
         if time.perf_counter() > self._until:
             raise OutOfTime
+
+    def in_time(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield items until the time is up, then raise OutOfTime: for loops over many offers, whose evaluations are all kept."""
+        for item in items:
+            self.check_time()
+            yield item
 
     def times_key(self, workload: ServingFacts) -> Key:
         """Build the key of all fields that the times of a workload depend on, besides the system."""

@@ -245,7 +245,9 @@ class _ServingSearch:
 
         return [
             point(option, choice)
-            for option, selected in zip(fleet_options, choices, strict=False)  # no choices where pools must be separate
+            for option, selected in self.cache.in_time(
+                zip(fleet_options, choices, strict=False)
+            )  # no choices where pools must be separate
             for choice in selected
         ]
 
@@ -263,7 +265,7 @@ class _ServingSearch:
             return []
         found = [
             WorkerGroup.of(first, second, choice)
-            for first, second in connected_pairs(fleet_options)
+            for first, second in self.cache.in_time(connected_pairs(fleet_options))
             for choice in self._groups(workload, first, second, allowance_s)
         ]
         kept = without_replaceable(found, one_pool)
@@ -274,7 +276,7 @@ class _ServingSearch:
             build = lambda: disaggregated_point(workload, group, self.problem)
             return self._place(workload, group.choice, group.fleet_options, build)
 
-        return [point(group) for group in kept]
+        return [point(group) for group in self.cache.in_time(kept)]
 
     def _groups(
         self, workload: ServingFacts, first: FleetOption, second: FleetOption, allowance_s: float
@@ -329,7 +331,7 @@ class _TrainingSearch:
 
     def points(self, job: TrainingFacts, fleet_options: Sequence[FleetOption]) -> Iterable[OperatingPoint]:
         """Build the points of a job on all fleet options that it may use."""
-        for option in fleet_options:
+        for option in self.cache.in_time(fleet_options):
             if not permitted(job, option.site):
                 self.cache.dropped[job.name]["fleet option barred by residency"] += 1
                 continue

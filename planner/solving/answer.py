@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.plan import Plan
-from planner.solving.deadline import PROGRAM_SHARE, Deadline
+from planner.solving.deadline import LEAST_S, PROGRAM_SHARE, Deadline
 from planner.spec.model import PlanSpec
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ def answer(
     except Unbounded:
         return without_answer(problem, candidates, "unbounded", None, document)
     form = prepare(form) if prepare is not None else form
+    if until.left_s < -LEAST_S:  # up to then a program that takes no time may still be solved
+        say("the time was up before the program was built; allow more of it under solver.time_limit")
+        return without_answer(problem, candidates, "limit", None, document)
     options = options_of(problem.spec, threads)
     within = until.options(options_of(problem.spec, threads, progress), PROGRAM_SHARE)
     solution = (solve_program or solve_cold)(form.data, within)

@@ -14,6 +14,7 @@ import pytest
 
 import planner
 import solvers.joint
+from planner.candidates import search
 from planner.candidates.cache import OutOfTime
 from planner.candidates.search import find_candidates
 from planner.interpret.framing import ending
@@ -189,3 +190,31 @@ def test_a_plan_that_time_ends_says_that_another_run_may_differ(tiny, monkeypatc
     for form in ("table", "md"):
         assert "another run or machine may end with another plan" in " ".join(render(plan, form).split())
     assert verify_plan(plan) == []
+
+
+@pytest.mark.parametrize(
+    ("step", "disaggregation"),
+    [("_groups", "always"), ("_place", "always"), ("_place", "never"), ("training_point", "never")],
+)
+def test_the_search_for_points_ends_between_offers_whose_evaluations_are_kept(tiny, monkeypatch, step, disaggregation):
+    """A thousand offers share few evaluations: once those are made, the loops over offers and over pairs of them look at the clock."""
+    systems, made = ("DGX H100", "DGX A100"), []
+    job = {"kind": "training", "architecture": "Llama-3.2-1B", "tokens": "1B", "deadline": "90 d"}
+    document = tiny()
+    document["sites"][0]["systems"] = list(systems)
+    document["workloads"].append({"name": "tune", **job})
+    document["workloads"][0]["disaggregation"] = disaggregation
+    prices = [f"{200_000 + 1_000 * i} USD" for i in range(6)]
+    document["offers"] = [{"system": name, "how": "buy", "price": price} for price in prices for name in systems]
+    problem, grids = resolve_document(document), {}
+    owner = search if step == "training_point" else search._ServingSearch
+    real = getattr(owner, step)
+    monkeypatch.setattr(owner, step, lambda *given: made.append(given) or real(*given))
+    find_candidates(problem, grids)
+    every = len(made)
+    made.clear()
+    clock = type("Clock", (), {"perf_counter": staticmethod(lambda: float(len(made) >= 5))})
+    monkeypatch.setattr("planner.candidates.cache.time", clock)
+    with pytest.raises(OutOfTime):
+        find_candidates(problem, grids, until=0.5)
+    assert len(made) <= 12 < every
