@@ -182,5 +182,5 @@ def _check_required(schema: Schema, record: Record, place: Place, report: Report
         if spec.required and name not in record.figures:
             report(place.at("figures", name), f"expected {spec.words}")
     for key, text in schema.text.items():
-        if text.required and key not in record.text:
+        if text.required and not record.text.get(key):
             report(place.at("text", key), f"expected {text.words}")

@@ -198,6 +198,7 @@ def test_all_that_is_wrong_with_overlays_is_said_at_once(tmp_path):
                 {"figures": {}},
                 3,
                 {"name": "N5", "text": {"chip": "of: nobody"}, "figures": {"chips": 8}},
+                {"name": "N6", "text": {"chip": ""}, "figures": {"chips": 8}},
             ],
             "chips": [
                 {
@@ -221,6 +222,7 @@ def test_all_that_is_wrong_with_overlays_is_said_at_once(tmp_path):
     assert found["systems[1].text.chip"] == "expected chip record"
     assert "expected the name" in found["systems[2].name"]
     assert "expected an object" in found["systems[3]"]
+    assert found["systems[5].text.chip"] == "expected chip record"
     assert 'unknown name "of: nobody"' in found["systems[4].text.chip"]
     assert '"figures"' in found["chips[0].figuers"]
     assert '"hbm_bytes"' in found["chips[0].figures.hbm_byte"]
