@@ -3,7 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: plan test fuzz coverage lint format examples docs clean
+# Of the tests, those that take a minute or two together; and the versions of Python on which they run beside that of `.venv`.
+QUICK := tests/catalog tests/models tests/golden tests/house tests/solvers/model tests/planner/spec models catalog
+VERSIONS ?= 3.11 3.13
+
+.PHONY: plan test quick versions audit fuzz coverage lint format examples docs clean
 
 plan: $(VENV)/.installed
 	$(BIN)/flopwatt plan examples/mixed_fleet.json
@@ -22,6 +26,27 @@ docs:
 # All tests, and the examples in the docstrings of the four packages.
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# The quick part alone; on another Python: `make quick PYTHON=python3.13 VENV=.venv-3.13`.
+quick: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n auto --dist loadfile $(QUICK)
+
+# The quick part on each of $(VERSIONS) that is installed, and a line on each that is not, or on which `make test` runs anyway.
+versions: $(VENV)/.installed
+	@for version in $(VERSIONS); do \
+		if $(BIN)/python -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$$version')"; then \
+			echo "Python $$version: that of $(VENV), on which \`make test\` runs"; \
+		elif ! python$$version -c 'import venv, ensurepip' 2>/dev/null; then \
+			echo "Python $$version: skipped, for it is not installed"; \
+		else \
+			echo "Python $$version: the quick part of the tests"; \
+			$(MAKE) --no-print-directory quick PYTHON=python$$version VENV=.venv-$$version || exit 1; \
+		fi; \
+	done
+
+# Known vulnerabilities of the packages in $(VENV); skipped, with the reason, where the list of them is out of reach.
+audit: $(VENV)/.installed-audit
+	$(BIN)/python .ci/audit.py
 
 # The fuzzers for as long as they need for 50,000 specs, 10,000 other inputs and 1,000 solves; a short run of each is part of `make test`.
 fuzz: $(VENV)/.installed-test
@@ -53,4 +78,4 @@ $(VENV)/.installed-%: pyproject.toml $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) .venv-*
