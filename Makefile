@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# Of the tests, those that take a minute or two together; and the versions of Python on which they run beside that of `.venv`.
-QUICK := tests/catalog tests/models tests/golden tests/house tests/solvers/model tests/planner/spec models catalog
+# Of the tests, those of one small plan as a whole, of the program's blocks, of specs and installation, and the examples in docstrings;
+# and the versions of Python on which they run beside that of `.venv`.
+QUICK := tests/golden tests/solvers/model tests/planner/spec tests/house models catalog
 VERSIONS ?= 3.11 3.13
 
 .PHONY: plan test quick versions audit fuzz coverage lint format examples docs clean
@@ -44,9 +45,13 @@ versions: $(VENV)/.installed
 		fi; \
 	done
 
-# Known vulnerabilities of the packages in $(VENV); skipped, with the reason, where the list of them is out of reach.
-audit: $(VENV)/.installed-audit
-	$(BIN)/python .ci/audit.py
+# Known vulnerabilities of the packages in $(VENV); skipped, with the reason, where pip-audit or its list of them is out of reach.
+audit: $(VENV)/.installed
+	@if $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[audit]'; then \
+		$(BIN)/python .ci/audit.py; \
+	else \
+		echo "audit skipped: pip-audit cannot be installed"; \
+	fi
 
 # The fuzzers for as long as they need for 50,000 specs, 10,000 other inputs and 1,000 solves; a short run of each is part of `make test`.
 fuzz: $(VENV)/.installed-test
