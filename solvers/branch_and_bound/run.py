@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -54,9 +54,15 @@ def run_branch_and_bound(
     def seconds_left() -> float:
         return options.time_limit_s - (time.perf_counter() - begin)
 
+    small = options.method == "auto" and len(arrays.integer) <= SETTINGS.small_columns and not _only_earns(scaled.cost)
+    after_search_s = (1.0 - SETTINGS.small_time_share) * options.time_limit_s if small and mip_start is None else 0.0
+
+    def seconds_left_to_search() -> float:
+        return seconds_left() - after_search_s
+
     if relaxation is None:
-        relaxation = NodeLp(scaled, options, seconds_left)
-    relaxation.seconds_left = seconds_left
+        relaxation = NodeLp(scaled, options, seconds_left_to_search)
+    relaxation.seconds_left = seconds_left_to_search
 
     def solve_sub_mip(
         lower: Floats,
@@ -65,9 +71,10 @@ def run_branch_and_bound(
         target: float,
         gap: float,
         progress: ProgressReporter | None = None,
+        clock: Callable[[], float] = seconds_left_to_search,
     ) -> SubMipResult:
         part = replace(scaled, arrays=replace(arrays, lower=lower, upper=upper))
-        limits = replace(options, time_limit_s=max(LEAST_SUB_MIP_S, seconds_left()), gap=gap)
+        limits = replace(options, time_limit_s=max(LEAST_SUB_MIP_S, clock()), gap=gap)
         outcome = run_highs(part, limits, tolerance, known, target, progress)
         if outcome.status == "infeasible":
             return SubMipResult(math.inf, None, math.inf)
@@ -79,15 +86,23 @@ def run_branch_and_bound(
     )
     search.mip_start, search.mip_start_first = mip_start, mip_start_first
     search.report = None if progress is None else progress.report
+    search.hand_over_gap = SETTINGS.small_root_gap if small else math.inf
     found = search.run(arrays.lower, arrays.upper, start, math.inf if start is None else float(scaled.cost @ start))
     if relaxation.status in ("infeasible", "unbounded") and found.x is None and not math.isfinite(found.bound):
         # HiGHS tells the two apart, and unbounded from a program without an integer solution
         return run_highs(scaled, options, tolerance)
     if not found.complete and seconds_left() > LEAST_HANDOVER_S:
-        answer = solve_sub_mip(arrays.lower, arrays.upper, found.x, found.bound, options.gap, progress)
+        # Small programs start afresh: HiGHS 1.15 may end early from a MIP start, far from the optimum.
+        known = None if small else found.x
+        answer = solve_sub_mip(arrays.lower, arrays.upper, known, found.bound, options.gap, progress, seconds_left)
         x = answer.x if answer.value < found.value else found.x
         return _outcome(x, answer.bound, max(found.bound, answer.bound))
     return _outcome(found.x, found.bound, found.bound)
+
+
+def _only_earns(cost: Floats) -> bool:
+    """Tell whether columns earn and none costs, as where throughput is maximised; HiGHS then seldom gets beyond a factor of 0."""
+    return bool((cost < 0.0).any() and not (cost > 0.0).any())
 
 
 def _outcome(x: Floats | None, last_bound: float, bound: float) -> Outcome:

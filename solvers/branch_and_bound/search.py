@@ -59,6 +59,7 @@ class BranchAndBound:
     pseudocosts: Pseudocosts = field(default_factory=Pseudocosts)
     mip_start: FindMipStart | None = None  # called once, as soon as the search proves hard
     mip_start_first: bool = False  # call it before the root relaxation
+    hand_over_gap: float = math.inf  # relative gap at the root from which on the search ends there
     iterations: Callable[[], float] = lambda: math.inf  # simplex iterations so far
     report: Callable[[float, float], None] | None = None  # called with (incumbent value, lower bound)
     value: float = math.inf
@@ -81,7 +82,8 @@ class BranchAndBound:
         self._queue.push(root, lower, upper, root.basis)
         self._take_mip_start(self.settings.hard_root_iterations)
         self._run_heuristics(root, root.value, lower, upper)
-        visited = 0
+        wide = self.value - self.bound() > self.hand_over_gap * abs(self.value)
+        visited = self.node_limit if wide else 0
         while self._queue and not self._within_gap(max(self._queue.least_open, self._start_bound)):
             if self._take_mip_start(self.settings.hard_iterations):
                 continue
