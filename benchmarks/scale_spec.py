@@ -40,6 +40,7 @@ NETWORK = {"radix": MOST_SYSTEMS, "port_bytes_per_s": "50 GB/s", "switch_price":
 LOAD, SERVING = 100.0, 0.85  # systems needed per site, and the share of them that serves
 PEAK = 1.25  # of a class over its mean, all origins together
 POWER, SUPPLY = 0.9, 1.0  # what there is of both, over the need
+LARGE = 10_000  # site hours from which a question is given 16 GB of memory; large ones took 8.6
 TRAINING_EFFICIENCY = 0.44  # as in CLASSES; these only serve to set power and supply against the need
 
 
@@ -131,7 +132,10 @@ def _question(size: Size, seed: int, folder: Path, gap: float, time_limit_s: flo
         ],
         "limits": {"export_control": False},
         "catalog": {"chips": [system.chip() for system in systems], "systems": [system.record() for system in systems], "fabrics": [{"name": "Made-up network", "figures": _figures(**NETWORK)}]},
-        "solver": {"gap": gap, "time_limit": f"{time_limit_s:g} s", "points_per_system": size.points},
+        "solver": {
+            "gap": gap, "time_limit": f"{time_limit_s:g} s", "points_per_system": size.points,
+            "memory": "16 GB" if size.sites * size.hours >= LARGE else "2 GB",
+        },
     }  # fmt: skip
 
 

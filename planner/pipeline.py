@@ -9,7 +9,7 @@ from typing import Any
 
 from planner.errors import BrokenPlanError
 from planner.plan import Plan
-from planner.solving.answer import THREADS, Progress, answer
+from planner.solving.answer import ASK_FOR_LESS, THREADS, Progress, answer
 from planner.spec.document import read_spec
 
 
@@ -71,7 +71,7 @@ def solve_unverified(
     document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS
 ) -> Plan:
     """Solve a document in memory, for a caller that verifies the plan; see `solve`."""
-    from planner.candidates.cache import OutOfTime
+    from planner.candidates.cache import OutOfMemory, OutOfTime
     from planner.candidates.search import find_candidates
     from planner.interpret.framing import without_answer
     from planner.resolve.resolver import resolve_document
@@ -86,6 +86,9 @@ def solve_unverified(
     deadline = Deadline(began + problem.spec.solver.time_limit)
     try:
         candidates = find_candidates(problem, until=deadline.ends_s)
+    except OutOfMemory:
+        say(f"the operating points take more memory than solver.memory allows; {ASK_FOR_LESS}")
+        return without_answer(problem, None, "limit", None, document)
     except OutOfTime:
         say("the time was up before all operating points were evaluated; allow more of it under solver.time_limit")
         return without_answer(problem, None, "limit", None, document)

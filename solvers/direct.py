@@ -70,12 +70,12 @@ def _prefers_decomposition(data: PlanData, options: Options) -> bool:
 
 
 def _time_left(options: Options, begin: float) -> float:
-    return max(LEAST_TIME_LIMIT_S, options.time_limit_s - (time.perf_counter() - begin))
+    return max(LEAST_TIME_LIMIT_S, options.left_s(begin))
 
 
 def _decomposed_start(data: PlanData, program: Program, options: Options, begin: float) -> tuple[Floats | None, float]:
     """Return columns of a solution found by decomposition, or None, and its lower bound."""
-    left = options.time_limit_s - (time.perf_counter() - begin)
+    left = options.left_s(begin)
     limits = replace(options, time_limit_s=max(MIP_START_SHARE * left, 0.0), progress=None)
     found = decomposition.solve(data, limits, build)
     bound = -math.inf if found.bound is None else found.bound

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from solvers.arrays import Floats
+from solvers.memory import MemoryWatch
 
 ENUMERATION_PRESOLVE_RULE = 1 << 16
 """Bit of HiGHS' option `presolve_rule_off` for a presolve rule that loses optima in 1.15 (docs/decisions/0032-presolve-rule-that-loses-optima.md)."""
@@ -28,7 +29,8 @@ class Options:
 
     `method`: `direct` is the solver's own search, `branch` our branch and bound, `decomposed` the decomposition by slots; `auto` chooses
     by size. `gap`: relative gap at which the search may stop. `presolve`: of mixed-integer programs by HiGHS; never used where a
-    program forbids it (`Program.presolve`). `progress`: receives lines of `ProgressReporter` and names of steps.
+    program forbids it (`Program.presolve`). `progress`: receives lines of `ProgressReporter` and names of steps. `memory`: ends the
+    search as the time limit does.
     """
 
     solver: str = "highs"  # or "pulp"
@@ -40,6 +42,13 @@ class Options:
     method: str = "auto"
     presolve: bool = True
     progress: Callable[[str], None] | None = None
+    memory: MemoryWatch | None = None
+
+    def left_s(self, begin: float) -> float:
+        """Return the time left to a search that began then, on the performance counter [s]; none where the memory is used up."""
+        if self.memory is not None and self.memory.is_full():
+            return 0.0
+        return self.time_limit_s - (time.perf_counter() - begin)
 
     def __post_init__(self) -> None:
         if self.solver not in ("highs", "pulp"):

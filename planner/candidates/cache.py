@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from planner.problem.facts import Problem, ServingFacts, TrainingFacts
+from solvers.memory import MemoryWatch, most_for_a_step
 
 T = TypeVar("T")
 Key = tuple[Hashable, ...]
@@ -18,6 +19,8 @@ Grids = dict[Any, Any]
 """Evaluations by key, shared by variants of one problem that differ in prices, limits and demand only."""
 
 RECENT_SHARE = 0.3  # of the memory that the spec allows: what an evaluation of groups works out later on comes on top
+
+LOOK_EVERY = 500  # items between two looks at the memory
 
 FIELDS_WITHOUT_EFFECT = {
     "demand",
@@ -31,6 +34,10 @@ FIELDS_WITHOUT_EFFECT = {
 
 class OutOfTime(Exception):
     """The time for the search of operating points is up; none of them may be used, since which are missing is not known."""
+
+
+class OutOfMemory(OutOfTime):
+    """The process holds as much memory as it may before all operating points were found; none of them may be used."""
 
 
 class Recent:
@@ -83,8 +90,9 @@ class EvaluationCache:
     """Evaluations of workloads on systems, which serve many sites, and variants of the problem through `kept`."""
 
     def __init__(self, problem: Problem, dropped: dict[str, Counter[str]], kept: Grids, until: float = math.inf):
-        """`until`: the end of the search, on the performance counter [s]."""
+        """`until`: the end of the search, on the performance counter [s]; a search without an end takes any memory."""
         self.kept, self.dropped, self._until = kept, dropped, until
+        self._memory = MemoryWatch(most_for_a_step(problem.spec.solver.memory) if until < math.inf else math.inf)
         self.evaluated = 0  # operating points
         self.recent: Recent = kept.setdefault(("recent",), Recent(RECENT_SHARE * problem.spec.solver.memory))
         self._counted: set[Key] = set()
@@ -108,9 +116,14 @@ class EvaluationCache:
             raise OutOfTime
 
     def in_time(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield items until the time is up, then raise OutOfTime: for loops over many offers, whose evaluations are all kept."""
-        for item in items:
+        """Yield items until the time is up or the memory is used up: for loops over many offers, whose evaluations are all kept.
+
+        Raises OutOfTime, or OutOfMemory.
+        """
+        for i, item in enumerate(items):
             self.check_time()
+            if i % LOOK_EVERY == LOOK_EVERY - 1 and self._memory.is_full():
+                raise OutOfMemory
             yield item
 
     def times_key(self, workload: ServingFacts) -> Key:

@@ -50,7 +50,8 @@ def find_candidates(
 
     `grids`: cache, read and filled, for variants of one problem that differ in prices, limits and demand only. `below_floor`: keep the
     points of architectures below a quality floor; the program then leaves them out, so that the floor can be moved without a new search.
-    `until`: end of the search, on the performance counter [s]. Raises OutOfTime when that comes before all points are evaluated.
+    `until`: end of the search, on the performance counter [s]. Raises OutOfTime when that comes before all points are evaluated, and
+    OutOfMemory when the memory of the spec is used up by then.
     """
     fleet_options, dropped_options = build_fleet_options(problem)
     dropped: dict[str, Counter[str]] = defaultdict(Counter)

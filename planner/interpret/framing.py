@@ -16,9 +16,10 @@ from planner.version import __version__
 from solvers.interface import Options
 from solvers.solution import Solution
 
-GAP, TIME, NODES, SEARCH = (
+GAP, TIME, MEMORY, NODES, SEARCH = (
     "gap",
     "time",
+    "memory",
     "nodes",
     "search",
 )  # what ends a search: "search" where it has nothing left to try
@@ -125,24 +126,29 @@ def solver(problem: Problem | None, solution: Solution | None) -> dict[str, Any]
     }
 
 
-def ending(solution: Solution, allowed_s: float, node_limit: int | None) -> dict[str, Any]:
+def ending(
+    solution: Solution, allowed_s: float, node_limit: int | None, memory_was_full: bool = False
+) -> dict[str, Any]:
     """Say what ended the search, and whether another run with the same seed and threads ends with the same plan.
 
-    `allowed_s`: seconds that the search was given. A time limit ends it where the machine has come by then; so may those of the programs
+    `allowed_s`: seconds that the search was given. A limit of time or memory ends it where the machine has come by then; so may those of the programs
     within the decomposition, which is known by its duals.
     """
     if solution.status != "limit":
         by = GAP
+    elif memory_was_full:
+        by = MEMORY
     elif solution.seconds >= NEARLY * allowed_s:
         by = TIME
     else:
         by = NODES if node_limit is not None else SEARCH
-    return {"ended_by": by, "repeatable": by != TIME and solution.relaxed_bound is None}
+    return {"ended_by": by, "repeatable": by not in (TIME, MEMORY) and solution.relaxed_bound is None}
 
 
 def with_ending(plan: Plan, solution: Solution, options: Options) -> Plan:
     """Add to a plan what ended the search for its solution, under these options."""
-    said = ending(solution, options.time_limit_s, options.node_limit)
+    memory_was_full = options.memory is not None and options.memory.was_full
+    said = ending(solution, options.time_limit_s, options.node_limit, memory_was_full)
     return Plan({**plan.document, "solver": {**plan["solver"], **said}})
 
 

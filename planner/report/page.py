@@ -25,7 +25,10 @@ Row = dict[str, Any]
 STORY_LINES = 2  # of each sentence that opens the page
 NAMED_SITES = 3  # of a kind of system; further ones are counted
 CARRIES = 0.01  # of the objective: assumptions with a smaller share carry little
-HASTY = "The time limit ended the search: another run or machine may end with another plan."
+HASTY = {
+    "time": "The time limit ended the search: another run or machine may end with another plan.",
+    "memory": "The search took all the memory allowed (--memory): with more, or elsewhere, it may find another plan.",
+}
 FULL = "--full prints all of it, --format json every figure with its source."
 
 
@@ -41,7 +44,7 @@ def one_page(plan: Plan, width: int = WIDTH, styled: bool = False) -> str:
         *_opening(plan, paper),
     ]
     closing = [
-        *(paper.text(HASTY, most=1) if plan["solver"].get("ended_by") == "time" else ()),
+        *(paper.text(HASTY[by], most=1) if (by := plan["solver"].get("ended_by")) in HASTY else ()),
         *paper.text(FULL, most=1),
     ]
     room = LINES - len(opening) - len(closing) - 1

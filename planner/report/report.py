@@ -216,8 +216,14 @@ def _totals_line(plan: Plan) -> str:
 
 
 def ending(plan: Plan) -> str:
-    """Say that a plan which the time ended may differ from run to run; empty for any other."""
-    if plan["solver"].get("ended_by") != "time":
+    """Say that a plan which time or memory ended may differ from run to run; empty for any other."""
+    by = plan["solver"].get("ended_by")
+    if by == "memory":
+        return (
+            "The search ended with the memory that it may take (solver.memory), so that another run or machine may end with another plan; "
+            "more memory lets it go on."
+        )
+    if by != "time":
         return ""
     return (
         "The time limit ended the search, so that another run or machine may end with another plan; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ Progress = Callable[[str], None]
 
 
 THREADS = 2
+ASK_FOR_LESS = "allow more of it, or ask of fewer sites, offers, workloads or hours"
 
 
 def answer(
@@ -44,6 +46,8 @@ def answer(
     from planner.solving.quality import settle, with_runners_up
     from planner.solving.throughput import is_none
     from solvers.joint import solve as solve_cold
+    from solvers.memory import MemoryWatch, most_for_a_step, resident_bytes
+    from solvers.model.size import least_program_bytes
 
     say = progress or (lambda line: None)
     until = deadline or Deadline.after(problem.spec.solver.time_limit)
@@ -56,7 +60,14 @@ def answer(
         say("the time was up before the program was built; allow more of it under solver.time_limit")
         return without_answer(problem, candidates, "limit", None, document)
     options = options_of(problem.spec, threads)
-    within = until.options(options_of(problem.spec, threads, progress), PROGRAM_SHARE)
+    watch = MemoryWatch(most_for_a_step(problem.spec.solver.memory))
+    free = watch.most_bytes - resident_bytes()
+    if (needed := least_program_bytes(form.data, free)) > free:
+        say(
+            f"the program takes at least {needed / 1e9:,.1f} GB beside what is held, more than solver.memory allows; {ASK_FOR_LESS}"
+        )
+        return without_answer(problem, candidates, "limit", None, document)
+    within = replace(until.options(options_of(problem.spec, threads, progress), PROGRAM_SHARE), memory=watch)
     solution = (solve_program or solve_cold)(form.data, within)
     gap = "" if solution.gap is None else f", gap {solution.gap:.3%}"
     say(

@@ -24,13 +24,13 @@ from planner.limits.limit import Limit
 from planner.problem.facts import Problem
 from planner.resolve.resolver import catalog_of
 from planner.solving.marginal_values import rows_by_path
-from planner.solving.memory import most_for_a_diagnosis, resident_bytes
 from planner.solving.variants import Variants, some
 from planner.spec.document import Edits
 from planner.spec.model import Objective
 from solvers.analysis.elastic import ElasticProgram
 from solvers.analysis.relief import LimitKey, is_feasible, with_limits
 from solvers.interface import Options
+from solvers.memory import most_for_a_step, resident_bytes
 from solvers.model.data import PlanData
 
 LEAST_S = 0.2  # that a program gets when the time is up, so that it can end in order
@@ -80,7 +80,7 @@ class Trials:
         self.document, self.overlays, self.options = document, overlays, options
         self.catalog = catalog_of(problem.spec, overlays, {})
         self.ends = time.perf_counter() + options.time_limit_s
-        self.most_bytes = most_for_a_diagnosis(problem.spec.solver.memory)
+        self.most_bytes = most_for_a_step(problem.spec.solver.memory)
         self.asked_s = problem.spec.solver.time_limit  # of the whole answer, the same in every run
         self._all = Variants(document, overlays, problem, candidates)
         self._all.until = self.ends

@@ -124,7 +124,7 @@ class SolverOptions(Block):
     time_limit: Seconds = 60.0
     """Most time for a plan by the wall clock, from the spec on: operating points, program, marginal values, diagnosis and dispatch."""
     memory: Memory = 2e9
-    """Most memory of the process for a plan: evaluations kept, and the programs of a diagnosis, which ends with what it has found by then."""
+    """Most memory of the process for a plan: evaluations kept, and the programs of search and diagnosis, which end with what they found by then."""
     node_limit: Annotated[int, Field(ge=1, le=10**9), WHOLE] | None = None
     """Most nodes of branch and bound, of the solver's own with "direct": an end that is the same in every run, on any machine; unlimited if omitted."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1), WHOLE] = 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +13,14 @@ import numpy as np
 from solvers.arrays import Floats
 from solvers.backends.highs import highs_lp, new_highs, set_threads
 from solvers.interface import ENUMERATION_PRESOLVE_RULE, Options, Outcome, ProgressReporter, SolverError
+from solvers.memory import MemoryWatch
 from solvers.program import Scaled
 
 OPTIMAL_GAP = 1e-6  # relative gap below which the difference of value and bound is rounding
 LP_FEASIBILITY_TOL = 1e-7  # largest violation of a scaled row by an LP
 TIGHT_FEASIBILITY_TOL = 1e-10  # the tightest that HiGHS accepts, for polishing
 MIP_FEASIBILITY_TOL = 1e-6  # largest violation of a scaled row, or of integrality, by a MIP
+LOOK_EVERY_S = 0.05  # least time between two looks at the memory
 
 
 def configured_highs(options: Options, tolerance: float, scaled: Scaled) -> Any:
@@ -77,6 +82,8 @@ def run_highs(
     if progress is not None and scaled.arrays.integer.any():
         report = progress.report
         highs.cbMipInterrupt.subscribe(lambda now: report(now.data_out.mip_primal_bound, now.data_out.mip_dual_bound))
+    if options.memory is not None and scaled.arrays.integer.any():
+        highs.cbMipInterrupt.subscribe(_ended_by(options.memory))
     highs.run()
     status, statuses = highs.getModelStatus(), highspy.HighsModelStatus
     if status in (statuses.kUnboundedOrInfeasible, statuses.kUnbounded):
@@ -84,6 +91,20 @@ def run_highs(
     if status == statuses.kInfeasible:
         return Outcome("infeasible")
     return _read_outcome(highs, scaled)
+
+
+def _ended_by(memory: MemoryWatch) -> Callable[[Any], None]:
+    """Return a callback that ends a mixed-integer search when the process holds as much memory as it may."""
+    looked_s = -math.inf
+
+    def look(now: Any) -> None:
+        nonlocal looked_s
+        if time.perf_counter() - looked_s > LOOK_EVERY_S:
+            looked_s = time.perf_counter()
+            if memory.is_full():
+                now.interrupt()
+
+    return look
 
 
 def _infeasible_or_unbounded(scaled: Scaled, options: Options, tolerance: float) -> Outcome:

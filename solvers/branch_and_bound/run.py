@@ -52,7 +52,7 @@ def run_branch_and_bound(
     arrays = scaled.arrays
 
     def seconds_left() -> float:
-        return options.time_limit_s - (time.perf_counter() - begin)
+        return options.left_s(begin)
 
     small = options.method == "auto" and len(arrays.integer) <= SETTINGS.small_columns and not _only_earns(scaled.cost)
     after_search_s = (1.0 - SETTINGS.small_time_share) * options.time_limit_s if small and mip_start is None else 0.0

@@ -87,7 +87,7 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
     begin = time.perf_counter()
 
     def seconds_left() -> float:
-        return options.time_limit_s - (time.perf_counter() - begin)
+        return options.left_s(begin)
 
     set_threads(options.threads)
     subprocess_mip.start_process()

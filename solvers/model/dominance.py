@@ -9,6 +9,7 @@ with no more workers of either role, none of which takes more systems, serves le
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
 from solvers.arrays import Bools, Floats, Ints
 from solvers.model.data import PlanData
@@ -20,15 +21,16 @@ PROPORTIONALITY_TOL = 1e-9  # relative difference below which two quantities are
 def undominated(data: PlanData) -> Bools:
     """[P, T]: False where a serving point is dominated."""
     keep = np.ones((len(data.point_pool), data.slots), dtype=bool)
-    uses = np.zeros((len(data.point_pool), len(data.option_site)))
-    np.add.at(uses, (data.point_uses[:, 0], data.point_uses[:, 1]), data.point_uses_systems)
+    uses = _systems_by_option(data)
     limited = (np.isfinite(data.power_limit()[0]).any(axis=1) | data.metered())[data.point_site()]
     wanted = power_may_earn(data)[data.point_site()]  # [P, T]: more power may reduce the objective
     roles_of = _roles(data)
     groups: dict[tuple[int, bool, tuple[int, ...]], list[int]] = {}
     for point in np.flatnonzero((data.point_pool >= 0) & (data.point_capacity > 0)).tolist():
         whole = data.point_whole is not None and data.point_whole[point]
-        options = roles_of[point] if whole else tuple(np.flatnonzero(uses[point]).tolist())
+        options = (
+            roles_of[point] if whole else tuple(uses.indices[uses.indptr[point] : uses.indptr[point + 1]].tolist())
+        )
         key = (int(data.point_pool[point]), whole, options)
         groups.setdefault(key, []).append(point)
     names = sorted(data.counted() & set(data.point_cost))
@@ -38,7 +40,9 @@ def undominated(data: PlanData) -> Bools:
         points = np.array(members)
         rate = data.point_capacity[points, None]
         takes = [
-            uses[np.ix_(points, np.array(sorted(set(fleet_options)), dtype=np.int64))],
+            np.stack(
+                [uses.data[uses.indptr[point] : uses.indptr[point + 1]] for point in members]
+            ),  # on the same options
             (data.point_power_w[points] * limited[points])[:, None],
         ]
         steady = np.hstack(takes) / rate  # [points, M]
@@ -54,6 +58,15 @@ def undominated(data: PlanData) -> Bools:
         corner, described = _corners_of(steady, varying)
         keep[points] = np.where(described, corner[:, None], _undominated(steady, varying)) | wanted[points]
     return keep
+
+
+def _systems_by_option(data: PlanData) -> sparse.csr_array:
+    """[P, K]: systems that a replica takes of each fleet option; of a thousand offers it uses two."""
+    point, option = data.point_uses.T
+    uses = sparse.csr_array((data.point_uses_systems, (point, option)), (len(data.point_pool), len(data.option_site)))
+    uses.sum_duplicates()
+    uses.eliminate_zeros()
+    return uses
 
 
 def _roles(data: PlanData) -> list[tuple[int, ...]]:

@@ -15,7 +15,7 @@ from planner.verify.claims.unchecked import pools_of, release_of
 from planner.verify.findings import Report
 from planner.version import __version__
 
-ENDED_BY = ("gap", "time", "nodes", "search")
+ENDED_BY = ("gap", "time", "memory", "nodes", "search")
 SHARE_TOL = 1e-9  # of an assumption: sums of many lines
 
 
@@ -126,5 +126,5 @@ def _check_solver(report: Report, problem: Problem, document: Mapping[str, Any])
         report.say("solver.ended_by", f"{ended!r} does not go with the status {document['status']!r}")
     if ended == "nodes" and asked.node_limit is None:
         report.say("solver.ended_by", "the spec states no limit on nodes")
-    if repeatable is not (ended != "time" and "bound_divisible" not in document):
+    if repeatable is not (ended not in ("time", "memory") and "bound_divisible" not in document):
         report.say("solver.repeatable", f"{repeatable!r} does not go with how the search ended")

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import numpy as np
 import pytest
 
 import planner
-from planner.candidates.cache import Recent, array_bytes
+from benchmarks.methods import random_spec
+from planner.candidates.cache import OutOfMemory, Recent, array_bytes
 from planner.candidates.search import find_candidates
 from planner.errors import SpecError
+from planner.report.page import one_page
+from planner.report.report import render
 from planner.resolve.resolver import resolve_document
-from planner.solving import memory, trials
+from planner.solving import trials
+from planner.verify.plan import verify_plan
+from solvers import memory
 
 MB = 1_000_000
 
@@ -81,7 +87,7 @@ def test_a_diagnosis_ends_when_its_memory_is_used_up(tiny, monkeypatch):
     monkeypatch.setattr(trials, "resident_bytes", lambda: 1e12)
     ended = planner.solve(copy.deepcopy(document))
     assert ended.status == "infeasible" and ended["diagnosis"]["repair"] == []
-    assert memory.most_for_a_diagnosis(1e3) == pytest.approx(held, rel=0.5)
+    assert memory.most_for_a_step(1e3) == pytest.approx(held, rel=0.5)
 
 
 def test_the_memory_is_an_amount_of_bytes(tiny):
@@ -89,3 +95,47 @@ def test_the_memory_is_an_amount_of_bytes(tiny):
         with pytest.raises(SpecError) as error:
             resolve_document(tiny(solver={"memory": wrong}))
         assert [problem.path for problem in error.value.problems] == ["solver.memory"]
+
+
+@pytest.fixture
+def used_up(monkeypatch):
+    """All memory is used up at the second look."""
+
+    def is_full(watch) -> bool:
+        watch.was_full, watch.most_bytes = watch.most_bytes < 0, -1.0
+        return watch.was_full
+
+    monkeypatch.setattr(memory.MemoryWatch, "is_full", is_full)
+
+
+def test_a_plan_says_that_the_memory_ended_its_search(used_up):
+    document = random_spec(13) | {"solver": {"gap": 1e-9, "time_limit": "60 s", "method": "branch"}}
+    plan = planner.solve(document)
+    assert (
+        plan.status == "limit" and plan["solver"].get("ended_by") == "memory" and plan["solver"]["repeatable"] is False
+    )
+    assert verify_plan(plan) == []
+    for style in ("table", "md"):
+        assert "memory" in render(plan, style)
+    assert not plan.has_answer or "--memory" in one_page(plan)
+
+
+def test_a_program_that_cannot_fit_is_not_built(tiny, monkeypatch):
+    monkeypatch.setattr("solvers.model.size.COLUMN_BYTES", 1e9)
+    monkeypatch.setattr("solvers.joint.solve", lambda *given: pytest.fail("the program was solved"))
+    said = []
+    plan = planner.solve(tiny(), progress=said.append)
+    assert plan.status == "limit" and not plan.has_answer and verify_plan(plan) == []
+    assert any("more than solver.memory allows; allow more of it, or ask of fewer sites" in line for line in said), said
+
+
+def test_points_that_take_too_much_give_no_plan(tiny, monkeypatch):
+    monkeypatch.setattr("planner.candidates.cache.LOOK_EVERY", 1)
+    monkeypatch.setattr(memory.MemoryWatch, "is_full", lambda watch: watch.most_bytes < math.inf)
+    problem, said = resolve_document(tiny()), []
+    with pytest.raises(OutOfMemory):
+        find_candidates(problem, until=1e18)
+    assert find_candidates(problem).pools  # of a study, which has no end to its search
+    plan = planner.solve(tiny(), progress=said.append)
+    assert plan.status == "limit" and not plan.has_answer
+    assert said == ["the operating points take more memory than solver.memory allows; allow more of it, or ask of fewer sites, offers, workloads or hours"]  # fmt: skip

@@ -1,0 +1,38 @@
+"""The memory of this process, by which a search ends before it takes more than it may."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+PAGES = Path("/proc/self/statm")  # of Linux; elsewhere the memory is not known
+SHARE_OF_A_STEP = (
+    0.25  # of the allowed memory: what a step may take in any case, beside what the process held when it began
+)
+
+
+def resident_bytes() -> float:
+    """Return the memory that this process holds [byte]; 0 where the system does not tell."""
+    try:
+        return int(PAGES.read_text(encoding="ascii").split()[1]) * float(os.sysconf("SC_PAGE_SIZE"))
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def most_for_a_step(allowed_bytes: float) -> float:
+    """Return the memory of the process at which a step that begins now must end [byte]."""
+    return max(allowed_bytes, resident_bytes() + SHARE_OF_A_STEP * allowed_bytes)
+
+
+@dataclass(slots=True)
+class MemoryWatch:
+    """Tells a search that the process holds as much memory as it may; from then on it is told so each time."""
+
+    most_bytes: float
+    was_full: bool = False
+
+    def is_full(self) -> bool:
+        """Tell whether the process holds more than it may, or has done so before."""
+        self.was_full = self.was_full or resident_bytes() > self.most_bytes
+        return self.was_full

@@ -1,0 +1,73 @@
+"""A search ends with its best plan when the process holds as much memory as it may, and the size of a program is told before it is built."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from benchmarks.methods import random_spec
+from planner.candidates.search import find_candidates
+from planner.formulate.formulation import formulate
+from planner.resolve.resolver import resolve_document
+from solvers import memory
+from solvers.interface import Options
+from solvers.joint import solve
+from solvers.memory import MemoryWatch
+from solvers.model.build import build
+from solvers.model.size import COLUMN_BYTES, least_program_bytes
+
+METHODS = ("direct", "branch", "decomposed")
+
+
+@pytest.fixture(scope="module")
+def data():
+    problem = resolve_document(random_spec(13))
+    return formulate(problem, find_candidates(problem)).data
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_search_ends_when_the_memory_is_used_up(data, method):
+    watch = MemoryWatch(0.0)
+    found = solve(data, Options(gap=1e-9, time_limit_s=600.0, method=method, memory=watch))
+    assert watch.was_full and found.status == "limit" and found.seconds < 60.0
+
+
+def test_a_search_of_highs_keeps_the_plan_that_it_has(data, monkeypatch):
+    """The memory is used up at the first incumbent, when the search is not done."""
+    looks = iter([0.0] * 3)
+    monkeypatch.setattr(memory, "resident_bytes", lambda: next(looks, math.inf))
+    monkeypatch.setattr("solvers.backends.highs_run.LOOK_EVERY_S", 0.2)
+    watch = MemoryWatch(1.0)
+    found = solve(data, Options(gap=1e-9, time_limit_s=600.0, method="direct", memory=watch))
+    assert watch.was_full and found.status == "limit" and found.bound is not None
+    assert found.value is None or found.value >= 162_222.0 * (1 - 1e-3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_memory_that_suffices_changes_nothing(tiny, method):
+    problem = resolve_document(tiny())
+    data = formulate(problem, find_candidates(problem)).data
+    watch = MemoryWatch(math.inf)
+    free, watched = solve(data, Options(method=method)), solve(data, Options(method=method, memory=watch))
+    assert not watch.was_full and (free.value, free.status) == (watched.value, watched.status)
+
+
+def test_a_watch_stays_full(monkeypatch):
+    watch = MemoryWatch(1e9)
+    for held, full in ((5e8, False), (2e9, True), (5e8, True)):
+        monkeypatch.setattr(memory, "resident_bytes", lambda held=held: held)
+        assert watch.is_full() is full
+    assert Options(time_limit_s=60.0, memory=watch).left_s(0.0) == 0.0
+
+
+def test_the_estimate_counts_no_more_than_is_built(data):
+    """The columns of points are counted exactly; all else of the program comes on top."""
+    program = build(data)
+    placed = int((program.columns["x"] >= 0).sum())
+    assert COLUMN_BYTES * placed <= least_program_bytes(data) <= 2 * COLUMN_BYTES * program.column_count
+    arrays = program.arrays()
+    parts = (arrays.matrix.data, arrays.matrix.indices, arrays.lower, arrays.upper, arrays.unit, arrays.integer)
+    kept = sum(part.nbytes for part in parts) + sum(index.nbytes for index in program.columns.values())
+    assert least_program_bytes(data) < 2 * kept
+    assert least_program_bytes(data, math.inf) >= least_program_bytes(data)
