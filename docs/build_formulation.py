@@ -17,6 +17,7 @@ PAGE = "docs/formulation.md"
 BLOCKS = (  # in the order of reading; `build` joins them
     "fleet",
     "facility",
+    "part_limits",
     "fabric",
     "routing",
     "deferral",

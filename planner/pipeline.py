@@ -76,6 +76,7 @@ def solve_unverified(
     from planner.interpret.framing import without_answer
     from planner.resolve.resolver import resolve_document
     from planner.solving.deadline import Deadline
+    from planner.solving.replicas import asking_for, solver_of
 
     say, began = progress or (lambda line: None), time.perf_counter()
     problem = resolve_document(document, overlays)
@@ -83,6 +84,9 @@ def solve_unverified(
         from planner.robust.plan import robust_plan
 
         return robust_plan(problem, document, overlays=overlays, progress=progress, threads=threads)
+    solve_program = solver_of(problem.spec)
+    if problem.spec.solver.replicas == "auto":
+        problem = asking_for(problem, "whole")
     deadline = Deadline(began + problem.spec.solver.time_limit)
     try:
         candidates = find_candidates(problem, until=deadline.ends_s)
@@ -97,5 +101,6 @@ def solve_unverified(
         f"{candidates.evaluated:,} operating points evaluated, {kept:,} kept on {len(candidates.fleet_options)} fleet options  {time.perf_counter() - began:.1f} s"
     )
     return answer(
-        problem, candidates, document, overlays=overlays, progress=progress, threads=threads, deadline=deadline
-    )
+        problem, candidates, document, overlays=overlays, progress=progress, threads=threads, deadline=deadline,
+        solve_program=solve_program,
+    )  # fmt: skip

@@ -90,7 +90,7 @@ SLOT = {
 DEPLOYMENT = {
     "point": TEXT, "workload": TEXT, "site": TEXT, "replicas": WHOLE, "load_s": NUMBER, "loads": NUMBER,
     "pools": [{"role": TEXT, "system": TEXT, "workers_per_replica": WHOLE, "systems_per_worker": NUMBER, "workers": WHOLE, "least_workers": WHOLE,
-               "systems": NUMBER}],
+               "systems": NUMBER, "spare_workers?": WHOLE}],
 }  # fmt: skip
 LIMIT = {
     "path": TEXT, "name": TEXT, "value": NUMBER, "limit": NUMBER, "unit": TEXT, "slack": NUMBER, "marginal_value": Either(NUMBER),
@@ -138,12 +138,16 @@ ROBUSTNESS = {
     "standing_by": [{"workload": TEXT, "site": TEXT, "power_cap?": NUMBER, "capacity?": NUMBER, "pools": [POOL]}],
 }  # fmt: skip
 NOT_ROBUST = {"confidence": NUMBER, "reached": NUMBER, "words": TEXT}
+SIMPLICITY = {
+    "within": NUMBER, "deployments": WHOLE, "kinds": WHOLE, "sites": WHOLE, "fewest": FLAG,
+    "best": {"value": NUMBER, "unit": TEXT, "deployments": WHOLE, "kinds": WHOLE, "sites": WHOLE},
+}  # fmt: skip
 PLAN = {
     "schema_version": WHOLE, "name": TEXT, "status": TEXT, "objective": {"sense": TEXT, "value": Either(NUMBER), "unit": TEXT},
     "bound": Either(NUMBER), "bound_of": TEXT, "gap": Either(NUMBER), "bound_divisible?": Either(NUMBER),
     "totals": Either({"cost": NUMBER, "carbon_kg": NUMBER, "energy_j": NUMBER, "tokens": NUMBER, "chips": WHOLE, "peak_power_w": NUMBER}),
     "fleet": [FLEET], "fabrics": [FABRIC], "workloads": [WORKLOAD], "quality?": [QUALITY], "routes": [{**ROUTE, "slot": WHOLE}], "schedule": [SLOT],
-    "deployments?": [DEPLOYMENT], "lines?": [CABLE], "placements?": [STREAM],
+    "replicas?": TEXT, "simplicity?": SIMPLICITY, "deployments?": [DEPLOYMENT], "lines?": [CABLE], "placements?": [STREAM],
     "spread?": [{"workload": TEXT, "zone": TEXT, "sites": [TEXT], "least_share": NUMBER, "largest_share": NUMBER}],
     "failures?": [{"zone": TEXT, "slot": WHOLE, "routes": [ROUTE], "active": Each(NUMBER)}], "electricity?": [METER], "phases?": [PHASE],
     "preemptions?": [

@@ -29,8 +29,8 @@ class Options:
 
     `method`: `direct` is the solver's own search, `branch` our branch and bound, `decomposed` the decomposition by slots; `auto` chooses
     by size. `gap`: relative gap at which the search may stop. `presolve`: of mixed-integer programs by HiGHS; never used where a
-    program forbids it (`Program.presolve`). `progress`: receives lines of `ProgressReporter` and names of steps. `memory`: ends the
-    search as the time limit does.
+    program forbids it (`Program.presolve`). `target`: value of the objective at which a search of HiGHS may stop, whatever it has proven.
+    `progress`: receives lines of `ProgressReporter` and names of steps. `memory`: ends the search as the time limit does.
     """
 
     solver: str = "highs"  # or "pulp"
@@ -41,6 +41,7 @@ class Options:
     node_limit: int | None = None
     method: str = "auto"
     presolve: bool = True
+    target: float | None = None
     progress: Callable[[str], None] | None = None
     memory: MemoryWatch | None = None
 

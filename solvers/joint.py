@@ -1,28 +1,32 @@
 """Solve the joint program with whole replicas: relax them to divisible ones, make the answer whole, and search where that is not enough.
 
-    divisible   the relaxation, by whatever method suits its size; its bound holds for whole replicas
-    restricted  the program with whole replicas over the points that the relaxation uses, and smaller replicas of each pool: rounded
-                slot by slot (`solvers.slot_rounding`), then searched
-    full        the program with whole replicas over all points, from the restricted solution on, where the gap is still too wide
-
-Small programs skip the restricted search.
+divisible   the relaxation, by whatever method suits its size; its bound holds for whole replicas
+consolidated  the relaxation over fewer deployments (`solvers.consolidation`)
+rounded     whole replicas over the points that it uses, and smaller replicas of each pool, slot by slot (`solvers.slot_rounding`);
+            over all points of the same workloads and sites where that finds nothing
+full        the program with whole replicas over all points, from the rounded solution on, where the gap is still too wide
+simpler     a plan of fewer parts that is nearly as good, where that is asked for (`solvers.simplest`)
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
 from solvers.backends.highs_run import OPTIMAL_GAP
+from solvers.consolidation import consolidate, restricted
 from solvers.direct import solve_direct
 from solvers.interface import Options
 from solvers.mip import relative_gap, solve_with_fixed_integers
 from solvers.model.build import build, objective_vector
 from solvers.model.data import COST, PlanData
 from solvers.model.residency import is_whole
+from solvers.parts import parts_of
+from solvers.simplest import Found, simplest
 from solvers.slot_rounding import round_replicas
 from solvers.solution import Solution
 
@@ -32,13 +36,15 @@ class WholeReplicaSettings:
     """Sizes and shares of time of the steps to whole replicas."""
 
     small: int = 2_000
-    """Activities of serving points in slots up to which the full program is searched right after rounding, to the end."""
-    most_restricted: int = 4_000
-    """The same in the restricted program, up to which it is searched after rounding, or where rounding found nothing."""
+    """Activities of serving points in slots up to which the full program is searched at length."""
     most_full: int = 12_000
-    """Activities up to which the full program is searched after the restricted one."""
+    """Activities up to which the full program is searched after rounding."""
     nodes: int = 300
-    """Most nodes of the searches after rounding, so that they end where they ended before; of small programs any number."""
+    """Most nodes of the searches after rounding, so that they end where they ended before."""
+    nodes_of_small: int = 3_000
+    """The same, of small programs."""
+    poor: float = 0.05
+    """Gap above which another attempt at rounding follows."""
     most_priced: int = 60_000
     """Activities up to which the rows are priced with the fleet held."""
     most_slots_apart: int = 200
@@ -47,10 +53,16 @@ class WholeReplicaSettings:
     """Slots of a day, for that."""
     divisible_share: float = 0.4
     """Of the time limit, for the relaxation."""
-    rounding_share: float = 0.7
-    """Of the time left then, for rounding replicas slot by slot."""
-    restricted_share: float = 0.6
-    """Of the time left then, for the search over the points in use."""
+    rounding_share: float = 0.5
+    """Of the time left then, for each attempt to round replicas slot by slot."""
+    full_share: float = 0.4
+    """Of the time left then, for the search over all points."""
+    simpler_share: float = 0.4
+    """Of the time limit, kept for a plan of fewer parts where replicas are divisible."""
+    consolidated: float = 0.002
+    """Relative loss up to which the relaxation is solved over fewer deployments before its replicas are made whole."""
+    consolidation_share: float = 0.2
+    """Of the time left then, for that."""
     least_time_s: float = 1.0
     """Least time of a step when the time is nearly up [s]."""
     saves: float = 0.05
@@ -62,14 +74,72 @@ class WholeReplicaSettings:
 SETTINGS = WholeReplicaSettings()
 
 
-def solve(data: PlanData, options: Options = Options()) -> Solution:
-    """Solve the joint program; value and plan are those of whole replicas, and the bound holds for them."""
-    if not is_whole(data).any():
-        return solve_direct(data, options)
+def solve(
+    data: PlanData, options: Options = Options(), *, otherwise_divisible: bool = False, within: float = 0.0
+) -> Solution:
+    """Solve the joint program; value and plan are those of whole replicas, and the bound holds for them.
+
+    `otherwise_divisible`: return the solution of the relaxation where none with whole replicas is found in time. `within`: share of its value
+    that the best plan found may lose to one with fewer parts (`solvers.simplest`).
+    """
     begin = time.perf_counter()
-    limit_s = options.time_limit_s * SETTINGS.divisible_share
-    first = solve_direct(data.divisible(), replace(options, time_limit_s=limit_s))
-    return with_whole_replicas(data, first, options, begin)
+    whole = bool(is_whole(data).any())
+    share = SETTINGS.divisible_share if whole else 1.0 - SETTINGS.simpler_share if within else 1.0
+    found = solve_direct(data.divisible(), replace(options, time_limit_s=share * options.time_limit_s))
+    if whole:
+        divisible, found = found, with_whole_replicas(data, found, options, begin)
+        if otherwise_divisible and not found.values and found.status == "limit":
+            found, data = replace(divisible, relaxed=True), data.divisible()
+    left = max(options.left_s(begin), 0.0)
+    if within and found.values and left > 0:
+        simple = with_fewer_parts(data, found, within, replace(options, time_limit_s=left))
+        return replace(simple, seconds=time.perf_counter() - begin)
+    return found
+
+
+def with_fewer_parts(data: PlanData, best: Solution, within: float, options: Options) -> Solution:
+    """Take a plan of fewer parts that loses at most a share of the best plan's value, if there is one; the best plan otherwise."""
+    if best.value is None:
+        return best
+    _say(options, "fewer deployments")
+
+    def solve_over(points: Bools, limit_s: float) -> Found | None:
+        part, limits = restricted(data, points), replace(options, time_limit_s=limit_s, progress=None)
+        found = solve_direct(part.divisible(), replace(limits, time_limit_s=SETTINGS.divisible_share * limit_s))
+        if found.value is None or not is_whole(data).any():
+            return None if found.value is None else Found(found.value, dict(found.values))
+        part = replace(part, resident_group=_groups(data))
+        rounded = round_replicas(part, found.values, replace(limits, node_limit=SETTINGS.nodes))
+        if rounded is None:
+            return None
+        return Found(float(objective_vector(build(part), part) @ build(part).vector(rounded)), rounded)
+
+    found = simplest(data, Found(best.value, dict(best.values)), within, options, solve_over)
+    parts = parts_of(data, best.values)
+    if found is None or found.parts >= parts:
+        return replace(best, before=(best.value, parts), fewest=found is not None and found.fewest)
+    simple = replace(
+        best,
+        value=found.plan.value,
+        values=found.plan.values,
+        functionals=_functionals(data, found.plan.values),
+        gap=None if best.bound is None else relative_gap(found.plan.value, best.bound),
+        before=(best.value, parts),
+        fewest=found.fewest,
+        row_duals={},
+        built=None,
+    )
+    sign = -1.0 if data.objective.maximises else 1.0
+    if sign * found.plan.value < sign * best.value:  # the search over fewer deployments found a better plan
+        simple = replace(rated(simple, options), before=(found.plan.value, parts))
+    return _with_duals(data, simple, best, options)
+
+
+def _functionals(data: PlanData, values: Mapping[str, Floats]) -> dict[str, float]:
+    """Compute the functionals of a plan."""
+    program = build(data)
+    x = program.vector(values)
+    return {name: float(program.functional(name) @ x) for name in program.functionals}
 
 
 def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, begin: float) -> Solution:
@@ -78,34 +148,55 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
     Returns the relaxation's own status where it is infeasible or has no solution.
     """
 
-    small = _activities(data) <= SETTINGS.small
+    small = is_small(data)
 
     def limits(share: float) -> Options:
-        left = max(options.time_limit_s - (time.perf_counter() - begin), 0.0)
-        nodes = options.node_limit
-        if not small:
-            nodes = SETTINGS.nodes if nodes is None else min(nodes, SETTINGS.nodes)
+        left = max(options.left_s(begin), 0.0)
+        most = SETTINGS.nodes_of_small if small else SETTINGS.nodes
+        nodes = most if options.node_limit is None else min(options.node_limit, most)
         return replace(
             options, time_limit_s=max(share * left, SETTINGS.least_time_s), node_limit=nodes, method=_method(options)
         )
 
     if not divisible.values:
-        return divisible
+        return replace(divisible, relaxed=True)
     _say(options, "whole replicas over the operating points in use")
-    part = replace(_restricted(data, _kept(data, divisible)), resident_group=_groups(data))
-    rounded = round_replicas(part, divisible.values, limits(SETTINGS.rounding_share))
+    few = _consolidated(data.divisible(), divisible, limits(SETTINGS.consolidation_share))
     best = _unknown(divisible)
-    if rounded is not None:
-        best = _rated(_valued(data, part, rounded, divisible), options)
-    searched = _is_wide(best, options) and _activities(part) <= SETTINGS.most_restricted and not small
-    if searched or (rounded is None and not small):
-        found = solve_direct(part, limits(SETTINGS.restricted_share), start=rounded)
-        best = _bounded(found, divisible, options)
+    for relaxed, kept in _attempts(data, few, divisible):
+        if best.values and (not _is_wide(best, options) or (best.gap or 0.0) <= SETTINGS.poor):
+            break
+        part = replace(restricted(data, kept), resident_group=_groups(data))
+        rounded = round_replicas(part, relaxed.values, limits(SETTINGS.rounding_share))
+        if rounded is not None:
+            best = _better_of(best, rated(_valued(data, part, rounded, divisible), options))
     if _is_wide(best, options) and _activities(data) <= SETTINGS.most_full:
         _say(options, "whole replicas over all operating points")
-        full = solve_direct(data, limits(1.0), start=best.values or None)
+        enough = replace(limits(SETTINGS.full_share), target=_good_enough(divisible, options), method="direct")
+        full = solve_direct(data, enough, start=best.values or None)
         best = _better(data, best, full, divisible, options)
     return replace(_with_duals(data, best, divisible, options), seconds=time.perf_counter() - begin)
+
+
+def _consolidated(data: PlanData, divisible: Solution, options: Options) -> Solution:
+    """Solve the relaxation over fewer deployments, as each whole replica of one more may cost; the relaxation itself where that fails."""
+    if divisible.value is None:
+        return divisible
+    sign = -1.0 if data.objective.maximises else 1.0
+    worst = divisible.value + sign * SETTINGS.consolidated * abs(divisible.value)
+    ladder = consolidate(data, divisible.values, worst, options)
+    if not ladder:
+        return divisible
+    found = solve_direct(restricted(data, ladder[-1]), replace(options, progress=None))
+    return replace(found, bound=divisible.bound) if found.values else divisible
+
+
+def _good_enough(divisible: Solution, options: Options) -> float | None:
+    """Compute the value within the asked gap of what the relaxation proved."""
+    if divisible.bound is None:
+        return None
+    sign = -1.0 if divisible.objective.maximises else 1.0
+    return divisible.bound + sign * options.gap * abs(divisible.bound)
 
 
 def _is_wide(solution: Solution, options: Options) -> bool:
@@ -144,6 +235,11 @@ def _method(options: Options) -> str:
     return "auto" if options.method == "decomposed" else options.method
 
 
+def is_small(data: PlanData) -> bool:
+    """Tell whether the full program with whole replicas is searched at length."""
+    return _activities(data) <= SETTINGS.small
+
+
 def _activities(data: PlanData) -> int:
     """Count the activities of serving points in slots."""
     return int(((data.point_pool >= 0) & (data.point_capacity > 0)).sum()) * data.slots
@@ -157,6 +253,32 @@ def _groups(data: PlanData) -> Ints | None:
         return None
     hour = np.arange(data.slots) % SETTINGS.hours_per_day
     return data.slot_window * SETTINGS.hours_per_day + hour
+
+
+def _attempts(data: PlanData, few: Solution, divisible: Solution) -> Iterator[tuple[Solution, Bools]]:
+    """Yield the solutions to make whole, each with the points over which: those it uses and smaller ones, then all of the same cells."""
+    yield few, _kept(data, few)
+    if few is not divisible:
+        yield divisible, _kept(data, divisible)
+    yield few, _of_cells(data, few)
+
+
+def _of_cells(data: PlanData, solution: Solution) -> Bools:
+    """[P]: all points of the workloads, or the jobs, at the sites at which the solution uses some."""
+    workload = np.full(data.pools, -1)
+    workload[data.arc_pool] = data.arc_workload
+    owner = np.where(data.point_pool >= 0, workload[data.point_pool], -2 - data.point_job)
+    cell = owner * (data.sites + 1) + data.point_site()
+    used = (solution.values["x"].max(axis=1, initial=0.0) > SETTINGS.used) | (solution.values["y"] > 0.5)
+    return np.isin(cell, np.unique(cell[used]))
+
+
+def _better_of(first: Solution, second: Solution) -> Solution:
+    """Return the solution of the better value, the first of equal ones."""
+    if first.value is None or second.value is None:
+        return second if first.value is None else first
+    sign = -1.0 if first.objective.maximises else 1.0
+    return second if sign * second.value < sign * first.value else first
 
 
 def _kept(data: PlanData, solution: Solution) -> Bools:
@@ -190,24 +312,12 @@ def _system_prices(data: PlanData) -> Floats:
     """[K]: least money for a system of each fleet option, 1 for each where the program counts no money."""
     program = build(data.divisible())
     price = np.full(len(data.option_site), np.inf)
-    if COST not in program.functionals:
-        return np.ones_like(price)
     held = program.columns["n"]
+    if COST not in program.functionals or not (held >= 0).any():
+        return np.ones_like(price)
     money = np.where(held >= 0, program.functional(COST)[held], np.inf)
     np.minimum.at(price, data.holding_option, money)
     return np.where(np.isfinite(price), price, 0.0)
-
-
-def _restricted(data: PlanData, kept: Bools) -> PlanData:
-    """Return the input in which only some points serve or work."""
-    return replace(data, point_capacity=np.where(kept, data.point_capacity, 0.0))
-
-
-def _bounded(found: Solution, divisible: Solution, options: Options) -> Solution:
-    """Put the bound of the relaxation in place of that of the restricted program, which holds for its points only."""
-    if found.value is None:
-        return _unknown(divisible)
-    return _rated(_with_relaxation(replace(found, bound=divisible.bound), divisible), options)
 
 
 def _unknown(divisible: Solution) -> Solution:
@@ -226,7 +336,7 @@ def _with_relaxation(solution: Solution, divisible: Solution) -> Solution:
     )
 
 
-def _rated(solution: Solution, options: Options) -> Solution:
+def rated(solution: Solution, options: Options) -> Solution:
     """Set gap and status by value and bound."""
     if solution.value is None or solution.bound is None:
         return replace(solution, status="limit", gap=None)
@@ -249,7 +359,7 @@ def _better(data: PlanData, best: Solution, full: Solution, divisible: Solution,
     plans = [plan for plan in (full, best) if plan.value is not None]
     plan = min(plans, key=lambda plan: sign * (plan.value or 0.0), default=full)
     counted = replace(plan, bound=bound, rows=full.rows, columns=full.columns, integers=full.integers)
-    return _rated(_with_relaxation(counted, divisible), options)
+    return rated(_with_relaxation(counted, divisible), options)
 
 
 def _with_duals(data: PlanData, solution: Solution, divisible: Solution, options: Options) -> Solution:

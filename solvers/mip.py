@@ -108,8 +108,12 @@ def solve(
 
 def _ends_short(scaled: Scaled, outcome: Outcome, options: Options) -> bool:
     """Tell whether HiGHS calls a solution optimal that its own bound does not confirm, as happens where it was given a start."""
-    if outcome.status != "optimal" or outcome.x is None or outcome.bound is None:
+    if outcome.x is None or outcome.bound is None:
         return False
+    if (
+        outcome.status != "optimal"
+    ):  # it may also count such a start as one that reaches the target, before it has any bound
+        return outcome.status == "limit" and options.target is not None and not math.isfinite(outcome.bound)
     return relative_gap(float(scaled.cost @ outcome.x), outcome.bound) > max(options.gap, OPTIMAL_GAP)
 
 
@@ -140,7 +144,8 @@ class _Run:
         if options.solver == "pulp":
             return run_pulp(self.scaled, options, tolerance, start=start)
         if not uses_branch_and_bound(self.scaled.arrays, self.options):
-            return run_highs(self.scaled, options, tolerance, start=start, progress=self.progress)
+            target = None if options.target is None else self.sign * options.target * self.scaled.objective
+            return run_highs(self.scaled, options, tolerance, start=start, target=target, progress=self.progress)
         known = None if cold else self.mip_start
         return run_branch_and_bound(
             self.scaled,

@@ -87,7 +87,7 @@ def round_replicas(data: PlanData, start: Mapping[str, Floats], options: Options
     """Return a plan with whole replicas as blocks of values, None where none was found; `start`: a plan with divisible ones."""
     deadline = time.perf_counter() + options.time_limit_s
     program = build(data)
-    if "residents" not in program.columns:
+    if "residents" not in program.columns or not program.column_count:
         return None
     arrays, cost = program.arrays(), objective_vector(program, data)
     sense = "max" if data.objective.maximises else "min"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from solvers.arrays import Floats, Ints
 from solvers.model.data import Objective, PlanData
+from solvers.parts import Parts
 from solvers.program import Program
 
 
@@ -20,6 +21,9 @@ class Solution:
     are missing for slots with jobs.
     `structural`: rows that no solution can satisfy, found before solving, as (block, index prefix).
     `built`: the input and its program, where that was solved as a whole.
+    `relaxed`: whether it is that of divisible replicas where whole ones were asked for.
+    `before`: value and parts of the best plan found, where this one is simpler; `fewest`: whether it is proven that no plan that is as good
+    has fewer parts.
     `bases`: of LPs around similar programs. Whoever solves an LP around this solution starts from one and leaves its own here.
     """
 
@@ -41,6 +45,9 @@ class Solution:
     relaxed_duals: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
     relaxed_bound: float | None = None
     built: tuple[PlanData, Program] | None = field(default=None, repr=False)
+    relaxed: bool = False
+    before: tuple[float, Parts] | None = None
+    fewest: bool = False
     bases: dict[str, object] = field(default_factory=dict, repr=False)
 
     @property

@@ -106,6 +106,14 @@ class OperatingPoint:
         return sum(use.systems * use.option.system.chips for use in self.uses)
 
 
+def deployment_of(point: OperatingPoint) -> tuple[Any, ...]:
+    """Return what identifies the deployment of a point: workload, site, and how each pool runs on which system."""
+    pools = (
+        (use.role, use.option.system.name, use.precision, *sorted(use.layout.items()), use.batch) for use in point.uses
+    )
+    return (point.workload.name, point.site, point.power_cap, *pools)
+
+
 @dataclass(frozen=True, slots=True)
 class Pool:
     """Points that may serve a set of origins at one site: origins that leave the same part of the latency limits.

@@ -41,6 +41,9 @@ ROUND_TRIP_TOL = 1e-9  # in steps, before a round trip is rounded up
 
 Route = tuple[str, str]  # origin, and line type, empty where there is no choice of lines
 Choices = list[list[GridChoice]]  # by fleet option
+PointsByRoundTrip = tuple[
+    float, list[Route], list[OperatingPoint]
+]  # round trip allowed for, routes, and points that keep the limits
 
 
 def find_candidates(
@@ -104,6 +107,27 @@ def _open_to(
     return found
 
 
+def _runs(point: OperatingPoint) -> Key:
+    """Return how a point runs, the same for points of several pools that differ in nothing else."""
+    uses = ((id(use.option), use.role, tuple(use.layout.items()), use.batch, use.workers) for use in point.uses)
+    return (*uses, point.capacity)
+
+
+def _nested(classes: Sequence[PointsByRoundTrip]) -> Iterable[PointsByRoundTrip]:
+    """Let the points of each class serve all nearer origins as well, and keep each point with its farthest class only.
+
+    Latency limits hold at a nearer origin with time to spare, and one whole replica for all costs less than one for each class. Divisible
+    replicas gain nothing from it.
+    """
+    known: set[Key] = set()
+    for allowance_s, _, points in sorted(classes, key=lambda each: -each[0]):
+        routes = [route for nearer_s, some, _ in classes if nearer_s <= allowance_s for route in some]
+        kept = [point for point in points if _runs(point) not in known]
+        known.update(map(_runs, kept))
+        if kept:
+            yield allowance_s, routes, kept
+
+
 class _ServingSearch:
     """Search for the operating points of serving workloads, pool by pool."""
 
@@ -146,7 +170,7 @@ class _ServingSearch:
         classes: dict[float, list[Route]],
     ) -> Iterable[Pool]:
         """Build one pool per class of round trips; classes with the same points share a pool."""
-        merged: dict[Key, tuple[float, list[Route], list[OperatingPoint]]] = {}
+        merged: dict[Key, PointsByRoundTrip] = {}
         built: dict[int, list[OperatingPoint]] = {}
         for allowance_s, routes in sorted(classes.items()):
             choices = self._choices(workload, fleet_options, allowance_s)
@@ -159,15 +183,11 @@ class _ServingSearch:
                     dropped = self.cache.dropped[workload.name]
                     dropped["origin-site pair too far apart for the latency limits"] += len(routes)
                 continue
-            uses = (
-                (id(use.option), use.role, tuple(use.layout.items()), use.batch, use.workers, point.capacity)
-                for point in two_pools
-                for use in point.uses
-            )
-            key = (id(choices), *uses)
+            key = (id(choices), *map(_runs, two_pools))
             previous_s, shared, _ = merged.get(key, (0.0, [], []))
             merged[key] = (max(previous_s, allowance_s), shared + routes, [*one_pool, *two_pools])
-        for allowance_s, routes, points in merged.values():
+        classes_of = list(merged.values())
+        for allowance_s, routes, points in _nested(classes_of) if self.problem.spec.solver.whole else classes_of:
             origins, line_types = zip(*routes, strict=True)
             yield Pool(workload, site, origins, allowance_s, tuple(points), line_types)
 
@@ -315,8 +335,10 @@ class _ServingSearch:
             ) not in self.cache.kept:  # kept with the choice, so that no other object takes its id
                 self.cache.kept["point", id(choice)] = choice, build()
             built: OperatingPoint = self.cache.kept["point", id(choice)][1]
+            redundancy = workload.spec.redundancy
+            spare = 0.0 if redundancy is None or isinstance(redundancy, str) else redundancy
             uses = tuple(
-                replace(use, option=option, systems=use.systems * (1.0 + option.headroom))
+                replace(use, option=option, systems=use.systems * (1.0 + option.headroom) * (1.0 + spare))
                 for use, option in zip(built.uses, fleet_options, strict=True)
             )
             self._points[key] = derated(replace(built, workload=workload, uses=uses), self.problem.derating)

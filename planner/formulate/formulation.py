@@ -13,13 +13,14 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.points import Candidates, OperatingPoint
+from planner.candidates.points import Candidates, OperatingPoint, deployment_of
 from planner.formulate.costs import Arc, Holding, Rates, arc_costs, holding_costs, point_costs, slot_rates
 from planner.formulate.electricity import meter_arrays
 from planner.formulate.facility import facility_arrays
 from planner.formulate.functionals import CARBON, COST
 from planner.formulate.limits import functional_limits, largest_counts, power_fields, supply_fields
 from planner.formulate.lines import line_data
+from planner.formulate.parts import part_limits
 from planner.formulate.phase_budgets import with_phase_budgets
 from planner.formulate.porting import port_data
 from planner.formulate.preemption import preemption_arrays
@@ -89,6 +90,7 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
         **preemption_arrays(problem, points),
         **storage_arrays(problem, points),
         **facility_arrays(problem, fleet_options, holdings),
+        **part_limits(problem, fleet_options, holdings),
         **supply_fields(problem, fleet_options, holdings),
     )
     data = with_phase_budgets(problem, data, fleet_options, holdings)
@@ -170,6 +172,7 @@ def _point_fields(
     uses = [(p, option_of[id(use.option)], use.systems) for p, point in enumerate(points) for use in point.uses]
     return {
         "point_uses": np.array([(p, k) for p, k, _ in uses], dtype=np.int64).reshape(-1, 2),
+        "point_deployment": _deployments(points),
         "point_uses_systems": np.array([systems for _, _, systems in uses]),
         "point_capacity": np.array([point.capacity for point in points]),
         "point_power_w": np.array(
@@ -177,6 +180,12 @@ def _point_fields(
         ),
         "point_cost": point_costs(problem, points, site_of, rates),
     }
+
+
+def _deployments(points: Sequence[OperatingPoint]) -> Ints:
+    """[P]: number of the deployment of each point: points that run one workload at one site alike, however its systems are had."""
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(deployment_of(point), len(numbers)) for point in points], dtype=np.int64)
 
 
 def _arc_fields(arcs: Sequence[Arc]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from planner.candidates.points import OperatingPoint
 from planner.formulate.costs import Holding
 from planner.formulate.facility import rack_room
 from planner.formulate.functionals import CAPITAL, CARBON, COST, capital_of, paid_in
-from planner.formulate.residency import serves_on_systems
+from planner.formulate.residency import is_spared, serves_on_systems, spare_workers
 from planner.problem import limit_labels
 from planner.problem.facts import Problem, TrainingFacts
 from planner.problem.phases import power_limits, supplies
@@ -138,6 +138,8 @@ def _needed(problem: Problem, fleet_options: Sequence[FleetOption], points: Sequ
         for use in point.uses:  # both pools of a point may stand on one fleet option
             k = option_of[id(use.option)]
             systems_of[k] = systems_of.get(k, 0.0) + use.systems
+            if is_spared(point):
+                need[k] += spare_workers(use) * use.systems_per_worker
         for k, systems in systems_of.items():
             if isinstance(point.workload, TrainingFacts):
                 need[k] += systems
@@ -151,4 +153,5 @@ def _needed(problem: Problem, fleet_options: Sequence[FleetOption], points: Sequ
     for (k, name), systems in per_request.items():
         peak = peaks[name]
         need[k] += systems * peak if not maximises else (math.inf if peak > 0 else 0.0)
+    need = np.where(need > 0, np.maximum(need, problem.spec.simplicity.least_systems or 1), need)
     return need

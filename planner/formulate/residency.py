@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from planner.candidates.apis import ROLE
-from planner.candidates.points import OperatingPoint
+from planner.candidates.points import OperatingPoint, Use
 from planner.evaluate.residency import replica_load_s
 from planner.problem.facts import Problem, ServingFacts
+from planner.spec.requirements.redundancy import NPLUS1
 from solvers.model.block_data.electricity import Chronology
+
+COUNT_TOL = 1e-6  # of the workers that a system holds: rounding of the share that each takes
 
 
 def residency_arrays(problem: Problem, points: Sequence[OperatingPoint]) -> dict[str, Any]:
@@ -23,9 +27,23 @@ def residency_arrays(problem: Problem, points: Sequence[OperatingPoint]) -> dict
     return {
         "point_whole": np.array(whole, dtype=bool),
         "point_load_s": np.array([point_load_s(problem, point) if mine else 0.0 for point, mine in zip(points, whole)]),
+        "use_spares": np.array(
+            [spare_workers(use) if is_spared(point) else 0 for point in points for use in point.uses]
+        ),
         "use_workers": np.array([use.workers for point in points for use in point.uses], dtype=np.int64),
         "order": Chronology(next=np.asarray(calendar.next, dtype=np.int64), step_s=calendar.step_s),
     }
+
+
+def is_spared(point: OperatingPoint) -> bool:
+    """Tell whether deployments of the point carry their load when any one of their systems fails."""
+    return serves_on_systems(point) and point.serving.spec.redundancy == NPLUS1
+
+
+def spare_workers(use: Use) -> int:
+    """Count the workers of a pool that one system holds at most, or that one system of a larger worker takes down: those lost when it fails."""
+    at_work = use.systems_per_worker / (1.0 + use.option.headroom)
+    return max(math.ceil(1.0 / at_work - COUNT_TOL), 1)
 
 
 def serves_on_systems(point: OperatingPoint) -> bool:

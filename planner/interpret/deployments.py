@@ -11,7 +11,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from planner.formulate.formulation import Formulation
-from planner.formulate.residency import point_load_s, serves_on_systems
+from planner.formulate.residency import is_spared, point_load_s, serves_on_systems, spare_workers
 from solvers.model.preemption import predecessors
 from solvers.solution import Solution
 
@@ -41,7 +41,16 @@ def resident_of(decided: Decisions, region: str, t: int) -> dict[str, list[int]]
     }
 
 
-def deployment_rows(decided: Decisions) -> list[dict[str, Any]]:
+def replicas_and_deployments(decided: Decisions) -> dict[str, Any]:
+    """State whether serving replicas are whole, and list the deployments of whole ones; nothing for a question without serving."""
+    if not decided.problem.serving:
+        return {}
+    if not decided.problem.spec.solver.whole:
+        return {"replicas": "divisible"}
+    return {"replicas": "whole", "deployments": _deployment_rows(decided)}
+
+
+def _deployment_rows(decided: Decisions) -> list[dict[str, Any]]:
     """Build one row for each serving point with workers that hold their weights."""
     return [_row(decided, p, decided.resident[p]) for p in decided.used if p in decided.resident]
 
@@ -58,6 +67,7 @@ def _row(decided: Decisions, p: int, workers: Ints) -> dict[str, Any]:
             "workers": int(mine.max()),
             "least_workers": int(mine.min()),
             "systems": float(mine.max() * use.systems_per_worker),
+            **({"spare_workers": spare_workers(use)} if is_spared(point) else {}),
         }
         for use, mine in zip(point.uses, workers, strict=True)
     ]

@@ -15,7 +15,7 @@ from planner.formulate.formulation import Formulation
 from planner.formulate.functionals import CARBON
 from planner.interpret.accounts import Accounts, Line
 from planner.interpret.decisions import Decisions
-from planner.interpret.deployments import deployment_rows
+from planner.interpret.deployments import replicas_and_deployments
 from planner.interpret.fabrics import fabric_rows
 from planner.interpret.facility import facility_rows
 from planner.interpret.framing import assumption_rows, dropped, provenance, sense_and_unit, solver, versions
@@ -25,6 +25,7 @@ from planner.interpret.phases import obtained, phase_rows
 from planner.interpret.preemption import preemption_rows
 from planner.interpret.quality import quality_rows
 from planner.interpret.schedule import route_rows, schedule_rows
+from planner.interpret.simplicity import simplicity_row
 from planner.interpret.solution import read_solution
 from planner.interpret.storage import storage_rows
 from planner.interpret.workloads import WorkloadRows
@@ -33,6 +34,7 @@ from planner.problem.facility import OPEN
 from planner.problem.facts import Problem
 from planner.problem.phases import API, BY_WINDOW, TOKENS_PER_S
 from planner.problem.spread import is_asked
+from solvers.backends.highs_run import OPTIMAL_GAP
 from solvers.mip import relative_gap
 from solvers.solution import Solution
 
@@ -63,7 +65,7 @@ def interpret(
         {
             "schema_version": PLAN_SCHEMA_VERSION,
             "name": problem.spec.name,
-            "status": solution.status,
+            "status": _status(solution, value),
             "objective": {"sense": sense, "value": value, "unit": unit},
             "bound": bound,
             "bound_of": problem.bound_of,
@@ -74,7 +76,8 @@ def interpret(
             "fabrics": fabric_rows(decided),
             "workloads": workloads.rows(accounts.by_workload()),
             **({"quality": quality_rows(problem, form, decided.flow)} if problem.quality else {}),
-            **({"deployments": deployment_rows(decided)} if decided.resident else {}),
+            **replicas_and_deployments(decided),
+            **simplicity_row(decided, solution, unit),
             "routes": route_rows(decided),
             "schedule": schedule_rows(decided),
             **_feature_tables(decided, accounts),
@@ -93,6 +96,13 @@ def interpret(
             "spec": document,
         }
     )
+
+
+def _status(solution: Solution, value: float) -> str:
+    """Return the status of the best plan found; a simpler one that is worse is not optimal."""
+    if solution.status != "optimal" or solution.before is None:
+        return solution.status
+    return "optimal" if relative_gap(value, solution.before[0]) <= OPTIMAL_GAP else "within_gap"
 
 
 def _feature_tables(decided: Decisions, accounts: Accounts) -> dict[str, Any]:

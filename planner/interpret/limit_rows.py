@@ -11,6 +11,7 @@ import numpy as np
 from planner.interpret.accounts import Accounts
 from planner.interpret.decisions import Decisions
 from planner.interpret.facility import facility_limits
+from planner.interpret.parts import part_limits
 from planner.interpret.phase_budgets import paid_by_phase
 from planner.interpret.spread import largest_shares
 from planner.interpret.storage import storage_used
@@ -43,6 +44,7 @@ def limit_rows(
         *((*row, "1") for row in largest_shares(decided.problem, decided.spread())),
         *((*row, "byte/s") for row in storage_used(decided)),
         *facility_limits(decided),
+        *part_limits(decided),
         *_job_times(decided),
         *((*row, "s") for row in latencies),
     ]

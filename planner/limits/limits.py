@@ -14,6 +14,7 @@ from planner.limits.facility import facility_limits
 from planner.limits.limit import Limit, money_limit
 from planner.limits.lines import line_limits
 from planner.limits.offers import export_limits, region_limits, supply_limits
+from planner.limits.parts import part_limits
 from planner.limits.phases import phase_limits
 from planner.limits.quality import quality_limits
 from planner.limits.sites import site_limits, site_power_limits
@@ -49,6 +50,7 @@ def every_limit(document: Mapping[str, Any], problem: Problem, catalog: Catalog,
         *phase_limits(document, problem),
         *storage_limits(document, problem),
         *facility_limits(document, problem, names),
+        *part_limits(document, problem),
     ]
 
 

@@ -22,6 +22,9 @@ class LimitLabel(NamedTuple):
 BUDGET = LimitLabel("limits.budget", "present value of all costs")
 CAPITAL = LimitLabel("limits.capital", "purchase price of systems and fabric")
 CARBON = LimitLabel("limits.carbon", "carbon")
+MOST_SITES = LimitLabel("simplicity.most_sites", "sites with systems")
+MOST_KINDS = LimitLabel("simplicity.most_kinds", "kinds of systems at a site")
+LEAST_SYSTEMS = LimitLabel("simplicity.least_systems", "least systems of a kind at a site")
 
 
 def phase_capital(phase: PhaseFacts) -> LimitLabel:

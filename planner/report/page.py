@@ -18,7 +18,7 @@ from planner.report.marginal_values import valued_limits, worth_number, worth_un
 from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, filled, short
 from planner.report.report import diagnosis_chapters, goal
 from planner.report.story import cost_of_kinds, had, story, tightest
-from planner.report.words import COMPONENT_WORDS, STATUS_WORDS, amount, how_words
+from planner.report.words import COMPONENT_WORDS, amount, how_words, status_words
 
 Row = dict[str, Any]
 
@@ -29,6 +29,7 @@ HASTY = {
     "time": "The time limit ended the search: another run or machine may end with another plan.",
     "memory": "The search took all the memory allowed (--memory): with more, or elsewhere, it may find another plan.",
 }
+DIVISIBLE = "Replicas are divisible: no plan with whole ones was found in time, or looked for."
 FULL = "--full prints all of it, --format json every figure with its source."
 
 
@@ -40,10 +41,11 @@ def one_page(plan: Plan, width: int = WIDTH, styled: bool = False) -> str:
     paper = Paper(min(width, WIDTH), styled)
     opening = [
         *paper.text(plan["name"], "bold", most=1),
-        *paper.text(_verdict(plan), most=2),
+        *paper.text(_verdict(plan), most=3),
         *_opening(plan, paper),
     ]
     closing = [
+        *(paper.text(DIVISIBLE, most=1) if _is_divided(plan) else ()),
         *(paper.text(HASTY[by], most=1) if (by := plan["solver"].get("ended_by")) in HASTY else ()),
         *paper.text(FULL, most=1),
     ]
@@ -53,13 +55,31 @@ def one_page(plan: Plan, width: int = WIDTH, styled: bool = False) -> str:
 
 def _verdict(plan: Plan) -> str:
     """State status, value and gap in one line."""
-    words = STATUS_WORDS[plan.status]
+    words = status_words(plan)
     if not plan.has_answer:
         return words
     of = {"reduced": " on these typical days", "fleet": " with at least this fleet"}.get(plan["bound_of"], "")
     better = "" if plan.status == "optimal" or plan.gap is None else f" by more than {plan.gap:.3%}"
     proof = "no bound was proven" if plan.gap is None else f"no plan{of} is better{better}"
-    return f"{words}: {goal(plan)} {amount(plan.objective['value'])} {plan.objective['unit']}; {proof}"
+    if better and plan.document.get("replicas") == "whole":
+        proof += ", not even with divisible replicas"
+    return f"{words}: {goal(plan)} {amount(plan.objective['value'])} {plan.objective['unit']}; {proof}{_fewer(plan)}"
+
+
+def _fewer(plan: Plan) -> str:
+    """State what fewer deployments cost, where the plan has fewer than the best one found."""
+    row = plan.document.get("simplicity")
+    if row is None or row["deployments"] >= row["best"]["deployments"]:
+        return ""
+    lost = abs(plan.objective["value"] / row["best"]["value"] - 1.0) if row["best"]["value"] else 0.0
+    less = "less throughput" if plan.objective["sense"] == "max" else "more"
+    return f". {row['deployments']} deployments instead of {row['best']['deployments']}: {lost:.2%} {less}"
+
+
+def _is_divided(plan: Plan) -> bool:
+    """Tell whether the plan serves with fractions of replicas that the spec did not ask for."""
+    asked = (plan["spec"].get("solver") or {}).get("replicas", "auto")
+    return plan.has_answer and plan.document.get("replicas") == "divisible" and asked != "divisible"
 
 
 def _opening(plan: Plan, paper: Paper) -> list[str]:

@@ -25,7 +25,7 @@ from planner.report import (
 )
 from planner.report.fleet import deployment_rows, fabric_row, fleet_row, point_rows
 from planner.report.limits import limit_row, runner_up_row
-from planner.report.words import STATUS_WORDS, amount
+from planner.report.words import amount, status_words
 from planner.report.workloads import cost_rows, route_rows, workload_row
 from planner.tables import as_csv, as_markdown, as_text
 
@@ -77,7 +77,7 @@ def csv_tables(plan: Plan) -> dict[str, str]:
 
 def headline(plan: Plan) -> str:
     """State status, value and gap in one sentence."""
-    words = STATUS_WORDS[plan.status]
+    words = status_words(plan)
     if not plan.has_answer:
         return words
     objective = plan.objective

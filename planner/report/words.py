@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from planner.plan import Plan
+
 STATUS_WORDS = {
     "optimal": "optimal",
     "within_gap": "best found, within the asked gap",
@@ -12,6 +14,7 @@ STATUS_WORDS = {
     "infeasible": "infeasible: no plan meets all limits at once",
     "unbounded": "unbounded: nothing limits the throughput; give a budget, a site's power or rack positions, or a supply for every offer",
 }
+SEARCHED = "best found; the search ended before the asked gap was reached"
 COMPONENT_WORDS = {
     "systems": "systems (capital)",
     "fabric": "fabric (capital)",
@@ -31,6 +34,12 @@ COMPONENT_WORDS = {
     "ppa": "power purchase agreements",
     "battery": "batteries (capital)",
 }
+
+
+def status_words(plan: Plan) -> str:
+    """Say how the search for a plan ended."""
+    searched = plan.status == "limit" and plan.has_answer and plan["solver"].get("ended_by") == "search"
+    return SEARCHED if searched else STATUS_WORDS[plan.status]
 
 
 def listed(words: Sequence[str]) -> str:

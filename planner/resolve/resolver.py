@@ -34,7 +34,8 @@ from planner.resolve.routes.traffic import resolve_routes
 from planner.resolve.sites import resolve_sites
 from planner.resolve.systems import assume_unmeasured_families, systems_on_offer
 from planner.resolve.workloads import resolve_workloads
-from planner.spec.model import PlanSpec, parse_spec
+from planner.spec.model import PlanSpec, SolverOptions, parse_spec
+from planner.spec.requirements.redundancy import NPLUS1
 from planner.spec.workloads import Serving
 
 
@@ -104,6 +105,7 @@ def build_problem(context: ResolveContext) -> Problem:
     porting = resolve_porting(context, (*workloads.serving, *workloads.training), systems)
     offered = lines.offered_lines(context)
     limits = spec.limits.model_copy(update={"licences": _licences(context)})
+    _check_redundancy(context)
     budget = context.ceiling(limits.budget, "limits.budget")
     capital = context.ceiling(limits.capital, "limits.capital")
     per_usd = {code: context.per_usd(code, "currency") for code in {"USD", spec.currency}}
@@ -113,7 +115,7 @@ def build_problem(context: ResolveContext) -> Problem:
     routes = resolve_routes(context, sites, serving, calendar, offered)
     context.raise_problems()
     return Problem(
-        spec=spec.model_copy(update={"limits": limits}),
+        spec=spec.model_copy(update={"limits": limits, "solver": _solver(spec)}),
         calendar=calendar,
         economics=money,
         per_usd=per_usd,
@@ -131,7 +133,7 @@ def build_problem(context: ResolveContext) -> Problem:
             "text_bytes_per_token", "traffic.bytes_per_token", "bytes of text per token", ("egress", "*", "*")
         ),
         constants=model_constants(
-            ledger, bool(workloads.training), bool(workloads.serving) and context.spec.solver.whole
+            ledger, bool(workloads.training), bool(workloads.serving) and context.spec.solver.replicas != "divisible"
         ),
         assumptions=tuple(sorted(ledger.assumptions.values(), key=lambda assumption: assumption.path)),
         citations=tuple(sorted(ledger.citations.values(), key=lambda citation: citation.path)),
@@ -220,6 +222,34 @@ def _check_price_levels(context: ResolveContext) -> None:
             "prices",
             'says which figures count, while "robust" samples them; set robust.prices to false, or remove "prices"',
         )
+
+
+def _solver(spec: PlanSpec) -> SolverOptions:
+    """Return the options of the solver; spare systems are those of whole replicas."""
+    whole = spec.solver.replicas == "auto" and _with_spares(spec)
+    return spec.solver.model_copy(update={"replicas": "whole"}) if whole else spec.solver
+
+
+def _with_spares(spec: PlanSpec) -> list[int]:
+    """List the positions of the workloads that hold a spare system in each deployment."""
+    return [
+        i
+        for i, workload in enumerate(spec.workloads)
+        if isinstance(workload, Serving) and workload.redundancy == NPLUS1
+    ]
+
+
+def _check_redundancy(context: ResolveContext) -> None:
+    """Check that workloads with a spare system may have whole replicas."""
+    spec = context.spec
+    for i in _with_spares(spec):
+        path = f"workloads[{i}].redundancy"
+        if spec.solver.replicas == "divisible":
+            context.add_problem(
+                path, '"N+1" needs whole replicas; leave out solver.replicas, or give a share such as 0.1'
+            )
+        if spec.robust is not None:
+            context.add_problem(path, '"N+1" cannot be combined with "robust" yet; give a share such as 0.1')
 
 
 def _check_robust(context: ResolveContext) -> None:

@@ -44,7 +44,9 @@ def answer(
     from planner.solving.full_year_dispatch import dispatched, is_asked
     from planner.solving.marginal_values import compute_marginal_values
     from planner.solving.quality import settle, with_runners_up
+    from planner.solving.replicas import as_found, asking_for
     from planner.solving.throughput import is_none
+    from solvers.joint import is_small
     from solvers.joint import solve as solve_cold
     from solvers.memory import MemoryWatch, most_for_a_step, resident_bytes
     from solvers.model.size import least_program_bytes
@@ -76,12 +78,20 @@ def answer(
     nothing = is_none(problem, solution)
     if nothing or not solution.values:
         status = "infeasible" if nothing and solution.status != "limit" else solution.status
-        diagnosis = None
+        diagnosis: dict[str, Any] | None = None
         if status == "infeasible" and diagnosing:
             say("no plan meets all limits; looking for the limits in conflict and the smallest repair")
-            diagnosis = _diagnosis(problem, candidates, document, overlays, options, until, nothing)
+            asked = (candidates, document, overlays, options)
+            if not solution.relaxed:
+                diagnosis = _diagnosis(problem, *asked, until, nothing)
+            else:  # not even divisible replicas meet all limits; a repair for whole ones is found where that takes little time
+                if is_small(form.data):
+                    diagnosis = _diagnosis(problem, *asked, until.first_half(), nothing)
+                if diagnosis is None or not diagnosis["repair"]:
+                    diagnosis = _diagnosis(asking_for(problem, "divisible"), *asked, until, nothing)
         plan = without_answer(problem, candidates, status, solution, document, diagnosis)
         return with_ending(plan, solution, within)
+    problem, form = as_found(problem, form, solution)
     every, points, first = problem, candidates, solution
     problem, candidates, form, solution = settle(problem, candidates, form, solution, until.options(options))
     if not solution.values:
@@ -118,7 +128,10 @@ def _diagnosis(
     from planner.resolve.resolver import resolve_document
     from planner.solving.infeasibility import NOTHING_FOUND, diagnose
     from planner.solving.throughput import asking_for_some
+    from planner.spec.document import edited
 
+    if problem.spec.solver.whole:
+        document = edited(document, (("solver.replicas", "whole"),))
     if nothing or (problem.spec.objective.maximise is not None and problem.spec.solver.whole):
         document = asking_for_some(document, problem)
         problem = resolve_document(document, overlays)

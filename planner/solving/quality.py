@@ -21,7 +21,7 @@ from planner.plan import Plan
 from planner.problem.facts import Problem
 from planner.problem.quality import NONE, Chosen, is_open, settled
 from solvers.interface import Options
-from solvers.joint import solve
+from solvers.joint import rated, solve
 from solvers.mip import relative_gap
 from solvers.solution import Solution
 
@@ -63,13 +63,16 @@ def settle(
         found = solve(left.data, options)
     if not found.values:
         return after, points, left, found
-    kept = {name: getattr(solution, name) for name in ("status", "bound", "rows", "columns", "integers", "polished")}
-    return (
-        after,
-        points,
-        left,
-        replace(found, **kept, gap=_gap(found.value, solution.bound), seconds=solution.seconds + found.seconds),
-    )
+    names = ("status", "bound", "rows", "columns", "integers", "polished", "fewest")
+    kept = {name: getattr(solution, name) for name in names}
+    before, sign = solution.before, -1.0 if left.data.objective.maximises else 1.0
+    seconds = solution.seconds + found.seconds
+    if before is not None and found.value is not None and sign * found.value >= sign * before[0]:
+        gap = _gap(found.value, solution.bound)
+        return after, points, left, replace(found, **kept, gap=gap, seconds=seconds, before=before)
+    if before is not None and found.value is not None:
+        before = found.value, before[1]
+    return after, points, left, rated(replace(found, **kept, seconds=seconds, before=before), options)
 
 
 def _gap(value: float | None, bound: float | None) -> float | None:

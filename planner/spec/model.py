@@ -128,8 +128,8 @@ class SolverOptions(Block):
     node_limit: Annotated[int, Field(ge=1, le=10**9), WHOLE] | None = None
     """Most nodes of branch and bound, of the solver's own with "direct": an end that is the same in every run, on any machine; unlimited if omitted."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1), WHOLE] = 0
-    replicas: Literal["divisible", "whole"] = "divisible"
-    """Whether serving replicas may be fractions, or are whole and hold their weights on systems of their own (docs/deployments.md)."""
+    replicas: Literal["auto", "divisible", "whole"] = "auto"
+    """Serving replicas that are "whole" and hold their weights, or "divisible"; "auto": whole if a plan with them is found in time, which the plan states (docs/deployments.md)."""
     backend: Literal["highs", "pulp"] = "highs"
     method: Literal["auto", "direct", "branch", "decomposed"] = "auto"
     """The solver's own branch and bound ("direct"), our branch and bound over the binaries ("branch"), decomposition by slots ("decomposed"), or by size ("auto")."""
@@ -138,8 +138,26 @@ class SolverOptions(Block):
 
     @property
     def whole(self) -> bool:
-        """Whether serving replicas are whole."""
+        """Whether serving replicas must be whole; not where that is left to the planner."""
         return self.replicas == "whole"
+
+
+class Simplicity(Block):
+    """Preference for few moving parts among plans that are nearly as good as the best one found, and limits on them."""
+
+    within: Annotated[Real, Field(ge=0, le=0.5)] = 0.01
+    """Share of its value that the best plan found may lose to one with fewer deployments, kinds of systems and sites, in this order; 0: none."""
+    most_sites: Annotated[int, Field(ge=1, le=1000), WHOLE] | None = None
+    """Most sites at which systems are held; any number if omitted."""
+    most_kinds: Annotated[int, Field(ge=1, le=1000), WHOLE] | None = None
+    """Most kinds of systems held at a site at a time; any number if omitted."""
+    least_systems: Annotated[int, Field(ge=1, le=10**6), WHOLE] | None = None
+    """Least systems of a kind at a site where any are held; 1 if omitted."""
+
+    @property
+    def limits(self) -> bool:
+        """Whether the number of parts is limited."""
+        return not self.most_sites is self.most_kinds is self.least_systems is None
 
 
 class PlanSpec(Block):
@@ -183,6 +201,8 @@ class PlanSpec(Block):
     """Records to add to the catalog, each figure with a note."""
     series: dict[str, Series] = {}
     """Contents of the CSV files that the sites name; read from the files if omitted."""
+    simplicity: Simplicity = Simplicity()
+    """Preference for few moving parts."""
     solver: SolverOptions = SolverOptions()
     robust: Robust | None = None
     """Confidence that the plan must have under uncertain times, demand and prices; typical values are taken if omitted."""

@@ -27,6 +27,7 @@ from planner.spec.quantities import (
 )
 from planner.spec.requirements.preemption import Preemption
 from planner.spec.requirements.quality import Alternative, QualityFloor, comparable, of_one_source
+from planner.spec.requirements.redundancy import Redundancy
 from planner.spec.requirements.spread import Spread
 from planner.spec.serving import Drafting, PrefixSharing, SellingPrice
 from planner.spec.slo import Slo
@@ -187,6 +188,8 @@ class Serving(Workload):
     """Lowest availability of the lines that carry its traffic; needs `lines`."""
     traffic: Traffic = Traffic()
     """Traffic besides its requests; needs `lines`."""
+    redundancy: Redundancy | None = None
+    """"N+1": each deployment carries its load when any one of its systems fails; or the share of systems held beyond those at work. None if omitted."""
     spread: Spread | None = None
     """How it must be spread over zones; unrestricted if omitted."""
     note: str = ""

@@ -1,6 +1,8 @@
-"""Find near-optimal plans of another kind: without one system, site, network or architecture of the best plan, only rented or bought, or at one site.
+"""Find near-optimal plans of another kind: without one system, site, network or architecture of the best plan, only rented or bought, at one
+site, or of fewer parts.
 
-Each is the best plan of its kind, found by solving the same program without the fleet options that the kind excludes.
+Each is the best plan of its kind, found by solving the same program without the fleet options that the kind excludes; those of fewer parts
+form a ladder from the best plan to the simplest (`solvers.simplest`).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import numpy as np
 
 from models.arrays import Bools
 from planner.candidates.fleet_options import FleetOption
+from planner.candidates.points import Candidates
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
 from planner.formulate.formulation import Formulation, formulate
@@ -33,11 +36,14 @@ from planner.spec.workloads import Serving
 from planner.studies.compare import compare
 from solvers.backends.warm_started_lp import WarmStartedLp
 from solvers.interface import Options
-from solvers.joint import solve
+from solvers.joint import solve, with_fewer_parts
 from solvers.mip import relative_gap
 from solvers.model.build import build, objective_vector
+from solvers.parts import parts_of
+from solvers.solution import Solution
 
 TOTAL_S = 300.0  # time for all alternatives
+RUNGS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # shares of the objective that plans of fewer parts may lose
 WITHIN = 0.05  # share of the objective by which an alternative may be worse
 MOST_WITHIN = 1000.0
 FOUND, BEYOND, IMPOSSIBLE, NOT_TRIED = "found", "beyond", "impossible", "not tried"
@@ -203,6 +209,7 @@ def alternatives(
                 [Kind("one site only", f"all in {site.region}", _in_site(site.region)) for site in problem.sites],
             )
         )
+    found += search.simpler(within)
     found.sort(
         key=lambda a: (a.worse is None, a.worse if a.worse is not None else math.inf if a.least is None else a.least)
     )
@@ -301,6 +308,25 @@ class _Search:
         first = min(kinds, key=lambda kind: least[kind.name])
         return best or self._not_solved(replace(first, name=name), least[first.name])
 
+    def simpler(self, within: float) -> Iterator[Alternative]:
+        """Yield plans of fewer and fewer parts, each as simple as was found within its share of the objective."""
+        base = self._base
+        before = parts_of(base.form.data, base.solution.values)
+        for share in [*(rung for rung in RUNGS if rung < within), *([within] if within else [])]:
+            left = self._ends - time.perf_counter()
+            if left <= 0:
+                return
+            limits = replace(self._options, time_limit_s=min(left, self._options.time_limit_s))
+            solution = with_fewer_parts(base.form.data, base.solution, share, limits)
+            parts = parts_of(base.form.data, solution.values)
+            if parts >= before or solution.value is None:
+                continue
+            before = parts
+            self._say(f"within {share:.1%}: {parts.deployments} deployments")
+            name = f"{parts.deployments} deployments of {parts.kinds} kinds at {parts.sites} sites"
+            kind = Kind("fewer parts", name, lambda option: True)
+            yield self._found(kind, base.problem, base.candidates, base.form, replace(solution, before=None))
+
     def _not_solved(self, kind: Kind, least: float) -> Alternative:
         return (
             Alternative(kind.kind, kind.name, IMPOSSIBLE)
@@ -338,6 +364,14 @@ class _Search:
         value = solution.value
         if not solution.values or value is None:
             return Alternative(kind.kind, kind.name, IMPOSSIBLE if solution.status == "infeasible" else NOT_TRIED)
+        return self._found(kind, problem, candidates, form, solution)
+
+    def _found(
+        self, kind: Kind, problem: Problem, candidates: Candidates, form: Formulation, solution: Solution
+    ) -> Alternative:
+        """Describe a plan of a kind."""
+        value = solution.value
+        assert value is not None
         # the document answers the whole spec, so it states the bound of the whole spec
         bound = self._base.solution.bound
         gap = None if bound is None else relative_gap(value, bound)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from planner.plan import BY_THE_BOUND
 from planner.problem.facts import OfferFacts
 from planner.verify.checked_plan import CheckedPlan
+from planner.verify.claims.simplicity import part_values
 from planner.verify.findings import RELATIVE_TOL
 from planner.verify.fleet.facility import FacilityCheck
 from planner.verify.phase_budgets import payments
@@ -69,6 +70,7 @@ def _limit_values(plan: CheckedPlan) -> Iterator[LimitValue]:
         yield from plan.spread.limit_values()
     yield from InterruptionCheck(plan).limit_values()
     yield from FacilityCheck(plan).limit_values()
+    yield from part_values(plan)
     yield from _deadlines(plan)
     yield from _latencies(plan)
 

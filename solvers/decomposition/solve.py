@@ -69,6 +69,7 @@ def supports(data: PlanData) -> bool:
         data.point_restart_s,
         data.site_storage,
         data.holding_lower,
+        data.parts,
     )
     once = not any(
         np.any(part.get(limit.functional, 0.0)) for limit in data.limits for part in (data.point_cost, data.arc_cost)

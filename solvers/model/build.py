@@ -31,6 +31,7 @@ from solvers.model.fabric import add_fabric
 from solvers.model.facility import add_facility
 from solvers.model.fleet import add_holdings, add_installed, add_power
 from solvers.model.lines import add_lines
+from solvers.model.part_limits import add_part_limits
 from solvers.model.porting import add_porting
 from solvers.model.residency import add_residency
 from solvers.model.routing import add_routing
@@ -47,6 +48,7 @@ def build(data: PlanData) -> Program:
     program = Program()
     add_holdings(program, data)
     add_facility(program, data)
+    add_part_limits(program, data)
     add_fabric(program, data)
     most = add_routing(program, data)
     add_choice(program, data, most)

@@ -11,6 +11,7 @@ from solvers.arrays import Bools, Floats, Functionals, Ints, no_bools, no_floats
 from solvers.model.block_data.choice import ChoiceData
 from solvers.model.block_data.electricity import Chronology, MeterData
 from solvers.model.block_data.lines import LineData
+from solvers.model.block_data.parts import PartLimits
 from solvers.model.block_data.porting import PortData
 from solvers.model.block_data.scenarios import ScenarioData
 from solvers.model.block_data.spread import SpreadData
@@ -114,10 +115,13 @@ class PlanData:
     point_power_w: Floats = field(default_factory=lambda: no_floats(0))
     point_cost: Functionals = field(default_factory=dict)  # [P, T]
 
+    point_deployment: Ints | None = None  # [P] points of one number are one deployment; None: each is one of its own
+
     # whole replicas (`solvers.model.residency`); None: replicas of every point are divisible
     point_whole: Bools | None = None  # [P] serving points whose replicas are whole
     point_load_s: Floats | None = None  # [P] time to load the weights of a replica; None: no time
     use_workers: Ints | None = None  # [rows of `point_uses`] workers of a role per replica; None: one of each
+    use_spares: Ints | None = None  # [rows of `point_uses`] workers of a role held beyond those at work; None: none
     resident_group: Ints | None = None  # [T] slots of one group have the same residents; None: each slot its own
 
     # arcs
@@ -159,6 +163,9 @@ class PlanData:
     # scenarios in each of which the fleet must serve everything
     scenarios: ScenarioData | None = None
 
+    # limits on sites, kinds of systems at a site and systems of a kind
+    parts: PartLimits | None = None
+
     # payments without which points of a group may not run
     ports: PortData | None = None
 
@@ -172,7 +179,13 @@ class PlanData:
         """Return the same input with divisible replicas, whose program relaxes this one."""
         if self.point_whole is None:
             return self
-        return replace(self, point_whole=None, point_load_s=None, use_workers=None, resident_group=None)
+        return replace(
+            self, point_whole=None, point_load_s=None, use_workers=None, use_spares=None, resident_group=None
+        )
+
+    def deployments(self) -> Ints:
+        """[P]: the deployment of each point."""
+        return np.arange(len(self.point_pool)) if self.point_deployment is None else self.point_deployment
 
     @property
     def sites(self) -> int:
@@ -225,6 +238,10 @@ class PlanData:
     def role_workers(self) -> Floats:
         """[rows of `point_uses`]: workers of each role per replica."""
         return np.ones(len(self.point_uses)) if self.use_workers is None else self.use_workers.astype(float)
+
+    def role_spares(self) -> Floats:
+        """[rows of `point_uses`]: workers of each role held beyond those at work."""
+        return np.zeros(len(self.point_uses)) if self.use_spares is None else self.use_spares.astype(float)
 
     def arc_asked(self) -> Ints:
         """[A]: workload whose demand an arc serves."""
@@ -369,6 +386,9 @@ def _value_problems(data: PlanData) -> Iterator[str]:
     workers = data.use_workers
     if workers is not None and (workers.shape != (len(data.point_uses),) or workers.min(initial=1) < 1):
         yield f"use_workers: expected {len(data.point_uses)} integers of at least 1"
+    spares = data.use_spares
+    if spares is not None and (spares.shape != (len(data.point_uses),) or spares.min(initial=0) < 0):
+        yield f"use_spares: expected {len(data.point_uses)} integers of at least 0"
     group = data.resident_group
     if group is not None and (group.shape != (data.slots,) or group.min(initial=0) < 0):
         yield f"resident_group: expected {data.slots} integers of at least 0"
@@ -400,6 +420,8 @@ def _block_problems(data: PlanData) -> Iterator[str]:
         yield from data.lines.problems(W, R, A, V)
     if data.spread is not None:
         yield from data.spread.problems(W, R, T)
+    if data.parts is not None:
+        yield from data.parts.problems(len(data.holding_option))
     if data.ports is not None:
         yield from data.ports.problems(len(data.point_pool))
     if data.choice is not None:

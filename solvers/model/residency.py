@@ -13,6 +13,7 @@ Sets
 Data
     workers_i        workers of a role per replica
     systems_i        systems per worker
+    spares_i         workers of a role that are held beyond those at work, so that the point carries its load when one system fails
     uses_{p,k}       systems of fleet option k at the full width of a job
     load_p           time until a worker has loaded its weights [s], of which a slot of length step_t loses share_{p,t} = load_p / step_t,
                      at most 1
@@ -23,14 +24,14 @@ Variables
     residents_{i,g}  integer, workers that hold their weights in the slots of group g
     resident_{i,t}   the column residents_{i,g} of the group of slot t
     loading_{i,t}   >= 0, workers that load their weights in a slot; only where that takes time and the order of slots is known
-    deployed_{p,t}   in {0, 1}, 1 when a point is deployed; only where a replica has several workers of a role
+    deployed_{p,t}   in {0, 1}, 1 when a point is deployed; only where a replica has several workers of a role, or spares
     present_{p,t}    in {0, 1}, 1 when a job runs in a slot; only where it shares a fleet option with whole replicas
 Objective
     None of its own.
 Constraints
-    resident     workers_i x_{p(i),t} + share_{p(i),t} loading_{i,t} <= resident_{i,t}    for each i, t
+    resident     workers_i x_{p(i),t} + share_{p(i),t} loading_{i,t} + spares_i deployed_{p(i),t} <= resident_{i,t}    for each i, t
     loading     resident_{i,t} - resident_{i,t-1} <= loading_{i,t}    for each i, t
-    one replica  workers_i deployed_{p(i),t} <= resident_{i,t}    for each i, t with deployed
+    one replica  (workers_i + spares_i) deployed_{p(i),t} <= resident_{i,t}    for each i, t with deployed
     deployed     cap_p x_{p,t} <= most_{q,t} deployed_{p,t}    for each p of q, t with deployed
     first one    sum_{a into q} f_{a,t} <= sum_{p of q} min(cap_p, most_{q,t}) resident_{i,t}, i the role of p
                  for each q, t where a replica can serve more than is asked; most_{q,t} deployed_{p,t} in place of the term where there is
@@ -97,20 +98,22 @@ def add_residency(program: Program, data: PlanData, most: Floats) -> None:
     resident = np.where(where, held[:, group], -1)
     program.columns["resident"] = resident
     loading = _add_loading(program, data, resident, group, share[point] > 0)
+    asked = np.zeros((data.pools, data.slots))
+    np.add.at(asked, data.arc_pool, most * (program.columns["f"] >= 0))
+    deployed = _add_deployed(program, data, asked, resident)
     use, slot = np.nonzero(where & (active[point] >= 0))
     row = np.arange(len(use))
     program.add_rows(
         "resident",
         -np.inf,
         0.0,
-        np.tile(row, 3),
-        np.concatenate([active[point[use], slot], loading[use, slot], resident[use, slot]]),
-        np.concatenate([data.role_workers()[use], share[point[use], slot], -np.ones(len(row))]),
+        np.tile(row, 4),
+        np.concatenate([active[point[use], slot], loading[use, slot], deployed[point[use], slot], resident[use, slot]]),
+        np.concatenate(
+            [data.role_workers()[use], share[point[use], slot], data.role_spares()[use], -np.ones(len(row))]
+        ),
         index=np.column_stack([use, slot]),
     )
-    asked = np.zeros((data.pools, data.slots))
-    np.add.at(asked, data.arc_pool, most * (program.columns["f"] >= 0))
-    deployed = _add_deployed(program, data, asked, resident)
     if not data.objective.maximises:
         _add_first_one(program, data, asked, resident, deployed)
     _add_beside(program, data, resident)
@@ -141,12 +144,17 @@ def _add_deployed(program: Program, data: PlanData, asked: Floats, resident: Int
     """Add `deployed` and its rows; return its columns [P, T]. `asked` [Q, T]: most requests/s of the arcs into a pool."""
     active, point, workers = program.columns["x"], data.point_uses[:, 0], data.role_workers()
     several = np.zeros(len(active), dtype=bool)
-    np.logical_or.at(several, point, workers > 1)
+    spares = data.role_spares()
+    np.logical_or.at(several, point, (workers > 1) | (spares > 0))
     where = (active >= 0) & (several & is_whole(data))[:, None]
     deployed = program.add_columns("deployed", active.shape, upper=1.0, integer=True, where=where)
     use, slot = np.nonzero((deployed[point] >= 0) & (resident >= 0))
     program.add_linking_rows(
-        "one replica", deployed[point[use], slot], resident[use, slot], 1 / workers[use], np.column_stack([use, slot])
+        "one replica",
+        deployed[point[use], slot],
+        resident[use, slot],
+        1 / (workers + spares)[use],
+        np.column_stack([use, slot]),
     )
     there, slot = np.nonzero(deployed >= 0)
     most = asked[data.point_pool[there], slot] / data.point_capacity[there]

@@ -50,7 +50,8 @@ def questions(
         "offers": copy.deepcopy(
             draw(st.lists(st.sampled_from(offers), min_size=1, max_size=len(offers), unique_by=str))
         ),
-        "solver": {"gap": GAP},
+        "simplicity": {"within": 0},
+        "solver": {"gap": GAP, "replicas": "divisible"},  # whole ones seldom come so near to the bound
     }
 
 

@@ -47,7 +47,7 @@ GRIDS: dict[Any, Any] = {}  # what was worked out of layouts serves all question
 def question(*workloads: dict[str, Any], points: int = 3, offers: list[dict[str, Any]] = OFFERS) -> dict[str, Any]:
     return {
         "name": "relaxing", "workloads": list(workloads), "sites": [{"region": "us-texas", "power": "30 MW"}], "offers": offers,
-        "solver": {"gap": GAP, "points_per_system": points},
+        "solver": {"gap": GAP, "points_per_system": points, "replicas": "divisible"}, "simplicity": {"within": 0},
     }  # fmt: skip
 
 

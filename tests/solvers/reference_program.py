@@ -72,6 +72,10 @@ class Reference:
         self.numbers = [
             [int(n) for (q, _), n in zip(data.point_uses, number, strict=True) if q == p] for p in range(self.P)
         ]
+        spare = np.zeros(len(data.point_uses), dtype=int) if data.use_spares is None else data.use_spares
+        self.spares = [
+            [int(n) for (q, _), n in zip(data.point_uses, spare, strict=True) if q == p] for p in range(self.P)
+        ]
         self.workers = [
             [(k, s / n) for (k, s), n in zip(uses, ns, strict=True)]
             for uses, ns in zip(self.uses, self.numbers, strict=True)
@@ -177,7 +181,7 @@ class Reference:
                     sum(data.holding_upper[u] for u in range(self.U) if data.holding_option[u] == k) / s if s else 0.0
                 )
                 add("resident", p, i, t, high=math.floor(most + 1e-9))
-            if any(n > 1 for n in self.numbers[p]):
+            if any(n > 1 for n in self.numbers[p]) or any(self.spares[p]):
                 add("deployed", p, t, high=1)
         for p, t in itertools.product(self.beside, T):
             add("present", p, t, high=1)
@@ -288,9 +292,13 @@ class Reference:
                     table.at_most(
                         [(("resident", p, i, t), 1.0), (("resident", p, i, before), -1.0), (("load", p, i, t), -1.0)]
                     )
-                table.at_most([(("x", p, t), float(n)), (("load", p, i, t), lost), (("resident", p, i, t), -1.0)])
+                kept = [(("deployed", p, t), float(self.spares[p][i]))] if self.spares[p][i] else []
+                table.at_most(
+                    [(("x", p, t), float(n)), (("load", p, i, t), lost), *kept, (("resident", p, i, t), -1.0)]
+                )
                 if ("deployed", p, t) in table.at:
-                    table.at_most([(("deployed", p, t), float(n)), (("resident", p, i, t), -1.0)])
+                    least = float(n + self.spares[p][i])
+                    table.at_most([(("deployed", p, t), least), (("resident", p, i, t), -1.0)])
         for k in range(len(data.option_site)):
             jobs = [(("v", p, t), s) for p in range(self.P) if p not in self.serving for option, s in self.uses[p] if option == k]  # fmt: skip
             if self.whole_points:

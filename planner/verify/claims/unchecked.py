@@ -29,8 +29,8 @@ def release_of(document: Mapping[str, Any]) -> str:
 
 
 def is_whole(document: Mapping[str, Any]) -> bool:
-    """Tell whether the spec of a plan asks for whole replicas."""
-    return bool((document["spec"].get("solver") or {}).get("replicas") == "whole")
+    """Tell whether a plan claims that its serving replicas are whole, or had to have such."""
+    return "whole" in (document.get("replicas"), (document["spec"].get("solver") or {}).get("replicas"))
 
 
 def pools_of(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -77,6 +77,9 @@ def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
         yield Unchecked("deployments", "replicas are divisible: that whole ones fit the systems held")
     if document["bound"] is not None:
         yield Unchecked("bound", "that no plan can be better; it is compared with the value, the gap and the status")
+    if "simplicity" in document:
+        searched = "of a search that is not made again; the value is compared with that of the plan"
+        yield from (Unchecked(f"simplicity.{name}", searched) for name in ("best", "fewest"))
     if "bound_divisible" in document:
         yield Unchecked(
             "bound_divisible", "that no plan can be better; it is compared with the bound and the values of limits"

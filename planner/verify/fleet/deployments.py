@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.evaluate.residency import replica_load_s
+from planner.spec.requirements.redundancy import NPLUS1
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.claims.unchecked import is_whole
 from planner.verify.fleet.options import HeldKey, key_at
 
 TABLE = "deployments"
+COUNT_TOL = 1e-6  # of the workers on a system: rounding of the share that each takes
 
 
 def check_deployments(plan: CheckedPlan) -> None:
@@ -19,11 +22,19 @@ def check_deployments(plan: CheckedPlan) -> None:
 
     Plans with divisible replicas have neither.
     """
+    _check_claim(plan)
     stated = TABLE in plan.document or any("resident" in row for row in plan.document["schedule"])
     if stated:
         _DeploymentCheck(plan).run()
     elif is_whole(plan.document) and any(_serves(plan, name) for name in plan.points):
         plan.say(TABLE, "must state the whole replicas of every point that serves on systems")
+
+
+def _check_claim(plan: CheckedPlan) -> None:
+    """Check that the replicas are of a kind that the spec allows."""
+    asked, said = plan.problem.spec.solver.replicas, plan.document.get("replicas", "divisible")
+    if said not in ("whole", "divisible") or (asked != "auto" and said != asked and plan.problem.serving):
+        plan.say("replicas", f"is {said!r} where the spec asks for {asked!r}")
 
 
 class _DeploymentCheck:
@@ -63,16 +74,21 @@ class _DeploymentCheck:
         """Compare the workers that a point's load keeps busy, or that load their weights, with those resident."""
         pools, active = self.points[name]["pools"], self.plan.active[name]
         load_s = self._load_s(name)
-        for pool, resident in zip(pools, self.workers[name], strict=True):
+        for pool, resident, spares in zip(pools, self.workers[name], self._spares(name), strict=True):
             for t, replicas in enumerate(active):
                 if not replicas:
                     continue
                 where, needed = f"schedule slot {t}", pool["workers"]
-                if resident[t] < needed:
-                    self.plan.say(where, f"{name}: {resident[t]} {pool['role']} workers, a replica has {needed}")
+                if resident[t] < needed + spares:
+                    without = f", of which {spares} are lost with a system" if spares else ""
+                    self.plan.say(
+                        where, f"{name}: {resident[t]} {pool['role']} workers{without}; a replica has {needed}"
+                    )
                 loading = max(resident[t] - resident[self.before[t]], 0) if t in self.before else 0
                 lost = loading * min(load_s / float(self.calendar.step_s[t]), 1.0)
-                self.plan.at_most(where, needed * replicas + lost, resident[t], f"{pool['role']} workers of {name}")
+                self.plan.at_most(
+                    where, needed * replicas + lost + spares, resident[t], f"{pool['role']} workers of {name}"
+                )
 
     def _check_systems(self, t: int) -> None:
         """Compare the systems that residents and jobs occupy in a slot with those held; a job that runs has its full width."""
@@ -94,6 +110,18 @@ class _DeploymentCheck:
             what = f"systems of {'/'.join(key[:3])} that hold weights, and those of a job"
             self.plan.at_most(f"schedule slot {t}", taken, held, what)
 
+    def _spares(self, name: str) -> list[int]:
+        """Count by pool the workers that go down with one system, where the workload must carry its load without them."""
+        row, computed = self.points[name], self.plan.points[name][1]
+        if self.plan.serving[computed.workload].spec.redundancy != NPLUS1:
+            return [0] * len(row["pools"])
+        spares = []
+        for pool, systems in zip(row["pools"], computed.systems, strict=True):
+            spot = self.plan.fleet_options[key_at(row["site"], pool)].offer.spot
+            each = systems / pool["workers"] / (1.0 + ((spot.headroom or 0.0) if spot else 0.0))
+            spares.append(1 if each >= 1 else math.ceil(1.0 / each - COUNT_TOL))
+        return spares
+
     def _load_s(self, name: str) -> float:
         workload = self.plan.serving[self.plan.points[name][1].workload]
         site = self.plan.sites[self.points[name]["site"]]
@@ -111,8 +139,11 @@ class _DeploymentCheck:
                 "workers": max(resident),
                 "least_workers": min(resident),
                 "systems": max(resident) * each / pool["workers"],
+                **({"spare_workers": spare} if spare else {}),
             }
-            for pool, each, resident in zip(row["pools"], computed.systems, self.workers[name], strict=True)
+            for pool, each, resident, spare in zip(
+                row["pools"], computed.systems, self.workers[name], self._spares(name), strict=True
+            )
         ]
         return {
             "point": name,

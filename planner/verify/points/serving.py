@@ -40,7 +40,7 @@ def one_pool(problem: Problem, workload: ServingFacts, option: CheckedOption, ro
     systems, rate = systems_of(option, pool), float(found.requests_per_s)
     latency, computed_share = _latency(found, workload), float(found.computed_share)
     return Recomputed(
-        systems=[systems * _held_per_used(option)],
+        systems=[systems * _held_per_used(option, workload)],
         extra_it_w=[systems * float(serving.extra_power_w(option.system, shares, problem.constants.power))],
         capacity=rate,
         latency_s=latency,
@@ -85,7 +85,7 @@ def two_pools(
     ]
     rate, latency = float(found.point.requests_per_s), _latency(found.point, workload)
     return Recomputed(
-        systems=[n * _held_per_used(option) for n, option in zip(systems, options, strict=True)],
+        systems=[n * _held_per_used(option, workload) for n, option in zip(systems, options, strict=True)],
         extra_it_w=[n * each for n, each in zip(systems, watts, strict=True)],
         capacity=rate,
         latency_s=latency,
@@ -146,14 +146,18 @@ def layout_on(option: CheckedOption, pool: Mapping[str, Any], workload: ServingF
     return layout
 
 
-def _held_per_used(option: CheckedOption) -> float:
-    """Return the systems held per system at work: more than 1 on a spot market. Raises ValueError where the offer has no headroom for serving."""
-    spot = option.offer.spot
+def _held_per_used(option: CheckedOption, workload: ServingFacts) -> float:
+    """Return the systems held per system at work: more than 1 on a spot market, and with a share of redundancy.
+
+    Raises ValueError where the offer has no headroom for serving.
+    """
+    spot, redundancy = option.offer.spot, workload.spec.redundancy
+    held = 1.0 + redundancy if isinstance(redundancy, float) else 1.0
     if spot is None:
-        return 1.0
+        return held
     if spot.headroom is None:
         raise ValueError(f"{option.system.name} on the spot market serves nothing without headroom")
-    return 1.0 + spot.headroom
+    return held * (1.0 + spot.headroom)
 
 
 def _interval(

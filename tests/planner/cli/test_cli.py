@@ -157,15 +157,15 @@ def test_out_of_time_without_a_plan(flopwatt, root):
 
 def test_out_of_time_with_a_plan_still_writes_it(flopwatt, files, tmp_path, monkeypatch):
     """As if the solver had proven no more than half of the value by then."""
-    import solvers.joint
+    from planner.solving import replicas
 
-    solve = solvers.joint.solve
+    solve = replicas.solve
 
-    def late(*arguments):
-        solution = solve(*arguments)
+    def late(*arguments, **options):
+        solution = solve(*arguments, **options)
         return replace(solution, status="limit", bound=solution.value / 2, gap=0.5)
 
-    monkeypatch.setattr(solvers.joint, "solve", late)
+    monkeypatch.setattr(replicas, "solve", late)
     run = flopwatt("plan", files / "tiny.json", "--output", tmp_path / "plan.json", "--format", "json")
     assert run.code == LIMIT
     assert flopwatt("verify", tmp_path / "plan.json").code == OK

@@ -102,7 +102,7 @@ CASES = {
     ),
     "a job beside most throughput": (
         spec([CHAT, JOB], objective={"maximise": "throughput"}), {"sites[0].power": "50 kW"},
-        {"sites[0].power", "workloads[1].deadline"}, {"workloads[1].deadline"},
+        {"sites[0].power", "workloads[1].deadline"}, {"sites[0].power"},
     ),
     "most throughput of a workload that nothing serves in time": (
         spec(objective=MOST), {"workloads[0].slo.ttft.p95": "5 ms"}, {"workloads[0].slo.ttft.p95"}, {"workloads[0].slo.ttft.p95"},

@@ -14,7 +14,7 @@ from planner.formulate.formulation import formulate
 from planner.plan import BY_THE_BOUND, Plan
 from planner.report.report import render
 from planner.resolve.resolver import resolve_document
-from planner.solving.marginal_values import HOURS_NOTE, TIME_NOTE, compute_marginal_values
+from planner.solving.marginal_values import TIME_NOTE, compute_marginal_values
 from planner.spec.document import edited
 from planner.verify.plan import verify_plan
 from solvers import mip
@@ -33,7 +33,14 @@ OFFERS = [
     {"system": "DGX B200", "how": "buy", "price": "900000 USD"},
     {"system": "DGX H100", "how": "buy", "price": "300000 USD"},
 ]
-BASE = {"name": "worth", "workloads": [CHAT], "sites": [{"region": "us-texas"}], "offers": OFFERS, "solver": FINE}
+BASE = {
+    "name": "worth",
+    "workloads": [CHAT],
+    "sites": [{"region": "us-texas"}],
+    "offers": OFFERS,
+    "solver": FINE,
+    "simplicity": {"within": 0},
+}
 
 
 def spec(*edits) -> dict:
@@ -90,7 +97,7 @@ def test_more_of_a_budget_is_worth_throughput():
 
 
 def test_with_every_integer_fixed_a_limit_is_worth_what_the_same_fleet_makes_of_it():
-    """The dual against the same linear program with a slightly larger limit, the plan's integers fixed."""
+    """The dual against the linear program with divisible replicas and a slightly larger limit, the plan's integers fixed."""
     hours, halves = (
         [0.4] * 8 + [1.6] * 8 + [1.0] * 8,
         [{"region": r, "share": 0.5} for r in ("us-texas", "us-california")],
@@ -107,7 +114,7 @@ def test_with_every_integer_fixed_a_limit_is_worth_what_the_same_fleet_makes_of_
     form = formulate(problem, find_candidates(problem))
     solution = solve(form.data, options)
     fixed = compute_marginal_values(problem, form, solution, "USD", options).fixed
-    program = build(form.data)
+    program = build(form.data.divisible())
     arrays, cost = program.arrays(), objective_vector(program, form.data)
     x = np.zeros(program.column_count)
     for block, columns in program.columns.items():
@@ -263,7 +270,7 @@ def test_what_the_bound_says_of_limits_is_held_against_the_plan(monkeypatch):
         assert any(finding.path == "bound_divisible" for finding in verify_plan(Plan(wrong))), divisible
 
 
-def test_with_a_job_the_fleet_held_has_no_price_of_power(monkeypatch):
+def test_with_a_job_power_is_priced_by_the_bound(monkeypatch):
     job = {
         "name": "run",
         "kind": "training",
@@ -275,7 +282,8 @@ def test_with_a_job_the_fleet_held_has_no_price_of_power(monkeypatch):
     plan = by_the_bound(monkeypatch, *LIMITED["power"][1], ("workloads", [*spec(*BY_SLOT)["workloads"], job]))
     rows = [row for row in plan["limits"] if row["path"].endswith(".power")]
     assert plan.has_answer and verify_plan(plan) == []
-    assert all(row["marginal_value"] is None and row["note"] == f"{HOURS_NOTE}; {BY_THE_BOUND}" for row in rows)
+    assert all(row["note"] == BY_THE_BOUND for row in rows)
+    assert all(row["marginal_value_divisible"] < 0 for row in rows)
 
 
 def test_prices_that_do_not_come_in_time_are_not_told(monkeypatch):
@@ -313,7 +321,8 @@ def test_of_rivals_the_least_entry_is_what_all_of_them_would_say():
         Options(gap=1e-4, time_limit_s=20.0, presolve=False),
     )  # which may put all of it on rows
     form = formulate(problem, find_candidates(problem))
-    solution = solve(form.data, options)
+    data = form.data.divisible()
+    solution = solve(data, options)
     ways = [
         [u for u, (k, _) in enumerate(form.holdings) if form.fleet_options[k].offer is offer]
         for offer in problem.offers
@@ -321,7 +330,7 @@ def test_of_rivals_the_least_entry_is_what_all_of_them_would_say():
     ways = [way for way in ways if way and solution.values["n"][way].max() < 0.5]
     rivals = ["us-texas"] * len(ways)
     asked = (
-        form.data,
+        data,
         solution.values,
         np.array([form.fleet_options[k].largest for k, _ in form.holdings]),
         ways,
@@ -329,13 +338,13 @@ def test_of_rivals_the_least_entry_is_what_all_of_them_would_say():
     )
     every, some = (
         marginal_values(*asked).entries,
-        marginal_values(*asked, rivals=rivals, program=solution.program_of(form.data)).entries,
+        marginal_values(*asked, rivals=rivals, program=solution.program_of(data)).entries,
     )
     assert sum(entry is not None for entry in some) < sum(entry is not None for entry in every)
     least = lambda entries: min(entry for entry in entries if entry is not None)
     assert least(some) == pytest.approx(least(every), rel=1e-6, abs=1e-9 * solution.value)
-    again = build(form.data)
-    assert (solution.program_of(form.data).column_count, solution.program_of(form.data).row_count) == (
+    again = build(data)
+    assert (solution.program_of(data).column_count, solution.program_of(data).row_count) == (
         again.column_count,
         again.row_count,
     )  # nothing was added to it

@@ -67,7 +67,7 @@ def test_each_step_gets_the_time_that_those_before_it_left(tiny, clock, monkeypa
 
         monkeypatch.setattr(target, call)
 
-    spy("program", "solvers.joint.solve")
+    spy("program", "planner.solving.replicas.solve")
     spy("settled", "planner.solving.quality.settle")
     spy("marginal values", "planner.solving.marginal_values.compute_marginal_values")
     monkeypatch.setattr("planner.pipeline.time", clock)
@@ -79,6 +79,7 @@ def test_each_step_gets_the_time_that_those_before_it_left(tiny, clock, monkeypa
 
 
 def test_a_diagnosis_ends_with_the_time_that_is_left(tiny, clock, monkeypatch):
+    """Half of it, for whole replicas; what a repair for divisible ones may take is left."""
     monkeypatch.setattr("planner.pipeline.time", clock)
     monkeypatch.setattr("planner.candidates.cache.time", clock)
     given = []
@@ -89,7 +90,7 @@ def test_a_diagnosis_ends_with_the_time_that_is_left(tiny, clock, monkeypatch):
     document = tiny(limits={"budget": "1000 USD"})
     document["solver"]["time_limit"] = "20 s"
     assert planner.solve(document).status == "infeasible"
-    assert given == [pytest.approx(20.0)]
+    assert given == [pytest.approx(10.0)]
 
 
 def test_a_diagnosis_without_time_says_so(tiny):
@@ -169,7 +170,13 @@ def test_what_ended_the_search_is_told_by_its_status_and_time(status, seconds, n
 
 def test_a_plan_that_a_node_limit_ends_is_the_same_each_time(root):
     document = read_document((root / "examples" / "quality.json").read_bytes())
-    document["solver"] = {"gap": 1e-7, "method": "direct", "node_limit": 1, "time_limit": "300 s"}
+    document["solver"] = {
+        "gap": 1e-7,
+        "method": "direct",
+        "node_limit": 1,
+        "replicas": "divisible",
+        "time_limit": "300 s",
+    }
     first, second = planner.solve(document), planner.solve(document)
     assert first.status == "limit" and first["solver"]["ended_by"] == "nodes" and first["solver"]["repeatable"]
     assert first.document == second.document
@@ -180,11 +187,11 @@ def test_a_plan_that_time_ends_says_that_another_run_may_differ(tiny, monkeypatc
     document = tiny()
     real = solvers.joint.solve
 
-    def cut(data, options):
-        found = real(data, options)
+    def cut(data, options, **asked):
+        found = real(data, options, **asked)
         return dataclasses.replace(found, status="limit", bound=0.9 * found.value, seconds=options.time_limit_s)
 
-    monkeypatch.setattr("solvers.joint.solve", cut)
+    monkeypatch.setattr("planner.solving.replicas.solve", cut)
     plan = planner.solve(document)
     assert plan["solver"]["ended_by"] == "time" and not plan["solver"]["repeatable"]
     for form in ("table", "md"):

@@ -35,7 +35,7 @@ SPEC = {
     ],
     "sites": [{"region": "us-texas", "electricity_price": "30 USD/MWh"}, {"region": "us-oregon", "electricity_price": "120 USD/MWh"}],
     "offers": [{"system": "DGX H100", "how": "buy", "price": "310000 USD"}, {"system": "DGX B200", "how": "buy", "price": "480000 USD"}],
-    "solver": {"gap": GAP},
+    "solver": {"gap": GAP, "replicas": "divisible"}, "simplicity": {"within": 0},
 }  # fmt: skip
 
 

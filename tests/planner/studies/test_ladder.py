@@ -15,6 +15,8 @@ from planner.spec.document import edited
 from planner.studies.ladder import ladder
 
 SMALL = json.loads((Path(__file__).parents[2] / "golden" / "small_spec.json").read_text())
+SMALL["solver"] |= {"replicas": "divisible"}  # as in the study
+SMALL["simplicity"] = {"within": 0}
 SMALL["offers"] = [{"system": "DGX H100", "how": "buy", "price": "300000 USD"}]
 LEVERS = [
     "half the price: offers[0].price=-50%",

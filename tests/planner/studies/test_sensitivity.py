@@ -34,7 +34,7 @@ OFFERS = [
 GAP = 1e-4
 BASE = {
     "name": "moved", "workloads": [CHAT], "sites": [{"region": "us-texas", "power": "1 MW"}, {"region": "us-virginia", "power": "1 MW"}], "offers": OFFERS,
-    "limits": {"budget": "14M USD"}, "solver": {"gap": GAP, "time_limit": "30 s"},
+    "limits": {"budget": "14M USD"}, "solver": {"gap": GAP, "time_limit": "30 s", "replicas": "divisible"}, "simplicity": {"within": 0},
 }  # fmt: skip
 
 

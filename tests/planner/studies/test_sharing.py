@@ -38,6 +38,8 @@ from planner.verify.plan import verify_plan
 from solvers.joint import solve
 
 SMALL = json.loads((Path(__file__).parents[2] / "golden" / "small_spec.json").read_text())
+SMALL["solver"] |= {"replicas": "divisible"}  # as in the study
+SMALL["simplicity"] = {"within": 0}
 
 
 def spec(sharing: str | None) -> dict:
@@ -146,7 +148,7 @@ def filling(tokens: str = "1.8T", **job) -> dict:
     document["sites"][0]["power"] = "2 MW"
     document["offers"][0]["supply"] = 60
     del document["limits"]
-    return document | {"solver": {"gap": 1e-4}}
+    return document | {"solver": {"gap": 1e-4, "replicas": "divisible"}}
 
 
 def test_a_job_at_even_pace_runs_alike_in_every_hour_and_does_all_its_work():

@@ -37,7 +37,7 @@ SPEC = {
         {"system": "AWS p5.48xlarge", "how": "on_demand", "price": "55 USD/h"},
     ],
     "limits": {"budget": "1000M USD"},
-    "solver": {"gap": GAP},
+    "solver": {"gap": GAP, "replicas": "divisible"}, "simplicity": {"within": 0},
 }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from solvers.model.build import build
 from solvers.model.data import Limit, PlanData
 from solvers.program import Program
 from tests.solvers import test_all_blocks_bruteforce as together
-from tests.solvers.model import test_choice, test_lines, test_porting, test_preemption, test_residency
+from tests.solvers.model import test_choice, test_lines, test_part_limits, test_porting, test_preemption, test_residency
 
 SCENARIO_ROWS = {"demand", "pool", "installed", "power", "width", "progress"}
 
@@ -79,7 +79,7 @@ def programs() -> list[Program]:
         data = together.problem(rng)
         made += [data, replace(data, limits=(Limit("limits.cost", "cost", 1e6),)), with_scenarios(data)]
         made += [test_lines.problem(rng, spread=True), test_preemption.problem(rng, -2)]
-        made += [test_residency.whole_problem(seed)]
+        made += [test_residency.whole_problem(seed), test_part_limits.drawn(seed)]
         made += [test_porting.ported(rng, ("cost",)), test_choice.with_choice(rng, True, True, True, ("cost",))]
     return [build(data) for data in made]
 

@@ -39,6 +39,9 @@ def whole_problem(seed):
         data,
         point_uses_systems=systems * workers,
         use_workers=workers if rng.random() < 0.8 or (workers > 1).any() else None,
+        use_spares=np.where(serving & (rng.random(len(serving)) < 0.5), rng.integers(0, 3, len(serving)), 0)
+        if rng.random() < 0.4
+        else None,
         point_whole=rng.random(points) < 0.85,
         point_load_s=np.where(rng.random(points) < 0.7, rng.random(points) * step.max(), 0.0) if loads else None,
         order=Chronology(next=following, step_s=step) if loads else None,
@@ -64,8 +67,9 @@ def assert_resides(data, values):
     resident = values.get("resident", np.zeros((len(point), data.slots)))  # absent where no replica is whole
     whole = (data.point_whole & (data.point_pool >= 0))[point]
     assert np.array_equal(resident, np.round(resident))
-    assert (resident >= workers[:, None] * x[point] - 1e-6)[whole].all()
-    assert (resident >= workers[:, None] * (x[point] > 1e-6))[whole].all()
+    left = resident - (data.role_spares()[:, None] * (x[point] > 1e-6))  # when a system has failed
+    assert (left >= workers[:, None] * x[point] - 1e-6)[whole].all()
+    assert (left >= workers[:, None] * (x[point] > 1e-6))[whole].all()
     covers = data.covers()[:, data.slot_window]
     for t in range(data.slots):
         for k in range(len(data.option_site)):

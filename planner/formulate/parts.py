@@ -1,0 +1,29 @@
+"""Program data of limits on the parts of a plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from planner.candidates.fleet_options import FleetOption
+from planner.formulate.costs import Holding
+from planner.problem.facts import Problem
+from planner.problem.phases import API
+from solvers.model.block_data.parts import PartLimits
+
+
+def part_limits(problem: Problem, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding]) -> dict[str, Any]:
+    """Build the field of `PlanData`; none where the spec limits no parts."""
+    asked = problem.spec.simplicity
+    if not asked.limits:
+        return {}
+    counted = np.array([fleet_options[k].offer.how != API for k, _ in holdings], dtype=bool)
+    most = [math.inf if limit is None else float(limit) for limit in (asked.most_sites, asked.most_kinds)]
+    return {
+        "parts": PartLimits(
+            counted=counted, most_sites=most[0], most_kinds=most[1], least_systems=asked.least_systems or 1
+        )
+    }

@@ -1,0 +1,86 @@
+"""Check the parts that a plan counts, and that it is as good as it says beside the best plan found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from planner.verify.checked_plan import CheckedPlan, Row
+from planner.verify.findings import RELATIVE_TOL
+
+ROW = "simplicity"
+API = "api"
+
+
+def check_simplicity(plan: CheckedPlan) -> None:
+    """Count the deployments, kinds and sites of a plan again, and compare its value with that of the best plan found."""
+    _check_least_systems(plan)
+    row = plan.document.get(ROW)
+    if row is None:
+        return
+    fleet = plan.document["fleet"]
+    counted = {
+        "within": plan.problem.spec.simplicity.within,
+        "deployments": len({_deployment(computed.workload, point) for point, computed in plan.points.values()}),
+        "kinds": len({(held["site"], held["system"]) for held in fleet}),
+        "sites": len({held["site"] for held in fleet}),
+    }
+    plan.equal(ROW, {name: row[name] for name in counted}, counted)
+    value, best = plan.document["objective"]["value"], row["best"]["value"]
+    sign = -1.0 if plan.document["objective"]["sense"] == "max" else 1.0
+    lost = sign * (value - best)
+    if not -RELATIVE_TOL * abs(best) <= lost <= (row["within"] + RELATIVE_TOL) * abs(best):
+        plan.say(
+            f"{ROW}.best.value", f"the plan is worth {value!r}, which is not within {row['within']:.2%} of {best!r}"
+        )
+    if lost > RELATIVE_TOL * abs(best) and row["deployments"] > row["best"]["deployments"]:
+        plan.say(f"{ROW}.best.deployments", "the plan is worse than the best one and has more deployments")
+
+
+def _deployment(workload: str, point: Row) -> tuple[Any, ...]:
+    """Return what identifies a deployment: workload, site, and how each pool runs on which system."""
+    pools = (
+        (pool["role"], pool["system"], pool["precision"], *sorted(pool["layout"].items()), pool["batch"])
+        for pool in point["pools"]
+    )
+    return (workload, point["site"], point.get("power_cap"), *pools)
+
+
+def part_values(plan: CheckedPlan) -> Iterator[tuple[str, str, float, float]]:
+    """Yield (path, name, value, limit) of sites with systems, and of kinds of systems at a site at a time."""
+    asked, held = plan.problem.spec.simplicity, _systems(plan)
+    if asked.most_sites is not None:
+        sites = {site for site, _ in held}
+        yield "simplicity.most_sites", "sites with systems", float(len(sites)), float(asked.most_sites)
+    if asked.most_kinds is not None:
+        counts = [
+            sum(1 for (at, _), systems in held.items() if at == site and systems[w])
+            for site, _ in held
+            for w in range(plan.problem.calendar.windows)
+        ]
+        yield (
+            "simplicity.most_kinds",
+            "kinds of systems at a site",
+            float(max(counts, default=0)),
+            float(asked.most_kinds),
+        )
+
+
+def _check_least_systems(plan: CheckedPlan) -> None:
+    """Check that enough systems of each kind are held at each site that has some."""
+    least = plan.problem.spec.simplicity.least_systems or 1
+    for (site, system), counts in _systems(plan).items():
+        if few := [count for count in counts if 0 < count < least]:
+            plan.say("fleet", f"{few[0]} {system} in {site}, where the spec asks for at least {least} if any")
+
+
+def _systems(plan: CheckedPlan) -> dict[tuple[str, str], list[int]]:
+    """Count the systems of each kind at each site by window, but for APIs."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for row, holding in zip(plan.document["fleet"], plan.holdings, strict=True):
+        if row["how"] == API:
+            continue
+        counts = found.setdefault((row["site"], row["system"]), [0] * plan.problem.calendar.windows)
+        for window in holding.windows:
+            counts[window] += row["count"]
+    return found

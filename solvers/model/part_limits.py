@@ -1,0 +1,78 @@
+"""The part limits block: systems at few sites, of few kinds at each, and no fewer of a kind than are worth running.
+
+Sets
+    u            holdings that are counted
+    g            groups of fleet options: a kind of systems at a site; g(u) the group of a holding, r(g) the site of a group
+    r            sites
+    w            windows
+Data
+    upper_u      most systems of a holding
+    most_sites   most sites with systems
+    most_kinds   most kinds of systems at a site at a time
+    least        least systems of a kind at a site, where there are any
+Variables
+    kept_{g,w}   in {0, 1}, 1 when systems of a kind are held at a site in a window
+    occupied_r   in {0, 1}, 1 when systems are held at a site
+Objective
+    None of its own.
+Constraints
+    kept         n_u <= upper_u kept_{g(u),w}    for each u that covers w
+    in use       kept_{g,w} <= occupied_{r(g)}    for each g, w
+    sites        sum_r occupied_r <= most_sites
+    kinds        sum_{g at r} kept_{g,w} <= most_kinds    for each r, w
+    enough       least kept_{g,w} <= sum_{u of g, u covers w} n_u    for each g, w
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from solvers.model.data import PlanData
+from solvers.model.fleet import holding_upper
+from solvers.program import Program
+
+
+def add_part_limits(program: Program, data: PlanData) -> None:
+    """Add the block, after the fleet block."""
+    if data.parts is None:
+        return
+    parts, held = data.parts, program.columns["n"]
+    mine = parts.counted & (held >= 0)
+    group, site = data.option_group[data.holding_option], data.option_site[data.holding_option]
+    holding, window = np.nonzero(data.covers() & mine[:, None])
+    shape = int(data.option_group.max(initial=-1)) + 1, data.windows
+    there = np.zeros(shape, dtype=bool)
+    there[group[holding], window] = True
+    kept = program.add_columns("kept", shape, upper=1.0, integer=True, where=there)
+    program.add_linking_rows(
+        "kept",
+        held[holding],
+        kept[group[holding], window],
+        holding_upper(data)[holding],
+        np.column_stack([holding, window]),
+    )
+    groups, windows = np.nonzero(there)
+    site_of = np.zeros(shape[0], dtype=np.int64)
+    site_of[group] = site
+    places = site_of[groups]
+    if math.isfinite(parts.most_sites):
+        stands = np.zeros(data.sites, dtype=bool)
+        stands[places] = True
+        occupied = program.add_columns("occupied", (data.sites,), upper=1.0, integer=True, where=stands)
+        index = np.column_stack([groups, windows])
+        program.add_linking_rows("in use", kept[groups, windows], occupied[places], 1.0, index)
+        one = np.zeros(data.sites, dtype=np.int64)
+        program.add_rows("sites", -np.inf, parts.most_sites, one, occupied, 1.0, count=1)
+    if math.isfinite(parts.most_kinds):
+        key, row = np.unique(places * data.windows + windows, return_inverse=True)
+        index = np.column_stack(np.divmod(key, data.windows))
+        program.add_rows("kinds", -np.inf, parts.most_kinds, row.reshape(-1), kept[groups, windows], 1.0, index=index)
+    if parts.least_systems > 1:
+        number = np.full(shape, -1)
+        number[groups, windows] = np.arange(len(groups))
+        rows = np.concatenate([np.arange(len(groups)), number[group[holding], window]])
+        columns = np.concatenate([kept[groups, windows], held[holding]])
+        values = np.concatenate([np.full(len(groups), float(parts.least_systems)), -np.ones(len(holding))])
+        program.add_rows("enough", -np.inf, 0.0, rows, columns, values, index=np.column_stack([groups, windows]))

@@ -1,0 +1,143 @@
+"""Find the plan of fewest parts among those nearly as good as the best one found.
+
+exact      small programs: fewest deployments, then kinds of systems at sites, then sites, then the best value, each by a program of
+           its own in which the counts before it are fixed
+dropping   others: deployments dropped one by one (`solvers.consolidation`), and the plan over those that are left, by bisection
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from solvers.arrays import Bools, Floats
+from solvers.backends.highs_run import OPTIMAL_GAP
+from solvers.consolidation import consolidate
+from solvers.interface import Options
+from solvers.mip import solve as solve_mip
+from solvers.model.build import build, objective_vector
+from solvers.model.data import PlanData
+from solvers.parts import PARTS, Parts, add_parts, columns_of, parts_of
+from solvers.program import Program
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimplestSettings:
+    """Sizes and shares of time."""
+
+    exact: int = 1_000
+    """Columns up to which the fewest parts are found exactly."""
+    ladder_share: float = 0.3
+    """Of the time, for dropping deployments."""
+    plans: int = 4
+    """Most plans that are looked for over fewer deployments."""
+
+
+SETTINGS = SimplestSettings()
+SolveOver = Callable[[Bools, float], "Found | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A plan: its value, and its blocks of values."""
+
+    value: float
+    values: dict[str, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Simplest:
+    """The plan of fewest parts that was found; `fewest`: whether it is proven that none has fewer."""
+
+    plan: Found
+    parts: Parts
+    fewest: bool
+
+
+def simplest(data: PlanData, best: Found, within: float, options: Options, solve_over: SolveOver) -> Simplest | None:
+    """Find a plan of fewer parts whose value is within a share of the best plan's; None where none was found.
+
+    `solve_over`: finds a plan over some points [P] in so much time [s].
+    """
+    sign = -1.0 if data.objective.maximises else 1.0
+    worst = best.value + sign * within * abs(best.value)
+    program = build(data)
+    if program.column_count <= SETTINGS.exact:
+        exact = _lexicographic(data, program, best, worst, options)
+        if exact is not None:
+            return exact
+    return _by_dropping(data, best, worst, options, solve_over)
+
+
+def _lexicographic(data: PlanData, program: Program, best: Found, worst: float, options: Options) -> Simplest | None:
+    """Save parts in their order; None where the time is up before the first count."""
+    end = time.perf_counter() + options.time_limit_s
+    sense, sign = ("max", -1.0) if data.objective.maximises else ("min", 1.0)
+    add_parts(program, data)
+    value = objective_vector(program, data)
+    touched = np.flatnonzero(value)
+    program.add_rows(
+        "nearly as good", -np.inf, sign * worst, np.zeros(len(touched), dtype=np.int64), touched, sign * value[touched],
+        count=1,
+    )  # fmt: skip
+    x, proven = _with_counts(program, data, best), True
+    exact = replace(options, gap=OPTIMAL_GAP, progress=None)
+    for block in PARTS:
+        left = end - time.perf_counter()
+        columns = columns_of(program, block)
+        count = np.zeros(program.column_count)
+        count[columns] = 1.0
+        raw = (
+            solve_mip(program, count, "min", replace(exact, time_limit_s=max(left, 0.0)), start=x) if left > 0 else None
+        )
+        if raw is None or raw.x is None:
+            return None
+        x, proven = raw.x, proven and raw.status == "optimal"
+        program.add_rows(
+            f"fewest {block}", -np.inf, float(np.rint(count @ x)), np.zeros(len(columns), dtype=np.int64), columns, 1.0,
+            count=1,
+        )  # fmt: skip
+    raw = solve_mip(program, value, sense, replace(exact, time_limit_s=max(end - time.perf_counter(), 0.1)), start=x)
+    x = x if raw.x is None else raw.x
+    values = {block: each for block, each in program.values(x).items() if block not in PARTS}
+    return Simplest(Found(float(value @ x), values), parts_of(data, values), proven)
+
+
+def _with_counts(program: Program, data: PlanData, best: Found) -> Floats:
+    """Return the columns of a plan together with its counts."""
+    x: Floats = program.vector(best.values)
+    held = np.unique(data.holding_option[best.values["n"] > 0.5])
+    at_work = np.maximum(best.values["x"].max(axis=1, initial=0.0), best.values["v"].max(axis=1, initial=0.0)) > 0
+    x[program.columns["used"][data.deployments()[at_work]]] = 1.0
+    x[program.columns["kind"][data.option_group[held]]] = 1.0
+    x[program.columns["site"][data.option_site[held]]] = 1.0
+    return x
+
+
+def _by_dropping(data: PlanData, best: Found, worst: float, options: Options, solve_over: SolveOver) -> Simplest | None:
+    """Look for a plan over the fewest deployments that are left; where there is none, over more of them, by bisection."""
+    end, sign = time.perf_counter() + options.time_limit_s, -1.0 if data.objective.maximises else 1.0
+    limits = replace(options, time_limit_s=SETTINGS.ladder_share * options.time_limit_s)
+    ladder = consolidate(data.divisible(), best.values, worst, limits)
+    found, parts = None, parts_of(data, best.values)
+    most, fewest, tried = (
+        0,
+        len(ladder),
+        len(ladder),
+    )  # lists before `most` are known to suffice, those from `fewest` on are not
+    for _ in range(SETTINGS.plans):
+        left = end - time.perf_counter()
+        if tried <= most or left <= 0:
+            break
+        plan = solve_over(ladder[tried - 1], left)
+        if plan is not None and sign * plan.value <= sign * worst:
+            most = tried
+            if (counted := parts_of(data, plan.values)) < parts:
+                found, parts = plan, counted
+        else:
+            fewest = tried - 1
+        tried = (most + fewest + 1) // 2
+    return None if found is None else Simplest(found, parts, fewest=False)

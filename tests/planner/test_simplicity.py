@@ -1,0 +1,93 @@
+"""Plans of few parts: what they state, limits on parts, and what happens where those cannot be kept."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+
+import planner
+from planner.plan import Plan
+from planner.verify.plan import verify_plan
+
+CHAT = {
+    "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "demand": {"requests_per_s": 300.0},
+    "lengths": {"input": 800, "output": 200}, "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "precision": ["fp8"],
+    "origins": [{"region": "us-virginia", "share": 0.5}, {"region": "us-oregon", "share": 0.5}],
+}  # fmt: skip
+SPEC = {
+    "name": "parts",
+    "workloads": [CHAT, {**CHAT, "name": "other", "architecture": "Qwen3-32B", "demand": {"requests_per_s": 40.0}}],
+    "sites": [{"region": "us-virginia"}, {"region": "us-oregon"}, {"region": "us-texas"}],
+    "offers": [
+        {"system": "DGX H100", "how": "buy", "price": "300000 USD", "supply": 3},
+        {"system": "DGX H200", "how": "reserved"},
+        {"system": "DGX B200", "how": "on_demand", "price": "60 USD/h"},
+    ],
+    "solver": {"gap": 0.001},
+}
+
+
+def solved(**parts):
+    plan = planner.solve({**copy.deepcopy(SPEC), "simplicity": parts})
+    assert plan.status == "infeasible" or verify_plan(plan) == []
+    return plan
+
+
+@pytest.fixture(scope="module")
+def simple():
+    return solved(within=0.05)
+
+
+def test_fewer_parts_cost_no_more_than_allowed(simple):
+    best, row = solved(within=0), simple["simplicity"]
+    assert "simplicity" not in best.document
+    assert row["deployments"] <= row["best"]["deployments"]
+    assert simple.objective["value"] <= best.objective["value"] * (1.05 + best.gap)
+    assert row["best"]["value"] == pytest.approx(best.objective["value"], rel=0.01)
+
+
+def test_verify_counts_again(simple):
+    for name in ("deployments", "kinds", "sites"):
+        wrong = json.loads(simple.to_json())
+        wrong["simplicity"][name] += 1
+        assert any(finding.path.startswith("simplicity") for finding in verify_plan(Plan(wrong)))
+    wrong = json.loads(simple.to_json())
+    wrong["simplicity"]["best"]["value"] *= 0.5
+    assert any(finding.path == "simplicity.best.value" for finding in verify_plan(Plan(wrong)))
+
+
+@pytest.mark.parametrize(
+    ("limits", "counted"),
+    [
+        ({"most_sites": 1}, lambda plan: len({row["site"] for row in plan["fleet"]})),
+        ({"most_kinds": 1}, lambda plan: max(sum(row["site"] == site for row in plan["fleet"]) for site in {row["site"] for row in plan["fleet"]})),
+    ],
+)  # fmt: skip
+def test_limits_on_parts_are_kept_and_stated(limits, counted):
+    plan = solved(within=0, **limits)
+    assert counted(plan) == 1
+    (name,) = limits
+    (row,) = (row for row in plan["limits"] if row["path"] == f"simplicity.{name}")
+    assert row["value"] == row["limit"] == 1
+
+
+def test_no_kind_is_held_below_the_least_number():
+    plan = solved(within=0, least_systems=4)
+    counts = {}
+    for row in plan["fleet"]:
+        key = row["site"], row["system"]
+        counts[key] = counts.get(key, 0) + row["count"]
+    assert counts and min(counts.values()) >= 4
+    wrong = json.loads(plan.to_json())
+    wrong["spec"]["simplicity"]["least_systems"] = 10**5
+    assert any("at least 100000" in str(finding) for finding in verify_plan(Plan(wrong)))
+
+
+def test_a_least_number_that_no_offer_reaches_is_in_conflict_and_repaired():
+    spec = {**copy.deepcopy(SPEC), "offers": SPEC["offers"][:1], "simplicity": {"least_systems": 8}}
+    plan = planner.solve(spec)
+    assert plan.status == "infeasible"
+    conflict = {limit["path"] for limit in plan["diagnosis"]["conflict"]}
+    assert "simplicity.least_systems" in conflict, conflict
