@@ -23,6 +23,7 @@ examples: $(VENV)/.installed
 # docs/formulation.md from the docstrings of the program's blocks.
 docs:
 	$(PYTHON) docs/build_formulation.py
+	$(PYTHON) docs/build_pictures.py
 
 # All tests, and the examples in the docstrings of the four packages.
 test: $(VENV)/.installed-test
