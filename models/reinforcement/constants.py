@@ -13,9 +13,12 @@ class ReinforcementConstants:
     rollout_factor: float  # on the times of prefill and decode against those of an engine that only serves [1]
     update_factor: float  # on the time of an update against that of a training step of as many tokens [1]
     scoring_factor: float  # on the forward passes that score a batch [1]
-    sync_efficiency: float  # share of the link rate that new weights travel at [1]
+    sync_bytes_per_s: float  # at which a chip takes in the weights of a copy, tensor by tensor [byte/s]
     sync_start_s: float  # of each synchronisation, beside the transfer [s]
     host_response_s: float  # of the controller, for each response of a batch [s]
+    endless_share: float  # responses that never end by themselves, where a spec does not state them [1]
+    interval_low: float  # bounds of 80 % of measured over predicted iterations, held out [1]
+    interval_high: float
 
     @classmethod
     def from_values(cls, values: Mapping[str, float]) -> ReinforcementConstants:
@@ -26,7 +29,7 @@ class ReinforcementConstants:
         >>> ReinforcementConstants.from_values({"rollout_factor": 1.0, "sync_start_s": 0.0})
         Traceback (most recent call last):
         ...
-        ValueError: reinforcement constants: missing host_response_s, scoring_factor, sync_efficiency, update_factor; not positive and finite sync_start_s
+        ValueError: reinforcement constants: missing endless_share, host_response_s, interval_high, interval_low, scoring_factor, sync_bytes_per_s, update_factor; not positive and finite sync_start_s
         """
         known = {field.name for field in fields(cls)}
         groups = {

@@ -81,9 +81,8 @@ def iteration(way: str, phases: Phases, staleness: float = 0.0, partial_rollout:
     if way == COLOCATED:
         idle = (completion - busy) / total
         return Iteration(total, parts, idle, idle, rolling, training)
-    return Iteration(
-        total, parts, 1.0 - np.minimum((busy + sync) / total, 1.0), 1.0 - training / total, rolling, training
-    )
+    rollout_idle, update_idle = (1.0 - np.minimum(side / total, 1.0) for side in (busy + sync, training))
+    return Iteration(total, parts, rollout_idle, update_idle, rolling, training)
 
 
 def _streamed_s(rollout: Rollout, training: Floats, mini_batches: int) -> Floats:

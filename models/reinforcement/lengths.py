@@ -19,17 +19,20 @@ LARGEST_SCALE = 1e4  # mean before the limit over the limit, beyond which every 
 CELLS_PER_MEAN = 32.0  # of the grid of lengths
 FEWEST_CELLS, MOST_CELLS = 128, 1024
 WAVES = 4  # lengths of the limit over which starts are followed one by one; their rate is constant after that
+MOST_ENDLESS_TOKENS = 0.25  # share of all tokens that responses without an end make
 NODES = 32  # of the tail's axis
 EQUILIBRIUM_CELLS = 512
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseLengths:
-    """Tokens of a response: mean as it comes out, coefficient of variation before the limit, and the limit at which it is cut off."""
+    """Tokens of a response: mean as it comes out, coefficient of variation before the limit, the limit at which it is cut off, and the share that
+    never ends by itself, as when a policy repeats itself."""
 
     mean_tokens: float
     cv: float
     limit_tokens: float
+    endless: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0.0 < self.mean_tokens <= self.limit_tokens or self.cv < 0.0:
@@ -38,9 +41,20 @@ class ResponseLengths:
                 f"or a variation of {self.cv:g} is negative"
             )
 
+    @property
+    def endless_share(self) -> float:
+        """Return the share that runs to the limit whatever the others do; they make at most a quarter of all tokens."""
+        return min(self.endless, MOST_ENDLESS_TOKENS * self.mean_tokens / self.limit_tokens)
+
+    @property
+    def ending_mean_tokens(self) -> float:
+        """Compute the mean of the others [token]."""
+        share = self.endless_share
+        return (self.mean_tokens - share * self.limit_tokens) / (1.0 - share)
+
 
 def uncut_mean_tokens(lengths: ResponseLengths) -> float:
-    """Compute the mean m before the limit L of gamma lengths whose mean after it is given:  E[min(X, L)] = m P(k+1, kL/m) + L Q(k, kL/m).
+    """Compute the mean m before the limit L of gamma lengths, those that end by themselves, whose mean after it is given:  E[min(X, L)] = m P(k+1, kL/m) + L Q(k, kL/m).
 
     k = 1/cv^2; P and Q are the regularised incomplete gamma functions. Shapes: numbers. Units: [token]. Infinite where every response
     reaches the limit. Reference: Klugman, Panjer and Willmot, Loss Models, 4th ed. (2012), appendix A (limited expected value).
@@ -48,8 +62,8 @@ def uncut_mean_tokens(lengths: ResponseLengths) -> float:
     >>> round(uncut_mean_tokens(ResponseLengths(1000.0, 1.0, 1e6))), round(uncut_mean_tokens(ResponseLengths(800.0, 1.0, 1000.0)))
     (1000, 2154)
     """
-    cv, limit, mean = lengths.cv, lengths.limit_tokens, lengths.mean_tokens
-    if cv < LEAST_CV or mean == limit:
+    cv, limit, mean = lengths.cv, lengths.limit_tokens, lengths.ending_mean_tokens
+    if cv < LEAST_CV or mean >= limit:
         return mean
     shape = cv**-2.0
 
@@ -67,22 +81,24 @@ def uncut_mean_tokens(lengths: ResponseLengths) -> float:
 
 
 def longer_share(lengths: ResponseLengths, tokens: ArrayLike) -> Result:
-    """Compute the share of responses longer than a number of tokens:  S(n) = Q(k, k n/m) below the limit, 0 from there on.
+    """Compute the share of responses longer than a number of tokens:  S(n) = e + (1 - e) Q(k, k n/m) below the limit, 0 from there on.
 
+    e is the share without an end.
     Shapes: as tokens. Units: [token], result [1]. Reference: as `uncut_mean_tokens`.
 
     >>> longer_share(ResponseLengths(500.0, 0.0, 1000.0), [0.0, 499.0, 501.0]).tolist()
     [1.0, 1.0, 0.0]
     """
     n, mean = np.asarray(tokens, float), uncut_mean_tokens(lengths)
-    if lengths.cv < LEAST_CV or lengths.mean_tokens == lengths.limit_tokens:
+    if lengths.cv < LEAST_CV or lengths.ending_mean_tokens >= lengths.limit_tokens:
         longer = np.where(n < mean, 1.0, 0.0)
     elif np.isinf(mean):
         longer = np.ones_like(n)
     else:
         shape = lengths.cv**-2.0
         longer = gammaincc(shape, shape * np.maximum(n, 0.0) / mean)
-    return as_result(np.where(n < lengths.limit_tokens, longer, 0.0))
+    share = lengths.endless_share
+    return as_result(np.where(n < lengths.limit_tokens, share + (1.0 - share) * longer, 0.0))
 
 
 def running_age(lengths: ResponseLengths) -> float:

@@ -17,6 +17,7 @@ def drawn_lengths(lengths: ResponseLengths, count: int, rng: np.random.Generator
         return np.full(count, round(lengths.mean_tokens))
     shape, mean = lengths.cv**-2, uncut_mean_tokens(lengths)
     drawn = np.full(count, lengths.limit_tokens) if np.isinf(mean) else rng.gamma(shape, mean / shape, count)
+    drawn = np.where(rng.random(count) < lengths.endless_share, lengths.limit_tokens, drawn)
     return np.clip(np.rint(drawn), 1, lengths.limit_tokens).astype(int)
 
 

@@ -14,7 +14,13 @@ from models.reinforcement.synchronise import transfer_s
 
 MEANS = st.floats(50.0, 4000.0)
 CVS = st.sampled_from([0.0, 0.3, 0.7, 1.0, 1.5])
-LENGTHS = st.builds(lambda mean, cv, room: ResponseLengths(mean, cv, mean * room), MEANS, CVS, st.floats(1.0, 20.0))
+LENGTHS = st.builds(
+    lambda mean, cv, room, endless: ResponseLengths(mean, cv, mean * room, endless),
+    MEANS,
+    CVS,
+    st.floats(1.0, 20.0),
+    st.sampled_from([0.0, 0.01, 0.2]),
+)
 SECONDS = st.floats(0.01, 1000.0)
 TOL = 1e-9
 
@@ -33,8 +39,8 @@ def test_the_mean_of_the_lengths_is_the_one_stated(lengths):
     n = (np.arange(4000) + 0.5) / 4000 * lengths.limit_tokens
     mean = float(np.mean(longer_share(lengths, n))) * lengths.limit_tokens
     assert mean == pytest.approx(lengths.mean_tokens, rel=8e-3)  # lengths on a grid of 4,000
-    assert uncut_mean_tokens(lengths) >= lengths.mean_tokens * (1 - 1e-6)
-    assert 0.49 * lengths.mean_tokens <= running_age(lengths) <= lengths.limit_tokens
+    assert uncut_mean_tokens(lengths) >= lengths.ending_mean_tokens * (1 - 1e-6)
+    assert 0.45 * lengths.mean_tokens <= running_age(lengths) <= lengths.limit_tokens
 
 
 @given(LENGTHS, st.floats(0.1, 30.0))
@@ -81,7 +87,7 @@ def test_a_staleness_of_zero_is_synchronous_and_more_is_never_slower(
 @given(LENGTHS, st.integers(8, 4000), SECONDS, SECONDS)
 def test_free_synchronisation_reaches_the_slower_pool(lengths, responses, scoring, update):
     found = rolled(responses, lengths, ahead=8.0)
-    free = transfer_s(16e9, 8, 1, np.inf, np.inf, 1.0, 0.0)
+    free = transfer_s(16e9, 8, 1, np.inf, np.inf, np.inf, 0.0)
     times = iteration(ASYNCHRONOUS, Phases(found, scoring, update, free), 8.0, True).iteration_s[0]
     assert times == pytest.approx(max(min(found.flow_s[0], found.completion_s[0]), scoring + update), rel=TOL)
 

@@ -33,12 +33,14 @@ def compared(batch, replicas, slots):
     "shape", [(256, 4, 64), (256, 4, 32), (512, 2, 32), (256, 8, 8)], ids="{0[0]}x{0[1]}x{0[2]}".format
 )
 @pytest.mark.parametrize(
-    "lengths", [(1.0, 100, 1000), (0.5, 150, 500), (1.5, 100, 2000), (1.0, 200, 250), (0.0, 100, 200)], ids=str
+    "lengths",
+    [(1.0, 100, 1000), (0.5, 150, 500), (1.5, 100, 2000), (1.0, 200, 250), (0.0, 100, 200), (0.5, 100, 800, 0.01)],
+    ids=str,
 )
 def test_the_tail_of_single_turns(shape, lengths):
     responses, replicas, slots = shape
-    cv, mean, limit = lengths
-    completion, busy, _ = compared(Batch(responses, 100.0, ResponseLengths(mean, cv, limit)), replicas, slots)
+    cv, mean, *limit = lengths
+    completion, busy, _ = compared(Batch(responses, 100.0, ResponseLengths(mean, cv, *limit)), replicas, slots)
     assert completion[0] == pytest.approx(completion[1], rel=WITHIN)
     assert busy[0] == pytest.approx(busy[1], rel=WITHIN)
 
