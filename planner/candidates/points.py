@@ -16,7 +16,7 @@ from planner.problem.intervals import Interval
 class Use:
     """One pool of an operating point: the systems of a fleet option that one replica occupies."""
 
-    role: str  # serve, prefill, decode, train
+    role: str  # serve, prefill, decode, train, update, rollout
     option: FleetOption
     systems: float  # per replica
     extra_it_w: float  # above idle, of one active replica
@@ -74,6 +74,7 @@ class OperatingPoint:
         default_factory=dict
     )  # of a job: "step", and "run" from start to end at full width
     interval: Interval | None = None  # of the times of a job
+    iteration: Mapping[str, Any] | None = None  # of reinforcement learning: the row of its iteration in a plan
     power_cap: float | None = None  # share of the systems' nameplate that they may draw; None: all of it
 
     @property

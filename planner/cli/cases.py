@@ -13,12 +13,15 @@ from planner.exit_codes import INFEASIBLE, OK
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
+    from planner.estimate.case import CaseFacts
 
 
 def add_layouts(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Add the command `layouts`."""
     layouts = commands.add_parser(
-        "layouts", parents=[shared], help="rank all legal parallel layouts of one training case, fastest first"
+        "layouts",
+        parents=[shared],
+        help="rank the parallel layouts of one training case, or the splits of one of reinforcement learning, fastest first",
     )
     layouts.add_argument(
         "case", metavar="CASE", help='JSON file with workload, system, chips and fabric, or "-" for standard input'
@@ -43,6 +46,8 @@ def _layouts(arguments: argparse.Namespace) -> int:
     from planner.estimate.case import best_layouts, nothing_fits, resolve_case
 
     document, overlays = read_json(arguments.case), overlay_folders(arguments)
+    if isinstance(document.get("workload"), dict) and document["workload"].get("kind") == "reinforcement":
+        return _splits(arguments, resolve_case(document, overlays))
     rows, counts = best_layouts(document, overlays, arguments.best)
     if not rows:
         print(terminal(nothing_fits(resolve_case(document, overlays), counts)), file=sys.stderr)
@@ -52,6 +57,26 @@ def _layouts(arguments: argparse.Namespace) -> int:
         return OK
     heading = f"{counts['legal']:,} legal layouts, {counts['fitting']:,} fit in memory\n\n"
     write_out(arguments, ("" if arguments.format == "csv" else heading) + rows_as(arguments.format, layout_table(rows)))
+    return OK
+
+
+def _splits(arguments: argparse.Namespace, facts: CaseFacts) -> int:
+    """Rank the splits of a case of reinforcement learning."""
+    from planner.errors import Problem, SpecError
+    from planner.estimate.reinforcement import nothing_fits, ranked_splits, split_rows, split_table
+
+    if arguments.best < 1:
+        raise SpecError([Problem("--best", f"expected at least 1 layout, got {arguments.best}")])
+    splits = ranked_splits(facts)
+    if not splits:
+        print(terminal(nothing_fits(facts)), file=sys.stderr)
+        return INFEASIBLE
+    rows = split_rows(facts, splits, arguments.best)
+    if arguments.format == "json":
+        write_out(arguments, as_json({"fitting": len(splits), "splits": rows}))
+        return OK
+    heading = f"{len(splits):,} splits and ways to run fit\n\n"
+    write_out(arguments, ("" if arguments.format == "csv" else heading) + rows_as(arguments.format, split_table(rows)))
     return OK
 
 

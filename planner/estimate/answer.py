@@ -1,6 +1,7 @@
-"""Answer one case, training or serving, as a document and as tables: `flopwatt estimate`.
+"""Answer one case, of training, serving or reinforcement learning, as a document and as tables: `flopwatt estimate`.
 
-Cases are read in `planner.estimate.case`, serving cases are answered in `planner.estimate.serving`.
+Cases are read in `planner.estimate.case`, serving cases are answered in `planner.estimate.serving`,
+those of reinforcement learning in `planner.estimate.reinforcement`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from catalog.units import GIGA, KILO, MILLI, MWH_J
 from models.training.layouts import OFFLOAD, RECOMPUTE
 from models.training.pipeline import SCHEDULES
 from planner.errors import Problem, SpecError
+from planner.estimate import reinforcement
 from planner.estimate.case import CaseFacts, best_layouts, nothing_fits, resolve_case
 from planner.estimate.power import power_document, training_draw
 from planner.estimate.serving import answer_serving
 from planner.evaluate.interruptions import goodput_of
 from planner.report.words import cap_words
+from planner.spec.reinforcement import Reinforcement
 from planner.spec.workloads import Training
 
 SERVING, TRAINING = "serving", "training"
@@ -36,13 +39,24 @@ class Estimate:
 def estimate(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> Estimate:
     """Answer one case. Raises SpecError with all problems at once."""
     facts = resolve_case(document, overlays)
-    found = _training(document, facts, overlays) if isinstance(facts.case.workload, Training) else answer_serving(facts)
+    found = _answer(document, facts, overlays)
     if isinstance(found, str):
         return Estimate(None, found)
     assumptions = sorted(facts.ledger.assumptions.values(), key=lambda a: a.path)
     found["assumptions"] = [{"path": a.path, "value": a.value, "unit": a.unit, "reason": a.reason} for a in assumptions]
     found["catalog_digest"] = facts.ledger.catalog.digest
     return Estimate(found)
+
+
+def _answer(document: Mapping[str, Any], facts: CaseFacts, overlays: Sequence[Path]) -> dict[str, Any] | str:
+    """Answer a case by its kind, or state that nothing fits."""
+    workload = facts.case.workload
+    if not isinstance(workload, Reinforcement):
+        _only(facts, reinforcement.KIND, "rollout_chips")
+    if isinstance(workload, Reinforcement):
+        _only(facts, SERVING, "load", "pools")
+        return reinforcement.answer_reinforcement(facts)
+    return _training(document, facts, overlays) if isinstance(workload, Training) else answer_serving(facts)
 
 
 # -- training ----------------------------------------------------------------------------------------------------------
@@ -94,6 +108,8 @@ def _only(facts: CaseFacts, kind: str, *names: str) -> None:
 
 def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
     """List the tables of an answer as (heading, rows)."""
+    if answer["kind"] == reinforcement.KIND:
+        return reinforcement.sections(answer)
     if answer["kind"] == TRAINING:
         low, high = answer["interval_80"]["step_s"]
         head = {

@@ -28,17 +28,20 @@ from planner.problem.constants import ModelConstants
 from planner.problem.engine import EngineSettings
 from planner.problem.fabrics import largest_of, plant_of, scaleout_of, uneven, whole_network
 from planner.problem.facts import ScaleOut, ServingFacts, SystemFacts, TrainingFacts
+from planner.problem.reinforcement import ReinforcementFacts
 from planner.resolve.architectures import shape_of
 from planner.resolve.constants import model_constants
 from planner.resolve.ledger import Ledger
 from planner.resolve.overrides import unread
 from planner.resolve.power_caps import measured_curve
+from planner.resolve.reinforcement import reinforcement_facts
 from planner.resolve.systems import network_ports, system_facts
 from planner.resolve.workloads import assume_batch, memory_utilisation
 from planner.spec.base import problems_of
 from planner.spec.case import Case
 from planner.spec.fabrics import PROVIDER
-from planner.spec.workloads import Training
+from planner.spec.reinforcement import Reinforcement
+from planner.spec.workloads import Serving, Training
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class CaseFacts:
     constants: ModelConstants
     power_cap: PowerCap | None
     ledger: Ledger
+    reinforcement: ReinforcementFacts | None = None
 
     @property
     def scaleout(self) -> ScaleOut:
@@ -64,8 +68,8 @@ class CaseFacts:
     @property
     def serving(self) -> ServingFacts:
         """Return the workload of a serving case. Raises TypeError for a training case."""
-        if isinstance(self.case.workload, Training):
-            raise TypeError("the case is of training")
+        if isinstance(self.case.workload, (Training, Reinforcement)):
+            raise TypeError(f"the case is of {self.case.workload.kind}")
         workload = self.case.workload
         engine = EngineSettings(memory_utilisation(self.ledger, workload, "workload"))
         return ServingFacts("workload", workload, self.architecture, np.zeros((1, 24)), 0.0, "", engine)
@@ -76,6 +80,13 @@ class CaseFacts:
         if not isinstance(self.case.workload, Training):
             raise TypeError("the case is of serving")
         return TrainingFacts("workload", self.case.workload, self.architecture)
+
+    @property
+    def learning(self) -> ReinforcementFacts:
+        """Return the job of a case of reinforcement learning. Raises TypeError for another case."""
+        if self.reinforcement is None:
+            raise TypeError(f"the case is of {self.case.workload.kind}")
+        return self.reinforcement
 
     def training_setup(self, precision: str) -> TrainingSetup:
         """Bundle the job of a training case with its system and network at a precision."""
@@ -122,21 +133,34 @@ def resolve_case(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> 
         assume_batch(
             ledger, "workload", TrainingFacts("workload", case.workload, architectures["workload.architecture"])
         )
+    trains = isinstance(case.workload, (Training, Reinforcement))
     facts = CaseFacts(
         case=case,
         architecture=architectures["workload.architecture"],
         system=system,
         sides=(prefill, decode),
         plant=_plant(case, system, catalog, ledger),
-        constants=model_constants(ledger, isinstance(case.workload, Training), serves=False),
+        constants=model_constants(ledger, trains, serves=False, learns=isinstance(case.workload, Reinforcement)),
         power_cap=None if case.power_cap is None else PowerCap(case.power_cap, measured_curve(ledger, "power_cap")),
         ledger=ledger,
+        reinforcement=_learning(case, architectures, ledger),
     )
-    if not isinstance(case.workload, Training):
+    if not trains:
+        assert isinstance(case.workload, Serving)
         memory_utilisation(ledger, case.workload, "workload")  # booked before the overrides are checked
     if unheard := unread(case.overrides, ledger, "case"):
         raise SpecError(unheard)
     return facts
+
+
+def _learning(case: Case, architectures: Mapping[str, Architecture], ledger: Ledger) -> ReinforcementFacts | None:
+    """Resolve the job of a case of reinforcement learning; None for another case. Raises SpecError for what such a case cannot state."""
+    if not isinstance(case.workload, Reinforcement):
+        return None
+    if case.power_cap is not None:
+        raise SpecError([Problem("power_cap", "is not predicted for reinforcement learning; remove it")])
+    shapes = {name: architectures.get(f"workload.{name}") for name in ("reward", "critic")}
+    return reinforcement_facts(ledger, "workload", case.workload, architectures["workload.architecture"], **shapes)
 
 
 def _catalog(
@@ -159,6 +183,8 @@ def _names(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         "system": "systems",
         "network": "fabrics",
         "workload.architecture": "architectures",
+        "workload.reward": "architectures",
+        "workload.critic": "architectures",
         "pools.prefill.system": "systems",
         "pools.decode.system": "systems",
     }
@@ -208,7 +234,13 @@ def best_layouts(
     facts = resolve_case(document, overlays)
     workload, system = facts.case.workload, facts.system
     if not isinstance(workload, Training):
-        raise SpecError([Problem("workload.kind", 'layouts are searched for training; expected "training"')])
+        raise SpecError(
+            [
+                Problem(
+                    "workload.kind", 'layouts are searched for training and reinforcement learning; expected "training"'
+                )
+            ]
+        )
     able = [precision for precision in workload.precision if precision in system.flop_per_s]
     if not able:
         raise SpecError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.spec.reinforcement import Reinforcement
 from planner.spec.workloads import Training
 
 BATCH_UNIT = 64  # sequences
@@ -16,7 +17,7 @@ def rounded_batch(asked: float) -> int:
     return max(int(asked), 1) if asked < 2 * BATCH_UNIT else round(asked / BATCH_UNIT) * BATCH_UNIT
 
 
-def nearest_batch(spec: Training, unit: int, least: int = 1) -> tuple[int, int]:
+def nearest_batch(spec: Training | Reinforcement, unit: int, least: int = 1) -> tuple[int, int]:
     """Return the batch nearest to the requested one of whole units, at least so many, as (sequences, tokens)."""
     sequences = max(round(spec.batch_tokens / spec.sequence_tokens / unit), least) * unit
     return sequences, sequences * spec.sequence_tokens

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from models.energy.power import PowerConstants
+from models.reinforcement.constants import ReinforcementConstants
 from models.serving.constants import ServingConstants
 from models.training.constants import TrainingConstants
 from planner.problem.intervals import Calibration
@@ -39,6 +40,7 @@ class ModelConstants:
     training: TrainingConstants
     serving: ServingConstants
     power: PowerConstants
+    reinforcement: ReinforcementConstants
     reliability: Reliability
     loading: Loading
     measured_training: Calibration

@@ -20,6 +20,7 @@ from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.lines import Carrier, LineNetwork
 from planner.problem.provenance import Assumption, Citation
 from planner.spec.model import Limits, PlanSpec
+from planner.spec.reinforcement import Reinforcement
 from planner.spec.robust import Robust
 from planner.spec.workloads import Serving, Training, Workload
 
@@ -263,9 +264,9 @@ class ServingFacts(WorkloadFacts):
 
 @dataclass(frozen=True, slots=True)
 class TrainingFacts(WorkloadFacts):
-    """A training job."""
+    """A training job, or the update of reinforcement learning (`planner.problem.reinforcement`)."""
 
-    spec: Training
+    spec: Training | Reinforcement
 
     @property
     def batch_sequences(self) -> int:
@@ -419,8 +420,7 @@ class Problem:
 
     def tenants(self) -> tuple[str, ...]:
         """List the tenants of systems, each once."""
-        workloads: tuple[WorkloadFacts, ...] = (*self.serving, *self.training)
-        return tuple(dict.fromkeys(map(self.tenant_of, workloads)))
+        return tuple(dict.fromkeys(self.tenant_of(workload) for workload in (*self.serving, *self.training)))
 
     def routes(self, workload: str, origin: str, site: str) -> Mapping[str, PathFacts | Carrier]:
         """Return the routes of requests from an origin to a site by kind of line; the kind is empty where there is no choice."""

@@ -9,6 +9,7 @@ import numpy as np
 from catalog.figures import Figure
 from catalog.lookup import shipped_catalog
 from models.energy.power import PowerConstants
+from models.reinforcement.constants import ReinforcementConstants
 from models.serving.constants import ServingConstants
 from models.statistics.intervals import TIERS
 from models.training.constants import TrainingConstants
@@ -17,7 +18,7 @@ from planner.problem.constants import Loading, ModelConstants, Reliability
 from planner.problem.intervals import LABELS, Calibration
 from planner.resolve.ledger import Ledger
 
-Constants = TypeVar("Constants", TrainingConstants, ServingConstants, PowerConstants)
+Constants = TypeVar("Constants", TrainingConstants, ServingConstants, PowerConstants, ReinforcementConstants)
 
 
 RELIABILITY_REASONS = {
@@ -37,10 +38,10 @@ UNSPARED = "unspared_s"  # no assumption: spares are held
 ENGINE_START = "engine_start_s"
 
 
-def model_constants(ledger: Ledger, trains: bool = True, serves: bool = True) -> ModelConstants:
+def model_constants(ledger: Ledger, trains: bool = True, serves: bool = True, learns: bool = False) -> ModelConstants:
     """Read the constants of the models; those of failures are booked as assumptions where the spec trains anything.
 
-    `serves`: book the start of an engine.
+    `serves`: book the start of an engine. `learns`: book the constants of reinforcement learning.
     """
     if trains:
         known = {name: ledger.default(name, f"training.{name}", reason) for name, reason in RELIABILITY_REASONS.items()}
@@ -56,6 +57,7 @@ def model_constants(ledger: Ledger, trains: bool = True, serves: bool = True) ->
         training=_read(ledger, "training", TrainingConstants),
         serving=_read(ledger, "serving", ServingConstants),
         power=_read(ledger, "power", PowerConstants),
+        reinforcement=_learning(ledger, learns),
         reliability=Reliability(
             chip_interruption_s=known["interruption_interval_s"],
             chip_failure_s=known["chip_failure_interval_s"],
@@ -69,6 +71,16 @@ def model_constants(ledger: Ledger, trains: bool = True, serves: bool = True) ->
         loading=Loading(engine_start_s=start_s, storage_bytes_per_s=known["checkpoint_storage_bytes_per_s"]),
         measured_training=calibration(ledger, "training"),
         measured_serving=calibration(ledger, "serving"),
+    )
+
+
+def _learning(ledger: Ledger, learns: bool) -> ReinforcementConstants:
+    """Read the constants of reinforcement learning, booked only where something learns."""
+    if learns:
+        return _read(ledger, "reinforcement", ReinforcementConstants)
+    names = [name for name in ledger.catalog.names("constants") if name.startswith("reinforcement.")]
+    return ReinforcementConstants.from_values(
+        {name.partition(".")[2]: ledger.catalog.get("constants", name).value("value") for name in names}
     )
 
 

@@ -59,7 +59,7 @@ def _problem(item: Mapping[str, Any], model: type[BaseModel]) -> Problem:
     if kind == "missing":
         return Problem(path_text(location), "is missing; add it")
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        return Problem(path_text([*location, "kind"]), 'expected "serving" or "training"')
+        return Problem(path_text([*location, "kind"]), 'expected "serving", "training" or "reinforcement"')
     if kind == "value_error":
         return Problem(path_text(location), item["msg"].removeprefix("Value error, "))
     words = (

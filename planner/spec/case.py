@@ -12,6 +12,7 @@ from planner.spec.base import Block
 from planner.spec.fabrics import AnyFabric
 from planner.spec.model import Override
 from planner.spec.quantities import WHOLE, Name, Real, RequestRate, shown
+from planner.spec.reinforcement import Reinforcement
 from planner.spec.workloads import Demand, Origin, Serving, Training
 
 WORDS: Mapping[str, Mapping[str, Any]] = {
@@ -43,6 +44,17 @@ class CaseServing(Serving):
     name: Name = "workload"
     demand: Demand | None = None  # type: ignore[assignment]  # a case may leave out what a spec needs
     origins: list[Origin] = []
+
+
+class CaseReinforcement(Reinforcement):
+    """A job of reinforcement learning as in a spec; the number and rate of iterations may be omitted."""
+
+    name: Name = "workload"
+
+    @property
+    def needs_an_amount(self) -> bool:
+        """Whether the number or rate of iterations must be stated."""
+        return False
 
 
 class Load(Block):
@@ -93,7 +105,7 @@ class CasePools(Block):
 class Case(Block):
     """One workload on one system. `layout` fixes the parallel sizes; without it all legal ones are tried."""
 
-    workload: Annotated[CaseServing | Training, Field(discriminator="kind")]
+    workload: Annotated[CaseServing | Training | CaseReinforcement, Field(discriminator="kind")]
     system: Name
     chips: Annotated[int, Field(ge=1, le=4_194_304)]
     fabric: AnyFabric = "rail-optimised"
@@ -107,6 +119,8 @@ class Case(Block):
     """Of a serving case: {"requests_per_s": ...}, {"concurrency": ...}, or "max"; its demand, or else the most it can, if omitted."""
     pools: Annotated[CasePools, BeforeValidator(_worded("pools"))] | None = None
     """Of a serving case: separate pools for prefill and decode, with what is fixed of them; "best" to search them all."""
+    rollout_chips: Annotated[int, Field(ge=1, le=4_194_304), WHOLE] | None = None
+    """Of a reinforcement case: chips of the rollout pool, where it is apart; every eighth of the chips is tried if omitted."""
     overrides: dict[str, Override] = {}
     catalog: dict[str, list[dict[str, Any]]] = {}
     note: str = ""

@@ -1,0 +1,455 @@
+"""Choose how reinforcement learning is run: split of the chips, way to run, and the layouts of both pools.
+
+The closed forms are in `models.reinforcement`, a given split is evaluated in `planner.evaluate.reinforcement`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from models.reinforcement.iteration import COLOCATED, Iteration
+from models.serving.decode import ServingLayouts
+from models.training.layouts import Layouts, with_levels
+from planner.candidates.cache import EvaluationCache
+from planner.candidates.disaggregated import connected_pairs
+from planner.candidates.fleet_options import FleetOption
+from planner.candidates.layouts import fastest_layout, layout_choices, legal_sizes, search_layouts
+from planner.candidates.points import OperatingPoint, Use
+from planner.candidates.serving import serving_layouts
+from planner.evaluate.interruptions import RunTerms, spares_of
+from planner.evaluate.layouts import TrainingSetup
+from planner.evaluate.reinforcement import (
+    ROLLOUT,
+    UPDATE,
+    Engines,
+    Figures,
+    RolloutPool,
+    UpdatePool,
+    engines_of,
+    figures_of,
+    fitting,
+    held_in_rollout,
+    interval_of,
+    iteration_of,
+    iteration_row,
+    updates_of,
+)
+from planner.evaluate.serving import layout_of
+from planner.problem.constants import ModelConstants
+from planner.problem.fabrics import uneven
+from planner.problem.facts import Problem, ScaleOut, SystemFacts, permitted
+from planner.problem.reinforcement import ReinforcementFacts
+
+EIGHTHS = 8
+MOST_ENGINE_LAYOUTS = 400  # of a pool; further ones are far larger than a batch needs
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A way to run on given pools, in the best layouts found."""
+
+    way: str
+    update: UpdatePool
+    pool: RolloutPool | None  # None where responses are given
+    engines: Engines | None
+    engine: int  # position of the rollout layout
+    found: Iteration  # arrays over the rollout layouts; position `engine` counts
+
+    @property
+    def iteration_s(self) -> float:
+        """Return the time of an iteration [s]."""
+        return float(self.found.iteration_s[self.engine])
+
+    @property
+    def rollout(self) -> tuple[RolloutPool, Engines, int] | None:
+        """Return the rollout pool, its layouts, and the position of the one chosen."""
+        return None if self.pool is None or self.engines is None else (self.pool, self.engines, self.engine)
+
+
+class SplitSearch:
+    """Search for the splits of one job; the best layouts of each pool are cached by system, network, chips and precision."""
+
+    def __init__(self, job: ReinforcementFacts, constants: ModelConstants):
+        self.job, self.constants = job, constants
+        self._updates: dict[tuple[object, ...], UpdatePool | None] = {}
+        self._engines: dict[tuple[object, ...], Engines | None] = {}
+        self.kept: dict[
+            tuple[object, ...], tuple[Split | None, Figures | None]
+        ] = {}  # best splits, by systems and networks
+        self.evaluated = 0
+
+    def update(self, setup: TrainingSetup, chips: int) -> UpdatePool | None:
+        """Find the fastest update layout on a number of chips; None where none fits."""
+        key = _key(setup, chips)
+        if key not in self._updates:
+            self._updates[key] = self._fastest(setup, legal_sizes(self.job, chips, setup.system))
+        return self._updates[key]
+
+    def known(self, setup: TrainingSetup, chips: int, update: UpdatePool) -> None:
+        """Fix the update layout on a number of chips."""
+        self._updates[_key(setup, chips)] = update
+
+    def _fastest(self, setup: TrainingSetup, sizes: Layouts) -> UpdatePool | None:
+        if not len(sizes):
+            return None
+        self.evaluated += len(sizes)
+        found = fastest_layout(setup, sizes)
+        if not len(found):
+            return None
+        updates = updates_of(setup, found.layouts, self.job)
+        if not fitting(updates, setup.system)[0]:  # the longest sample, or critic and reference, need another layout
+            every = search_layouts(setup, with_levels(sizes, layout_choices(setup.system)))
+            updates = updates_of(setup, every.layouts, self.job)
+            able = np.flatnonzero(fitting(updates, setup.system))
+            if not able.size:
+                return None
+            updates = updates.take(int(able[np.argmin((updates.scoring_s + updates.update_s)[able])]))
+        return UpdatePool(setup, updates)
+
+    def engines(self, pool: RolloutPool, layouts: ServingLayouts | None = None) -> Engines | None:
+        """Evaluate the rollout layouts of a pool. `layouts`: those to choose from, all that an engine can run if None."""
+        key = (pool, None if layouts is None else id(layouts))
+        if key not in self._engines:
+            if layouts is None:
+                layouts = serving_layouts(self.job.architecture, pool.system, pool.scaleout.bytes_per_s > 0)
+                layouts = layouts.take(np.flatnonzero(np.asarray(layouts.chips) <= pool.chips)[:MOST_ENGINE_LAYOUTS])
+            self.evaluated += len(layouts)
+            self._engines[key] = engines_of(self.job, pool, layouts, self.constants)
+        return self._engines[key]
+
+    def split(
+        self, way: str, update: UpdatePool, pool: RolloutPool | None, layouts: ServingLayouts | None = None
+    ) -> Split | None:
+        """Choose the rollout layout of the shortest iteration; None where none fits."""
+        if pool is None:
+            return Split(way, update, None, None, 0, iteration_of(self.job, way, update, None, None, self.constants))
+        engines = self.engines(pool, layouts)
+        if engines is None:
+            return None
+        found = iteration_of(self.job, way, update, engines, pool, self.constants)
+        best = int(np.argmin(found.iteration_s))
+        return Split(way, update, pool, engines, best, found) if np.isfinite(found.iteration_s[best]) else None
+
+
+def _key(setup: TrainingSetup, chips: int) -> tuple[object, ...]:
+    return setup.system.name, setup.scaleout, setup.plant, setup.precision, chips
+
+
+def shares_of(units: int) -> list[int]:
+    """List the units of a rollout pool that are tried of a number of them: eighths, and one."""
+    return (
+        sorted({max(round(units * eighth / EIGHTHS), 1) for eighth in range(1, EIGHTHS)} - {units}) if units > 1 else []
+    )
+
+
+def splits_of(
+    search: SplitSearch, setups: Sequence[TrainingSetup], chips: int, unit: int, rolling: int | None = None
+) -> list[Split]:
+    """Find the best split of each way and each share of `chips` in whole units, the shortest iteration first. `rolling`: the only share, if stated."""
+    found = (
+        list(colocated(search, setups, chips))
+        if COLOCATED in search.job.spec.ways or search.job.spec.algorithm == "dpo"
+        else []
+    )
+    system, scaleout = setups[0].system, setups[0].scaleout
+    shares = [count * unit for count in shares_of(chips // unit)] if rolling is None else [rolling]
+    for share in shares:
+        found += separate(search, setups, chips - share, (system, scaleout, share))
+    best: dict[tuple[str, int], Split] = {}
+    for split in found:
+        key = split.way, split.update.chips
+        if key not in best or split.iteration_s < best[key].iteration_s:
+            best[key] = split
+    return sorted(best.values(), key=lambda split: split.iteration_s)
+
+
+def colocated(search: SplitSearch, setups: Iterable[TrainingSetup], chips: int) -> Iterator[Split]:
+    """Yield the splits in which one pool of `chips` takes turns; the only ones where responses are given."""
+    spec = search.job.spec
+    for setup in setups:
+        update = search.update(setup, chips)
+        if update is None:
+            continue
+        if spec.algorithm == "dpo":
+            pools: Sequence[RolloutPool | None] = (None,)
+        else:
+            held = held_in_rollout(update)
+            able = [p for p in spec.rollout_precision if p in setup.system.flop_per_s]
+            pools = [RolloutPool(setup.system, setup.scaleout, chips, precision, held) for precision in able]
+        yield from (found for pool in pools if (found := search.split(COLOCATED, update, pool)) is not None)
+
+
+def separate(
+    search: SplitSearch, setups: Iterable[TrainingSetup], chips: int, rollout: tuple[SystemFacts, ScaleOut, int]
+) -> Iterator[Split]:
+    """Yield the splits with `chips` that update beside a rollout pool (system, network, chips), in each way that the job allows."""
+    spec, (system, scaleout, rolling) = search.job.spec, rollout
+    ways = [way for way in spec.ways if way != COLOCATED]
+    if spec.algorithm == "dpo" or not ways:
+        return
+    pools = [RolloutPool(system, scaleout, rolling, p) for p in spec.rollout_precision if p in system.flop_per_s]
+    for setup in setups:
+        update = search.update(setup, chips)
+        if update is not None:
+            yield from (
+                found for way in ways for pool in pools if (found := search.split(way, update, pool)) is not None
+            )
+
+
+# -- points of a plan --------------------------------------------------------------------------------------------------
+
+BEST_SPLITS = 3  # that a point states
+FIELDS_WITHOUT_EFFECT = {
+    "name",
+    "iterations",
+    "iterations_per_hour",
+    "start",
+    "deadline",
+    "residency",
+    "sole_tenant",
+    "audit",
+    "preemption",
+    "availability",
+    "token_bytes",
+    "note",
+}  # of a job, on its splits
+WIDER = 2.0  # totals beyond the least that is fast enough, up to which wider ones are tried
+MOST_RATIO = 16  # of the systems of one pool over those of the other
+MOST_SYSTEMS = 1 << 13  # no pool is larger
+MOST_CHIPS_PER_RESPONSE = 1.0  # of the update, which divides responses
+MOST_ROLLOUT_CHIPS_PER_RESPONSE = 2.0  # beyond which engines hold no response at all
+NEAR_ENOUGH = 0.5  # of the throughput needed: an update pool that stays below beside any rollout pool is left out
+PRICE_TIE_TOL = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A split of whole systems of one or two fleet options, evaluated."""
+
+    split: Split
+    options: tuple[FleetOption, FleetOption]  # of update and rollout
+    systems: tuple[int, int]  # 0 in rollout where one pool takes turns
+    figures: Figures
+
+    @property
+    def price(self) -> float:
+        """Compute what its systems cost, as capital or rent."""
+        return sum(count * _price(option) for count, option in zip(self.systems, self.options, strict=True))
+
+
+def _price(option: FleetOption) -> float:
+    """Compute the capital of one owned system with its fabric and building, or the rent of another [currency], [currency/s]."""
+    return option.capital + option.fabric_capital + option.facility_capital if option.owned else option.rent_per_s
+
+
+def counts_up_to(most: float) -> list[int]:
+    """List the numbers of systems of a pool that are tried: powers of two, and one and a half times them."""
+    halves = [3 << i for i in range(MOST_SYSTEMS.bit_length())]
+    return [
+        n
+        for n in sorted({1 << i for i in range(MOST_SYSTEMS.bit_length())} | set(halves))
+        if n <= min(most, MOST_SYSTEMS)
+    ]
+
+
+class ReinforcementSearch:
+    """Search for the operating points of jobs of reinforcement learning, on one fleet option or on two of one site."""
+
+    def __init__(self, problem: Problem, cache: EvaluationCache):
+        self.problem, self.cache = problem, cache
+
+    def points(self, job: ReinforcementFacts, fleet_options: Sequence[FleetOption]) -> Iterator[OperatingPoint]:
+        """Yield the points of a job on all fleet options that it may use."""
+        dropped = self.cache.dropped[job.name]
+        able = [option for option in fleet_options if permitted(job, option.site)]
+        dropped["fleet option barred by residency"] += len(fleet_options) - len(able)
+        fields = job.spec.model_dump_json(exclude=FIELDS_WITHOUT_EFFECT)
+        search: SplitSearch = self.cache.kept.setdefault(
+            ("splits", *self.cache.catalog_key, fields), SplitSearch(job, self.problem.constants)
+        )
+        before = search.evaluated
+        pairs = [(option, option) for option in able]
+        pairs += [pair for pair in connected_pairs(able) if pair[0] is not pair[1] and pair[0].owned]
+        for options in pairs:
+            self.cache.check_time()
+            found = self._offered(job, search, options)
+            for offered in select_offered(found, self._needed(job), self.problem.spec.solver.points_per_system):
+                yield reinforcement_point(job, offered, best_of(found, offered), self.problem)
+            if not found:
+                dropped["no split fits, or none is fast enough"] += 1
+        self.cache.evaluated += search.evaluated - before
+
+    def _needed(self, job: ReinforcementFacts) -> float:
+        """Compute the trained tokens per second from start to deadline."""
+        return job.spec.tokens / (job.spec.deadline - job.spec.start)
+
+    def _offered(
+        self, job: ReinforcementFacts, search: SplitSearch, options: tuple[FleetOption, FleetOption]
+    ) -> list[Offered]:
+        """Evaluate splits of growing totals, until one is fast enough and further ones up to `WIDER` times as large."""
+        one = options[0] is options[1]
+        widest = MOST_CHIPS_PER_RESPONSE, MOST_ROLLOUT_CHIPS_PER_RESPONSE
+        most = [
+            min(option.largest, option.offer.supply, max(share * job.spec.responses / option.system.chips, 1.0))
+            for option, share in zip(options, widest, strict=True)
+        ]
+        together = min(options[0].largest, options[0].offer.supply)
+        if one and options[0].scaleout_bytes_per_s <= 0:  # one system, if it is a scale-up domain
+            together = 1.0 if options[0].system.scaleup_chips >= options[0].system.chips else 0.0
+            most = [min(count, together) for count in most]
+        pairs = [
+            (n, m)
+            for n in counts_up_to(most[0])
+            for m in counts_up_to(most[1])
+            if max(n, m) <= MOST_RATIO * min(n, m) and (not one or n + m <= together)
+        ]
+        pairs += [(n, 0) for n in counts_up_to(most[0])] if one else []
+
+        def price(pair: tuple[int, int]) -> float:
+            return sum(count * _price(option) for count, option in zip(pair, options, strict=True))
+
+        beside: dict[int, int] = {}  # largest rollout pool of each update pool, with which it is fastest
+        for n, m in pairs:
+            beside[n] = max(beside.get(n, 0), m)
+        hopeless = set()
+        for n, m in beside.items():
+            self.cache.check_time()
+            best = self._best(search, options, (n, m)) if m else None
+            if m and (best is None or best.figures.tokens_per_s < NEAR_ENOUGH * self._needed(job)):
+                hopeless.add(n)
+        pairs = [(n, m) for n, m in pairs if not m or n not in hopeless]
+        found: list[Offered] = []
+        enough = np.inf
+        for pair in sorted(pairs, key=price):
+            if price(pair) > WIDER * enough:
+                break
+            self.cache.check_time()
+            offered = self._best(search, options, pair)
+            found += [] if offered is None else [offered]
+            if offered is not None and offered.figures.tokens_per_s >= self._needed(job):
+                enough = min(enough, price(pair))
+        return found
+
+    def _best(
+        self, search: SplitSearch, options: tuple[FleetOption, FleetOption], systems: tuple[int, int]
+    ) -> Offered | None:
+        """Find the best way to run on so many systems of update and rollout; options of equal systems and networks share it."""
+        key = (
+            *systems,
+            *(
+                (o.system.name, o.scaleout, uneven(o.plant), o.offer.spot, o.site.storage_bytes_per_s, o.owned)
+                for o in options
+            ),
+        )
+        if key not in search.kept:
+            best = min(self._splits(search, options, systems), key=lambda split: split.iteration_s, default=None)
+            option, figures = options[0], None
+            if best is not None:
+                terms = RunTerms.of(option.system, option.offer, option.site)
+                figures = figures_of(search.job, best.way, best.update, best.rollout, best.found, terms)
+            search.kept[key] = best, figures
+        split, figures = search.kept[key]
+        return None if split is None or figures is None else Offered(split, options, systems, figures)
+
+    def _splits(
+        self, search: SplitSearch, options: tuple[FleetOption, FleetOption], systems: tuple[int, int]
+    ) -> Iterator[Split]:
+        """Yield the splits of so many systems of update and rollout."""
+        job, (update, rollout) = search.job, options
+        able = [precision for precision in job.spec.precision if precision in update.system.flop_per_s]
+        setups = [
+            TrainingSetup(job, update.system, precision, self.problem.constants, update.scaleout, uneven(update.plant))
+            for precision in able
+        ]
+        chips = systems[0] * update.system.chips
+        if not systems[1]:
+            if COLOCATED in job.spec.ways or job.spec.algorithm == "dpo":
+                yield from colocated(search, setups, chips)
+            return
+        pool = rollout.system, rollout.scaleout, systems[1] * rollout.system.chips
+        yield from separate(search, setups, chips, pool)
+
+
+def select_offered(found: Sequence[Offered], needed: float, most: int) -> list[Offered]:
+    """Select the cheapest split of the needed throughput, and of further ones those of most throughput per price, each faster than all cheaper ones.
+
+    `needed` [token/s].
+    """
+    fastest, rising = 0.0, []
+    for offered in sorted(found, key=lambda one: (one.price, -one.figures.tokens_per_s)):
+        if offered.figures.tokens_per_s > fastest:
+            fastest = offered.figures.tokens_per_s
+            rising.append(offered)
+    able = [offered for offered in rising if offered.figures.tokens_per_s >= needed]
+    wider = sorted(able[1:], key=lambda one: -one.figures.tokens_per_s / one.price)[: most - 1]
+    return able[:1] + wider
+
+
+def best_of(found: Sequence[Offered], chosen: Offered) -> list[Offered]:
+    """List the fastest splits that cost no more than the one chosen, which comes first."""
+    others = [one for one in found if one is not chosen and one.price <= chosen.price * (1 + PRICE_TIE_TOL)]
+    others.sort(key=lambda one: -one.figures.tokens_per_s)
+    return [chosen, *others[: BEST_SPLITS - 1]]
+
+
+def reinforcement_point(
+    job: ReinforcementFacts, offered: Offered, best: Sequence[Offered], problem: Problem
+) -> OperatingPoint:
+    """Build the operating point of a split on its fleet options, spares included."""
+    split, figures, reliability = offered.split, offered.figures, problem.constants.reliability
+    roles = (UPDATE, ROLLOUT)
+    uses = []
+    for role, option, count in zip(roles, offered.options, offered.systems, strict=True):
+        if not count:
+            continue
+        spares = spares_of(job, count * option.system.chips, option.system, option.owned, reliability)
+        updates, rollout = split.update.updates, split.rollout
+        layout, precision = updates.layouts.row(0), split.update.setup.precision
+        batch, workers = 0, 1
+        if role == ROLLOUT and rollout is not None:
+            pool, engines, i = rollout
+            layout, precision = layout_of(engines.layouts, i), pool.precision
+            batch, workers = int(engines.slots[i]), int(engines.replicas[i])
+        uses.append(
+            Use(
+                role=role, option=option, systems=count + spares, spares=spares, extra_it_w=count * figures.extra_w[role], precision=precision,
+                layout=layout, batch=batch, workers=workers, memory_bytes=figures.memory_bytes[role],
+            )
+        )  # fmt: skip
+    return OperatingPoint(
+        workload=job,
+        uses=tuple(uses),
+        capacity=figures.tokens_per_s,
+        breakdown={name: seconds / figures.iteration_s for name, seconds in figures.parts_s.items()},
+        mfu=figures.mfu,
+        hfu=figures.hfu,
+        goodput=figures.goodput,
+        time_s={"iteration": figures.iteration_s, "run": job.spec.tokens / figures.tokens_per_s},
+        interval=interval_of(split.update.setup),
+        iteration=iteration_row(job, split.way, split.rollout, figures) | {"splits": [_split_row(one) for one in best]},
+    )
+
+
+def _split_row(offered: Offered) -> dict[str, Any]:
+    """Write one of the best splits as a row of a plan document, with the layouts from which it can be evaluated again."""
+    figures, split = offered.figures, offered.split
+    rollout = None
+    if split.rollout is not None:
+        pool, engines, i = split.rollout
+        rollout = {"precision": pool.precision, "layout": layout_of(engines.layouts, i)}
+    return {
+        "precision": split.update.setup.precision,
+        "layout": split.update.updates.layouts.row(0),
+        "rollout": rollout,
+        "way": offered.split.way,
+        "update_systems": offered.systems[0],
+        "rollout_systems": offered.systems[1],
+        "iteration_s": figures.iteration_s,
+        "tokens_per_s": figures.tokens_per_s,
+        "binds": figures.binds,
+        "idle": dict(figures.idle),
+    }

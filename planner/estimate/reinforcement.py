@@ -1,0 +1,254 @@
+"""Answer cases of reinforcement learning: the best split, the way to run, and how far behind the others are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from catalog.units import GIGA, HOUR_S, KILO
+from models.reinforcement.iteration import COLOCATED
+from models.training.layouts import Layouts, legal_rules
+from planner.candidates.layouts import layout_text
+from planner.candidates.reinforcement import Split, SplitSearch, splits_of
+from planner.errors import Problem, SpecError
+from planner.estimate.case import CaseFacts
+from planner.evaluate.interruptions import RunTerms
+from planner.evaluate.layouts import TrainingSetup
+from planner.evaluate.reinforcement import ROLLOUT, UPDATE, Figures, UpdatePool, figures_of, fitting, updates_of
+from planner.evaluate.serving import layout_of
+from planner.problem.fabrics import uneven
+
+KIND = "reinforcement"
+
+
+def ranked_splits(facts: CaseFacts) -> list[Split]:
+    """Rank the splits of a case, the shortest iteration first. Raises SpecError where the case cannot be asked."""
+    job, system, case = facts.learning, facts.system, facts.case
+    able = [precision for precision in job.spec.precision if precision in system.flop_per_s]
+    rolling = [precision for precision in job.spec.rollout_precision if precision in system.flop_per_s]
+    missing = [
+        Problem(
+            f"workload.{key}", f"{system.chip} has none of {', '.join(asked)}; it has {', '.join(system.flop_per_s)}"
+        )
+        for key, asked, found in (
+            ("precision", job.spec.precision, able),
+            ("rollout_precision", job.spec.rollout_precision, rolling),
+        )
+        if not found
+    ]
+    stated = case.rollout_chips
+    if stated is not None and stated >= case.chips:
+        missing.append(
+            Problem("rollout_chips", f"expected fewer than the {case.chips} chips of the case, which the update shares")
+        )
+    if missing:
+        raise SpecError(missing)
+    setups = [
+        TrainingSetup(job, system, precision, facts.constants, facts.scaleout, uneven(facts.plant))
+        for precision in able
+    ]
+    search = SplitSearch(job, facts.constants)
+    if case.layout is not None:
+        _fix_layout(facts, search, setups)
+    unit = system.chips if case.chips > system.scaleup_chips else 1
+    return splits_of(search, setups, case.chips, unit, stated)
+
+
+def _fix_layout(facts: CaseFacts, search: SplitSearch, setups: list[TrainingSetup]) -> None:
+    """Fix the update layout that the case states, on as many chips as it takes."""
+    job, stated = facts.learning, facts.case.layout or {}
+    if unknown := [name for name in stated if name not in Layouts.__dataclass_fields__]:
+        raise SpecError(Problem(f"layout.{name}", "unknown size") for name in unknown)
+    layouts = Layouts.of(**stated)
+    chips = int(layouts.chips[0])
+    whole = facts.case.chips - (facts.case.rollout_chips or 0)
+    if chips not in (whole, facts.case.chips):
+        raise SpecError([Problem("layout", f"tp x pp x dp x cp makes {chips} chips, but the update has {whole}")])
+    rules = legal_rules(
+        job.architecture,
+        layouts,
+        global_batch_sequences=job.batch_sequences,
+        sequence_tokens=job.spec.sequence_tokens,
+        scaleup_chips=facts.system.scaleup_chips,
+    )
+    if broken := [words for words, kept in rules if not kept[0]]:
+        raise SpecError(Problem("layout", f"no framework would accept it: {words}") for words in broken)
+    for setup in setups:
+        updates = updates_of(setup, layouts, job)
+        if fitting(updates, setup.system)[0]:
+            search.known(setup, chips, UpdatePool(setup, updates))
+
+
+def answer_reinforcement(facts: CaseFacts) -> dict[str, Any] | str:
+    """Answer a case by its best split, or state that none fits."""
+    splits = ranked_splits(facts)
+    if not splits:
+        return nothing_fits(facts)
+    best, job = splits[0], facts.learning
+    found = figures(facts, best)
+    systems = {role: chips / facts.system.chips for role, chips in _chips(best).items()}
+    it_w = sum(math.ceil(count) * (facts.system.idle_w + found.extra_w[role]) for role, count in systems.items())
+    known = facts.constants.reinforcement
+    return {
+        "kind": KIND,
+        "algorithm": job.spec.algorithm,
+        "system": facts.system.name,
+        "chips": facts.case.chips,
+        "way": best.way,
+        "iteration_s": found.iteration_s,
+        "interval_80": {
+            "iteration_s": [found.iteration_s * bound for bound in (known.interval_low, known.interval_high)]
+        },
+        "iterations_per_hour": HOUR_S / found.iteration_s * found.goodput,
+        "tokens_per_iteration": job.spec.iteration_tokens,
+        "tokens_per_s": found.tokens_per_s,
+        "goodput": found.goodput,
+        "mfu": found.mfu,
+        "hfu": found.hfu,
+        "binds": found.binds,
+        "parts_s": dict(found.parts_s),
+        "environment_load": None if best.engines is None else float(best.engines.rollout.environment_load[best.engine]),
+        "pools": pool_rows(best, found),
+        "it_power_w": it_w,
+        "it_energy_j_per_token": it_w / found.tokens_per_s,
+        "hbm_bytes": facts.system.hbm_bytes,
+        "splits": split_rows(facts, splits, 3),
+    }
+
+
+def figures(facts: CaseFacts, split: Split) -> Figures:
+    """Take the figures of a split of a case."""
+    terms = RunTerms(facts.system.chips)
+    return figures_of(facts.learning, split.way, split.update, split.rollout, split.found, terms)
+
+
+def _chips(split: Split) -> dict[str, int]:
+    """Count the chips of each pool; one pool that takes turns is that of the update."""
+    apart = {} if split.pool is None or split.way == COLOCATED else {ROLLOUT: split.pool.chips}
+    return {UPDATE: split.update.chips, **apart}
+
+
+def pool_rows(split: Split, found: Figures) -> list[dict[str, Any]]:
+    """Write both pools with their layouts; the chips of one that takes turns stand in both."""
+    rows: list[dict[str, Any]] = []
+    if split.rollout is not None:
+        pool, engines, i = split.rollout
+        rows.append(
+            {
+                "role": ROLLOUT,
+                "chips": pool.chips,
+                "precision": pool.precision,
+                "layout": layout_of(engines.layouts, i),
+                "replicas": int(engines.replicas[i]),
+                "slots": int(engines.slots[i]),
+                "in_decode": float(engines.rollout.in_decode[i]),
+                "memory_bytes": float(engines.memory_bytes[i]),
+                "idle": float(split.found.rollout_idle[i]),
+            }
+        )
+    updates = split.update.updates
+    rows.append(
+        {
+            "role": UPDATE,
+            "chips": split.update.chips,
+            "precision": split.update.setup.precision,
+            "layout": updates.layouts.row(0),
+            "memory_bytes": float(updates.memory_bytes[0]),
+            "idle": found.idle[UPDATE],
+        }
+    )
+    return rows
+
+
+def split_rows(facts: CaseFacts, splits: list[Split], most: int) -> list[dict[str, Any]]:
+    """Write the best splits, each with the part that costs it most against the best."""
+    rows = []
+    for place, split in enumerate(splits[:most]):
+        found = figures(facts, split)
+        slower = found.iteration_s / splits[0].iteration_s - 1.0
+        rows.append(
+            {
+                "way": split.way,
+                "rollout_chips": 0 if split.pool is None else split.pool.chips,
+                "update_chips": split.update.chips,
+                "iteration_s": found.iteration_s,
+                "tokens_per_s": found.tokens_per_s,
+                "binds": found.binds,
+                "idle": dict(found.idle),
+                "pools": pool_rows(split, found),
+                "why": "fastest" if place == 0 else f"{slower:.2%} slower: bound by {found.binds}",
+            }
+        )
+    return rows
+
+
+def nothing_fits(facts: CaseFacts) -> str:
+    """State why a case has no split."""
+    job = facts.learning
+    return (
+        f"no split of {facts.case.chips:,} chips fits: an update of {job.spec.responses // job.spec.mini_batches:,} responses a step has no legal layout within memory "
+        "on any part of them that leaves room for a rollout; take more chips, or allow further ways"
+    )
+
+
+# -- for people --------------------------------------------------------------------------------------------------------
+
+
+def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """List the tables of an answer as (heading, rows)."""
+    low, high = answer["interval_80"]["iteration_s"]
+    head = {
+        "iteration": f"{answer['iteration_s']:.4g} s", "80 % of runs": f"{low:.4g} to {high:.4g} s",
+        "iterations/hour": f"{answer['iterations_per_hour']:.3g}", "way": answer["way"], "binds": answer["binds"],
+        "trained tokens/s": f"{answer['tokens_per_s']:,.0f}", "MFU": f"{answer['mfu']:.1%}", "goodput": f"{answer['goodput']:.1%}",
+    }  # fmt: skip
+    if answer["environment_load"]:
+        head["environment load"] = f"{answer['environment_load']:.0%}"
+    parts = [
+        {"part": name, "seconds": seconds, "of the iteration": f"{seconds / answer['iteration_s']:.1%}"}
+        for name, seconds in answer["parts_s"].items()
+        if seconds
+    ]
+    power = {"power (kW)": answer["it_power_w"] / KILO, "energy (J/token)": answer["it_energy_j_per_token"]}
+    return [
+        ("Iteration", [head]),
+        ("Pools", [_pool_row(pool, answer["hbm_bytes"]) for pool in answer["pools"]]),
+        ("Where the iteration goes", parts),
+        ("Power and energy", [power]),
+        ("Best splits", split_table(answer["splits"])),
+    ]
+
+
+def _pool_row(pool: Mapping[str, Any], hbm_bytes: float) -> dict[str, Any]:
+    return {
+        "pool": pool["role"],
+        "chips": pool["chips"],
+        "precision": pool["precision"],
+        "layout": _sizes(pool),
+        "replicas": pool.get("replicas", ""),
+        "slots": pool.get("slots", ""),
+        "idle": f"{pool['idle']:.1%}",
+        "memory": f"{pool['memory_bytes'] / GIGA:.1f} of {hbm_bytes / GIGA:.0f} GB",
+    }
+
+
+def _sizes(pool: Mapping[str, Any]) -> str:
+    if pool["role"] == UPDATE:
+        return layout_text(pool["layout"])
+    return " ".join(f"{name}{size}" for name, size in pool["layout"].items() if size != 1) or "1 chip"
+
+
+def split_table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Format splits as a table."""
+    return [
+        {
+            "way": row["way"],
+            "rollout : update": f"{row['rollout_chips']} : {row['update_chips']}",
+            "iteration": f"{row['iteration_s']:.4g} s",
+            "layouts": "; ".join(f"{pool['role']} {_sizes(pool)}" for pool in row["pools"]),
+            "idle": ", ".join(f"{pool} {share:.0%}" for pool, share in row["idle"].items()),
+            "why": row["why"],
+        }
+        for row in rows
+    ]

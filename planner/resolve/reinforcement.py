@@ -1,0 +1,35 @@
+"""Resolve a job of reinforcement learning: the architectures of critic and reward, and what is assumed of its lengths."""
+
+from __future__ import annotations
+
+from models.transformer.architecture import Architecture
+from planner.problem.engine import EngineSettings
+from planner.problem.reinforcement import ReinforcementFacts
+from planner.resolve.ledger import Ledger
+from planner.spec.reinforcement import Reinforcement
+
+USUAL_LIMIT = 1.0  # on the engine's own limit on running requests: engines of a rollout are run as they are shipped
+
+
+def reinforcement_facts(
+    ledger: Ledger,
+    path: str,
+    workload: Reinforcement,
+    shape: Architecture,
+    reward: Architecture | None,
+    critic: Architecture | None,
+) -> ReinforcementFacts:
+    """Bundle a job with its architectures, and book what it leaves open; a critic of PPO that it does not name is as large as the policy."""
+    if "cv" not in workload.lengths.model_fields_set and workload.algorithm != "dpo":
+        reason = "spread of the response lengths not stated: as wide as an exponential distribution's, before the limit"
+        ledger.assume(f"{path}.lengths.cv", workload.lengths.cv, "1", reason)
+    if workload.lengths.endless is None and workload.algorithm != "dpo":
+        reason = "share of responses that run to the limit not stated: that of published iterations"
+        ledger.assume(
+            f"{path}.lengths.endless", ledger.value("constants", "reinforcement.endless_share", "value"), "1", reason
+        )
+    reason = "share of a chip's memory that the engine of a rollout fills: what engines are shipped with"
+    usable = ledger.default("memory_utilisation", f"{path}.memory_utilisation", reason)
+    if workload.algorithm == "ppo" and critic is None:
+        critic = shape
+    return ReinforcementFacts(path, workload, shape, EngineSettings(usable, USUAL_LIMIT), reward, critic)
