@@ -52,15 +52,20 @@ PLACEMENT = {
     "order": [AnyOf((TEXT, [TEXT]))], "busiest_link_s": NUMBER, "in_number_order_s": Either(NUMBER), "worst_s": NUMBER, "tried": WHOLE,
     "factors?": ANY,
 }  # fmt: skip
+ITERATION = {
+    "way": TEXT, "iteration_s": NUMBER, "iterations_per_hour": NUMBER, "tokens": NUMBER, "parts_s": Each(NUMBER), "binds": TEXT, "idle": Each(NUMBER),
+    "rollout": Either({"precision": TEXT, "layout": Each(WHOLE), "replicas": WHOLE, "slots": WHOLE, "environment_load": NUMBER}),
+    "splits": [{"precision": TEXT, "layout": Each(WHOLE), "rollout": Either({"precision": TEXT, "layout": Each(WHOLE)}), "way": TEXT, "update_systems": WHOLE, "rollout_systems": WHOLE, "iteration_s": NUMBER, "tokens_per_s": NUMBER, "binds": TEXT, "idle": Each(NUMBER)}],
+}  # fmt: skip
 POINT = {
     "id": TEXT, "site": TEXT, "pool": Either(TEXT), "power_cap?": NUMBER, "pools": [POOL], "capacity": NUMBER, "capacity_unit": TEXT,
     "latency_s": Each(NUMBER), "time_s": Each(NUMBER), "interval_80": Either(Each([NUMBER])), "tier": TEXT, "breakdown": Each(NUMBER),
-    "mfu": NUMBER, "hfu?": NUMBER, "goodput": NUMBER, "memory_bytes": NUMBER, "placement": Either(PLACEMENT), "peak_replicas": NUMBER,
+    "mfu": NUMBER, "hfu?": NUMBER, "goodput": NUMBER, "memory_bytes": NUMBER, "iteration?": ITERATION, "placement": Either(PLACEMENT), "peak_replicas": NUMBER,
 }  # fmt: skip
 WORKLOAD = {
     "name": TEXT, "of?": TEXT, "architecture?": TEXT, "kind": TEXT, "points": [POINT], "tokens": NUMBER, "cost": NUMBER,
     "cost_per_million_tokens": Either(NUMBER), "utilisation": Either(NUMBER), "mfu": Either(NUMBER), "hfu?": Either(NUMBER), "grade?": Either(TEXT),
-    "revenue?": NUMBER, "margin?": NUMBER,
+    "revenue?": NUMBER, "margin?": NUMBER, "iterations?": NUMBER, "cost_per_iteration?": Either(NUMBER),
     "slo": [{"metric": TEXT, "percentile": TEXT, "limit_s": NUMBER, "predicted_s": Either(NUMBER), "slack_s": Either(NUMBER)}],
 }  # fmt: skip
 ROUTE = {
@@ -200,7 +205,7 @@ def _contradictions(document: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(f"routes[{i}].slot", f"the schedule has no slot {row['slot']}")
     for i, workload in enumerate(document["workloads"]):
         for j, point in enumerate(workload["points"]):
-            if workload["kind"] == "training" and "run" not in point["time_s"]:
+            if workload["kind"] != "serving" and "run" not in point["time_s"]:
                 yield Problem(f"workloads[{i}].points[{j}].time_s.run", "is missing; expected a number")
     if not isinstance(document["spec"].get("currency", ""), str):
         yield Problem("spec.currency", f"expected a text, got {_shown(document['spec']['currency'])}")

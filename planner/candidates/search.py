@@ -27,6 +27,7 @@ from planner.candidates.disaggregated import (
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.candidates.points import Candidates, OperatingPoint, Pool
 from planner.candidates.power_caps import capped_points, with_caps
+from planner.candidates.reinforcement import ReinforcementSearch
 from planner.candidates.serving import Grid, GridChoice, GridSelection, make_grid, serving_point
 from planner.candidates.training import LayoutSearches, candidate_widths, training_point
 from planner.evaluate.training import Width
@@ -35,6 +36,7 @@ from planner.problem.fabrics import uneven
 from planner.problem.facility import NOT_ASSURED
 from planner.problem.facts import Derating, Problem, ServingFacts, TrainingFacts, is_assured, permitted
 from planner.problem.quality import below_floors
+from planner.problem.reinforcement import ReinforcementFacts
 
 ROUND_TRIP_STEP_S = 5 * MILLI  # round trips are rounded up to this, so that near origins share their points
 ROUND_TRIP_TOL = 1e-9  # in steps, before a round trip is rounded up
@@ -62,6 +64,11 @@ def find_candidates(
         dropped["(systems)"] = dropped_options
     cache = EvaluationCache(problem, dropped, {} if grids is None else grids, until)
     serving, jobs = _ServingSearch(problem, cache), _TrainingSearch(problem, cache)
+    learning = ReinforcementSearch(problem, cache)
+
+    def points_of(job: TrainingFacts, options: Sequence[FleetOption]) -> Iterable[OperatingPoint]:
+        return learning.points(job, options) if isinstance(job, ReinforcementFacts) else jobs.points(job, options)
+
     barred = below_floors(problem, of_choices=not below_floor)
     for name in barred:
         dropped[name]["architecture below the quality floor"] += 1
@@ -74,8 +81,8 @@ def find_candidates(
     training = {
         job.name: tuple(
             p
-            for point in jobs.points(job, _open_to(problem, job, fleet_options, dropped[job.name]))
-            for p in (point, *capped_points(point))
+            for point in points_of(job, _open_to(problem, job, fleet_options, dropped[job.name]))
+            for p in (point, *(() if point.iteration else capped_points(point)))
         )
         for job in problem.training
     }

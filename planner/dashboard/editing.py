@@ -68,6 +68,10 @@ def _places(document: Mapping[str, Any], prices: Mapping[str, str]) -> Iterator[
             yield (*at, "tokens"), "workloads", "field.tokens", name, ""
             yield (*at, "deadline"), "workloads", "field.deadline", name, ""
             continue
+        if workload["kind"] == "reinforcement":
+            if "deadline" in workload:
+                yield (*at, "deadline"), "workloads", "field.deadline", name, ""
+            continue
         for unit in ("output_tokens", "requests_per_s"):
             if workload["demand"].get(unit) is not None:
                 yield (*at, "demand", unit), "workloads", f"field.{unit}", name, ""

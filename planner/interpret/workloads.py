@@ -14,6 +14,7 @@ from planner.candidates.apis import ROLE
 from planner.candidates.points import OperatingPoint, use_row
 from planner.evaluate.rank_placement import placement_of
 from planner.interpret.decisions import Decisions
+from planner.interpret.reinforcement import iterations_of
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
 from planner.problem.limit_labels import LimitLabel, latency
@@ -58,6 +59,7 @@ class WorkloadRows:
             "cost": cost,
             "cost_per_million_tokens": cost / worth * MILLION if worth else None,
             **_sales(workload, worth, cost),
+            **iterations_of(workload, float(tokens @ seconds), worth, cost),
             "slo": self._slo(workload, mine) if isinstance(workload, ServingFacts) else [],
             "utilisation": self._utilisation(mine),
             **{
@@ -108,6 +110,7 @@ class WorkloadRows:
             **({} if serves else {"hfu": point.hfu}),
             "goodput": point.goodput,
             "memory_bytes": point.memory_bytes,
+            **({} if point.iteration is None else {"iteration": dict(point.iteration)}),
             "placement": self._placement(point),
             "peak_replicas": float(self.decided.active[p].max()),
         }

@@ -17,7 +17,7 @@ NAMED_DAY = 0.1  # of a job's work: typical days with less are left out
 def sentences(index: PlanIndex) -> Iterator[str]:
     """Explain when each job runs."""
     for workload in index.plan["workloads"]:
-        if workload["kind"] != "training":
+        if workload["kind"] == "serving":
             continue
         for point in workload["points"]:
             yield from _when(index, workload["name"], point)

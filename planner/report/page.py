@@ -295,10 +295,12 @@ def tokens_words(tokens: float) -> str:
 
 
 def _kept(workload: Row) -> str:
-    """Write the latency nearest to its limit, or how long the run of a job takes."""
+    """Write the latency nearest to its limit, the price of an iteration, or how long the run of a job takes."""
     row = tightest(workload)
     if row is not None:
         return f"{row['metric']} {row['percentile']} {show(row['predicted_s'], 's')} of {show(row['limit_s'], 's')}"
+    if workload.get("cost_per_iteration"):
+        return f"{workload['iterations']:,.0f} iterations at {workload['cost_per_iteration']:,.2f}"
     runs = [point["time_s"]["run"] for point in workload["points"] if point["time_s"]]
     return f"run of {show(max(runs), 's')}" if runs else ""
 

@@ -21,6 +21,7 @@ from planner.report import (
     marginal_values,
     phases,
     quality,
+    reinforcement,
     robust,
 )
 from planner.report.fleet import deployment_rows, fabric_row, fleet_row, point_rows
@@ -37,6 +38,7 @@ NOTES = {
     **robust.NOTES,
     **interruptions.NOTES,
     **facility.NOTES,
+    **reinforcement.NOTES,
     FABRICS: "Parts and price of each network for the systems on it. A system is charged its share of the cheapest network (per system) "
     "with as many tiers that supply and power allow; so the systems on a partly filled network are charged less than it costs.",
     LIMITS: "Worth: change of the objective if a limit grows by one unit. Fleet held: every integer is fixed. "
@@ -106,6 +108,7 @@ def _sections(plan: Plan) -> list[tuple[str, list[Row]]]:
         ("How it runs", point_rows(plan)),
         ("What holds its weights", deployment_rows(plan)),
         ("What each workload gets", [workload_row(w, currency) for w in plan["workloads"]]),
+        *reinforcement.sections(plan),
         *quality.sections(plan),
         *grades.sections(plan),
         (f"What it costs ({currency}, present value over the horizon)", cost_rows(plan)),

@@ -33,7 +33,7 @@ def _served(index: PlanIndex) -> dict[str, dict[str, float]]:
     for row in index.plan["routes"]:
         tokens[row["workload"]][row["site"]] += row["tokens_per_s"] * index.seconds[row["slot"]]
     for workload in index.plan["workloads"]:
-        if workload["kind"] == "training":
+        if workload["kind"] != "serving":
             for point in workload["points"]:
                 tokens[workload["name"]][point["site"]] += 1.0
     served: dict[str, dict[str, float]] = defaultdict(dict)

@@ -19,6 +19,7 @@ from planner.errors import SpecError, close_matches
 from planner.problem.calendar import TYPICAL_DAYS, Calendar, build_calendar
 from planner.problem.facts import Economics, OfferFacts, PhaseFacts, Problem, SiteFacts, TrainingFacts
 from planner.problem.phases import borders
+from planner.problem.reinforcement import ReinforcementFacts
 from planner.resolve.apis import resolve_apis
 from planner.resolve.constants import model_constants
 from planner.resolve.context import NOT_STATED, ResolveContext
@@ -133,7 +134,10 @@ def build_problem(context: ResolveContext) -> Problem:
             "text_bytes_per_token", "traffic.bytes_per_token", "bytes of text per token", ("egress", "*", "*")
         ),
         constants=model_constants(
-            ledger, bool(workloads.training), bool(workloads.serving) and context.spec.solver.replicas != "divisible"
+            ledger,
+            bool(workloads.training),
+            bool(workloads.serving) and context.spec.solver.replicas != "divisible",
+            any(isinstance(job, ReinforcementFacts) for job in workloads.training),
         ),
         assumptions=tuple(sorted(ledger.assumptions.values(), key=lambda assumption: assumption.path)),
         citations=tuple(sorted(ledger.citations.values(), key=lambda citation: citation.path)),

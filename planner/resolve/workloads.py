@@ -21,6 +21,8 @@ from planner.resolve.demand import demand_by_hour
 from planner.resolve.ledger import Ledger
 from planner.resolve.names import residency_zones, wrong_zone
 from planner.resolve.quality import members_of
+from planner.resolve.reinforcement import reinforcement_facts
+from planner.spec.reinforcement import Reinforcement
 from planner.spec.workloads import Serving, Training, Workload
 
 
@@ -41,7 +43,10 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
         record = context.find("architectures", workload.architecture, f"{path}.architecture")
         _check_residency(context, workload, path)
         origins: list[Record] | None = []
-        if isinstance(workload, Training):
+        extra: dict[str, Architecture | None] = {}
+        if isinstance(workload, Reinforcement):
+            workload, extra = _learning(context, workload, path)
+        if not isinstance(workload, Serving):
             _check_deadline(context, workload, path)
         else:
             origins = _origins(context, workload, path)
@@ -54,6 +59,9 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
             continue
         if isinstance(workload, Training):
             result.training.append(_training(context, path, workload, shape))
+            continue
+        if isinstance(workload, Reinforcement):
+            result.training.append(reinforcement_facts(context.ledger, path, workload, shape, **extra))
             continue
         own = replace(_serving(context, path, workload, shape, origins), runs=record.name)
         if workload.quality_floor is None:
@@ -73,7 +81,25 @@ def _origins(context: ResolveContext, workload: Serving, path: str) -> list[Reco
     return known if len(known) == len(found) else None
 
 
-def _check_deadline(context: ResolveContext, workload: Training, path: str) -> None:
+def _learning(
+    context: ResolveContext, workload: Reinforcement, path: str
+) -> tuple[Reinforcement, dict[str, Architecture | None]]:
+    """Look up the reward and the critic of a job, and end it with the horizon where it states no deadline."""
+    found: dict[str, Architecture | None] = {}
+    for key in ("reward", "critic"):
+        name: str | None = getattr(workload, key)
+        record = None if name is None else context.find("architectures", name, f"{path}.{key}")
+        found[key] = None if record is None else shape_of(record, context.ledger)
+    if context.spec.robust is not None:
+        context.add_problem(
+            path, "robust plans do not hold reinforcement learning; remove the robust block or the workload"
+        )
+    if "deadline" not in workload.model_fields_set:
+        workload = workload.model_copy(update={"deadline": context.spec.horizon.years * YEAR_S})
+    return workload, found
+
+
+def _check_deadline(context: ResolveContext, workload: Training | Reinforcement, path: str) -> None:
     years = context.spec.horizon.years
     if workload.deadline > years * YEAR_S:
         context.add_problem(

@@ -23,6 +23,7 @@ from planner.spec.phases import Phases
 from planner.spec.porting import Porting
 from planner.spec.prices import PriceLevels
 from planner.spec.quantities import WHOLE, Amount, Day, Fraction, Kilograms, Memory, Name, Rate, Real, Seconds, Switch
+from planner.spec.reinforcement import Reinforcement
 from planner.spec.robust import Robust
 from planner.spec.sites import Site
 from planner.spec.workloads import Serving, Training
@@ -176,7 +177,7 @@ class PlanSpec(Block):
     """Exchange rates of currencies other than the US dollar."""
     horizon: Horizon = Horizon()
     objective: Objective = Objective(minimise="cost")
-    workloads: Annotated[list[Annotated[Serving | Training, Field(discriminator="kind")]], SOME]
+    workloads: Annotated[list[Annotated[Serving | Training | Reinforcement, Field(discriminator="kind")]], SOME]
     sites: Annotated[list[Site], SOME]
     offers: Annotated[list[Offer], Field(max_length=MOST_ENTRIES)] | None = None
     """Ways to obtain systems; if omitted all of the catalog but the spot market, for the systems that the sites name or, where none does, for all."""
@@ -189,7 +190,7 @@ class PlanSpec(Block):
     lines: Annotated[list[Line], SOME] | None = None
     """Lines on offer between sites; if omitted, all traffic takes the best path at a price per byte."""
     sharing: Literal["all", "kind", "none"] = "all"
-    """Which workloads may share systems: all, those of one kind (serving, training), or none."""
+    """Which workloads may share systems: all, those of one kind (serving, training, reinforcement), or none."""
     prices: PriceLevels | None = None
     """Whether each price counts at its low, typical or high figure; typical if omitted."""
     limits: Limits = Limits()
@@ -209,7 +210,7 @@ class PlanSpec(Block):
 
     @field_validator("workloads")
     @classmethod
-    def _unique(cls, workloads: list[Serving | Training]) -> list[Serving | Training]:
+    def _unique(cls, workloads: list[Serving | Training | Reinforcement]) -> list[Serving | Training | Reinforcement]:
         names = [workload.name for workload in workloads]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"{', '.join(twice)} occurs twice; names must differ")

@@ -132,7 +132,7 @@ def jobs(plan: Plan) -> Keyed:
     """List where each job runs, how long at full width, and at which hours of the day."""
     facts: Keyed = {}
     for workload in plan["workloads"]:
-        if workload["kind"] != "training":
+        if workload["kind"] == "serving":
             continue
         points = {point["id"]: point for point in workload["points"]}
         slots = [row for row in plan["schedule"] if not points.keys().isdisjoint(row["active"])]

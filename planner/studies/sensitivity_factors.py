@@ -25,7 +25,6 @@ from planner.resolve.resolver import catalog_of
 from planner.spec.changes import COUNTED, scaled
 from planner.spec.document import Edits, at, edited
 from planner.spec.model import parse_spec
-from planner.spec.workloads import Serving
 
 PRICE, ENERGY, DEMAND, AMOUNT, DEADLINE, LATENCY, ASKED = (
     "price",
@@ -37,6 +36,13 @@ PRICE, ENERGY, DEMAND, AMOUNT, DEADLINE, LATENCY, ASKED = (
     "asked",
 )
 EITHER_WAY = {PRICE: 0.2, ENERGY: 0.2, DEMAND: 0.15, AMOUNT: 0.1, DEADLINE: 0.1, LATENCY: 0.2}
+AMOUNTS: Mapping[
+    str, tuple[tuple[str, ...], str]
+] = {  # what a workload of a kind asks for: keys, of which one is stated, and word
+    "serving": (("demand.requests_per_s", "demand.output_tokens"), "demand"),
+    "training": (("tokens",), "tokens"),
+    "reinforcement": (("iterations", "iterations_per_hour"), "iterations"),
+}
 _SHARE = re.compile(r"\s*([+-]\d+(?:\.\d+)?)\s*%\s*")
 
 
@@ -277,15 +283,13 @@ def _electricity() -> Factor:
 
 def _demand(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
     for i, workload in enumerate(problem.spec.workloads):
-        keys = ("demand.requests_per_s", "demand.output_tokens") if isinstance(workload, Serving) else ("tokens",)
+        keys, words = AMOUNTS[workload.kind]
         path = next(path for key in keys if at(document, path := f"workloads[{i}].{key}") is not None)
         levels = _low_and_high(
             Level(str(value := scaled(at(document, path), ratio)), ((path, value),), wider=ratio < 1)
             for ratio in _around(DEMAND)
         )
-        yield Factor(
-            DEMAND, path, f"{'demand' if isinstance(workload, Serving) else 'tokens'} of {workload.name}", *levels
-        )
+        yield Factor(DEMAND, path, f"{words} of {workload.name}", *levels)
 
 
 def _limit(limit: Limit) -> Factor:

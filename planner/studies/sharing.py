@@ -189,7 +189,7 @@ def use_of(plan: Plan, chips_of: Mapping[str, float], held: float) -> Switched:
     for row in plan["schedule"]:
         for point, replicas in row["active"].items():
             busy[point] += replicas * chips[point] * row["seconds"]
-    jobs = [w for w in plan["workloads"] if w["kind"] == "training"]
+    jobs = [w for w in plan["workloads"] if w["kind"] != "serving"]
     trained = [(busy[point["id"]], point["goodput"], point["mfu"]) for w in jobs for point in w["points"]]
     worked = sum(b for b, *_ in trained)
     return Switched(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.fleet.options import HeldKey, key_at, worth_of
 from planner.verify.sums import add_up
@@ -72,8 +73,9 @@ def _check_workload(plan: CheckedPlan, path: str, row: Row) -> None:
     rates = list(zip(seconds, calendar.discount.tolist(), plan.tokens[name], strict=True))
     worth = sum(s * discount * rate for s, discount, rate in rates)
     busy = {n: plan.points[n][1].chips * sum(a * s for a, s in zip(plan.active[n], seconds, strict=True)) for n in mine}
+    done = sum(s * rate for s, _, rate in rates)
     computed = {
-        "tokens": sum(s * rate for s, _, rate in rates),
+        "tokens": done,
         "cost": cost,
         "cost_per_million_tokens": cost / worth * 1e6 if worth else None,
         **(
@@ -85,6 +87,13 @@ def _check_workload(plan: CheckedPlan, path: str, row: Row) -> None:
         computed["hfu"] = _mean({n: plan.points[n][1].hfu for n in mine}, busy)
     if name in plan.serving and (sold_at := plan.serving[name].sold_at) is not None:
         computed |= {"revenue": worth * sold_at, "margin": worth * sold_at - cost}
+    job = plan.training.get(name)
+    if isinstance(job, ReinforcementFacts):
+        each = job.spec.iteration_tokens
+        computed |= {
+            "iterations": done / each,
+            "cost_per_iteration": cost / worth * each if worth else None,
+        }
     plan.equal(path, {key: row.get(key) for key in computed}, computed)
     for i, point in enumerate(row["points"]):
         plan.equal(f"{path}.points[{i}].peak_replicas", point["peak_replicas"], max(plan.active[point["id"]]))

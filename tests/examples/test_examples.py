@@ -43,7 +43,14 @@ def example(root):
     return get
 
 
-EXAMPLES = ("inference_cluster", "inference_cluster_phases", "compute_network", "national_pretraining", "ways")
+EXAMPLES = (
+    "inference_cluster",
+    "inference_cluster_phases",
+    "compute_network",
+    "national_pretraining",
+    "reinforcement",
+    "ways",
+)
 
 
 def catalog_of(spec: dict[str, Any]) -> Catalog:

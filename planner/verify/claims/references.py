@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.fleet.options import key_at
 
@@ -68,8 +69,15 @@ def _of_a_point(plan: CheckedPlan, path: str, workload: str, point: Row, served:
     """Check the pools, latencies and requests of a point."""
     if not point["pools"]:
         yield f"{path}.pools", "a point has at least one pool"
-    sizes = SIZES_OF_A_JOB if workload in plan.training else SIZES_OF_A_REPLICA
+    if (
+        workload in plan.training
+        and isinstance(plan.training[workload], ReinforcementFacts)
+        and "iteration" not in point
+    ):
+        yield f"{path}.iteration", "is missing"
     for j, pool in enumerate(point["pools"]):
+        trains = workload in plan.training and pool["role"] != "rollout"
+        sizes = SIZES_OF_A_JOB if trains else SIZES_OF_A_REPLICA
         system = plan.problem.systems.get(pool["system"])
         if pool["role"] != "api" and system is not None and pool["precision"] not in system.flop_per_s:
             yield f"{path}.pools[{j}].precision", f"{pool['precision']!r} is no precision of {system.name}"

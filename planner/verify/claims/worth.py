@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.plan import binds
-from planner.problem.facts import TrainingFacts
 from planner.verify.checked_plan import CheckedPlan
 
 UNITS = (
@@ -88,8 +87,9 @@ def _check_runner_up(plan: CheckedPlan) -> None:
 def check_labels(plan: CheckedPlan) -> None:
     """Check the kind of each workload, and unit and pool of its points, against the spec."""
     for w, row in enumerate(plan.document["workloads"]):
-        trains = isinstance(plan.serving.get(row["name"]) or plan.training.get(row["name"]), TrainingFacts)
-        plan.equal(f"workloads[{w}].kind", row["kind"], "training" if trains else "serving")
+        trains = row["name"] in plan.training
+        facts = plan.serving.get(row["name"]) or plan.training[row["name"]]
+        plan.equal(f"workloads[{w}].kind", row["kind"], facts.spec.kind)
         for i, point in enumerate(row["points"]):
             path = f"workloads[{w}].points[{i}]"
             plan.equal(f"{path}.capacity_unit", point["capacity_unit"], "token/s" if trains else "request/s")

@@ -44,7 +44,7 @@ def _check_point(plan: CheckedPlan, path: str, facts: ServingFacts | TrainingFac
         if pool.get("tenant", "") != plan.problem.tenant_of(facts):
             holder = pool.get("tenant") or "all"
             plan.say(path, f"runs on systems held by {holder}, which the spec's sharing forbids")
-        if pool["role"] != "api" and pool["precision"] not in facts.spec.precision:
+        if pool["role"] not in ("api", "rollout") and pool["precision"] not in facts.spec.precision:
             plan.say(path, f"precision {pool['precision']} was not asked for")
 
 

@@ -12,8 +12,10 @@ from typing import Any
 
 from planner.evaluate.power_caps import capped_at, capped_row
 from planner.problem.facts import Problem, ServingFacts, TrainingFacts
+from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.fleet.options import CheckedOption, FleetOptions, key_at
 from planner.verify.points.evaluated import Evaluated, Recomputed, as_evaluated
+from planner.verify.points.reinforcement import reinforcement_point
 from planner.verify.points.serving import bought, one_pool, two_pools
 from planner.verify.points.training import training_point
 
@@ -35,6 +37,8 @@ def evaluate_point(
 def _evaluate(
     problem: Problem, workload: ServingFacts | TrainingFacts, options: Sequence[CheckedOption], row: Mapping[str, Any]
 ) -> Recomputed:
+    if isinstance(workload, ReinforcementFacts):
+        return reinforcement_point(problem, workload, options, row)
     if isinstance(workload, TrainingFacts):
         return training_point(problem, workload, options, row)
     roles = [pool["role"] for pool in row["pools"]]

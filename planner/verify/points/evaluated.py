@@ -26,6 +26,7 @@ class Recomputed:
     interval: Mapping[str, Any] | None = None
     tier: str = ""
     placement: Mapping[str, Any] | None = None
+    iteration: Mapping[str, Any] | None = None  # of reinforcement learning
     hfu: float | None = None  # None for serving, and for plans of release 0.1 that do not state it
 
 
@@ -76,6 +77,7 @@ def as_evaluated(
             "tier": found.tier,
             "placement": found.placement,
             **({} if found.hfu is None else {"hfu": found.hfu}),
+            **({} if found.iteration is None else {"iteration": found.iteration}),
         },
         fits=found.fits,
         capacity=row["capacity"],

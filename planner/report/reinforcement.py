@@ -1,0 +1,59 @@
+"""Format the tables of reinforcement learning: the iteration of each job, and its best splits. Their contents: `planner.evaluate.reinforcement`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from catalog.units import show
+from planner.plan import Plan
+
+Row = dict[str, Any]
+HEADINGS = ("How reinforcement learning iterates", "Best splits of the same price")
+NOTES = {
+    HEADINGS[
+        0
+    ]: "Parts that run at the same time add up to more than the iteration. Idle: share of the iteration, by pool."
+}
+
+
+def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
+    """List (heading, rows) of both tables; without rows where the plan has no such job."""
+    currency = plan["spec"].get("currency", "USD")
+    points = [(w, point) for w in plan["workloads"] for point in w["points"] if point.get("iteration")]
+    iterations = [_iteration(workload, point, currency) for workload, point in points]
+    splits = [_split(workload, split) for workload, point in points for split in point["iteration"]["splits"]]
+    return list(zip(HEADINGS, (iterations, splits), strict=True))
+
+
+def _iteration(workload: Row, point: Row, currency: str) -> Row:
+    row, each = point["iteration"], workload["cost_per_iteration"]
+    low, high = (show(bound, "s") for bound in point["interval_80"]["iteration"])
+    parts = ", ".join(f"{name} {show(seconds, 's')}" for name, seconds in row["parts_s"].items() if seconds)
+    return {
+        "workload": workload["name"],
+        "way": row["way"],
+        "iteration": f"{show(row['iteration_s'], 's')} ({low} to {high})",
+        "per hour": f"{row['iterations_per_hour']:,.4g}",
+        "iterations": f"{workload['iterations']:,.0f}",
+        f"{currency} each": "" if each is None else f"{each:,.2f}",
+        "binds": row["binds"],
+        "idle": idle_words(row["idle"]),
+        "parts": parts,
+    }
+
+
+def _split(workload: Row, split: Row) -> Row:
+    return {
+        "workload": workload["name"],
+        "way": split["way"],
+        "rollout : update": f"{split['rollout_systems']} : {split['update_systems']}",
+        "iteration": show(split["iteration_s"], "s"),
+        "trained tokens/s": f"{split['tokens_per_s']:,.0f}",
+        "binds": split["binds"],
+        "idle": idle_words(split["idle"]),
+    }
+
+
+def idle_words(idle: Row) -> str:
+    """Write the idle share of each pool."""
+    return ", ".join(f"{pool} {share:.0%}" for pool, share in sorted(idle.items()))

@@ -1,0 +1,174 @@
+"""Evaluate the point of a job of reinforcement learning again: both pools, their iteration, and the best splits stated beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from models.training.layouts import Layouts
+from planner.evaluate.interruptions import RunTerms, spares_of
+from planner.evaluate.layouts import TrainingSetup
+from planner.evaluate.rank_placement import placement_of
+from planner.evaluate.reinforcement import Figures, GivenSplit, evaluate_split, interval_of
+from planner.problem.fabrics import uneven
+from planner.problem.facts import Problem
+from planner.problem.reinforcement import ReinforcementFacts
+from planner.verify.fleet.options import CheckedOption
+from planner.verify.points.evaluated import Recomputed
+from planner.verify.points.intervals import training_bounds
+
+ROLES = (["update"], ["update", "rollout"])
+HOUR_S = 3600.0
+COMPOSED_TOL = 1e-9
+
+
+def reinforcement_point(
+    problem: Problem, job: ReinforcementFacts, options: Sequence[CheckedOption], row: Mapping[str, Any]
+) -> Recomputed:
+    """Evaluate the layouts of a job's pools, with spare systems. Raises ValueError for a row of another kind, or one that contradicts itself."""
+    pools, stated = row["pools"], row["iteration"]
+    if [pool["role"] for pool in pools] not in ROLES:
+        raise ValueError("a point of reinforcement learning has a pool of update, and at most one of rollout")
+    if stated["way"] not in job.spec.ways and job.spec.algorithm != "dpo":
+        raise ValueError(f"the spec does not allow to run it {stated['way']}")
+    if (len(pools) == 1) is not (stated["way"] == "colocated"):
+        raise ValueError(f"{len(pools)} pools do not run {stated['way']}")
+    if (pools[0]["batch"], pools[0]["workers"]) != (0, 1):
+        raise ValueError("a pool of update has one worker, and no batch of requests")
+    if len(pools) == 2 and min(option.scaleout_bytes_per_s for option in options) <= 0:
+        raise ValueError("two pools need a network between them")
+    systems, spares = _systems(problem, job, options, pools)
+    if len(pools) == 2:
+        rollout = stated["rollout"] or {}
+        for name, held in (
+            ("precision", "precision"),
+            ("layout", "layout"),
+            ("replicas", "workers"),
+            ("slots", "batch"),
+        ):
+            if rollout.get(name) != pools[1][held]:
+                raise ValueError(f"iteration.rollout.{name} is {rollout.get(name)!r}, the pool says {pools[1][held]!r}")
+    setup = _setup(problem, job, options[0], pools[0]["precision"])
+    figures, again = _evaluated(setup, job, options, stated["way"], pools[0]["layout"], stated["rollout"], systems)
+    if abs(_composed(job, stated["way"], figures) - figures.iteration_s) > COMPOSED_TOL * figures.iteration_s:
+        raise ValueError(f"the parts of an iteration do not make its {figures.iteration_s:g} s")
+    interval = interval_of(setup, row["tier"])
+    time_s = {"iteration": figures.iteration_s, "run": job.spec.tokens / figures.tokens_per_s}
+    roles = [pool["role"] for pool in pools]
+    return Recomputed(
+        systems=[count + spare for count, spare in zip(systems, spares, strict=True)],
+        extra_it_w=[count * figures.extra_w[role] for count, role in zip(systems, roles, strict=True)],
+        capacity=figures.tokens_per_s,
+        breakdown={name: seconds / figures.iteration_s for name, seconds in figures.parts_s.items()},
+        mfu=figures.mfu,
+        hfu=figures.hfu,
+        memory_bytes=[figures.memory_bytes[role] for role in roles],
+        goodput=figures.goodput,
+        time_s=time_s,
+        interval=training_bounds(interval, time_s, figures.tokens_per_s),
+        tier=interval.tier,
+        placement=placement_of(
+            job, options[0].system, options[0].plant, pools[0]["layout"], pools[0]["precision"], problem.constants
+        ),
+        iteration={**again, "splits": _splits(problem, job, options, row, systems)},
+    )
+
+
+def _setup(problem: Problem, job: ReinforcementFacts, option: CheckedOption, precision: str) -> TrainingSetup:
+    return TrainingSetup(job, option.system, precision, problem.constants, option.scaleout, uneven(option.plant))
+
+
+def _systems(
+    problem: Problem, job: ReinforcementFacts, options: Sequence[CheckedOption], pools: Sequence[Mapping[str, Any]]
+) -> tuple[list[int], list[float]]:
+    """Count the (systems at work, spares) of each pool: those of the update by its layout, those of the rollout without spares."""
+    counts, spares = [], []
+    for pool, option in zip(pools, options, strict=True):
+        if pool["role"] == "update":
+            chips = int(Layouts.of(**pool["layout"]).chips[0])
+            count, part = divmod(chips, option.system.chips)
+            if part:
+                raise ValueError(f"{chips} chips of the update are no whole systems of {option.system.chips}")
+        else:
+            count = round(pool["systems_per_replica"] - pool.get("spares", 0.0))
+        held = spares_of(job, count * option.system.chips, option.system, option.owned, problem.constants.reliability)
+        if pool.get("spares", 0.0) != held:
+            raise ValueError(f"{held:g} systems are spares, not {pool.get('spares', 0.0):g}")
+        if count > 1 and option.scaleout_bytes_per_s <= 0:
+            raise ValueError(f"{count} systems of {option.system.name} need a network")
+        counts.append(count)
+        spares.append(held)
+    return counts, spares
+
+
+def _evaluated(
+    setup: TrainingSetup,
+    job: ReinforcementFacts,
+    options: Sequence[CheckedOption],
+    way: str,
+    layout: Mapping[str, int],
+    rollout: Mapping[str, Any] | None,
+    systems: Sequence[int],
+) -> tuple[Figures, dict[str, Any]]:
+    """Evaluate one split; `systems`: of update and, where it is apart, of rollout."""
+    first, last = options[0], options[-1]
+    apart = len(systems) > 1 and systems[1] > 0
+    engines = None
+    if rollout is not None:
+        if rollout["precision"] not in job.spec.rollout_precision:
+            raise ValueError(f"rollout precision {rollout['precision']} was not asked for")
+        engines = rollout["precision"], rollout["layout"]
+    given = GivenSplit(
+        way, layout, engines, (last.system, last.scaleout) if apart else None,
+        systems[1] * last.system.chips if apart else systems[0] * first.system.chips,
+    )  # fmt: skip
+    return evaluate_split(setup, job, given, RunTerms.of(first.system, first.offer, first.site))
+
+
+def _composed(job: ReinforcementFacts, way: str, figures: Figures) -> float:
+    """Put an iteration together from its parts, in plain arithmetic [s]; streaming, whose overlap depends on single mini-batches, is bounded."""
+    parts = figures.parts_s
+    rolling = parts["generation"] + parts["tail"] + parts["synchronisation"]
+    training = parts["scoring"] + parts["update"] + parts["host"]
+    in_turns = rolling + training
+    if way == "streaming":
+        least = max(rolling, training)
+        return min(max(figures.iteration_s, least), in_turns)
+    if way == "asynchronous":
+        return in_turns - min(job.spec.staleness, 1.0) * min(rolling, training)
+    return in_turns + parts["resharding"]
+
+
+def _splits(
+    problem: Problem,
+    job: ReinforcementFacts,
+    options: Sequence[CheckedOption],
+    row: Mapping[str, Any],
+    systems: Sequence[int],
+) -> list[dict[str, Any]]:
+    """Evaluate the best splits from their layouts. Raises ValueError where the first is not the point, or another is faster."""
+    found: list[dict[str, Any]] = []
+    for split in row["iteration"]["splits"]:
+        counts = [split["update_systems"], split["rollout_systems"]]
+        if int(Layouts.of(**split["layout"]).chips[0]) != counts[0] * options[0].system.chips:
+            raise ValueError("the layout of a split has other chips than its systems")
+        setup = _setup(problem, job, options[0], split["precision"])
+        figures, _ = _evaluated(setup, job, options, split["way"], split["layout"], split["rollout"], counts)
+        found.append(
+            {
+                **split,
+                "iteration_s": figures.iteration_s,
+                "tokens_per_s": figures.tokens_per_s,
+                "binds": figures.binds,
+                "idle": dict(figures.idle),
+            }
+        )
+    first = found[0] if found else {}
+    counted = [*systems, 0][:2]
+    if [first.get("update_systems"), first.get("rollout_systems")] != counted or first.get("way") != row["iteration"][
+        "way"
+    ]:
+        raise ValueError("the first of the best splits is not that of the point")
+    if any(split["tokens_per_s"] > first["tokens_per_s"] * (1 + COMPOSED_TOL) for split in found[1:]):
+        raise ValueError("a split that is stated as worse is faster")
+    return found
