@@ -71,10 +71,7 @@ def answer(
         return without_answer(problem, candidates, "limit", None, document)
     within = replace(until.options(options_of(problem.spec, threads, progress), PROGRAM_SHARE), memory=watch)
     solution = (solve_program or solve_cold)(form.data, within)
-    gap = "" if solution.gap is None else f", gap {solution.gap:.3%}"
-    say(
-        f"{solution.rows:,} rows, {solution.columns:,} columns, {solution.integers:,} integers  {solution.status}{gap} in {solution.seconds:.1f} s"
-    )
+    say(_solved_words(solution))
     nothing = is_none(problem, solution)
     if nothing or not solution.values:
         status = "infeasible" if nothing and solution.status != "limit" else solution.status
@@ -108,6 +105,13 @@ def answer(
         return Plan({**plan.document, "dispatch": None})
     say(f"dispatched on {found['slots']:,} hours: {found['difference']:+.3%} of the cost  {found['seconds']:.1f} s")
     return Plan({**plan.document, "dispatch": found})
+
+
+def _solved_words(solution: Solution) -> str:
+    """State the size of a program and how its search ended."""
+    gap = "" if solution.gap is None else f", gap {solution.gap:.3%}"
+    size = f"{solution.rows:,} rows, {solution.columns:,} columns, {solution.integers:,} integers"
+    return f"{size}  {solution.status}{gap} in {solution.seconds:.1f} s"
 
 
 def _diagnosis(
