@@ -69,8 +69,9 @@ def _places(document: Mapping[str, Any], prices: Mapping[str, str]) -> Iterator[
             yield (*at, "deadline"), "workloads", "field.deadline", name, ""
             continue
         if workload["kind"] == "reinforcement":
-            if "deadline" in workload:
-                yield (*at, "deadline"), "workloads", "field.deadline", name, ""
+            for key in ("iterations", "iterations_per_hour", "deadline"):
+                if workload.get(key) is not None:
+                    yield (*at, key), "workloads", f"field.{key}", name, ""
             continue
         for unit in ("output_tokens", "requests_per_s"):
             if workload["demand"].get(unit) is not None:

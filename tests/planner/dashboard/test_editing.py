@@ -70,3 +70,13 @@ def test_every_example_has_fields_for_its_demand_and_power():
         for i in range(len(document["workloads"])):
             assert any(key.startswith(f"workloads[{i}].") for key in keys)
         parse_spec(with_changes(document, {field.key: field.text for field in fields}, fields)[0])
+
+
+def test_iterations_of_reinforcement_learning_can_be_changed(root):
+    document = json.loads((root / "examples/reinforcement.json").read_text())
+    fields = main_figures(document)
+    key = "workloads[1].iterations_per_hour"
+    assert {field.key: field.text for field in fields}[key] == "12"
+    changed, rows = with_changes(document, {key: "15"}, fields)
+    assert changed["workloads"][1]["iterations_per_hour"] == 15 and rows == [{"path": key, "from": "12", "to": "15"}]
+    parse_spec(changed)
