@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 QUICK := tests/golden tests/solvers/model tests/planner/spec tests/house models catalog
 VERSIONS ?= 3.11 3.13
 
-.PHONY: plan test quick versions audit fuzz coverage lint format examples docs clean
+.PHONY: pictures plan test quick versions audit fuzz coverage lint format examples docs clean
 
 plan: $(VENV)/.installed
 	$(BIN)/flopwatt plan examples/mixed_fleet.json
@@ -23,7 +23,10 @@ examples: $(VENV)/.installed
 # docs/formulation.md from the docstrings of the program's blocks.
 docs:
 	$(PYTHON) docs/build_formulation.py
-	$(PYTHON) docs/build_pictures.py
+
+# What a terminal shows of the examples: docs/pictures.
+pictures: $(VENV)/.installed
+	$(BIN)/python docs/build_pictures.py
 
 # All tests, and the examples in the docstrings of the four packages.
 test: $(VENV)/.installed-test

@@ -1,4 +1,4 @@
-"""Draw what a terminal shows of the printed page of some examples, as SVG files under docs/pictures. Run by `make docs`."""
+"""Draw what a terminal shows of the printed page of some examples, as SVG files under docs/pictures. Run by `make pictures`."""
 
 from __future__ import annotations
 
