@@ -17,6 +17,7 @@ from planner.resolve.resolver import resolve
 from planner.spec.document import edited
 from planner.spec.model import parse_spec
 from planner.studies.ladder import ladder
+from tests.planner.test_deployments import assert_deployable
 
 GAP = 0.005
 WHOLE_GAPS = {"inference_cluster_phases": 0.05, "compute_network": 0.25, "ways": 0.04}
@@ -76,6 +77,7 @@ def test_the_plan_of_an_example_has_whole_replicas_and_holds(example, name):
         assert plan["solver"]["ended_by"] in ("time", "gap")
     else:
         assert plan.document.get("replicas", "whole") == "whole"
+        assert_deployable(plan)
     assert planner.verify_plan(plan) == []
     assert seconds <= CPU_S
 

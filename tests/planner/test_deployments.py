@@ -52,19 +52,30 @@ def question(architecture: str, requests_per_s: float, **more: Any) -> dict[str,
     }
 
 
+def number(figure: dict[str, Any]) -> float:
+    """Read a figure of the catalog, or one of a spec such as "48 GB"."""
+    value = figure["value"]
+    return float(value.split()[0]) if isinstance(value, str) else float(value)
+
+
 def assert_deployable(plan: Plan) -> None:
     """Compare, in every slot, weights with the memory of the chips that hold them, and residents with the systems held."""
     systems, chips, architectures = records("systems"), records("chips"), records("architectures")
     points = {point["id"]: (w, point) for w in plan["workloads"] for point in w["points"]}
+    for kind, own in (("systems", systems), ("chips", chips), ("architectures", architectures)):
+        for record in plan["spec"].get("catalog", {}).get(kind, ()):
+            known = own.get(record["name"], {})
+            own[record["name"]] = {**known, **record, "figures": {**known.get("figures", {}), **record["figures"]}}
     asked = {w["name"]: w for w in plan["spec"]["workloads"]}
-    held: dict[tuple[str, str], float] = {}
+    held: dict[tuple[str, str], float] = {}  # in all windows together
     for row in plan["fleet"]:
         held[row["site"], row["system"]] = held.get((row["site"], row["system"]), 0.0) + row["count"]
     for row in plan["schedule"]:
         taken: dict[tuple[str, str], float] = {}
-        for name, workers in row["resident"].items():
+        for name, workers in row.get("resident", {}).items():
             workload, point = points[name]
-            parameters = architectures[asked[workload["name"]]["architecture"]]["figures"]["total_parameters"]["value"]
+            runs = workload.get("architecture") or asked[workload["name"]]["architecture"]
+            parameters = architectures[runs]["figures"]["total_parameters"]
             for pool, count in zip(point["pools"], workers, strict=True):
                 assert count == int(count) >= 0
                 if row["active"].get(name):
@@ -72,11 +83,13 @@ def assert_deployable(plan: Plan) -> None:
                 system = systems[pool["system"]]
                 each = pool["systems_per_replica"] / pool["workers"]
                 chip = chips[system["text"]["chip"]]["figures"]["hbm_bytes"]
-                room = each * system["figures"]["chips"]["value"] * chip["value"] * 1e9 * UTILISATION
-                assert parameters * BYTES[pool["precision"]] <= room * (1 + 1e-9), (name, pool["role"])
+                room = each * number(system["figures"]["chips"]) * number(chip) * 1e9 * UTILISATION
+                assert number(parameters) * BYTES[pool["precision"]] <= room * (1 + 1e-9), (name, pool["role"])
                 where = row["site"], pool["system"]
                 taken[where] = taken.get(where, 0.0) + count * each
         for name, replicas in row["active"].items():
+            if points[name][0]["kind"] == "training" or points[name][1]["pools"][0]["role"] == "api":
+                continue
             for pool, count in zip(points[name][1]["pools"], row["resident"][name], strict=True):
                 assert replicas * pool["workers"] <= count * (1 + 1e-9)
         assert all(systems_taken <= held[where] * (1 + 1e-9) for where, systems_taken in taken.items())
