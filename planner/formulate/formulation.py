@@ -77,7 +77,7 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
         ).reshape(-1, calendar.slots),
         objective=_objective(problem),
         lines=line_data(problem, arcs, arc_kinds, origins),
-        spread=spread_data(problem, demand),
+        spread=spread_data(problem, demand, choice),
         ports=port_data(problem, points),
         choice=choice,
         **_option_fields(fleet_options, site_of),

@@ -7,22 +7,27 @@ import numpy as np
 from models.arrays import Floats, Ints
 from planner.problem.facts import Problem
 from planner.problem.spread import is_asked, zones_of
+from solvers.model.block_data.choice import ChoiceData
 from solvers.model.block_data.spread import SpreadData
 
 
-def spread_data(problem: Problem, demand: Floats) -> SpreadData | None:
-    """Build the data of the spread; None where no workload asks for one. `demand`: [workload, origin, slot]."""
+def spread_data(problem: Problem, demand: Floats, choice: ChoiceData | None) -> SpreadData | None:
+    """Build the data of the spread; None where no workload asks for one. `demand`: [workload, origin, slot].
+
+    Of workloads that share a demand, the first one's busiest slots are tried.
+    """
     if not is_asked(problem):
         return None
     zones, asked = zones_of(problem), [w.spec.spread for w in problem.serving]
     survives = np.array([s is not None and s.survive > 0 for s in asked])
+    leads = np.ones(len(asked), dtype=bool) if choice is None else choice.leads() == np.arange(len(asked))
     return SpreadData(
         site_zone=np.array([zones.index(site.fails_with) for site in problem.sites]),
         largest_share=np.array([1.0 if s is None or s.largest_share is None else s.largest_share for s in asked]),
         zones=np.array([1 if s is None else s.zones for s in asked]),
         least_share=np.array([1.0 if s is None else s.least_share for s in asked]),
         survives=survives,
-        tried_slots=tried_slots(problem, demand.sum(axis=1)[survives]),
+        tried_slots=tried_slots(problem, demand.sum(axis=1)[survives & leads]),
     )
 
 

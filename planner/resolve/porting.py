@@ -8,7 +8,6 @@ from planner.errors import close_matches
 from planner.problem.facts import PortingFacts, SystemFacts, WorkloadFacts
 from planner.resolve.context import ResolveContext
 from planner.spec.porting import Porting
-from planner.spec.workloads import Serving
 
 
 def resolve_porting(
@@ -41,9 +40,6 @@ def resolve_porting(
             found[architecture, entry.family] = facts
     if found and context.spec.robust is not None:
         context.add_problem("porting", 'cannot be combined with "robust" yet; remove one of them')
-    serving = [workload for workload in context.spec.workloads if isinstance(workload, Serving)]
-    if found and any(workload.spread is not None and workload.spread.survive for workload in serving):
-        context.add_problem("porting", 'cannot be combined with "survive" of a spread yet; remove one of them')
     return tuple(found.values())
 
 

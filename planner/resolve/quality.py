@@ -77,8 +77,6 @@ def unsupported(spec: PlanSpec, workload: Serving, floor: QualityFloor) -> str |
     """Describe the first feature that is not supported beside a quality floor, with the remedy; None without one."""
     if spec.robust is not None:
         return 'cannot be combined with "robust" yet; remove one of them'
-    if workload.spread is not None and workload.spread.survive:
-        return 'cannot be combined with "survive" of a spread yet; remove one of them'
     if floor.mix == NONE:
         return None
     if workload.spread is not None or workload.demand.deferral:

@@ -215,7 +215,7 @@ class _LinkingRows:
     def rows_switched_on(self) -> Ints:
         """List the row numbers of linking rows whose binary is 1 in the plan."""
         found = [np.zeros(0, dtype=np.int64)]
-        for block in ("standing", "opening", "hosted", "ported"):
+        for block in ("standing", "opening", "hosted", "ported", "survived ported"):
             for part in self.program.row_blocks.get(block, ()):
                 found.append(part.start + np.flatnonzero(self._binary_values(block, part.index) > 0.5))
         return np.concatenate(found)
@@ -228,8 +228,8 @@ class _LinkingRows:
             place = data.arc_workload[arc], data.arc_site[arc]
             hosted = self.program.columns["host"][place] >= 0
             return np.where(hosted, values["host"][place], values["open"][place[1]])
-        if block == "ported":
-            return values["port"][index[:, 2]]
+        if block.endswith("ported"):
+            return values["port"][index[:, -1]]
         held = option[index[:, 0]]
         if block == "standing":
             return values["z"][data.option_group[held], data.option_fabric[held]]

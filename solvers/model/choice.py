@@ -27,6 +27,8 @@ Constraints
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from solvers.arrays import Floats, Ints
@@ -57,26 +59,53 @@ def add_choice(program: Program, data: PlanData, most: Floats) -> None:
     program.add_rows("one", 1.0, 1.0, row_of[choice.group[member]], serve[member], 1.0, index=groups[:, None])
 
     arc, at = np.nonzero((flow >= 0) & (serve >= 0)[data.arc_workload][:, None])
-    shape = (len(choice.group), data.demand.shape[1], data.slots)
-    together = np.zeros(shape)
-    (np.add if data.objective.maximises else np.maximum).at(
-        together, (data.arc_workload[arc], data.arc_origin[arc], at), most[arc, at]
-    )
-    used = np.zeros(shape, dtype=bool)
-    used[data.arc_workload[arc], data.arc_origin[arc], at] = True
-    w, o, t = np.nonzero(used)
-    row = np.full(shape, -1)
-    row[w, o, t] = np.arange(len(t))
-    program.add_rows(
-        "chosen",
-        -np.inf,
-        0.0,
-        np.concatenate([row[data.arc_workload[arc], data.arc_origin[arc], at], np.arange(len(t))]),
-        np.concatenate([flow[arc, at], serve[w]]),
-        np.concatenate([np.ones(len(arc)), -together[w, o, t]]),
-        index=np.column_stack([w, o, t]),
-    )
+    rows = ChosenRows.of(data, most, arc, at)
+    rows.add(program, "chosen", flow, np.column_stack(rows.index))
     _add_scores(program, data, choice, flow)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenRows:
+    """Rows that let a workload serve an origin in a slot only where it is chosen."""
+
+    arc: Ints  # [F] arc of each flow
+    at: Ints  # [F] slot of each flow
+    row: Ints  # [F] row of each flow
+    workload: Ints  # [rows]
+    origin: Ints
+    slot: Ints
+    together: Floats  # [rows] most requests/s
+
+    @classmethod
+    def of(cls, data: PlanData, most: Floats, arc: Ints, at: Ints) -> ChosenRows:
+        """Gather the rows of some flows (`arc`, `at`) of workloads that have a binary `serve`; `most` [A, T]."""
+        shape = (data.demand.shape[0], data.demand.shape[1], data.slots)
+        key = data.arc_workload[arc], data.arc_origin[arc], at
+        together, used = np.zeros(shape), np.zeros(shape, dtype=bool)
+        (np.add if data.objective.maximises else np.maximum).at(together, key, most[arc, at])
+        used[key] = True
+        w, o, t = np.nonzero(used)
+        number = np.full(shape, -1)
+        number[w, o, t] = np.arange(len(t))
+        return cls(arc, at, number[key], w, o, t, together[w, o, t])
+
+    @property
+    def index(self) -> tuple[Ints, Ints, Ints]:
+        """Return (workload, origin, slot) of the rows."""
+        return self.workload, self.origin, self.slot
+
+    def add(self, program: Program, block: str, flow: Ints, index: Ints) -> None:
+        """Add the rows over the columns `flow` [A, T]."""
+        rows = len(self.slot)
+        program.add_rows(
+            block,
+            -np.inf,
+            0.0,
+            np.concatenate([self.row, np.arange(rows)]),
+            np.concatenate([flow[self.arc, self.at], program.columns["serve"][self.workload]]),
+            np.concatenate([np.ones(len(self.arc)), -self.together]),
+            index=index,
+        )
 
 
 def _add_scores(program: Program, data: PlanData, choice: ChoiceData, flow: Ints) -> None:

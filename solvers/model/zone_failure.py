@@ -19,10 +19,13 @@ Constraints
     survived installed  sum_p uses_{p,k} m_{z,p,u} <= sum_{i of k, i covers w(u)} n_i
                         for each z, k, u; m = h for what survives, x + v else
     survived power      sum_i power_i n_i + sum_p power_p m_{z,p,u} <= limit_{r,w(u)}    for each z, r outside z, u
+    survived chosen     sum_{a of w,o} g_{z,a,u} <= most_{w,o,u} serve_w    for each z, w, o, u where the choice block has serve_w
     survived line       sum_a bytes_{a,c} m_{z,a,u} + sum_x rate_{x,c} way_x + sum_y rate_y send_y <= cap_l unit_l
                         for each z, c, u; m = g for what survives, f else
 
-A workload that need not survive keeps its operation outside z, and loses what it had inside.
+A workload that need not survive keeps its operation outside z, and loses what it had inside. What several workloads may answer
+(`solvers.model.choice`) survives where its lead does; the mean score is that of normal operation. Ports that only a failure needs are
+paid as well: `survived ported` of `solvers.model.porting`.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ import numpy as np
 from solvers.arrays import Bools, Floats, Ints
 from solvers.model.block_data.lines import LineData
 from solvers.model.block_data.spread import SpreadData
+from solvers.model.choice import ChosenRows
 from solvers.model.data import PlanData
 from solvers.model.routing import parallel_arcs
 from solvers.program import Program
@@ -65,14 +69,15 @@ class _Failure:
     def of(cls, program: Program, data: PlanData, spread: SpreadData, most: Floats, zone: int) -> _Failure:
         """Add the columns g and h of a zone's failure."""
         outside, slots = spread.site_zone != zone, spread.tried_slots
-        arcs = np.flatnonzero(spread.survives[data.arc_workload] & outside[data.arc_site])
+        survives = spread.survives[data.arc_asked()]
+        arcs = np.flatnonzero(survives & outside[data.arc_site])
         pools = np.unique(data.arc_pool[arcs])
         points = np.flatnonzero(np.isin(data.point_pool, pools) & (data.point_capacity > 0))
         flow = program.add_columns(f"zone {zone} g", most.shape, where=_mask(most.shape, arcs, slots) & (most > 0))
         shape = (len(data.point_pool), data.slots)
         active = program.add_columns(f"zone {zone} h", shape, where=_mask(shape, points, slots))
         before = np.maximum(program.columns["x"], program.columns["v"])
-        surviving = np.isin(data.point_pool, np.unique(data.arc_pool[spread.survives[data.arc_workload]]))
+        surviving = np.isin(data.point_pool, np.unique(data.arc_pool[survives]))
         others = (before >= 0) & ~surviving[:, None] & outside[data.point_site()][:, None]
         others &= np.isin(np.arange(data.slots), slots)
         return cls(program, data, spread, most, zone, outside, flow, active, np.where(others, before, active))
@@ -82,6 +87,8 @@ class _Failure:
         self._add_balance()
         self._add_capacity()
         self._add_hosted()
+        if self.data.choice is not None:
+            self._add_chosen()
         self._add_installed()
         self._add_power()
         if self.data.lines is not None:
@@ -101,7 +108,7 @@ class _Failure:
             "survived balance",
             side,
             side,
-            np.concatenate([row_of[data.arc_workload[arc], data.arc_origin[arc], at], np.flatnonzero(grows)]),
+            np.concatenate([row_of[data.arc_asked()[arc], data.arc_origin[arc], at], np.flatnonzero(grows)]),
             np.concatenate([flow[arc, at], factor]),
             np.concatenate([np.ones(len(arc)), -asked[grows]]),
             index=_tagged(self.zone, w, o, t),
@@ -138,6 +145,11 @@ class _Failure:
             np.concatenate([np.ones(int(linked.sum())), -together[lead, slot]]),
             index=_tagged(self.zone, lead, slot),
         )
+
+    def _add_chosen(self) -> None:
+        arc, at = np.nonzero((self.flow >= 0) & (self.program.columns["serve"] >= 0)[self.data.arc_workload][:, None])
+        rows = ChosenRows.of(self.data, self.most, arc, at)
+        rows.add(self.program, "survived chosen", self.flow, _tagged(self.zone, *rows.index))
 
     def _covering(self) -> tuple[Ints, Ints]:
         """(holding, slot) pairs in which a holding is there, over the tried slots."""
@@ -183,7 +195,7 @@ class _Failure:
     def _add_lines(self, lines: LineData) -> None:
         data, spread, columns = self.data, self.spread, self.program.columns
         tried = np.isin(np.arange(data.slots), spread.tried_slots)
-        stays = ~spread.survives[data.arc_workload] & self.outside[data.arc_site]
+        stays = ~spread.survives[data.arc_asked()] & self.outside[data.arc_site]
         flow = np.where(stays[:, None] & tried, columns["f"], self.flow)
         counted = np.isfinite(lines.line_capacity)[lines.channel_line]
         stage = lines.window_stage[data.slot_window]

@@ -137,3 +137,23 @@ def test_what_is_bent_is_found(cheap, change):
     document = copy.deepcopy(dict(cheap.document))
     change(document)
     assert verify_plan(Plan(document))
+
+
+SITES = [{"region": "us-virginia", "systems": ["DGX H100"]}, {"region": "us-ohio", "systems": ["MI300X 8x OAM node"]}]
+
+
+def test_what_only_a_failure_needs_is_ported(spec):
+    """With one family at each site, surviving the loss of either takes the port; without it, the dearer systems alone do."""
+    document = spec("10M USD", sites=copy.deepcopy(SITES))
+    alone = solved(document)
+    for workload in document["workloads"]:
+        workload["spread"] = {"survive": 1}
+    plan = solved(document)
+    assert "porting" not in alone["costs"] and plan["costs"]["porting"] == 10e6
+    assert {row["zone"] for row in plan["failures"]} == {"us-virginia", "us-ohio"}
+    free = solved({key: value for key, value in document.items() if key != "porting"})
+    assert plan["totals"]["cost"] == pytest.approx(free["totals"]["cost"] + 10e6)
+    for workload in document["workloads"]:  # on what needs no port at either site, none is paid
+        workload["spread"] = {"survive": 1}
+    document["sites"][1]["systems"] = ["DGX H100", "MI300X 8x OAM node"]
+    assert "porting" not in solved(document)["costs"]

@@ -277,6 +277,7 @@ def test_beside_other_blocks(spec):
     for words, changes in (
         ({}, {"lines": [{"kind": "IPSec VPN"}, {"kind": "internet TLS"}]}),
         ({"spread": {"largest_share": 0.7, "zones": 2, "least_share": 0.1}}, {}),
+        ({"spread": {"survive": 1}}, {}),
         ({"demand": demand | {"deferral": "3 h"}}, {}),
         ({}, {"sharing": "none"}),
     ):
@@ -414,7 +415,6 @@ REFUSED = {
         "twice",
     ),
     "robust": ({}, {"robust": {"confidence": 0.8}}, "workloads[0].quality_floor", '"robust"'),
-    "survive": ({"spread": {"survive": 1}}, {}, "workloads[0].quality_floor", '"survive"'),
     "a mix that waits": (
         {"quality_floor": FLOOR | {"mix": "mean"}, "demand": {"requests_per_s": 10, "deferral": "2 h"}},
         {},

@@ -16,7 +16,15 @@ from solvers.model.build import build
 from solvers.model.data import Limit, PlanData
 from solvers.program import Program
 from tests.solvers import test_all_blocks_bruteforce as together
-from tests.solvers.model import test_choice, test_lines, test_part_limits, test_porting, test_preemption, test_residency
+from tests.solvers.model import (
+    test_choice,
+    test_lines,
+    test_part_limits,
+    test_porting,
+    test_preemption,
+    test_residency,
+    test_zone_failure,
+)
 
 SCENARIO_ROWS = {"demand", "pool", "installed", "power", "width", "progress"}
 
@@ -81,6 +89,7 @@ def programs() -> list[Program]:
         made += [test_lines.problem(rng, spread=True), test_preemption.problem(rng, -2)]
         made += [test_residency.whole_problem(seed), test_part_limits.drawn(seed)]
         made += [test_porting.ported(rng, ("cost",)), test_choice.with_choice(rng, True, True, True, ("cost",))]
+        made += [test_zone_failure.ported(rng, ("cost",)), test_zone_failure.chosen(rng, ("cost",), True)]
     return [build(data) for data in made]
 
 
