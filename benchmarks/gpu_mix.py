@@ -26,6 +26,7 @@ path[:0] = [str(Path(__file__).resolve().parents[1])]
 from planner.candidates.search import find_candidates
 from planner.pipeline import solve_document
 from planner.problem.facts import Problem
+from planner.problem.phases import terms_of
 from planner.resolve.resolver import resolve_document
 
 AGREES = 1e-6
@@ -92,7 +93,7 @@ def question(seed: int) -> dict[str, Any]:
 
 def numbers(problem: Problem) -> tuple[dict[str, Kind], dict[tuple[str, str], Load]]:
     """Collect the input of the plain program from fleet options and points: kinds by system, and the (class, system) within the limits."""
-    site, calendar, money, found = problem.sites[0], problem.calendar, problem.economics, find_candidates(problem)
+    site, calendar, found = problem.sites[0], problem.calendar, find_candidates(problem)
     if float(site.price_per_j.std()) > 1e-15 or len({option.system.name for option in found.fleet_options}) < len(
         found.fleet_options
     ):
@@ -106,9 +107,10 @@ def numbers(problem: Problem) -> tuple[dict[str, Kind], dict[tuple[str, str], Lo
     }  # energy of what is rented is in the rent
     kinds, serving = {}, {}
     for option in found.fleet_options:
-        owned = (
-            option.capital + option.fabric_capital
-        ) * money.capital_share + option.facility_capital * money.facility_share
+        charged = terms_of(problem, option.site, option.offer)[0].charges
+        owned = option.capital * charged.of_system + option.fabric_capital * charged.share
+        owned += option.facility_capital * charged.facility
+        owned += (option.staff_per_year + option.software_per_year) * charged.per_year
         kinds[option.system.name] = Kind(
             owned + option.rent_per_s * paid_s + option.idle_it_w * per_w[option.owned], option.offer.supply
         )

@@ -120,6 +120,9 @@ SYSTEMS = Schema(
         "tco": _one("USD", "three-year total cost"),
         "budget": _one("USD", "budget of the project"),
         "rent": _one("USD/s", "rent of the whole"),
+        **{
+            f"residual_{n}y": _one("1", f"share of the purchase price left at an age of {n} years") for n in range(1, 6)
+        },
         "deploy_s": _one("s", "time to deploy"),
         "sustained_fraction": _one("1", "share of the peak rate, or of the time, in use"),
         "latency_s": _one("s", "latency inside a rack"),

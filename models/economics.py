@@ -5,6 +5,8 @@ Money is in any one currency. Rates are per year and may be zero; every formula 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -85,6 +87,54 @@ def horizon_share(
     0.6
     """
     return annuity(1.0, rate, life_years, residual_fraction) * present_worth_factor(rate, horizon_years)
+
+
+def residual_value(ages_years: Sequence[float], fractions: Sequence[float], years: ArrayLike) -> Result:
+    """Interpolate the share of a price that is left after `years`: linear between (0, 1) and the points (age, fraction).
+
+    Beyond the last age it stays on the line through the last two points, and never below 0. Shapes: ages and fractions [point],
+    years any, result that of years. Units: ages and years [year], fractions and result [1]. Valid for rising positive ages, and
+    fractions that start at most at 1 and never rise.
+    Reference: Park (2016), chapter 9 (market value by age).
+
+    >>> [float(round(residual_value((1.0, 3.0), (0.6, 0.3), x), 4)) for x in (0, 0.5, 2, 4, 6)]
+    [1.0, 0.8, 0.45, 0.15, 0.0]
+    """
+    ages, values = [0.0, *ages_years], [1.0, *fractions]
+    fall = (values[-2] - values[-1]) / (ages[-1] - ages[-2])
+    if fall > 0:
+        ages, values = [*ages, ages[-1] + values[-1] / fall], [*values, 0.0]
+    return as_result(np.interp(np.asarray(years, float), ages, values))
+
+
+def purchase_share(
+    rate: ArrayLike,
+    life_years: ArrayLike,
+    held_years: ArrayLike,
+    ages_years: Sequence[float],
+    fractions: Sequence[float],
+) -> Result:
+    """Compute the present worth at delivery, per unit of price, of owning for h years and selling at the end.
+
+    (1 - f(n) v^n) (1 - v^(k n)) / (1 - v^n)  +  v^(k n) (1 - f(h - k n) v^(h - k n)),  v = 1 / (1 + r),  k = floor(h / n):
+    a system that reaches its life n is sold and replaced at the same price; f is `residual_value`. At a rate of 0 the middle
+    factor is k. Shapes: rate, life and held broadcast; ages and fractions [point]. Units: rate [1/year], life, held and ages
+    [year], fractions and result [1].
+    Reference: Park (2016), chapter 6 (capital recovery with salvage value, repeated over unequal lives).
+
+    >>> float(round(purchase_share(0.08, 5, 3, (3.0,), (0.3,)), 6)), float(round(purchase_share(0.0, 5, 10, (5.0,), (0.0,)), 6))
+    (0.76185, 2.0)
+    """
+    rate, life, held = (np.asarray(a, float) for a in (rate, life_years, held_years))
+    lives = np.floor(held / life)
+    rest = np.maximum(held - lives * life, 0.0)
+    one, gone = discount_factor(rate, life), discount_factor(rate, lives * life)
+    # expm1 keeps the digits that 1 - v^n loses at a small rate.
+    off = -np.expm1(-life * np.log1p(rate))
+    safe = np.where(off == 0.0, 1.0, off)
+    cycles = np.where(off == 0.0, lives, -np.expm1(-lives * life * np.log1p(rate)) / safe)
+    last = 1.0 - residual_value(ages_years, fractions, rest) * discount_factor(rate, rest)
+    return as_result((1.0 - residual_value(ages_years, fractions, life) * one) * cycles + gone * last)
 
 
 def window_present_worth(rate: ArrayLike, start_year: ArrayLike, end_year: ArrayLike, horizon_years: int) -> Result:

@@ -25,6 +25,7 @@ __all__ = [
     "SpecError",
     "WhatIf",
     "alternatives",
+    "break_even",
     "check_spec",
     "compare",
     "frontier",
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
     from planner.plan import Plan, load_plan
     from planner.spec.model import PlanSpec, load_spec
     from planner.studies.alternatives import alternatives
+    from planner.studies.break_even import break_even
     from planner.studies.compare import compare
     from planner.studies.frontier import frontier
     from planner.studies.sensitivity import sensitivity
@@ -106,6 +108,7 @@ else:
         "SpecError": "planner.errors",
         "WhatIf": "planner.studies.whatif",
         "alternatives": "planner.studies.alternatives",
+        "break_even": "planner.studies.break_even",
         "compare": "planner.studies.compare",
         "check_spec": "planner.pipeline",
         "frontier": "planner.studies.frontier",

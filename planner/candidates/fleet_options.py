@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from models.network.group_links import Plant
+from planner.problem.economics import Economics
 from planner.problem.fabrics import Band, bands, carries_as_much, reach_of, scaleout_of
 from planner.problem.facts import OfferFacts, Problem, ScaleOut, SiteFacts, SystemFacts, exportable, hall_refusal
 from planner.spec.fabrics import PROVIDER
@@ -32,6 +33,8 @@ class FleetOption:
     idle_it_w: float
     largest: float  # systems that one such fabric can hold
     tenant: str = ""  # whose workloads may use it; empty: all
+    staff_per_year: float = 0.0  # of a system of our own
+    software_per_year: float = 0.0
 
     @property
     def owned(self) -> bool:
@@ -94,7 +97,10 @@ def build_fleet_options(problem: Problem) -> tuple[list[FleetOption], Counter[st
             if offer.how != "buy":
                 fleet_options.append(_rented(site, offer, system))
                 continue
-            found = [_owned(site, offer, system, design, band) for design, band in _bands(site, offer, system)]
+            found = [
+                _owned(problem.economics, site, offer, system, design, band)
+                for design, band in _bands(site, offer, system)
+            ]
             kept = _without_dominated(found, reach_of(site, offer, system))
             dropped["fabric dearer than one that carries as much"] += len(found) - len(kept)
             fleet_options += kept
@@ -121,13 +127,16 @@ def _bands(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> list[tupl
     return [(design, band) for design in site.fabrics for band in bands(design, system, site.network, reach)]
 
 
-def _owned(site: SiteFacts, offer: OfferFacts, system: SystemFacts, design: str, band: Band) -> FleetOption:
+def _owned(
+    money: Economics, site: SiteFacts, offer: OfferFacts, system: SystemFacts, design: str, band: Band
+) -> FleetOption:
     """Build an owned option, with its share of the fabric and of the building."""
     most = system.power_w + band.power_w
     return FleetOption(
         site=site, offer=offer, system=system, fabric=design, plant=band.plant,
-        capital=offer.prices[site.region], fabric_capital=band.price, facility_capital=site.facility_cost_per_w * most, rent_per_s=0.0,
+        capital=offer.prices[site.region], fabric_capital=band.price, facility_capital=site.facility_cost_per_w * (1 + site.facility_premium) * most, rent_per_s=0.0,
         max_it_w=most, idle_it_w=system.idle_w + band.power_w, largest=band.largest,
+        staff_per_year=money.staff_of(most, site.hall_per_w_s == 0), software_per_year=money.software_of(system.chips),
     )  # fmt: skip
 
 

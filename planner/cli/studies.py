@@ -159,12 +159,14 @@ def add_sensitivity(commands: Commands, shared: argparse.ArgumentParser) -> None
 def add_frontier(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Add the command `frontier`."""
     frontier = commands.add_parser(
-        "frontier", parents=[shared], help="least cost over a range of carbon, latency, throughput or quality"
+        "frontier",
+        parents=[shared],
+        help="least cost over a range of carbon, latency, throughput or quality; where buying beats renting",
     )
     frontier.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
     frontier.add_argument(
         "--against",
-        choices=("carbon", "latency", "throughput", "quality"),
+        choices=("carbon", "latency", "throughput", "quality", "horizon", "utilisation"),
         required=True,
         help="what to vary",
     )
@@ -178,7 +180,22 @@ def add_frontier(commands: Commands, shared: argparse.ArgumentParser) -> None:
     frontier.add_argument(
         "--span",
         metavar="LOW:HIGH",
-        help="factors on the latency limits (default: 0.5:2) or on the demand (default: 0.5:1.5)",
+        help="factors on the latency limits (default: 0.5:2) or on the demand (default: 0.5:1.5); years of the horizon (default: 1:6) or "
+        "shares of the time in use (default: 0.1:1)",
+    )
+    frontier.add_argument(
+        "--utilisation",
+        type=float,
+        default=1.0,
+        metavar="SHARE",
+        help="share of the time in use, for --against horizon (default: 1)",
+    )
+    frontier.add_argument(
+        "--systems",
+        type=int,
+        default=32,
+        metavar="N",
+        help="systems that the network of what is bought joins, for --against horizon and utilisation (default: 32)",
     )
     frontier.add_argument("--chart", metavar="FILE.svg", help="draw the frontier there")
     frontier.add_argument("--plans", metavar="DIR", help="write the plan of each point there")
@@ -188,9 +205,11 @@ def add_frontier(commands: Commands, shared: argparse.ArgumentParser) -> None:
 
 def _frontier(arguments: argparse.Namespace) -> int:
     from planner.files import write_file
-    from planner.studies.frontier import frontier
+    from planner.studies.frontier import AGAINST, frontier
     from planner.studies.frontier_chart import frontier_chart
 
+    if arguments.against not in AGAINST:
+        return _break_even(arguments)
     found = frontier(
         spec_document(arguments),
         arguments.against,
@@ -203,6 +222,26 @@ def _frontier(arguments: argparse.Namespace) -> int:
         write_file(arguments.chart, frontier_chart(found))
     if arguments.plans:
         found.save(Path(arguments.plans))
+    _print_study(arguments, found)
+    return EXIT_BY_STATUS[found.status]
+
+
+def _break_even(arguments: argparse.Namespace) -> int:
+    from planner.errors import Problem, SpecError
+    from planner.studies.break_even import break_even
+
+    for option in ("chart", "plans"):
+        if getattr(arguments, option):
+            raise SpecError([Problem(f"--{option}", f"--against {arguments.against} solves no plans; remove it")])
+    found = break_even(
+        spec_document(arguments),
+        arguments.against,
+        span=_span(arguments.span),
+        points=arguments.points,
+        utilisation=arguments.utilisation,
+        systems=arguments.systems,
+        overlays=overlay_folders(arguments),
+    )
     _print_study(arguments, found)
     return EXIT_BY_STATUS[found.status]
 

@@ -70,9 +70,10 @@ def holding_costs(
         held = term.mask(calendar)
         idle_w, r = option.idle_at_meter_w, site_of[option.site.region]
         seconds = calendar.seconds[held]
-        capital = term.price + option.fabric_capital if option.owned else 0.0
-        cost = capital * term.share + option.facility_capital * term.facility_share
+        capital = term.price * (1 + money.spare_parts) + option.fabric_capital if option.owned else 0.0
+        cost = _charged(option, term)
         cost += (option.hall_per_s if option.owned else term.price) * float(seconds @ calendar.discount[held])
+        cost += term.price * term.owed_worth_s
         charged_w, counted_w = rates.settled_w(np.array(idle_w if option.owned else 0.0), np.array(idle_w), np.array(r))
         result[COST][u] = cost + charged_w * rates.cost_per_w[r, held].sum()
         embodied_kg = embodied_carbon_kg(option.system.embodied_kg, seconds.sum(), option.offer.life_s(money))
@@ -82,6 +83,14 @@ def holding_costs(
         if term.phase in limited:
             result[limited[term.phase]][u] = capital
     return result
+
+
+def _charged(option: FleetOption, term: Term) -> float:
+    """Compute the present value of owning one system, without the hall and the energy; 0 for a rented one."""
+    charges = term.charges
+    running = (option.staff_per_year + option.software_per_year) * charges.per_year
+    bought = term.price * charges.of_system + option.fabric_capital * charges.share
+    return bought + option.facility_capital * charges.facility + running
 
 
 def point_costs(

@@ -2,8 +2,10 @@
 
 A phase pays, at the prices of its time and not discounted:
 - the purchase price of the systems and the fabric that are delivered in it,
+- the spare parts that are bought with the systems,
+- maintenance, staff and software of what is bought for its years,
 - of buildings, which outlast the systems in them, the annuities of its years,
-- rent, colocation, energy, traffic, tokens of APIs, fixed costs of sites and rented lines as they fall due,
+- rent, what is owed on leaving a commitment, colocation, energy, traffic, tokens of APIs, fixed costs of sites and rented lines as they fall due,
 - updates of weights, which are sent evenly over the horizon, in proportion to its length,
 - porting, in the first phase only.
 
@@ -143,12 +145,14 @@ def _holding_payments(
     for u, (k, term) in enumerate(holdings):
         option, seconds = fleet_options[k], calendar.seconds * (term.mask(calendar) & inside)
         if not option.owned:
-            amount[u] = term.price * seconds.sum()
+            left_in_it = edges[term.last + 1] > phase.start_s and edges[term.last] < phase.end_s
+            amount[u] = term.price * (seconds.sum() + (term.owed_s if left_in_it else 0.0))
             continue
         years = max(min(edges[term.last + 1], phase.end_s) - max(edges[term.first], phase.start_s), 0.0) / YEAR_S
         amount[u] = (
-            (term.price + option.fabric_capital) * (term.phase == p)
-            + option.facility_capital * building * years
+            (term.price + option.fabric_capital) * ((term.phase == p) + money.maintenance * years)
+            + term.price * money.spare_parts * (term.phase == p)
+            + (option.facility_capital * building + option.staff_per_year + option.software_per_year) * years
             + option.hall_per_s * seconds.sum()
         )
         if option.site.electricity is None:

@@ -96,15 +96,26 @@ class Accounts:
                 calendar.seconds[held],
             )
             if option.owned:
-                self.cost_lines["systems", *where] += count * term.price * term.share
-                self.cost_lines["fabric", *where] += count * option.fabric_capital * term.share
-                self.cost_lines["facility", *where] += count * option.facility_capital * term.facility_share
+                charged, capital = term.charges, term.price + option.fabric_capital
+                self.cost_lines["systems", *where] += count * term.price * (charged.share - charged.upkeep)
+                self.cost_lines["fabric", *where] += count * option.fabric_capital * (charged.share - charged.upkeep)
+                self.cost_lines["maintenance", *where] += count * capital * charged.upkeep
+                self.cost_lines["facility", *where] += count * option.facility_capital * charged.facility
+                for component, amount in (
+                    ("spare parts", term.price * charged.spare_parts),
+                    ("staff", option.staff_per_year * charged.per_year),
+                    ("software", option.software_per_year * charged.per_year),
+                ):
+                    if amount:
+                        self.cost_lines[component, *where] += count * amount
                 if option.hall_per_s:
                     self.cost_lines["colocation", *where] += (
                         count * option.hall_per_s * float(seconds @ calendar.discount[held])
                     )
             else:
                 self.cost_lines["rent", *where] += count * term.price * float(seconds @ calendar.discount[held])
+                if term.owed_worth_s:
+                    self.cost_lines["early exit", *where] += count * term.price * term.owed_worth_s
             if not (option.owned and rates.metered[r]):
                 if option.owned:
                     self.cost_lines["energy", *where] += idle_w * float(rates.cost_per_w[r, held].sum())

@@ -97,7 +97,7 @@ def _amounts(decided: Decisions, accounts: Accounts) -> Iterator[Row]:
     """Yield money and carbon of the whole plan, and money of its phases."""
     problem = decided.problem
     bought = [
-        (term.phase, count * (term.price + option.fabric_capital))
+        (term.phase, count * (term.price * (1 + problem.economics.spare_parts) + option.fabric_capital))
         for term, count, option, _ in decided.held()
         if option.owned
     ]

@@ -13,11 +13,11 @@ import numpy as np
 
 from catalog.units import DAY_S, MILLION, YEAR_S
 from models.arrays import Bools, Floats
-from models.economics import annuity, present_worth_factor, window_present_worth
+from models.economics import annuity, window_present_worth
 from planner.formulate.costs import slot_rates
 from planner.formulate.functionals import COST
 from planner.interpret.phase_budgets import paid_by_phase
-from planner.problem.facts import OfferFacts, PhaseFacts, Problem
+from planner.problem.facts import PhaseFacts, Problem
 from planner.problem.phases import Term, window_at
 from solvers.model.preemption import working_share
 
@@ -26,7 +26,20 @@ if TYPE_CHECKING:
     from planner.interpret.decisions import Decisions
 
 DATED, ENERGY = (
-    ("systems", "fabric", "facility", "colocation", "rent", "egress", "api"),
+    (
+        "systems",
+        "fabric",
+        "maintenance",
+        "spare parts",
+        "staff",
+        "software",
+        "facility",
+        "colocation",
+        "rent",
+        "early exit",
+        "egress",
+        "api",
+    ),
     "energy",
 )  # energy of a meter belongs to no system
 
@@ -64,7 +77,7 @@ def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
         first, last = windows_of(problem, phase)
         inside = (problem.calendar.window >= first) & (problem.calendar.window <= last)
         bought = [
-            (term, count * (term.price + option.fabric_capital), option)
+            (term, count * (term.price * (1 + problem.economics.spare_parts) + option.fabric_capital), option)
             for term, count, option, _ in decided.held()
             if option.owned and term.phase == p
         ]
@@ -79,7 +92,7 @@ def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
                 "capital": float(sum(amount for _, amount, _ in bought)),
                 "paid": paid[p] if paid else None,
                 "residual": float(
-                    sum(amount * _residual_share(problem, term, option.offer) for term, amount, option in bought)
+                    sum(amount * _residual_share(problem, term, option.system.name) for term, amount, option in bought)
                 ),
                 "chips": int(chips[inside].max(initial=0)),
                 "cost": spent,
@@ -98,18 +111,18 @@ def day_of(problem: Problem, moment_s: float) -> str:
     return (problem.calendar.start + timedelta(days=int(moment_s // DAY_S))).isoformat()
 
 
-def _residual_share(problem: Problem, term: Term, offer: OfferFacts) -> float:
-    """Compute the residual value at the end of the horizon per unit of price: the annuities that are still to come."""
-    money, edges = problem.economics, problem.calendar.edges_s
+def _residual_share(problem: Problem, term: Term, system: str) -> float:
+    """Return the residual value at the end of the horizon per unit of price; 0 for what is retired before."""
+    edges = problem.calendar.edges_s
     if term.last < problem.calendar.windows - 1:
         return 0.0
-    life = offer.life_s(money) / YEAR_S
-    rest = max(life - (edges[-1] - edges[term.first]) / YEAR_S, 0.0)
-    return float(annuity(1.0, money.discount_rate, life) * present_worth_factor(money.discount_rate, rest))
+    return problem.economics.residual_of(system).at(float(edges[-1] - edges[term.first]) / YEAR_S)
 
 
 def _cost_by_window(decided: Decisions, undated: float) -> Floats:
-    """Compute the present value of the costs of each window [V]: annuities, rent, energy and egress when they fall due.
+    """Compute the present value of the costs of each window [V]: rent, energy and egress when they fall due.
+
+    What a purchase is charged is spread over the time for which it is held, as equal payments at the end of each year.
 
     `undated`: costs without a date of their own, which are spread evenly over time.
     """
@@ -121,11 +134,12 @@ def _cost_by_window(decided: Decisions, undated: float) -> Floats:
     cost, by_slot = np.zeros(calendar.windows), np.zeros(calendar.slots)
     for term, count, option, held in decided.held():
         if option.owned:
-            yearly = (term.price + option.fabric_capital) * annuity(
-                1.0, money.discount_rate, option.offer.life_s(money) / YEAR_S
-            )
+            there = slice(term.first, term.last + 1)
+            spread = term.price * term.charges.of_system + option.fabric_capital * term.charges.share
+            yearly = spread / worth[there].sum() + option.staff_per_year + option.software_per_year
             yearly += option.facility_capital * annuity(1.0, money.discount_rate, money.facility_life_years)
-            cost[term.first : term.last + 1] += count * yearly * worth[term.first : term.last + 1]
+            cost[there] += count * yearly * worth[there]
+        cost[term.last] += count * term.price * term.owed_worth_s
         by_slot[held] += (
             count * (option.hall_per_s if option.owned else term.price) * (calendar.seconds * calendar.discount)[held]
         )

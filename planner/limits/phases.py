@@ -9,7 +9,7 @@ from typing import Any
 from catalog.units import DAY_S, YEAR_S, show
 from planner.limits.limit import WAYS, Limit, money_limit
 from planner.limits.offers import supply_limit
-from planner.problem.facts import OfferFacts, Problem
+from planner.problem.facts import OfferFacts, Problem, SiteFacts
 from planner.problem.limit_labels import phase_budget, phase_capital
 from planner.problem.phases import delivered_s, phases_or_whole, retired_s
 from planner.spec.document import Edits, at
@@ -55,8 +55,10 @@ def _dates(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
     """Yield first and last deliveries and first days of sites: a first one may move to the start of an earlier phase."""
     starts = [phase.start_s for phase in phases_or_whole(problem.phases, problem.economics.years)]
     for site in problem.sites:
-        if site.from_s:
-            path = f"{site.path}.available_from"
+        if at(document, f"{site.path}.building") == "new":
+            yield _unbuilt(site)
+        path = f"{site.path}.available_from"
+        if site.from_s and at(document, path) is not None:
             words = (
                 f"nothing {'stands in' if site.api is None else 'comes from'} {site.region} before {at(document, path)}"
             )
@@ -80,6 +82,14 @@ def _dates(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
                 loose=always,
                 choices=(always,),
             )
+
+
+def _unbuilt(site: SiteFacts) -> Limit:
+    """State that a building must be built first; it gives way where another stands already."""
+    path = f"{site.path}.building"
+    standing: Edits = ((path, "standing"),)
+    words = f"nothing stands in {site.region} before its new building is finished after {show(site.from_s, 's')}"
+    return Limit(path, f"building in {site.region}", words, "new", loose=standing, choices=(standing,))
 
 
 def _earlier(path: str, name: str, words: str, written: Any, moment_s: float, starts: Sequence[float]) -> Limit:

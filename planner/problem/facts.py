@@ -13,6 +13,7 @@ from models.transformer.architecture import Architecture
 from planner.problem.batches import rounded_batch
 from planner.problem.calendar import SAMPLED_DAYS, SLOTS_PER_DAY, TYPICAL_DAY, TYPICAL_DAYS, Calendar
 from planner.problem.constants import ModelConstants
+from planner.problem.economics import Economics
 from planner.problem.electricity import ElectricityFacts
 from planner.problem.engine import EngineSettings
 from planner.problem.facility import NOTHING, OPEN, Assured, HallFacts, RackFacts
@@ -132,6 +133,8 @@ class OfferFacts:
     phase_supply: tuple[float, ...] = ()  # by phase
     spot: SpotFacts | None = None  # None: what is obtained stays
     assured: Assured = NOTHING  # of what is rented, or of an API
+    term_s: float = 0.0  # least time for which it is rented
+    exit_fee: float = 0.0  # of the rent for the rest of the term
 
     def life_s(self, money: Economics) -> float:
         """Return the service life of a system [s]."""
@@ -174,7 +177,7 @@ class SiteFacts:
     price_per_j: Floats  # by hour of the calendar's period, spec's currency
     carbon_kg_per_j: Floats  # by hour of the calendar's period
     pue: float
-    facility_cost_per_w: float
+    facility_cost_per_w: float  # of an ordinary building
     fixed_cost_per_s: float
     systems: tuple[str, ...]
     fabrics: tuple[str, ...]
@@ -186,6 +189,7 @@ class SiteFacts:
     power_caps: tuple[float, ...] = ()  # shares of nameplate
     cap_curve: CapCurve | None = None  # None without caps
     from_s: float = 0.0  # nothing stands there before
+    facility_premium: float = 0.0  # of a building for AI, of the cost of an ordinary one
     hall_per_w_s: float = 0.0  # rent of a hall, by nameplate; there is no building then
     storage_bytes_per_s: float = math.inf  # of what runs there
     api: ApiFacts | None = None  # None: a site of our own
@@ -338,18 +342,6 @@ class PortingFacts:
     @property
     def label(self) -> str:
         return f"{self.architecture} on {self.family}"
-
-
-@dataclass(frozen=True, slots=True)
-class Economics:
-    """Discount rate, service lives and the shares of purchase prices that fall into the horizon."""
-
-    discount_rate: float
-    years: int
-    system_life_years: float
-    facility_life_years: float
-    capital_share: float  # present value over the horizon per unit of purchase price of systems and fabric
-    facility_share: float  # the same for the facility
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,10 @@ import numpy as np
 
 from catalog.units import DAY_S, YEAR_S
 from models.arrays import Bools, Floats
-from models.economics import annuity, horizon_share, window_present_worth
+from models.economics import discount_factor
 from planner.problem.calendar import BORDER_TOL_S, Calendar
-from planner.problem.facts import Economics, OfferFacts, PhaseFacts, Problem, SiteFacts
+from planner.problem.economics import NO_CHARGES, Charges, Economics, charges
+from planner.problem.facts import OfferFacts, PhaseFacts, Problem, SiteFacts
 
 BY_WINDOW, API = ("on_demand", "spot"), "api"  # rented anew in each window; bought as tokens
 TOKENS_PER_S = "token/s"  # unit in which an API is counted
@@ -27,16 +28,16 @@ TOKENS_PER_S = "token/s"  # unit in which an API is counted
 class Term:
     """A holding of systems from an offer at a site, from window `first` to `last`.
 
-    `price`: of a system, per second when rented. `share`, `facility_share`: present value over the horizon per unit of purchase
-    price of system and fabric, and of the building.
+    `price`: of a system, per second when rented. `charges`: present value over the horizon per unit of purchase price.
     """
 
     phase: int  # position among the phases of the problem; 0 where it has none
     first: int
     last: int
     price: float
-    share: float
-    facility_share: float
+    charges: Charges
+    owed_s: float  # of rent, on leaving before the end of a commitment
+    owed_worth_s: float  # the same at present value
     dated: bool  # whether time plays a part: there are phases, or the offer or the site comes later
 
     def mask(self, calendar: Calendar) -> Bools:
@@ -75,6 +76,11 @@ def retired_s(came_s: float, offer: OfferFacts, money: Economics, phased: bool) 
     return came_s + float(round(offer.life_s(money))) if phased and offer.how == "buy" else math.inf
 
 
+def owed_s(offer: OfferFacts, held_s: float) -> float:
+    """Return the time for which rent is owed on leaving a commitment after `held_s`: the fee's share of the rest of its term [s]."""
+    return offer.exit_fee * max(offer.term_s - held_s, 0.0)
+
+
 def borders(
     phases: Sequence[PhaseFacts],
     offers: Sequence[OfferFacts],
@@ -109,13 +115,21 @@ def terms_of(problem: Problem, site: SiteFacts, offer: OfferFacts) -> tuple[Term
         if offer.how in BY_WINDOW:
             for w in range(first, calendar.windows):
                 if edges[w] < min(phase.end_s, offer.until_s) - BORDER_TOL_S:
-                    found.append(Term(p, w, w, price_in(offer, site.region, p, float(edges[w])), 0.0, 0.0, False))
+                    found.append(
+                        Term(p, w, w, price_in(offer, site.region, p, float(edges[w])), NO_CHARGES, 0.0, 0.0, False)
+                    )
             continue
         gone = retired_s(came, offer, money, phased)
         until = last if gone > edges[-1] - BORDER_TOL_S else window_at(calendar, gone) - 1
-        share, building = shares(money, offer, edges[first] / YEAR_S, edges[until + 1] / YEAR_S)
+        held = float(edges[first] / YEAR_S), float(edges[until + 1] / YEAR_S)
+        charged = (
+            charges(money, offer.system, offer.life_s(money) / YEAR_S, *held) if offer.how == "buy" else NO_CHARGES
+        )
         dated = phased or (first, until) != (0, last)
-        found.append(Term(p, first, until, price_in(offer, site.region, p, came), share, building, dated))
+        owed = owed_s(offer, float(edges[until + 1] - edges[first]))
+        owed_worth = owed * float(discount_factor(money.discount_rate, held[1]))
+        price = price_in(offer, site.region, p, came)
+        found.append(Term(p, first, until, price, charged, owed, owed_worth, dated))
         if offer.how == API:  # it is there from then on and costs nothing to hold
             break
     return tuple(found)
@@ -124,20 +138,6 @@ def terms_of(problem: Problem, site: SiteFacts, offer: OfferFacts) -> tuple[Term
 def window_at(calendar: Calendar, moment_s: float) -> int:
     """Return the window that begins at a border of the calendar."""
     return int(np.searchsorted(calendar.edges_s, moment_s - BORDER_TOL_S))
-
-
-def shares(money: Economics, offer: OfferFacts, begin: float, end: float) -> tuple[float, float]:
-    """Compute the present value of the annuities from year `begin` to `end` per unit of price: (of systems, of the building)."""
-
-    def of(years: float) -> float:
-        if begin == 0 and end == money.years:
-            return float(horizon_share(money.discount_rate, years, money.years))
-        return float(
-            annuity(1.0, money.discount_rate, years)
-            * window_present_worth(money.discount_rate, begin, end, money.years)
-        )
-
-    return of(offer.life_s(money) / YEAR_S), of(money.facility_life_years)
 
 
 def worth_from(calendar: Calendar, site: SiteFacts) -> float:

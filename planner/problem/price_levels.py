@@ -23,7 +23,15 @@ from planner.spec.quantities import EnergyPrice, PeakPrice, TokenPrice, offer_pr
 TYPICAL = "typical"
 OF_KIND = {"fabrics": "fabric", "tariffs": "electricity", "wan": "egress", "lines": "lines"}
 OF_FIGURE = {"electricity_price": "electricity", "price_profile": "electricity", "construction_cost": "facility"}
-OF_DEFAULT = {"facility_cost": "facility", "internet_egress_price": "egress", "china_electricity_price": "electricity"}
+OF_DEFAULT = {
+    "facility_cost": "facility",
+    "internet_egress_price": "egress",
+    "china_electricity_price": "electricity",
+    "staff_per_power": "staff",
+    "staff_per_system": "staff",
+    "software_per_chip": "software",
+    "software_per_system": "software",
+}
 STATED: dict[str, tuple[str, Any]] = {  # place of a price that the spec states: (way to obtain, how it is read); an offer says both itself
     "offers.price": ("", None), "sites.colocation": ("colocation", PeakPrice), "sites.electricity_price": ("electricity", EnergyPrice),
     "apis.input": ("api", TokenPrice), "apis.output": ("api", TokenPrice),

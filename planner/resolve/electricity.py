@@ -12,8 +12,8 @@ from models.arrays import Floats
 from models.economics import horizon_share
 from models.energy.solar import sine_of_elevation, with_mean
 from planner.errors import Problem, SpecError
+from planner.problem.economics import Economics
 from planner.problem.electricity import ContractFacts, ElectricityFacts, StorageFacts
-from planner.problem.facts import Economics
 from planner.resolve.context import NOT_STATED, ResolveContext
 from planner.spec.electricity import Battery, Electricity, PowerPurchase, Profile
 from planner.spec.series import at_instants

@@ -35,7 +35,10 @@ def resolve_offers(
         prices = _prices(context, offer, path, system.name, here)
         supply = math.inf if offer.supply is None else offer.supply
         _book_terms(context, offer, path, system.name)
-        facts = OfferFacts(path, system.name, offer.how, prices, supply, assured=assured(offer))
+        facts = OfferFacts(
+            path, system.name, offer.how, prices, supply, assured=assured(offer),
+            term_s=offer.term or 0.0, exit_fee=_exit_fee(context, offer, path, system.name),
+        )  # fmt: skip
         offers.append(offer_in_time(context, facts, offer, phases))
     return offers
 
@@ -94,6 +97,18 @@ def _book_terms(context: ResolveContext, offer: Offer, path: str, system: str) -
         context.assume_stated(where, offer.price_change_per_year, "1", scope, note=offer.note)
     for phase, price in offer.price_by_phase.items():
         context.assume_price(f"{path}.price_by_phase.{phase}", offer.how, price, "", scope, note=offer.note)
+
+
+def _exit_fee(context: ResolveContext, offer: Offer, path: str, system: str) -> float:
+    """Return the share of the rent for the rest of a term that is due on leaving; 0 where there is no term."""
+    if offer.term is None:
+        return 0.0
+    context.assume_stated(f"{path}.term", offer.term, "s", note=offer.note)
+    scope = "early exit", "*", system
+    if offer.exit_fee is None:
+        return context.ledger.default("exit_fee", f"{path}.exit_fee", "what is left of a commitment is due", scope)
+    context.assume_stated(f"{path}.exit_fee", offer.exit_fee, "1", scope, note=offer.note)
+    return offer.exit_fee
 
 
 def _scope(offer: Offer, system: str) -> tuple[str, str, str]:

@@ -12,6 +12,7 @@ from planner.problem.calendar import Calendar
 from planner.problem.facts import OfferFacts, PhaseFacts, ServingFacts, SpotFacts
 from planner.problem.phases import demand_growth, seconds_from
 from planner.resolve.context import ResolveContext
+from planner.resolve.money.economics import lead_time_s
 from planner.spec.offers import Offer
 from planner.spec.quantities import offer_price
 from planner.spec.sites import Site
@@ -89,8 +90,10 @@ def offer_in_time(context: ResolveContext, facts: OfferFacts, offer: Offer, phas
 
 
 def site_from_s(context: ResolveContext, site: Site, path: str) -> float:
-    """Resolve when a site is built [s from the start of the horizon]."""
+    """Resolve when a site is built [s from the start of the horizon]: not before its lead time, where the building is new."""
     begins = seconds_from(context.spec.horizon.start, site.available_from)
+    if site.building == "new":
+        begins = max(begins, lead_time_s(context, path))
     _check_within_horizon(context, begins, f"{path}.available_from")
     if begins and site.electricity is not None:
         context.add_problem(

@@ -12,18 +12,18 @@ from typing import Any
 
 from catalog.errors import CatalogError
 from catalog.lookup import Catalog, shipped_catalog
-from catalog.units import YEAR_S
-from models.economics import horizon_share
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError, close_matches
 from planner.problem.calendar import TYPICAL_DAYS, Calendar, build_calendar
-from planner.problem.facts import Economics, OfferFacts, PhaseFacts, Problem, SiteFacts, TrainingFacts
+from planner.problem.economics import Economics
+from planner.problem.facts import OfferFacts, PhaseFacts, Problem, SiteFacts, TrainingFacts
 from planner.problem.phases import borders
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.resolve.apis import resolve_apis
 from planner.resolve.constants import model_constants
-from planner.resolve.context import NOT_STATED, ResolveContext
+from planner.resolve.context import ResolveContext
 from planner.resolve.facility import with_racks
+from planner.resolve.money.economics import resolve_economics, with_ownership
 from planner.resolve.names import unknown_names
 from planner.resolve.offers import resolve_offers
 from planner.resolve.overrides import unread
@@ -88,11 +88,12 @@ def build_problem(context: ResolveContext) -> Problem:
     """Resolve every part of the spec, and put the problem together. Raises SpecError with all problems of the spec at once."""
     spec, ledger = context.spec, context.ledger
     _book_own_records(context)
-    money = _economics(context)
+    money = resolve_economics(context)
     workloads = resolve_workloads(context)
     phases = phase_facts(context)
     sites = resolve_sites(context, money, phases)
     offers = resolve_offers(context, sites, phases)
+    money = with_ownership(context, money, offers)
     systems = with_racks(context, systems_on_offer(context, offers), offers, sites)
     if workloads.training:
         assume_unmeasured_families(ledger, systems)
@@ -146,26 +147,6 @@ def build_problem(context: ResolveContext) -> Problem:
         phases=phases,
         porting=porting,
         quality=tuple(workloads.quality),
-    )
-
-
-def _economics(context: ResolveContext) -> Economics:
-    """Resolve the discount rate and the service lives; figures that the spec omits are booked as assumptions."""
-    ledger, horizon = context.ledger, context.spec.horizon
-    systems, fabric, facility = ((component, "*", "*") for component in ("systems", "fabric", "facility"))
-    rate = horizon.discount_rate
-    if rate is None:
-        rate = ledger.default("discount_rate", "horizon.discount_rate", NOT_STATED, systems, fabric, facility)
-    life_s = ledger.default("system_life_s", "systems.life", "service life of systems and fabric", systems, fabric)
-    facility_life_s = ledger.default("facility_life_s", "facility.life", "service life of the building", facility)
-    life_years, facility_life_years = life_s / YEAR_S, facility_life_s / YEAR_S
-    return Economics(
-        discount_rate=rate,
-        years=horizon.years,
-        system_life_years=life_years,
-        facility_life_years=facility_life_years,
-        capital_share=float(horizon_share(rate, life_years, horizon.years)),
-        facility_share=float(horizon_share(rate, facility_life_years, horizon.years)),
     )
 
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from catalog.errors import MissingFigure
 from catalog.records import Record
 from planner.errors import SpecError
-from planner.problem.facts import Economics, PhaseFacts, SiteFacts
+from planner.problem.economics import Economics
+from planner.problem.facts import PhaseFacts, SiteFacts
 from planner.resolve.context import ResolveContext
 from planner.resolve.electricity import electricity_facts
 from planner.resolve.electricity_prices import carbon_by_hour, price_by_hour
 from planner.resolve.facility import assured, hall_facts
+from planner.resolve.money.economics import building_premium
 from planner.resolve.phases import power_in_time, site_from_s
 from planner.resolve.power_caps import measured_curve
 from planner.resolve.systems import network_facts
@@ -67,6 +69,7 @@ def _site(context: ResolveContext, place: SitePlace, money: Economics, phases: t
         carbon_kg_per_j=carbon_by_hour(context, site, region, path),
         pue=pue,
         facility_cost_per_w=context.convert((building, "USD")),
+        facility_premium=building_premium(context) if building else 0.0,
         fixed_cost_per_s=0.0 if site.fixed_cost is None else context.convert(site.fixed_cost),
         systems=place.systems,
         fabrics=tuple(dict.fromkeys(site.fabrics)),

@@ -73,8 +73,8 @@ def _margin_words(form: Formulation, how: str, margin: float, members: Sequence[
     if functional == CARBON:
         return f"would have to cause {show(margin, 'kg')} less carbon per system over the horizon{share}"
     words = f"would have to cost {show(margin, unit)} less per system over the horizon{share}"
-    if how == "buy":
-        words += f": {show(margin / max(form.holdings[u][1].share for u in members), unit)} off its price"
+    if how == "buy" and (charged := max(form.holdings[u][1].charges.of_system for u in members)) > 0:
+        words += f": {show(margin / charged, unit)} off its price"
     return words
 
 

@@ -16,6 +16,7 @@ from planner.errors import SpecError
 from planner.spec.apis import Api
 from planner.spec.base import MOST_ENTRIES, SOME, Block, problems_of
 from planner.spec.document import read_document
+from planner.spec.economics import Ownership
 from planner.spec.electricity import Series
 from planner.spec.lines import Line
 from planner.spec.offers import Offer
@@ -191,6 +192,8 @@ class PlanSpec(Block):
     """Lines on offer between sites; if omitted, all traffic takes the best path at a price per byte."""
     sharing: Literal["all", "kind", "none"] = "all"
     """Which workloads may share systems: all, those of one kind (serving, training, reinforcement), or none."""
+    economics: Ownership = Ownership()
+    """What owning costs beside the price of what is bought; the catalog's figures if omitted."""
     prices: PriceLevels | None = None
     """Whether each price counts at its low, typical or high figure; typical if omitted."""
     limits: Limits = Limits()

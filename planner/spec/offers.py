@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from planner.spec.base import SOME, Block
 from planner.spec.facility import Assurance
 from planner.spec.phases import OfferInTime
-from planner.spec.quantities import WHOLE, Fraction, Name, Seconds, SecondsFromStart, offer_price
+from planner.spec.quantities import WHOLE, Fraction, LifeSeconds, Name, Seconds, SecondsFromStart, offer_price
 
 
 class SpotTerms(Block):
@@ -36,7 +36,24 @@ class SpotTerms(Block):
             raise ValueError(f'"{terms[0]}" belongs to "how": "spot"; remove it')
 
 
-class Offer(Assurance, SpotTerms, OfferInTime):
+class CommitmentTerms(Block):
+    """Terms of a rent under a commitment, for "how": "reserved" only."""
+
+    term: LifeSeconds | None = None
+    """Least time for which it is rented; none if omitted."""
+    exit_fee: Fraction | None = None
+    """Share of the rent for the rest of the term that is due where the horizon ends before; the catalog's if omitted."""
+
+    def check_commitment(self, how: str) -> None:
+        """Check that the terms belong to a commitment. Raises ValueError otherwise."""
+        stated = sorted(self.model_fields_set & set(CommitmentTerms.model_fields))
+        if how != "reserved" and stated:
+            raise ValueError(f'"{stated[0]}" belongs to "how": "reserved"; remove it')
+        if self.exit_fee is not None and self.term is None:
+            raise ValueError('"exit_fee" needs a "term", such as "3 years"')
+
+
+class Offer(Assurance, SpotTerms, CommitmentTerms, OfferInTime):
     """A way to obtain a system; without `price` the catalog's offer of the same system and way is taken."""
 
     system: Name
@@ -70,6 +87,7 @@ class Offer(Assurance, SpotTerms, OfferInTime):
     def _in_time(self) -> Offer:
         self.check_prices(self.how == "buy")
         self.check_terms(self.how)
+        self.check_commitment(self.how)
         if self.life is not None and self.how != "buy":
             raise ValueError('"life" belongs to what is bought; remove it')
         for key in sorted(self.model_fields_set & set(Assurance.model_fields)):

@@ -51,6 +51,10 @@ class PriceLevels(Block):
     """Of switches and links."""
     facility: Level | None = None
     """Of buildings."""
+    staff: Level | None = None
+    """Of the people that run what is bought."""
+    software: Level | None = None
+    """Of licences and support for what is bought."""
     electricity: Level | None = None
     """Of energy and of demand charges."""
     egress: Level | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -35,6 +35,8 @@ class Site(Assurance, Hall, SiteInTime):
     """Fixed cost of using the site at all."""
     colocation: PeakPrice | None = None
     """Rent of a hall for our own systems, per nameplate power and time, in place of a building; electricity is paid on top."""
+    building: Literal["standing", "new"] = "standing"
+    """"new": it must be built first, and holds nothing before the lead time of `economics.facility_lead_time`."""
     electricity_price: EnergyPrice | None = None
     """One electricity price for all hours, in place of the catalog's."""
     tariff: Name | None = None
@@ -50,6 +52,13 @@ class Site(Assurance, Hall, SiteInTime):
     zone: Name | None = None
     """Failure zone of `spread`: sites with the same name fail together; a zone of its own if omitted."""
     note: str = ""
+
+    @field_validator("building")
+    @classmethod
+    def _no_hall(cls, building: str, known: ValidationInfo) -> str:
+        if building == "new" and known.data.get("colocation") is not None:
+            raise ValueError('a rented hall stands already; remove "building" or "colocation"')
+        return building
 
     @field_validator("tariff")
     @classmethod

@@ -21,9 +21,14 @@ MONTHS = 12
 FIXED_COSTS = (
     "systems",
     "fabric",
+    "maintenance",
+    "spare parts",
+    "staff",
+    "software",
     "facility",
     "colocation",
     "rent",
+    "early exit",
     "site",
 )  # components paid whether the fleet works or not
 GAINS = ("1 point", "2 points", "5 points", "10 points")

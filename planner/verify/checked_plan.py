@@ -9,6 +9,7 @@ from typing import Any
 
 from planner.problem.facts import Problem
 from planner.spec.slo import LatencyLimit
+from planner.verify.claims.unchecked import was_charged_by_annuities
 from planner.verify.electricity import ElectricityCheck
 from planner.verify.findings import Report
 from planner.verify.fleet.holdings import Holding
@@ -39,7 +40,8 @@ class CheckedPlan(Report):
         super().__init__()
         self.problem, self.document = problem, document
         self.same_figures = same_figures  # whether the plan was made with the catalog of `problem`
-        self.fleet_options = FleetOptions(problem)
+        self.annuities = was_charged_by_annuities(document)
+        self.fleet_options = FleetOptions(problem, self.annuities)
         self.sites = {site.region: site for site in problem.sites}
         self.serving = {w.name: w for w in problem.serving}
         self.training = {w.name: w for w in problem.training}

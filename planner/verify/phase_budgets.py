@@ -9,6 +9,7 @@ import numpy as np
 from catalog.units import YEAR_S
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.findings import Report
+from planner.verify.fleet.economics import yearly_of
 from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.options import CheckedOption, tokens_price
 from planner.verify.lines import LineCheck
@@ -48,17 +49,23 @@ class _PhasePayments:
                 total += row["count"] * self._owned(option, holding)
             elif row["how"] != "api":
                 total += row["count"] * holding.price * sum(s for _, w, s in self.slots if w in holding.windows)
+                total += row["count"] * holding.owed * self.inside[holding.windows[-1]]
         return total
 
     def _owned(self, option: CheckedOption, holding: Holding) -> float:
         """Add up the payments for one system of our own."""
         money = self.problem.economics
-        bought = (holding.price + option.fabric_capital) * (holding.phase == self.p)
         held_s = sum(self.edges[w + 1] - self.edges[w] for w in holding.windows if self.inside[w])
+        upkeep = parts = yearly = 0.0
+        if not self.plan.annuities:
+            upkeep, yearly = money.maintenance * held_s / YEAR_S, sum(yearly_of(money, option).values())
+            parts = holding.price * money.spare_parts * (holding.phase == self.p)
         building = option.facility_capital * annuity(money.discount_rate, money.facility_life_years) * held_s / YEAR_S
         hall_per_s = option.nameplate_w * option.site.hall_per_w_s
         return (
-            bought
+            (holding.price + option.fabric_capital) * ((holding.phase == self.p) + upkeep)
+            + parts
+            + yearly * held_s / YEAR_S
             + building
             + sum(
                 s * (hall_per_s + option.idle_at_meter_w * self._price(option, t))

@@ -10,12 +10,15 @@ from typing import Any
 from catalog.units import DAY_S, MILLION, YEAR_S
 from planner.problem.facts import OfferFacts, PhaseFacts
 from planner.verify.checked_plan import CheckedPlan, Row
+from planner.verify.fleet.economics import residual_share, yearly_of
 from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.options import CheckedOption, tokens_price
 from planner.verify.phase_budgets import payments
 from planner.verify.timing import TIME_TOL_S, annuity, paid_yearly
 
-DATED = ("systems", "fabric", "facility", "colocation", "rent", "egress", "api")
+DATED = (
+    "systems", "fabric", "maintenance", "spare parts", "staff", "software", "facility", "colocation", "rent", "early exit", "egress", "api",
+)  # fmt: skip
 """Components whose payments have dates; so has energy with a system to its name."""
 
 
@@ -53,8 +56,9 @@ class PhaseCheck:
         """Compute the row of a phase."""
         inside, slots, tokens = self._windows(phase), self._slots(phase), self.plan.tokens
         seconds, discount = self.calendar.seconds, self.calendar.discount
+        parts = 0.0 if self.plan.annuities else self.money.spare_parts
         bought = [
-            (row["count"] * (holding.price + option.fabric_capital), holding, option)
+            (row["count"] * (holding.price * (1 + parts) + option.fabric_capital), holding, option)
             for row, holding, option in self._fleet()
             if option.owned and holding.phase == p
         ]
@@ -87,12 +91,15 @@ class PhaseCheck:
         return (self.calendar.start + timedelta(days=int(moment_s // DAY_S))).isoformat()
 
     def _residual_share(self, holding: Holding, offer: OfferFacts) -> float:
-        """Compute the share of a purchase price that is left at the end of the horizon: the worth of the annuities still to come."""
+        """Compute the share of a purchase price that is left at the end of the horizon; by annuities, the worth of those still to come."""
         rate, edges = self.money.discount_rate, self.calendar.edges_s
         if holding.windows[-1] + 1 < self.calendar.windows:
             return 0.0
+        age = float(edges[-1] - edges[holding.windows[0]]) / YEAR_S
+        if not self.plan.annuities:
+            return residual_share(self.money, offer.system, age)
         life = offer.life_s(self.money) / YEAR_S
-        rest = max(life - float(edges[-1] - edges[holding.windows[0]]) / YEAR_S, 0.0)
+        rest = max(life - age, 0.0)
         yearly = annuity(rate, life)
         return yearly * rest if rate == 0 else yearly * (1 - (1 + rate) ** -rest) / rate
 
@@ -118,14 +125,22 @@ class PhaseCheck:
         return [cost[w] + rest * time[w] / sum(weight) for w in range(self.calendar.windows)]
 
     def _add_systems(self, cost: dict[int, float], weight: Sequence[float]) -> None:
-        """Add annuities, hall rent or rent, and idle energy of every fleet row."""
+        """Add hall rent or rent, idle energy, and purchases in equal yearly payments over the time held, of every fleet row."""
         rate, years = self.money.discount_rate, [float(edge) / YEAR_S for edge in self.calendar.edges_s]
         for row, holding, option in self._fleet():
-            life = option.offer.life_s(self.money) / YEAR_S
-            yearly = (holding.price + option.fabric_capital) * annuity(rate, life)
+            worth = {w: paid_yearly(rate, self.money.years, years[w], years[w + 1]) for w in holding.windows}
+            each = (holding.price + option.fabric_capital) * (holding.charged.price + holding.charged.upkeep)
+            if not self.plan.annuities:
+                each += holding.price * self.money.spare_parts * holding.charged.price
+            yearly = each / sum(worth.values())
+            if not self.plan.annuities:
+                yearly += sum(yearly_of(self.money, option).values())
             yearly += option.facility_capital * annuity(rate, self.money.facility_life_years)
             for w in holding.windows if option.owned else ():
-                cost[w] += row["count"] * yearly * paid_yearly(rate, self.money.years, years[w], years[w + 1])
+                cost[w] += row["count"] * yearly * worth[w]
+            if holding.owed:
+                left = years[holding.windows[-1] + 1]
+                cost[holding.windows[-1]] += row["count"] * holding.owed * (1 + rate) ** -left
             per_s = option.nameplate_w * option.site.hall_per_w_s if option.owned else holding.price
             for t in range(self.calendar.slots):
                 w = int(self.calendar.window[t])

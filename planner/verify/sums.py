@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
+from catalog.units import YEAR_S
 from planner.problem.facts import NO_TREE
 from planner.verify.checked_plan import CheckedPlan, LineKey, Sums
+from planner.verify.fleet.economics import yearly_of
+from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.options import CheckedOption, key_of, worth_of
 
 Place = tuple[str, str, str]
@@ -62,9 +65,16 @@ class _Adder:
             option, n = self.plan.fleet_options[key_of(row)], row["count"]
             place = row["site"], row["system"], row["how"]
             if option.owned:
-                self.lines["systems", *place] += n * holding.price * holding.system_charge
-                self.lines["fabric", *place] += n * option.fabric_capital * holding.system_charge
-                self.lines["facility", *place] += n * option.facility_capital * holding.facility_charge
+                paid = holding.charged
+                self.lines["systems", *place] += n * holding.price * paid.price
+                self.lines["fabric", *place] += n * option.fabric_capital * paid.price
+                if not self.plan.annuities:
+                    self.lines["maintenance", *place] += n * (holding.price + option.fabric_capital) * paid.upkeep
+                    self._owning(option, place, n, holding)
+                self.lines["facility", *place] += n * option.facility_capital * paid.building
+            if holding.owed:
+                left = float(self.problem.calendar.edges_s[holding.windows[-1] + 1]) / YEAR_S
+                self.lines["early exit", *place] += n * holding.owed * (1 + money.discount_rate) ** -left
             for slot in self.slots:
                 _, window, _, seconds, discount = slot
                 if window not in holding.windows:
@@ -79,6 +89,14 @@ class _Adder:
                 elif option.site.hall_per_w_s:
                     rent_per_s = option.nameplate_w * option.site.hall_per_w_s
                     self.lines["colocation", *place] += n * rent_per_s * seconds * discount
+
+    def _owning(self, option: CheckedOption, place: Place, n: int, holding: Holding) -> None:
+        """Add spare parts, staff and software of what is bought."""
+        money, paid = self.problem.economics, holding.charged
+        if parts := money.spare_parts * holding.price * paid.price:
+            self.lines["spare parts", *place] += n * parts
+        for component, amount in yearly_of(money, option).items():
+            self.lines[component, *place] += n * amount * paid.every_year
 
     def _points(self) -> None:
         """Add the energy of active replicas above idle."""

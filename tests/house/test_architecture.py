@@ -29,6 +29,7 @@ FEATURES = {  # feature -> how the names of its files begin: the feature, or a p
     "robust": ("robust", "scenario"),
     "apis": ("api",),
     "prices": ("prices", "price_"),
+    "economics": ("economics",),
 }
 
 

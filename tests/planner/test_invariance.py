@@ -18,6 +18,7 @@ GAPS = {"auto": 1e-5, "decomposed": 1e-4}  # way to solve -> asked gap
 
 BASE = {
     "name": "two places",
+    "horizon": {"years": 3},
     "workloads": [
         {
             "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B",

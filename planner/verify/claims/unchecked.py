@@ -12,6 +12,13 @@ from planner.version import __version__
 NAMES = ("flopwatt", "tokenwatt")  # of the program: release 0.1 had the second
 
 
+BY_ANNUITIES = (
+    "",
+    "0.1.0",
+    "0.2.0",
+)  # releases that charged a purchase the annuities of the time for which it was held
+
+
 @dataclass(frozen=True, slots=True)
 class Unchecked:
     """A part of a plan that was not computed again; "[]" in the path stands for any position."""
@@ -39,6 +46,11 @@ def pools_of(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, An
         for p, point in enumerate(workload["points"]):
             for i, pool in enumerate(point["pools"]):
                 yield f"workloads[{w}].points[{p}].pools[{i}]", pool
+
+
+def was_charged_by_annuities(document: Mapping[str, Any]) -> bool:
+    """Tell whether the release that wrote a plan charged purchases by annuities, without residual value and maintenance."""
+    return release_of(document) in BY_ANNUITIES
 
 
 def unchecked_parts(document: Mapping[str, Any], same_figures: bool, proven: bool = False) -> list[Unchecked]:

@@ -38,7 +38,7 @@ def _check_row(plan: CheckedPlan, path: str, row: Row, networks: Networks) -> No
         plan.say(f"{path}.unit", f"tokens of an API are counted in token/s, not in {row.get('unit')!r}")
     if (row["phase"] is not None) != (row["how"] in HELD_BY_PHASE):
         plan.say(f"{path}.phase", "on-demand and spot systems are held by phase, all others throughout")
-    holding = holding_of(plan.problem, option, row)
+    holding = holding_of(plan.problem, option, row, plan.annuities)
     plan.holdings.append(holding)
     plan.options_by_row.append(option)
     for words in holding.wrong:

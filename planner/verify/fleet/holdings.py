@@ -8,8 +8,9 @@ from typing import Any
 
 from catalog.units import YEAR_S
 from planner.problem.facts import OfferFacts, PhaseFacts, Problem
+from planner.verify.fleet.economics import NOTHING_PAID, Charged, by_annuities, charged
 from planner.verify.fleet.options import CheckedOption
-from planner.verify.timing import TIME_TOL_S, annuity, paid_yearly
+from planner.verify.timing import TIME_TOL_S
 
 HELD_BY_PHASE = ("on_demand", "spot")
 PRICE_TOL = 1e-9  # of a stated price, relative
@@ -22,13 +23,13 @@ class Holding:
     phase: int
     windows: range
     price: float
-    system_charge: float  # present worth of the annuities, per unit of price of systems and fabric
-    facility_charge: float  # the same for buildings
+    charged: Charged  # present value per unit of purchase price
+    owed: float  # rent due on leaving a commitment early, undiscounted
     wrong: tuple[str, ...]  # findings on what the row says of it
 
 
-def holding_of(problem: Problem, option: CheckedOption, row: Mapping[str, Any]) -> Holding:
-    """Read when a fleet row is held. Raises ValueError for windows outside the horizon."""
+def holding_of(problem: Problem, option: CheckedOption, row: Mapping[str, Any], annuities: bool) -> Holding:
+    """Read when a fleet row is held; `annuities`: charged as by releases up to 0.2. Raises ValueError for windows outside the horizon."""
     edges, money = [float(edge) for edge in problem.calendar.edges_s], problem.economics
     end, offer, site = edges[-1], option.offer, option.site
     if row["how"] in HELD_BY_PHASE:
@@ -46,14 +47,18 @@ def holding_of(problem: Problem, option: CheckedOption, row: Mapping[str, Any]) 
     if row["how"] not in HELD_BY_PHASE:
         wrong += _wrong_dates(problem, phases[p], option, row, (begin, until))
         wrong += _wrong_labels(problem, phases[p], option, row, begin, (first, last))
-    life = offer.life_s(money) / YEAR_S
-    worth = paid_yearly(money.discount_rate, money.years, begin / YEAR_S, until / YEAR_S)
+    paid = NOTHING_PAID
+    if option.owned:
+        rule = by_annuities if annuities else charged
+        paid = rule(money, row["system"], offer.life_s(money) / YEAR_S, begin / YEAR_S, until / YEAR_S)
+    price = _price(offer, site.region, p, begin)
+    rest = offer.term_s - (until - begin) if row["how"] == "reserved" else 0.0
     return Holding(
         p,
         range(first, last + 1),
-        _price(offer, site.region, p, begin),
-        annuity(money.discount_rate, life) * worth,
-        annuity(money.discount_rate, money.facility_life_years) * worth,
+        price,
+        paid,
+        price * rest * offer.exit_fee if rest > 0 else 0.0,
         tuple(wrong),
     )
 

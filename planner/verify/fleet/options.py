@@ -51,10 +51,10 @@ class CheckedOption:
 
 
 class FleetOptions:
-    """Look up the fleet option of a key; the tenant plays no part. Raises KeyError for an option that the spec does not offer."""
+    """Look up the fleet option of a key; the tenant plays no part. `annuities`: charged as by releases up to 0.2. Raises KeyError for an option that the spec does not offer."""
 
-    def __init__(self, problem: Problem):
-        self.problem = problem
+    def __init__(self, problem: Problem, annuities: bool = False):
+        self.problem, self.annuities = problem, annuities
         self.sites = {site.region: site for site in problem.sites}
         self.offers = {offer.path: offer for offer in problem.offers}
         self._known: dict[tuple[str, str, str, str, int | None, str], CheckedOption] = {}
@@ -84,10 +84,11 @@ class FleetOptions:
         band = next((band for band in known if size == (band.plant.systems if band.plant else None)), None)
         if band is None:
             raise KeyError(f"no {fabric} network of {system_name} is built for {size} systems")
+        premium = 0.0 if self.annuities else site.facility_premium
         return CheckedOption(
             site=site, system=system, offer=offer, fabric=fabric, owned=True,
             fabric_capital=band.price,
-            facility_capital=(system.power_w + band.power_w) * site.facility_cost_per_w,
+            facility_capital=(system.power_w + band.power_w) * site.facility_cost_per_w * (1 + premium),
             idle_it_w=system.idle_w + band.power_w,
             plant=band.plant,
             largest=band.largest,

@@ -66,7 +66,7 @@ def free(spec):
 
 
 def test_purchases_count_when_they_come_and_the_building_by_its_annuities(spec):
-    """Without energy and weights a phase pays its systems and fabric in full, traffic, and two years of the building of all that stands."""
+    """Without energy and weights a phase pays what it buys in full, maintenance, traffic, and two years of building and staff of all that stands."""
     document = spec(site={"electricity_price": "0 USD/kWh"})
     document["workloads"][0] |= {"weight_updates_per_year": 0}
     plan = solved(document)
@@ -77,11 +77,13 @@ def test_purchases_count_when_they_come_and_the_building_by_its_annuities(spec):
     )
     worth = {k: sum((1 + RATE) ** -year for year in range(1, k + 1)) for k in (2, 4)}
     early, late = count(plan, "first"), count(plan, "second")
-    building = plan["costs"]["facility"] / (early * worth[4] + late * (worth[4] - worth[2]))  # of one system for a year
+    held = early * worth[4] + late * (worth[4] - worth[2])
+    building = (plan["costs"]["facility"] + plan["costs"]["staff"]) / held  # and its people, of one system for a year
+    capital = 0.0
     for row, stands, requests in zip(plan["phases"], (early, early + late), (4000, 20_000), strict=True):
-        assert row["paid"] == pytest.approx(
-            row["capital"] + 2 * building * stands + per_request * requests * 2 * 365 * 86400, rel=1e-9
-        )
+        capital += row["capital"]
+        running = 2 * 0.04 * capital / 1.02 + 2 * building * stands + per_request * requests * 2 * 365 * 86400
+        assert row["paid"] == pytest.approx(row["capital"] + running, rel=1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -109,12 +111,13 @@ def rich(spec):
 
 
 def test_without_discounting_all_that_is_paid_is_the_cost_with_whole_purchases(rich):
-    """At no interest the phases pay what the plan costs, with purchase prices in place of their annuities: energy, rent, halls, sites, weights, all."""
+    """At no interest the phases pay what the plan costs, with purchase prices and no residual values: energy, rent, halls, sites, weights, all."""
     plan = solved(rich(0.0))
     assert {"systems", "colocation", "rent", "energy", "site", "porting", "weights", "api"} <= {
         name for name, amount in plan["costs"].items() if amount
     }
-    once = sum(row["capital"] for row in plan["phases"]) - plan["costs"]["systems"] - plan["costs"]["fabric"]
+    charged = sum(plan["costs"][component] for component in ("systems", "fabric", "spare parts"))
+    once = sum(row["capital"] for row in plan["phases"]) - charged
     assert sum(row["paid"] for row in plan["phases"]) == pytest.approx(plan["totals"]["cost"] + once, rel=1e-9)
     assert plan["phases"][0]["paid"] > 1e6  # porting at the start
 
@@ -140,7 +143,8 @@ def test_lines_are_paid_for_the_time_that_they_are_rented():
     """As above, at no interest; what is rented throughout is paid half in each year."""
     plan = solved(lined(0.0))
     assert {"lines", "telemetry", "egress"} & {name for name, amount in plan["costs"].items() if amount}
-    once = sum(row["capital"] for row in plan["phases"]) - plan["costs"]["systems"] - plan["costs"]["fabric"]
+    charged = sum(plan["costs"][component] for component in ("systems", "fabric", "spare parts"))
+    once = sum(row["capital"] for row in plan["phases"]) - charged
     assert sum(row["paid"] for row in plan["phases"]) == pytest.approx(plan["totals"]["cost"] + once, rel=1e-9)
 
 
@@ -188,7 +192,7 @@ def test_what_cannot_be_bought_is_rented(spec, free):
     """Four systems are needed in the first phase; three of them bought are beyond its budget with all that runs, so some are rented."""
     each = free["phases"][0]["paid"] / count(free, "first")
     document = spec(budget={"first": f"{each * 5.4:.0f} USD"}, rate=RATE)
-    document["offers"].append(RENT | {"price": "12 USD/h"})
+    document["offers"].append(RENT | {"price": "16 USD/h"})
     wide = solved(document)
     document["phases"][0]["budget"] = f"{each * 3.9:.0f} USD"
     tight = solved(document)
@@ -282,7 +286,11 @@ def test_the_worth_of_what_binds(spec):
             and row["marginal_unit"] == "USD/W"
             and row["note"] == ""
         )
-    rented = spec(budget={"first": "900000 USD"})
+    kept = {
+        "residual": [{"age": "4 years", "fraction": 0.6}],
+        "maintenance": 0,
+    }  # so that buying beats renting in each phase
+    rented = spec(budget={"first": "900000 USD"}, economics=kept)
     rented["offers"].append(RENT | {"price": "12 USD/h"})
     row = limit_of(solved(rented), "phases[0].budget")
     assert row["marginal_value_divisible"] < -0.01 and row["marginal_unit"] == "USD/USD"

@@ -14,7 +14,8 @@ from planner.plan import Plan
 from planner.resolve.resolver import resolve_document
 from planner.verify.plan import verify_plan
 
-RATE, YEARS, LIFE, BUILDING = 0.08, 4, 5.0, 20.0
+RATE, YEARS = 0.08, 4
+LEFT = {2: 0.425, 4: 0.175}  # share of its price that a system is worth, by age
 PHASES = [{"name": "first", "start": "0 d"}, {"name": "second", "start": "2 years"}]
 
 
@@ -51,10 +52,6 @@ def two(spec):
     return solved(spec())
 
 
-def annuity(years):
-    return RATE / (1 - (1 + RATE) ** -years)
-
-
 # -- what a plan is ------------------------------------------------------------------------------------------------
 
 
@@ -66,16 +63,19 @@ def test_systems_are_bought_when_they_are_needed(two):
 
 
 def test_a_system_is_charged_for_the_years_it_is_there(two):
-    """Annuities at the end of each year from delivery to the end of the horizon."""
-    paid = {"first": sum((1 + RATE) ** -k for k in (1, 2, 3, 4)), "second": sum((1 + RATE) ** -k for k in (3, 4))}
-    expected = sum(bought(two, phase) * 310_000 * annuity(LIFE) * worth for phase, worth in paid.items())
+    """Price at delivery, less what it is worth at the end of the horizon, and maintenance at the end of each year."""
+    paid = {"first": 1 - LEFT[4] * (1 + RATE) ** -4, "second": (1 + RATE) ** -2 - LEFT[2] * (1 + RATE) ** -4}
+    expected = sum(bought(two, phase) * 310_000 * share for phase, share in paid.items())
     assert two["costs"]["systems"] == pytest.approx(expected, rel=1e-12)
+    years = {"first": (1, 2, 3, 4), "second": (3, 4)}
+    each = {phase: sum(0.04 * (1 + RATE) ** -k for k in there) for phase, there in years.items()}
+    capital = {row["name"]: row["capital"] / 1.02 for row in two["phases"]}  # spare parts are not maintained
+    assert two["costs"]["maintenance"] == pytest.approx(sum(capital[p] * each[p] for p in each), rel=1e-12)
 
 
-def test_what_is_left_at_the_end_is_the_annuities_to_come(two):
-    for row, years_left in zip(two["phases"], (1, 3), strict=True):
-        left = annuity(LIFE) * sum((1 + RATE) ** -k for k in range(1, years_left + 1))
-        assert row["residual"] == pytest.approx(row["capital"] * left, rel=1e-12)
+def test_what_is_left_at_the_end_is_the_residual_value_by_age(two):
+    for row, age in zip(two["phases"], (4, 2), strict=True):
+        assert row["residual"] == pytest.approx(row["capital"] * LEFT[age], rel=1e-12)
 
 
 def test_the_phases_add_up_to_the_plan(two):
@@ -177,7 +177,8 @@ def test_what_is_worn_out_is_bought_again(spec):
         ("second", (1, 1)),
     }
     assert plan["phases"][0]["residual"] == 0
-    assert plan["costs"]["systems"] == pytest.approx(bought(plan, "first") * 310_000 * (1 + (1 + RATE) ** -2))
+    once = 1 - LEFT[2] * (1 + RATE) ** -2  # sold when it is replaced
+    assert plan["costs"]["systems"] == pytest.approx(bought(plan, "first") * 310_000 * once * (1 + (1 + RATE) ** -2))
 
 
 def test_growth_by_the_year(tiny):

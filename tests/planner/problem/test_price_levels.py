@@ -49,7 +49,10 @@ def test_a_way_to_obtain_may_have_a_level_of_its_own(tiny):
     assert problem.offers[0].prices == {"us-virginia": 300e3}
     assert problem.sites[0].facility_cost_per_w == pytest.approx(15.0)
     other = resolve_document(tiny(**OF_CATALOG, prices={"facility": "low"}))
-    assert (other.offers[0].prices["us-virginia"], other.sites[0].facility_cost_per_w) == (310e3, pytest.approx(9.3))
+    assert (other.offers[0].prices["us-virginia"], other.sites[0].facility_cost_per_w) == (
+        310e3,
+        pytest.approx(9.3),
+    )
 
 
 def test_typical_prices_are_the_plan_without_the_block(solved):
@@ -129,7 +132,7 @@ def test_every_price_with_a_range_belongs_to_a_way(tiny):
                     assert way_of(record, name) in WAYS
                 elif "USD" in figure.unit and (figure.low, figure.high) != (None, None):
                     out.add((kind, name, record.name if kind == "defaults" else ""))
-    assert out == {("chips", "price", ""), ("defaults", "value", "solar_levelised_cost")}
+    assert out == {("chips", "price", "")}
 
 
 # -- prices that the spec states ---------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 import planner
+from catalog.units import show
 from planner.plan import Plan, load_plan
 from planner.report.page import most_at_once, one_page
 
@@ -150,9 +151,13 @@ def test_the_sites_of_each_kind(mixed):
     sites = defaultdict(list)
     for row in sorted(mixed["fleet"], key=lambda row: -row["count"]):
         sites[row["system"], row["how"]].append(f"{row['site']} {row['count']:,}")
-    assert len(sites) == 4
-    for (system, how), parts in sites.items():
-        assert re.search(rf"{system} {how} [0-9,]+ [0-9.]+% {', '.join(parts)} ", page)
+    shown = [
+        (system, how)
+        for (system, how), parts in sites.items()
+        if re.search(rf"{system} {how} [0-9,]+ [0-9.]+% {', '.join(parts)} ", page)
+    ]
+    hidden = len(sites) - len(shown)
+    assert len(shown) >= 3 and (not hidden or f"… {hidden} more" in page)
 
 
 def test_prices_totals_and_what_is_kept(stored):
@@ -231,17 +236,15 @@ def test_what_binds_and_what_one_more_is_worth(mixed):
     power = next(row for row in mixed["limits"] if row["name"] == "power in us-texas")
     shown = {row[0]: row[1:] for row in rows}
     assert shown["One more GB200 NVL72 (buy)"] == [f"{-supply['marginal_value_divisible']:,.0f}", "0"]
-    assert shown["The next MW of power in us-texas"] == [
-        f"{-1e6 * power['marginal_value_divisible']:,.0f}",
-        f"{-1e6 * power['marginal_value']:,.0f}",
-    ]
+    worth = [power["marginal_value_divisible"], power["marginal_value"]]
+    assert shown["The next MW of power in us-texas"] == [f"{-1e6 * each:,.0f}" for each in worth if each is not None]
 
 
 def test_what_comes_next_starts_with_the_smallest_margin(mixed):
     nearest = min(mixed["runner_up"], key=lambda row: row["margin"])
     first = rows_under(one_page(mixed), "What comes next")[0]
     assert first[0] == nearest["site"] and nearest["system"] in first[1]
-    assert f"{nearest['margin']:.2f} USD" in first[1]
+    assert (show(nearest["margin"], "USD") if nearest["margin"] else "would do as well") in first[1]
 
 
 def test_the_assumptions_with_the_largest_shares(mixed):
@@ -316,7 +319,8 @@ def test_the_page_follows_the_document(mixed):
     page = one_line(one_page(Plan(document)))
     assert f"Total: {3 * mixed['totals']['cost']:,.0f} USD" in page
     assert f"{3 * mixed['workloads'][0]['cost_per_million_tokens']:.4f}" in page
-    assert "reserved 1,200" in page
+    rented = sum(row["count"] for row in document["fleet"] if (row["system"], row["how"]) == ("DGX H200", "reserved"))
+    assert f"DGX H200 reserved {rented:,}" in page
 
 
 def test_no_answer_is_explained(solved):

@@ -285,7 +285,7 @@ def test_a_limit_that_weighs_little_in_the_proof_is_in_the_conflict_all_the_same
         {**OFFER, "price": "300000 USD", "supply": 2},
         {"system": "DGX H200", "how": "buy", "price": "400000 USD"},
     ]
-    document = spec(offers=offers, limits={"budget": "1M USD"})
+    document = spec(offers=offers, limits={"budget": "2M USD"})
     conflict = ("limits.budget", "offers[0].supply", "workloads[0].slo.tpot.p95")
     for path in conflict:
         assert planner.solve(edited(document, ((path, None),))).has_answer

@@ -12,6 +12,7 @@ import planner
 from planner.candidates.search import find_candidates
 from planner.formulate.formulation import formulate
 from planner.plan import BY_THE_BOUND, Plan
+from planner.problem.phases import terms_of
 from planner.report.report import render
 from planner.resolve.resolver import resolve_document
 from planner.solving.marginal_values import TIME_NOTE, compute_marginal_values
@@ -66,7 +67,10 @@ SLIDES = {
         "40M USD",
         "41M USD",
         1e6,
-        (("offers", [*OFFERS, {"system": "DGX H200", "how": "reserved"}]),),
+        (
+            ("offers", [*OFFERS, {"system": "DGX H200", "how": "reserved", "price": "24 USD/h"}]),
+            ("horizon", {"years": 5}),  # over which buying beats renting
+        ),
     ),
     "carbon": ("limits.carbon", "4.5 kt", "4.6 kt", 1e5, ()),
 }
@@ -88,9 +92,9 @@ def test_a_marginal_value_is_what_a_little_more_changes(limit):
 
 def test_more_of_a_budget_is_worth_throughput():
     path, objective = "limits.budget", ("objective", {"maximise": "throughput"})
-    first, second = (planner.solve(spec(objective, (path, value))) for value in ("8M USD", "8.4M USD"))
+    first, second = (planner.solve(spec(objective, (path, value))) for value in ("16M USD", "16.8M USD"))
     worth = row_of(first, path)
-    mean = (second.objective["value"] - first.objective["value"]) / 4e5
+    mean = (second.objective["value"] - first.objective["value"]) / 8e5
     assert worth["marginal_unit"] == "x demand/USD" and worth["marginal_value_divisible"] == pytest.approx(
         mean, rel=0.1
     )
@@ -157,7 +161,8 @@ def test_the_runner_up_comes_in_when_it_is_that_much_better(objective):
     assert row["words"] in render(plan, "table") and row["words"] in render(plan, "md")
     if objective == "carbon":
         return
-    share = resolve_document(BASE).economics.capital_share
+    problem = resolve_document(BASE)
+    share = terms_of(problem, problem.sites[0], problem.offers[0])[0].charges.share
     place = next(i for i, offer in enumerate(OFFERS) if offer["system"] == row["system"])
     price = float(OFFERS[place]["price"].split()[0])
     for part, comes in ((0.9, False), (1.1, True)):

@@ -26,12 +26,13 @@ CHAT = {
 OFFERS = [
     {"system": "DGX B200", "how": "buy", "price": "700000 USD", "supply": 40},
     {"system": "DGX H100", "how": "buy", "price": "300000 USD"},
-    {"system": "DGX H200", "how": "reserved"},
+    {"system": "DGX H200", "how": "reserved", "price": "24 USD/h"},
 ]
 SITES = [{"region": "us-texas", "power": "500 kW"}, {"region": "us-virginia", "power": "1 MW"}]
 GAP = 1e-4
 BASE = {
     "name": "compared",
+    "horizon": {"years": 5},  # over which buying beats renting
     "workloads": [CHAT],
     "sites": SITES,
     "offers": OFFERS,

@@ -55,7 +55,7 @@ def test_a_plan_says_what_its_fleet_costs(small_plan):
     paid = sum(
         amount
         for component, amount in small_plan["costs"].items()
-        if component in ("systems", "fabric", "facility", "rent", "site")
+        if component in ("systems", "fabric", "maintenance", "spare parts", "staff", "facility", "rent", "site")
     )
     assert fleet.cost == pytest.approx(paid / months) and fleet.chips == small_plan["totals"]["chips"]
     known = [row["mfu"] for row in small_plan["workloads"] if row["mfu"]]

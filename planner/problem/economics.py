@@ -1,0 +1,94 @@
+"""Cost of owning: what a purchase costs over the time for which it is held.
+
+A purchase costs its price, less the present value of what the system is worth at the end of that time, plus maintenance, spare parts,
+staff and software. What reaches the end of its life before is sold and replaced at the same price. Buildings outlast what stands in
+them and are charged the annuities of the time. Not here: the check (`planner.verify.fleet.economics`), which writes the rule a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from models.economics import annuity, discount_factor, horizon_share, purchase_share, residual_value
+from models.economics import window_present_worth as present_worth
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """Residual value of a kind of system by age: points of a curve that falls from the whole price at delivery."""
+
+    ages_years: tuple[float, ...]
+    fractions: tuple[float, ...]
+
+    def at(self, years: float) -> float:
+        """Return the share of the price that is left at an age."""
+        return float(residual_value(self.ages_years, self.fractions, years))
+
+
+@dataclass(frozen=True, slots=True)
+class Economics:
+    """Discount rate, service lives, and the cost of owning beside the price."""
+
+    discount_rate: float
+    years: int
+    system_life_years: float
+    facility_life_years: float
+    maintenance: float = 0.0  # of systems and fabric, per year and unit of purchase price
+    residual: Mapping[str, Residual] | None = None  # by system; None where none can be bought
+    spare_parts: float = 0.0  # held beside bought systems, per unit of their purchase price
+    staff_per_w: float = 0.0  # per year and watt of nameplate in buildings of our own
+    staff_per_system: float = 0.0  # per year
+    software_per_chip: float = 0.0  # per year
+    software_per_system: float = 0.0  # per year
+
+    def residual_of(self, system: str) -> Residual:
+        """Return the residual value of a system. Raises ValueError for one that cannot be bought."""
+        if self.residual is None or system not in self.residual:
+            raise ValueError(f"{system} cannot be bought, so its residual value is not known")
+        return self.residual[system]
+
+    def staff_of(self, nameplate_w: float, own_building: bool) -> float:
+        """Compute the staff of one bought system per year; that of a rented hall is in its rent."""
+        return self.staff_per_system + (self.staff_per_w * nameplate_w if own_building else 0.0)
+
+    def software_of(self, chips: int) -> float:
+        """Compute the licences and the support of one bought system per year."""
+        return self.software_per_system + self.software_per_chip * chips
+
+
+@dataclass(frozen=True, slots=True)
+class Charges:
+    """Present value per unit of purchase price; `upkeep` is the part of `share` that is maintenance."""
+
+    share: float  # of systems and fabric
+    upkeep: float
+    facility: float
+    spare_parts: float  # of systems
+    per_year: float  # of one unit paid at the end of each year
+
+    @property
+    def of_system(self) -> float:
+        """Return the charge of a system with its spare parts."""
+        return self.share + self.spare_parts
+
+
+NO_CHARGES = Charges(0.0, 0.0, 0.0, 0.0, 0.0)  # of what is rented
+
+
+def charges(money: Economics, system: str, life_years: float, begin: float, end: float) -> Charges:
+    """Compute the charges of a purchase held from year `begin` to `end`: paid on delivery, sold at the end, kept up in between.
+
+    share = v^begin x purchase_share(end - begin) + m PW(begin, end), facility = annuity x PW(begin, end), and spare parts are
+    bought and sold as systems are, but not maintained.
+    """
+    rate, residual = money.discount_rate, money.residual_of(system)
+    worth = float(present_worth(rate, begin, end, money.years))
+    bought = purchase_share(rate, life_years, end - begin, residual.ages_years, residual.fractions)
+    bought = float(discount_factor(rate, begin) * bought)
+    upkeep = money.maintenance * worth
+    if begin == 0 and end == money.years:
+        building = float(horizon_share(rate, money.facility_life_years, money.years))
+    else:
+        building = float(annuity(1.0, rate, money.facility_life_years)) * worth
+    return Charges(bought + upkeep, upkeep, building, money.spare_parts * bought, worth)

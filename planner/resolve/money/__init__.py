@@ -1,0 +1,1 @@
+"""Money of a resolution: what owning costs."""

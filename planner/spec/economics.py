@@ -1,0 +1,61 @@
+"""Block of a spec about the cost of owning: residual values by age, maintenance, spare parts, staff, software and buildings."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from planner.spec.base import Block
+from planner.spec.quantities import AmountPerSecond, Fraction, LifeSeconds, Name, PeakPrice, SecondsFromStart
+
+MOST_POINTS = 40
+
+
+class ResidualPoint(Block):
+    """What a bought system is worth at an age."""
+
+    age: LifeSeconds
+    """Age of the system."""
+    fraction: Fraction
+    """Share of its purchase price that is left then."""
+
+
+def _falling(points: list[ResidualPoint]) -> list[ResidualPoint]:
+    """Check that ages rise and values do not. Raises ValueError otherwise."""
+    for before, after in pairwise(points):
+        if after.age <= before.age:
+            raise ValueError("expected each age once, in rising order")
+        if after.fraction > before.fraction:
+            raise ValueError("expected values that fall with age; a system is never worth more than before")
+    return points
+
+
+Curve = Annotated[list[ResidualPoint], Field(min_length=1, max_length=MOST_POINTS), AfterValidator(_falling)]
+
+
+class Ownership(Block):
+    """Cost of what is bought, beside its price; the catalog's figure where one is omitted."""
+
+    residual: Curve | None = None
+    """Residual value of all kinds of system by age, linear between the points and from the whole price at delivery; the catalog's for
+    each kind if omitted."""
+    residual_of: dict[Name, Curve] = {}
+    """Residual value of single kinds of system, by their names."""
+    maintenance: Fraction | None = None
+    """Of systems and fabric per year, as a share of their purchase price; the catalog's if omitted."""
+    spare_parts: Fraction | None = None
+    """Stock of parts held beside bought systems, as a share of their purchase price; it is bought, and sold, with them."""
+    staff_per_power: PeakPrice | None = None
+    """Staff of a building of our own, per nameplate power and time; that of a rented hall is in its rent."""
+    staff_per_system: AmountPerSecond | None = None
+    """Staff that runs the systems, for each that is bought."""
+    software_per_chip: AmountPerSecond | None = None
+    """Licences and support, for each chip that is bought."""
+    software_per_system: AmountPerSecond | None = None
+    """Licences and support, for each system that is bought."""
+    facility_premium: Fraction | None = None
+    """Extra cost of a building for AI, as a share of the region's construction cost: denser power and cooling."""
+    facility_lead_time: SecondsFromStart | None = None
+    """Time until a site with `building` "new" is finished."""

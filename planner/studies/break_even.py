@@ -1,0 +1,330 @@
+"""Compare buying with renting for each kind of system on offer: from which horizon, or from which share of the time in use, buying costs less.
+
+A system is held from the start of the horizon to its end, and charged as in a plan: `planner.formulate.costs`. No program is solved,
+so that workloads, limits and phases play no part. Not here: the chart, and frontiers of plans (`planner.studies.frontier`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from models.energy.power import training_power_w
+from planner.candidates.fleet_options import FleetOption, build_fleet_options
+from planner.errors import Problem as SpecProblem
+from planner.errors import SpecError
+from planner.formulate.costs import holding_costs, slot_rates
+from planner.formulate.functionals import COST
+from planner.problem.facts import Problem
+from planner.problem.phases import BY_WINDOW, terms_of
+from planner.report.words import listed
+from planner.resolve.resolver import resolve_document
+from planner.spec.document import read_spec
+
+HORIZON, UTILISATION = AGAINST = ("horizon", "utilisation")
+MOST_YEARS = 30
+SYSTEMS = 32  # held together, if none are asked for
+LEVELS = {  # of prices: as stated, and those that speak most for buying and for renting
+    "typical": None,
+    "for buying": ("low", "high"),
+    "for renting": ("high", "low"),
+}
+RENTS = ("reserved", "on_demand", "spot")
+KEPT = ("name", "currency", "exchange", "economics", "prices", "overrides", "catalog", "series")
+IN_TIME = ("price_by_phase", "supply_by_phase", "power_by_phase", "electricity")  # keys that only plans need
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """Present value of one system over a horizon of `years`, in use for a share `utilisation` of the time, at one level of prices."""
+
+    system: str
+    how: str  # it is rented
+    level: str
+    years: int
+    utilisation: float
+    bought: float
+    rented: float
+
+    @property
+    def ratio(self) -> float:
+        """Return the cost of buying over that of renting."""
+        return self.bought / self.rented
+
+
+@dataclass(frozen=True, slots=True)
+class BreakEven:
+    """Where buying begins to cost less, for each kind of system and way to rent it; `status`: "optimal"."""
+
+    against: str
+    currency: str
+    balances: tuple[Balance, ...]
+    left_out: tuple[tuple[str, str], ...]
+    seconds: float
+    status: str = "optimal"
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """List the kinds of systems with the ways to rent them."""
+        return list(dict.fromkeys((b.system, b.how) for b in self.balances))
+
+    def of(self, system: str, how: str, level: str = "typical") -> list[Balance]:
+        """List the balances of a kind of system and way to rent it at a level, along the range."""
+        return [b for b in self.balances if (b.system, b.how, b.level) == (system, how, level)]
+
+    def point(self, system: str, how: str, level: str = "typical") -> float | None:
+        """Find where buying begins to cost less and goes on to the end of the range; None where it does not.
+
+        The first of the range where it costs less from there on. Linear between the points in the ratio of the costs.
+        """
+        found = self.of(system, how, level)
+        if not found or found[-1].ratio > 1:
+            return None
+        for before, after in reversed(list(pairwise(found))):
+            if before.ratio > 1:
+                one, two = self._measure(before), self._measure(after)
+                return one + (two - one) * (before.ratio - 1) / (before.ratio - after.ratio)
+        return self._measure(found[0])
+
+    def _measure(self, balance: Balance) -> float:
+        return float(balance.years) if self.against == HORIZON else balance.utilisation
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """Return the break-even of each kind of system and way to rent it, with the interval that low and high prices give."""
+        unit = "years" if self.against == HORIZON else "share"
+        return [
+            {
+                "system": system,
+                "how": how,
+                unit: self.point(system, how),
+                "earliest": self.point(system, how, "for buying"),
+                "latest": self.point(system, how, "for renting"),
+            }
+            for system, how in self.pairs
+        ]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Return all rows as one flat table."""
+        found = []
+        for system, how in self.pairs:
+            lists = [self.of(system, how, level) for level in LEVELS]
+            for typical, low, high in zip(*lists, strict=True):
+                found.append(
+                    {
+                        "system": system, "how": how, "years": typical.years, "utilisation": typical.utilisation,
+                        "bought": typical.bought, "rented": typical.rented, "ratio": typical.ratio,
+                        "ratio_low": low.ratio, "ratio_high": high.ratio,
+                    }
+                )  # fmt: skip
+        return found
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Return everything as JSON."""
+        return {
+            "against": self.against,
+            "currency": self.currency,
+            "status": self.status,
+            "break_even": self.points,
+            "points": self.rows,
+            "left_out": [{"system": name, "reason": reason} for name, reason in self.left_out],
+            "seconds": self.seconds,
+        }
+
+    @property
+    def words(self) -> list[str]:
+        """Say of each kind of system from where on buying it costs less."""
+        said = []
+        for row in self.points:
+            system, how = row["system"], row["how"].replace("_", " ")
+            point, earliest, latest = (
+                row[key] for key in ("years" if "years" in row else "share", "earliest", "latest")
+            )
+            first = f"buying {system} costs less than renting it ({how})"
+            if point is None:
+                said.append(f"{first} nowhere in the range{self._span_words(earliest, latest)}")
+            elif point == self._measure(self.of(row["system"], row["how"])[0]):
+                said.append(f"{first} in the whole range{self._span_words(earliest, latest)}")
+            else:
+                said.append(f"{first} from {self._shown(point)} on{self._span_words(earliest, latest)}")
+        return said or ["nothing is offered both to buy and to rent"]
+
+    def _span_words(self, earliest: float | None, latest: float | None) -> str:
+        if earliest is None:
+            return "; nor at any other"
+        last = "nowhere" if latest is None else self._shown(latest)
+        return f"; {self._shown(earliest)} to {last} between the prices that speak most for buying and for renting"
+
+    def _shown(self, measure: float) -> str:
+        return f"{measure:.2f} years" if self.against == HORIZON else f"{measure:.1%} of the time"
+
+    @property
+    def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        """Return (heading, rows), formatted for people."""
+        points = [
+            {key: self._cell(value) if key not in ("system", "how") else value for key, value in row.items()}
+            for row in self.points
+        ]
+        rows = [
+            {
+                "system": row["system"], "how": row["how"], "years": row["years"], "in use": f"{row['utilisation']:.0%}",
+                f"bought, {self.currency}": f"{row['bought']:,.0f}", f"rented, {self.currency}": f"{row['rented']:,.0f}",
+                "ratio": f"{row['ratio']:.2f}", "low": f"{row['ratio_low']:.2f}", "high": f"{row['ratio_high']:.2f}",
+            }
+            for row in self.rows
+        ]  # fmt: skip
+        left_out = [{"system": name, "reason": reason} for name, reason in self.left_out]
+        return [("Break-even", points), ("Cost of one system", rows), ("Left out", left_out)]
+
+    @staticmethod
+    def _cell(value: float | None) -> str:
+        return "never" if value is None else f"{value:.2f}"
+
+
+def break_even(
+    source: str | Path | Mapping[str, Any], against: str = HORIZON, *, span: tuple[float, float] | None = None,
+    points: int = 8, utilisation: float = 1.0, systems: int = SYSTEMS, overlays: Sequence[Path] = (), hourly: Sequence[Path] = (),
+) -> BreakEven:  # fmt: skip
+    """Compare buying with renting for each kind of system that a spec offers both to buy and to rent.
+
+    horizon: whole years over `span` (1 to 6), in use for the share `utilisation` of the time. utilisation: `points` shares over `span`
+    (0.1 to 1), over the horizon of the spec; what is rented on demand is paid for that share only. Prices between are as the spec has
+    them, once all that is paid for owning but licences at its low and rent at its high figure, once the other way round.
+    What is bought stands on a network for `systems` of its kind. Raises SpecError for a study that the spec does not allow.
+    """
+    began, document = time.perf_counter(), read_spec(source, hourly)
+    given = span or ((1, 6) if against == HORIZON else (0.1, 1.0))
+    _check(against, given, utilisation, systems)
+    asked: list[tuple[int, tuple[float, ...]]]
+    if against == HORIZON:
+        asked = [(years, (utilisation,)) for years in range(round(given[0]), round(given[1]) + 1)]
+    else:
+        shares = tuple(given[0] + (given[1] - given[0]) * i / (points - 1) for i in range(points))
+        asked = [(int((document.get("horizon") or {}).get("years", 1)), shares)]
+    found: list[Balance] = []
+    left_out: dict[str, str] = {}
+    for level, moved in LEVELS.items():
+        for years, shares in asked:
+            problem = _resolved(_question(document, years, moved), overlays)
+            ways = RENTS if against == HORIZON else BY_WINDOW
+            found += _balances(problem, ways, (level, years, systems), shares, left_out)
+    return BreakEven(
+        against, document.get("currency", "USD"), tuple(found), tuple(left_out.items()), time.perf_counter() - began
+    )
+
+
+def _check(against: str, span: tuple[float, float], utilisation: float, systems: int) -> None:
+    if systems < 1:
+        raise SpecError([SpecProblem("--systems", f"expected at least 1, got {systems}")])
+    if not 0 < utilisation <= 1:
+        raise SpecError([SpecProblem("--utilisation", f"expected a share above 0 and up to 1, got {utilisation:g}")])
+    low, high = span
+    if against == HORIZON and not (1 <= low < high <= MOST_YEARS and low == round(low) and high == round(high)):
+        message = f"expected two rising numbers of whole years up to {MOST_YEARS}, such as 1:6, got {low:g}:{high:g}"
+        raise SpecError([SpecProblem("--span", message)])
+    if against == UTILISATION and not 0 < low < high <= 1:
+        message = f"expected two rising shares of the time up to 1, such as 0.1:1, got {low:g}:{high:g}"
+        raise SpecError([SpecProblem("--span", message)])
+
+
+def _question(document: Mapping[str, Any], years: int, moved: tuple[str, str] | None) -> dict[str, Any]:
+    """Reduce a spec to its sites and offers, over so many years, with prices at the level asked for."""
+    asked = {key: document[key] for key in KEPT if key in document}
+    for name in ("sites", "offers"):
+        if document.get(name) is not None:
+            asked[name] = [{key: value for key, value in row.items() if key not in IN_TIME} for row in document[name]]
+    horizon = {
+        key: value for key, value in (document.get("horizon") or {}).items() if key in ("start", "discount_rate")
+    }
+    asked["horizon"] = {**horizon, "years": years}
+    first = document["workloads"][0]
+    asked["workloads"] = [
+        {
+            "name": "any", "kind": "serving", "architecture": first.get("architecture", ""), "demand": {"requests_per_s": 1},
+            "lengths": {"input": 1000, "output": 100}, "origins": [{"region": document["sites"][0]["region"], "share": 1}],
+            "slo": {"tpot": {"p95": "10 s"}},
+        }
+    ]  # fmt: skip
+    if moved is not None:
+        owning, renting = moved
+        stated = document.get("prices") or {}
+        software = stated.get("software") or stated.get("level", "typical")  # licences are due on rented chips too
+        prices = {"level": owning, **dict.fromkeys(RENTS, renting), "software": software}
+        asked["prices"] = {"ranges": stated.get("ranges", {}), **prices}
+    return asked
+
+
+def _resolved(document: dict[str, Any], overlays: Sequence[Path]) -> Problem:
+    """Resolve a reduced spec, without the overrides of figures that only its workloads read."""
+    try:
+        return resolve_document(document, overlays)
+    except SpecError as error:
+        idle = {problem.path.removeprefix("overrides.") for problem in error.problems}
+        if not idle <= set(document.get("overrides", {})):
+            raise
+        kept = {path: value for path, value in document["overrides"].items() if path not in idle}
+        return resolve_document({**document, "overrides": kept}, overlays)
+
+
+def _balances(
+    problem: Problem,
+    rents: Sequence[str],
+    case: tuple[str, int, int],
+    shares: Sequence[float],
+    left_out: dict[str, str],
+) -> Iterator[Balance]:
+    """Yield the balance of each kind of system and way to rent it, at each share of the time; each at the site where it costs least.
+
+    `case`: level of prices, years, systems held together.
+    """
+    level, years, systems = case
+    options, _ = build_fleet_options(problem)
+    by_kind: dict[str, dict[str, list[FleetOption]]] = {}
+    for option in options:
+        by_kind.setdefault(option.system.name, {}).setdefault(option.offer.how, []).append(option)
+    for system, ways in by_kind.items():
+        offered = [how for how in rents if how in ways]
+        if "buy" not in ways or not offered:
+            left_out[system] = f"cannot be rented ({listed(rents)})" if "buy" in ways else "cannot be bought"
+            continue
+        owned = _on_networks(ways["buy"], systems)
+        for how in offered:
+            for share in shares:
+                bought = [cost for option in owned if (cost := _cost(problem, option, share)) is not None]
+                rented = [cost for option in ways[how] if (cost := _cost(problem, option, share)) is not None]
+                if not bought or not rented:
+                    left_out[system] = "is not there from the start of the horizon to its end"
+                    break
+                yield Balance(system, how, level, years, share, min(bought), min(rented))
+
+
+def _on_networks(owned: Sequence[FleetOption], systems: int) -> list[FleetOption]:
+    """Return the options whose network joins so many systems, as that of what is rented does; the widest where none does."""
+    joined = [(option.size or 1, option) for option in owned]
+    enough = min(systems, max(size for size, _ in joined))
+    return [option for size, option in joined if size >= enough]
+
+
+def _cost(problem: Problem, option: FleetOption, share: float) -> float | None:
+    """Compute the present value of one system held throughout, in use for a share of the time; None if it is not there throughout."""
+    calendar = problem.calendar
+    terms = terms_of(problem, option.site, option.offer)
+    if option.offer.how not in BY_WINDOW:
+        terms = terms[:1]
+    if sorted(w for term in terms for w in range(term.first, term.last + 1)) != list(range(calendar.windows)):
+        return None
+    rates = slot_rates(problem)
+    site_of = {site.region: r for r, site in enumerate(problem.sites)}
+    held = [(0, term) for term in terms]
+    cost = float(holding_costs(problem, [option], held, site_of, rates)[COST].sum())
+    if not option.owned:
+        return cost * (share if option.offer.how in BY_WINDOW else 1.0)
+    busy_w = float(training_power_w(option.system.power_w, problem.constants.power)) - option.system.idle_w
+    energy = float(rates.cost_per_w[site_of[option.site.region]].sum())
+    return cost + max(busy_w, 0.0) * option.site.pue * share * energy

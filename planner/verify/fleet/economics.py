@@ -1,0 +1,72 @@
+"""Charge a purchase for the time for which it is held, payment by payment: a second writing of `planner.problem.economics`.
+
+Plans of releases up to 0.2 were charged otherwise, and are checked by the rule that they were made with: the annuities of the time,
+without maintenance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.problem.economics import Economics
+from planner.verify.fleet.options import CheckedOption
+from planner.verify.timing import annuity, paid_yearly
+
+YEAR_TOL = 1e-9  # a system whose life ends so shortly before it is sold is not replaced
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """Present value per unit of purchase price: of systems and fabric, of their maintenance, and of buildings."""
+
+    price: float  # less residual values
+    upkeep: float
+    building: float
+    every_year: float = 0.0  # of one unit paid at the end of each year
+
+
+NOTHING_PAID = Charged(0.0, 0.0, 0.0)
+
+
+def residual_share(money: Economics, system: str, age_years: float) -> float:
+    """Return the share of a price that is left at an age: on the line between the two points around it, or through the last two."""
+    known = money.residual_of(system)
+    points = [(0.0, 1.0), *zip(known.ages_years, known.fractions, strict=True)]
+    later = next((i for i in range(1, len(points)) if age_years <= points[i][0]), len(points) - 1)
+    (age, left), (next_age, next_left) = points[later - 1 : later + 1]
+    return max(left + (next_left - left) * (age_years - age) / (next_age - age), 0.0)
+
+
+def charged(money: Economics, system: str, life: float, begin: float, end: float) -> Charged:
+    """Add up the payments of a purchase held from year `begin` to `end`, bought again whenever its life ends."""
+    price, bought = 0.0, begin
+    while bought < end - YEAR_TOL:
+        sold = min(bought + life, end)
+        price += (1 + money.discount_rate) ** -bought
+        price -= residual_share(money, system, sold - bought) * (1 + money.discount_rate) ** -sold
+        bought = sold
+    worth = _worth(money, begin, end)
+    return Charged(price, money.maintenance * worth, _building(money, begin, end), worth)
+
+
+def yearly_of(money: Economics, option: CheckedOption) -> dict[str, float]:
+    """Return what one bought system costs per year beside maintenance, by component; components that cost nothing are left out."""
+    staff = money.staff_per_system
+    if option.site.facility_cost_per_w > 0:  # the staff of a rented hall is in its rent
+        staff += option.nameplate_w * money.staff_per_w
+    software = money.software_per_chip * option.system.chips + money.software_per_system
+    return {name: amount for name, amount in (("staff", staff), ("software", software)) if amount}
+
+
+def by_annuities(money: Economics, system: str, life: float, begin: float, end: float) -> Charged:
+    """Add up the annuities of the time, as releases up to 0.2 did; `system` plays no part."""
+    yearly = annuity(money.discount_rate, life)
+    return Charged(yearly * _worth(money, begin, end), 0.0, _building(money, begin, end))
+
+
+def _worth(money: Economics, begin: float, end: float) -> float:
+    return paid_yearly(money.discount_rate, money.years, begin, end)
+
+
+def _building(money: Economics, begin: float, end: float) -> float:
+    return annuity(money.discount_rate, money.facility_life_years) * _worth(money, begin, end)
