@@ -44,14 +44,7 @@ def example(root):
     return get
 
 
-EXAMPLES = (
-    "inference_cluster",
-    "inference_cluster_phases",
-    "compute_network",
-    "national_pretraining",
-    "reinforcement",
-    "ways",
-)
+EXAMPLES = ("inference_cluster", "inference_cluster_phases", "compute_network", "national_pretraining", "ways")
 
 
 def catalog_of(spec: dict[str, Any]) -> Catalog:
@@ -363,3 +356,14 @@ def test_levers_of_one_phase_are_those_of_its_cost(example):
     assert cheaper.factor > 1.02
     with pytest.raises(SpecError, match="--phase"):
         ladder(spec, [], phase="fourth")
+
+
+def test_reinforcement_learning_shares_the_fleet_of_a_service(example):
+    _, plan, seconds = example("reinforcement")
+    assert plan.status in ("optimal", "within_gap") and plan.gap <= GAP and seconds <= CPU_S
+    assert planner.verify_plan(plan) == []
+    row = next(row for row in plan["workloads"] if row["kind"] == "reinforcement")
+    assert row["iterations"] == pytest.approx(12 * 365 * 24)
+    assert row["points"][0]["iteration"]["iterations_per_hour"] >= 12
+    at_work = [slot["active"].get(row["points"][0]["id"], 0.0) for slot in plan["schedule"]]
+    assert min(at_work) < 1 - 1e-6  # it yields to the service in some hours
