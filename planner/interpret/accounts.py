@@ -132,7 +132,7 @@ class Accounts:
         """Add the energy above idle of the points at work, and their system-seconds."""
         for p in self.decided.used:
             point, active = self.decided.form.points[p], self.decided.active[p]
-            for use in point.uses:
+            for use in point.uses if active.any() else ():  # what stands by for a failure draws nothing
                 option = use.option
                 where = (option.site.region, option.system.name, option.offer.how)
                 r, watts = self._place[option.site.region], use.extra_it_w * option.site.pue * active

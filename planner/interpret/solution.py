@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -36,7 +37,7 @@ def read_solution(problem: Problem, candidates: Candidates, form: Formulation, s
         problem=problem,
         form=form,
         pools=candidates.pools,
-        count=_counts(form, solution, active),
+        count=_counts(form, solution, (active, *failures.active.values())),
         active=active,
         flow=flow,
         point_ids=point_ids,
@@ -45,7 +46,8 @@ def read_solution(problem: Problem, candidates: Candidates, form: Formulation, s
         failures=failures,
     )
     if problem.lines is not None:
-        sites = {w.name: {form.points[p].site for p in decided.used_by(w)} for w in problem.serving}
+        own = {site.region for site in problem.sites if site.api is None}  # an API has weights of its own
+        sites = {w.name: {form.points[p].site for p in decided.used_by(w)} & own for w in problem.serving}
         decided = replace(decided, lines=LineDecisions(problem, form, solution.values, flow, sites))
     if form.data.meters is not None:
         own_w = decided.site_power_w(owned_only=True)
@@ -116,14 +118,17 @@ def _standing(form: Formulation, solution: Solution) -> Bools:
     return standing
 
 
-def _counts(form: Formulation, solution: Solution, active: Floats) -> Ints:
-    """Count the systems of each holding; of an API, the most tokens per second that are used."""
+def _counts(form: Formulation, solution: Solution, active: Sequence[Floats]) -> Ints:
+    """Count the systems of each holding; of an API, the most tokens per second that are used.
+
+    `active`: replicas [point, slot] in normal operation, and after the failure of each zone.
+    """
     data, count = form.data, np.rint(solution.values["n"]).astype(np.int64)
     for u, (k, _) in enumerate(form.holdings):
         if form.fleet_options[k].offer.how == API:
             mine = data.point_uses[:, 1] == k
-            used = data.point_uses_systems[mine] @ active[data.point_uses[mine, 0]]
-            count[u] = math.ceil(used.max(initial=0.0) * (1 - ROUNDING_TOL))
+            used = [data.point_uses_systems[mine] @ replicas[data.point_uses[mine, 0]] for replicas in active]
+            count[u] = math.ceil(np.max(used, initial=0.0) * (1 - ROUNDING_TOL))
     return count
 
 

@@ -48,6 +48,7 @@ class LineCheck:
         self.network, self.calendar = network, problem.calendar
         self.lines: dict[Line, LineFacts] = {(line.name, line.kind): line for line in self.network.lines}
         self.serving = {w.name: w for w in problem.serving}
+        self.bought = {site.region for site in problem.sites if site.api is not None}  # without weights of ours
         self.load: dict[tuple[Line, str], list[float]] = defaultdict(
             lambda: [0.0] * self.calendar.slots
         )  # (line, from) -> bytes/s
@@ -164,7 +165,7 @@ class LineCheck:
             name, source = workload.name, workload.weights_from
             for w in range(self.calendar.windows):
                 tree = trees.get((name, w), {})
-                placed = self.hosts[name] - {source} | {start for start, _ in tree if start != source}
+                placed = self.hosts[name] - self.bought - {source} | {start for start, _ in tree if start != source}
                 self.copies |= placed
                 path = f"placements weights of {name} phase {w}"
                 if stray := {end for _, end in tree} - placed:

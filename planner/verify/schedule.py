@@ -109,6 +109,14 @@ def _check_installed(plan: CheckedPlan) -> None:
                 bought[key] = max(bought[key], at_work)
             held = plan.held[key][int(calendar.window[t])]
             plan.at_most(f"schedule slot {t}", at_work, held, f"systems at work of {'/'.join(key[:3])}")
+    for row in plan.document.get("failures", ()):  # tokens may be bought when a zone fails only
+        busy = defaultdict(float)
+        for name, at_work in row["active"].items():
+            point, computed = plan.points[name]
+            for pool, systems in zip(point["pools"], computed.systems, strict=True):
+                busy[key_at(point["site"], pool)] += at_work * systems
+        for key, tokens_per_s in busy.items():
+            bought[key] = max(bought[key], tokens_per_s)
     for i, row in enumerate(plan.document["fleet"]):
         most = bought[key_of(row)]
         if row["how"] == "api" and not most * (1 - COUNT_TOL) <= row["count"] < most * (1 - COUNT_TOL) + 1:

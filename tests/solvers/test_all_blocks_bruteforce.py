@@ -29,8 +29,11 @@ def problems(objectives=OBJECTIVES):
     return st.integers(0, 2**32 - 1).map(lambda seed: problem(np.random.default_rng(seed), objectives))
 
 
-def problem(rng, objectives=OBJECTIVES):
-    """Two or three sites, the first with two designs of fabric; one or two workloads, one job, one or two windows."""
+def problem(rng, objectives=OBJECTIVES, apis=0):
+    """Two or three sites, the first with two designs of fabric; one or two workloads, one job, one or two windows.
+
+    With `apis` 1 the last site is an API: it takes no weights, no streams and no power, and nothing is paid to hold its systems.
+    """
     whole = lambda low, high: int(rng.integers(low, high, endpoint=True))
     chance = lambda share=0.5: bool(rng.random() < share)
     table = lambda *shape, low=0, high=5: rng.integers(low, high, shape, endpoint=True).astype(float)
@@ -100,12 +103,14 @@ def problem(rng, objectives=OBJECTIVES):
         host_cost={"cost": table(W, R, high=3)}, edge_workload=np.zeros(edges, dtype=int), edge_cost={"cost": table(edges, high=3)},
         tree_path=np.array([(0, r, e) for e in range(edges) for r in range(R) if chance()], dtype=int).reshape(-1, 3),
         job_work=table(1, low=1, high=5), job_window_mask=(table(1, T, high=3) > 0) | (np.arange(T) == whole(0, T - 1)),
-        lines=line_block(rng, W, R, V, window, made, usable, arc_uses, sizes, joined=0.8), spread=spread,
-        meters=meter_block(rng, R, T), wait_slots=rng.integers(0, 3, W), order=order(rng, T),
+        lines=beside(line_block(rng, W, R - apis, V, window, made, usable, arc_uses, sizes, joined=0.8), apis), spread=spread,
+        meters=meter_block(rng, R - apis, T), wait_slots=rng.integers(0, 3, W), order=order(rng, T),
         limits=tuple(Limit(f"limits.{name}", name, float(whole(40, 150))) for name in ("cost", "carbon_kg") if objective == "throughput" or chance(0.4)),
         objective=Objective("throughput", whole(-1, W - 1)) if objective == "throughput" else Objective(objective))  # fmt: skip
     of_job = data.point_job >= 0
     restart, reads = of_job * table(P, high=2) * chance(0.6) / 4, of_job * table(P, high=4)
+    if apis:
+        data, reads = bought(data), reads * (data.point_site() < R - 1)
     return replace(
         data,
         point_restart_s=restart,
@@ -114,6 +119,28 @@ def problem(rng, objectives=OBJECTIVES):
         site_racks=np.where([chance(0.4) for _ in range(R)], table(R, low=1, high=3), np.inf),
         holding_racks=rng.choice([0.0, 0.5, 1.0, 2.0], U),
     )
+
+
+def bought(data):
+    """The last site as an API."""
+    last, here = data.sites - 1, data.option_site[data.holding_option] == data.sites - 1
+    there = data.point_site() == last
+    own = np.arange(data.sites) < last
+    return replace(
+        data,
+        site_fixed={name: values * own for name, values in data.site_fixed.items()},
+        site_power_limit_w=np.where(own, data.site_power_limit_w, np.inf),
+        holding_cost={name: values * ~here for name, values in data.holding_cost.items()},
+        holding_power_w=data.holding_power_w * ~here,
+        point_power_w=data.point_power_w * ~there,
+        host_cost={name: values * own for name, values in data.host_cost.items()},
+        tree_path=data.tree_path[data.tree_path[:, 1] < last],
+    )
+
+
+def beside(lines, apis):
+    """Lines between own sites, and APIs that need no weights."""
+    return replace(lines, needs_weights=np.pad(lines.needs_weights, ((0, 0), (0, apis))))
 
 
 def order(rng, slots):
@@ -147,6 +174,13 @@ def meter_block(rng, sites, slots):
 @settings(max_examples=45 * TIMES, **SMALL)
 @given(problems())
 def test_equals_enumeration(data):
+    agree(solve(data, EXACT), best(data))
+
+
+@settings(max_examples=20 * TIMES, **SMALL)
+@given(st.integers(0, 2**32 - 1))
+def test_an_api_over_lines_equals_enumeration(seed):
+    data = problem(np.random.default_rng(seed), apis=1)
     agree(solve(data, EXACT), best(data))
 
 

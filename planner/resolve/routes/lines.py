@@ -173,12 +173,16 @@ def line_network(
     rates: dict[tuple[str, str], float] = {}
     for workload in serving:
         name, home, traffic = workload.name, workload.weights_from, workload.spec.traffic
-        allowed = [site.region for site in sites if permitted(workload, site)]
+        reached = [site for site in sites if permitted(workload, site)]
+        allowed = [site.region for site in reached if site.api is None]
         origins = [origin.region for origin in workload.spec.origins]
-        through = {*allowed, *origins} if workload.spec.residency is not None else None
-        for site in allowed:
+        within = {*(site.place for site in reached), *origins}
+        through = within if workload.spec.residency is not None else None
+        for place in reached:  # an API as well: its prompts and answers travel, but neither weights nor streams
             for origin in origins:
-                requests[name, origin, site] = found.ways(site, origin, through, *_demanded(workload.spec, None))
+                ways = found.ways(place.place, origin, through, *_demanded(workload.spec, None))
+                requests[name, origin, place.region] = ways
+        for site in allowed:
             for kind in STREAMS:
                 streams[name, kind, site] = found.ways(
                     home, site, through, *_demanded(workload.spec, getattr(traffic, kind))

@@ -158,6 +158,70 @@ def test_it_can_come_later(spec):
     assert windows <= {1} and plan["totals"]["chips"] > 0
 
 
+# -- over rented lines -------------------------------------------------------------------------------------------------
+
+LINE = {
+    "kind": "dedicated",
+    "setup": "0 s",
+    "capacity": "100 kbit/s",
+    "price": "365 USD/month",
+    "price_per_byte": "0.02 USD/GB",
+}
+
+
+def test_prompts_and_answers_travel_over_lines(spec):
+    """Prompts of 500 tokens at 30 requests a second fill more units than the answers of 200 that come back; rent and bytes are paid."""
+    origins = [{"region": "us-virginia", "share": 1.0}]
+    plan = solved(spec(workload={"origins": origins}, lines=[LINE], offers=[]))
+    (line,) = plan["lines"]
+    byte = resolve_document(spec()).bytes_per_token
+    assert line["units"] == -(-30 * 500 * byte // (100e3 / 8)) and line["peak_bytes_per_s"] == pytest.approx(
+        15e3 * byte
+    )
+    assert {row["traffic"] for row in line["traffic"]} == {"requests"} and plan["placements"] == []
+    worth = 1 / (1 + RATE) + 1 / (1 + RATE) ** 2
+    assert plan["costs"]["lines"] == pytest.approx(line["units"] * 365 * 12 * worth, rel=2e-3)
+    without = solved(spec(workload={"origins": origins}, offers=[]))
+    traffic = 30 * 200 * byte * 365 * 86400 / 1e9 * 0.02 * worth
+    assert plan["costs"]["api"] == pytest.approx(without["costs"]["api"] + traffic, rel=1e-9)
+
+
+def test_a_line_that_costs_nothing_changes_nothing(spec):
+    free = {"kind": "dedicated", "capacity": "1 Tbit/s", "price": "0 USD/month", "setup": "0 s"}
+    far = {"origins": [{"region": "us-virginia", "share": 0.5}, {"region": "us-texas", "share": 0.5}]}
+    day = far | {"demand": {"requests_per_s": 1500, "profile": [1] * 21 + [9] * 3}, "weights_from": "us-virginia"}
+    words = {"api": {"output": "0.02 USD/1M tokens"}, "workload": day}
+    plan, without = solved(spec(**words, lines=[free])), solved(spec(**words))
+    assert 0 < bought(plan) < 1 and bought(plan) == pytest.approx(bought(without), rel=0.05)
+    egress = without["costs"].get("egress", 0.0)
+    assert plan["totals"]["cost"] == pytest.approx(without["totals"]["cost"] - egress, rel=1e-3)
+
+
+def test_lines_too_dear_or_not_safe_enough_rule_it_out(spec):
+    far = {"origins": [{"region": "us-virginia", "share": 1.0}]}
+    dear = LINE | {"price": "1M USD/month"}
+    assert bought(solved(spec(workload=far, lines=[dear]))) == 0.0
+    assert bought(solved(spec(workload=far | {"security": "private"}, lines=[{"kind": "TLS"}]))) == 0.0
+
+
+@pytest.mark.parametrize("price", ["0.01", "0.02", "0.05"])
+def test_both_solvers_agree_on_lines_and_apis(spec, price):
+    origins = [{"region": "us-virginia", "share": 0.6}, {"region": "us-california", "share": 0.4}]
+    words = {"workload": {"origins": origins, "demand": {"requests_per_s": 1500, "profile": [1] * 21 + [9] * 3}}}
+    lines = [LINE | {"capacity": "20 Mbit/s"}, {"kind": "TLS"}, {"kind": "IPSec VPN"}]
+    document = spec(api={"output": f"{price} USD/1M tokens"}, lines=lines, **words)
+    ours, other = (solved(document | {"solver": {"backend": name, "gap": 1e-6}}) for name in ("highs", "pulp"))
+    assert ours["totals"]["cost"] == pytest.approx(other["totals"]["cost"], rel=1e-5)
+
+
+def test_a_failure_may_be_bought_over_lines(spec):
+    """Where the loss of the only site must be survived, the API stands by, over lines that are rented for it."""
+    far = {"origins": [{"region": "us-virginia", "share": 1.0}], "spread": {"survive": 1}}
+    plan = solved(spec(api={"output": "9 USD/1M tokens"}, workload=far, lines=[LINE]))
+    assert bought(plan) == 0.0 and {row["zone"] for row in plan["failures"]} == {"us-virginia", "gateway"}
+    assert plan["lines"][0]["units"] > 0 and [row["count"] for row in plan["fleet"] if row["how"] == "api"] == [6000]
+
+
 def test_most_throughput_within_its_supply(spec):
     plan = solved(spec(api={"supply": 12_000}, offers=[], objective={"maximise": "throughput"}))
     assert plan.objective["value"] == pytest.approx(2.0)
@@ -170,7 +234,6 @@ def test_most_throughput_within_its_supply(spec):
         ({"api": {"region": "atlantis"}}, "apis[0].region", "atlantis"),
         ({"api": {"workloads": ["chatt"]}}, "apis[0].workloads[0]", "known here: chat"),
         ({"objective": {"maximise": "throughput"}}, "apis[0].supply", "state how many"),
-        ({"lines": [{"kind": "dedicated"}]}, "apis", "lines"),
     ],
 )
 def test_a_mistake_is_named_with_its_remedy(spec, changes, path, word):
