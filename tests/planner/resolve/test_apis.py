@@ -190,7 +190,7 @@ def test_a_line_that_costs_nothing_changes_nothing(spec):
     free = {"kind": "dedicated", "capacity": "1 Tbit/s", "price": "0 USD/month", "setup": "0 s"}
     far = {"origins": [{"region": "us-virginia", "share": 0.5}, {"region": "us-texas", "share": 0.5}]}
     day = far | {"demand": {"requests_per_s": 1500, "profile": [1] * 21 + [9] * 3}, "weights_from": "us-virginia"}
-    words = {"api": {"output": "0.02 USD/1M tokens"}, "workload": day}
+    words = {"api": {"output": "0.03 USD/1M tokens"}, "workload": day}
     plan, without = solved(spec(**words, lines=[free])), solved(spec(**words))
     assert 0 < bought(plan) < 1 and bought(plan) == pytest.approx(bought(without), rel=0.05)
     egress = without["costs"].get("egress", 0.0)
