@@ -13,6 +13,7 @@ from models.network.group_links import Plant
 from planner.problem.economics import Economics
 from planner.problem.fabrics import Band, bands, carries_as_much, reach_of, scaleout_of
 from planner.problem.facts import OfferFacts, Problem, ScaleOut, SiteFacts, SystemFacts, exportable, hall_refusal
+from planner.problem.phases import Term
 from planner.spec.fabrics import PROVIDER
 
 
@@ -124,7 +125,10 @@ def _bands(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> list[tupl
     """List (fabric design, band of sizes) up to what the supply and the site's power could fill."""
     assert site.network is not None
     reach = reach_of(site, offer, system)
-    return [(design, band) for design in site.fabrics for band in bands(design, system, site.network, reach)]
+    owned = offer.owned
+    stands_on = owned.network if owned is not None and owned.at_home(site.region) else ""
+    designs = [stands_on] if stands_on else site.fabrics
+    return [(design, band) for design in designs for band in bands(design, system, site.network, reach)]
 
 
 def _owned(
@@ -132,9 +136,11 @@ def _owned(
 ) -> FleetOption:
     """Build an owned option, with its share of the fabric and of the building."""
     most = system.power_w + band.power_w
+    sunk = offer.owned is not None and offer.owned.at_home(site.region)  # network and building are there
+    building = 0.0 if sunk else site.facility_cost_per_w * (1 + site.facility_premium) * most
     return FleetOption(
         site=site, offer=offer, system=system, fabric=design, plant=band.plant,
-        capital=offer.prices[site.region], fabric_capital=band.price, facility_capital=site.facility_cost_per_w * (1 + site.facility_premium) * most, rent_per_s=0.0,
+        capital=offer.prices[site.region], fabric_capital=0.0 if sunk else band.price, facility_capital=building, rent_per_s=0.0,
         max_it_w=most, idle_it_w=system.idle_w + band.power_w, largest=band.largest,
         staff_per_year=money.staff_of(most, site.hall_per_w_s == 0), software_per_year=money.software_of(system.chips),
     )  # fmt: skip
@@ -159,3 +165,11 @@ def _without_dominated(fleet_options: list[FleetOption], reach: float) -> list[F
         for j, option in enumerate(fleet_options)
         if not any(beats(i, j) for i in range(len(fleet_options)) if i != j)
     ]
+
+
+def paid_on_delivery(money: Economics, term: Term, option: FleetOption) -> float:
+    """Compute what one system costs on delivery, with its spare parts and its share of the network; 0 for a rented one."""
+    if not option.owned:
+        return 0.0
+    parts = 0.0 if option.offer.owned is not None else money.spare_parts
+    return term.price * (term.charges.paid + parts) + option.fabric_capital

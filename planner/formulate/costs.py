@@ -13,7 +13,7 @@ import numpy as np
 
 from models.arrays import Bools, Floats, Ints
 from models.energy.carbon import embodied_carbon_kg
-from planner.candidates.fleet_options import FleetOption
+from planner.candidates.fleet_options import FleetOption, paid_on_delivery
 from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.apis import request_price
 from planner.formulate.functionals import CAPITAL, CARBON, COST, ENERGY, capital_of
@@ -70,7 +70,7 @@ def holding_costs(
         held = term.mask(calendar)
         idle_w, r = option.idle_at_meter_w, site_of[option.site.region]
         seconds = calendar.seconds[held]
-        capital = term.price * (1 + money.spare_parts) + option.fabric_capital if option.owned else 0.0
+        capital = paid_on_delivery(money, term, option)
         cost = _charged(option, term)
         cost += (option.hall_per_s if option.owned else term.price) * float(seconds @ calendar.discount[held])
         cost += term.price * term.owed_worth_s

@@ -23,7 +23,7 @@ import numpy as np
 from catalog.units import YEAR_S
 from models.arrays import Bools, Floats
 from models.economics import annuity
-from planner.candidates.fleet_options import FleetOption
+from planner.candidates.fleet_options import FleetOption, paid_on_delivery
 from planner.formulate.costs import Holding
 from planner.formulate.functionals import COST, paid_in
 from planner.formulate.lines import LineCosts, line_costs
@@ -150,8 +150,8 @@ def _holding_payments(
             continue
         years = max(min(edges[term.last + 1], phase.end_s) - max(edges[term.first], phase.start_s), 0.0) / YEAR_S
         amount[u] = (
-            (term.price + option.fabric_capital) * ((term.phase == p) + money.maintenance * years)
-            + term.price * money.spare_parts * (term.phase == p)
+            paid_on_delivery(money, term, option) * (term.phase == p)
+            + (term.price + option.fabric_capital) * money.maintenance * years
             + (option.facility_capital * building + option.staff_per_year + option.software_per_year) * years
             + option.hall_per_s * seconds.sum()
         )

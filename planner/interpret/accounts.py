@@ -97,7 +97,7 @@ class Accounts:
             )
             if option.owned:
                 charged, capital = term.charges, term.price + option.fabric_capital
-                self.cost_lines["systems", *where] += count * term.price * (charged.share - charged.upkeep)
+                self.cost_lines["systems", *where] += count * term.price * charged.system
                 self.cost_lines["fabric", *where] += count * option.fabric_capital * (charged.share - charged.upkeep)
                 self.cost_lines["maintenance", *where] += count * capital * charged.upkeep
                 self.cost_lines["facility", *where] += count * option.facility_capital * charged.facility

@@ -21,6 +21,7 @@ from planner.interpret.facility import facility_rows
 from planner.interpret.framing import assumption_rows, dropped, provenance, sense_and_unit, solver, versions
 from planner.interpret.limit_rows import limit_rows
 from planner.interpret.marginal_values import MarginalValues
+from planner.interpret.owned import owned_rows
 from planner.interpret.phases import obtained, phase_rows
 from planner.interpret.preemption import preemption_rows
 from planner.interpret.quality import quality_rows
@@ -73,6 +74,7 @@ def interpret(
             **({} if solution.relaxed_bound is None else {"bound_divisible": solution.relaxed_bound}),
             "totals": totals,
             "fleet": _fleet_rows(decided),
+            **({"owned": owned_rows(decided)} if problem.spec.owned else {}),
             "fabrics": fabric_rows(decided),
             "workloads": workloads.rows(accounts.by_workload()),
             **({"quality": quality_rows(problem, form, decided.flow)} if problem.quality else {}),

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from planner.candidates.fleet_options import paid_on_delivery
 from planner.interpret.accounts import Accounts
 from planner.interpret.decisions import Decisions
 from planner.interpret.facility import facility_limits
-from planner.interpret.parts import part_limits
 from planner.interpret.phase_budgets import paid_by_phase
+from planner.interpret.simplicity import part_limits
 from planner.interpret.spread import largest_shares
 from planner.interpret.storage import storage_used
 from planner.problem.limit_labels import (
@@ -97,7 +98,7 @@ def _amounts(decided: Decisions, accounts: Accounts) -> Iterator[Row]:
     """Yield money and carbon of the whole plan, and money of its phases."""
     problem = decided.problem
     bought = [
-        (term.phase, count * (term.price * (1 + problem.economics.spare_parts) + option.fabric_capital))
+        (term.phase, count * paid_on_delivery(problem.economics, term, option))
         for term, count, option, _ in decided.held()
         if option.owned
     ]

@@ -14,6 +14,7 @@ import numpy as np
 from catalog.units import DAY_S, MILLION, YEAR_S
 from models.arrays import Bools, Floats
 from models.economics import annuity, window_present_worth
+from planner.candidates.fleet_options import paid_on_delivery
 from planner.formulate.costs import slot_rates
 from planner.formulate.functionals import COST
 from planner.interpret.phase_budgets import paid_by_phase
@@ -77,7 +78,7 @@ def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
         first, last = windows_of(problem, phase)
         inside = (problem.calendar.window >= first) & (problem.calendar.window <= last)
         bought = [
-            (term, count * (term.price * (1 + problem.economics.spare_parts) + option.fabric_capital), option)
+            (term, count * paid_on_delivery(problem.economics, term, option), option)
             for term, count, option, _ in decided.held()
             if option.owned and term.phase == p
         ]

@@ -8,10 +8,11 @@ them and are charged the annuities of the time. Not here: the check (`planner.ve
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from models.economics import annuity, discount_factor, horizon_share, purchase_share, residual_value
 from models.economics import window_present_worth as present_worth
+from planner.problem.owned import OwnedFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +67,16 @@ class Charges:
     facility: float
     spare_parts: float  # of systems
     per_year: float  # of one unit paid at the end of each year
+    system: float  # of systems, without upkeep
+    paid: float  # of the price of a system, on delivery
 
     @property
     def of_system(self) -> float:
-        """Return the charge of a system with its spare parts."""
-        return self.share + self.spare_parts
+        """Return the charge of a system with its upkeep and spare parts."""
+        return self.system + self.upkeep + self.spare_parts
 
 
-NO_CHARGES = Charges(0.0, 0.0, 0.0, 0.0, 0.0)  # of what is rented
+NO_CHARGES = Charges(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)  # of what is rented
 
 
 def charges(money: Economics, system: str, life_years: float, begin: float, end: float) -> Charges:
@@ -91,4 +94,22 @@ def charges(money: Economics, system: str, life_years: float, begin: float, end:
         building = float(horizon_share(rate, money.facility_life_years, money.years))
     else:
         building = float(annuity(1.0, rate, money.facility_life_years)) * worth
-    return Charges(bought + upkeep, upkeep, building, money.spare_parts * bought, worth)
+    return Charges(bought + upkeep, upkeep, building, money.spare_parts * bought, worth, bought, 1.0)
+
+
+def charges_of_owned(
+    money: Economics, system: str, life_years: float, begin: float, end: float, owned: OwnedFacts, region: str
+) -> Charges:
+    """Compute the charges of a system that is owned already and kept, or moved to a region, from year `begin` to `end`.
+
+    system = v^begin (w - v^h w f(a + h) / f(a)) + the move, with w its worth at the start and f the residual value by age: keeping
+    it costs what selling it would have brought, less what selling it at the end brings. It is kept up, it is not replaced, and its spare
+    parts, network and building at home are there.
+    """
+    new = charges(money, system, life_years, begin, end)
+    rate, residual, held = money.discount_rate, money.residual_of(system), end - begin
+    now = residual.at(owned.age_years)
+    left = residual.at(owned.age_years + held) / now if now > 0 else 0.0
+    kept = owned.worth * float(discount_factor(rate, begin)) * (1.0 - left * float(discount_factor(rate, held)))
+    move = 0.0 if owned.at_home(region) else owned.move
+    return replace(new, spare_parts=0.0, system=kept + move, paid=move)

@@ -19,6 +19,7 @@ from planner.problem.engine import EngineSettings
 from planner.problem.facility import NOTHING, OPEN, Assured, HallFacts, RackFacts
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.lines import Carrier, LineNetwork
+from planner.problem.owned import OwnedFacts
 from planner.problem.provenance import Assumption, Citation
 from planner.spec.model import Limits, PlanSpec
 from planner.spec.reinforcement import Reinforcement
@@ -135,6 +136,7 @@ class OfferFacts:
     assured: Assured = NOTHING  # of what is rented, or of an API
     term_s: float = 0.0  # least time for which it is rented
     exit_fee: float = 0.0  # of the rent for the rest of the term
+    owned: OwnedFacts | None = None  # of systems that are owned already; `prices` are then those when new
 
     def life_s(self, money: Economics) -> float:
         """Return the service life of a system [s]."""

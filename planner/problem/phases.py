@@ -17,7 +17,7 @@ from catalog.units import DAY_S, YEAR_S
 from models.arrays import Bools, Floats
 from models.economics import discount_factor
 from planner.problem.calendar import BORDER_TOL_S, Calendar
-from planner.problem.economics import NO_CHARGES, Charges, Economics, charges
+from planner.problem.economics import NO_CHARGES, Charges, Economics, charges, charges_of_owned
 from planner.problem.facts import OfferFacts, PhaseFacts, Problem, SiteFacts
 
 BY_WINDOW, API = ("on_demand", "spot"), "api"  # rented anew in each window; bought as tokens
@@ -122,9 +122,7 @@ def terms_of(problem: Problem, site: SiteFacts, offer: OfferFacts) -> tuple[Term
         gone = retired_s(came, offer, money, phased)
         until = last if gone > edges[-1] - BORDER_TOL_S else window_at(calendar, gone) - 1
         held = float(edges[first] / YEAR_S), float(edges[until + 1] / YEAR_S)
-        charged = (
-            charges(money, offer.system, offer.life_s(money) / YEAR_S, *held) if offer.how == "buy" else NO_CHARGES
-        )
+        charged = _charges(money, offer, site, held)
         dated = phased or (first, until) != (0, last)
         owed = owed_s(offer, float(edges[until + 1] - edges[first]))
         owed_worth = owed * float(discount_factor(money.discount_rate, held[1]))
@@ -133,6 +131,14 @@ def terms_of(problem: Problem, site: SiteFacts, offer: OfferFacts) -> tuple[Term
         if offer.how == API:  # it is there from then on and costs nothing to hold
             break
     return tuple(found)
+
+
+def _charges(money: Economics, offer: OfferFacts, site: SiteFacts, held: tuple[float, float]) -> Charges:
+    """Compute the charges of a system of an offer at a site that is held between two years."""
+    life_years = offer.life_s(money) / YEAR_S
+    if offer.owned is not None:
+        return charges_of_owned(money, offer.system, life_years, *held, offer.owned, site.region)
+    return charges(money, offer.system, life_years, *held) if offer.how == "buy" else NO_CHARGES
 
 
 def window_at(calendar: Calendar, moment_s: float) -> int:

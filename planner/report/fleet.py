@@ -1,4 +1,4 @@
-"""Tables of a plan's fleet, the networks it stands on, and the points at work."""
+"""Tables of a plan's fleet, what becomes of systems that were owned already, the networks it stands on, and the points at work."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 from catalog.units import GIGA, show
 from planner.plan import Plan
-from planner.report.words import cap_words, how_words
+from planner.report.words import amount, cap_words, how_words
 
 Row = dict[str, Any]
+OWNED = "owned"  # table of a plan
 
 
 def fleet_row(row: Row) -> Row:
@@ -122,3 +123,50 @@ def layout_words(pool: Row, batch: bool = True) -> str:
         return "bought tokens"
     role = "" if pool["role"] in ("serve", "train") else f"{pool['role']} "
     return f"{role}{copies}{sizes}{together}"
+
+
+def owned_sections(plan: Plan) -> list[tuple[str, list[Row]]]:
+    """List the table of systems that are owned already, if the spec has any."""
+    unit = plan["spec"].get("currency", "USD")
+    rows = [
+        {
+            "system": row["system"],
+            "site": row["site"],
+            "owned": f"{row['count']:,}",
+            "kept": f"{row['kept']:,}",
+            "moved": ", ".join(f"{count:,} to {site}" for site, count in row["moved"].items()),
+            "sold": f"{row['sold']:,}",
+            "idle": f"{row['idle']:,}",
+            f"worth of one, {unit}": amount(row["worth"]),
+            f"proceeds, {unit}": amount(row["proceeds"]),
+            **({f"gain over the books, {unit}": amount(row["gain"])} if "gain" in row else {}),
+        }
+        for row in plan.document.get(OWNED, [])
+    ]
+    return [("What is owned already", rows)] if rows else []
+
+
+def becomes(plan: Plan) -> list[tuple[str, str]]:
+    """Say of each entry what stands where, and what becomes of it."""
+    unit = plan["spec"].get("currency", "USD")
+    told = []
+    for row in plan.document.get(OWNED, []):
+        parts = [f"{row['kept']:,} of {row['count']:,} kept"]
+        parts += [f"{count:,} moved to {site}" for site, count in row["moved"].items()]
+        if row["sold"]:
+            parts.append(
+                f"{row['sold']:,} sold at {amount(row['worth'])} {unit} each, {amount(row['proceeds'])} in all"
+            )
+        if row["idle"]:
+            parts.append(f"{row['idle']:,} idle, worth nothing")
+        told.append((f"{row['system']} in {row['site']}", "; ".join(parts)))
+    return told
+
+
+def ways_to_have(plan: Plan) -> dict[tuple[str, str], str]:
+    """Name how each (system, way to obtain it) of the fleet is had: what is kept or moved is owned, not bought."""
+    offers: dict[tuple[str, str], set[bool]] = {}
+    for row in plan["fleet"]:
+        offers.setdefault((row["system"], row["how"]), set()).add(row["offer"].startswith(f"{OWNED}["))
+    words = {frozenset([True]): "owned", frozenset([True, False]): "buy and owned"}
+    return {kind: words.get(frozenset(owned), how_words(kind[1])) for kind, owned in offers.items()}

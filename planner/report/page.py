@@ -13,17 +13,18 @@ from typing import Any
 from catalog.units import MWH_J, TONNE_KG, show
 from planner.plan import BY_THE_BOUND, Plan, binds
 from planner.report import electricity, robust
-from planner.report.fleet import layout_words
+from planner.report.fleet import becomes, layout_words, ways_to_have
 from planner.report.marginal_values import valued_limits, worth_number, worth_unit
 from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, filled, short
 from planner.report.report import diagnosis_chapters, goal
 from planner.report.story import cost_of_kinds, had, story, tightest
-from planner.report.words import COMPONENT_WORDS, amount, how_words, status_words
+from planner.report.words import COMPONENT_WORDS, amount, status_words
 
 Row = dict[str, Any]
 
 STORY_LINES = 2  # of each sentence that opens the page
 NAMED_SITES = 3  # of a kind of system; further ones are counted
+LONG_NAME = 40  # columns of a system with its site
 CARRIES = 0.01  # of the objective: assumptions with a smaller share carry little
 HASTY = {
     "time": "The time limit ended the search: another run or machine may end with another plan.",
@@ -73,7 +74,8 @@ def _fewer(plan: Plan) -> str:
         return ""
     lost = abs(plan.objective["value"] / row["best"]["value"] - 1.0) if row["best"]["value"] else 0.0
     less = "less throughput" if plan.objective["sense"] == "max" else "more"
-    return f". {row['deployments']} deployments instead of {row['best']['deployments']}: {lost:.2%} {less}"
+    noun = "deployment" if row["deployments"] == 1 else "deployments"
+    return f". {row['deployments']} {noun} instead of {row['best']['deployments']}: {lost:.2%} {less}"
 
 
 def _is_divided(plan: Plan) -> bool:
@@ -102,7 +104,16 @@ def _blocks(plan: Plan) -> list[Block]:
             Block(heading, (), [(sentence,) for sentence in sentences], _counted(len(sentences), "more"))
             for heading, sentences in diagnosis_chapters(plan)
         ]
-    found = (_obtained(plan), _runs(plan), _workloads(plan), _costs(plan), _binding(plan), _next(plan), _rests_on(plan))
+    found = (
+        _obtained(plan),
+        _owned(plan),
+        _runs(plan),
+        _workloads(plan),
+        _costs(plan),
+        _binding(plan),
+        _next(plan),
+        _rests_on(plan),
+    )
     return [block for block in found if block.entries]
 
 
@@ -118,11 +129,11 @@ def _obtained(plan: Plan) -> Block:
     kinds: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in plan["fleet"]:
         kinds[row["system"], row["how"]].append(row)
-    costs, total = cost_of_kinds(plan), plan["totals"]["cost"]
+    costs, total, ways = cost_of_kinds(plan), plan["totals"]["cost"], ways_to_have(plan)
     entries = [
         (
             system,
-            how_words(how),
+            ways[system, how],
             f"{most_at_once(rows):,}" + (" tokens/s" if rows[0].get("unit") else ""),
             f"{costs.get((system, how), 0.0) / total:.1%}" if total else "",
             _where(rows),
@@ -131,6 +142,12 @@ def _obtained(plan: Plan) -> Block:
     ]
     rest = _counted(len(entries), "more")
     return Block("What to buy or rent", ("how", ">count", ">of the cost", "where"), entries, rest, least=3)
+
+
+def _owned(plan: Plan) -> Block:
+    """Say what becomes of the systems that are owned already."""
+    entries = becomes(plan)
+    return Block("What is owned already", ("",), entries, _counted(len(entries), "more"), name_width=LONG_NAME)
 
 
 def most_at_once(rows: Sequence[Row]) -> int:

@@ -24,7 +24,7 @@ from planner.report import (
     reinforcement,
     robust,
 )
-from planner.report.fleet import deployment_rows, fabric_row, fleet_row, point_rows
+from planner.report.fleet import deployment_rows, fabric_row, fleet_row, owned_sections, point_rows
 from planner.report.limits import limit_row, runner_up_row
 from planner.report.words import amount, status_words
 from planner.report.workloads import cost_rows, route_rows, workload_row
@@ -104,6 +104,7 @@ def _sections(plan: Plan) -> list[tuple[str, list[Row]]]:
     currency = plan["spec"].get("currency", "USD")
     sections = [
         ("What to obtain", [fleet_row(row) for row in plan["fleet"]]),
+        *owned_sections(plan),
         (FABRICS, [fabric_row(row) for row in plan["fabrics"]]),
         ("How it runs", point_rows(plan)),
         ("What holds its weights", deployment_rows(plan)),

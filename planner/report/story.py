@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from catalog.units import MWH_J, show
 from planner.plan import Plan
 from planner.report import hours, jobs
+from planner.report.fleet import ways_to_have
 from planner.report.marginal_values import valued_limits, worth_words
 from planner.report.plan_index import PlanIndex, Row
 from planner.report.words import amount, how_words, listed
@@ -128,7 +129,8 @@ def _at_home(index: PlanIndex) -> Iterator[str]:
 
 def _this(index: PlanIndex) -> Iterator[str]:
     """Name the systems by their part of the cost, the scarcest of them, the closest left out, and the tightest latency."""
-    costs = {f"{had(how)} {system}": cost for (system, how), cost in cost_of_kinds(index.plan).items()}
+    ways = {kind: words if "owned" in words else had(kind[1]) for kind, words in ways_to_have(index.plan).items()}
+    costs = {f"{ways[kind]} {kind[0]}": cost for kind, cost in cost_of_kinds(index.plan).items()}
     if len(costs) == 1:
         yield f"{next(iter(costs))} alone does all the work"
     elif sum(costs.values()) > 0:

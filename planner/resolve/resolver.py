@@ -24,6 +24,7 @@ from planner.resolve.constants import model_constants
 from planner.resolve.context import ResolveContext
 from planner.resolve.facility import with_racks
 from planner.resolve.money.economics import resolve_economics, with_ownership
+from planner.resolve.money.owned import resolve_owned, with_worth
 from planner.resolve.names import unknown_names
 from planner.resolve.offers import resolve_offers
 from planner.resolve.overrides import unread
@@ -93,7 +94,11 @@ def build_problem(context: ResolveContext) -> Problem:
     phases = phase_facts(context)
     sites = resolve_sites(context, money, phases)
     offers = resolve_offers(context, sites, phases)
+    offers += resolve_owned(context, sites, phases)
     money = with_ownership(context, money, offers)
+    if spec.owned:
+        context.raise_problems()
+    offers = with_worth(offers, money)
     systems = with_racks(context, systems_on_offer(context, offers), offers, sites)
     if workloads.training:
         assume_unmeasured_families(ledger, systems)

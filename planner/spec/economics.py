@@ -1,4 +1,4 @@
-"""Block of a spec about the cost of owning: residual values by age, maintenance, spare parts, staff, software and buildings."""
+"""Blocks of a spec about the cost of owning and what is owned already: residual values by age, maintenance, spare parts, staff, software and buildings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from planner.spec.base import Block
-from planner.spec.quantities import AmountPerSecond, Fraction, LifeSeconds, Name, PeakPrice, SecondsFromStart
+from planner.spec.quantities import (
+    WHOLE,
+    Amount,
+    AmountPerSecond,
+    Fraction,
+    LifeSeconds,
+    Name,
+    PeakPrice,
+    SecondsFromStart,
+    Switch,
+)
 
 MOST_POINTS = 40
 
@@ -59,3 +69,28 @@ class Ownership(Block):
     """Extra cost of a building for AI, as a share of the region's construction cost: denser power and cooling."""
     facility_lead_time: SecondsFromStart | None = None
     """Time until a site with `building` "new" is finished."""
+
+
+class OwnedSystems(Block):
+    """Systems of one kind and age that stand at a site: a plan keeps them there, moves them to another site, or sells them."""
+
+    system: Name
+    """A system of the catalog."""
+    region: Name
+    """Region of the site where they stand."""
+    count: Annotated[int, Field(ge=1, le=10_000_000), WHOLE]
+    """How many there are."""
+    age: LifeSeconds
+    """Age at the start of the horizon."""
+    price: Amount | None = None
+    """Price of one when new; the catalog's least at that site if omitted."""
+    resale: Amount | None = None
+    """What one would sell for at the start; the residual value at its age of the price when new if omitted."""
+    book_value: Amount | None = None
+    """What one stands in the books at; it decides nothing, and the plan states gain or loss of a sale by it."""
+    network: Name | None = None
+    """Design of the network that joins them; any of the site's if omitted. It is paid for, as is the building."""
+    movable: Switch = True
+    """Whether they may be moved to another site, where they need a network and a building."""
+    move_cost: Fraction | None = None
+    """Cost of moving one, as a share of its price when new; the catalog's if omitted."""

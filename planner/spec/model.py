@@ -16,7 +16,7 @@ from planner.errors import SpecError
 from planner.spec.apis import Api
 from planner.spec.base import MOST_ENTRIES, SOME, Block, problems_of
 from planner.spec.document import read_document
-from planner.spec.economics import Ownership
+from planner.spec.economics import OwnedSystems, Ownership
 from planner.spec.electricity import Series
 from planner.spec.lines import Line
 from planner.spec.offers import Offer
@@ -180,6 +180,8 @@ class PlanSpec(Block):
     objective: Objective = Objective(minimise="cost")
     workloads: Annotated[list[Annotated[Serving | Training | Reinforcement, Field(discriminator="kind")]], SOME]
     sites: Annotated[list[Site], SOME]
+    owned: Annotated[list[OwnedSystems], Field(max_length=MOST_ENTRIES)] = []
+    """Systems that are owned already."""
     offers: Annotated[list[Offer], Field(max_length=MOST_ENTRIES)] | None = None
     """Ways to obtain systems; if omitted all of the catalog but the spot market, for the systems that the sites name or, where none does, for all."""
     phases: Phases | None = None

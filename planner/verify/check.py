@@ -21,6 +21,7 @@ from planner.verify.findings import UNREADABLE, words_of
 from planner.verify.fleet.check import check_fleet
 from planner.verify.fleet.deployments import check_deployments
 from planner.verify.fleet.facility import FacilityCheck
+from planner.verify.fleet.owned import check_owned
 from planner.verify.jobs import check_jobs
 from planner.verify.limits import check_limits
 from planner.verify.lines import LineCheck
@@ -149,6 +150,7 @@ CHECKS: tuple[tuple[str, Callable[[CheckedPlan], None]], ...] = (
     ("workloads", check_points),
     ("workloads", check_labels),
     ("fleet", check_fleet),
+    ("owned", check_owned),
     ("simplicity", check_simplicity),
     ("facility", lambda plan: FacilityCheck(plan).run()),
     ("schedule", check_schedule),

@@ -111,9 +111,8 @@ def _network_sizes(plan: CheckedPlan) -> Iterator[LimitValue]:
 
 def _money_and_carbon(plan: CheckedPlan) -> Iterator[LimitValue]:
     problem = plan.problem
-    parts = 0.0 if plan.annuities else problem.economics.spare_parts
     capital = [
-        (row["count"] * (holding.price * (1 + parts) + option.fabric_capital) if option.owned else 0.0, holding.phase)
+        (row["count"] * holding.capital(option), holding.phase)
         for row, holding, option in zip(plan.document["fleet"], plan.holdings, plan.options_by_row, strict=True)
     ]
     spent = sum(amount for amount, _ in capital) + (plan.electricity.capital if plan.electricity else 0.0)

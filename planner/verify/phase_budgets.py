@@ -56,15 +56,14 @@ class _PhasePayments:
         """Add up the payments for one system of our own."""
         money = self.problem.economics
         held_s = sum(self.edges[w + 1] - self.edges[w] for w in holding.windows if self.inside[w])
-        upkeep = parts = yearly = 0.0
+        upkeep = yearly = 0.0
         if not self.plan.annuities:
             upkeep, yearly = money.maintenance * held_s / YEAR_S, sum(yearly_of(money, option).values())
-            parts = holding.price * money.spare_parts * (holding.phase == self.p)
         building = option.facility_capital * annuity(money.discount_rate, money.facility_life_years) * held_s / YEAR_S
         hall_per_s = option.nameplate_w * option.site.hall_per_w_s
         return (
-            (holding.price + option.fabric_capital) * ((holding.phase == self.p) + upkeep)
-            + parts
+            holding.capital(option) * (holding.phase == self.p)
+            + (holding.price + option.fabric_capital) * upkeep
             + yearly * held_s / YEAR_S
             + building
             + sum(

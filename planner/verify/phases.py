@@ -56,9 +56,8 @@ class PhaseCheck:
         """Compute the row of a phase."""
         inside, slots, tokens = self._windows(phase), self._slots(phase), self.plan.tokens
         seconds, discount = self.calendar.seconds, self.calendar.discount
-        parts = 0.0 if self.plan.annuities else self.money.spare_parts
         bought = [
-            (row["count"] * (holding.price * (1 + parts) + option.fabric_capital), holding, option)
+            (row["count"] * holding.capital(option), holding, option)
             for row, holding, option in self._fleet()
             if option.owned and holding.phase == p
         ]
@@ -129,9 +128,9 @@ class PhaseCheck:
         rate, years = self.money.discount_rate, [float(edge) / YEAR_S for edge in self.calendar.edges_s]
         for row, holding, option in self._fleet():
             worth = {w: paid_yearly(rate, self.money.years, years[w], years[w + 1]) for w in holding.windows}
-            each = (holding.price + option.fabric_capital) * (holding.charged.price + holding.charged.upkeep)
-            if not self.plan.annuities:
-                each += holding.price * self.money.spare_parts * holding.charged.price
+            paid = holding.charged
+            each = holding.price * (paid.of_system + holding.parts * paid.price) + option.fabric_capital * paid.price
+            each += (holding.price + option.fabric_capital) * paid.upkeep
             yearly = each / sum(worth.values())
             if not self.plan.annuities:
                 yearly += sum(yearly_of(self.money, option).values())

@@ -66,7 +66,7 @@ class _Adder:
             place = row["site"], row["system"], row["how"]
             if option.owned:
                 paid = holding.charged
-                self.lines["systems", *place] += n * holding.price * paid.price
+                self.lines["systems", *place] += n * holding.price * paid.of_system
                 self.lines["fabric", *place] += n * option.fabric_capital * paid.price
                 if not self.plan.annuities:
                     self.lines["maintenance", *place] += n * (holding.price + option.fabric_capital) * paid.upkeep
@@ -93,7 +93,7 @@ class _Adder:
     def _owning(self, option: CheckedOption, place: Place, n: int, holding: Holding) -> None:
         """Add spare parts, staff and software of what is bought."""
         money, paid = self.problem.economics, holding.charged
-        if parts := money.spare_parts * holding.price * paid.price:
+        if parts := holding.parts * holding.price * paid.price:
             self.lines["spare parts", *place] += n * parts
         for component, amount in yearly_of(money, option).items():
             self.lines[component, *place] += n * amount * paid.every_year

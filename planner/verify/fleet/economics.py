@@ -6,7 +6,7 @@ without maintenance.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.problem.economics import Economics
 from planner.verify.fleet.options import CheckedOption
@@ -23,6 +23,13 @@ class Charged:
     upkeep: float
     building: float
     every_year: float = 0.0  # of one unit paid at the end of each year
+    system: float | None = None  # of systems that are owned already, less what they sell for; None: as `price`
+    paid: float = 1.0  # of the price of a system, on delivery
+
+    @property
+    def of_system(self) -> float:
+        """Present value of a system, without upkeep."""
+        return self.price if self.system is None else self.system
 
 
 NOTHING_PAID = Charged(0.0, 0.0, 0.0)
@@ -47,6 +54,18 @@ def charged(money: Economics, system: str, life: float, begin: float, end: float
         bought = sold
     worth = _worth(money, begin, end)
     return Charged(price, money.maintenance * worth, _building(money, begin, end), worth)
+
+
+def owned_already(money: Economics, option: CheckedOption, life: float, begin: float, end: float) -> Charged:
+    """Charge a system that is owned already: what it would sell for, less what it sells for at the end, and the move."""
+    owned, bought = option.offer.owned, charged(money, option.system.name, life, begin, end)
+    if owned is None:
+        return bought
+    now = residual_share(money, option.system.name, owned.age_years)
+    later = residual_share(money, option.system.name, owned.age_years + end - begin)
+    rate, moved = 1 + money.discount_rate, owned.move if owned.region != option.site.region else 0.0
+    kept = owned.worth * rate**-begin - (owned.worth * later / now if now else 0.0) * rate**-end
+    return replace(bought, system=kept + moved, paid=moved)
 
 
 def yearly_of(money: Economics, option: CheckedOption) -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from catalog.units import YEAR_S
 from planner.problem.facts import OfferFacts, PhaseFacts, Problem
-from planner.verify.fleet.economics import NOTHING_PAID, Charged, by_annuities, charged
+from planner.verify.fleet.economics import NOTHING_PAID, Charged, by_annuities, owned_already
 from planner.verify.fleet.options import CheckedOption
 from planner.verify.timing import TIME_TOL_S
 
@@ -24,8 +24,13 @@ class Holding:
     windows: range
     price: float
     charged: Charged  # present value per unit of purchase price
+    parts: float  # spare parts, per unit of purchase price
     owed: float  # rent due on leaving a commitment early, undiscounted
     wrong: tuple[str, ...]  # findings on what the row says of it
+
+    def capital(self, option: CheckedOption) -> float:
+        """Return what one system costs on delivery, with its spare parts and its share of the network."""
+        return self.price * (self.charged.paid + self.parts) + option.fabric_capital if option.owned else 0.0
 
 
 def holding_of(problem: Problem, option: CheckedOption, row: Mapping[str, Any], annuities: bool) -> Holding:
@@ -49,8 +54,11 @@ def holding_of(problem: Problem, option: CheckedOption, row: Mapping[str, Any], 
         wrong += _wrong_labels(problem, phases[p], option, row, begin, (first, last))
     paid = NOTHING_PAID
     if option.owned:
-        rule = by_annuities if annuities else charged
-        paid = rule(money, row["system"], offer.life_s(money) / YEAR_S, begin / YEAR_S, until / YEAR_S)
+        life, years = offer.life_s(money) / YEAR_S, (begin / YEAR_S, until / YEAR_S)
+        if annuities:
+            paid = by_annuities(money, row["system"], life, *years)
+        else:
+            paid = owned_already(money, option, life, *years)
     price = _price(offer, site.region, p, begin)
     rest = offer.term_s - (until - begin) if row["how"] == "reserved" else 0.0
     return Holding(
@@ -58,6 +66,7 @@ def holding_of(problem: Problem, option: CheckedOption, row: Mapping[str, Any], 
         range(first, last + 1),
         price,
         paid,
+        0.0 if annuities or not option.owned or offer.owned is not None else money.spare_parts,
         price * rest * offer.exit_fee if rest > 0 else 0.0,
         tuple(wrong),
     )

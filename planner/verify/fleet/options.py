@@ -78,6 +78,9 @@ class FleetOptions:
             if fabric != PROVIDER or size is not None:
                 raise KeyError(f"a rented system stands on the provider's fabric, not on {fabric}")
             return CheckedOption(site, system, offer, fabric, False, 0.0, 0.0, system.idle_w, None, math.inf)
+        home = offer.owned is not None and offer.owned.region == region
+        if offer.owned is not None and home and offer.owned.network not in ("", fabric):
+            raise KeyError(f"{offer_path} stand on {offer.owned.network}, not on {fabric}")
         if fabric not in site.fabrics:
             raise KeyError(f"{fabric} is not a fabric of {region}")
         known = bands(fabric, system, site.network, reach_of(site, offer, system))
@@ -87,8 +90,8 @@ class FleetOptions:
         premium = 0.0 if self.annuities else site.facility_premium
         return CheckedOption(
             site=site, system=system, offer=offer, fabric=fabric, owned=True,
-            fabric_capital=band.price,
-            facility_capital=(system.power_w + band.power_w) * site.facility_cost_per_w * (1 + premium),
+            fabric_capital=0.0 if home else band.price,
+            facility_capital=0.0 if home else (system.power_w + band.power_w) * site.facility_cost_per_w * (1 + premium),
             idle_it_w=system.idle_w + band.power_w,
             plant=band.plant,
             largest=band.largest,

@@ -1,0 +1,21 @@
+"""Facts of systems that are owned already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedFacts:
+    """Where the systems of an offer stand, how old they are, and what they are worth, per unit of their price when new."""
+
+    region: str
+    age_years: float
+    worth: float  # at the start of the horizon
+    move: float  # cost of moving one to another site
+    network: str = ""  # design that joins them; empty: any of the site's
+    book_value: float | None = None  # of one, in the spec's currency
+
+    def at_home(self, region: str) -> bool:
+        """Tell whether the systems stay where they stand."""
+        return region == self.region

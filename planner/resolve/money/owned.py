@@ -1,0 +1,82 @@
+"""Resolve the systems that are owned already, as offers of them at what they are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from catalog.units import YEAR_S
+from planner.problem.economics import Economics
+from planner.problem.facts import OfferFacts, PhaseFacts, SiteFacts
+from planner.problem.owned import OwnedFacts
+from planner.resolve.context import ResolveContext
+from planner.resolve.systems import least_prices
+from planner.spec.economics import OwnedSystems
+
+
+def resolve_owned(
+    context: ResolveContext, sites: Sequence[SiteFacts], phases: Sequence[PhaseFacts]
+) -> list[OfferFacts]:
+    """Resolve each entry of `owned` as an offer at its price when new; what it is worth is added by `with_worth`."""
+    found = []
+    for i, entry in enumerate(context.spec.owned):
+        path = f"owned[{i}]"
+        system = context.find("systems", entry.system, f"{path}.system")
+        region = context.find("regions", entry.region, f"{path}.region")
+        if system is None or region is None:
+            continue
+        home = next((site for site in sites if site.region == region.name), None)
+        if home is None:
+            context.add_problem(f"{path}.region", "is no site of the spec; add it to sites")
+            continue
+        if entry.network is not None and entry.network not in home.fabrics:
+            context.add_problem(f"{path}.network", f"is no network of the site; write one of {', '.join(home.fabrics)}")
+            continue
+        here = [site for site in sites if site is home or entry.movable]
+        found.append(_offer(context, path, entry, system.name, home, here, phases))
+    return found
+
+
+def _offer(
+    context: ResolveContext, path: str, entry: OwnedSystems, system: str, home: SiteFacts, here: Sequence[SiteFacts],
+    phases: Sequence[PhaseFacts],
+) -> OfferFacts:  # fmt: skip
+    """Resolve one entry."""
+    scope = "systems", "*", system
+    if entry.price is None:
+        known = least_prices(context, system, "buy", [home])
+        if not known:
+            context.add_problem(
+                f"{path}.price", f'the catalog has no price for "{system}" at its site; state one when new'
+            )
+        price = known.get(home.region, 0.0)
+    else:
+        price = context.convert(entry.price, path=f"{path}.price")
+        context.assume_stated(f"{path}.price", *entry.price, scope)
+    move = entry.move_cost
+    if move is None:
+        reason = "cost of moving a system, as a share of its price when new"
+        move = context.ledger.default("relocation_fraction", f"{path}.move_cost", reason, scope)
+    else:
+        context.assume_stated(f"{path}.move_cost", move, "1", scope)
+    context.assume_stated(f"{path}.age", entry.age, "s", scope)
+    worth = None if entry.resale is None else context.convert(entry.resale, path=f"{path}.resale")
+    if entry.resale is not None:
+        context.assume_stated(f"{path}.resale", *entry.resale, scope)
+    book = None if entry.book_value is None else context.convert(entry.book_value, path=f"{path}.book_value")
+    facts = OwnedFacts(
+        home.region, entry.age / YEAR_S, -1.0 if worth is None or not price else worth / price, move, entry.network or "", book
+    )  # fmt: skip
+    supply = (float(entry.count), *(0.0 for _ in phases[1:])) if phases else ()
+    prices = {site.region: price for site in here}
+    return OfferFacts(path, system, "buy", prices, float(entry.count), phase_supply=supply, owned=facts)
+
+
+def with_worth(offers: Sequence[OfferFacts], money: Economics) -> list[OfferFacts]:
+    """Add what owned systems are worth by their age where the spec does not state it."""
+    return [
+        offer
+        if offer.owned is None or offer.owned.worth >= 0
+        else replace(offer, owned=replace(offer.owned, worth=money.residual_of(offer.system).at(offer.owned.age_years)))
+        for offer in offers
+    ]
