@@ -38,6 +38,7 @@ def _robust(arguments: argparse.Namespace) -> int:
     from planner.spec.model import parse_spec
     from planner.spec.robust import Robust
     from planner.verify.check import read_through
+    from planner.verify.quality import as_chosen
     from planner.verify.robust.check import cost_by_price, outcome_in
 
     plan, overlays = load_plan(arguments.plan), overlay_folders(arguments)
@@ -48,7 +49,7 @@ def _robust(arguments: argparse.Namespace) -> int:
     spec = parse_spec(plan["spec"])
     if spec.robust is None:  # prices that were chosen by their level stay there
         spec = spec.model_copy(update={"robust": Robust(prices=spec.prices is None or not spec.prices.moved)})
-    problem = resolve(spec, overlays)
+    problem = as_chosen(resolve(spec, overlays), plan.document)
     amounts = cost_by_price(problem, plan.document, raised(problem, overlays), read_through)
     scenarios = draw(problem, arguments.worlds, arguments.seed)
     outcome = outcome_in(problem, plan.document, scenarios, amounts, read_through).as_json()

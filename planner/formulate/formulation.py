@@ -45,6 +45,7 @@ class Formulation:
     arcs: tuple[Arc, ...]
     origins: tuple[str, ...]
     arc_kinds: tuple[str, ...]  # kind of line of each arc; "" where there is no choice of lines
+    standing: tuple[OperatingPoint, ...] = ()  # layouts that stand by for scenarios in which predictions fail
 
 
 def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -> Formulation:

@@ -144,11 +144,11 @@ class Accounts:
                 self.system_seconds[point.workload.name, where] += use.systems * float(active @ self._rates.seconds)
 
     def _book_porting(self) -> None:
-        """Add the cost of the ports that the active points need, shared by the workloads that use them."""
+        """Add the cost of the ports that active and standby points need, shared by the workloads that use them."""
+        form = self.decided.form
+        points = [*(form.points[p] for p in self.decided.used), *form.standing]
         for facts in self.decided.problem.porting:
-            users = sorted(
-                {point.workload.name for p in self.decided.used if needs(facts, point := self.decided.form.points[p])}
-            )
+            users = sorted({point.workload.name for point in points if needs(facts, point)})
             if users:
                 self.cost_lines[PORTING, "", facts.label, ""] += facts.cost
             for name in users:

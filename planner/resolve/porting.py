@@ -38,8 +38,6 @@ def resolve_porting(
             users = tuple(name for name, run in runs.items() if run == architecture)
             facts = PortingFacts(path, entry.family, architecture, cost, users)
             found[architecture, entry.family] = facts
-    if found and context.spec.robust is not None:
-        context.add_problem("porting", 'cannot be combined with "robust" yet; remove one of them')
     return tuple(found.values())
 
 

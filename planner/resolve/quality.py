@@ -75,10 +75,10 @@ def members_of(
 
 def unsupported(spec: PlanSpec, workload: Serving, floor: QualityFloor) -> str | None:
     """Describe the first feature that is not supported beside a quality floor, with the remedy; None without one."""
-    if spec.robust is not None:
-        return 'cannot be combined with "robust" yet; remove one of them'
     if floor.mix == NONE:
         return None
+    if spec.robust is not None:
+        return 'with a mix cannot be combined with "robust" yet; write "mix": "none"'
     if workload.spread is not None or workload.demand.deferral:
         return 'with a mix cannot be combined with a spread or a deferral yet; write "mix": "none"'
     if spec.horizon.dispatch and spec.horizon.calendar != "full-year":

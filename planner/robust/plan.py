@@ -17,9 +17,11 @@ from planner.candidates.points import Candidates, use_row
 from planner.candidates.search import find_candidates
 from planner.formulate.formulation import Formulation
 from planner.formulate.limits import Unbounded
+from planner.formulate.porting import needs
 from planner.interpret.framing import without_answer
 from planner.plan import Plan
 from planner.problem.facts import FLEET, Problem
+from planner.problem.quality import settled
 from planner.problem.scenarios import LEVELS_SHOWN, draw, price_ranges, uncertain
 from planner.resolve.price_steps import raised
 from planner.robust.search import ScenarioSearch, required_scenarios
@@ -63,7 +65,9 @@ def robust_plan(
     report(
         f"as predicted: cost {nominal.solution.functionals['cost']:,.0f}  {nominal.solution.status} in {nominal.solution.seconds:.1f} s"
     )
-    steps = raised(problem, overlays)
+    problem, candidates = nominal.problem, nominal.candidates  # the architectures chosen as predicted are kept
+    running = {facts.workload: facts.members for facts in problem.quality}
+    steps = {path: settled(other, running) for path, other in raised(problem, overlays).items()}
     search = ScenarioSearch(problem, candidates, nominal, options, steps, grids, report)
     asked, wanted = problem.robust, required_scenarios(problem)
     fresh = draw(problem, FRESH_SCENARIOS, asked.seed + 1)
@@ -107,7 +111,7 @@ def _plan_with_fleet(
 ) -> Plan:
     """Plan with at least the fleet found, and jobs at the placements found.
 
-    Where throughput is maximised, the scenarios bound it in this program too.
+    Where throughput is maximised, the scenarios bound it in this program too. The ports of standby layouts are paid.
     """
     found, maximises = search.found.answer, search.problem.spec.objective.maximise
     values, data, points = found.solution.values, found.form.data, found.form.points
@@ -117,14 +121,22 @@ def _plan_with_fleet(
         points[p].workload.name: (points[p],) for p in np.flatnonzero((data.point_job >= 0) & (values["y"] > 0.5))
     }
 
+    standing = tuple(deployment.point for deployment in search.found.further)
+
     def with_fleet(form: Formulation) -> Formulation:
+        ports = form.data.ports
+        if ports is not None:
+            paid = [any(needs(facts, point) for point in standing) for facts in search.problem.porting]
+            ports = replace(ports, paid=np.array(paid, dtype=bool))
         return replace(
             form,
+            standing=standing,
             data=replace(
                 form.data,
                 holding_lower=lower,
                 holding_upper=np.maximum(form.data.holding_upper, lower),
                 scenarios=scenarios,
+                ports=ports,
             ),
         )
 

@@ -22,6 +22,7 @@ from planner.candidates.points import Candidates, OperatingPoint
 from planner.candidates.search import find_candidates
 from planner.formulate.formulation import Formulation, formulate
 from planner.formulate.functionals import COST
+from planner.formulate.porting import needs
 from planner.problem.derating import derating_at
 from planner.problem.facts import Problem
 from planner.problem.scenarios import draw
@@ -195,6 +196,7 @@ class ScenarioSearch:
             point_power_w=np.array([sum(u.extra_it_w * u.option.site.pue for u in d.point.uses if u.option.owned) for d in chosen]),
             capacity=np.array([self.capacities.of(d)[s] for d in chosen]),
             pace=pace,
+            ports=np.array([(p, g) for p, d in enumerate(chosen) for g, facts in enumerate(self.problem.porting) if needs(facts, d.point)], dtype=np.int64).reshape(-1, 2),
         ), chosen  # fmt: skip
 
     def over_all_slots(self) -> ScenarioData:

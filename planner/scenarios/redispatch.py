@@ -100,6 +100,7 @@ def left_out(problem: Problem) -> list[str]:
         "deferral": any(w.spec.demand.deferral for w in problem.serving),
         "electricity": any(site.electricity is not None for site in problem.sites),
         "preemption": any(job.spec.preemption for job in problem.training),
+        "choice of architectures": any(len(facts.scores) > 1 for facts in problem.quality),
         "storage": any(math.isfinite(site.storage_bytes_per_s) for site in problem.sites),
     }
     return [name for name, asked in found.items() if asked]

@@ -159,11 +159,13 @@ class _Adder:
                 self.by_workload[workload.name] += tree.edge_cost[edge]
 
     def _porting(self) -> None:
-        """Add the cost of each port to a chip family that is used, split evenly over the workloads that use it."""
+        """Add the cost of each port to a chip family that is used or stands by, split evenly over the workloads that use it."""
+        rows = [(computed.workload, row) for row, computed in self.plan.points.values()]
+        rows += [(row["workload"], row) for row in (self.plan.document.get("robustness") or {}).get("standing_by", ())]
         for facts in self.problem.porting:
             users = {
-                computed.workload
-                for row, computed in self.plan.points.values()
+                name
+                for name, row in rows
                 if any(self.problem.systems[pool["system"]].family == facts.family for pool in row["pools"])
             } & set(facts.workloads)
             for name in users:

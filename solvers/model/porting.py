@@ -9,7 +9,7 @@ Data
     cost_g       payment for a group, for each functional
     most_{p,t}   replicas that could ever run: by the most systems of its fleet options, and by the demand of its pool where it is given
 Variables
-    port_g       in {0, 1}, 1 when the group is paid for
+    port_g       in {0, 1}, 1 when the group is paid for; always 1 where that is given
 Objective
     sum_g cost_g port_g, for each functional.
 Constraints
@@ -49,7 +49,8 @@ def most_replicas(data: PlanData) -> Floats:
 def add_porting(program: Program, data: PlanData, ports: PortData) -> None:
     """Add the block, after the blocks that run."""
     program.presolve = False
-    port = program.add_columns("port", (ports.groups,), upper=1.0, integer=True, cost=ports.cost)
+    least = 0.0 if ports.paid is None else ports.paid.astype(float)
+    port = program.add_columns("port", (ports.groups,), lower=least, upper=1.0, integer=True, cost=ports.cost)
     point, group = ports.member.T
     running, most = program.columns["x"], most_replicas(data)
     _add_ported(program, "ported", ports, running, most, port)

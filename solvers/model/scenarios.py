@@ -12,6 +12,7 @@ Data
     pace_{s,p}       share of its job's work that a point does per second at full width
     seconds_t        time that a slot stands for
     cost_{s,u}       cost of one system of holding u at the prices of scenario s
+    most_{p,t}       replicas that the most systems of the fleet options of p allow
     beta             level of the CVaR; S scenarios of prices
 Variables
     f_{s,a,t}        >= 0, requests/s on an arc (column block "scenario s f")
@@ -27,6 +28,7 @@ Constraints
     installed        sum_p uses_{p,k} (x_{s,p,t} + v_{s,p,t}) <= sum_{u of k, u covers w(t)} n_u    for each s, k, t
     power            sum_u power_u n_u + sum_p power_p (x_{s,p,t} + v_{s,p,t}) <= limit_{r,w(t)}    for each s, r, t
     width            v_{s,p,t} <= y_p    for each s, p, t
+    ported           x_{s,p,t} <= most_{p,t} port_g    for each s, p that needs the port of g, t
     progress         sum_{p of j, t} seconds_t pace_{s,p} v_{s,p,t} >= 1    for each s, j
     risk             sum_u cost_{s,u} n_u <= quantile + beyond_s    for each s
 
@@ -43,6 +45,7 @@ import numpy as np
 from solvers.arrays import Floats, Ints
 from solvers.model.block_data.scenarios import Risk, Scenario, ScenarioData
 from solvers.model.data import COST, PlanData
+from solvers.model.fleet import option_upper
 from solvers.program import Program
 
 
@@ -130,6 +133,8 @@ class _Dispatch:
         holding, at = np.nonzero(self.data.covers()[:, self.data.slot_window[self.slots]])
         self._add_installed(holding, at)
         self._add_power(holding, at)
+        if len(self.scenario.ports):
+            self._add_ported()
         self._add_jobs()
 
     def _grid(self, rows: int) -> Ints:
@@ -195,6 +200,22 @@ class _Dispatch:
         ]
         limit = data.power_limit()[0][:, data.slot_window[self.slots]]
         self._add("power", -np.inf, limit.ravel(), entries, grid.size)
+
+    def _add_ported(self) -> None:
+        data, scenario = self.data, self.scenario
+        room = option_upper(data)[:, data.slot_window[self.slots]]  # [K, slots]
+        most = np.full(self.active.shape, np.inf)
+        user, option = scenario.point_uses.T
+        np.minimum.at(most, user, room[option] / np.maximum(scenario.point_systems, 1e-300)[:, None])
+        point, group = scenario.ports.T
+        row, slot = np.nonzero((self.active[point] >= 0) & (most[point] > 0))
+        self.program.add_linking_rows(
+            f"{self.name} ported",
+            self.active[point[row], slot],
+            self.program.columns["port"][group[row]],
+            most[point[row], slot],
+            np.column_stack([point[row], slot, group[row]]),
+        )
 
     def _add_jobs(self) -> None:
         """Add `width` and `progress`."""

@@ -13,6 +13,7 @@ from planner.scenarios.redispatch import ScenarioOutcome, left_out
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.fleet.options import key_at
 from planner.verify.points.serving import layout_on, systems_of
+from planner.verify.quality import as_chosen
 from planner.verify.robust.outcome import outcome_of, price_amounts
 
 AMOUNT_TOL = 1e-4  # of a plan's cost: amounts are differences of large sums
@@ -29,7 +30,7 @@ def cost_by_price(
     """Compute by uncertain price the part of the plan's cost that scales with it."""
 
     def cost_of(at_prices: Problem) -> float:
-        return sum(read_through(at_prices, document).sums.lines.values())
+        return sum(read_through(as_chosen(at_prices, document), document).sums.lines.values())
 
     return price_amounts(problem, cost_of, steps)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from solvers.arrays import Floats, Ints
+from solvers.arrays import Floats, Ints, no_ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,8 @@ class Scenario:
     """One scenario: its own serving points, and the pace of each training point of the plan in it.
 
     `point_uses` [., 2]: rows (serving point, fleet option) with `point_systems` systems per replica. `capacity` [P']: requests/s per
-    replica. `pace` [P]: share of its job's work that a training point does per second at full width; 0 for serving points.
+    replica. `pace` [P]: share of its job's work that a training point does per second at full width; 0 for serving points. `ports` [., 2]:
+    rows (serving point, group of `PortData` that must be paid for it to run).
     """
 
     point_pool: Ints  # [P']
@@ -22,6 +23,7 @@ class Scenario:
     point_power_w: Floats  # [P']
     capacity: Floats
     pace: Floats
+    ports: Ints = field(default_factory=lambda: no_ints(0, 2))
 
 
 @dataclass(frozen=True, slots=True)

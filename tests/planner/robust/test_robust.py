@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from planner.verify.robust.check import cost_by_price, outcome_in
 from solvers.fixed_fleet.redispatch import FixedFleet, Redispatch, undominated_slots
 from solvers.interface import Options
 from solvers.joint import solve
+from solvers.model.block_data.porting import PortData
 from solvers.model.block_data.scenarios import Risk, Scenario, ScenarioData
 from solvers.model.data import PlanData
 
@@ -202,6 +204,28 @@ def test_the_cost_of_a_fleet_is_its_mean_over_the_dearest_worlds(seed):
     assert found.value == pytest.approx(min(dearest(np.array([k, 10.0 - k])) for k in range(11)))
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_a_world_runs_only_what_a_port_is_paid_for(seed):
+    """Against every set of ports and every fleet of two kinds of system, in up to two worlds."""
+    rng = np.random.default_rng(seed)
+    worlds = rng.choice([0.0, 5.0, 8.0, 10.0, 12.0], (int(rng.integers(1, 3)), 2))
+    cost, member = rng.integers(0, 6, 2).astype(float), rng.random((2, 2)) < 0.5
+    member[1] |= ~member[1].any()  # no group is of nothing
+    pairs = np.argwhere(member)  # (system, group)
+    data = two_options(None, *map(tuple, worlds))
+    blocks = [replace(one, ports=pairs) for one in data.scenarios.scenarios]
+    ports = PortData(member=pairs, cost={"cost": cost}, groups=2)
+    found = solve(replace(data, ports=ports, scenarios=replace(data.scenarios, scenarios=blocks)), Options(gap=0.0))
+    best = np.inf
+    for paid in itertools.product((0, 1), repeat=2):
+        able = [all(paid[g] for g in range(2) if member[k, g]) for k in range(2)]
+        for n in itertools.product(range(22), repeat=2):
+            usual = np.array(n) * able
+            if 10 * usual.sum() >= 100 and (worlds @ usual >= 100).all():
+                best = min(best, n[0] + 1.1 * n[1] + float(cost @ paid))
+    assert found.value == pytest.approx(best) if np.isfinite(best) else found.status == "infeasible"
+
+
 # -- plans -------------------------------------------------------------------------------------------------------------
 
 
@@ -334,6 +358,63 @@ def test_prices_that_the_spec_states_are_sampled_between_their_figures(spec):
     assert worlds.prices["offers[0].price"].min() >= 280 / 310 and worlds.prices["offers[0].price"].max() <= 340 / 310
     assert worlds.prices["offers[1].price"].mean() == pytest.approx((60 + 60 + 70) / 3 / 60, rel=5e-3)
     assert verify_plan(plan) == []
+
+
+def test_layouts_that_stand_by_are_ported(spec):
+    """What runs only where predictions fail needs its port as well; a port that costs all rules the family out."""
+    systems = ("DGX H100", "MI300X 8x OAM node")
+    offers = [{"system": name, "how": "buy", "price": f"{price} USD"} for name, price in zip(systems, (310000, 250000), strict=True)]  # fmt: skip
+    for cost in ("100000 USD", "900M USD"):
+        porting = [{"family": family, "cost": cost} for family in ("cdna3", "hopper")]
+        plan = planner.solve(asked({**spec, "offers": offers, "porting": porting}, confidence=0.9), threads=1)
+        assert verify_plan(plan) == [] and plan["robustness"]["fresh"]["kept"] >= 0.9
+        rows = [*plan["workloads"][0]["points"], *plan["robustness"]["standing_by"]]
+        families = {pool["system"] for row in rows for pool in row["pools"]}
+        assert plan["costs"]["porting"] == len(families) * (1e5 if cost[0] == "1" else 9e8)
+        assert cost[0] == "1" or len(families) == 1
+
+
+def test_the_port_of_a_standby_layout_is_paid(spec):
+    """With too few of the cheap systems for slow chips, others stand by: all works without them as predicted, and they are ported."""
+    offers = [
+        {"system": "DGX H100", "how": "buy", "price": "310000 USD"},
+        {"system": "MI300X 8x OAM node", "how": "buy", "price": "250000 USD", "supply": 21},
+    ]
+    porting = [{"family": family, "cost": "1000 USD"} for family in ("cdna3", "hopper")]
+    plan = planner.solve(asked({**spec, "offers": offers, "porting": porting}, confidence=0.9), threads=1)
+    systems = lambda rows: {pool["system"] for row in rows for pool in row["pools"]}
+    assert systems(plan["workloads"][0]["points"]) == {"MI300X 8x OAM node"}
+    assert "DGX H100" in systems(plan["robustness"]["standing_by"])
+    assert plan["costs"]["porting"] == 2000 and verify_plan(plan) == []
+    document = json.loads(plan.to_json())
+    document["robustness"]["standing_by"] = [
+        row for row in document["robustness"]["standing_by"] if systems([row]) == {"MI300X 8x OAM node"}
+    ]
+    assert any("porting" in finding.path or "porting" in finding.message for finding in verify_plan(Plan(document)))
+
+
+def test_a_quality_floor_keeps_the_architecture_that_was_chosen(spec):
+    scores = {"Llama-3.2-1B": 30.0, "Llama-3.2-3B": 50.0, "Meta-Llama-3.1-8B": 60.0}
+    floor = {
+        "alternatives": [
+            {"architecture": name, "quality": score, "source": "made up"} for name, score in scores.items()
+        ],
+        "quality_floor": {"least": 40, "source": "made up"},
+    }
+    chat = spec["workloads"][0]
+    offers = [{"system": "DGX H100", "how": "buy"}]
+    document = {**spec, "offers": offers, "workloads": [chat | floor]}
+    plan = planner.solve(asked(document, confidence=0.9), threads=1)
+    stated = planner.solve(
+        asked({**document, "workloads": [chat | {"architecture": "Llama-3.2-3B"}]}, confidence=0.9), threads=1
+    )
+    assert verify_plan(plan) == [] and plan["robustness"]["fresh"]["kept"] >= 0.9
+    assert [row["name"] for row in plan["quality"][0]["architectures"]] == [None, "chat", None]
+    assert plan["robustness"]["left_out"] == ["choice of architectures"]
+    assert plan["totals"]["cost"] == pytest.approx(stated["totals"]["cost"], rel=1e-3)
+    with pytest.raises(SpecError, match='"mix": "none"'):
+        mixed = floor | {"quality_floor": floor["quality_floor"] | {"mix": "mean"}}
+        resolve_document(asked({**document, "workloads": [chat | mixed]}))
 
 
 # -- words -------------------------------------------------------------------------------------------------------------

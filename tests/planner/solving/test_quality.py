@@ -414,7 +414,12 @@ REFUSED = {
         "workloads[0].alternatives[3].architecture",
         "twice",
     ),
-    "robust": ({}, {"robust": {"confidence": 0.8}}, "workloads[0].quality_floor", '"robust"'),
+    "a robust mix": (
+        {"quality_floor": FLOOR | {"mix": "mean"}},
+        {"robust": {"confidence": 0.8}},
+        "workloads[0].quality_floor",
+        '"mix": "none"',
+    ),
     "a mix that waits": (
         {"quality_floor": FLOOR | {"mix": "mean"}, "demand": {"requests_per_s": 10, "deferral": "2 h"}},
         {},

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from solvers.model.block_data.porting import PortData
 from solvers.model.block_data.scenarios import Risk, Scenario, ScenarioData
 from solvers.model.build import build
 from solvers.model.data import Limit, PlanData
@@ -26,7 +27,7 @@ from tests.solvers.model import (
     test_zone_failure,
 )
 
-SCENARIO_ROWS = {"demand", "pool", "installed", "power", "width", "progress"}
+SCENARIO_ROWS = {"ported", "demand", "pool", "installed", "power", "width", "progress"}
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +76,9 @@ def with_scenarios(data: PlanData) -> PlanData:
         data.point_power_w[serving],
         data.point_capacity[serving],
         pace,
+        np.zeros((0, 2), dtype=int)
+        if data.ports is None
+        else np.array([(number[p], g) for p, g in data.ports.member if serving[p]], dtype=int).reshape(-1, 2),
     )
     risk = Risk(np.ones((3, len(data.holding_option))), 0.5)
     return replace(data, scenarios=ScenarioData([one, one], np.arange(data.slots), data.slot_hours_s, risk))
@@ -89,6 +93,8 @@ def programs() -> list[Program]:
         made += [test_lines.problem(rng, spread=True), test_preemption.problem(rng, -2)]
         made += [test_residency.whole_problem(seed), test_part_limits.drawn(seed)]
         made += [test_porting.ported(rng, ("cost",)), test_choice.with_choice(rng, True, True, True, ("cost",))]
+        every = np.column_stack([np.arange(len(data.point_pool)), np.zeros(len(data.point_pool), dtype=int)])
+        made += [with_scenarios(replace(data, ports=PortData(member=every, groups=1)))]
         made += [test_zone_failure.ported(rng, ("cost",)), test_zone_failure.chosen(rng, ("cost",), True)]
     return [build(data) for data in made]
 
