@@ -22,7 +22,6 @@ from tests.planner.test_deployments import assert_deployable
 GAP = 0.005
 WHOLE_GAPS = {"inference_cluster": 0.04, "inference_cluster_phases": 0.05, "compute_network": 0.25, "ways": 0.04}
 """Of plans with whole replicas and few parts to the bound of divisible ones, where that is more than 1.5 %; docs/lab/whole-replicas.md."""
-YEAR_GAP = 0.1  # of whole replicas and few parts to the bound of divisible ones
 DIVISIBLE = (("solver.replicas", "divisible"), ("simplicity", {"within": 0}))  # as studies solve
 UNCERTAIN = ("compute_network",)  # whether whole replicas are found in time depends on the machine
 CPU_S = 60.0  # 30 s on two cores; counted in processor time, so that a busy machine does not fail the test
@@ -199,12 +198,13 @@ LONGEST_S = 100.0  # of processor time; 25 s on quiet cores
 
 @pytest.fixture(scope="module")
 def year(root):
-    """A spec of a year on fewer days and without its dispatch, and its plan, with the processor time that it took."""
+    """A spec of a year on fewer days and without its dispatch, and its plan with divisible replicas, with the processor time that it took."""
     known: dict[str, tuple[dict[str, Any], planner.Plan, float]] = {}
 
     def get(name: str) -> tuple[dict[str, Any], planner.Plan, float]:
         if name not in known:
             spec = json.loads((root / f"examples/{name}.json").read_text(encoding="utf-8"))
+            spec = edited(spec, DIVISIBLE)
             spec["horizon"] |= {"days": 1, "dispatch": False}
             spec["solver"]["time_limit"] = "300 s"  # by the clock; a busy machine does not fail the test
             began = time.process_time()
@@ -216,9 +216,9 @@ def year(root):
 
 
 @pytest.mark.parametrize("name", YEARS)
-def test_a_year_with_every_block_is_solved_and_holds(year, name):
+def test_a_year_with_every_block_is_solved_to_half_a_per_cent_and_holds(year, name):
     spec, plan, seconds = year(name)
-    assert plan.gap <= YEAR_GAP
+    assert plan.status in ("optimal", "within_gap") and plan.gap <= GAP
     assert plan["bound_of"] == "reduced" and planner.verify_plan(plan) == []
     assert seconds <= LONGEST_S
     assert (

@@ -284,7 +284,7 @@ def test_verify_finds_a_plan_made_at_another_level(low):
 def test_a_sensitivity_study_moves_levels_and_ranges(tiny):
     """With divisible replicas, as studies solve."""
     solver = {"gap": 1e-6, "replicas": "divisible"}
-    low = planner.solve(tiny(prices={"level": "low"}, solver=solver))
+    low = planner.solve(tiny(prices={"level": "low", "ranges": {"offers[0].price": RANGE}}, solver=solver))
     spec = tiny(prices={"level": "low", "ranges": {"offers[0].price": RANGE}}, solver=solver)
     by_name = {
         bar.factor.path: bar for bar in sensitivity(spec, vary=["prices.level=low:high"], defaults=True, threads=1).bars
