@@ -5,7 +5,9 @@ Not here: what stands at a meter (`planner.problem.electricity`), and its rows a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from models.economics import discount_factor
 from planner.formulate.functionals import CAPITAL, CARBON, COST, ENERGY
 from planner.problem.calendar import HOURS_PER_YEAR, Calendar
 from planner.problem.electricity import ElectricityFacts, peak_name
-from planner.problem.facts import Problem, SiteFacts
+from planner.problem.facts import PhaseFacts, Problem, SiteFacts
 from solvers.model.block_data.electricity import Chronology, MeterData
 
 
@@ -96,8 +98,57 @@ def _meters(problem: Problem) -> MeterData:
     )
 
 
-def charged_peaks(calendar: Calendar, timezone: str) -> list[tuple[str, Bools, float]]:
+@dataclass(frozen=True, slots=True)
+class MeterPayments:
+    """Payments for one unit of each decision at the meters in one phase; index sets as in `MeterData`."""
+
+    grid: Floats  # [M, T]
+    peak: Floats  # [N]
+    contract: Floats  # [C]
+    taken: Floats  # [C, T]
+    battery_j: Floats  # [B]
+    battery_w: Floats  # [B]
+
+
+def meter_payments(problem: Problem, phase: PhaseFacts, inside: Bools) -> MeterPayments:
+    """Compute what one unit of each decision at the meters costs in a phase, undiscounted; `inside` [T]: its slots.
+
+    A month that the phase cuts is charged for its part. A battery is paid when it is bought, and again after each life.
+    """
+    calendar, metered = problem.calendar, metered_sites(problem)
+    seconds = calendar.seconds * inside
+    contracts = [contract for _, _, facts in metered for contract in facts.contracts]
+    batteries = [facts.storage for _, _, facts in metered if facts.storage is not None]
+    share = np.array([c.share[calendar.hour] for c in contracts]).reshape(-1, calendar.slots)
+    price = np.array([c.price_per_j for c in contracts], dtype=float)
+    produced = np.array([c.pays_produced for c in contracts], dtype=bool)
+    horizon_s = float(calendar.edges_s[-1])
+    times = [bought_in(phase, b.life_years, horizon_s) for b in batteries]
+    return MeterPayments(
+        grid=np.array([site.price_per_j[calendar.hour] * seconds for _, site, _ in metered]),
+        peak=_floats(
+            paid_s * facts.demand_charge
+            for _, _, facts in metered
+            if facts.demand_charge
+            for _, _, paid_s in charged_peaks(calendar, facts.timezone, phase)
+        ),
+        contract=np.where(produced, price * (share @ seconds), 0.0),
+        taken=np.where(produced, 0.0, price)[:, None] * seconds,
+        battery_j=_floats(n * b.capital_per_j for n, b in zip(times, batteries, strict=True)),
+        battery_w=_floats(n * b.capital_per_w for n, b in zip(times, batteries, strict=True)),
+    )
+
+
+def bought_in(phase: PhaseFacts, life_years: float, horizon_s: float) -> int:
+    """Count how often something that stands from the start is bought in a phase: at first, and after each life."""
+    times = np.arange(math.ceil(horizon_s / (life_years * YEAR_S) - 1e-9)) * life_years * YEAR_S
+    return int(((times >= phase.start_s - 1e-6) & (times < phase.end_s - 1e-6)).sum())
+
+
+def charged_peaks(calendar: Calendar, timezone: str, phase: PhaseFacts | None = None) -> list[tuple[str, Bools, float]]:
     """List (name, slots [T] among which the largest counts, present worth [s] of the months for which it is charged).
+
+    With a `phase`: the seconds of these months that lie in it, undiscounted.
 
     Each month of local time, in each year of the horizon, counts for a twelfth of a year; one that the horizon cuts, for
     its part. Months with the same slots share one peak: on one typical day all months of a window are alike, and with
@@ -113,7 +164,11 @@ def charged_peaks(calendar: Calendar, timezone: str) -> list[tuple[str, Bools, f
             touched = (calendar.edges_s[:-1] < stop - 1e-6) & (calendar.edges_s[1:] > start + 1e-6)
             slots = month_of[:, month] & touched[calendar.window]
             key = slots.tobytes()
-            worth_s = MONTH_S * part * float(discount_factor(calendar.discount_rate, year + 1.0))
+            worth_s = MONTH_S * part
+            if phase is None:
+                worth_s *= float(discount_factor(calendar.discount_rate, year + 1.0))
+            else:
+                worth_s *= max(min(stop, phase.end_s) - max(start, phase.start_s), 0.0) / (stop - start)
             found[key] = (slots, found[key][1] + worth_s if key in found else worth_s)
             names.setdefault(key, []).append(month + 1)
     return [

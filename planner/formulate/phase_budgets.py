@@ -7,9 +7,10 @@ A phase pays, at the prices of its time and not discounted:
 - of buildings, which outlast the systems in them, the annuities of its years,
 - rent, what is owed on leaving a commitment, colocation, energy, traffic, tokens of APIs, fixed costs of sites and rented lines as they fall due,
 - updates of weights, which are sent evenly over the horizon, in proportion to its length,
-- porting, in the first phase only.
+- porting, in the first phase only,
+- where electricity is a decision: purchases, contracts and demand charges as they fall due, batteries when they are bought.
 
-Where electricity is a decision of its own, its payments have no phase. Not here: the check (`planner.verify.phase_budgets`).
+Not here: the check (`planner.verify.phase_budgets`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from models.arrays import Bools, Floats
 from models.economics import annuity
 from planner.candidates.fleet_options import FleetOption, paid_on_delivery
 from planner.formulate.costs import Holding
+from planner.formulate.electricity import MeterPayments, meter_payments
 from planner.formulate.functionals import COST, paid_in
 from planner.formulate.lines import LineCosts, line_costs
 from planner.problem.facts import PhaseFacts, Problem
@@ -43,6 +45,7 @@ class Payments:
     edge: Floats  # [E]
     port: Floats  # [G]; empty where nothing is to be ported
     lines: LineCosts | None  # None where lines are no decision
+    meters: MeterPayments | None  # None where electricity is no decision
 
 
 def with_phase_budgets(
@@ -63,7 +66,10 @@ def with_phase_budgets(
     def of_lines(costs: Mapping[str, Floats], part: Callable[[LineCosts], Floats]) -> dict[str, Floats]:
         return {**costs, **{name: part(paid.lines) for name, paid in due.items() if paid.lines is not None}}
 
-    ports, lines = data.ports, data.lines
+    def of_meters(costs: Mapping[str, Floats], part: Callable[[MeterPayments], Floats]) -> dict[str, Floats]:
+        return {**costs, **{name: part(paid.meters) for name, paid in due.items() if paid.meters is not None}}
+
+    ports, lines, meters = data.ports, data.lines, data.meters
     return replace(
         data,
         site_fixed=extended(data.site_fixed, lambda paid: paid.site),
@@ -79,6 +85,17 @@ def with_phase_budgets(
             line_cost=of_lines(lines.line_cost, lambda costs: costs.line),
             way_cost=of_lines(lines.way_cost, lambda costs: costs.way),
             send_cost=of_lines(lines.send_cost, lambda costs: costs.send),
+        ),
+        meters=None
+        if meters is None
+        else replace(
+            meters,
+            grid_cost=of_meters(meters.grid_cost, lambda costs: costs.grid),
+            peak_cost=of_meters(meters.peak_cost, lambda costs: costs.peak),
+            contract_cost=of_meters(meters.contract_cost, lambda costs: costs.contract),
+            taken_cost=of_meters(meters.taken_cost, lambda costs: costs.taken),
+            battery_energy_cost=of_meters(meters.battery_energy_cost, lambda costs: costs.battery_j),
+            battery_power_cost=of_meters(meters.battery_power_cost, lambda costs: costs.battery_w),
         ),
     )
 
@@ -104,12 +121,8 @@ def payments(
         edge=data.edge_cost[COST] * paid_per_present_value(problem, phase),
         port=np.zeros(0) if data.ports is None else data.ports.cost[COST] * (p == 0),
         lines=None if data.lines is None else line_costs(problem, window_seconds_inside(problem, phase)),
+        meters=None if data.meters is None else meter_payments(problem, phase, inside),
     )
-
-
-def every_payment_has_a_phase(problem: Problem) -> bool:
-    """Tell whether all payments can be dated: not those of electricity that is a decision of its own."""
-    return all(site.electricity is None for site in problem.sites)
 
 
 def slots_inside(problem: Problem, phase: PhaseFacts) -> Bools:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from models.arrays import Floats, Ints
-from planner.formulate.electricity import charged_peaks, metered_sites
+from planner.formulate.electricity import MeterPayments, charged_peaks, metered_sites
 from planner.problem.facts import Problem
 from solvers.model.block_data.electricity import MeterData
 
@@ -99,6 +99,21 @@ class ElectricityDecisions:
             storage = self.batteries[b]
             cost = float(self.energy_j[b] * storage.worth_per_j + self.power_w[b] * storage.worth_per_w)
             yield (STORAGE, self.sites[m].region, "", ""), cost
+
+    def paid(self, due: MeterPayments) -> float:
+        """Add up the payments of one phase, given those per unit of each decision."""
+        meters = self.meters
+        peaks = [
+            self.grid[m, slots].max(initial=0.0) for m, slots in zip(meters.peak_meter, meters.peak_slot, strict=True)
+        ]
+        return float(
+            (due.grid * self.grid).sum()
+            + (due.taken * self.taken).sum()
+            + due.contract @ self.capacity_w
+            + due.peak @ np.array(peaks, dtype=float)
+            + due.battery_j @ self.energy_j
+            + due.battery_w @ self.power_w
+        )
 
     def _contract_cost(self, c: int) -> float:
         """Compute the present value of a contract, paid by the output of the plant or by the energy taken."""

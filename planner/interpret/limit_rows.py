@@ -112,7 +112,7 @@ def _amounts(decided: Decisions, accounts: Accounts) -> Iterator[Row]:
     ]
     for p, phase in enumerate(problem.phases):
         rows.append((phase_capital(phase), sum(amount for q, amount in bought if q == p), phase.capital, money))
-    for phase, amount in zip(problem.phases, paid_by_phase(decided, accounts), strict=False):  # none may be dated
+    for phase, amount in zip(problem.phases, paid_by_phase(decided, accounts), strict=True):
         rows.append((phase_budget(phase), amount, phase.budget, money))
     for key, value, limit, unit in rows:
         if math.isfinite(limit):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from planner.formulate.lines import stage_totals
 from planner.formulate.phase_budgets import (
     Payments,
-    every_payment_has_a_phase,
     paid_per_present_value,
     payments,
     window_seconds_inside,
@@ -19,10 +18,8 @@ if TYPE_CHECKING:
 
 
 def paid_by_phase(decided: Decisions, accounts: Accounts) -> list[float]:
-    """Add up the payments of a plan in each phase; empty where some payments cannot be dated."""
+    """Add up the payments of a plan in each phase."""
     problem, form = decided.problem, decided.form
-    if not every_payment_has_a_phase(problem):
-        return []
     total: dict[str, float] = {"weights": 0.0, "porting": 0.0}
     for (component, *_), amount in accounts.cost_lines.items():
         if component in total:
@@ -32,6 +29,8 @@ def paid_by_phase(decided: Decisions, accounts: Accounts) -> list[float]:
         due = payments(problem, form.data, form.fleet_options, form.holdings, p)
         paid = (due.point * decided.active).sum() + (due.arc * decided.flow).sum()
         paid += due.holding @ decided.count + due.site @ decided.opened
+        if decided.electricity is not None and due.meters is not None:
+            paid += decided.electricity.paid(due.meters)
         if decided.lines is not None:
             paid += _paid_for_lines(decided, due, p)
         else:

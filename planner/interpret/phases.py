@@ -91,7 +91,7 @@ def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
                 "end": day_of(problem, phase.end_s),
                 "windows": [first, last],
                 "capital": float(sum(amount for _, amount, _ in bought)),
-                "paid": paid[p] if paid else None,
+                "paid": paid[p],
                 "residual": float(
                     sum(amount * _residual_share(problem, term, option.system.name) for term, amount, option in bought)
                 ),

@@ -28,7 +28,10 @@ class ContractFacts:
 
 @dataclass(frozen=True, slots=True)
 class StorageFacts:
-    """A battery: `worth` is the present value over the horizon per unit, `capital` the purchase price; efficiency is one-way."""
+    """A battery: `worth` is the present value over the horizon per unit, `capital` the purchase price; efficiency is one-way.
+
+    It stands from the start, and is bought again after each `life_years` within the horizon.
+    """
 
     path: str
     least_j: float
@@ -40,6 +43,7 @@ class StorageFacts:
     capital_per_j: float
     capital_per_w: float
     efficiency: float
+    life_years: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,4 +135,5 @@ def _storage(context: ResolveContext, battery: Battery, region: Record, path: st
         capital_per_j=per_j,
         capital_per_w=per_w,
         efficiency=math.sqrt(battery.round_trip),
+        life_years=life_years,
     )

@@ -32,15 +32,11 @@ def phase_facts(context: ResolveContext) -> tuple[PhaseFacts, ...]:
             context.add_problem(path, "lies before the start of the phase above; put the phases in their order")
         else:
             _check_within_horizon(context, start, path)
-    beside = {
-        "robust": spec.robust is not None,
-        "electricity": any(site.electricity is not None for site in spec.sites),
-    }
     for i, phase in enumerate(phases):
-        for name in (name for name, there in beside.items() if there and phase.budget is not None):
+        if spec.robust is not None and phase.budget is not None:
             context.add_problem(
                 f"phases[{i}].budget",
-                f'cannot be combined with "{name}" yet; remove one of them, or state "capital" of the phase and "limits.budget"',
+                'cannot be combined with "robust" yet; remove one of them, or state "capital" of the phase and "limits.budget"',
             )
     return tuple(
         PhaseFacts(

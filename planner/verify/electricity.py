@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from catalog.units import HOUR_S, MONTH_S, YEAR_S
 from models.arrays import Ints
 from planner.problem.electricity import ContractFacts, ElectricityFacts, StorageFacts, peak_name
-from planner.problem.facts import Problem, SiteFacts
+from planner.problem.facts import PhaseFacts, Problem, SiteFacts
 from planner.verify.findings import RELATIVE_TOL, ROUNDING_TOL, Report
 from planner.verify.timing import TIME_TOL_S
 
@@ -35,9 +35,13 @@ class _Contract:
 
 
 class ElectricityCheck:
-    """Check the section `electricity`. `costs` and `carbon` by (component, site), and `drawn_j`, are computed from the rows."""
+    """Check the section `electricity`. `costs` and `carbon` by (component, site), and `drawn_j`, are computed from the rows.
 
-    def __init__(self, problem: Problem, document: Mapping[str, Any], report: Report):
+    With a `phase`, `costs` are its payments: energy by the discount factors of the calendar, the rest by its dates.
+    """
+
+    def __init__(self, problem: Problem, document: Mapping[str, Any], report: Report, phase: PhaseFacts | None = None):
+        self.phase = phase
         self.problem, self.document, self.report = problem, document, report
         self.sites = [site for site in problem.sites if site.electricity is not None]
         self.costs: dict[tuple[str, str], float] = defaultdict(float)
@@ -199,7 +203,11 @@ class ElectricityCheck:
         needed_w = max(storage.least_w, *(row["charge_w"] + row["discharge_w"] for row in rows))
         report.equal(f"{path}/energy.size", energy_j, needed_j)
         report.equal(f"{path}/power.size", power_w, needed_w)
-        self.costs["battery", site.region] += energy_j * storage.worth_per_j + power_w * storage.worth_per_w
+        worth = energy_j * storage.worth_per_j + power_w * storage.worth_per_w
+        price = energy_j * storage.capital_per_j + power_w * storage.capital_per_w
+        self.costs["battery", site.region] += (
+            worth if self.phase is None else price * purchases_in(self.phase, storage, self.problem.calendar.horizon_s)
+        )
         self.capital += energy_j * storage.capital_per_j + power_w * storage.capital_per_w
         given_j = sum(row["discharge_w"] * float(s) for row, s in zip(rows, calendar.seconds, strict=True))
         self._add(site, "battery", "energy", energy_j, "J", given_j, energy_j * storage.worth_per_j, None)
@@ -262,12 +270,25 @@ class ElectricityCheck:
                     if lies_in[int(calendar.window[t])] and m in stands[int(calendar.hour[t])]
                 )
                 months, worth = charged.get(slots, ([], 0.0))
-                paid = MONTH_S * (end - start) / hours_of[m] * (1 + calendar.discount_rate) ** -(year + 1)
+                paid = MONTH_S * (end - start) / hours_of[m]
+                if self.phase is None:
+                    paid *= (1 + calendar.discount_rate) ** -(year + 1)
+                else:  # the part of the month that lies in the phase
+                    paid *= max(min(high, self.phase.end_s) - max(low, self.phase.start_s), 0.0) / (high - low)
                 charged[slots] = ([*months, m], worth + paid)
         return [
             (peak_name(months, calendar.window[list(slots)], calendar.windows), list(slots), worth)
             for slots, (months, worth) in charged.items()
         ]
+
+
+def purchases_in(phase: PhaseFacts, storage: StorageFacts, horizon_s: float) -> int:
+    """Count the purchases of a battery in a phase: at the start, and whenever its life has ended."""
+    found, when = 0, 0.0
+    while when < horizon_s - TIME_TOL_S:
+        found += phase.start_s - TIME_TOL_S <= when < phase.end_s - TIME_TOL_S
+        when += storage.life_years * YEAR_S
+    return found
 
 
 def slot_rings(following: Ints) -> Iterator[list[int]]:

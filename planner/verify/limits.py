@@ -119,7 +119,7 @@ def _money_and_carbon(plan: CheckedPlan) -> Iterator[LimitValue]:
     yield "limits.budget", "present value of all costs", sum(plan.sums.lines.values()), problem.budget
     yield "limits.capital", "purchase price of systems and fabric", spent, problem.capital
     yield "limits.carbon", "carbon", sum(plan.sums.carbon.values()), problem.carbon_kg
-    for phase, paid in zip(problem.phases, payments(plan) or (), strict=False):  # no payments where there are meters
+    for phase, paid in zip(problem.phases, payments(plan), strict=True):
         yield f"{phase.path}.budget", f"payments in {phase.name}", paid, phase.budget
     for p, phase in enumerate(problem.phases):
         bought = sum(amount for amount, when in capital if when == p)

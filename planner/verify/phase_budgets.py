@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from catalog.units import YEAR_S
+from planner.problem.facts import Problem
 from planner.verify.checked_plan import CheckedPlan
+from planner.verify.electricity import ElectricityCheck
 from planner.verify.findings import Report
 from planner.verify.fleet.economics import yearly_of
 from planner.verify.fleet.holdings import Holding
@@ -16,10 +18,8 @@ from planner.verify.lines import LineCheck
 from planner.verify.timing import TIME_TOL_S, annuity
 
 
-def payments(plan: CheckedPlan) -> list[float] | None:
-    """Add up the payments of each phase; None if a site has an electricity contract or meter, whose payments have no phase."""
-    if any(site.electricity is not None for site in plan.problem.sites):
-        return None
+def payments(plan: CheckedPlan) -> list[float]:
+    """Add up the payments of each phase."""
     return [_PhasePayments(plan, p).total() for p in range(len(plan.problem.phases))]
 
 
@@ -39,7 +39,8 @@ class _PhasePayments:
 
     def total(self) -> float:
         """Add up all payments."""
-        return self._fleet() + self._points() + self._requests() + self._sites() + self._lines() + self._porting()
+        used = self._fleet() + self._points() + self._requests() + self._sites()
+        return used + self._lines() + self._porting() + self._meters()
 
     def _fleet(self) -> float:
         """Add the cost of the systems held: purchase, buildings, halls and idle power, or rent."""
@@ -74,7 +75,9 @@ class _PhasePayments:
         )
 
     def _price(self, option: CheckedOption, t: int) -> float:
-        """Return the price of electricity in a slot [1/J]."""
+        """Return the price of electricity in a slot [1/J]; 0 at a site with a meter, which is settled as a whole."""
+        if option.site.electricity is not None:
+            return 0.0
         return float(option.site.price_per_j[self.calendar.hour[t]])
 
     def _points(self) -> float:
@@ -111,10 +114,7 @@ class _PhasePayments:
     def _lines(self) -> float:
         """Add the rent of lines and their traffic, or else the copies of weights, evenly over time."""
         if self.plan.lines is not None:
-            # the same sums, with a discount factor of 1 in the phase and 0 outside
-            factors = np.array([float(self.inside[int(w)]) for w in self.calendar.window])
-            masked = replace(self.problem, calendar=replace(self.calendar, discount=factors))
-            again = LineCheck(masked, self.plan.lines.network, self.plan.document, Report())
+            again = LineCheck(self._masked(), self.plan.lines.network, self.plan.document, Report())
             again.run(self.plan.lines.hosts)
             return sum(again.costs.values())
         length = [self.edges[w + 1] - self.edges[w] for w in range(self.calendar.windows)]
@@ -122,6 +122,19 @@ class _PhasePayments:
         return (
             self._component("weights") / worth * sum(s for s, inside in zip(length, self.inside, strict=True) if inside)
         )
+
+    def _masked(self) -> Problem:
+        """Return the problem with a discount factor of 1 in the phase and 0 outside."""
+        factors = np.array([float(self.inside[int(w)]) for w in self.calendar.window])
+        return replace(self.problem, calendar=replace(self.calendar, discount=factors))
+
+    def _meters(self) -> float:
+        """Add what meters, contracts and batteries cost in the phase."""
+        if self.plan.electricity is None:
+            return 0.0
+        again = ElectricityCheck(self._masked(), self.plan.document, Report(), self.problem.phases[self.p])
+        again.run({key: hour["own_power_w"] for key, hour in self.plan.hours.items()})
+        return sum(again.costs.values())
 
     def _porting(self) -> float:
         """Add the cost of ports, which is paid at the start."""

@@ -37,7 +37,7 @@ class PhaseCheck:
             return
         cost, paid = self._cost_by_window(), payments(self.plan)
         for p, (row, phase) in enumerate(zip(stated, self.problem.phases, strict=True)):
-            computed = self._row(p, phase, cost, None if paid is None else paid[p])
+            computed = self._row(p, phase, cost, paid[p])
             stated_row = {**{key: row[key] for key in computed}, "windows": dict(enumerate(row["windows"]))}
             self.plan.equal(f"phases[{p}]", stated_row, computed)
             self._check_pools(f"phases[{p}].pools", row["pools"], self._slots(phase))
