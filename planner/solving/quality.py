@@ -26,7 +26,7 @@ from solvers.mip import relative_gap
 from solvers.solution import Solution
 
 SHARE_TOL = 1e-9  # shares of the requests below this are rounding
-RESOLVE_GAP = 1e-6  # relative gap to which the chosen architectures are solved again
+RESOLVE_GAP = 1e-8  # relative gap to which the chosen architectures are solved again
 
 
 def chosen(problem: Problem, form: Formulation, solution: Solution) -> Chosen:
