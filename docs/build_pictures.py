@@ -18,14 +18,14 @@ from planner.report.paper import WIDTH
 HOME = Path(__file__).resolve().parents[1]
 PICTURES = HOME / "docs" / "pictures"
 EXAMPLES = ("mixed_fleet", "inference_cluster", "compute_network")
-FONTS = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)  # a picture loads nothing from elsewhere
+FOREIGN = re.compile(r"@font-face \{\{.*?\}\}|<!--.*?-->", re.DOTALL)  # a picture names and loads nothing from elsewhere
 
 
 def picture(page: str, title: str) -> str:
     """Draw a page with its headings in bold."""
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="standard")
     console.print(Text.from_ansi(page), soft_wrap=True)
-    return console.export_svg(title=title, code_format=FONTS.sub("", CONSOLE_SVG_FORMAT), unique_id="page")
+    return console.export_svg(title=title, code_format=FOREIGN.sub("", CONSOLE_SVG_FORMAT), unique_id="page")
 
 
 def main(names: list[str]) -> None:
