@@ -60,6 +60,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     from planner.pipeline import solve_document
     from planner.report.page import one_page
     from planner.report.report import render
+    from planner.report.words import is_searched
 
     try:
         plan = solve_document(
@@ -75,7 +76,7 @@ def _plan(arguments: argparse.Namespace) -> int:
         from planner.formulate.limits import UNBOUNDED
 
         print(UNBOUNDED, file=sys.stderr)
-    return EXIT_BY_STATUS[plan.status]
+    return OK if is_searched(plan) else EXIT_BY_STATUS[plan.status]
 
 
 def _check(arguments: argparse.Namespace) -> int:

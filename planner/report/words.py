@@ -43,8 +43,12 @@ COMPONENT_WORDS = {
 
 def status_words(plan: Plan) -> str:
     """Say how the search for a plan ended."""
-    searched = plan.status == "limit" and plan.has_answer and plan["solver"].get("ended_by") == "search"
-    return SEARCHED if searched else STATUS_WORDS[plan.status]
+    return SEARCHED if is_searched(plan) else STATUS_WORDS[plan.status]
+
+
+def is_searched(plan: Plan) -> bool:
+    """Tell whether the search for a plan has ended without the asked gap, and no limit ended it: as with whole replicas."""
+    return plan.status == "limit" and plan.has_answer and plan["solver"].get("ended_by") == "search"
 
 
 def listed(words: Sequence[str]) -> str:

@@ -163,7 +163,8 @@ def test_out_of_time_with_a_plan_still_writes_it(flopwatt, files, tmp_path, monk
 
     def late(*arguments, **options):
         solution = solve(*arguments, **options)
-        return replace(solution, status="limit", bound=solution.value / 2, gap=0.5)
+        seconds = arguments[1].time_limit_s
+        return replace(solution, status="limit", bound=solution.value / 2, gap=0.5, seconds=seconds)
 
     monkeypatch.setattr(replicas, "solve", late)
     run = flopwatt("plan", files / "tiny.json", "--output", tmp_path / "plan.json", "--format", "json")
@@ -348,3 +349,18 @@ def test_in_a_process_of_its_own(root, files):
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == OK and parse_plan(done.stdout).status == "optimal"
     assert "points evaluated" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_search_that_no_limit_ended_is_no_failure(flopwatt, files, tmp_path, monkeypatch):
+    """As with whole replicas, whose gap counts what they cost beside divisible ones."""
+    from planner.solving import replicas
+
+    solve = replicas.solve
+
+    def wide(*arguments, **options):
+        solution = solve(*arguments, **options)
+        return replace(solution, status="limit", bound=solution.value / 2, gap=0.5, seconds=0.0)
+
+    monkeypatch.setattr(replicas, "solve", wide)
+    run = flopwatt("plan", files / "tiny.json", "--output", tmp_path / "plan.json", "--format", "json")
+    assert run.code == OK and json.loads((tmp_path / "plan.json").read_text())["solver"]["ended_by"] == "search"
