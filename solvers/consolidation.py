@@ -18,7 +18,7 @@ from solvers.backends.warm_started_lp import WarmStartedLp
 from solvers.interface import Options
 from solvers.model.build import build, objective_vector
 from solvers.model.data import PlanData
-from solvers.parts import USED
+from solvers.parts import points_in_use
 from solvers.program import Program
 
 LP_TIME_S = 2.0  # of one linear program; a deployment without which it takes longer is kept
@@ -27,12 +27,6 @@ LP_TIME_S = 2.0  # of one linear program; a deployment without which it takes lo
 def restricted(data: PlanData, kept: Bools) -> PlanData:
     """Return the input in which only the `kept` points serve or work."""
     return replace(data, point_capacity=np.where(kept, data.point_capacity, 0.0))
-
-
-def points_in_use(values: Mapping[str, Floats]) -> Bools:
-    """[P]: points that a plan uses."""
-    used: Bools = (values["x"].max(axis=1, initial=0.0) > USED) | (values["v"].max(axis=1, initial=0.0) > USED)
-    return used
 
 
 def of_same_deployments(data: PlanData, points: Bools) -> Bools:

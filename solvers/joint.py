@@ -1,11 +1,11 @@
 """Solve the joint program with whole replicas: relax them to divisible ones, make the answer whole, and search where that is not enough.
 
-divisible   the relaxation, by whatever method suits its size; its bound holds for whole replicas
+divisible     the relaxation, by whatever method suits its size; its bound holds for whole replicas
 consolidated  the relaxation over fewer deployments (`solvers.consolidation`)
-rounded     whole replicas over the points that it uses, and smaller replicas of each pool, slot by slot (`solvers.slot_rounding`);
-            over all points of the same workloads and sites where that finds nothing
-full        the program with whole replicas over all points, from the rounded solution on, where the gap is still too wide
-simpler     a plan of fewer parts that is nearly as good, where that is asked for (`solvers.simplest`)
+rounded       whole replicas over the points that it uses, and smaller replicas of each pool, slot by slot
+              (`solvers.slot_rounding`); over all points of the same workloads and sites where that finds nothing, or little good
+full          the program with whole replicas over all points, from the rounded solution on, where the gap is still too wide
+simpler       a plan of fewer parts that is nearly as good, where that is asked for (`solvers.simplest`)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from solvers.mip import relative_gap, solve_with_fixed_integers
 from solvers.model.build import build, objective_vector
 from solvers.model.data import COST, PlanData
 from solvers.model.residency import is_whole
-from solvers.parts import parts_of
+from solvers.parts import parts_of, points_in_use
 from solvers.simplest import Found, simplest
 from solvers.slot_rounding import round_replicas
 from solvers.solution import Solution
@@ -67,8 +67,6 @@ class WholeReplicaSettings:
     """Least time of a step when the time is nearly up [s]."""
     saves: float = 0.05
     """Relative saving per request from which a replica is worth its larger price."""
-    used: float = 1e-7
-    """Replicas, or share of a job's time, above which the relaxation uses a point."""
 
 
 SETTINGS = WholeReplicaSettings()
@@ -112,7 +110,8 @@ def with_fewer_parts(data: PlanData, best: Solution, within: float, options: Opt
         rounded = round_replicas(part, found.values, replace(limits, node_limit=SETTINGS.nodes))
         if rounded is None:
             return None
-        return Found(float(objective_vector(build(part), part) @ build(part).vector(rounded)), rounded)
+        program = build(part)
+        return Found(float(objective_vector(program, part) @ program.vector(rounded)), rounded)
 
     found = simplest(data, Found(best.value, dict(best.values)), within, options, solve_over)
     parts = parts_of(data, best.values)
@@ -269,8 +268,7 @@ def _of_cells(data: PlanData, solution: Solution) -> Bools:
     workload[data.arc_pool] = data.arc_workload
     owner = np.where(data.point_pool >= 0, workload[data.point_pool], -2 - data.point_job)
     cell = owner * (data.sites + 1) + data.point_site()
-    used = (solution.values["x"].max(axis=1, initial=0.0) > SETTINGS.used) | (solution.values["y"] > 0.5)
-    return np.isin(cell, np.unique(cell[used]))
+    return np.isin(cell, np.unique(cell[points_in_use(solution.values)]))
 
 
 def _better_of(first: Solution, second: Solution) -> Solution:
@@ -287,8 +285,7 @@ def _kept(data: PlanData, solution: Solution) -> Bools:
     Smaller ones: on the fleet options held, each point whose replica serves a request for less money than any cheaper replica; and in any
     case the cheapest replica of the pool.
     """
-    kept: Bools = solution.values["x"].max(axis=1, initial=0.0) > SETTINGS.used
-    kept |= solution.values["y"] > 0.5
+    kept = points_in_use(solution.values) | (solution.values["y"] > 0.5)
     held = np.zeros(len(data.option_site), dtype=bool)
     np.logical_or.at(held, data.holding_option, solution.values["n"] > 0.5)
     point, option = data.point_uses.T

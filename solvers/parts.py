@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.arrays import Floats, Ints
+from solvers.arrays import Bools, Floats, Ints
 from solvers.model.data import PlanData
 from solvers.model.fleet import holding_upper, option_upper
 from solvers.program import Program
@@ -42,12 +42,17 @@ class Parts:
     sites: int
 
 
+def points_in_use(values: Mapping[str, Floats]) -> Bools:
+    """[P]: points that a plan uses."""
+    used: Bools = (values["x"].max(axis=1, initial=0.0) > USED) | (values["v"].max(axis=1, initial=0.0) > USED)
+    return used
+
+
 def parts_of(data: PlanData, values: Mapping[str, Floats]) -> Parts:
     """Count the parts of a plan."""
-    at_work = (values["x"].max(axis=1, initial=0.0) > USED) | (values["v"].max(axis=1, initial=0.0) > USED)
     options = data.holding_option[values["n"] > 0.5]
     return Parts(
-        deployments=len(np.unique(data.deployments()[at_work])),
+        deployments=len(np.unique(data.deployments()[points_in_use(values)])),
         kinds=len(np.unique(data.option_group[options])),
         sites=len(np.unique(data.option_site[options])),
     )

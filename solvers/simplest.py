@@ -123,11 +123,8 @@ def _by_dropping(data: PlanData, best: Found, worst: float, options: Options, so
     limits = replace(options, time_limit_s=SETTINGS.ladder_share * options.time_limit_s)
     ladder = consolidate(data.divisible(), best.values, worst, limits)
     found, parts = None, parts_of(data, best.values)
-    most, fewest, tried = (
-        0,
-        len(ladder),
-        len(ladder),
-    )  # lists before `most` are known to suffice, those from `fewest` on are not
+    # a plan is known over the list before position `most`, and none over those from `fewest` on
+    most, fewest, tried = 0, len(ladder), len(ladder)
     for _ in range(SETTINGS.plans):
         left = end - time.perf_counter()
         if tried <= most or left <= 0:

@@ -30,7 +30,7 @@ HASTY = {
     "time": "The time limit ended the search: another run or machine may end with another plan.",
     "memory": "The search took all the memory allowed (--memory): with more, or elsewhere, it may find another plan.",
 }
-DIVISIBLE = "Replicas are divisible: no plan with whole ones was found in time, or looked for."
+DIVISIBLE = "Replicas are divisible: whole ones were not looked for, or not found in time."
 FULL = "--full prints all of it, --format json every figure with its source."
 
 

@@ -63,7 +63,7 @@ def settle(
         found = solve(left.data, options)
     if not found.values:
         return after, points, left, found
-    names = ("status", "bound", "rows", "columns", "integers", "polished", "fewest")
+    names = ("status", "bound", "rows", "columns", "integers", "polished")
     kept = {name: getattr(solution, name) for name in names}
     before, sign = solution.before, -1.0 if left.data.objective.maximises else 1.0
     seconds = solution.seconds + found.seconds
