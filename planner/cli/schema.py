@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 def add_schema(commands: Commands) -> None:
     """Add the command `schema`."""
-    schema = commands.add_parser("schema", help="print the JSON Schema of a spec or a case")
+    schema = commands.add_parser("schema", help="print the JSON Schema of a spec, a case or a co-design case")
     schema.add_argument(
         "of",
         nargs="?",
-        choices=("spec", "case"),
+        choices=("spec", "case", "codesign"),
         default="spec",
-        help="what `plan` reads, or what `estimate` and `layouts` read (default: spec)",
+        help="what `plan` reads, what `estimate` and `layouts` read, or what `codesign` reads (default: spec)",
     )
     schema.add_argument(
         "--format",

@@ -44,7 +44,7 @@ def _search_one_pool(facts: CaseFacts, load: Load, layouts: ServingLayouts, prec
     """Search the layouts and batches at one precision."""
     if not len(layouts):
         return SearchResult(None)
-    system, copies = facts.system, _replicas(facts, layouts)
+    system, copies = facts.system, replicas(facts, layouts)
 
     def uncapped(rows: Selection, batch: Batches) -> ServingPoint:
         return serving.evaluate(
@@ -118,7 +118,7 @@ def _closed_loop(
     return SearchResult(configuration, *busiest.counts)
 
 
-def _replicas(facts: CaseFacts, layouts: ServingLayouts) -> Floats:
+def replicas(facts: CaseFacts, layouts: ServingLayouts) -> Floats:
     """Count the replicas on the chips of the case, [layout]; a replica smaller than a system does not span two."""
     system, each = facts.system, np.asarray(layouts.chips)
     systems, rest = divmod(facts.case.chips, system.chips)

@@ -93,15 +93,20 @@ class CaseFacts:
         return TrainingSetup(self.job, self.system, precision, self.constants, self.scaleout, uneven(self.plant))
 
 
-def resolve_case(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> CaseFacts:
-    """Check and resolve a case. Raises SpecError with every problem of types, then of names and figures."""
+def resolve_case(
+    document: Mapping[str, Any], overlays: Sequence[Path] = (), like: CaseFacts | None = None
+) -> CaseFacts:
+    """Check and resolve a case. Raises SpecError with every problem of types, then of names and figures.
+
+    `like`: a case with the same overlays, records and overrides, whose catalog is read already.
+    """
     problems: list[Problem] = []
     case = None
     try:
         case = Case.model_validate(document)
     except ValidationError as error:
         problems = problems_of(error, Case)
-    catalog = _catalog(document, case, overlays, problems)
+    catalog = _catalog(document, case, overlays, problems) if like is None else like.ledger.catalog
     ledger = Ledger(catalog)
     reported = {problem.path for problem in problems}
     names = [(path, kind, name) for path, kind, name in _names(document) if path not in reported]

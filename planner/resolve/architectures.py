@@ -11,7 +11,7 @@ from planner.resolve.ledger import Ledger
 
 NEEDED = ("layers", "hidden", "heads", "vocab")
 OPTIONAL = (
-    "kv_heads", "head_dim", "ffn", "experts", "topk", "shared_experts", "expert_ffn", "dense_layers", "q_lora_rank", "kv_lora_rank",
+    "kv_heads", "head_dim", "ffn", "experts", "topk", "shared_experts", "shared_ffn", "expert_ffn", "dense_layers", "q_lora_rank", "kv_lora_rank",
     "qk_nope_dim", "qk_rope_dim", "v_head_dim", "window_tokens", "window_layers", "linear_layers", "routed_groups",
 )  # fmt: skip
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from catalog import units
 from planner.spec.model import PlanSpec
 from planner.tables import as_markdown
+
+if TYPE_CHECKING:
+    from planner.spec.case import Case
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 BLOCK = "#/$defs/"
@@ -17,6 +20,7 @@ AMOUNTS = {"1": "a number or a percentage"}
 LEAD = {
     "spec": "What `flopwatt plan` reads. Quantities are texts with their unit, such as `\"5 MW\"` or `\"0.4 USD/kWh\"`; each has its SI unit beside it.",
     "case": "What `flopwatt estimate` and `flopwatt layouts` answer. Quantities are texts with their unit; each has its SI unit beside it.",
+    "codesign": "What `flopwatt codesign` answers. Quantities are texts with their unit; each has its SI unit beside it.",
 }  # fmt: skip
 
 
@@ -32,17 +36,35 @@ def spec_schema() -> dict[str, Any]:
 
 def case_schema() -> dict[str, Any]:
     """Build the JSON Schema of a case, which `flopwatt estimate` and `flopwatt layouts` answer."""
-    from planner.spec.case import WORDS, Case
+    from planner.spec.case import Case
 
-    schema = _as_written(Case.model_json_schema(by_alias=True))
+    return {"$schema": DIALECT, **_of_case(Case), "title": "flopwatt case"}
+
+
+def codesign_schema() -> dict[str, Any]:
+    """Build the JSON Schema of a co-design case, which `flopwatt codesign` answers."""
+    from planner.spec.stack.codesign import NAMES, CodesignCase
+
+    schema = _of_case(CodesignCase)
+    block = schema["$defs"]["Codesign"]["properties"]
+    for name in NAMES:
+        items = block[name]["items"]
+        block[name]["items"] = {"anyOf": [items, {"type": "string", "minLength": 1}]}
+    return {"$schema": DIALECT, **schema, "title": "flopwatt co-design case"}
+
+
+def _of_case(case: type[Case]) -> dict[str, Any]:
+    from planner.spec.case import WORDS
+
+    schema: dict[str, Any] = _as_written(case.model_json_schema(by_alias=True))
     for name, words in WORDS.items():
         schema["properties"][name]["anyOf"] += [{"const": word} for word in words]
-    return {"$schema": DIALECT, **schema, "title": "flopwatt case"}
+    return schema
 
 
 def schema_text(of: str = "spec", form: str = "json") -> str:
-    """Print the schema of a "spec" or of a "case", as JSON or ("md") as a page of its keys."""
-    schema = {"spec": spec_schema, "case": case_schema}[of]()
+    """Print the schema of a "spec", a "case" or a "codesign" case, as JSON or ("md") as a page of its keys."""
+    schema = {"spec": spec_schema, "case": case_schema, "codesign": codesign_schema}[of]()
     if form == "md":
         return schema_page(schema, of)
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,56 @@
+"""The command `codesign`: variants of an architecture on several chips."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from planner.cli.options import overlay_folders, read_json
+from planner.cli.output import as_json, rows_as, write_out
+from planner.escape import markdown, terminal
+from planner.exit_codes import INFEASIBLE, OK
+
+if TYPE_CHECKING:
+    from planner.cli.options import Commands
+
+
+def add_codesign(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `codesign`."""
+    parser = commands.add_parser(
+        "codesign",
+        parents=[shared],
+        help="compare variants of an architecture on several chips: attention, precision, experts and width",
+    )
+    parser.add_argument("case", metavar="CASE", help='serving case with a block "codesign", or "-" for standard input')
+    parser.add_argument(
+        "--best", type=int, default=5, metavar="N", help="how many single changes of each chip to print (default: 5)"
+    )
+    parser.set_defaults(run=_codesign)
+
+
+def _codesign(arguments: argparse.Namespace) -> int:
+    from planner.errors import Problem, SpecError
+    from planner.estimate.codesign.answer import codesign, sections
+
+    if arguments.best < 1:
+        raise SpecError([Problem("--best", f"expected at least 1 change, got {arguments.best}")])
+    found = codesign(read_json(arguments.case), overlay_folders(arguments))
+    if found.document is None:
+        print(terminal(found.reason), file=sys.stderr)
+        return INFEASIBLE
+    if arguments.format == "json":
+        write_out(arguments, as_json(found.document))
+    elif arguments.format == "csv":
+        write_out(arguments, rows_as("csv", found.rows))
+    else:
+        head = f"{found.document['variants']:,} variants, {found.document['running']:,} run within the limits; {found.document['note']}"
+        write_out(arguments, _page(arguments.format, head, sections(found.document, arguments.best)))
+    return OK
+
+
+def _page(form: str, head: str, tables: list[tuple[str, list[dict[str, Any]]]]) -> str:
+    """Print a sentence and tables below their headings, as text or Markdown."""
+    mark, escaped = ("## ", markdown) if form == "md" else ("", terminal)
+    parts = [f"{mark}{escaped(heading)}\n\n{rows_as(form, rows)}" for heading, rows in tables]
+    return "\n".join([f"{escaped(head)}\n", *parts])

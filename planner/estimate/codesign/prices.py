@@ -1,0 +1,127 @@
+"""What the chips of a co-design case cost to hold and to run, and what porting an architecture to them costs.
+
+Holding is the capital recovery of the price less what is left of it, with maintenance, or the rent; running is electricity. Staff,
+software, buildings and networks are left out, as they do not tell variants on one chip apart: `flopwatt plan` counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from catalog.records import Record
+from catalog.units import HOUR_S, YEAR_S
+from models.economics import annuity
+from planner.errors import Problem, SpecError
+from planner.estimate.case import CaseFacts
+from planner.estimate.codesign.space import Space
+from planner.resolve.ledger import Ledger
+from planner.spec.quantities import offer_price
+from planner.spec.stack.codesign import Codesign, is_purchase
+
+WAYS = ("buy", "reserved", "on_demand")  # in which a published price is looked for
+LIFE_YEARS = 5  # age at which the residual value is taken, the catalog's life of a system
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Cost of holding one system of a chip."""
+
+    per_s: float | None  # None where no price is known [currency/s]
+    how: str  # buy, reserved, on_demand, or "" without a price
+    price: float | None  # as stated or published [currency, or currency/s]
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """All prices of a co-design case, in its currency."""
+
+    currency: str
+    holding: tuple[Holding, ...]  # by chip of the space
+    electricity_per_j: float
+    pue: float
+    porting: tuple[float, ...]  # by chip: of one architecture to its family
+
+
+def resolve_prices(space: Space) -> Prices:
+    """Resolve the prices of a case; defaults are booked as assumptions. Raises SpecError for a currency without a rate."""
+    block, ledger = space.block, space.chips[0].ledger
+    stated = [None, *(entry.price for entry in block.systems)]
+    pue = block.pue
+    if pue is None:
+        pue = ledger.default("pue_default", "codesign.pue", "not stated in the case")
+    price = block.electricity
+    if price is None:
+        figure = ledger.figure("defaults", "china_electricity_price", "value")
+        ledger.assume("codesign.electricity", figure.printed, figure.unit, "not stated in the case: the mean of China")
+        price = (figure.number, figure.unit[:3])
+    return Prices(
+        block.currency,
+        tuple(_holding(facts, text, block, f"codesign.systems[{i - 1}].price") for i, (facts, text) in enumerate(zip(space.chips, stated, strict=True))),
+        _converted(price, block, ledger, "codesign.electricity"),
+        pue,
+        tuple(_porting(facts, block, space.chips) for facts in space.chips),
+    )  # fmt: skip
+
+
+def _holding(facts: CaseFacts, text: str | None, block: Codesign, path: str) -> Holding:
+    if text is not None:
+        bought = is_purchase(text)
+        price = _converted(offer_price(text, bought), block, facts.ledger, path)
+        facts.ledger.assume(path, text, "", "stated in the case")
+        return Holding(_per_s(price, bought, facts.ledger), "buy" if bought else "rent", price)
+    offers = [r for r in facts.ledger.catalog.records("offers") if r.words("system") == facts.system.name]
+    for how in WAYS:
+        found = [(_published(r, block, facts.ledger), r) for r in offers if r.words("how") == how]
+        if found:
+            price, record = min(found, key=lambda pair: pair[0])
+            facts.ledger.figure("offers", record.name, "price")
+            return Holding(_per_s(price, how == "buy", facts.ledger), how, price)
+    return Holding(None, "", None)
+
+
+def _published(record: Record, block: Codesign, ledger: Ledger) -> float:
+    figure = record.figure("price")
+    return _converted((figure.number, figure.unit[:3]), block, ledger, "codesign.currency")
+
+
+def _per_s(price: float, bought: bool, ledger: Ledger) -> float:
+    """Cost of holding a system per second, from its purchase or its rent per second."""
+    if not bought:
+        return price
+    reason = "not stated in the case"
+    rate = ledger.default("discount_rate", "codesign.discount_rate", reason)
+    life = ledger.default("system_life_s", "codesign.life", reason) / YEAR_S
+    left = ledger.default(f"residual_{LIFE_YEARS}y", "codesign.residual", reason)
+    upkeep = ledger.default("maintenance_fraction", "codesign.maintenance", reason)
+    return (float(annuity(price, rate, life, left)) + upkeep * price) / YEAR_S
+
+
+def _porting(facts: CaseFacts, block: Codesign, chips: Sequence[CaseFacts]) -> float:
+    """Cost of bringing one architecture to the family of a chip; 0 where the case states none."""
+    families = {other.system.family for other in chips}
+    if unknown := [f"{i}" for i, entry in enumerate(block.porting) if entry.family not in families]:
+        known = ", ".join(sorted(families))
+        raise SpecError(
+            Problem(f"codesign.porting[{i}].family", f"no chip of the case is of this family; known here: {known}")
+            for i in unknown
+        )
+    hours = next((entry.hours for entry in block.porting if entry.family == facts.system.family), 0.0)
+    if not hours or block.rate is None:
+        return 0.0
+    return hours * HOUR_S * _converted(block.rate, block, facts.ledger, "codesign.rate")
+
+
+def _converted(price: tuple[float, str], block: Codesign, ledger: Ledger, path: str) -> float:
+    """Convert (amount, currency) to the currency of the case by the catalog's rates."""
+    amount, currency = price
+    return amount / _per_usd(currency, ledger, path) * _per_usd(block.currency, ledger, "codesign.currency")
+
+
+def _per_usd(code: str, ledger: Ledger, path: str) -> float:
+    if code == "USD":
+        return 1.0
+    name = f"exchange_{code.lower()}"
+    if name not in ledger.catalog.names("defaults"):
+        raise SpecError([Problem(path, f'the catalog has no rate for {code}; state the price in "USD"')])
+    return ledger.default(name, f"exchange.{code}.per_usd", "the catalog's mean rate")

@@ -1,0 +1,293 @@
+"""Search layout and batch of many variants at once, as `planner.estimate.batch_search` does for one.
+
+The grids are the same: a coarse one for all layouts, a fine one for the best few. Of a row of a grid only the batches are evaluated that a
+bisection asks for: memory and limits on latencies hold up to some batch, and the throughput rises up to it. Where the throughput around the
+batch found does not rise, the whole row is evaluated. A layout is refined only if it could be the best: its throughput at the next larger
+batch of the coarse grid, limits aside, is no less than the best that its variant has reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from models.arrays import Floats, Ints
+from models.roofline import PRECISIONS, ChipRates
+from models.serving.continuous_batching import ServingPoint, aggregated
+from models.serving.decode import ServingLayouts
+from models.serving.percentiles import within_slo
+from models.serving.prefix_cache import held_bytes, pool_memory
+from models.serving.workload import Precisions
+from planner.errors import SpecError
+from planner.estimate.aggregated_search import replicas
+from planner.estimate.batch_search import FINE_BATCHES, FRACTIONS, MAX_REFINED
+from planner.estimate.case import CaseFacts
+from planner.estimate.codesign.space import Space
+from planner.estimate.serving_configuration import allowed_layouts
+from planner.evaluate.serving import batch_grid, engine_constants, kv_precision, lengths_of, limits_at_site
+from planner.evaluate.serving_state import drafting, prefix_cache
+
+_FLAGS = ("gated", "tied", "mla")
+_SWITCHES = ("experts", "q_lora_rank", "attention_layers", "expert_hidden", "shared_ffn")
+SIZES = tuple(field.name for field in fields(ServingLayouts))
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Variants x layouts, one entry each."""
+
+    variant: Ints
+    layouts: ServingLayouts
+    copies: Floats  # replicas on the chips of the case
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The best layout and batch of each variant, [variant]; `pair` is -1 where none fits, or none meets the limits."""
+
+    pairs: Pairs
+    pair: Ints
+    batch: Floats
+    points: Mapping[str, Floats]  # figures of the operating point; nan where there is none
+    shares: Mapping[str, Floats]
+    room: Ints  # pairs of the variant that hold a request in memory
+
+
+def search_space(space: Space) -> Found:
+    """Find the layout and batch of most throughput of every variant, within the latency limits of the case."""
+    pairs = _pairs(space)
+    every = np.arange(pairs.variant.size)
+    rates = np.full(every.size, -np.inf)
+    low, high = np.zeros(every.size), np.zeros(every.size)
+    room = np.zeros(every.size, dtype=bool)
+    groups = _groups(space, pairs)
+    limits = limits_at_site(space.chips[0].serving.spec.slo, 0.0)
+    for group in groups:
+        grid = np.concatenate(
+            [np.tile(FRACTIONS, (group.rows.size, 1)), batch_grid(np.asarray(pairs.layouts.dp)[group.rows])], axis=1
+        )
+        column, rate, places = _best_columns(group, np.arange(group.rows.size), grid, limits)
+        last, line = grid.shape[1] - 1, np.arange(group.rows.size)
+        rates[group.rows] = rate * pairs.copies[group.rows]
+        low[group.rows], high[group.rows] = (grid[line, np.clip(column + step, 0, last)] for step in (-1, 1))
+        room[group.rows] = places > 0.0
+    chosen = _most(pairs.variant, rates, MAX_REFINED)
+    reached = np.full(len(space.variants), -np.inf)
+    np.maximum.at(reached, pairs.variant, rates)
+    fine, batch = np.full(every.size, -np.inf), np.zeros(every.size)
+    for group in groups:
+        inside = np.flatnonzero(np.isin(group.rows, chosen))
+        rows = group.rows[inside]
+        most = group.evaluate(inside, high[rows]).requests_per_s * pairs.copies[rows]
+        able = most >= reached[pairs.variant[rows]]
+        inside, rows = inside[able], rows[able]
+        if not rows.size:
+            continue
+        grid = np.geomspace(low[rows], high[rows], FINE_BATCHES, axis=1)
+        column, rate, _ = _best_columns(group, inside, grid, limits)
+        fine[rows], batch[rows] = rate * pairs.copies[rows], grid[np.arange(rows.size), column]
+    best = _first_most(pairs.variant, fine, rates, len(space.variants))
+    points, shares = _figures(groups, best, batch, len(space.variants))
+    return Found(pairs, best, np.where(best >= 0, batch[best], np.nan), points, shares,
+        np.bincount(pairs.variant[room], minlength=len(space.variants)))  # fmt: skip
+
+
+# -- pairs -------------------------------------------------------------------------------------------------------------
+
+
+def _pairs(space: Space) -> Pairs:
+    """List the layouts of each variant that an engine can run on the chips of the case."""
+    known: dict[tuple[object, ...], tuple[ServingLayouts, Floats]] = {}
+    variant, sizes, copies = [], [], []
+    for i, each in enumerate(space.variants):
+        facts, arch = space.chips[each.chip], space.shapes[each.shape].architecture
+        key = (each.chip, arch.heads, arch.layers, arch.experts)
+        if key not in known:
+            known[key] = _layouts(replace(facts, architecture=arch))
+        layouts, of_each = known[key]
+        variant.append(np.full(of_each.size, i))
+        sizes.append(np.stack([np.asarray(getattr(layouts, name)) for name in SIZES]))
+        copies.append(of_each)
+    columns = np.concatenate(sizes, axis=1)
+    return Pairs(np.concatenate(variant), ServingLayouts(*columns), np.concatenate(copies))
+
+
+def _layouts(facts: CaseFacts) -> tuple[ServingLayouts, Floats]:
+    try:
+        found = allowed_layouts(facts, facts.system, facts.case.chips, facts.case.layout, "layout")
+    except SpecError:  # the layout of the case does not suit this variant
+        found = ServingLayouts(*(np.zeros(0, dtype=np.int64) for _ in SIZES))
+    return found, replicas(facts, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Pairs whose closed forms branch alike: `rows` of all pairs, and their figures in columns."""
+
+    rows: Ints
+    evaluate: Callable[[Ints, Floats], ServingPoint]  # of places in `rows` at batches
+    places: Callable[[Ints], Floats]  # of places in `rows`: requests that fit at once
+
+
+def _groups(space: Space, pairs: Pairs) -> list[_Group]:
+    """Group the pairs by what the closed forms branch on."""
+    by_kind: dict[tuple[object, ...], list[int]] = {}
+    cached = space.chips[0].serving.spec.cache is not None
+    for i, variant in enumerate(space.variants):
+        arch, system = space.shapes[variant.shape].architecture, space.chips[variant.chip].system
+        kind = [getattr(arch, name) for name in _FLAGS] + [bool(getattr(arch, name)) for name in _SWITCHES]
+        by_kind.setdefault((*kind, system.chips if cached else 0), []).append(i)
+    places = [np.flatnonzero(np.isin(pairs.variant, members)) for members in by_kind.values()]
+    return [_group(space, pairs, rows) for rows in places if rows.size]
+
+
+def _group(space: Space, pairs: Pairs, rows: Ints) -> _Group:
+    variants = [space.variants[i] for i in pairs.variant[rows]]
+    chip = np.array([v.chip for v in variants])
+    shape, place = np.unique([v.shape for v in variants], return_inverse=True)
+    arch = _stacked([space.shapes[i].architecture for i in shape], _FLAGS)
+    rated, rate = np.unique(
+        [PRECISIONS.index(v.precision) + len(PRECISIONS) * v.chip for v in variants], return_inverse=True
+    )
+    rates = _stacked([_rates(space.chips[i // len(PRECISIONS)], PRECISIONS[i % len(PRECISIONS)]) for i in rated])
+    codes = np.array([PRECISIONS.index(v.precision) for v in variants])
+    kv_codes = np.array([PRECISIONS.index(kv_precision(v.precision)) for v in variants])
+    constants = _stacked(
+        [engine_constants(facts.serving, facts.system, facts.constants.serving) for facts in space.chips],
+        ("engines", "families"),
+    )
+    first = space.chips[variants[0].chip]
+    workload = first.serving.spec
+    lengths, speculation = lengths_of(first.serving), drafting(workload.speculation)
+    cache = prefix_cache(workload.cache, first.system.chips)
+    layouts = pairs.layouts.take(rows)
+
+    def of(inside: Ints) -> tuple[dict[str, Any], dict[str, Any]]:
+        plain = {
+            "arch": _taken(arch, place[inside]),
+            "chip": _taken(rates, rate[inside]),
+            "layouts": layouts.take(inside),
+        }
+        return plain, {
+            "precisions": Precisions(codes[inside], kv_codes[inside]),
+            "constants": _taken(constants, chip[inside]),
+            "lengths": lengths,
+        }
+
+    def evaluate(inside: Ints, batch: Floats) -> ServingPoint:
+        plain, further = of(inside)
+        return aggregated(**plain, batch=batch, **further, speculation=speculation, cache=cache)
+
+    def places(inside: Ints) -> Floats:
+        plain, further = of(inside)
+        held = held_bytes(plain["arch"], plain["layouts"], codes[inside], speculation, cache)
+        return np.broadcast_to(pool_memory(**plain, batch=1.0, held=held, **further)[0], inside.shape)
+
+    return _Group(rows, evaluate, places)
+
+
+def _rates(facts: CaseFacts, precision: str) -> ChipRates:
+    return facts.system.rates(precision, facts.scaleout)
+
+
+def _stacked(records: Sequence[Any], same: Sequence[str] = ()) -> Any:
+    """Stack records into one whose fields are arrays, or a number where all are equal; `same`: fields that are equal in all."""
+    values: dict[str, Any] = {}
+    for field in fields(records[0]):
+        column = [getattr(record, field.name) for record in records]
+        if field.name in same:
+            continue
+        values[field.name] = column[0] if all(value == column[0] for value in column) else np.array(column, float)
+    return replace(records[0], **values)
+
+
+def _taken(record: Any, index: Ints) -> Any:
+    """Take the entries at `index` of a stacked record."""
+    columns = {f.name: value[index] for f in fields(record) if isinstance(value := getattr(record, f.name), np.ndarray)}
+    return replace(record, **columns) if columns else record
+
+
+# -- batches -----------------------------------------------------------------------------------------------------------
+
+
+def _best_columns(
+    group: _Group, rows: Ints, grid: Floats, limits: Mapping[str, list[tuple[str | float, float]]]
+) -> tuple[Ints, Floats, Floats]:
+    """Find the batch of most throughput of each row of a rising grid; (its column, requests per second, requests that fit at once).
+
+    The rate is minus infinity where no batch fits within the limits.
+    """
+    places = group.places(rows)
+
+    def at(lines: Ints, columns: Ints) -> Floats:
+        """Requests per second, minus infinity beyond memory and limits."""
+        point = group.evaluate(rows[lines], grid[lines, columns])
+        meets = np.asarray(within_slo(point, limits))
+        return np.where(meets, np.broadcast_to(point.requests_per_s, lines.shape), -np.inf)
+
+    column = (grid <= places[:, None]).sum(axis=1) - 1
+    rate = np.full(rows.size, -np.inf)
+    tried = np.flatnonzero(column >= 0)
+    rate[tried] = at(tried, column[tried])
+    above = np.where(column >= 0, column, 0)  # no batch from here on meets the limits
+    below, below_rate = np.full(rows.size, -1), np.full(rows.size, -np.inf)
+    asked = tried[~np.isfinite(rate[tried])]
+    failing = asked
+    while (open_ := asked[above[asked] - below[asked] > 1]).size:
+        middle = (above[open_] + below[open_]) // 2
+        found = at(open_, middle)
+        good = np.isfinite(found)
+        below[open_[good]], below_rate[open_[good]] = middle[good], found[good]
+        above[open_[~good]] = middle[~good]
+    column[failing], rate[failing] = below[failing], below_rate[failing]
+    known = np.flatnonzero(np.isfinite(rate) & (column > 0))
+    falls = known[at(known, column[known] - 1) >= rate[known]]
+    whole = np.union1d(falls, failing[below[failing] < 0])
+    if whole.size:
+        lines = np.repeat(whole, grid.shape[1])
+        every = at(lines, np.tile(np.arange(grid.shape[1]), whole.size)).reshape(whole.size, -1)
+        column[whole], rate[whole] = every.argmax(axis=1), every.max(axis=1)
+    return np.maximum(column, 0), rate, places
+
+
+def _most(variant: Ints, rates: Floats, count: int) -> Ints:
+    """List the `count` pairs of each variant with the highest rate, without those that have none."""
+    order = np.lexsort((-rates, variant))
+    sorted_variant = variant[order]
+    starts = np.searchsorted(sorted_variant, sorted_variant)
+    rank = np.arange(order.size) - starts
+    kept = order[rank < count]
+    return kept[np.isfinite(rates[kept])]
+
+
+def _first_most(variant: Ints, fine: Floats, coarse: Floats, count: int) -> Ints:
+    """Find the pair of each variant with the highest fine rate, the better coarse one of equals; -1 where there is none."""
+    order = np.lexsort((-coarse, -fine, variant))
+    found = np.full(count, -1)
+    first = np.unique(variant[order], return_index=True)
+    found[first[0]] = order[first[1]]
+    return np.where((found >= 0) & np.isfinite(fine[found]), found, -1)
+
+
+def _figures(
+    groups: Sequence[_Group], best: Ints, batch: Floats, count: int
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Evaluate the chosen pairs; (figures, shares of the time), [variant]."""
+    names = [f.name for f in fields(ServingPoint) if f.name != "shares"]
+    figures: dict[str, Floats] = {name: np.full(count, np.nan) for name in (*names, "ttft_s")}
+    shares: dict[str, Floats] = {}
+    of_pair = {int(pair): variant for variant, pair in enumerate(best) if pair >= 0}
+    for group in groups:
+        inside = np.flatnonzero(np.isin(group.rows, best[best >= 0]))
+        if not inside.size:
+            continue
+        point = group.evaluate(inside, batch[group.rows[inside]])
+        variants = np.array([of_pair[int(pair)] for pair in group.rows[inside]])
+        for name in figures:
+            figures[name][variants] = getattr(point, name)
+        for name, share in point.shares.items():
+            shares.setdefault(name, np.zeros(count))[variants] = share
+    return figures, shares

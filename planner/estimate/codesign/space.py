@@ -1,0 +1,182 @@
+"""The space of a co-design case: variants of its architecture, and the chips on which each is tried at each precision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from models.transformer.architecture import Architecture
+from models.transformer.variants import with_experts, with_heads, with_latent, with_linear, with_width, with_windows
+from planner.errors import Problem, SpecError
+from planner.estimate.case import CaseFacts, resolve_case
+from planner.spec.base import problems_of
+from planner.spec.stack.codesign import AS_NAMED, SHARES, Attention, Codesign, CodesignCase, Experts
+from planner.spec.workloads import Precision, Serving
+
+GQA_HEADS = 8
+WINDOW_TOKENS = 4096
+TRIED: tuple[Precision, ...] = (
+    "bf16",
+    "fp8",
+    "int8",
+    "fp4",
+)  # where none is stated; FP16 is as fast and as large as BF16
+AXES = ("attention", "experts", "width", "precision")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A variant of the architecture, with its place on each axis."""
+
+    architecture: Architecture
+    attention: str
+    experts: str
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One architecture at one precision on one chip, by their places in the space."""
+
+    shape: int
+    precision: str
+    chip: int
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """All variants; the first shape is the named architecture."""
+
+    case: CodesignCase
+    shapes: tuple[Shape, ...]
+    chips: tuple[CaseFacts, ...]
+    variants: tuple[Variant, ...]
+    impossible: tuple[str, ...]  # combinations of axes that no architecture has, with the reason
+
+    @property
+    def block(self) -> Codesign:
+        """Return the block `codesign` of the case."""
+        return self.case.codesign
+
+    def precisions(self, chip: int) -> list[str]:
+        """List the precisions tried on a chip, the one of the named architecture first."""
+        return list(dict.fromkeys(v.precision for v in self.variants if v.chip == chip))
+
+
+def resolve_space(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> Space:
+    """Check a case and build its space. Raises SpecError with all problems at once."""
+    case = _parsed(document)
+    chips = _chips(document, case, overlays)
+    shapes, impossible = _shapes(chips[0].architecture, case.codesign)
+    variants = [
+        Variant(shape, precision, chip)
+        for chip, facts in enumerate(chips)
+        for precision in _precisions(case, facts)
+        for shape in range(len(shapes))
+    ]
+    if not variants:
+        asked = ", ".join(case.codesign.precision or case.workload.precision)
+        raise SpecError([Problem("codesign.precision", f"none of the chips computes in {asked}")])
+    return Space(case, shapes, chips, tuple(variants), impossible)
+
+
+def _parsed(document: Mapping[str, Any]) -> CodesignCase:
+    try:
+        case = CodesignCase.model_validate(document)
+    except ValidationError as error:
+        raise SpecError(problems_of(error, CodesignCase)) from None
+    problems = []
+    if not isinstance(case.workload, Serving):
+        problems.append(Problem("workload.kind", 'co-design compares serving; expected "serving"'))
+    elif case.workload.disaggregation == "always":
+        problems.append(Problem("workload.disaggregation", 'co-design compares single pools; expected "never"'))
+    if case.load is not None and (case.load.requests_per_s or case.load.concurrency):
+        problems.append(Problem("load", 'co-design compares chips at their most; expected "max"'))
+    problems += [
+        Problem(name, "is not part of co-design; remove it")
+        for name in ("pools", "power_cap", "rollout_chips")
+        if getattr(case, name) is not None
+    ]
+    if problems:
+        raise SpecError(problems)
+    return case
+
+
+def _chips(document: Mapping[str, Any], case: CodesignCase, overlays: Sequence[Path]) -> tuple[CaseFacts, ...]:
+    """Resolve the case on each of its systems."""
+    plain = {name: value for name, value in document.items() if name != "codesign"}
+    asked = [("", case.system, case.chips)] + [
+        (f"codesign.systems[{i}].", entry.system, entry.chips or case.chips)
+        for i, entry in enumerate(case.codesign.systems)
+    ]
+    found: list[CaseFacts] = []
+    problems: list[Problem] = []
+    for path, system, chips in asked:
+        try:
+            facts = resolve_case({**plain, "system": system, "chips": chips}, overlays, found[0] if found else None)
+        except SpecError as error:
+            problems += [
+                replace(p, path=path + p.path) if p.path in ("system", "chips", "fabric") else p for p in error.problems
+            ]
+            continue
+        if any(facts.system.name == other.system.name for other in found):
+            problems.append(Problem(f"{path}system", f"{facts.system.name} is compared already; remove it"))
+        found.append(facts)
+    if problems:
+        raise SpecError(problems)
+    return tuple(found)
+
+
+def _precisions(case: CodesignCase, facts: CaseFacts) -> list[str]:
+    """List the precisions to try on a chip: that of the named architecture first, the workload's best that the chip has."""
+    asked = [*case.workload.precision, *(case.codesign.precision or TRIED)]
+    return [name for name in dict.fromkeys(asked) if name in facts.system.flop_per_s]
+
+
+def _shapes(named: Architecture, block: Codesign) -> tuple[tuple[Shape, ...], tuple[str, ...]]:
+    """Combine the axes; (distinct architectures, those that cannot be with their reason)."""
+    attentions = [Attention(kind=AS_NAMED), *block.attention]
+    widths: list[float] = [1.0, *(float(factor) for factor in block.width)]
+    shapes: dict[Architecture, Shape] = {}
+    impossible: dict[str, None] = {}
+    for width in widths:
+        for experts in [None, *block.experts]:
+            for attention in attentions:
+                try:
+                    found = _shape(named, attention, experts, width)
+                except ValueError as error:
+                    impossible[f"{attention.label}, experts {_experts_label(experts)}, width {width:g}: {error}"] = None
+                    continue
+                shapes.setdefault(found.architecture, found)
+    return tuple(shapes.values()), tuple(impossible)
+
+
+def _shape(named: Architecture, attention: Attention, experts: Experts | None, width: float) -> Shape:
+    arch = named if experts is None else with_experts(named, experts.experts, experts.topk, experts.expert_ffn)
+    if width != 1.0:
+        arch = with_width(arch, width)
+    return Shape(_attending(arch, attention), attention.label, _experts_label(experts), width)
+
+
+def _experts_label(experts: Experts | None) -> str:
+    return AS_NAMED if experts is None else experts.label
+
+
+def _attending(arch: Architecture, attention: Attention) -> Architecture:
+    """Give an architecture a kind of attention. Raises ValueError where it cannot have it."""
+    kind = attention.kind
+    if kind in ("mha", "gqa", "mqa"):
+        heads = {"mha": arch.heads, "mqa": 1, "gqa": attention.kv_heads or GQA_HEADS}[kind]
+        return with_heads(arch, heads)
+    if kind == "mla":
+        return with_latent(arch, attention.kv_lora_rank or 0, attention.q_lora_rank or 0)
+    if kind in SHARES:
+        share = attention.share or SHARES[kind]
+        if kind == "linear":
+            return with_linear(arch, share)
+        return with_windows(arch, share, attention.window_tokens or WINDOW_TOKENS)
+    return arch
