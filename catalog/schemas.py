@@ -237,6 +237,7 @@ REGIONS = Schema(
         "longitude": _one("degree", "longitude, east positive"),
         "electricity_price": _one("USD/J", "mean price of electricity"),
         "price_profile": FigureSpec(("USD/J",), "mean market price by UTC hour of the day", values=HOURS_PER_DAY),
+        "electricity_delivery": _one("USD/J", "delivery, losses and supply on top of the market price"),
         "carbon_intensity": _one("kg/J", "mean carbon intensity of the grid"),
         "carbon_profile": FigureSpec(
             ("kg/J",), "mean direct carbon intensity by UTC hour of the day", values=HOURS_PER_DAY
@@ -293,6 +294,7 @@ OFFERS = Schema(
     {
         "price": FigureSpec(("USD", "USD/s"), "of one system: its purchase, or its rent per second", required=True),
         "supply": _one("system", "most systems that can be had"),
+        "term": _one("s", "least time for which it is rented"),
     },
     {
         **_NOTES,

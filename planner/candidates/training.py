@@ -89,7 +89,7 @@ def candidate_widths(
         evaluated += tried
         found += [] if best is None else [(count, best)]
         count = _next_count(count)
-    delivered_s = max(job.spec.start, option.offer.from_s, option.site.from_s)
+    delivered_s = max(job.spec.start, option.offer.ready_s(option.site))
     left_s = job.spec.deadline - delivered_s
     needed_after_delivery = needed * (job.spec.deadline - job.spec.start) / left_s if left_s > 0 else math.inf
     most_kept = problem.spec.solver.points_per_system

@@ -153,5 +153,6 @@ def _needed(problem: Problem, fleet_options: Sequence[FleetOption], points: Sequ
     for (k, name), systems in per_request.items():
         peak = peaks[name]
         need[k] += systems * peak if not maximises else (math.inf if peak > 0 else 0.0)
-    need = np.where(need > 0, np.maximum(need, problem.spec.simplicity.least_systems or 1), need)
-    return need
+    fewest = problem.spec.simplicity.least_systems or 1
+    least = np.array([max(option.offer.least, fewest) for option in fleet_options], dtype=np.float64)
+    return np.where(need > 0, np.maximum(need, least), need)

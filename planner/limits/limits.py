@@ -13,7 +13,7 @@ from planner.limits.electricity import electricity_limits
 from planner.limits.facility import facility_limits
 from planner.limits.limit import Limit, money_limit
 from planner.limits.lines import line_limits
-from planner.limits.offers import export_limits, region_limits, supply_limits
+from planner.limits.offers import export_limits, least_limits, region_limits, supply_limits
 from planner.limits.parts import part_limits
 from planner.limits.phases import phase_limits
 from planner.limits.quality import quality_limits
@@ -51,6 +51,7 @@ def every_limit(document: Mapping[str, Any], problem: Problem, catalog: Catalog,
         *storage_limits(document, problem),
         *facility_limits(document, problem, names),
         *part_limits(document, problem),
+        *least_limits(document, problem),
     ]
 
 

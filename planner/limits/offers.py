@@ -26,6 +26,18 @@ def supply_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Lim
             yield supply_limit(document, problem, path, f"supply of {offer.system} ({offer.how})", words, offer.supply)
 
 
+def least_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+    """Yield the least count of each offer that has one; it is relaxed by smaller counts."""
+    for offer in problem.offers:
+        if offer.least > 1:
+            path = f"{offer.path}.least"
+            words = f"at least {offer.least:,} {offer.system} must be {WAYS[offer.how]}, if any"
+            counts = sorted({offer.least * part // 4 for part in (1, 2, 3)} - {0, offer.least}, reverse=True)
+            fewer = tuple(((path, count),) for count in [*counts, 1])
+            name = f"least count of {offer.system} ({offer.how})"
+            yield Limit(path, name, words, at(document, path), loose=((path, None),), choices=fewer)
+
+
 def supply_limit(document: Mapping[str, Any], problem: Problem, path: str, name: str, words: str, most: float) -> Limit:
     """Describe a limit on a count of systems; a job may be no wider than the supply, so its points depend on it too."""
     loose = ((path, UNLIMITED_SUPPLY),) if problem.training else ()

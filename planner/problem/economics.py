@@ -102,14 +102,14 @@ def charges_of_owned(
 ) -> Charges:
     """Compute the charges of a system that is owned already and kept, or moved to a region, from year `begin` to `end`.
 
-    system = v^begin (w - v^h w f(a + h) / f(a)) + the move, with w its worth at the start and f the residual value by age: keeping
-    it costs what selling it would have brought, less what selling it at the end brings. It is kept up, it is not replaced, and its spare
-    parts, network and building at home are there.
+    system = w - v^end w f(a + end) / f(a) + the move, with w its worth at the start of the horizon and f the residual value by age:
+    keeping it costs what selling it at the start would have brought, less what selling it at the end brings. It is kept up from `begin`,
+    it is not replaced, and its spare parts, network and building at home are there.
     """
     new = charges(money, system, life_years, begin, end)
-    rate, residual, held = money.discount_rate, money.residual_of(system), end - begin
+    rate, residual = money.discount_rate, money.residual_of(system)
     now = residual.at(owned.age_years)
-    left = residual.at(owned.age_years + held) / now if now > 0 else 0.0
-    kept = owned.worth * float(discount_factor(rate, begin)) * (1.0 - left * float(discount_factor(rate, held)))
+    left = residual.at(owned.age_years + end) / now if now > 0 else 0.0
+    kept = owned.worth * (1.0 - left * float(discount_factor(rate, end)))
     move = 0.0 if owned.at_home(region) else owned.move
     return replace(new, spare_parts=0.0, system=kept + move, paid=move)

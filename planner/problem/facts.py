@@ -126,6 +126,7 @@ class OfferFacts:
     how: str
     prices: Mapping[str, float]
     supply: float  # inf where nothing limits it
+    least: int = 1  # systems, if any are obtained
     from_s: float = 0.0  # first delivery, from the start of the horizon
     until_s: float = math.inf  # no delivery from then on
     life_years: float | None = None  # None: that of all systems
@@ -137,6 +138,11 @@ class OfferFacts:
     term_s: float = 0.0  # least time for which it is rented
     exit_fee: float = 0.0  # of the rent for the rest of the term
     owned: OwnedFacts | None = None  # of systems that are owned already; `prices` are then those when new
+
+    def ready_s(self, site: SiteFacts) -> float:
+        """Return the first moment at which systems may run at a site [s]; what is moved there takes its time."""
+        moved = self.owned is not None and not self.owned.at_home(site.region)
+        return max(self.from_s, site.from_s, self.owned.move_s if self.owned is not None and moved else 0.0)
 
     def life_s(self, money: Economics) -> float:
         """Return the service life of a system [s]."""

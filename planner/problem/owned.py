@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -15,6 +16,8 @@ class OwnedFacts:
     move: float  # cost of moving one to another site
     network: str = ""  # design that joins them; empty: any of the site's
     book_value: float | None = None  # of one, in the spec's currency
+    move_s: float = 0.0  # from the start of the horizon until moved systems run
+    until_s: float = math.inf  # end of the lease
 
     def at_home(self, region: str) -> bool:
         """Tell whether the systems stay where they stand."""

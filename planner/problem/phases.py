@@ -59,7 +59,7 @@ def phases_or_whole(phases: Sequence[PhaseFacts], years: int) -> tuple[PhaseFact
 
 def delivered_s(phase: PhaseFacts, offer: OfferFacts, site: SiteFacts) -> float | None:
     """Return when a system obtained in a phase is delivered [s]; None where none can be in that phase."""
-    comes = max(phase.start_s, offer.from_s, site.from_s)
+    comes = max(phase.start_s, offer.ready_s(site))
     return comes if comes < min(phase.end_s, offer.until_s) else None
 
 
@@ -72,7 +72,12 @@ def price_in(offer: OfferFacts, region: str, phase: int, when_s: float) -> float
 
 
 def retired_s(came_s: float, offer: OfferFacts, money: Economics, phased: bool) -> float:
-    """Return when a bought system is retired [s]; without phases it is replaced by its like, and never retired."""
+    """Return when a bought system is retired [s]; without phases it is replaced by its like, and never retired.
+
+    What is owned at the start is kept for the whole horizon, or to the end of its lease.
+    """
+    if offer.owned is not None:
+        return offer.owned.until_s
     return came_s + float(round(offer.life_s(money))) if phased and offer.how == "buy" else math.inf
 
 
@@ -100,6 +105,9 @@ def borders(
             for site in sites:
                 if (came := delivered_s(phase, offer, site)) is not None:
                     yield retired_s(came, offer, money, True)
+        if offer.owned is not None:
+            yield offer.owned.until_s
+            yield from (offer.ready_s(site) for site in sites if site.region in offer.prices)
 
 
 def terms_of(problem: Problem, site: SiteFacts, offer: OfferFacts) -> tuple[Term, ...]:
@@ -109,7 +117,7 @@ def terms_of(problem: Problem, site: SiteFacts, offer: OfferFacts) -> tuple[Term
     found = []
     for p, phase in enumerate(phases_or_whole(problem.phases, money.years)):
         came = delivered_s(phase, offer, site)
-        if came is None:
+        if came is None or came >= retired_s(came, offer, money, phased):
             continue
         first = window_at(calendar, came)
         if offer.how in BY_WINDOW:

@@ -22,7 +22,12 @@ from planner.spec.quantities import EnergyPrice, PeakPrice, TokenPrice, offer_pr
 
 TYPICAL = "typical"
 OF_KIND = {"fabrics": "fabric", "tariffs": "electricity", "wan": "egress", "lines": "lines"}
-OF_FIGURE = {"electricity_price": "electricity", "price_profile": "electricity", "construction_cost": "facility"}
+OF_FIGURE = {
+    "electricity_price": "electricity",
+    "price_profile": "electricity",
+    "electricity_delivery": "electricity",
+    "construction_cost": "facility",
+}
 OF_DEFAULT = {
     "facility_cost": "facility",
     "internet_egress_price": "egress",
@@ -33,13 +38,14 @@ OF_DEFAULT = {
     "software_per_system": "software",
 }
 STATED: dict[str, tuple[str, Any]] = {  # place of a price that the spec states: (way to obtain, how it is read); an offer says both itself
-    "offers.price": ("", None), "sites.colocation": ("colocation", PeakPrice), "sites.electricity_price": ("electricity", EnergyPrice),
+    "offers.price": ("", None), "sites.colocation": ("colocation", PeakPrice), "sites.electricity_price": ("electricity", EnergyPrice), "sites.delivery": ("electricity", EnergyPrice),
     "apis.input": ("api", TokenPrice), "apis.output": ("api", TokenPrice),
 }  # fmt: skip
 PER = {
     "price": "/s",
     "colocation": "/W s",
     "electricity_price": "/J",
+    "delivery": "/J",
     "input": "/token",
     "output": "/token",
 }  # units of prices that are stated, but of what is bought

@@ -20,7 +20,17 @@ from planner.spec.sites import Site
 
 
 def price_by_hour(context: ResolveContext, site: Site, region: Record, path: str) -> Floats:
-    """Resolve the prices of the period's hours [currency/J]: the spec's own, a tariff, a file, the operator's typical day, or the flat price.
+    """Resolve the prices of the period's hours [currency/J]: of energy, with delivery on top. Raises MissingFigure."""
+    energy = _energy_by_hour(context, site, region, path)
+    if site.delivery is None:
+        return energy
+    amount, currency = site.delivery
+    context.assume_price(f"{path}.delivery", "electricity", amount, f"{currency}/J", ("energy", region.name, "*"))
+    return energy + context.convert((amount, currency))
+
+
+def _energy_by_hour(context: ResolveContext, site: Site, region: Record, path: str) -> Floats:
+    """Resolve the energy prices of the period's hours [currency/J]: the spec's own, a tariff, a file, the operator's typical day, or the flat price.
 
     In China the multipliers of the province spread the flat price over the day, where they are complete. Raises MissingFigure when
     the region has no price at all.
@@ -50,9 +60,10 @@ def price_by_hour(context: ResolveContext, site: Site, region: Record, path: str
             raise SpecError([Problem(f"{path}.hourly", message)])
     if region.get("price_profile") is not None:
         figure = ledger.figure("regions", region.name, "price_profile")
-        reason = f"typical day of the operator's wholesale prices of {figure.date}, without delivery charges"
+        reason = f"typical day of the operator's wholesale prices of {figure.date}"
         ledger.assume(f"{path}.electricity_price", figure.printed, figure.unit, reason, scope)
-        return clock.repeated(np.array([context.convert((value, figure.unit[:3])) for value in _values(figure)]))
+        market = np.array([context.convert((value, figure.unit[:3])) for value in _values(figure)])
+        return clock.repeated(market + (0.0 if site.delivery is not None else _known_delivery(context, region, path)))
     province = region.words("tariff") if region.words("export_zone") == "CN" else ""
     if province and _is_complete(tariff := ledger.catalog.get("tariffs", province)):
         reason = "multipliers of the province's time-of-use tariff on the flat price" + _averaged(clock)
@@ -83,6 +94,16 @@ def carbon_by_hour(context: ResolveContext, site: Site, region: Record, path: st
     reason = "yearly mean for all hours: no typical day is known"
     ledger.assume(f"{path}.carbon_intensity", figure.printed, figure.unit, reason, scope)
     return np.full(clock.hours, figure.number)
+
+
+def _known_delivery(context: ResolveContext, region: Record, path: str) -> float:
+    """Return the catalog's charge for delivery on top of the region's market price [currency/J]; 0 where it has none."""
+    if region.get("electricity_delivery") is None:
+        return 0.0
+    figure = context.ledger.figure("regions", region.name, "electricity_delivery")
+    where, scope = f"{path}.delivery", ("energy", region.name, "*")
+    context.ledger.assume(where, figure.printed, figure.unit, f"on top of the market price: {figure.note}", scope)
+    return context.price(figure)
 
 
 def _values(figure: Figure) -> tuple[float, ...]:

@@ -13,7 +13,7 @@ from planner.problem.facts import OfferFacts, PhaseFacts, SiteFacts
 from planner.resolve.context import ResolveContext
 from planner.resolve.facility import assured
 from planner.resolve.phases import offer_in_time
-from planner.resolve.systems import least_prices
+from planner.resolve.systems import least_prices, least_term_s
 from planner.spec.offers import Offer
 
 
@@ -35,9 +35,10 @@ def resolve_offers(
         prices = _prices(context, offer, path, system.name, here)
         supply = math.inf if offer.supply is None else offer.supply
         _book_terms(context, offer, path, system.name)
+        term_s = _term_s(context, offer, path, system.name, here)
         facts = OfferFacts(
-            path, system.name, offer.how, prices, supply, assured=assured(offer),
-            term_s=offer.term or 0.0, exit_fee=_exit_fee(context, offer, path, system.name),
+            path, system.name, offer.how, prices, supply, offer.least or 1, assured=assured(offer),
+            term_s=term_s, exit_fee=_exit_fee(context, offer, path, system.name, term_s),
         )  # fmt: skip
         offers.append(offer_in_time(context, facts, offer, phases))
     return offers
@@ -51,7 +52,10 @@ def _catalog_offers(context: ResolveContext, sites: Sequence[SiteFacts]) -> Iter
         if how != "spot" and (not wanted or system in wanted):
             prices = least_prices(context, system, how, sites)
             if prices:
-                yield OfferFacts(f"offers/{system}/{how}", system, how, prices, math.inf)
+                path = f"offers/{system}/{how}"
+                term_s = least_term_s(context, system, how, sites, f"{path}/term")
+                fee = _exit_fee(context, Offer(system=system, how=how), path, system, term_s)
+                yield OfferFacts(path, system, how, prices, math.inf, term_s=term_s, exit_fee=fee)
 
 
 def _prices(
@@ -99,11 +103,18 @@ def _book_terms(context: ResolveContext, offer: Offer, path: str, system: str) -
         context.assume_price(f"{path}.price_by_phase.{phase}", offer.how, price, "", scope, note=offer.note)
 
 
-def _exit_fee(context: ResolveContext, offer: Offer, path: str, system: str) -> float:
+def _term_s(context: ResolveContext, offer: Offer, path: str, system: str, here: Sequence[SiteFacts]) -> float:
+    """Return the least time for which systems are rented [s]: stated, or that of the catalog's price; 0 where there is none."""
+    if offer.term is not None:
+        context.assume_stated(f"{path}.term", offer.term, "s", note=offer.note)
+        return offer.term
+    return least_term_s(context, system, offer.how, here, f"{path}.term") if offer.price is None else 0.0
+
+
+def _exit_fee(context: ResolveContext, offer: Offer, path: str, system: str, term_s: float) -> float:
     """Return the share of the rent for the rest of a term that is due on leaving; 0 where there is no term."""
-    if offer.term is None:
+    if term_s <= 0.0:
         return 0.0
-    context.assume_stated(f"{path}.term", offer.term, "s", note=offer.note)
     scope = "early exit", "*", system
     if offer.exit_fee is None:
         return context.ledger.default("exit_fee", f"{path}.exit_fee", "what is left of a commitment is due", scope)

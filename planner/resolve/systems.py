@@ -148,16 +148,35 @@ def network_facts(context: ResolveContext, record: Record) -> NetworkFacts:
 
 def least_prices(context: ResolveContext, system: str, how: str, sites: Sequence[SiteFacts]) -> dict[str, float]:
     """Find the lowest published price of a system at each site where it is offered, at the price level that counts."""
+    return {
+        region: context.price(context.ledger.figure("offers", record.name, "price"))
+        for region, record in _cheapest(context, system, how, sites).items()
+    }
+
+
+def least_term_s(context: ResolveContext, system: str, how: str, sites: Sequence[SiteFacts], path: str) -> float:
+    """Find the longest term among the lowest published prices of a system at the sites [s], and book it; 0 where none has one."""
+    records = _cheapest(context, system, how, sites).values()
+    with_term = [record for record in records if record.get("term") is not None]
+    if not with_term:
+        return 0.0
+    longest = max(with_term, key=lambda record: record.value("term"))
+    figure = context.ledger.figure("offers", longest.name, "term")
+    context.ledger.assume(path, figure.printed, figure.unit, "the term of the catalog's price", ("early exit", "*", system))
+    return figure.number
+
+
+def _cheapest(context: ResolveContext, system: str, how: str, sites: Sequence[SiteFacts]) -> dict[str, Record]:
+    """Find the offer of the catalog with the lowest price of a system, by region of the sites where there is one."""
 
     def price(record: Record) -> float:
         return context.price(context.ledger.priced(record).figure("price"))
 
     offered = context.catalog.records("offers")
     records = [record for record in offered if record.words("system") == system and record.words("how") == how]
-    prices = {}
+    found = {}
     for site in sites:
         fits = [r for r in records if r.words("region") in ("", site.region) and r.words("zone") in ("", *site.zones)]
         if fits:
-            cheapest = min(fits, key=price)
-            prices[site.region] = context.price(context.ledger.figure("offers", cheapest.name, "price"))
-    return prices
+            found[site.region] = min(fits, key=price)
+    return found

@@ -42,6 +42,7 @@ SITE_PATHS = (
     ".connection",
     ".price",
     ".electricity_price",
+    ".delivery",
     ".fixed_cost",
     ".least",
     ".available_from",

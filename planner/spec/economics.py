@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from planner.spec.base import Block
 from planner.spec.quantities import (
@@ -94,3 +94,14 @@ class OwnedSystems(Block):
     """Whether they may be moved to another site, where they need a network and a building."""
     move_cost: Fraction | None = None
     """Cost of moving one, as a share of its price when new; the catalog's if omitted."""
+    move_time: SecondsFromStart = 0.0
+    """Time from the start of the horizon until moved systems run at their new site."""
+    lease_end: SecondsFromStart | None = None
+    """When leased systems go back, from the start of the horizon: they cannot be sold, and their rent is due whatever the plan does."""
+
+    @model_validator(mode="after")
+    def _leased(self) -> OwnedSystems:
+        for key in ("resale", "book_value"):
+            if self.lease_end is not None and getattr(self, key) is not None:
+                raise ValueError(f'"{key}" belongs to what is owned; what is leased cannot be sold, remove it')
+        return self

@@ -68,6 +68,8 @@ class Offer(Assurance, SpotTerms, CommitmentTerms, OfferInTime):
     """Per system when bought, per system and time when rented."""
     supply: Annotated[int, Field(ge=0, le=10_000_000), WHOLE] | None = None
     """Most systems that can be obtained; unlimited if omitted."""
+    least: Annotated[int, Field(ge=1, le=10_000_000), WHOLE] | None = None
+    """Least systems that are obtained over all sites and phases, if any are; none if omitted."""
     regions: Annotated[list[Name], SOME] | None = None
     """Regions where it is valid; all sites if omitted."""
     note: str = ""
@@ -88,6 +90,8 @@ class Offer(Assurance, SpotTerms, CommitmentTerms, OfferInTime):
         self.check_prices(self.how == "buy")
         self.check_terms(self.how)
         self.check_commitment(self.how)
+        if self.least is not None and self.supply is not None and self.least > self.supply:
+            raise ValueError(f'"least" is {self.least} and more than the "supply" of {self.supply}; lower it')
         if self.life is not None and self.how != "buy":
             raise ValueError('"life" belongs to what is bought; remove it')
         for key in sorted(self.model_fields_set & set(Assurance.model_fields)):

@@ -41,6 +41,8 @@ class Site(Assurance, Hall, SiteInTime):
     """One electricity price for all hours, in place of the catalog's."""
     tariff: Name | None = None
     """A time-of-use tariff of the catalog."""
+    delivery: EnergyPrice | None = None
+    """Delivery charge on top of every hour's price; if omitted, the catalog's where the price is that of the operator's market, none otherwise."""
     hourly: HourlyFile | None = None
     """Hourly price, carbon intensity or both from a CSV file."""
     power_caps: Annotated[list[Annotated[Real, Field(ge=0.3, lt=1)]], Field(max_length=5)] = []

@@ -1,18 +1,21 @@
-"""The part limits block: systems at few sites, of few kinds at each, and no fewer of a kind than are worth running.
+"""The part limits block: systems at few sites, of few kinds at each, no fewer of a kind than are worth running, and least orders.
 
 Sets
     u            holdings that are counted
     g            groups of fleet options: a kind of systems at a site; g(u) the group of a holding, r(g) the site of a group
     r            sites
     w            windows
+    o            orders with a least count; o(u) the order of a holding
 Data
     upper_u      most systems of a holding
     most_sites   most sites with systems
     most_kinds   most kinds of systems at a site at a time
     least        least systems of a kind at a site, where there are any
+    least_o      least systems of an order, if it is placed
 Variables
     kept_{g,w}   in {0, 1}, 1 when systems of a kind are held at a site in a window
     occupied_r   in {0, 1}, 1 when systems are held at a site
+    placed_o     in {0, 1}, 1 when an order is placed
 Objective
     None of its own.
 Constraints
@@ -21,6 +24,8 @@ Constraints
     sites        sum_r occupied_r <= most_sites
     kinds        sum_{g at r} kept_{g,w} <= most_kinds    for each r, w
     enough       least kept_{g,w} <= sum_{u of g, u covers w} n_u    for each g, w
+    placed       n_u <= upper_u placed_{o(u)}    for each u of an order
+    order        least_o placed_o <= sum_{u of o} n_u    for each o
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ import math
 
 import numpy as np
 
+from solvers.model.block_data.parts import PartLimits
 from solvers.model.data import PlanData
 from solvers.model.fleet import holding_upper
 from solvers.program import Program
@@ -38,7 +44,28 @@ def add_part_limits(program: Program, data: PlanData) -> None:
     """Add the block, after the fleet block."""
     if data.parts is None:
         return
-    parts, held = data.parts, program.columns["n"]
+    _add_orders(program, data, data.parts)
+    if data.parts.limited:
+        _add_limits(program, data, data.parts)
+
+
+def _add_orders(program: Program, data: PlanData, parts: PartLimits) -> None:
+    """Add the rows of orders with a least count."""
+    if parts.order is None:
+        return
+    held, orders = program.columns["n"], len(parts.order_least)
+    (mine,) = np.nonzero((parts.order >= 0) & (held >= 0))
+    order = parts.order[mine]
+    placed = program.add_columns("placed", (orders,), upper=1.0, integer=True)
+    program.add_linking_rows("placed", held[mine], placed[order], holding_upper(data)[mine], mine[:, None])
+    rows, columns = np.concatenate([np.arange(orders), order]), np.concatenate([placed, held[mine]])
+    values = np.concatenate([parts.order_least.astype(np.float64), -np.ones(len(mine))])
+    program.add_rows("order", -np.inf, 0.0, rows, columns, values, index=np.arange(orders)[:, None])
+
+
+def _add_limits(program: Program, data: PlanData, parts: PartLimits) -> None:
+    """Add the limits on sites, on kinds and on the systems of a kind."""
+    held = program.columns["n"]
     mine = parts.counted & (held >= 0)
     group, site = data.option_group[data.holding_option], data.option_site[data.holding_option]
     holding, window = np.nonzero(data.covers() & mine[:, None])

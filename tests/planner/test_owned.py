@@ -108,6 +108,35 @@ def test_they_move_where_the_work_may_only_run_elsewhere():
     assert stuck.status == "infeasible"
 
 
+def test_what_moves_runs_after_the_move_and_loses_worth_on_the_way():
+    sites = [{"region": "us-virginia", "power": "1 W"}, {"region": "us-texas"}]
+    rented = {"system": "DGX H100", "how": "on_demand"}
+    plan = solved(sites=sites, owned={"move_time": "60 d"}, offers=[rented])
+    (row,) = plan["owned"]
+    (moved,) = row["moved"].values()
+    kept = 300_000 * (left_at(3) - left_at(6) / (1 + RATE) ** YEARS + 0.03)
+    assert plan["costs"]["systems"] == pytest.approx(moved * kept)
+    here = next(row for row in plan["fleet"] if row["how"] == "buy")
+    assert here["windows"] == [1, 1]
+    assert [held["phase"] for held in plan["fleet"] if held["how"] == "on_demand"] == [0]
+    stuck = planner.solve(question(sites=sites, owned={"move_time": "60 d"}, offers=[]))
+    assert stuck.status == "infeasible"
+
+
+def test_what_is_leased_goes_back_and_brings_nothing():
+    """Its rent is due anyway, so that it is used to the end of its lease; then what is rented takes its place."""
+    rented = {"system": "DGX H200", "how": "on_demand"}
+    plan = solved(owned={"lease_end": "1 year"}, offers=[rented])
+    (row,) = plan["owned"]
+    assert row["worth"] == row["proceeds"] == row["sold"] == 0 and row["kept"] > 0
+    leased = next(held for held in plan["fleet"] if held["offer"] == "owned[0]")
+    assert leased["windows"] == [0, 0]
+    assert [held["phase"] for held in plan["fleet"] if held["how"] == "on_demand"] == [1]
+    assert plan["costs"]["systems"] == 0
+    with pytest.raises(SpecError, match="cannot be sold"):
+        planner.solve(question(owned={"lease_end": "1 year", "resale": "1000 USD"}))
+
+
 def test_capital_counts_what_is_paid_and_not_what_is_there():
     plan = solved(offers=[], limits={"capital": "1 USD"})
     (row,) = (row for row in plan["limits"] if row["path"] == "limits.capital")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -61,12 +62,19 @@ def _offer(
         context.assume_stated(f"{path}.move_cost", move, "1", scope)
     context.assume_stated(f"{path}.age", entry.age, "s", scope)
     worth = None if entry.resale is None else context.convert(entry.resale, path=f"{path}.resale")
+    leased = entry.lease_end is not None
+    if entry.lease_end is not None:
+        context.assume_stated(f"{path}.lease_end", entry.lease_end, "s", scope)
+    if entry.move_time:
+        context.assume_stated(f"{path}.move_time", entry.move_time, "s", scope)
     if entry.resale is not None:
         context.assume_stated(f"{path}.resale", *entry.resale, scope)
     book = None if entry.book_value is None else context.convert(entry.book_value, path=f"{path}.book_value")
+    share = 0.0 if leased else -1.0 if worth is None or not price else worth / price
+    until_s = math.inf if entry.lease_end is None else entry.lease_end
     facts = OwnedFacts(
-        home.region, entry.age / YEAR_S, -1.0 if worth is None or not price else worth / price, move, entry.network or "", book
-    )  # fmt: skip
+        home.region, entry.age / YEAR_S, share, move, entry.network or "", book, entry.move_time, until_s
+    )
     supply = (float(entry.count), *(0.0 for _ in phases[1:])) if phases else ()
     prices = {site.region: price for site in here}
     return OfferFacts(path, system, "buy", prices, float(entry.count), phase_supply=supply, owned=facts)

@@ -15,6 +15,7 @@ API = "api"
 def check_simplicity(plan: CheckedPlan) -> None:
     """Count the deployments, kinds and sites of a plan again, and compare its value with that of the best plan found."""
     _check_least_systems(plan)
+    _check_least_orders(plan)
     row = plan.document.get(ROW)
     if row is None:
         return
@@ -72,6 +73,14 @@ def _check_least_systems(plan: CheckedPlan) -> None:
     for (site, system), counts in _systems(plan).items():
         if few := [count for count in counts if 0 < count < least]:
             plan.say("fleet", f"{few[0]} {system} in {site}, where the spec asks for at least {least} if any")
+
+
+def _check_least_orders(plan: CheckedPlan) -> None:
+    """Check that enough systems are obtained by each offer that has a least count, over all sites and phases."""
+    for offer in plan.problem.offers:
+        count = sum(row["count"] for row in plan.document["fleet"] if row["offer"] == offer.path)
+        if 0 < count < offer.least:
+            plan.say("fleet", f"{count} {offer.system} by {offer.path}, which asks for at least {offer.least} if any")
 
 
 def _systems(plan: CheckedPlan) -> dict[tuple[str, str], list[int]]:

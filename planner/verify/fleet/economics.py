@@ -62,9 +62,9 @@ def owned_already(money: Economics, option: CheckedOption, life: float, begin: f
     if owned is None:
         return bought
     now = residual_share(money, option.system.name, owned.age_years)
-    later = residual_share(money, option.system.name, owned.age_years + end - begin)
+    later = residual_share(money, option.system.name, owned.age_years + end)
     rate, moved = 1 + money.discount_rate, owned.move if owned.region != option.site.region else 0.0
-    kept = owned.worth * rate**-begin - (owned.worth * later / now if now else 0.0) * rate**-end
+    kept = owned.worth - (owned.worth * later / now if now else 0.0) * rate**-end
     return replace(bought, system=kept + moved, paid=moved)
 
 

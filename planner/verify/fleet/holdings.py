@@ -79,8 +79,12 @@ def _wrong_dates(
     (begin, until), offer, end = held, option.offer, float(problem.calendar.edges_s[-1])
     bought = problem.phases and row["how"] == "buy"
     retired = begin + round(offer.life_s(problem.economics)) if bought else end
+    moved_s = 0.0
+    if offer.owned is not None:
+        retired = offer.owned.until_s
+        moved_s = offer.owned.move_s if offer.owned.region != option.site.region else 0.0
     wrong = []
-    if abs(begin - max(phase.start_s, offer.from_s, option.site.from_s)) > TIME_TOL_S:
+    if abs(begin - max(phase.start_s, offer.from_s, option.site.from_s, moved_s)) > TIME_TOL_S:
         wrong.append("must come at the start of its phase, or as soon after as the offer and the site allow")
     if abs(until - min(retired, end)) > TIME_TOL_S:
         wrong.append("must stay until its life or the horizon ends")

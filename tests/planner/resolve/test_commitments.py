@@ -13,6 +13,7 @@ from planner.plan import Plan
 from planner.resolve.resolver import resolve_document
 from planner.verify.plan import verify_plan
 
+SITE = [{"region": "us-virginia", "systems": ["DGX H200"]}]
 PER_YEAR = 12 * YEAR_S / HOUR_S  # of a system at 12 USD/h
 
 
@@ -96,9 +97,45 @@ def test_a_wrong_fee_is_found(tiny):
     assert any("cost_lines" in str(finding) for finding in verify_plan(Plan(document)))
 
 
+def test_the_catalogs_price_for_three_years_holds_for_three_years(tiny):
+    """Who leaves after one year owes the rest; a price of one's own has no term unless one is stated."""
+    offer = {"system": "DGX H200", "how": "reserved"}
+    years = {y: solved(tiny(offers=[offer], horizon={"years": y}, sites=SITE)) for y in (1, 3)}
+    rent, owed = (years[1]["costs"][name] for name in ("rent", "early exit"))
+    assert owed == pytest.approx(2 * rent) and "early exit" not in years[3]["costs"]
+    assert "offers[0].term" in {row["path"] for row in years[1]["assumptions"]}
+    own = solved(tiny(offers=[{**offer, "price": "12.8 USD/h"}], horizon={"years": 1}, sites=SITE))
+    assert "early exit" not in own["costs"]
+
+
+@pytest.mark.parametrize(("price", "taken"), [("10 USD/h", 12), ("18 USD/h", 0)])
+def test_a_least_count_is_taken_in_full_or_not_at_all(tiny, price, taken):
+    """Of a cheap offer more systems are held than the load needs; a dearer one is left for single systems."""
+    offers = [
+        {"system": "DGX H100", "how": "reserved", "price": price, "least": 12},
+        {"system": "DGX H100", "how": "on_demand", "price": "20 USD/h"},
+    ]
+    workloads = tiny()["workloads"]
+    workloads[0]["demand"] = {"requests_per_s": 11000}
+    plan = solved(tiny(offers=offers, workloads=workloads))
+    count = {row["offer"]: row["count"] for row in plan["fleet"]}
+    assert count.get("offers[0]", 0) == taken, count
+    document = copy.deepcopy(dict(plan.document))
+    document["spec"]["offers"][0]["least"] = 13
+    assert any("offers[0]" in str(finding) for finding in verify_plan(Plan(document))) == (taken > 0)
+
+
+def test_a_least_count_beyond_the_power_of_a_site_is_in_conflict(tiny):
+    site = {"region": "us-virginia", "systems": ["DGX H100"], "power": "20 kW"}
+    offer = {"system": "DGX H100", "how": "buy", "least": 12}
+    plan = planner.solve(tiny(offers=[offer], sites=[site]))
+    assert plan.status == "infeasible"
+    assert "offers[0].least" in {limit["path"] for limit in plan["diagnosis"]["conflict"]}
+
+
 @pytest.mark.parametrize(
     ("terms", "words"),
-    [({"exit_fee": 0.5}, "needs a"), ({"term": "3 years", "how": "on_demand"}, "belongs to"), ({"term": "3"}, "term")],
+    [({"exit_fee": 0.5}, "needs a"), ({"term": "3 years", "how": "on_demand"}, "belongs to"), ({"term": "3"}, "term"), ({"least": 5, "supply": 3}, "lower it")],
 )
 def test_terms_without_sense_are_refused(tiny, terms, words):
     with pytest.raises(SpecError, match=words):

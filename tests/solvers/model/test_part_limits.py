@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from solvers.joint import solve
 from solvers.model.block_data.parts import PartLimits
 from solvers.model.build import build
+from solvers.model.fleet import holding_upper
 from tests.solvers.model.test_residency import SEEDS, whole_problem
 from tests.solvers.reference import SMALL, TIMES, near
 from tests.solvers.test_bruteforce import EXACT, problem
@@ -81,6 +83,49 @@ def test_plans_keep_the_limits_and_are_the_best_that_do(seed):
         assert near(sign * found.value, best)
     else:
         assert best is None or sign * found.value <= best + 1e-6 * max(1.0, abs(best))
+
+
+def with_orders(seed):
+    """A random problem whose holdings belong to orders of at most two holdings, with least counts; some have whole replicas."""
+    rng = np.random.default_rng(seed)
+    data = whole_problem(seed) if seed % 2 else problem(rng, ("cost", "carbon_kg", "throughput"))
+    holdings = len(data.holding_option)
+    order = rng.permutation(np.arange(holdings) // 2)
+    least = rng.integers(1, 4, size=order.max() + 1)
+    limits = PartLimits(counted=np.ones(holdings, dtype=bool), order=order, order_least=least)
+    return replace(data, parts=limits)
+
+
+@settings(max_examples=40 * TIMES, **SMALL)
+@given(SEEDS)
+def test_an_order_is_placed_with_its_least_count_or_not_at_all(seed):
+    """Against all choices of orders and all ways to split the least count of each over its holdings."""
+    data = with_orders(seed)
+    order, least = data.parts.order, data.parts.order_least
+    found = solve(data, EXACT)
+    if found.values:
+        counts = np.bincount(order, np.round(found.values["n"]), len(least))
+        assert ((counts == 0) | (counts >= least)).all()
+    free = replace(data, parts=None)
+    sign = -1.0 if data.objective.maximises else 1.0
+    ways = []
+    for o, few in enumerate(least):
+        first, *rest = np.flatnonzero(order == o)
+        ways.append([None] + [((first, few - k), *((u, k) for u in rest)) for k in range(few + 1 if rest else 1)])
+    values = []
+    for chosen in itertools.product(*ways):
+        lower = np.zeros(len(order)) if data.holding_lower is None else data.holding_lower.copy()
+        upper = holding_upper(data)  # a plan with a lower bound above it would be cut to it
+        for o, way in enumerate(chosen):
+            if way is None:
+                upper[order == o] = 0
+            for u, count in way or ():
+                lower[u] = max(lower[u], count)
+        if (lower <= upper).all():
+            values.append(solve(replace(free, holding_lower=lower, holding_upper=upper), EXACT).value)
+    best = min((sign * value for value in values if value is not None), default=None)
+    assert (found.value is None) == (best is None)
+    assert best is None or near(sign * found.value, best)
 
 
 def test_without_limits_the_program_has_no_column_of_the_block():
