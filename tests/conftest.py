@@ -21,6 +21,9 @@ settings.register_profile("dev", deadline=None, max_examples=100)
 settings.register_profile("ci", deadline=None, max_examples=200, derandomize=True, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") == "true" else "dev"))
 
+ALL_CASES = bool(os.environ.get("FLOPWATT_ALL_CASES"))
+long_run = pytest.mark.skipif(not ALL_CASES, reason="takes long; runs with FLOPWATT_ALL_CASES=1")
+
 ROOT = Path(__file__).resolve().parent.parent
 
 TINY = {

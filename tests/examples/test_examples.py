@@ -17,6 +17,7 @@ from planner.resolve.resolver import resolve
 from planner.spec.document import edited
 from planner.spec.model import parse_spec
 from planner.studies.ladder import ladder
+from tests.conftest import long_run
 from tests.planner.test_deployments import assert_deployable
 
 GAP = 0.005
@@ -43,6 +44,7 @@ def example(root):
     return get
 
 
+LONG = ("inference_cluster_phases", "compute_network")
 EXAMPLES = ("inference_cluster", "inference_cluster_phases", "compute_network", "national_pretraining", "ways")
 
 
@@ -50,7 +52,9 @@ def catalog_of(spec: dict[str, Any]) -> Catalog:
     return Catalog.load(blocks=[spec["catalog"]] if "catalog" in spec else [])
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=long_run if name in LONG else ()) for name in EXAMPLES]
+)
 def test_example_is_solved_to_half_a_per_cent_in_time_with_divisible_replicas(example, name):
     spec = edited(example(name)[0], DIVISIBLE)
     began = time.process_time()
@@ -66,7 +70,7 @@ def test_the_plan_of_an_example_has_whole_replicas_and_holds(example, name):
     _, plan, seconds = example(name)
     assert plan.gap is not None and plan.gap <= WHOLE_GAPS.get(name, 0.015)
     if name in UNCERTAIN and plan["replicas"] == "divisible":
-        assert plan["solver"]["ended_by"] in ("time", "gap")
+        assert plan["solver"]["ended_by"] in ("time", "gap", "search")
     else:
         assert plan.document.get("replicas", "whole") == "whole"
         assert_deployable(plan)
@@ -192,7 +196,7 @@ def test_a_chip_family_that_was_never_measured_in_training_is_listed(root):
 
 # -- with all that a place brings along ----------------------------------------------------------------------------------
 
-YEARS = ("mixed_fleet_year", "compute_network_year")
+YEARS = (pytest.param("mixed_fleet_year", marks=long_run), "compute_network_year")
 LONGEST_S = 100.0  # of processor time; 25 s on quiet cores
 
 

@@ -60,6 +60,7 @@ def spec(tiny):
 
     def make(calendar="representative-day", days=None, demand=DEMAND, years=1, hourly=True, **site):
         document = tiny(horizon={"calendar": calendar, "years": years, **({"days": days} if days else {})})
+        document["solver"]["replicas"] = "divisible"  # so that values can be compared
         document["workloads"][0]["demand"] = demand
         document["sites"][0] |= site
         if hourly:

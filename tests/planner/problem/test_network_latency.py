@@ -20,6 +20,7 @@ from models.training.step import training_step
 from planner.estimate.answer import estimate
 from planner.problem.fabrics import plant_of, scaleout_of, whole_network
 from planner.resolve.resolver import resolve_document
+from planner.spec.document import edited
 from planner.verify.plan import verify_plan
 
 MOE, CHIP, SERVING = examples.MOE, examples.CHIP, examples.SERVING
@@ -90,7 +91,8 @@ def test_the_way_is_that_of_the_network_as_built():
 
 
 def test_a_slow_hop_costs_and_the_plan_holds():
-    plans = [planner.solve(with_hop(text)) for text in ("10 ns", "100 us")]
+    divisible = (("solver.replicas", "divisible"),)
+    plans = [planner.solve(edited(with_hop(text), divisible)) for text in ("10 ns", "100 us")]
     assert [verify_plan(plan) for plan in plans] == [[], []]
     fast, slow = (plan.objective["value"] for plan in plans)
     assert slow > fast * 1.001

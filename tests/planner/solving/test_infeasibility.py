@@ -22,7 +22,7 @@ from solvers.analysis.conflicts import minimal_conflict, minimum_hitting_sets
 CHAT = {
     "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "demand": {"requests_per_s": 3000},
     "lengths": {"input": 1000, "output": 300, "input_cv": 1, "output_cv": 1}, "origins": [{"region": "us-texas", "share": 1.0}],
-    "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "precision": ["fp8"],
+    "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "precision": ["fp8"], "disaggregation": "never",
 }  # fmt: skip
 JOB = {"name": "pretrain", "kind": "training", "architecture": "Qwen3-32B", "tokens": "300B", "deadline": "20 d"}
 OFFER = {"system": "DGX H100", "how": "buy"}

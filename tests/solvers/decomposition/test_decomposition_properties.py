@@ -26,7 +26,7 @@ from tests.solvers.test_bruteforce import problem
 from tests.solvers.test_mip import stood
 
 GAP = 1e-3
-COMPARED = 20 if TIMES == 1 else 250  # each way
+COMPARED = 12 if TIMES == 1 else 250  # each way
 
 
 def problems():
@@ -78,14 +78,14 @@ def test_bound_and_value_enclose_the_best_of_all_plans(in_one_piece, monkeypatch
 def test_most_questions_that_have_a_plan_get_one(in_one_piece, monkeypatch):
     monkeypatch.setattr(decomposition, "MOST_MIP_COLUMNS", decomposition.MOST_MIP_COLUMNS if in_one_piece else 0)
     compared, gaps = 0, []
-    for seed in range(45):
+    for seed in range(45 if TIMES > 1 else 28):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
         lower = None if unserved(data) or unfinished(data) else best(data)
         if lower is not None:
             found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build)
             compared += 1
             gaps += [] if found.value is None else [(found.value - lower) / max(lower, 1e-6)]
-    assert compared > 15 and len(gaps) >= 0.9 * compared
+    assert compared >= 10 and len(gaps) >= 0.9 * compared
     assert np.median(gaps) <= GAP
 
 
