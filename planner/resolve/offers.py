@@ -54,7 +54,7 @@ def _catalog_offers(context: ResolveContext, sites: Sequence[SiteFacts]) -> Iter
             if prices:
                 path = f"offers/{system}/{how}"
                 term_s = least_term_s(context, system, how, sites, f"{path}/term")
-                fee = _exit_fee(context, Offer(system=system, how=how), path, system, term_s)
+                fee = _exit_fee(context, None, path, system, term_s)
                 yield OfferFacts(path, system, how, prices, math.inf, term_s=term_s, exit_fee=fee)
 
 
@@ -111,12 +111,12 @@ def _term_s(context: ResolveContext, offer: Offer, path: str, system: str, here:
     return least_term_s(context, system, offer.how, here, f"{path}.term") if offer.price is None else 0.0
 
 
-def _exit_fee(context: ResolveContext, offer: Offer, path: str, system: str, term_s: float) -> float:
+def _exit_fee(context: ResolveContext, offer: Offer | None, path: str, system: str, term_s: float) -> float:
     """Return the share of the rent for the rest of a term that is due on leaving; 0 where there is no term."""
     if term_s <= 0.0:
         return 0.0
     scope = "early exit", "*", system
-    if offer.exit_fee is None:
+    if offer is None or offer.exit_fee is None:
         return context.ledger.default("exit_fee", f"{path}.exit_fee", "what is left of a commitment is due", scope)
     context.assume_stated(f"{path}.exit_fee", offer.exit_fee, "1", scope, note=offer.note)
     return offer.exit_fee

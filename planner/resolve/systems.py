@@ -162,7 +162,9 @@ def least_term_s(context: ResolveContext, system: str, how: str, sites: Sequence
         return 0.0
     longest = max(with_term, key=lambda record: record.value("term"))
     figure = context.ledger.figure("offers", longest.name, "term")
-    context.ledger.assume(path, figure.printed, figure.unit, "the term of the catalog's price", ("early exit", "*", system))
+    context.ledger.assume(
+        path, figure.printed, figure.unit, "the term of the catalog's price", ("early exit", "*", system)
+    )
     return figure.number
 
 

@@ -52,9 +52,7 @@ def catalog_of(spec: dict[str, Any]) -> Catalog:
     return Catalog.load(blocks=[spec["catalog"]] if "catalog" in spec else [])
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=long_run if name in LONG else ()) for name in EXAMPLES]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=long_run if name in LONG else ()) for name in EXAMPLES])
 def test_example_is_solved_to_half_a_per_cent_in_time_with_divisible_replicas(example, name):
     spec = edited(example(name)[0], DIVISIBLE)
     began = time.process_time()

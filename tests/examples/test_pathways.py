@@ -17,7 +17,10 @@ from planner.spec.document import at, edited
 from planner.studies.side_by_side import side_by_side
 from planner.verify.plan import verify_plan
 
-QUICK = (("solver.replicas", "divisible"), ("solver.time_limit", "300 s"))  # what is asked here is not about replicas, nor about time
+QUICK = (
+    ("solver.replicas", "divisible"),
+    ("solver.time_limit", "300 s"),
+)  # what is asked here is not about replicas, nor about time
 RECORDS = {
     "sovereign": "Sovereign stack (Huawei Ascend)",
     "hybrid": "Hybrid stack (NVIDIA + domestic NIC)",

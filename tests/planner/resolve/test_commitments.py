@@ -135,7 +135,12 @@ def test_a_least_count_beyond_the_power_of_a_site_is_in_conflict(tiny):
 
 @pytest.mark.parametrize(
     ("terms", "words"),
-    [({"exit_fee": 0.5}, "needs a"), ({"term": "3 years", "how": "on_demand"}, "belongs to"), ({"term": "3"}, "term"), ({"least": 5, "supply": 3}, "lower it")],
+    [
+        ({"exit_fee": 0.5}, "needs a"),
+        ({"term": "3 years", "how": "on_demand"}, "belongs to"),
+        ({"term": "3"}, "term"),
+        ({"least": 5, "supply": 3}, "lower it"),
+    ],
 )
 def test_terms_without_sense_are_refused(tiny, terms, words):
     with pytest.raises(SpecError, match=words):

@@ -31,9 +31,7 @@ def test_market_price_with_delivery_has_the_level_of_what_industry_pays(per_kwh,
 
 def test_stated_delivery_takes_the_place_of_the_catalogs(per_kwh):
     market = Catalog.load().get("regions", "us-virginia").figures["price_profile"].value
-    assert per_kwh(delivery="0.02 USD/kWh").mean() == pytest.approx(
-        np.mean(market) * KWH_J + 0.02
-    )
+    assert per_kwh(delivery="0.02 USD/kWh").mean() == pytest.approx(np.mean(market) * KWH_J + 0.02)
     assert per_kwh(delivery="0 USD/kWh").mean() == pytest.approx(np.mean(market) * KWH_J)
 
 
