@@ -1,4 +1,4 @@
-"""Format a plan for the page: headline figures and rows of tables, in units for people. No Streamlit here."""
+"""Format a plan for the page: rows of tables in units for people, and files. No Streamlit here; headline figures: `headline`."""
 
 from __future__ import annotations
 
@@ -8,23 +8,18 @@ import zipfile
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.units import DAY_S, HOUR_S, MEGA, MWH_J, TONNE_KG, TRILLION, show
-from planner.dashboard.locale import Words
+from catalog.units import TRILLION
+from planner.dashboard.figures import amount, of_limit, tidy, worth
+from planner.dashboard.headline import currency, latency_intervals, slo_rows
 from planner.escape import page
 from planner.plan import Plan, binds
+from planner.report import quality
 from planner.report.fleet import point_rows
+from planner.report.locale import Words
+from planner.report.phases import phase_name
 from planner.report.report import csv_tables, render
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A headline figure."""
-
-    label: str
-    value: str
-    help: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,84 +32,29 @@ class Download:
     data: bytes
 
 
-def currency(plan: Plan) -> str:
-    """Return the currency of a plan's amounts."""
-    found: str = plan["spec"].get("currency", "USD")
-    return found
-
-
-def amount(value: float, unit: str) -> str:
-    """Write a number with its unit; factors and other plain numbers to four digits."""
-    try:
-        return show(value, unit)
-    except KeyError:
-        return f"{value:,.4g} {unit}"
-
-
-def verdict(plan: Plan, t: Words) -> tuple[str, str]:
-    """State the status and the proven gap: (level, sentence), the level success, warning or error."""
-    level = {"optimal": "success", "within_gap": "success", "limit": "warning"}.get(plan.status, "error")
-    words = t(f"status.{plan.status}")
-    if not plan.has_answer:
-        return level, words
-    objective = plan.objective
-    asked = plan["spec"].get("objective") or {}
-    goal = t(
-        f"goal.{asked.get('minimise') or asked.get('maximise') or 'cost'}",
-        value=amount(objective["value"], objective["unit"]),
-    )
-    if plan.gap is None:
-        return level, t("status.unproven", status=words, goal=goal)
-    return level, t(
-        "status.proven", status=words, goal=goal, bound=amount(plan["bound"], objective["unit"]), gap=f"{plan.gap:.3%}"
-    )
-
-
-def plan_metrics(plan: Plan, t: Words) -> list[Metric]:
-    """List the headline figures of the whole plan."""
-    totals = plan["totals"]
-    return [
-        Metric(t("metric.cost", currency=currency(plan)), show(totals["cost"], "1"), t("metric.cost.help")),
-        Metric(t("metric.chips"), f"{totals['chips']:,}", t("metric.chips.help")),
-        Metric(t("metric.peak"), f"{totals['peak_power_w'] / MEGA:.4g}", t("metric.peak.help")),
-        Metric(t("metric.carbon"), f"{totals['carbon_kg'] / TONNE_KG:,.0f}", t("metric.carbon.help")),
-        Metric(t("metric.gap"), t("metric.none") if plan.gap is None else f"{plan.gap:.3%}", t("metric.gap.help")),
-    ]
-
-
-def workload_metrics(plan: Plan, t: Words) -> list[Metric]:
-    """List the tightest latency limit, and the cost per million tokens of each workload."""
-    found = []
-    tightest = min(slo_rows(plan), key=lambda row: row["slack_s"] / row["limit_s"], default=None)
-    if tightest:
-        words = t(
-            "metric.slack.help",
-            what=_latency(tightest),
-            workload=page(tightest["workload"]),
-            limit=show(tightest["limit_s"], "s"),
-        )
-        found.append(Metric(t("metric.slack"), show(tightest["slack_s"], "s"), words))
-    for workload in plan["workloads"]:
-        if (price := workload["cost_per_million_tokens"]) is not None:
-            words = t(f"metric.per_million.{workload['kind']}.help")
-            found.append(
-                Metric(
-                    t("metric.per_million", workload=page(workload["name"]), currency=currency(plan)),
-                    f"{price:.4g}",
-                    words,
-                )
-            )
-    return found
-
-
 def as_markup(rows: list[Row]) -> list[Row]:
     """Escape the texts of rows for `st.table`, which takes its cells for Markdown."""
     return [{key: page(value) if isinstance(value, str) else value for key, value in row.items()} for row in rows]
 
 
-def slo_rows(plan: Plan) -> list[Row]:
-    """List every latency limit for which the plan predicts a value."""
-    return [{"workload": w["name"], **row} for w in plan["workloads"] for row in w["slo"] if row["slack_s"] is not None]
+def _interval(plan: Plan, row: Row) -> str:
+    """Write the widest interval of 80 % of a latency over the points at work."""
+    found = [
+        each
+        for each in latency_intervals(plan)
+        if (each["workload"], each["metric"], each["percentile"]) == (row["workload"], row["metric"], row["percentile"])
+    ]
+    if not found:
+        return ""
+    least, most = min(each["least_s"] for each in found), max(each["most_s"] for each in found)
+    return f"{amount(least, 's')} – {amount(most, 's')}"
+
+
+def _architecture(plan: Plan, workload: Row) -> str:
+    """Name the architecture that answers a workload: that of the plan, else that of the spec."""
+    asked = {each["name"]: each.get("architecture") for each in plan["spec"]["workloads"]}
+    found = workload.get("architecture") or asked.get(workload.get("of", workload["name"])) or ""
+    return found if isinstance(found, str) else ", ".join(map(str, found))
 
 
 def _latency(row: Row) -> str:
@@ -132,7 +72,7 @@ def fleet_table(plan: Plan, t: Words) -> list[Row]:
             t("column.fabric"): row["fabric"],
             t("column.when"): row.get("obtained") or t("when.throughout")
             if row["phase"] is None
-            else t("when.phase", phase=row["phase"]),
+            else phase_name(plan, row["phase"]),
         }
         for row in plan["fleet"]
     ]
@@ -143,6 +83,7 @@ def workload_table(plan: Plan, t: Words) -> list[Row]:
     return [
         {
             t("column.workload"): w["name"],
+            t("column.architecture"): _architecture(plan, w),
             t("column.tokens"): w["tokens"] / TRILLION,
             t("column.per_million", currency=currency(plan)): w["cost_per_million_tokens"],
             t("column.mfu"): w["mfu"],
@@ -169,7 +110,7 @@ POINT_COLUMNS = {
 
 def point_table(plan: Plan, t: Words) -> list[Row]:
     """Format the operating points at work, with their layouts, memory and power caps."""
-    return [{t(POINT_COLUMNS[name]): value for name, value in row.items()} for row in point_rows(plan)]
+    return [{t(POINT_COLUMNS[name]): t.phrase(tidy(value)) for name, value in row.items()} for row in point_rows(plan)]
 
 
 def slo_table(plan: Plan, t: Words) -> list[Row]:
@@ -178,11 +119,42 @@ def slo_table(plan: Plan, t: Words) -> list[Row]:
         {
             t("column.workload"): row["workload"],
             t("column.latency"): _latency(row),
-            t("column.predicted"): show(row["predicted_s"], "s"),
-            t("column.limit"): show(row["limit_s"], "s"),
-            t("column.slack"): show(row["slack_s"], "s"),
+            t("column.predicted"): amount(row["predicted_s"], "s"),
+            t("column.interval"): _interval(plan, row),
+            t("column.limit"): amount(row["limit_s"], "s"),
+            t("column.slack"): amount(row["slack_s"], "s"),
         }
         for row in slo_rows(plan)
+    ]
+
+
+def quality_table(plan: Plan, t: Words) -> list[Row]:
+    """Format the architectures among which a floor on quality chooses, and which of them answers."""
+    return [
+        {
+            t("column.workload"): row["workload"],
+            t("column.architecture"): row["architecture"],
+            t("column.quality"): row["quality"],
+            t("column.floor"): t.phrase(row["floor"]),
+            t("column.requests_share"): row["of the requests"],
+            t("column.answers"): t.phrase(row[""]),
+        }
+        for heading, rows in quality.sections(plan)
+        for row in rows
+    ]
+
+
+def phase_table(plan: Plan, t: Words) -> list[Row]:
+    """Format the phases of the build-out: when each begins, what it holds and what it costs."""
+    return [
+        {
+            t("column.phase"): row["name"],
+            t("column.begins"): row["start"],
+            t("column.chips"): row["chips"],
+            t("column.capital", currency=currency(plan)): round(row["capital"]),
+            t("column.cost", currency=currency(plan)): round(row["cost"]),
+        }
+        for row in plan.document.get("phases") or ()
     ]
 
 
@@ -204,22 +176,18 @@ def limit_table(plan: Plan, t: Words) -> list[Row]:
     rows = [(row["value"] / row["limit"] if row["limit"] else None, row) for row in plan["limits"]]
     return [
         {
-            t("column.limit_name"): row["name"],
+            t("column.limit_name"): t.phrase(row["name"]),
             t("column.used_share"): share,
-            t("column.used"): _quantity(row["value"], row),
-            t("column.allowed"): _quantity(row["limit"], row),
-            t("column.slack"): t("limit.binding") if binds(row) else _quantity(row["slack"], row),
-            t("column.marginal"): _price(row["marginal_value"], row),
-            t("column.marginal_divisible"): _price(row["marginal_value_divisible"], row),
+            t("column.used"): of_limit(row["value"], row),
+            t("column.allowed"): of_limit(row["limit"], row),
+            t("column.slack"): t("limit.binding") if binds(row) else of_limit(row["slack"], row),
+            t("column.marginal"): worth(row["marginal_value"], row),
+            t("column.marginal_divisible"): worth(row["marginal_value_divisible"], row),
             t("column.path"): row["path"],
-            t("column.note"): row["note"],
+            t("column.note"): t.phrase(row["note"]),
         }
         for share, row in sorted(rows, key=lambda pair: -1.0 if pair[0] is None else pair[0], reverse=True)
     ]
-
-
-def _price(value: float | None, row: Row) -> str:
-    return "" if value is None else amount(value, row["marginal_unit"])
 
 
 def runner_up_table(plan: Plan, t: Words) -> list[Row]:
@@ -229,16 +197,10 @@ def runner_up_table(plan: Plan, t: Words) -> list[Row]:
             t("column.site"): row["site"],
             t("column.system"): row["system"] or "",
             t("column.how"): t.get(f"how.{row['how']}", row["how"] or ""),
-            t("column.words"): row["words"],
+            t("column.words"): t.phrase(tidy(row["words"])),
         }
         for row in plan["runner_up"]
     ]
-
-
-def _quantity(value: float, row: Row) -> str:
-    if row["unit"] == "s" and abs(row["limit"]) > DAY_S:
-        return f"{value / HOUR_S:,.0f} h"
-    return amount(value, row["unit"])
 
 
 def assumption_table(plan: Plan, t: Words) -> list[Row]:
@@ -249,9 +211,9 @@ def assumption_table(plan: Plan, t: Words) -> list[Row]:
             t("column.figure"): row["path"],
             t("column.value"): amount(row["value"], row["unit"])
             if isinstance(row["value"], float)
-            else str(row["value"]).removesuffix(" 1"),
+            else tidy(str(row["value"]).removesuffix(" 1")),
             t("column.objective_share"): row["share"],
-            t("column.why"): row["reason"],
+            t("column.why"): t.phrase(row["reason"]),
         }
         for row in rows
     ]
@@ -277,7 +239,7 @@ def provenance_table(plan: Plan, t: Words) -> list[Row]:
 def dropped_table(plan: Plan, t: Words) -> list[Row]:
     """Format the reasons for which candidates were dropped."""
     return [
-        {t("column.workload"): workload, t("column.reason"): reason, t("column.count"): count}
+        {t("column.workload"): workload, t("column.reason"): t.phrase(reason), t("column.count"): count}
         for workload, reasons in plan["dropped"].items()
         for reason, count in sorted(reasons.items(), key=lambda item: -item[1])
     ]
@@ -286,7 +248,11 @@ def dropped_table(plan: Plan, t: Words) -> list[Row]:
 def conflict_table(plan: Plan, t: Words) -> list[Row]:
     """Format the limits in conflict, of an infeasible spec."""
     return [
-        {t("column.limit_name"): row["name"], t("column.words"): row["words"], t("column.path"): row["path"]}
+        {
+            t("column.limit_name"): t.phrase(row["name"]),
+            t("column.words"): t.phrase(tidy(row["words"])),
+            t("column.path"): row["path"],
+        }
         for row in (plan["diagnosis"] or {}).get("conflict", [])
     ]
 
@@ -320,16 +286,10 @@ def downloads(plan: Plan, name: str) -> tuple[Download, ...]:
         Download("download.json", f"{name}_plan.json", "application/json", plan.to_json().encode()),
         Download("download.csv", f"{name}_tables.zip", "application/zip", archive.getvalue()),
         Download("download.md", f"{name}_plan.md", "text/markdown", render(plan, "md").encode()),
-        Download(
-            "download.spec",
-            f"{name}.json",
-            "application/json",
-            (json.dumps(plan["spec"], indent=1, ensure_ascii=False) + "\n").encode(),
-        ),
+        Download("download.spec", f"{name}.json", "application/json", spec_text(plan["spec"])),
     )
 
 
-def energy_line(plan: Plan, t: Words) -> str:
-    """Write energy and tokens in a line."""
-    totals = plan["totals"]
-    return t("totals", energy=f"{totals['energy_j'] / MWH_J:,.0f}", tokens=f"{totals['tokens'] / TRILLION:,.1f}")
+def spec_text(document: dict[str, Any]) -> bytes:
+    """Write a spec as a file."""
+    return (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode()

@@ -5,7 +5,6 @@ A field holds the text of the spec, with its unit; the spec's own parser decides
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -46,18 +45,14 @@ def main_figures(
     ]
 
 
-def with_changes(
-    document: Mapping[str, Any], texts: Mapping[str, str], fields: list[Field]
-) -> tuple[dict[str, Any], list[dict[str, str]]]:
-    """Return the spec with new `texts` (by field key; empty removes the figure), and rows of what changed."""
-    changed, rows = copy.deepcopy(dict(document)), []
+def new_values(document: Mapping[str, Any], texts: Mapping[str, str], fields: list[Field]) -> dict[str, Any]:
+    """Return the values of the fields whose text is new, by path; None for a figure that is taken away."""
+    found = {}
     for field in fields:
         new = texts.get(field.key, field.text).strip()
-        if new == field.text:
-            continue
-        _set(changed, field.path, _value(new, _get(document, field.path), field))
-        rows.append({"path": field.key, "from": field.text or field.fallback, "to": new or field.fallback})
-    return changed, rows
+        if new != field.text:
+            found[field.key] = _value(new, _get(document, field.path), field)
+    return found
 
 
 def _places(document: Mapping[str, Any], prices: Mapping[str, str]) -> Iterator[tuple[Path, str, str, str, str]]:
@@ -136,16 +131,3 @@ def _get(document: Any, path: Path) -> Any:
     for part in path:
         document = document[part] if isinstance(part, int) else (document or {}).get(part)
     return document
-
-
-def _set(document: Any, path: Path, value: Any) -> None:
-    """Put `value` at `path`, creating the blocks in between; None removes the key."""
-    *blocks, last = path
-    for part in blocks:
-        if not isinstance(part, int) and document.get(part) is None:
-            document[part] = {}
-        document = document[part]
-    if value is None:
-        document.pop(last, None)
-    else:
-        document[last] = value

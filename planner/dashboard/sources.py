@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path, PurePath
 from typing import Any
 
-from planner.plan import Plan, load_plan
+from planner.errors import Problem as SpecProblem
+from planner.errors import SpecError
+from planner.plan import Plan, load_plan, parse_plan
 from planner.problem.facts import Problem
 from planner.resolve.resolver import resolve_document
-from planner.spec.document import changed
+from planner.spec.document import read_document
+from planner.spec.series import named_files, read_series
 
 DATA = Path(__file__).parent / "data"
 MAIN = "mixed_fleet"
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
 
+@cache
 def examples() -> dict[str, Path]:
     """List spec files by name, the main example first; a checkout adds its folder `examples`."""
     found = {MAIN: DATA / f"{MAIN}.json"}
@@ -27,16 +31,62 @@ def examples() -> dict[str, Path]:
     return found
 
 
+@cache
+def _text_of(name: str) -> bytes:
+    return examples()[name].read_bytes()
+
+
+def example(name: str) -> dict[str, Any]:
+    """Read the spec of an example. Raises SpecError for a name that none has."""
+    if name not in examples():
+        raise SpecError([SpecProblem("base", f"there is no example of this name; there are {', '.join(examples())}")])
+    return read_document(_text_of(name))
+
+
 def resolved(document: dict[str, Any]) -> Problem:
     """Resolve a spec with the catalog. Raises SpecError with all problems at once."""
     return resolve_document(document, ())
 
 
-def repaired(document: dict[str, Any], repair: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Apply a plan's repair to a spec."""
-    return changed(copy.deepcopy(document), [f"{row['path']}={json.dumps(row['to'])}" for row in repair], {})
+def read_upload(files: Sequence[tuple[str, bytes]], at_hand: Mapping[str, Any]) -> tuple[dict[str, Any], Plan | None]:
+    """Read what was uploaded: a spec or a plan, with the CSV files that the spec names; CSV files alone go with the spec `at_hand`.
+
+    Returns the spec, and the plan where one was given. Raises SpecError.
+    """
+    tables = {name: content for name, content in files if name.lower().endswith(".csv")}
+    others = [(name, content) for name, content in files if name not in tables]
+    if len(others) > 1:
+        names = ", ".join(name for name, _ in others)
+        raise SpecError([SpecProblem("", f"expected one spec or plan, with CSV files or without; got {names}")])
+    document, plan = dict(at_hand), None
+    if others:
+        document = read_document(others[0][1])
+        if "spec" in document and "fleet" in document:
+            plan = parse_plan(others[0][1])
+            document = dict(plan["spec"])
+    return _with_tables(document, tables), plan
 
 
+def _with_tables(document: dict[str, Any], tables: Mapping[str, bytes]) -> dict[str, Any]:
+    """Put hourly series into the spec that names their files. Raises SpecError."""
+    named = {PurePath(name).name: (path, name) for path, name in named_files(document)}
+    problems, found = [], {}
+    for file, content in tables.items():
+        if file not in named:
+            words = f'no site names it; write "hourly": "{file}" at the site whose prices it holds'
+            problems.append(SpecProblem(file, words))
+            continue
+        try:
+            found[named[file][1]] = read_series(content)
+        except ValueError as error:
+            problems.append(SpecProblem(f"{named[file][0]} ({file})", str(error)))
+    if problems:
+        raise SpecError(problems)
+    known = document.get("series")
+    return {**document, "series": {**(known if isinstance(known, dict) else {}), **found}} if found else document
+
+
+@cache
 def stored_plan() -> Plan:
     """Load the plan of the main example that ships with the package; tests verify it and solve its spec again."""
     return load_plan(DATA / f"{MAIN}_plan.json")

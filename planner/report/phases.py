@@ -36,6 +36,19 @@ def _row(row: dict[str, Any], budget: float | None) -> dict[str, Any]:
     }
 
 
+def phase_name(plan: Plan, phase: int) -> str:
+    """Name a phase of the schedule as the spec does; its number where the spec names none.
+
+    Where a phase of the spec takes several of the schedule, their order is added.
+    """
+    for row in plan.document.get(PHASES) or ():
+        windows = row["windows"]
+        if phase in windows:
+            place = f" ({windows.index(phase) + 1}/{len(windows)})" if len(windows) > 1 else ""
+            return f"{row['name']}{place}"
+    return str(phase + 1)
+
+
 def ratio(pools: list[dict[str, Any]]) -> str:
     """Format the ratio of prefill chips to decode chips; empty without separate pools.
 

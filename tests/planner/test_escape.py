@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import planner
 from planner import escape
 from planner.cli.main import main
-from planner.dashboard import answers
-from planner.dashboard.locale import Words
+from planner.dashboard import answers, headline
 from planner.errors import Problem
+from planner.report.locale import Words
 from planner.report.report import csv_tables, render
 from planner.tables import as_csv, as_markdown, as_text
 
@@ -98,7 +98,7 @@ def test_the_downloads_hold_no_formula_of_its_spec(hostile_plan):
 
 
 def test_the_headlines_of_the_page_show_names_as_text(hostile_plan):
-    for metric in answers.workload_metrics(hostile_plan, Words()):
+    for metric in headline.workload_metrics(hostile_plan, Words()):
         for text in (metric.label, metric.help):
             assert not re.search(r"<img|\[a\]|\*\*c\*\*|`d`|\$e\$|:red", re.sub(r"\\[^\w\s]", "", text))
 

@@ -1,37 +1,52 @@
-"""The page in a real browser: charts are drawn, a file comes down, and nothing is asked of any other host.
+"""The page in a real browser: what it draws, keeps, downloads and asks for, and how it reads.
 
-Needs Playwright and a Chromium on the path; skipped without them.
+Needs a Chromium on the path, and is skipped without one. Playwright and axe are part of the extra `test`: where there is a Chromium they
+must be there too.
 """
 
 import io
+import json
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from planner.dashboard import sources
+from planner.dashboard.state import store
 from planner.plan import TABLES
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-playwright = pytest.importorskip("playwright.sync_api")
-pytest.importorskip("streamlit")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path")
+if CHROMIUM is not None:
+    from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import sync_playwright
 
+TINY = json.loads((Path(__file__).parent / "tiny.json").read_text())
 QUIET = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 LONGEST_MS = 60_000
+HOSTILE = (
+    "![i](http://evil.example/i.png) [l](http://evil.example/l) <img src=http://evil.example/h> $\\frac{a}{b}$ :red[r]"
+)
+NO_FIGURE = re.compile(r"\bNaN\b|\de[+-]\d|(?<![\w.,])-0(?:\.0+)?(?![\d.,])|Infinity|undefined")
+ENGLISH_SENTENCE = re.compile(r"[A-Za-z]+(?: [a-z]+){4,}")  # five words in a row
+DRAWN = "[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg"
 
 
-@pytest.fixture
-def address():
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
     options = ("--server.headless", "true", "--server.port", str(port))
     command = [sys.executable, "-m", "planner.cli", "dashboard", *options]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(store.FOLDER, str(tmp_path_factory.mktemp("works")))
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for line in server.stdout:
         if "http://" in line:
             break
@@ -43,27 +58,123 @@ def address():
     server.stdout.close()
 
 
-def test_the_page_works_in_a_browser_and_asks_nobody_else(address):
-    with playwright.sync_playwright() as driver:
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
-        page = browser.new_page()
-        errors, asked = [], set()
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(address, browser):
+    """A function that opens an address in a context of its own; in the end nothing may have failed or been asked of others."""
+    errors, asked, contexts = [], set(), []
+
+    def visited(query: str = "", **options):
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(LONGEST_MS)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
         page.on("request", lambda request: asked.add(request.url))
-        page.goto(address)
-        page.get_by_text("The second choice at each site").wait_for(timeout=LONGEST_MS)
-        page.locator("[aria-label^='Chips by site']").first.wait_for(state="attached", timeout=LONGEST_MS)
-        assert page.get_by_text(sources.stored_plan()["name"]).count() == 1
-        assert page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").count() >= 2
-        with page.expect_download() as download:
-            page.get_by_role("button", name="Tables (CSV)").click()
-        with zipfile.ZipFile(io.BytesIO(download.value.path().read_bytes())) as archive:
-            assert {f"{table}.csv" for table in TABLES} <= set(archive.namelist())
-        page.get_by_text("中文").click()
-        page.get_by_text("求解", exact=True).wait_for(timeout=LONGEST_MS)
-        assert page.url.endswith("?lang=zh")
-        browser.close()
+        page.goto(query if query.startswith("http") else address + query)
+        return page
+
+    yield visited
+    for context in contexts:
+        context.close()
     assert not errors
-    strangers = {url for url in asked if not url.startswith((address, "data:", "blob:", "about:"))}
-    assert not strangers
+    assert not {url for url in asked if not url.startswith((address, "data:", "blob:", "about:"))}
+
+
+def settled(page):
+    """Wait until the page stands still."""
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(state="attached")
+    page.wait_for_timeout(300)
+    return page
+
+
+def answered(page):
+    """Wait until the page shows a verdict and stands still."""
+    page.locator("[data-testid=stAlert]").first.wait_for()
+    return settled(page)
+
+
+def figures(page) -> list[str]:
+    """The headline figures, once they stand still."""
+    page.get_by_text(re.compile("catalog [0-9a-f]{12}")).wait_for()  # the last line of a plan
+    return settled(page).locator("[data-testid=stMetricValue]").all_inner_texts()
+
+
+def upload(page, *files: tuple[str, bytes]):
+    page.get_by_role("button", name="Upload").first.click()
+    page.locator("input[type=file]").set_input_files(
+        [{"name": name, "mimeType": "application/json", "buffer": content} for name, content in files]
+    )
+
+
+def test_charts_are_drawn_and_files_come_down_and_go_up_again(visit):
+    page = answered(visit())
+    page.locator("[aria-label^='Chips by site']").first.wait_for(state="attached")
+    assert page.get_by_role("heading", name=sources.stored_plan()["name"]).count() == 1
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Tables (CSV)").click()
+    with zipfile.ZipFile(io.BytesIO(download.value.path().read_bytes())) as archive:
+        assert {f"{table}.csv" for table in TABLES} <= set(archive.namelist())
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Plan (JSON)").click()
+    before = figures(page)
+    other = answered(visit())
+    upload(other, ("plan.json", download.value.path().read_bytes()))
+    other.get_by_text("Verified: every limit").wait_for()
+    assert figures(other) == before
+
+
+def test_an_edit_is_in_the_address_and_on_a_phone_its_plan_in_sight(visit, tmp_path):
+    phone = answered(visit(viewport={"width": 390, "height": 844}))
+    upload(phone, ("tiny.json", json.dumps({**TINY, "name": HOSTILE}).encode()))
+    phone.get_by_text("No plan for this spec yet").wait_for()
+    phone.get_by_text("Change figures and solve").first.click()
+    phone.get_by_role("textbox", name="requests per second").fill("25")
+    phone.get_by_role("button", name="Solve", exact=True).click()
+    found = figures(phone)
+    box = phone.locator("[data-testid=stAlert]").first.bounding_box()
+    assert 0 <= box["y"] < 844 and phone.evaluate("document.documentElement.scrollWidth") <= 390
+    again = answered(visit(phone.url))  # another visitor with the address
+    assert figures(again) == found
+    assert again.get_by_text("20 → 25").count() == 1
+    again.reload()
+    assert figures(answered(again)) == found
+    assert "id=" in again.url and not again.locator("main img, main a[href*=evil], .katex").count()
+
+
+def test_the_page_in_chinese_holds_no_english_sentence(visit):
+    page = answered(visit("?lang=zh"))
+    page.get_by_text("修改数字并求解").first.click()
+    page.get_by_text("方案（JSON）").wait_for()
+    assert "lang=zh" in page.url
+    said = [text for text in page.locator("main").inner_text().splitlines() if ENGLISH_SENTENCE.search(text)]
+    assert not said
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(visit, scheme):
+    page = answered(visit(color_scheme=scheme))
+    found = {
+        rule["id"]: [node["html"][:200] for node in rule["nodes"]] for rule in Axe().run(page).response["violations"]
+    }
+    assert not found
+
+
+def test_every_example_draws_its_charts_without_odd_figures(visit):
+    """Without a plan an example shows its name and its form; its charts are drawn once it is solved."""
+    page = answered(visit())
+    for name in sources.examples():
+        page.goto(page.url.split("?")[0] + f"?base={name}")
+        page.locator("[data-testid=stAlert]").first.wait_for()
+        settled(page)
+        assert not NO_FIGURE.search(page.locator("main").inner_text()), name
+        charts = page.locator("[data-testid=stVegaLiteChart]").count()
+        assert page.locator(DRAWN).count() >= charts

@@ -5,12 +5,19 @@ import json
 from pathlib import Path
 
 from planner.dashboard import sources
-from planner.dashboard.editing import main_figures, with_changes
+from planner.dashboard.editing import main_figures, new_values
+from planner.dashboard.state.scenario import Scenario
 from planner.spec.document import read_document
 from planner.spec.model import parse_spec
 
 TINY = json.loads((Path(__file__).parent / "tiny.json").read_text())
 REQUESTS, TPOT, BUDGET = "workloads[0].demand.requests_per_s", "workloads[0].slo.tpot.p95", "limits.budget"
+
+
+def with_changes(document: dict, texts: dict, fields: list) -> tuple[dict, list[dict]]:
+    """The spec with new texts in its fields, and rows of what changed."""
+    scenario = Scenario.of_upload(document).with_edits(new_values(document, texts, fields))
+    return scenario.document(), scenario.changes()
 
 
 def test_fields_hold_the_texts_of_the_spec():
@@ -50,7 +57,7 @@ def test_changed_texts_go_where_they_belong_and_the_question_stays_as_it_was():
     assert document["workloads"][0]["slo"] == {"ttft": {"p95": "2 s"}, "tpot": {}}
     assert document["limits"] == {"budget": "3M USD"} and document["offers"][0]["price"] == "250k USD"
     assert document["solver"] == {"gap": 0.01, "time_limit": "5 s"}
-    assert {row["path"]: (row["from"], row["to"]) for row in rows}[REQUESTS] == ("20", "60")
+    assert {row["path"]: (row["from"], row["to"]) for row in rows}[REQUESTS] == (20, 60)
     assert {row["path"] for row in rows} == set(texts)
     parse_spec(document)
 
@@ -78,5 +85,5 @@ def test_iterations_of_reinforcement_learning_can_be_changed(root):
     key = "workloads[1].iterations_per_hour"
     assert {field.key: field.text for field in fields}[key] == "12"
     changed, rows = with_changes(document, {key: "15"}, fields)
-    assert changed["workloads"][1]["iterations_per_hour"] == 15 and rows == [{"path": key, "from": "12", "to": "15"}]
+    assert changed["workloads"][1]["iterations_per_hour"] == 15 and rows == [{"path": key, "from": 12, "to": 15}]
     parse_spec(changed)

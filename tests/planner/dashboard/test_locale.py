@@ -1,19 +1,38 @@
 """The texts: every language has the same keys and places to fill, every key is used, and none is missing."""
 
+import ast
+import json
 import re
 import string
 from pathlib import Path
 
 import pytest
 
-from planner.dashboard.locale import Words, languages
+from planner.dashboard import sources
+from planner.plan import BY_THE_BOUND
 from planner.report import words
+from planner.report.locale import Words, languages, phrases
 
 HOME = Path(__file__).resolve().parents[3]
-CODE = "\n".join(path.read_text() for path in (HOME / "planner" / "dashboard").glob("*.py"))
+CODE = "\n".join(
+    path.read_text()
+    for folder in ("dashboard", "report/charts", "report/web")
+    for path in (HOME / "planner" / folder).rglob("*.py")
+)
 TEXTS = Words().texts
 # Keys that are put together from names in the plan.
-FAMILIES = ("status.", "goal.", "how.", "component.", "group.", "stage.", "field.", "section.", "metric.per_million.")
+FAMILIES = (
+    "nav.",
+    "status.",
+    "goal.",
+    "how.",
+    "component.",
+    "group.",
+    "stage.",
+    "field.",
+    "section.",
+    "metric.per_million.",
+)
 
 
 def places(text: str) -> set[str]:
@@ -43,3 +62,68 @@ def test_every_key_in_the_code_has_a_text_and_every_text_is_used():
 def test_every_status_and_component_of_a_plan_has_a_text():
     assert {f"status.{name}" for name in words.STATUS_WORDS} <= set(TEXTS)
     assert {f"component.{name}" for name in words.COMPONENT_WORDS} <= set(TEXTS)
+
+
+# -- phrases of plans --------------------------------------------------------------------------------------------------
+
+OTHERS = [code for code in languages() if code != "en"]
+LATIN_SENTENCE = re.compile(r"[A-Za-z]+(?: [a-z]+){4,}")  # five words in a row
+
+
+def written_in(folder: str, pattern: str) -> set[str]:
+    """The texts that the code of a folder holds where a line fits the pattern."""
+    return {
+        node.value
+        for path in (HOME / "planner" / folder).rglob("*.py")
+        for line in path.read_text().splitlines()
+        if re.search(pattern, line)
+        for node in ast.walk(_parsed(line))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def _parsed(line: str) -> ast.AST:
+    try:
+        return ast.parse(line.strip())
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_every_reason_to_drop_a_candidate_has_a_translation(language):
+    texts = {text for text in written_in("candidates", r"dropped(\[[^\]]*\])?\[\"") if " " in text}
+    assert len(texts) > 15
+    assert not {text for text in texts if not phrases.is_known(text, language)}
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_what_the_stored_plan_says_has_translations(language):
+    plan = sources.stored_plan()
+    said = {row["name"] for row in plan["limits"]} | {row["note"] for row in plan["limits"]} | {BY_THE_BOUND}
+    said |= {row["words"] for row in plan["runner_up"]} | {row["reason"] for row in plan["assumptions"]}
+    assert not {text for text in said if not phrases.is_known(text, language)}
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_titles_and_assumptions_of_the_examples_have_translations(language):
+    """Reasons that a spec states itself are the user's words and stay as they are."""
+    unknown = set()
+    for path in sources.examples().values():
+        document = json.loads(path.read_text())
+        unknown |= {document["name"]} - {name for name in [document["name"]] if phrases.is_known(name, language)}
+        own = json.dumps(document)
+        for assumption in sources.resolved(document).assumptions:
+            known = phrases.is_known(assumption.reason, language)
+            if not known and json.dumps(assumption.reason)[1:-1] not in own:
+                unknown.add(assumption.reason)
+    assert not unknown
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_translations_keep_the_places_and_hold_no_english_sentence(language):
+    table = json.loads((HOME / "planner/report/locale" / f"phrases_{language}.json").read_text())
+    for english, other in table.items():
+        assert places(english) == places(other), english
+        assert not LATIN_SENTENCE.search(other), other
+    for key, text in Words(language).texts.items():
+        assert not LATIN_SENTENCE.search(text), key

@@ -1,7 +1,9 @@
 """The page as a user meets it, run by Streamlit's own test driver without a browser."""
 
+import copy
 import json
 import time
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -10,27 +12,59 @@ pytest.importorskip("streamlit")
 
 from streamlit.testing.v1 import AppTest
 
-from planner import check_spec, load_spec
+import planner
 from planner.dashboard import sources
-from planner.dashboard.locale import languages
+from planner.dashboard.state import store
+from planner.dashboard.state.scenario import Scenario
+from planner.dashboard.state.session import Work
+from planner.report.locale import languages
 
 HOME = Path(__file__).resolve().parents[3]
 TINY = (Path(__file__).parent / "tiny.json").read_bytes()
 LONGEST_S = 60
+NOTHING = {"fleet": [], "schedule": [], "routes": [], "workloads": [], "deployments": [], "runner_up": []}  # of a plan
 
 
-def opened(**query) -> AppTest:
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    """Keep the work of each test in a folder of its own."""
+    monkeypatch.setenv(store.FOLDER, str(tmp_path / "works"))
+
+
+@pytest.fixture(scope="module")
+def tiny_plan():
+    return planner.solve(json.loads(TINY))
+
+
+def opened(work: Work | None = None, **query) -> AppTest:
     page = AppTest.from_file(str(HOME / "app.py"), default_timeout=LONGEST_S)
     for key, value in query.items():
         page.query_params[key] = value
+    if work is not None:
+        page.session_state.work = work
     return page.run()
 
 
-def uploaded(text: bytes) -> AppTest:
+def uploaded(*files: tuple[str, bytes]) -> AppTest:
     page = opened()
-    page.selectbox(key="source").set_value("upload").run()
-    page.file_uploader(key="file").upload("spec.json", text, "application/json").run()
+    page.file_uploader[0].set_value([(name, text, "") for name, text in files]).run()
     return page
+
+
+def work_with(document: dict, plan=None) -> Work:
+    """The work of a visitor who uploaded a spec, and its plan if there is one."""
+    work = Work(Scenario.of_upload(document))
+    if plan is not None:
+        work.keep(document, plan, ())
+    return work
+
+
+def choose(page: AppTest, name: str) -> AppTest:
+    return page.selectbox[0].set_value(name).run()
+
+
+def field(page: AppTest, path: str):
+    return next(item for item in page.text_input if item.key.endswith(f"/{path}"))
 
 
 def solved(page: AppTest) -> AppTest:
@@ -41,7 +75,7 @@ def solved(page: AppTest) -> AppTest:
 def awaited(page: AppTest) -> AppTest:
     """The page once the worker has ended."""
     end = time.monotonic() + LONGEST_S
-    while page.session_state.job is not None:
+    while page.session_state.work.job is not None:
         assert time.monotonic() < end, "the worker did not end"
         time.sleep(0.1)
         page.run()
@@ -56,16 +90,18 @@ def tables(page: AppTest) -> list:
     return [table.value for table in page.dataframe]
 
 
+def plan_of(page: AppTest):
+    return page.session_state.work.shown().plan
+
+
 def test_the_page_opens_with_the_stored_plan_in_every_language():
     plan, shapes = sources.stored_plan(), set()
     for language in languages():
         page = opened(lang=language)
         assert not page.exception and not page.error
-        assert page.header[0].value == plan["name"]
         values = [metric.value for metric in page.metric]
         assert f"{plan['totals']['chips']:,}" in values and f"{plan.gap:.3%}" in values
         assert len(page.get("vega_lite_chart")) == 2 + 2 * len({row["site"] for row in plan["schedule"]})
-        assert len(page.get("download_button")) == 4
         shapes.add(tuple(table.shape for table in tables(page)))
     assert len(shapes) == 1  # two columns with one name would be one column
 
@@ -74,8 +110,8 @@ def test_the_headline_figures_are_those_of_the_stored_plan():
     plan, shown = sources.stored_plan(), metrics(opened())
     assert shown["Cost (USD)"] == f"{plan['totals']['cost'] / 1e6:.4g}M"
     assert shown["Chips"] == f"{plan['totals']['chips']:,}"
-    assert shown["Peak power (MW)"] == f"{plan['totals']['peak_power_w'] / 1e6:.4g}"
-    assert shown["Carbon (t CO₂)"] == f"{plan['totals']['carbon_kg'] / 1e3:,.0f}"
+    assert shown["Peak power"] == f"{plan['totals']['peak_power_w'] / 1e6:.4g} MW"
+    assert shown["Carbon (CO₂)"] == f"{plan['totals']['carbon_kg'] / 1e6:.4g} kt"
     assert shown["Gap"] == f"{100 * abs(plan['totals']['cost'] - plan['bound']) / plan['totals']['cost']:.3f}%"
     for workload in plan["workloads"]:
         assert shown[f"{workload['name']}, USD/M tokens"] == f"{workload['cost_per_million_tokens']:.4g}"
@@ -89,6 +125,7 @@ def test_the_tables_hold_every_row_of_the_plan():
         1
     )
     assert list(workloads["Workload"]) == [row["name"] for row in plan["workloads"]]
+    assert all(workloads["Architecture"])
     assert len(slo) == 4
     assert set(points["Workload"]) == {row["name"] for row in plan["workloads"]} and set(points["Power cap"]) == {""}
     assert list(page.table[0].value["Site"]) == list(dict.fromkeys(row["site"] for row in plan["fleet"]))
@@ -98,35 +135,57 @@ def test_the_tables_hold_every_row_of_the_plan():
     assert len(provenance) == len(plan["provenance"]) and len(dropped) == sum(map(len, plan["dropped"].values()))
 
 
-def test_an_edited_figure_changes_the_plan():
-    page = solved(uploaded(TINY))
-    assert not page.exception and not page.error
+def test_an_edit_and_its_plan_outlive_a_switch_and_a_reload(tiny_plan):
+    page = opened(work_with(json.loads(TINY), tiny_plan))
     before = metrics(page)
-    page.text_input(key=next(item.key for item in page.text_input if item.key.endswith("requests_per_s"))).set_value(
-        "60"
-    )
+    field(page, "workloads[0].demand.requests_per_s").set_value("60")
     page = solved(page)
     after = metrics(page)
     assert not page.exception and not page.error
-    assert int(after["Chips"]) > int(before["Chips"])
-    assert after["Cost (USD)"] != before["Cost (USD)"]
+    assert int(after["Chips"]) > int(before["Chips"]) and after["Cost (USD)"] != before["Cost (USD)"]
     assert any("requests_per_s" in caption.value and "20 → 60" in caption.value for caption in page.caption)
-    plan = page.session_state.shown.plan
-    assert plan["spec"]["workloads"][0]["demand"] == {"requests_per_s": 60}
-    files = {file.file.rsplit("_", 1)[-1]: file.data for file in page.session_state.shown.files}
-    assert json.loads(files["plan.json"]) == plan.document
-    assert str(plan["name"]) in files["plan.md"].decode()
+    assert plan_of(page)["spec"]["workloads"][0]["demand"] == {"requests_per_s": 60}
+    files = {file.file.rsplit("_", 1)[-1]: file.data for file in page.session_state.work.shown().files}
+    assert json.loads(files["plan.json"]) == plan_of(page).document
+
+    own = page.selectbox[0].value
+    choose(page, sources.MAIN)
+    assert metrics(page)["Chips"] == f"{sources.stored_plan()['totals']['chips']:,}"
+    assert metrics(choose(page, own)) == after
+
+    reloaded = opened(id=page.query_params["id"], base="upload")
+    assert metrics(reloaded) == after and not reloaded.error
+    assert field(reloaded, "workloads[0].demand.requests_per_s").value == "60"
+    assert reloaded.query_params["id"] != page.query_params["id"]  # a copy: nobody else writes into it
 
 
-def test_a_wrong_figure_is_named_with_its_remedy_and_the_plan_stays():
+def test_an_address_opens_base_and_edits():
+    page = opened(base="quality", set="sites[0].power=3 MW")
+    assert not page.exception and not page.error
+    assert field(page, "sites[0].power").value == "3 MW"
+    assert page.query_params["set"] == "sites[0].power=3 MW"
+
+
+@pytest.mark.parametrize(
+    "query", [{"base": "nothing"}, {"base": "quality", "set": "sites[7].power=3 MW"}, {"base": "upload"}]
+)
+def test_a_wrong_address_is_told(query):
+    page = opened(**query)
+    assert not page.exception and len(page.error) == 1
+
+
+def test_a_wrong_figure_is_named_at_its_field_and_the_plan_stays():
     page = opened()
-    page.text_input(key="mixed_fleet/workloads[0].slo.ttft.p95").set_value("500 MB")
-    page.text_input(key="mixed_fleet/sites[1].power").set_value("-3 MW")
-    page = solved(page)
+    field(page, "workloads[0].slo.ttft.p95").set_value("500 MB")
+    field(page, "sites[1].power").set_value("-3 MW")
+    page = page.button(key="solve").click().run()
     assert [error.value for error in page.error] == ["The spec is not valid. Correct these places and solve again."]
     problems = dict(page.table[0].value.values.tolist())
     assert set(problems) == {"workloads[0].slo.ttft.p95", "sites[1].power"}
     assert "500 MB" in problems["workloads[0].slo.ttft.p95"] and '"500 ms"' in problems["workloads[0].slo.ttft.p95"]
+    at_fields = [text.value for text in page.markdown if text.value.startswith(":red[")]
+    assert len(at_fields) == 2
+    assert field(page, "sites[1].power").value == "-3 MW" and page.session_state.work.job is None
     assert metrics(page)["Chips"] == f"{sources.stored_plan()['totals']['chips']:,}"
 
 
@@ -143,15 +202,43 @@ def test_a_wrong_figure_is_named_with_its_remedy_and_the_plan_stays():
     ],
 )
 def test_a_bad_upload_shows_a_table_of_places_and_remedies(text, path, word):
-    page = uploaded(text)
+    page = uploaded(("spec.json", text))
     assert not page.exception
-    assert len(page.error) == 1 and not page.metric
+    assert len(page.error) == 1
     problems = dict(page.table[0].value.values.tolist())
     assert word in problems[path], problems
 
 
+def test_our_own_plan_is_taken_and_verified(tiny_plan):
+    page = awaited(uploaded(("plan.json", tiny_plan.to_json().encode())))
+    assert not page.exception and not page.error
+    assert metrics(page)["Chips"] == f"{tiny_plan['totals']['chips']:,}"
+    assert plan_of(page).document == tiny_plan.document
+
+
+def test_a_forged_plan_is_told(tiny_plan):
+    document = json.loads(tiny_plan.to_json())
+    document["totals"]["cost"] *= 0.5
+    page = awaited(uploaded(("plan.json", json.dumps(document).encode())))
+    assert not page.exception and any("fails its own verification" in error.value for error in page.error)
+
+
+def test_a_spec_comes_with_its_hourly_prices():
+    spec = json.loads(TINY)
+    spec["sites"][0]["hourly"] = "prices.csv"
+    start = datetime(2024, 1, 1)
+    hours = "\n".join(f"{start + timedelta(hours=h):%Y-%m-%dT%H},{30 + h % 24}" for h in range(24 * 366))
+    files = ("spec.json", json.dumps(spec).encode()), ("prices.csv", f"utc,price_usd_per_mwh\n{hours}\n".encode())
+    page = uploaded(*files)
+    assert not page.error, page.table[0].value.values.tolist()
+    document = page.session_state.work.scenario.document()
+    assert document["series"]["prices.csv"]["columns"]["price_usd_per_mwh"][:2] == [30.0, 31.0]
+    page = uploaded(("spec.json", TINY), ("prices.csv", files[1][1]))
+    assert "no site names it" in dict(page.table[0].value.values.tolist())["prices.csv"]
+
+
 def test_an_infeasible_spec_is_an_answer_with_a_repair_that_works():
-    page = solved(uploaded(TINY.replace(b"1 MW", b"1 kW")))
+    page = solved(opened(work_with(json.loads(TINY.replace(b"1 MW", b"1 kW")))))
     assert not page.exception and not page.metric
     assert [error.value for error in page.error] == ["Infeasible: no plan meets all limits at once."]
     conflict, repair = (table.value for table in page.table)
@@ -159,17 +246,16 @@ def test_an_infeasible_spec_is_an_answer_with_a_repair_that_works():
     assert list(repair["From"]) == ["1 kW"]
     page = awaited(page.button(key="repair").click().run())
     assert not page.exception and not page.error and metrics(page)["Chips"] == "8"
-    power = next(item for item in page.text_input if item.key.endswith("sites[0].power"))
-    assert [power.value] == list(repair["To"])
+    assert [field(page, "sites[0].power").value] == list(repair["To"])
 
 
 def test_cancel_ends_the_solve_and_keeps_the_plan():
     page = opened()
     page.button(key="solve").click().run()
-    job = page.session_state.job
-    assert page.selectbox(key="source").disabled and page.button(key="solve").disabled
+    job = page.session_state.work.job
+    assert page.selectbox[0].disabled and page.button(key="solve").disabled
     page.button(key="cancel").click().run()
-    assert page.session_state.job is None and not page.exception
+    assert page.session_state.work.job is None and not page.exception
     assert job._process.poll() is not None
     assert metrics(page)["Chips"] == f"{sources.stored_plan()['totals']['chips']:,}"
     assert not page.button(key="solve").disabled
@@ -177,23 +263,50 @@ def test_cancel_ends_the_solve_and_keeps_the_plan():
 
 def test_every_example_can_be_picked():
     page = opened()
-    for name, path in sources.examples().items():
-        page.selectbox(key="source").set_value(name).run()
+    for name in sources.examples():
+        choose(page, name)
         assert not page.exception and not page.error, name
         assert len(page.text_input) > 5
-        assert check_spec(path)["sites"] == len(load_spec(path).sites)
 
 
-def test_no_choice_leaves_the_page_empty():
-    page = opened()
-    page.selectbox(key="source").set_value("upload").run()
-    assert not page.exception and len(page.info) == 1 and not page.metric
+def test_a_plan_that_serves_nothing_is_no_success(tiny_plan):
+    document = copy.deepcopy(dict(tiny_plan.document))
+    document["objective"] = {"sense": "max", "value": 0.0, "unit": "factor"}
+    document |= {**NOTHING, "status": "optimal", "bound": 0.0, "gap": 0.0}
+    page = opened(work_with(json.loads(TINY), planner.plan.Plan(document)))
+    assert not page.exception and not page.success and not page.metric and not page.get("vega_lite_chart")
+    assert len(page.error) == 1 and "serves nothing" in page.error[0].value
 
 
-def test_going_back_to_a_question_shows_its_plan_again():
-    page = solved(uploaded(TINY))
-    page.selectbox(key="source").set_value(sources.MAIN).run()
-    assert page.header[0].value == sources.stored_plan()["name"]
-    page.selectbox(key="source").set_value("upload").run()
-    page.file_uploader(key="file").upload("spec.json", TINY, "application/json").run()
-    assert page.header[0].value == "A tiny question"
+def test_out_of_time_without_a_plan_says_what_to_do(tiny_plan):
+    document = {**tiny_plan.document, **NOTHING, "status": "limit", "bound": None, "gap": None}
+    document["objective"] = {**tiny_plan.objective, "value": None}
+    page = opened(work_with(json.loads(TINY), planner.plan.Plan(document)))
+    assert not page.exception and "Out of time" in page.warning[0].value
+    assert any("solver.time_limit" in text.value for text in page.markdown)
+    page = page.button(key="more-time").click().run()
+    assert page.session_state.work.scenario.document()["solver"] == {"time_limit": "2 min"}
+    assert page.session_state.work.job is not None
+    page.button(key="cancel").click().run()
+
+
+def test_phases_are_called_by_their_names_and_the_first_with_a_load_is_shown(tiny_plan):
+    document = copy.deepcopy(dict(tiny_plan.document))
+    document["schedule"] = [
+        {**row, "phase": phase, "slot": row["slot"] + 24 * phase}
+        | ({"power_w": 0.0, "own_power_w": 0.0, "energy_j": 0.0} if phase == 0 else {})
+        for phase in range(2)
+        for row in tiny_plan["schedule"]
+    ]
+    named = [("pilot", "2027-01-01"), ("full", "2028-01-01")]
+    document["phases"] = [
+        {"name": name, "start": start, "windows": [i], "capital": 1.0, "cost": 2.0, "chips": 8}
+        | {"end": start, "paid": None, "residual": 0.0, "tokens": {}, "cost_per_million_tokens": None, "pools": []}
+        for i, (name, start) in enumerate(named)
+    ]
+    page = opened(work_with(json.loads(TINY), planner.plan.Plan(document)))
+    assert not page.exception
+    choice = page.segmented_control(key="phase")
+    assert choice.value == 1
+    assert list(choice.options) == ["pilot: 365 days", "full: 365 days"]
+    assert len(page.get("vega_lite_chart")) == 4

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import planner
-from planner.dashboard import bounds
-from planner.dashboard.solving import Job
+from planner.dashboard.workers import bounds
+from planner.dashboard.workers.solving import Job
 from planner.errors import SpecError
 
 HOME = Path(planner.__file__).resolve().parents[1]
@@ -73,7 +73,7 @@ def test_cancel_and_forgetting_end_the_process():
 
 
 def test_the_process_ends_with_the_one_that_started_it():
-    script = f"from planner.dashboard.solving import Job; job = Job({TINY!r}); print(job._process.pid)"
+    script = f"from planner.dashboard.workers.solving import Job; job = Job({TINY!r}); print(job._process.pid)"
     done = subprocess.run([sys.executable, "-c", script], cwd=HOME, capture_output=True, text=True, check=True)
     assert not alive(int(done.stdout))
 
@@ -120,17 +120,19 @@ def test_a_time_limit_beyond_the_servers_is_refused():
 def test_a_solve_beyond_its_memory_is_told(tmp_path):
     """A solve that asks for more than it may have, in place of ours; the limit is the real one."""
     script = (
-        "import sys, planner.pipeline; from planner.dashboard import bounds, worker;"
+        "import sys, planner.pipeline; from planner.dashboard.workers import bounds, worker;"
         "planner.pipeline.solve_unverified = lambda *_, **__: bytearray(bounds.MOST_BYTES);"
         "worker.main()"
     )
     command = [sys.executable, "-c", script, str(os.getpid())]
-    run = subprocess.run(command, cwd=HOME, input="{}", capture_output=True, text=True, timeout=LONGEST_S)
+    run = subprocess.run(
+        command, cwd=HOME, input=json.dumps({"spec": {}}), capture_output=True, text=True, timeout=LONGEST_S
+    )
     assert run.returncode == bounds.OUT_OF_MEMORY, run.stderr[-300:]
 
 
 def test_a_killed_server_leaves_no_solve_behind():
-    script = f"import os, time; from planner.dashboard.solving import Job; job = Job({LONG!r}); print(job._process.pid, flush=True); time.sleep(60)"
+    script = f"import os, time; from planner.dashboard.workers.solving import Job; job = Job({LONG!r}); print(job._process.pid, flush=True); time.sleep(60)"
     server = subprocess.Popen([sys.executable, "-c", script], cwd=HOME, stdout=subprocess.PIPE, text=True)
     worker = int(server.stdout.readline())
     time.sleep(3)  # until the worker has begun to watch

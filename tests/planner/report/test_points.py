@@ -8,9 +8,9 @@ import pytest
 
 import planner
 from planner.dashboard import answers
-from planner.dashboard.locale import Words
 from planner.plan import parse_plan
 from planner.report.fleet import point_rows
+from planner.report.locale import Words
 from planner.report.report import render
 from planner.studies.comparison_tables import replicas
 from planner.verify.plan import verify_plan
@@ -56,5 +56,5 @@ def test_the_power_cap_is_shown_wherever_a_point_is(plan):
     assert any(f"at {words}" in runs for _, _, runs in replicas(plan))
     for language in ("en", "zh"):
         t = Words(language)
-        assert words in {row[t("column.power_cap")] for row in answers.point_table(plan, t)}
+        assert t.phrase(words) in {row[t("column.power_cap")] for row in answers.point_table(plan, t)}
         assert all(row[t("column.memory")].count("GB") == 2 for row in answers.point_table(plan, t))

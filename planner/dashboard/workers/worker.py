@@ -1,4 +1,6 @@
-"""Solve the spec on standard input and answer in lines of JSON; a process started by `solving.Job`.
+"""Solve the spec on standard input, or verify the plan there, and answer in lines of JSON; a process started by `solving.Job`.
+
+Input: {"spec": ...}, or {"plan": ...} of somebody else.
 
 Lines: {"say": text}, {"stage": "verify"}, and at the end either {"plan": ..., "findings": [...]} or
 {"problems": [[path, message], ...]}. An exception is a bug: it goes to standard error as usual.
@@ -20,7 +22,7 @@ WATCH_S = 1.0
 
 def main() -> None:
     """Read, solve, verify and answer, within the memory of `bounds` and as long as the server lives."""
-    from planner.dashboard.bounds import MOST_BYTES, OUT_OF_MEMORY
+    from planner.dashboard.workers.bounds import MOST_BYTES, OUT_OF_MEMORY
 
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
     threading.Thread(target=_watch, args=(int(sys.argv[1]),), daemon=True).start()
@@ -46,15 +48,18 @@ def _answer() -> None:
 
     from planner.errors import SpecError
     from planner.pipeline import solve_unverified
+    from planner.plan import Plan
     from planner.verify.plan import verify_plan
 
+    asked = json.load(sys.stdin)
     try:
-        plan = solve_unverified(json.load(sys.stdin), progress=lambda line: send(say=line))
+        plan = Plan(asked["plan"]) if "plan" in asked else None
+        plan = plan or solve_unverified(asked["spec"], progress=lambda line: send(say=line))
+        send(stage="verify")
+        findings = verify_plan(plan) if plan.has_answer else []
     except SpecError as error:
         send(problems=[[problem.path, problem.message] for problem in error.problems])
         return
-    send(stage="verify")
-    findings = verify_plan(plan) if plan.has_answer else []
     send(plan=plan.document, findings=[str(finding) for finding in findings])
 
 

@@ -14,7 +14,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import IO, Any
 
-from planner.dashboard import bounds
+from planner.dashboard.workers import bounds
 from planner.errors import Problem
 from planner.plan import Plan
 
@@ -34,8 +34,11 @@ class Outcome:
 class Job:
     """One solve under way. Its process ends with it: when cancelled, when garbage-collected, or when the server exits."""
 
-    def __init__(self, document: dict[str, Any]):
-        """Start to solve. Raises SpecError if the server is busy, or the time limit beyond what it allows."""
+    def __init__(self, document: dict[str, Any], plan: Plan | None = None):
+        """Start to solve a spec, or to verify a plan of it that somebody brought.
+
+        Raises SpecError if the server is busy, or the time limit beyond what it allows.
+        """
         bounds.check_time_limit(document)
         self.document = document
         self.stage = STAGES[0]
@@ -44,11 +47,12 @@ class Job:
         self._began = time.monotonic()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (open as long as the process runs)
         with tempfile.TemporaryFile() as question:
-            question.write(json.dumps(document).encode())
+            asked = {"spec": document} if plan is None else {"plan": plan.document}
+            question.write(json.dumps(asked).encode())
             question.seek(0)
             self._worker = bounds.started(
                 # -P: a folder of the user must not shadow our packages; the path of this process is the right one
-                [sys.executable, "-P", "-m", "planner.dashboard.worker", str(os.getpid())],
+                [sys.executable, "-P", "-m", "planner.dashboard.workers.worker", str(os.getpid())],
                 stdin=question,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,

@@ -1,4 +1,7 @@
-"""Texts of the dashboard by language: one JSON file for each, all with the same keys."""
+"""Texts of charts and pages by language: one JSON file for each, all with the same keys.
+
+Phrases of plans, which are written in English, have translations in `phrases`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import json
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from planner.report.locale import phrases
 
 DEFAULT = "en"
 _HOME = Path(__file__).parent
@@ -25,10 +30,18 @@ class Words:
         """Return the text for a name from a plan, or the name itself if there is none."""
         return self.texts.get(key, otherwise)
 
+    def phrase(self, text: str) -> str:
+        """Translate a phrase of a plan, such as the name of a limit; a text that nobody of ours wrote stays as it is."""
+        return text if self.language == DEFAULT else phrases.translated(text, self.language)
+
+    def knows(self, text: str) -> bool:
+        """Tell whether a phrase of a plan has a translation into this language."""
+        return self.language == DEFAULT or phrases.is_known(text, self.language)
+
 
 def languages() -> dict[str, str]:
     """List the languages, each by its own name, with the default first."""
-    codes = sorted((path.stem for path in _HOME.glob("*.json")), key=lambda code: (code != DEFAULT, code))
+    codes = sorted((path.stem for path in _HOME.glob("??.json")), key=lambda code: (code != DEFAULT, code))
     return {code: _texts(code)["language"] for code in codes}
 
 

@@ -1,32 +1,49 @@
-"""Draw the parts of the page that show a plan: each places rows of `answers` or a chart of `charts`."""
+"""Draw the parts of the page that show a plan: each places figures of `headline`, rows of `answers` or a chart."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 from streamlit import column_config
 
 from catalog.units import DAY_S
-from planner.dashboard import answers, charts
-from planner.dashboard.locale import Words
+from planner.dashboard import answers, headline
 from planner.escape import page
 from planner.plan import Plan
+from planner.report.charts import costs, fleet, hours
+from planner.report.locale import Words
+from planner.report.phases import phase_name
 
 if TYPE_CHECKING:
-    from planner.dashboard.state import Shown
+    from planner.dashboard.state.session import Shown
 
 NARROW_PX, WIDE_PX = 170, 214  # of metrics, which wrap where the page is narrow
 CHARTS_PER_ROW = 2
 
 
-def draw_plan(shown: Shown, t: Words, on_repair: Callable[[], None] | None) -> None:
+@dataclass(frozen=True, slots=True)
+class MoreTime:
+    """A longer time limit, and what solves with it."""
+
+    text: str
+    solve: Callable[[], None]
+
+
+def draw_plan(
+    shown: Shown,
+    changes: list[dict[str, Any]],
+    t: Words,
+    on_repair: Callable[[], None] | None,
+    on_more_time: MoreTime | None,
+) -> None:
     """Draw a plan from its verdict down to its sources; `on_repair` applies the repair of an infeasible one."""
     plan = shown.plan
-    st.header(page(plan["name"]))
-    _verdict(shown, t)
-    if plan.has_answer:
+    st.header(page(t.phrase(str(plan["name"]))))
+    _verdict(shown, changes, t)
+    if plan.has_answer and not headline.serves_nothing(plan):
         _metrics(plan, t)
         _downloads(shown, t)
         _fleet(plan, t)
@@ -36,37 +53,48 @@ def draw_plan(shown: Shown, t: Words, on_repair: Callable[[], None] | None) -> N
         _limits(plan, t)
         _runner_up(plan, t)
         _assumptions(plan, t)
+    elif plan.has_answer:
+        _downloads(shown, t)
+        _limits(plan, t)
     else:
         _diagnosis(plan, t, on_repair)
+        if plan.status == "limit":
+            _out_of_time(t, on_more_time)
         _downloads(shown, t)
     _background(plan, t)
 
 
-def _verdict(shown: Shown, t: Words) -> None:
-    level, sentence = answers.verdict(shown.plan, t)
+def _verdict(shown: Shown, changes: list[dict[str, Any]], t: Words) -> None:
+    level, sentence = headline.verdict(shown.plan, t)
     {"success": st.success, "warning": st.warning, "error": st.error}[level](sentence)
     if shown.findings:
         st.error(t("check.broken") + "\n\n" + "\n".join(f"- {page(finding)}" for finding in shown.findings))
     elif shown.plan.has_answer:
         st.caption(t("check.stored" if shown.stored else "check.holds"))
-    if shown.changes:
-        st.caption(
-            t(
-                "changes.title",
-                changes="; ".join(
-                    f"{page(row['path'])} {page(row['from']) or '–'} → {page(row['to']) or '–'}"
-                    for row in shown.changes
-                ),
-            )
+    if changes:
+        words = "; ".join(
+            f"{page(row['path'])} {page(answers.written(row['from'])) or '–'} → {page(answers.written(row['to'])) or '–'}"
+            for row in changes
         )
+        st.caption(t("changes.title", changes=words))
+
+
+def _out_of_time(t: Words, more: MoreTime | None) -> None:
+    """Say what to do where the time was not enough for any plan."""
+    st.markdown(t("time.remedies"))
+    if more is not None:
+        st.button(t("time.more", limit=more.text), key="more-time", on_click=more.solve, icon=":material/timer:")
 
 
 def _metrics(plan: Plan, t: Words) -> None:
-    for found, width in ((answers.plan_metrics(plan, t), NARROW_PX), (answers.workload_metrics(plan, t), WIDE_PX)):
+    for found, width in (
+        (headline.plan_metrics(plan, t), NARROW_PX),
+        (headline.workload_metrics(plan, t), WIDE_PX),
+    ):
         with st.container(horizontal=True):
             for metric in found:
                 st.metric(metric.label, metric.value, help=metric.help, border=True, width=width)
-    st.caption(answers.energy_line(plan, t))
+    st.caption(headline.energy_line(plan, t))
 
 
 def _downloads(shown: Shown, t: Words) -> None:
@@ -79,15 +107,18 @@ def _downloads(shown: Shown, t: Words) -> None:
 
 def _fleet(plan: Plan, t: Words) -> None:
     st.subheader(t("section.fleet"))
-    st.altair_chart(charts.fleet_chart(plan, t), width="stretch")
+    st.altair_chart(fleet.fleet_chart(plan, t), width="stretch")
     st.dataframe(answers.fleet_table(plan, t), hide_index=True, width="stretch")
+    if rows := answers.phase_table(plan, t):
+        st.subheader(t("section.phases"))
+        st.dataframe(rows, hide_index=True, width="stretch")
 
 
 def _costs(plan: Plan, t: Words) -> None:
     st.subheader(t("section.costs"))
     left, right = st.columns(2)
-    left.altair_chart(charts.cost_chart(plan, t), width="stretch")
-    money = t("column.amount", currency=answers.currency(plan))
+    left.altair_chart(costs.cost_chart(plan, t), width="stretch")
+    money = t("column.amount", currency=headline.currency(plan))
     config = {
         money: column_config.NumberColumn(format="localized", step=1),
         t("column.share"): column_config.NumberColumn(format="percent"),
@@ -97,28 +128,30 @@ def _costs(plan: Plan, t: Words) -> None:
 
 def _day(plan: Plan, t: Words) -> None:
     """Draw load over price for each site, their hours aligned."""
-    sites, phases = charts.sites_with_load(plan), charts.phases(plan)
-    if not sites:
+    phase, phases = hours.first_loaded_phase(plan), hours.phases(plan)
+    if phase is None:
         return
     st.subheader(t("section.day"))
     st.caption(t("day.words"))
-    phase = next(iter(phases))
     if len(phases) > 1:
         phase = st.segmented_control(
             t("day.phase"),
             list(phases),
-            format_func=lambda p: t("day.days", phase=page(str(p)), days=f"{phases[p] / DAY_S:.0f}"),
+            format_func=lambda p: t("day.days", phase=page(phase_name(plan, p)), days=f"{phases[p] / DAY_S:,.0f}"),
             default=phase,
             key="phase",
             required=True,
         )
+    sites = hours.sites_with_load(plan, phase)
+    if not sites:
+        st.info(t("day.nothing"))
     for begin in range(0, len(sites), CHARTS_PER_ROW):
         for column, site in zip(
             st.columns(CHARTS_PER_ROW, gap="medium"), sites[begin : begin + CHARTS_PER_ROW], strict=False
         ):
             column.markdown(f"**{page(site)}**")
-            column.altair_chart(charts.load_chart(plan, site, phase, t), width="stretch")
-            column.altair_chart(charts.price_chart(plan, site, phase, t), width="stretch")
+            column.altair_chart(hours.load_chart(plan, site, phase, t), width="stretch")
+            column.altair_chart(hours.price_chart(plan, site, phase, t), width="stretch")
 
 
 def _workloads(plan: Plan, t: Words) -> None:
@@ -127,10 +160,13 @@ def _workloads(plan: Plan, t: Words) -> None:
     config = {
         **shares,
         t("column.tokens"): column_config.NumberColumn(format="%.2f"),
-        t("column.per_million", currency=answers.currency(plan)): column_config.NumberColumn(format="%.4f"),
+        t("column.per_million", currency=headline.currency(plan)): column_config.NumberColumn(format="%.4f"),
     }
     st.dataframe(answers.workload_table(plan, t), hide_index=True, width="stretch", column_config=config)
     if rows := answers.slo_table(plan, t):
+        st.dataframe(rows, hide_index=True, width="stretch")
+    if rows := answers.quality_table(plan, t):
+        st.subheader(t("section.quality"))
         st.dataframe(rows, hide_index=True, width="stretch")
     st.subheader(t("section.points"))
     st.dataframe(answers.point_table(plan, t), hide_index=True, width="stretch")

@@ -7,9 +7,11 @@ import pytest
 
 pytest.importorskip("altair")
 
-from planner.dashboard import charts, sources
-from planner.dashboard.locale import Words
+from planner.dashboard import sources
 from planner.plan import Plan
+from planner.report.charts import costs, fleet, hours
+from planner.report.charts.style import PALETTE
+from planner.report.locale import Words
 
 PLAN = sources.stored_plan()
 WORDS = Words()
@@ -23,12 +25,12 @@ def drawn(chart) -> tuple[dict, list[dict]]:
 
 
 def all_charts():
-    site = charts.sites_with_load(PLAN)[0]
+    site = hours.sites_with_load(PLAN, 0)[0]
     return [
-        charts.fleet_chart(PLAN, WORDS),
-        charts.cost_chart(PLAN, WORDS),
-        charts.load_chart(PLAN, site, 0, WORDS),
-        charts.price_chart(PLAN, site, 0, WORDS),
+        fleet.fleet_chart(PLAN, WORDS),
+        costs.cost_chart(PLAN, WORDS),
+        hours.load_chart(PLAN, site, 0, WORDS),
+        hours.price_chart(PLAN, site, 0, WORDS),
     ]
 
 
@@ -38,11 +40,11 @@ def test_every_chart_has_words_for_those_who_cannot_see_it_and_colours_for_all(c
     assert len(spec["description"]) > 30 and re.search(r"\d", spec["description"])
     assert rows
     colours = set(re.findall(r"#[0-9A-F]{6}", str(spec)))
-    assert colours and colours <= set(charts.PALETTE)
+    assert colours and colours <= set(PALETTE)
 
 
 def test_the_fleet_chart_adds_up_to_the_chips_of_the_plan():
-    spec, rows = drawn(charts.fleet_chart(PLAN, WORDS))
+    spec, rows = drawn(fleet.fleet_chart(PLAN, WORDS))
     assert sum(row["chips"] for row in rows) == PLAN["totals"]["chips"]
     assert spec["encoding"]["x"]["title"] == "Chips" and spec["encoding"]["x"]["field"] == "chips"
     scale = spec["encoding"]["color"]["scale"]
@@ -52,15 +54,15 @@ def test_the_fleet_chart_adds_up_to_the_chips_of_the_plan():
 def test_systems_held_in_one_phase_only_count_once_and_at_their_most():
     document = copy.deepcopy(dict(PLAN.document))
     row = {**document["fleet"][0], "count": 10}
-    per_system = charts.fleet_rows(Plan({**document, "fleet": [{**row, "count": 1}]}))[0]["chips"]
+    per_system = fleet.fleet_rows(Plan({**document, "fleet": [{**row, "count": 1}]}))[0]["chips"]
     document["fleet"] = [row, {**row, "phase": 0, "count": 2}, {**row, "phase": 1, "count": 3}]
-    assert charts.fleet_rows(Plan(document)) == [
+    assert fleet.fleet_rows(Plan(document)) == [
         {"site": row["site"], "system": row["system"], "chips": 13 * per_system}
     ]
 
 
 def test_the_cost_chart_adds_up_to_the_cost_of_the_plan():
-    spec, rows = drawn(charts.cost_chart(PLAN, WORDS))
+    spec, rows = drawn(costs.cost_chart(PLAN, WORDS))
     assert sum(row["amount"] for row in rows) == pytest.approx(PLAN["totals"]["cost"])
     assert sum(row["share"] for row in rows) == pytest.approx(1)
     assert [row["amount"] for row in rows] == sorted((row["amount"] for row in rows), reverse=True)
@@ -68,17 +70,17 @@ def test_the_cost_chart_adds_up_to_the_cost_of_the_plan():
 
 
 def test_load_and_price_stand_over_the_same_hours_in_their_units():
-    for site in charts.sites_with_load(PLAN):
-        for phase in charts.phases(PLAN):
-            hours = [row for row in PLAN["schedule"] if (row["site"], row["phase"]) == (site, phase)]
-            load, loads = drawn(charts.load_chart(PLAN, site, phase, WORDS))
-            price, prices = drawn(charts.price_chart(PLAN, site, phase, WORDS))
+    for phase in hours.phases(PLAN):
+        for site in hours.sites_with_load(PLAN, phase):
+            rows = [row for row in PLAN["schedule"] if (row["site"], row["phase"]) == (site, phase)]
+            load, loads = drawn(hours.load_chart(PLAN, site, phase, WORDS))
+            price, prices = drawn(hours.price_chart(PLAN, site, phase, WORDS))
             assert load["encoding"]["y"]["title"] == "Load (MW)" and price["encoding"]["y"]["title"] == "USD/MWh"
             assert load["encoding"]["x"]["scale"] == price["encoding"]["x"]["scale"]
             assert load["encoding"]["y"]["axis"]["minExtent"] == price["encoding"]["y"]["axis"]["minExtent"]
-            assert sum(row["mw"] for row in loads) == pytest.approx(sum(row["power_w"] for row in hours) / 1e6)
+            assert sum(row["mw"] for row in loads) == pytest.approx(sum(row["power_w"] for row in rows) / 1e6)
             assert sum(row["mw"] for row in loads if row["who"] == WORDS("chart.own")) == pytest.approx(
-                sum(row["own_power_w"] for row in hours) / 1e6
+                sum(row["own_power_w"] for row in rows) / 1e6
             )
-            assert [row["price"] for row in prices[:-1]] == pytest.approx([row["price_per_j"] * 3.6e9 for row in hours])
+            assert [row["price"] for row in prices[:-1]] == pytest.approx([row["price_per_j"] * 3.6e9 for row in rows])
             assert [row["start"] for row in prices] == list(range(25))

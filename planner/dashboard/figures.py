@@ -1,0 +1,78 @@
+"""Write figures for the page: in practical units, without exponents, without a minus before a nought. No Streamlit here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from catalog.units import DAY_S, GIGA, HOUR_S, KILO, MILLION, TONNE_KG, show
+
+_EXPONENT = re.compile(r"(?<![\w.])(-?\d+(?:\.\d+)?)e([+-]?\d+)(?!\w)")
+_NOUGHT = re.compile(r"(?<![\w.])-(0(?:[.,]0+)?)(?![\d.,])")
+_ONE = re.compile(r"^(-?1) (system|chip|request|token|rack|line)s\b(?!/)")
+MOST_ZEROS = 4  # after the point; smaller figures are written with a power of ten
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_PER = {
+    "W": ("kW", KILO),
+    "kg": ("t", TONNE_KG),
+    "byte/s": ("GB/s", GIGA),
+    "system": ("system", 1.0),
+    "rack": ("rack", 1.0),
+}
+
+
+def tidy(text: str) -> str:
+    """Write numbers with an exponent in full, and a negative nought without its sign.
+
+    >>> tidy("-8.138e+05 USD/system"), tidy("-0.0 kW"), tidy("1 systems"), tidy("2.5e-07 s")
+    ('-813,800 USD/system', '0.0 kW', '1 system', '2.5 × 10⁻⁷ s')
+    """
+    return _ONE.sub(r"\1 \2", _NOUGHT.sub(r"\1", _EXPONENT.sub(_in_full, text)))
+
+
+def _in_full(found: re.Match[str]) -> str:
+    value, power = float(found[0]), int(found[2])
+    if power >= 0:
+        return f"{value:,.0f}"
+    return (
+        f"{value:.{len(found[1]) - power}g}"
+        if -power <= MOST_ZEROS
+        else f"{found[1]} × 10{str(power).translate(_SUPERSCRIPT)}"
+    )
+
+
+def number(value: float) -> str:
+    """Write a plain number to four digits, or to the unit from 1,000 on.
+
+    >>> number(-813800.2), number(0.03238), number(-0.0)
+    ('-813,800', '0.03238', '0')
+    """
+    return tidy(f"{value:,.0f}" if abs(value) >= KILO else f"{value:.4g}")
+
+
+def amount(value: float, unit: str) -> str:
+    """Write a quantity with its unit.
+
+    >>> amount(32380.0, "W"), amount(1.0, "system"), amount(-813800.0, "USD/system")
+    ('32.38 kW', '1 system', '-813,800 USD/system')
+    """
+    try:
+        return tidy(show(value, unit))
+    except KeyError:
+        return tidy(f"{number(value)} {unit}")
+
+
+def of_limit(value: float, row: Mapping[str, Any]) -> str:
+    """Write a quantity of a limit; times of more than a day in hours."""
+    if row["unit"] == "s" and abs(row["limit"]) > DAY_S:
+        return tidy(f"{value / HOUR_S:,.0f} h")
+    return amount(value, row["unit"])
+
+
+def worth(value: float | None, row: Mapping[str, Any]) -> str:
+    """Write a marginal value per practical unit of its limit, such as "-5,400 USD/kW"; empty for none."""
+    if value is None:
+        return ""
+    per, size = _PER.get(row["unit"], (f"1M {row['unit']}", MILLION))
+    return f"{number(value * size)} {row['marginal_unit'].partition('/')[0]}/{per}"

@@ -1,0 +1,139 @@
+"""State the answer of a plan in a sentence and in its main figures. No Streamlit here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.units import MWH_J, TRILLION, show
+from planner.dashboard.figures import amount, number, tidy
+from planner.escape import page
+from planner.plan import Plan
+from planner.report.locale import Words
+from planner.report.words import is_searched
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A headline figure."""
+
+    label: str
+    value: str
+    help: str
+
+
+def currency(plan: Plan) -> str:
+    """Return the currency of a plan's amounts."""
+    found: str = plan["spec"].get("currency", "USD")
+    return found
+
+
+def serves_nothing(plan: Plan) -> bool:
+    """Tell whether the most throughput that a plan finds is none: it serves 0 times the demand."""
+    return plan.has_answer and plan.objective["sense"] == "max" and plan.objective["value"] <= 0
+
+
+def verdict(plan: Plan, t: Words) -> tuple[str, str]:
+    """State the status and the proven gap: (level, sentence), the level success, warning or error."""
+    searched = is_searched(plan)
+    level = {"optimal": "success", "within_gap": "success", "limit": "warning"}.get(plan.status, "error")
+    words = t("status.searched" if searched else f"status.{plan.status}")
+    if not plan.has_answer:
+        return level, t("status.no_time") if plan.status == "limit" else words
+    if serves_nothing(plan):
+        return "error", t("status.nothing", status=words)
+    objective = plan.objective
+    asked = plan["spec"].get("objective") or {}
+    goal = t(
+        f"goal.{asked.get('minimise') or asked.get('maximise') or 'cost'}",
+        value=page(amount(objective["value"], objective["unit"])),
+    )
+    level = "success" if searched else level
+    if plan.gap is None:
+        return level, t("status.unproven", status=words, goal=goal)
+    bound = page(amount(plan["bound"], objective["unit"]))
+    return level, t("status.proven", status=words, goal=goal, bound=bound, gap=f"{plan.gap:.3%}")
+
+
+def plan_metrics(plan: Plan, t: Words) -> list[Metric]:
+    """List the headline figures of the whole plan."""
+    totals = plan["totals"]
+    years = (plan["spec"].get("horizon") or {}).get("years", 1)
+    return [
+        Metric(
+            t("metric.cost", currency=page(currency(plan))),
+            tidy(show(totals["cost"], "1")),
+            t("metric.cost.help", years=number(float(years)), yearly=tidy(show(totals["cost"] / years, "1"))),
+        ),
+        Metric(t("metric.chips"), f"{totals['chips']:,}", t("metric.chips.help")),
+        Metric(t("metric.peak"), amount(totals["peak_power_w"], "W"), t("metric.peak.help")),
+        Metric(t("metric.carbon"), amount(totals["carbon_kg"], "kg"), t("metric.carbon.help")),
+        Metric(t("metric.gap"), t("metric.none") if plan.gap is None else f"{plan.gap:.3%}", t("metric.gap.help")),
+    ]
+
+
+def workload_metrics(plan: Plan, t: Words) -> list[Metric]:
+    """List how many latencies hold with their intervals, and the cost per million tokens of each workload."""
+    found = []
+    if latencies := list(latency_intervals(plan)):
+        sure = sum(row["most_s"] <= row["limit_s"] for row in latencies)
+        row = min(latencies, key=lambda row: (row["limit_s"] - row["most_s"]) / row["limit_s"])
+        words = t(
+            "metric.sure.help",
+            what=f"{row['metric'].upper()} {row['percentile']}",
+            workload=page(row["workload"]),
+            site=page(row["site"]),
+            predicted=amount(row["predicted_s"], "s"),
+            least=amount(row["least_s"], "s"),
+            most=amount(row["most_s"], "s"),
+            limit=amount(row["limit_s"], "s"),
+        )
+        found.append(Metric(t("metric.sure"), t("metric.sure.of", sure=sure, all=len(latencies)), words))
+    for workload in plan["workloads"]:
+        if (price := workload["cost_per_million_tokens"]) is not None:
+            words = t(f"metric.per_million.{workload['kind']}.help")
+            label = t("metric.per_million", workload=page(workload["name"]), currency=page(currency(plan)))
+            found.append(Metric(label, number(price), words))
+    return found
+
+
+def slo_rows(plan: Plan) -> list[Row]:
+    """List every latency limit for which the plan predicts a value."""
+    return [{"workload": w["name"], **row} for w in plan["workloads"] for row in w["slo"] if row["slack_s"] is not None]
+
+
+def latency_intervals(plan: Plan) -> Iterator[Row]:
+    """Yield each limited latency of each point at work with its interval of 80 %, as the user sees it.
+
+    The round trip is that of the workload's slowest route, the difference between the latency at the user and the largest at a site, so
+    that an interval is never too early.
+    """
+    for workload in plan["workloads"]:
+        for row in workload["slo"]:
+            key = f"{row['metric']}.{row['percentile']}"
+            points = [point for point in workload["points"] if key in point["latency_s"]]
+            if row["predicted_s"] is None or not points:
+                continue
+            away = max(0.0, row["predicted_s"] - max(point["latency_s"][key] for point in points))
+            for point in points:
+                least, most = point["interval_80"].get(key, (point["latency_s"][key],) * 2)
+                yield {
+                    "workload": workload["name"],
+                    "site": point["site"],
+                    "metric": row["metric"],
+                    "percentile": row["percentile"],
+                    "limit_s": row["limit_s"],
+                    "predicted_s": point["latency_s"][key] + away,
+                    "least_s": least + away,
+                    "most_s": most + away,
+                }
+
+
+def energy_line(plan: Plan, t: Words) -> str:
+    """Write energy and tokens in a line."""
+    totals = plan["totals"]
+    tokens = totals["tokens"] / TRILLION
+    return t("totals", energy=tidy(f"{totals['energy_j'] / MWH_J:,.0f}"), tokens=number(tokens))

@@ -1,0 +1,24 @@
+"""Draw the problems of a spec place by place, or say that there is a bug."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import streamlit as st
+
+from planner.dashboard import answers
+from planner.dashboard.state.session import Work
+from planner.report.locale import Words
+
+
+def draw_problems(work: Work, t: Words, at_fields: Collection[str] = ()) -> None:
+    """Show the problems of the last change or upload; those of `at_fields` are told at their fields too."""
+    if work.problems:
+        st.error(t("problems.title"))
+        rows = [
+            {t("column.path"): problem.path or t("problems.file"), t("column.remedy"): t.phrase(problem.message)}
+            for problem in work.problems
+        ]
+        st.table(answers.as_markup(rows), hide_index=True)  # not a data frame, which would cut long remedies
+    if work.trace:
+        st.error(t("problems.bug"))

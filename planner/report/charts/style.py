@@ -1,0 +1,22 @@
+"""Choose colours, axes and legends that the charts share.
+
+Colours are those of Okabe and Ito without black, which would vanish on a dark page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+
+BLUE, SKY, RED, GREEN, GREY = "#0072B2", "#56B4E9", "#D55E00", "#009E73", "#999999"
+PALETTE = (BLUE, "#E69F00", GREEN, "#CC79A7", SKY, RED, "#F0E442", GREY)
+BAR_PX = 30
+
+
+def coloured(field: str, names: Sequence[str], title: str | None) -> alt.Color:
+    """Assign colours in a fixed order, so that names keep theirs from plan to plan; they repeat after eight."""
+    colours = [PALETTE[i % len(PALETTE)] for i in range(len(names))]
+    return alt.Color(
+        field, title=title, scale=alt.Scale(domain=list(names), range=colours), legend=alt.Legend(labelLimit=220)
+    )

@@ -1,0 +1,56 @@
+"""Translate phrases that a plan holds in English: names of limits, reasons, notes and words of margins.
+
+`phrases_zh.json` maps an English phrase to its translation. A place such as `{site}` stands for any text that holds no phrase of ours:
+a name, an amount, a path. The longest pattern that fits a whole text is taken.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+
+_HOME = Path(__file__).parent
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+def translated(text: str, language: str) -> str:
+    """Translate a phrase; a text without a translation stays as it is.
+
+    >>> translated("power in us-texas", "zh"), translated("a name", "zh")
+    ('us-texas 的功率', 'a name')
+    """
+    return _found(text, language) or text
+
+
+def is_known(text: str, language: str) -> bool:
+    """Tell whether a phrase has a translation."""
+    return not text or _found(text, language) is not None
+
+
+@cache
+def _patterns(language: str) -> tuple[dict[str, str], list[tuple[re.Pattern[str], str]]]:
+    """Read the phrases of a language: whole texts, and patterns with the longest first."""
+    table: dict[str, str] = json.loads((_HOME / f"phrases_{language}.json").read_text("utf-8"))
+    fixed = {english: other for english, other in table.items() if not _PLACE.search(english)}
+    patterns = sorted((english for english in table if _PLACE.search(english)), key=len, reverse=True)
+    return fixed, [(_compiled(english), table[english]) for english in patterns]
+
+
+def _compiled(english: str) -> re.Pattern[str]:
+    parts = _PLACE.split(english)  # fixed text and names of places in turn
+    return re.compile("".join(re.escape(part) if i % 2 == 0 else f"(?P<{part}>.+?)" for i, part in enumerate(parts)))
+
+
+@cache
+def _found(text: str, language: str) -> str | None:
+    fixed, patterns = _patterns(language)
+    if text in fixed:
+        return fixed[text]
+    if "; " in text and all(is_known(part, language) for part in text.split("; ")):
+        return "；".join(translated(part, language) for part in text.split("; "))
+    for pattern, other in patterns:
+        if found := pattern.fullmatch(text):
+            return _PLACE.sub(lambda place: translated(found[place[1]], language), other)
+    return None
