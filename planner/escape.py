@@ -16,6 +16,8 @@ _MARKUP = re.compile(
 )
 _AT_THE_START = re.compile(r"^(\s*)([#=]|[+-](?=[\s+-]|$)|[0-9]+(?=[.)](?:\s|$)))")
 _ON_THE_PAGE = re.compile(r"\$|:(?=[^\W\d_])")
+_LINK = re.compile(r"(?<=:)\\?(?=//)|(?<=www)\\?(?=\.)|(?<=\w)\\?(?=@\w)")
+_JOINER = "\u2060"  # of no width; links are found after escapes are read, so that a backslash does not keep them apart
 _FORMULA = ("=", "+", "-", "@")
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)? ?%?", re.ASCII)
 
@@ -45,7 +47,7 @@ def page(text: str) -> str:
     >>> page("$x$ :red[y]")
     '\\$x\\$ \\:red\\[y]'
     """
-    return _ON_THE_PAGE.sub(lambda found: f"\\{found[0]}", markdown(text))
+    return _ON_THE_PAGE.sub(lambda found: f"\\{found[0]}", _LINK.sub(_JOINER, markdown(text)))
 
 
 def csv_cell(text: str) -> str:

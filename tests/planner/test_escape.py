@@ -55,6 +55,13 @@ def test_no_markup_is_left_without_a_backslash(text):
     assert not re.search(r"\$|:[a-zA-Z]", re.sub(r"\\[^\w\s]", "·", escape.page(text)))
 
 
+@pytest.mark.parametrize("text", ["http://a.example", "see https://a.example/b", "www.a.example", "a@b.example"])
+def test_the_page_makes_no_link_of_an_address(text):
+    """Streamlit looks for links where the escapes are read already."""
+    read = re.sub(r"\\([^\w\s])", r"\1", escape.page(text))
+    assert not re.search(r"https?://|www\.|\w@\w", read) and read.replace("\u2060", "") == text
+
+
 @pytest.mark.parametrize("text", STARTS)
 def test_a_cell_is_no_formula(text):
     assert not escape.csv_cell(text).startswith(("=", "+", "-", "@", "\t", "\r", " "))

@@ -41,7 +41,7 @@ def draw_plan(
 ) -> None:
     """Draw a plan from its verdict down to its sources; `on_repair` applies the repair of an infeasible one."""
     plan = shown.plan
-    st.header(page(t.phrase(str(plan["name"]))))
+    st.header(page(t.phrase(str(plan["name"]))), anchor=False)
     _verdict(shown, changes, t)
     if plan.has_answer and not headline.serves_nothing(plan):
         _metrics(plan, t)

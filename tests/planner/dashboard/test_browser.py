@@ -29,6 +29,7 @@ if CHROMIUM is not None:
 TINY = json.loads((Path(__file__).parent / "tiny.json").read_text())
 QUIET = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 LONGEST_MS = 60_000
+STILL = 4  # looks in a row that find the same text
 HOSTILE = (
     "![i](http://evil.example/i.png) [l](http://evil.example/l) <img src=http://evil.example/h> $\\frac{a}{b}$ :red[r]"
 )
@@ -90,9 +91,13 @@ def visit(address, browser):
 
 
 def settled(page):
-    """Wait until the page stands still."""
+    """Wait until the text of the page stands still; parts of it are drawn some time after the script has ended."""
     page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(state="attached")
-    page.wait_for_timeout(300)
+    texts = [""]
+    while len(texts) < STILL or len(set(texts[-STILL:])) > 1 or not texts[-1]:
+        page.wait_for_timeout(200)
+        texts.append(page.locator("main").inner_text())
+        assert len(texts) < LONGEST_MS / 200
     return page
 
 
@@ -105,6 +110,7 @@ def answered(page):
 def figures(page) -> list[str]:
     """The headline figures, once they stand still."""
     page.get_by_text(re.compile("catalog [0-9a-f]{12}")).wait_for()  # the last line of a plan
+    page.locator("[data-testid=stMetricValue]").first.wait_for()
     return settled(page).locator("[data-testid=stMetricValue]").all_inner_texts()
 
 
@@ -125,10 +131,12 @@ def test_charts_are_drawn_and_files_come_down_and_go_up_again(visit):
         assert {f"{table}.csv" for table in TABLES} <= set(archive.namelist())
     with page.expect_download() as download:
         page.get_by_role("button", name="Plan (JSON)").click()
+    assert page.locator(DRAWN).count() >= page.locator("[data-testid=stVegaLiteChart]").count() > 2
+    assert not NO_FIGURE.search(page.locator("main").inner_text())
     before = figures(page)
     other = answered(visit())
     upload(other, ("plan.json", download.value.path().read_bytes()))
-    other.get_by_text("Verified: every limit").wait_for()
+    other.get_by_text(re.compile("^Verified:")).wait_for()
     assert figures(other) == before
 
 
@@ -147,7 +155,10 @@ def test_an_edit_is_in_the_address_and_on_a_phone_its_plan_in_sight(visit, tmp_p
     assert again.get_by_text("20 → 25").count() == 1
     again.reload()
     assert figures(answered(again)) == found
-    assert "id=" in again.url and not again.locator("main img, main a[href*=evil], .katex").count()
+    assert "id=" in again.url
+    assert not again.locator("main img, a[href*='//'], .katex, .stMarkdownColoredText").evaluate_all(
+        "nodes => nodes.map(node => node.parentElement.outerHTML)"
+    )
 
 
 def test_the_page_in_chinese_holds_no_english_sentence(visit):
@@ -166,15 +177,3 @@ def test_axe_finds_nothing(visit, scheme):
         rule["id"]: [node["html"][:200] for node in rule["nodes"]] for rule in Axe().run(page).response["violations"]
     }
     assert not found
-
-
-def test_every_example_draws_its_charts_without_odd_figures(visit):
-    """Without a plan an example shows its name and its form; its charts are drawn once it is solved."""
-    page = answered(visit())
-    for name in sources.examples():
-        page.goto(page.url.split("?")[0] + f"?base={name}")
-        page.locator("[data-testid=stAlert]").first.wait_for()
-        settled(page)
-        assert not NO_FIGURE.search(page.locator("main").inner_text()), name
-        charts = page.locator("[data-testid=stVegaLiteChart]").count()
-        assert page.locator(DRAWN).count() >= charts
