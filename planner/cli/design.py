@@ -1,4 +1,4 @@
-"""The command `codesign`: variants of an architecture on several chips."""
+"""The commands `characterise` and `codesign`: what workloads ask of any chip, and variants of an architecture on several chips."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.options import overlay_folders, read_json
+from planner.cli.options import hourly_folders, overlay_folders, read_json
 from planner.cli.output import as_json, rows_as, write_out
 from planner.escape import markdown, terminal
 from planner.exit_codes import INFEASIBLE, OK
@@ -27,6 +27,38 @@ def add_codesign(commands: Commands, shared: argparse.ArgumentParser) -> None:
         "--best", type=int, default=5, metavar="N", help="how many single changes of each chip to print (default: 5)"
     )
     parser.set_defaults(run=_codesign)
+
+
+def add_characterise(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `characterise`."""
+    parser = commands.add_parser(
+        "characterise",
+        parents=[shared],
+        help="what workloads ask of any chip (bandwidth, intensity, collectives, memory), and which systems can carry them",
+    )
+    parser.add_argument(
+        "document", metavar="CASE|SPEC", help='JSON file of a case or a spec, or "-" for standard input'
+    )
+    parser.set_defaults(run=_characterise)
+
+
+def _characterise(arguments: argparse.Namespace) -> int:
+    from planner.estimate.characterise.answer import characterise, sections
+    from planner.spec.series import with_series
+
+    document = read_json(arguments.document)
+    if "workloads" in document:
+        document = with_series(document, hourly_folders(arguments, arguments.document))
+    found = characterise(document, overlay_folders(arguments))
+    if arguments.format == "json":
+        write_out(arguments, as_json(found))
+    elif arguments.format == "csv":
+        rows = [{"workload": workload["name"], **row} for workload in found["workloads"] for row in workload["systems"]]
+        write_out(arguments, rows_as("csv", rows))
+    else:
+        write_out(arguments, _page(arguments.format, found["note"], sections(found)))
+    able = all(any(row["can"] for row in workload["systems"]) for workload in found["workloads"])
+    return OK if able else INFEASIBLE
 
 
 def _codesign(arguments: argparse.Namespace) -> int:

@@ -94,11 +94,11 @@ class CaseFacts:
 
 
 def resolve_case(
-    document: Mapping[str, Any], overlays: Sequence[Path] = (), like: CaseFacts | None = None
+    document: Mapping[str, Any], overlays: Sequence[Path] = (), catalog: Catalog | None = None
 ) -> CaseFacts:
     """Check and resolve a case. Raises SpecError with every problem of types, then of names and figures.
 
-    `like`: a case with the same overlays, records and overrides, whose catalog is read already.
+    `catalog`: the one with these overlays, records and overrides, where it is read already.
     """
     problems: list[Problem] = []
     case = None
@@ -106,7 +106,7 @@ def resolve_case(
         case = Case.model_validate(document)
     except ValidationError as error:
         problems = problems_of(error, Case)
-    catalog = _catalog(document, case, overlays, problems) if like is None else like.ledger.catalog
+    catalog = catalog or _catalog(document, case, overlays, problems)
     ledger = Ledger(catalog)
     reported = {problem.path for problem in problems}
     names = [(path, kind, name) for path, kind, name in _names(document) if path not in reported]

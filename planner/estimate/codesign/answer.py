@@ -57,7 +57,7 @@ def codesign(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> Code
     return CodesignAnswer(
         {
             "kind": "codesign",
-            "architecture": space.case.workload.architecture,
+            "architecture": space.architecture,
             "currency": prices.currency,
             "variants": len(rows),
             "running": running,

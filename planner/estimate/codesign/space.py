@@ -51,20 +51,12 @@ class Variant:
 class Space:
     """All variants; the first shape is the named architecture."""
 
-    case: CodesignCase
+    architecture: str  # name of the architecture
+    block: Codesign
     shapes: tuple[Shape, ...]
     chips: tuple[CaseFacts, ...]
     variants: tuple[Variant, ...]
     impossible: tuple[str, ...]  # combinations of axes that no architecture has, with the reason
-
-    @property
-    def block(self) -> Codesign:
-        """Return the block `codesign` of the case."""
-        return self.case.codesign
-
-    def precisions(self, chip: int) -> list[str]:
-        """List the precisions tried on a chip, the one of the named architecture first."""
-        return list(dict.fromkeys(v.precision for v in self.variants if v.chip == chip))
 
 
 def resolve_space(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> Space:
@@ -81,7 +73,7 @@ def resolve_space(document: Mapping[str, Any], overlays: Sequence[Path] = ()) ->
     if not variants:
         asked = ", ".join(case.codesign.precision or case.workload.precision)
         raise SpecError([Problem("codesign.precision", f"none of the chips computes in {asked}")])
-    return Space(case, shapes, chips, tuple(variants), impossible)
+    return Space(case.workload.architecture, case.codesign, shapes, chips, tuple(variants), impossible)
 
 
 def _parsed(document: Mapping[str, Any]) -> CodesignCase:
@@ -117,7 +109,9 @@ def _chips(document: Mapping[str, Any], case: CodesignCase, overlays: Sequence[P
     problems: list[Problem] = []
     for path, system, chips in asked:
         try:
-            facts = resolve_case({**plain, "system": system, "chips": chips}, overlays, found[0] if found else None)
+            facts = resolve_case(
+                {**plain, "system": system, "chips": chips}, overlays, found[0].ledger.catalog if found else None
+            )
         except SpecError as error:
             problems += [
                 replace(p, path=path + p.path) if p.path in ("system", "chips", "fabric") else p for p in error.problems

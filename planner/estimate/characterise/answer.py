@@ -1,0 +1,214 @@
+"""Characterise the workloads of a case or a spec: what each asks of any chip, then which systems can carry it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from catalog.lookup import Catalog
+from catalog.units import GIGA, MEGA, MICRO, PETA, TERA
+from planner.errors import Problem, SpecError
+from planner.estimate.case import resolve_case
+from planner.estimate.characterise.chips import able_systems, without_demand
+from planner.estimate.characterise.needs import TOLERATED, serving_needs, training_needs
+from planner.resolve.resolver import catalog_of
+from planner.spec.model import parse_spec
+from planner.spec.workloads import Serving, Training
+
+REFERENCE = "DGX H100"  # resolved for the shape of a workload of a spec; none of its figures are used
+NOTE = (
+    "bandwidths and rates are those of all chips of a replica or job together; no efficiency of a real chip is in them"
+)
+
+
+def characterise(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> dict[str, Any]:
+    """Characterise every workload of a case or spec. Raises SpecError with all problems at once."""
+    if "workloads" in document:
+        found, digest = _of_spec(document, overlays)
+    else:
+        found, digest = _of_case(document, overlays)
+    return {
+        "kind": "characterisation",
+        "workloads": found,
+        "note": NOTE,
+        "tolerated_share": TOLERATED,
+        "catalog_digest": digest,
+    }
+
+
+def _of_case(document: Mapping[str, Any], overlays: Sequence[Path]) -> tuple[list[dict[str, Any]], str]:
+    facts = resolve_case(document, overlays)
+    catalog = facts.ledger.catalog
+    plain = {name: value for name, value in document.items() if name in ("workload", "fabric", "network")}
+    return [_characterised("workload", plain, catalog, catalog.names("systems"))], catalog.digest
+
+
+def _of_spec(document: Mapping[str, Any], overlays: Sequence[Path]) -> tuple[list[dict[str, Any]], str]:
+    """Characterise each workload on the systems that the spec names, or on all where it names none."""
+    spec = parse_spec(document)
+    catalog = catalog_of(spec, overlays, {})
+    named = [offer.system for offer in spec.offers or ()] + [name for site in spec.sites for name in site.systems or ()]
+    problems = [Problem("sites", f'unknown system "{name}"') for name in named if not catalog.has("systems", name)]
+    if problems:
+        raise SpecError(problems)
+    systems = list(dict.fromkeys(catalog.get("systems", name).name for name in named)) or list(catalog.names("systems"))
+    found = [
+        _characterised(f"workloads[{i}]", {"workload": without_demand(workload)}, catalog, systems)
+        for i, workload in enumerate(document["workloads"])
+    ]
+    return found, catalog.digest
+
+
+def _characterised(path: str, case: Mapping[str, Any], catalog: Catalog, systems: Sequence[str]) -> dict[str, Any]:
+    try:
+        facts = resolve_case({**case, "system": REFERENCE, "chips": 1}, catalog=catalog)
+    except SpecError as error:
+        raise SpecError(
+            Problem(problem.path.replace("workload", path, 1), problem.message) for problem in error.problems
+        ) from None
+    workload = facts.case.workload
+    if not isinstance(workload, Serving | Training):
+        raise SpecError([Problem(f"{path}.kind", 'expected "serving" or "training"')])
+    needs = training_needs(facts.job) if isinstance(workload, Training) else serving_needs(facts.serving)
+    return {
+        "name": workload.name,
+        "kind": workload.kind,
+        "architecture": workload.architecture,
+        **needs,
+        "systems": able_systems(case, catalog, systems),
+    }
+
+
+# -- for people --------------------------------------------------------------------------------------------------------
+
+
+def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """List the tables of an answer as (heading, rows)."""
+    found: list[tuple[str, list[dict[str, Any]]]] = []
+    for workload in answer["workloads"]:
+        name = f"{workload['name']} ({workload['architecture']})"
+        found.append((f"{name}: phases", [_phase_row(phase) for phase in workload["phases"]]))
+        found += [
+            (f"{name}: operators of {p['phase']}", [_operator_row(o) for o in p["operators"]])
+            for p in workload["phases"][:2]
+        ]
+        if "bandwidth" in workload:
+            found.append(
+                (
+                    f"{name}: bandwidth of decode at the limit on TPOT",
+                    [_bandwidth_row(row) for row in workload["bandwidth"]],
+                )
+            )
+        else:
+            found.append((f"{name}: to be done by the deadline", [_job_row(workload)]))
+        share = f"{answer['tolerated_share']:.0%} of a step"
+        found.append(
+            (
+                f"{name}: collectives, which together may take {share}",
+                [_collective_row(row) for row in workload["collectives"]],
+            )
+        )
+        found.append((f"{name}: precisions of the weights", [_precision_row(row) for row in workload["precisions"]]))
+        if "ranks" in workload:
+            found.append((f"{name}: memory per rank", [_rank_row(row) for row in workload["ranks"]]))
+        for heading, rows in _by_ability(workload["systems"]):
+            found.append((f"{name}: {heading}", rows))
+    return found
+
+
+def _by_ability(systems: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    able = [_system_row(row) for row in systems if row["can"]]
+    others = [{"system": row["system"], "why not": row["why_not"]} for row in systems if not row["can"]]
+    return [part for part in (("systems that can carry it", able), ("systems that cannot", others)) if part[1]]
+
+
+def _phase_row(phase: Mapping[str, Any]) -> dict[str, Any]:
+    most = max(phase["operators"], key=lambda row: row["bytes"])
+    return {
+        "phase": phase["phase"],
+        "TFLOP": phase["flop"] / TERA,
+        "GB moved": phase["bytes"] / GIGA,
+        "FLOP/byte": phase["flop_per_byte"],
+        "most bytes": f"{most['operator']} ({most['share_of_bytes']:.0%})",
+    }
+
+
+def _operator_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "operator": row["operator"],
+        "TFLOP": row["flop"] / TERA,
+        "GB moved": row["bytes"] / GIGA,
+        "FLOP/byte": row["flop_per_byte"],
+        "of FLOP": f"{row['share_of_flop']:.1%}",
+        "of bytes": f"{row['share_of_bytes']:.1%}",
+    }
+
+
+def _bandwidth_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "batch": row["batch"],
+        "GB per step": row["bytes_per_step"] / GIGA,
+        "GB per token": row["bytes_per_token"] / GIGA,
+        "TB/s needed": _scaled(row["peak_bytes_per_s"], TERA),
+        "TFLOP/s needed": _scaled(row["peak_flop_per_s"], TERA),
+    }
+
+
+def _job_row(workload: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "steps": workload["steps"],
+        "seconds per step": workload["step_s"],
+        "PFLOP/s sustained": workload["sustained_flop_per_s"] / PETA,
+        "weights, gradients, optimizer (GB)": workload["state_bytes"] / GIGA,
+    }
+
+
+def _collective_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "collective": row["collective"],
+        "per step": row["per_step"],
+        "MB": row["bytes"] / MEGA,
+        "may take (us)": _scaled(row["tolerated_s"], MICRO),
+        "GB/s for that": _scaled(row["bytes_per_s"], GIGA),
+    }
+
+
+def _precision_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "precision": row["precision"],
+        "weights (GB)": row["weight_bytes"] / GIGA,
+        "over BF16": row["over_bf16"],
+        "KV cache": row["kv_precision"],
+        "kept wider": f"{row['kept_wider']:.1%}",
+        "in the way": row["in_the_way"] or "nothing in its shape",
+    }
+
+
+def _rank_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "parallel": f"{row['parallel']}{row['width']}",
+        "weights (GB)": row["weight_bytes"] / GIGA,
+        "KV cache of a request (GB)": row["kv_bytes_per_request"] / GIGA,
+        "makes sense": "yes" if row["sensible"] else row["why_not"],
+    }
+
+
+def _system_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {
+        "system": row["system"],
+        "systems": row["systems"],
+        "precision": row["precision"],
+        "layout": " ".join(f"{name}{size}" for name, size in row["layout"].items() if size > 1) or "1 chip",
+        "ridge (FLOP/byte)": row["ridge_flop_per_byte"],
+    }
+    if "tokens_per_s_per_chip" in row:
+        return shown | {
+            "compute-bound from batch": row["critical_tokens"],
+            "tokens/s per chip": row["tokens_per_s_per_chip"],
+        }
+    return shown | {"memory (GB per chip)": row["memory_bytes"] / GIGA, "peak (PFLOP/s)": row["peak_flop_per_s"] / PETA}
+
+
+def _scaled(value: float | None, unit: float) -> float | None:
+    return None if value is None else value / unit

@@ -1,0 +1,226 @@
+"""Which systems can carry a workload at all, on how many of them, and why the others cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from catalog.errors import MissingFigure
+from catalog.lookup import Catalog
+from catalog.units import GIGA, MILLI
+from models.roofline import ridge_flop_per_byte
+from models.serving.kv_cache import weight_bytes_per_chip
+from models.serving.percentiles import latency_s
+from models.transformer.work import critical_tokens
+from planner.candidates.layouts import layout_space
+from planner.errors import SpecError
+from planner.estimate.case import CaseFacts, resolve_case
+from planner.estimate.codesign.search import search_space
+from planner.estimate.codesign.space import Shape, Space, Variant
+from planner.estimate.serving_configuration import allowed_layouts
+from planner.evaluate import serving
+from planner.evaluate.layouts import fits, memory_needed
+from planner.evaluate.serving import QUANTILES, engine_constants
+from planner.spec.stack.codesign import AS_NAMED, Codesign
+from planner.spec.workloads import Training
+
+COUNTS = (1, 4, 16)  # systems on which a serving workload is tried
+TRAINING_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128)
+MOST_CHIPS = 4096  # beyond which no more systems are joined
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A system on the numbers of it that a case can have, and why it has none."""
+
+    system: str
+    facts: tuple[CaseFacts, ...]
+    why_not: str = ""
+
+
+def able_systems(document: Mapping[str, Any], catalog: Catalog, names: Sequence[str]) -> list[dict[str, Any]]:
+    """List for each system whether it can carry the workload of a case document."""
+    training = document["workload"].get("kind") == "training"
+    tried = [_tried(document, catalog, name, TRAINING_COUNTS if training else COUNTS) for name in names]
+    rows = _training_rows(tried) if training else _serving_rows(tried)
+    return sorted(rows, key=lambda row: (not row["can"], row["system"]))
+
+
+def _tried(document: Mapping[str, Any], catalog: Catalog, name: str, counts: Sequence[int]) -> Tried:
+    """Resolve the case on growing numbers of a system."""
+    found: list[CaseFacts] = []
+    try:
+        chips = int(catalog.get("systems", name).figure("chips").number)
+    except MissingFigure as error:
+        return Tried(name, (), str(error))
+    for count in counts:
+        if count > 1 and count * chips > MOST_CHIPS:
+            break
+        try:
+            found.append(resolve_case({**document, "system": name, "chips": count * chips}, catalog=catalog))
+        except SpecError as error:
+            if not found:
+                return Tried(name, (), "; ".join(problem.message for problem in error.problems))
+            break  # no network joins so many
+    return Tried(name, tuple(found))
+
+
+# -- serving -----------------------------------------------------------------------------------------------------------
+
+
+def _serving_rows(tried: Sequence[Tried]) -> list[dict[str, Any]]:
+    every = [facts for each in tried for facts in each.facts]
+    if not every:
+        return [_cannot(each, each.why_not) for each in tried]
+    variants = [
+        Variant(0, precision, place)
+        for place, facts in enumerate(every)
+        for precision in facts.serving.spec.precision
+        if precision in facts.system.flop_per_s
+    ]
+    shape = Shape(every[0].architecture, AS_NAMED, AS_NAMED, 1.0)
+    found = search_space(Space("", Codesign(), (shape,), tuple(every), tuple(variants), ())) if variants else None
+    rows = []
+    for each in tried:
+        if not each.facts:
+            rows.append(_cannot(each, each.why_not))
+            continue
+        mine = [i for i, v in enumerate(variants) if any(every[v.chip] is facts for facts in each.facts)]
+        if not mine or found is None:
+            system = each.facts[0].system
+            asked = ", ".join(each.facts[0].serving.spec.precision)
+            rows.append(_cannot(each, f"computes in {', '.join(system.flop_per_s)}, not in {asked}"))
+            continue
+        able = [i for i in mine if found.pair[i] >= 0]
+        if not able:
+            rows.append(_cannot(each, _why_not(each.facts, any(found.room[i] for i in mine))))
+            continue
+        fewest = min(every[variants[i].chip].case.chips for i in able)
+        best = max((i for i in able if every[variants[i].chip].case.chips == fewest), key=lambda i: _rate(found, i))
+        facts, pair = every[variants[best].chip], int(found.pair[best])
+        precision = variants[best].precision
+        output = facts.serving.spec.lengths.output
+        rates = facts.system.rates(precision)
+        rows.append(_row(each.system, facts) | {
+            "can": True,
+            "why_not": "",
+            "systems": fewest // facts.system.chips,
+            "precision": precision,
+            "layout": {size: int(np.asarray(getattr(found.pairs.layouts, size))[pair]) for size in ("tp", "pp", "dp", "ep")},
+            "tokens_per_s_per_chip": _rate(found, best) * output / fewest,
+            "ridge_flop_per_byte": float(ridge_flop_per_byte(rates.flop_per_s, rates.hbm_bytes_per_s)),
+            "critical_tokens": float(critical_tokens(rates.flop_per_s, rates.hbm_bytes_per_s, precision)),
+        })  # fmt: skip
+    return rows
+
+
+def _rate(found: Any, place: int) -> float:
+    return float(found.points["requests_per_s"][place] * found.pairs.copies[found.pair[place]])
+
+
+def _row(system: str, facts: CaseFacts) -> dict[str, Any]:
+    return {
+        "system": system,
+        "chip": facts.system.chip,
+        "chips": facts.system.chips,
+        "hbm_bytes": facts.system.hbm_bytes,
+        "hbm_bytes_per_s": facts.system.hbm_bytes_per_s,
+    }
+
+
+def _cannot(each: Tried, why: str) -> dict[str, Any]:
+    found = _row(each.system, each.facts[0]) if each.facts else {"system": each.system}
+    return found | {"can": False, "why_not": why}
+
+
+def _why_not(tried: Sequence[CaseFacts], room: bool) -> str:
+    """Say what rules a system out on the most of it that was tried: memory, or latencies."""
+    facts = tried[-1]
+    names = [name for name in facts.serving.spec.precision if name in facts.system.flop_per_s]
+    layouts = allowed_layouts(facts, facts.system, facts.case.chips, facts.case.layout, "layout")
+    count = facts.case.chips // facts.system.chips
+    on = f"on {count} system{'s' if count > 1 else ''}"
+    if not room:
+        least = min(float(np.min(weight_bytes_per_chip(facts.architecture, layouts, name))) for name in names)
+        usable = engine_constants(facts.serving, facts.system, facts.constants.serving).usable_memory
+        return (
+            f"memory: {on} weights take at least {least / GIGA:.1f} GB of each chip, and an engine may fill "
+            f"{usable * facts.system.hbm_bytes / GIGA:.1f} GB with weights, a request and its runtime"
+        )
+    best: dict[str, float] = {}
+    for name in names:
+        point = serving.evaluate(
+            facts.serving, facts.system, facts.scaleout, layouts, 1.0 / 64, name, facts.constants.serving
+        )
+        for limit in facts.serving.spec.slo.limits():
+            held = np.where(point.slots > 0, latency_s(point, limit.metric, QUANTILES[limit.percentile]), np.inf)
+            best[limit.key] = min(best.get(limit.key, np.inf), float(np.min(held)))
+    missed = [
+        f"{limit.key} is {best[limit.key] / MILLI:.3g} ms at best, and may be {limit.seconds / MILLI:.3g} ms"
+        for limit in facts.serving.spec.slo.limits()
+        if best[limit.key] > limit.seconds
+    ]
+    return f"latency: {on} " + ("; ".join(missed) or "no layout meets all limits at once")
+
+
+# -- training ----------------------------------------------------------------------------------------------------------
+
+
+def _training_rows(tried: Sequence[Tried]) -> list[dict[str, Any]]:
+    rows = []
+    for each in tried:
+        if not each.facts:
+            rows.append(_cannot(each, each.why_not))
+            continue
+        spec = each.facts[0].case.workload
+        assert isinstance(spec, Training)
+        able = [name for name in spec.precision if name in each.facts[0].system.flop_per_s]
+        if not able:
+            known = ", ".join(each.facts[0].system.flop_per_s)
+            rows.append(_cannot(each, f"computes in {known}, not in {', '.join(spec.precision)}"))
+            continue
+        rows.append(_training_row(each, able[0]))
+    return rows
+
+
+def _training_row(each: Tried, precision: str) -> dict[str, Any]:
+    """Find the fewest systems on which a layout holds the job."""
+    least = np.inf
+    for facts in each.facts:
+        setup = facts.training_setup(precision)
+        layouts = layout_space(facts.job, facts.case.chips, facts.system)
+        if not len(layouts):
+            continue
+        needed = memory_needed(setup, layouts)
+        within = fits(setup, layouts, needed)
+        least = min(least, float(needed.min()))
+        if within.any():
+            tightest = int(np.flatnonzero(within)[needed[within].argmin()])
+            rates = facts.system.rates(precision)
+            return _row(each.system, facts) | {
+                "can": True,
+                "why_not": "",
+                "systems": facts.case.chips // facts.system.chips,
+                "precision": precision,
+                "layout": {name: int(size) for name, size in layouts.row(tightest).items()},
+                "memory_bytes": float(needed[tightest]),
+                "peak_flop_per_s": rates.flop_per_s * facts.case.chips,
+                "ridge_flop_per_byte": float(ridge_flop_per_byte(rates.flop_per_s, rates.hbm_bytes_per_s)),
+            }
+    count = each.facts[-1].case.chips // each.facts[-1].system.chips
+    hbm = each.facts[0].system.hbm_bytes
+    words = (
+        "no layout is legal"
+        if np.isinf(least)
+        else f"memory: the smallest layout takes {least / GIGA:.1f} of {hbm / GIGA:.1f} GB of each chip"
+    )
+    return _cannot(each, f"{words}, on up to {count} systems")
+
+
+def without_demand(workload: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop from a workload of a spec what a case on one system does not need, and what names other parts of the spec."""
+    dropped = ("demand", "origins", "weights_from", "alternatives", "quality_floor", "spread", "redundancy")
+    return {name: value for name, value in workload.items() if name not in dropped}

@@ -1,0 +1,221 @@
+"""What a workload asks of any chip: work and intensity of its phases, bandwidth, collectives, precisions and parallel widths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from models.roofline import BYTES_PER_ELEMENT
+from models.serving.decode import ACTIVATION_BYTES, ALL_TO_ALL_BYTES, ServingLayouts
+from models.serving.kv_cache import kv_bytes_per_chip, weight_bytes_per_chip
+from models.training.memory import GRADIENT_BYTES, OPTIMIZER_BYTES, WEIGHT_BYTES
+from models.transformer.architecture import Architecture, kv_bytes, parameter_counts
+from models.transformer.work import Work, decode_work, prefill_work, training_work
+from planner.evaluate.serving import lengths_of, precisions
+from planner.problem.facts import ServingFacts, TrainingFacts
+from planner.spec.slo import TPOT, TTFT
+
+BATCHES = (1, 8, 32, 128)  # requests in decode at which bandwidth and intensity are stated
+TOLERATED = 0.1  # share of a step that its collectives may take
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+LEAST_SHARD = 256  # columns of a matrix per rank below which products lose their rate to their size
+BLOCK = 32  # elements that share a scale in block formats (OCP MX)
+
+
+def serving_needs(workload: ServingFacts) -> dict[str, Any]:
+    """Characterise a serving workload."""
+    arch, lengths = workload.architecture, lengths_of(workload)
+    first = precisions(workload.spec.precision[0])
+    context = float(lengths.running_context_tokens)
+    prompt = float(lengths.prompt)
+    limits = {metric: _tightest(workload, metric) for metric in (TTFT, TPOT)}
+    ttft = limits[TTFT]
+    prefill = prefill_work(arch, prompt, first)
+    phases = [_phase("prefill of one prompt", prefill, prompt)]
+    decoding = {batch: decode_work(arch, batch, context, first) for batch in BATCHES}
+    phases += [_phase(f"decode, batch {batch}", work, batch) for batch, work in decoding.items()]
+    return {
+        **_shape(arch),
+        "precision": first.weights,
+        "context_tokens": context,
+        "kv_bytes_per_request": float(kv_bytes(arch, prompt + float(lengths.output), BYTES_PER_ELEMENT[str(first.kv_cache)])),
+        "phases": phases,
+        "bandwidth": [_bandwidth(batch, work, limits[TPOT]) for batch, work in decoding.items()],
+        "prefill_flop_per_s": None if ttft is None else _sum(prefill, "flop") / ttft,
+        "collectives": _serving_collectives(arch, prompt, limits),
+        "precisions": [_precision(arch, name) for name in BYTES_PER_ELEMENT],
+        "ranks": serving_ranks(workload),
+    }  # fmt: skip
+
+
+def training_needs(job: TrainingFacts) -> dict[str, Any]:
+    """Characterise a training job; of all its chips together."""
+    arch, spec = job.architecture, job.spec
+    tokens, sequence = float(job.batch_sequences) * spec.sequence_tokens, float(spec.sequence_tokens)
+    work = training_work(arch, tokens, sequence)
+    flop = _sum(work, "flop")
+    seconds = (spec.deadline - spec.start) * tokens / spec.tokens
+    counts = parameter_counts(arch)
+    state = counts.total * (WEIGHT_BYTES + GRADIENT_BYTES + OPTIMIZER_BYTES)
+    vector = ACTIVATION_BYTES * sequence * arch.hidden
+    rows = [
+        _collective("tensor: reduce and gather of a layer, one sequence", 4.0 * arch.layers * job.batch_sequences, vector, seconds * TOLERATED),
+        _collective("data: gradients, once per step", 1.0, GRADIENT_BYTES * counts.total, seconds * TOLERATED),
+    ]  # fmt: skip
+    if arch.experts:
+        each = ALL_TO_ALL_BYTES * sequence * arch.hidden * arch.topk
+        rows.append(_collective("experts: dispatch or combine of a layer, one sequence", 6.0 * arch.moe_layers * job.batch_sequences, each, seconds * TOLERATED))  # fmt: skip
+    return {
+        **_shape(arch),
+        "precision": spec.precision[0],
+        "phases": [_phase("one optimizer step", work, tokens)],
+        "sustained_flop_per_s": flop / seconds,
+        "steps": spec.tokens / tokens,
+        "step_s": seconds,
+        "state_bytes": state,
+        "collectives": rows,
+        "precisions": [_precision(arch, name) for name in BYTES_PER_ELEMENT],
+    }
+
+
+def _shape(arch: Architecture) -> dict[str, Any]:
+    counts = parameter_counts(arch)
+    return {
+        "parameters": counts.total,
+        "active_parameters": counts.active,
+        "kv_heads": 0 if arch.mla else arch.kv_heads,
+        "latent": arch.mla,
+    }
+
+
+def _tightest(workload: ServingFacts, metric: str) -> float | None:
+    """Return the least limit on a latency [s]; None without one."""
+    return min((limit.seconds for limit in workload.spec.slo.limits() if limit.metric == metric), default=None)
+
+
+def _sum(work: Mapping[str, Work], what: str) -> float:
+    return float(sum(np.asarray(getattr(part, what)) for part in work.values()))
+
+
+def _phase(name: str, work: Mapping[str, Work], tokens: float) -> dict[str, Any]:
+    """State FLOPs, bytes and intensity of a phase and of each operator in it."""
+    flop, moved = _sum(work, "flop"), _sum(work, "moved_bytes")
+    operators = [
+        {
+            "operator": operator,
+            "flop": float(part.flop),
+            "bytes": float(part.moved_bytes),
+            "flop_per_byte": float(part.intensity),
+            "share_of_flop": float(part.flop) / flop,
+            "share_of_bytes": float(part.moved_bytes) / moved,
+        }
+        for operator, part in work.items()
+    ]
+    return {
+        "phase": name,
+        "tokens": tokens,
+        "flop": flop,
+        "bytes": moved,
+        "flop_per_byte": flop / moved,
+        "operators": operators,
+    }
+
+
+def _bandwidth(batch: int, work: Mapping[str, Work], tpot_s: float | None) -> dict[str, Any]:
+    """State the bandwidth at which a step of all chips of a replica would just take the limit on TPOT."""
+    moved = _sum(work, "moved_bytes")
+    return {
+        "batch": batch,
+        "bytes_per_step": moved,
+        "bytes_per_token": moved / batch,
+        "peak_bytes_per_s": None if tpot_s is None else moved / tpot_s,
+        "peak_flop_per_s": None if tpot_s is None else _sum(work, "flop") / tpot_s,
+    }
+
+
+def _serving_collectives(arch: Architecture, prompt: float, limits: Mapping[str, float | None]) -> list[dict[str, Any]]:
+    """State size, number and tolerated time of the collectives of a step, by phase."""
+    rows = []
+    for phase, tokens, limit in (("decode, batch 32", 32.0, limits[TPOT]), ("prefill", prompt, limits[TTFT])):
+        allowed = None if limit is None else TOLERATED * limit
+        vector = ACTIVATION_BYTES * tokens * arch.hidden
+        rows.append(_collective(f"tensor: all-reduce, {phase}", 2.0 * arch.layers, vector, allowed))
+        if arch.experts:
+            each = ALL_TO_ALL_BYTES * tokens * arch.hidden * arch.topk
+            rows.append(_collective(f"experts: dispatch or combine, {phase}", 2.0 * arch.moe_layers, each, allowed))
+    return rows
+
+
+def _collective(name: str, count: float, size: float, allowed_s: float | None) -> dict[str, Any]:
+    """State how long one of `count` collectives may take if all of them may take `allowed_s`."""
+    tolerated = None if allowed_s is None else allowed_s / count
+    return {
+        "collective": name,
+        "per_step": count,
+        "bytes": size,
+        "tolerated_s": tolerated,
+        "bytes_per_s": None if tolerated is None else size / tolerated,
+    }
+
+
+def _precision(arch: Architecture, name: str) -> dict[str, Any]:
+    """State what a precision of the weights saves, and what stays in its way. Whether answers stay as good has to be measured."""
+    counts = parameter_counts(arch)
+    kept = counts.router + (counts.embedding + counts.head if BYTES_PER_ELEMENT[name] < 1.0 else 0.0)
+    widths = {"hidden": arch.hidden, "feed-forward": arch.ffn, "experts": arch.expert_ffn}
+    uneven = [part for part, width in widths.items() if width % BLOCK]
+    return {
+        "precision": name,
+        "weight_bytes": float(counts.total * BYTES_PER_ELEMENT[name]),
+        "over_bf16": BYTES_PER_ELEMENT[name] / BYTES_PER_ELEMENT["bf16"],
+        "kv_precision": precisions(name).kv_cache,
+        "kept_wider": kept / counts.total,
+        "ready": not uneven,
+        "in_the_way": f"widths of {', '.join(uneven)} are no multiple of {BLOCK}" if uneven else "",
+    }
+
+
+def serving_ranks(workload: ServingFacts) -> list[dict[str, Any]]:
+    """List memory per rank over tensor-parallel widths, and over expert-parallel ones of a network with experts; which of them make sense, and why."""
+    arch, precision = workload.architecture, workload.spec.precision[0]
+    lengths = lengths_of(workload)
+    context = float(lengths.prompt + lengths.output)
+    found = [("tp", width, ServingLayouts(width, 1, 1, 1)) for width in WIDTHS]
+    if arch.experts:
+        found += [("ep", width, ServingLayouts(1, 1, width, width)) for width in WIDTHS if 1 < width <= arch.experts]
+    rows = []
+    for kind, width, layout in found:
+        weights = float(weight_bytes_per_chip(arch, layout, precision))
+        cache = float(kv_bytes_per_chip(arch, layout, context, precisions(precision).kv_cache)) * int(layout.dp)
+        why = _width_words(arch, kind, width)
+        rows.append(
+            {
+                "parallel": kind,
+                "width": width,
+                "weight_bytes": weights,
+                "kv_bytes_per_request": cache,
+                "sensible": not why,
+                "why_not": why,
+            }
+        )
+    return rows
+
+
+def _width_words(arch: Architecture, kind: str, width: int) -> str:
+    """Say why a width makes no sense; empty where it does."""
+    if kind == "ep":
+        return (
+            "" if arch.experts % width == 0 else f"{arch.experts} experts do not divide: some ranks hold second copies"
+        )
+    if arch.heads % width:
+        return f"{arch.heads} heads do not divide"
+    inner: Sequence[int] = [n for n in (arch.ffn if not arch.experts else 0, arch.expert_ffn) if n]
+    if inner and min(inner) / width < LEAST_SHARD:
+        return f"products of {min(inner) / width:g} columns per rank are too small"
+    if arch.mla and width > 1:
+        return "each rank keeps a copy of the latent cache"
+    if width > arch.kv_heads and not arch.mla:
+        return f"more than {arch.kv_heads} heads of keys and values: ranks keep copies of the cache"
+    return ""

@@ -1,0 +1,136 @@
+"""`flopwatt characterise`: which systems can carry a workload agrees with `estimate`, and what it prints and refuses."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.cli.main import main
+from planner.errors import SpecError
+from planner.estimate.answer import estimate
+from planner.estimate.characterise.answer import characterise
+from planner.exit_codes import INFEASIBLE, INVALID
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+CASE = {
+    "workload": {
+        "kind": "serving",
+        "architecture": "Llama-3.1-70B",
+        "lengths": {"input": 2000, "output": 300},
+        "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "40 ms"}},
+        "precision": ["fp8", "bf16"],
+        "disaggregation": "never",
+    },
+    "system": "DGX H100",
+    "chips": 8,
+}
+
+
+@pytest.fixture(scope="module")
+def found() -> dict:
+    (workload,) = characterise(CASE)["workloads"]
+    return workload
+
+
+def test_bandwidth_is_bytes_over_the_limit(found):
+    for row in found["bandwidth"]:
+        assert row["peak_bytes_per_s"] == pytest.approx(row["bytes_per_step"] / 0.04)
+    assert found["bandwidth"][0]["bytes_per_step"] > found["active_parameters"]  # FP8 weights and a cache
+
+
+def test_collectives_share_a_tenth_of_the_limit(found):
+    row = next(row for row in found["collectives"] if row["collective"].startswith("tensor: all-reduce, decode"))
+    assert row["per_step"] == 160 and row["tolerated_s"] * row["per_step"] == pytest.approx(0.004)
+
+
+def test_operators_add_up(found):
+    for phase in found["phases"]:
+        assert sum(row["flop"] for row in phase["operators"]) == pytest.approx(phase["flop"])
+        assert sum(row["share_of_bytes"] for row in phase["operators"]) == pytest.approx(1.0)
+
+
+def test_widths_that_make_sense(found):
+    sensible = {row["width"] for row in found["ranks"] if row["sensible"]}
+    assert sensible == {1, 2, 4, 8}  # beyond 8 heads of keys and values ranks keep copies
+    weights = {row["width"]: row["weight_bytes"] for row in found["ranks"]}
+    assert weights[1] == pytest.approx(8 * weights[8])
+
+
+@pytest.mark.parametrize(
+    "system", ["DGX H200", "HGX H20 8-GPU server", "Atlas 800T A2", "AWS g6e.48xlarge", "DGX A100 80GB"]
+)
+def test_a_system_can_where_estimate_has_an_answer(found, system):
+    row = next(row for row in found["systems"] if row["system"] == system)
+    chips = 8 * (row["systems"] if row["can"] else 16)
+    answer = estimate({**copy.deepcopy(CASE), "system": system, "chips": chips, "load": "max"}).answer
+    assert (answer is not None) == row["can"], row
+    if answer:
+        assert row["tokens_per_s_per_chip"] == pytest.approx(answer["tokens_per_s"] / chips, rel=1e-9)
+
+
+def test_every_system_is_listed_with_a_reason(found):
+    assert all(row["can"] != bool(row["why_not"]) for row in found["systems"])
+    reasons = " ".join(row["why_not"] for row in found["systems"])
+    for part in ("has no figure", "latency: on", "at best"):
+        assert part in reasons
+
+
+def test_memory_and_precision_are_reasons():
+    document = copy.deepcopy(CASE)
+    document["workload"] |= {"architecture": "DeepSeek-V3", "precision": ["fp4"], "slo": {}}
+    rows = {row["system"]: row for row in characterise(document)["workloads"][0]["systems"]}
+    assert "computes in" in rows["DGX H100"]["why_not"]
+    assert rows["DGX B200"]["can"]
+
+
+def test_training():
+    document = json.loads((EXAMPLES / "cases" / "gpt3_a100.json").read_text())
+    (found,) = characterise(document)["workloads"]
+    assert found["sustained_flop_per_s"] == pytest.approx(6 * 175e9 * 300e9 / (60 * 86400), rel=0.1)
+    assert found["state_bytes"] == pytest.approx(18 * 175e9, rel=0.02)
+    rows = {row["system"]: row for row in found["systems"]}
+    assert rows["DGX A100 80GB"]["can"] and rows["DGX A100 80GB"]["systems"] >= 2
+    assert rows["DGX A100 80GB"]["memory_bytes"] <= rows["DGX A100 80GB"]["hbm_bytes"]
+
+
+def test_a_spec_is_characterised_on_its_own_systems():
+    document = json.loads((EXAMPLES / "mixed_fleet.json").read_text())
+    found = characterise(document)["workloads"]
+    assert [w["name"] for w in found] == [w["name"] for w in document["workloads"]]
+    named = {offer["system"] for offer in document["offers"]}
+    assert all(len(w["systems"]) <= len(named) for w in found)
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "md", "table"])
+def test_every_format(form, tmp_path, capsys):
+    path = tmp_path / "case.json"
+    path.write_text(json.dumps(CASE))
+    assert main(["characterise", str(path), "--format", form]) == 0
+    out = capsys.readouterr().out
+    if form == "json":
+        assert json.loads(out)["kind"] == "characterisation"
+    elif form == "csv":
+        assert {"system", "can", "why_not"} <= set(next(csv.DictReader(io.StringIO(out))))
+    else:
+        assert "systems that cannot" in out
+
+
+def test_exit_codes_and_places(tmp_path, capsys):
+    path = tmp_path / "case.json"
+    slow = copy.deepcopy(CASE)
+    slow["workload"]["slo"] = {"tpot": {"p95": "1 us"}}
+    path.write_text(json.dumps(slow))
+    assert main(["characterise", str(path)]) == INFEASIBLE
+    path.write_text(json.dumps({**CASE, "workload": {**CASE["workload"], "architecture": "Lama"}}))
+    assert main(["characterise", str(path)]) == INVALID
+    capsys.readouterr()
+    spec = json.loads((EXAMPLES / "mixed_fleet.json").read_text())
+    spec["workloads"][0]["architecture"] = "Lama"
+    with pytest.raises(SpecError) as caught:
+        characterise(spec)
+    assert caught.value.problems[0].path == "workloads[0].architecture"
