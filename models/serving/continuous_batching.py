@@ -19,8 +19,9 @@ from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts, StepTime
 from models.serving.prefill import DecodeBatch, Prompts
-from models.serving.prefix_cache import PrefixCache, held_bytes, pool_memory, prompt_cost
-from models.serving.prompt_terms import prompt_scvs, prompts_together
+from models.serving.prefix_cache import pool_memory
+from models.serving.prompt_terms import prompts_together
+from models.serving.sessions import Reuse, Task, call_cost, call_lengths, call_scvs, held_beside, task_of, waiting_fits
 from models.serving.speculation import Speculation, decode_step
 from models.serving.steady_state import SteadyState
 from models.serving.workload import Lengths, Precisions
@@ -75,12 +76,14 @@ class ServingPoint:
     output_scv: Result  # of the output length
     computed_share: Result  # of a prompt's tokens; the others are found in a cache
     shares: dict[str, Result]  # of the engine's time by part; they add up to one
+    prompt_scv: Result = 0.0  # of a task's calls: of prompt_s between calls of the same place in their tasks [1]
+    task: Task | None = None  # to which the requests belong; None: each is its own
 
     def pick(self, index: tuple[int, ...] | Ints) -> ServingPoint:
         """Pick the points at an index of the broadcast shape, without their time shares; plain numbers stay as they are."""
         shape = np.shape(self.requests_per_s)
         numbers: dict[str, Any] = {name: _picked(getattr(self, name), shape, index) for name in _NUMBERS}
-        return ServingPoint(**numbers, shares={})
+        return ServingPoint(**numbers, shares={}, task=self.task)
 
     @property
     def tokens_per_s(self) -> Result:
@@ -97,7 +100,7 @@ class ServingPoint:
         return {name: sum(self.shares[part] for part in parts) for name, parts in BOUNDS.items()}
 
 
-_NUMBERS = tuple(f.name for f in fields(ServingPoint) if f.name != "shares")
+_NUMBERS = tuple(f.name for f in fields(ServingPoint) if f.name not in ("shares", "task"))
 
 
 def _picked(value: Result, shape: tuple[int, ...], index: tuple[int, ...] | Ints) -> Result:
@@ -163,7 +166,7 @@ def aggregated(
     precisions: Precisions,
     constants: ServingConstants,
     speculation: Speculation | None = None,
-    cache: PrefixCache | None = None,
+    cache: Reuse | None = None,
     arrival_scv: ArrayLike = 1.0,
 ) -> ServingPoint:
     """Predict one pool that prefills and decodes, at the arrival rate that keeps `batch` requests in decode on average.
@@ -174,7 +177,8 @@ def aggregated(
     + wait for a slot (`queues.place_wait`); u = rate S. The parts are in `steady_state.SteadyState`.
     Shapes: layouts and batch [request of the replica] broadcast, e.g. layouts [n, 1] x batch [m]; lengths [token];
     `arrival_scv`, the squared coefficient of variation of the gaps between arrivals [1]. With `speculation` a request takes
-    (O - 1)/E steps of E tokens; with `cache` S and its second moment are those over hits and misses. Valid for batch > 0,
+    (O - 1)/E steps of E tokens; with `cache` S and its second moment are those over hits and misses, or over the calls of sessions, of
+    whose first call `lengths` are (`sessions.call_cost`). Valid for batch > 0,
     output_tokens > 1, stationary load. Where a layout needs a network that the chip lacks (rate 0) the times are infinite or
     undefined, and meet no limit.
     Reference: Agrawal et al., Sarathi-Serve, OSDI 2024; Takács, Introduction to the Theory of Queues (1962), chapter 1
@@ -187,17 +191,18 @@ def aggregated(
     True
     """
     per_step, passed = (1.0, 1.0) if speculation is None else (speculation.tokens_per_step, speculation.verified_tokens)
+    first, lengths = lengths, call_lengths(cache, lengths)
     b, steps, context = np.asarray(batch, float), lengths.later_tokens / per_step, lengths.running_context_tokens
     times = decode_times(
         arch, chip, layouts, b, context_tokens=context, precisions=precisions, constants=constants, speculation=speculation
     )  # fmt: skip
     step_s = times.step.total_s
-    prompts, found = prompt_cost(
+    prompts, found = call_cost(
         arch, chip, layouts, cache, lambda occupancy_s: b / (steps * step_s + b * occupancy_s),
         Prompts(lengths.prompt, lengths.scv_of_input, prompts_together(b, steps, layouts.dp)),
-        DecodeBatch(times.mixed, b / layouts.pp, context, passed), precisions=precisions, constants=constants,
+        DecodeBatch(times.mixed, b / layouts.pp, context, passed), first, precisions=precisions, constants=constants,
     )  # fmt: skip
-    by_occupancy, by_latency = prompt_scvs(prompts, found, lengths, constants)
+    by_occupancy, by_latency, by_prompt = call_scvs(prompts, found, lengths, constants)
     computed_share: Result = 1.0 if found is None else found.computed_share
     rate, variance = shared_rate(
         b, steps, step_s, times.slope_s, prompts.occupancy_s, by_occupancy, prompts.steps, lengths.scv_of_output, arrival_scv
@@ -206,7 +211,7 @@ def aggregated(
         b, steps, per_step, step_s, times.slope_s, prompts, by_occupancy, rate, variance,
         np.asarray(arrival_scv, float), lengths,
     )  # fmt: skip
-    held = held_bytes(arch, layouts, precisions.weights, speculation, cache)
+    held = held_beside(arch, layouts, precisions, speculation, cache, rate, first)
     places, used = pool_memory(
         arch, chip, layouts, b, held, lengths=lengths, precisions=precisions, constants=constants
     )  # fmt: skip
@@ -218,13 +223,15 @@ def aggregated(
     return ServingPoint(
         batch=b + everywhere,
         slots=places + everywhere,
-        fits=b <= places,
+        fits=(b <= places) & waiting_fits(arch, layouts, cache, rate, first, precisions.kv_cache),
         memory_bytes=used,
         requests_per_s=rate,
         output_tokens=lengths.later_tokens + 1.0,
         computed_share=computed_share,
         input_scv=by_latency,
         output_scv=lengths.scv_of_output,
+        prompt_scv=by_prompt,
+        task=task_of(cache),
         shares=shares,
         **steady.tpot(),
         **steady.ttft(arch, constants, computed_share, places),

@@ -29,8 +29,18 @@ from models.serving.continuous_batching import DecodeTimes, ServingPoint, decode
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import transfer_s
 from models.serving.prefill import PrefillTime, Prompts
-from models.serving.prefix_cache import CachedPrefill, PrefixCache, held_bytes, pool_memory, prompt_cost
-from models.serving.prompt_terms import prompt_scvs
+from models.serving.prefix_cache import CachedPrefill, held_bytes, pool_memory
+from models.serving.sessions import (
+    Reuse,
+    SessionPrefill,
+    apart,
+    call_cost,
+    call_lengths,
+    call_scvs,
+    held_beside,
+    task_of,
+    waiting_fits,
+)
 from models.serving.speculation import Speculation
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
@@ -102,7 +112,7 @@ def disaggregated(
     lengths: Lengths,
     precisions: Precisions,
     speculation: Speculation | None = None,
-    cache: PrefixCache | None = None,
+    cache: Reuse | None = None,
     arrival_scv: ArrayLike = 1.0,
 ) -> DisaggregatedPoint:
     """Predict a group at the rate that keeps `batch` requests in each decode worker:  rate = n_d b / ((O - 1) T(b)).
@@ -112,7 +122,7 @@ def disaggregated(
     TTFT = f (constant + S + transfer + wait) + wait for a slot + half a step, with f the measured overhead of two pools: the first
     token is out when its request joins the decode of the worker that holds fewest, so the swings of all workers are shared.
     The KV cache of a prompt moves over min(tp pp of both workers) links. Decode workers run `speculation`; `cache` stands with
-    the prefill workers. Both as in `continuous_batching.aggregated`.
+    the prefill workers, to which the answers of a session do not return. Both as in `continuous_batching.aggregated`.
     Shapes: both layouts, batch [request of a decode worker], workers [1] and lengths [token] broadcast, e.g. prefill
     [p, 1, 1, 1], decode [d, 1, 1], batch [b, 1], workers [r]. Valid for batch > 0, output_tokens > 1, stationary load.
     Reference: Zhong et al., DistServe, OSDI 2024, sections 3-4; Patel et al., Splitwise, ISCA 2024; models/queueing/queues.py.
@@ -124,13 +134,15 @@ def disaggregated(
     >>> both.chips.tolist(), bool(both.point.ttft_s[1] < both.point.ttft_s[0])
     ([3, 4], True)
     """
-    b = np.asarray(batch, float)
-    group, found = _steady_group(arch, prefill, decode, b, lengths, precisions, speculation, cache, arrival_scv)
+    b, cache = np.asarray(batch, float), apart(cache)
+    first, lengths = lengths, call_lengths(cache, lengths)
+    group, found = _steady_group(arch, prefill, decode, b, lengths, precisions, speculation, cache, first, arrival_scv)
     kinds: dict[str, Any] = {"precisions": precisions, "constants": decode.constants}
     drafts = held_bytes(arch, decode.layouts, precisions.weights, speculation, None)
     places, used = pool_memory(arch, decode.chip, decode.layouts, b, drafts, lengths=lengths, **kinds)
     # A prefill worker holds one prompt on each attention rank.
-    cached, dp = held_bytes(arch, prefill.layouts, precisions.weights, None, cache), prefill.layouts.dp
+    each = group.requests_per_s / prefill.count
+    cached, dp = held_beside(arch, prefill.layouts, precisions, None, cache, each, first), prefill.layouts.dp
     prefill_places, prefill_used = pool_memory(
         arch, prefill.chip, prefill.layouts, dp, cached,
         lengths=Lengths(lengths.prompt, 1.0), precisions=precisions, constants=prefill.constants,
@@ -140,11 +152,15 @@ def disaggregated(
     point = ServingPoint(
         batch=b + group.everywhere,
         slots=places + group.everywhere,
-        fits=(b <= places) & (prefill_places >= dp),
+        fits=(b <= places)
+        & (prefill_places >= dp)
+        & waiting_fits(arch, prefill.layouts, cache, each, first, precisions.kv_cache),
         memory_bytes=used,
         requests_per_s=group.requests_per_s,
         output_tokens=lengths.later_tokens + 1.0,
         input_scv=group.latency_scv,
+        prompt_scv=group.prompt_scv,
+        task=task_of(cache),
         output_scv=lengths.scv_of_output,
         computed_share=1.0 if found is None else found.computed_share,
         shares={name: part / step.total_s for name, part in step.breakdown.items()},
@@ -172,9 +188,10 @@ def _steady_group(
     lengths: Lengths,
     precisions: Precisions,
     speculation: Speculation | None,
-    cache: PrefixCache | None,
+    cache: Reuse | None,
+    first: Lengths,
     arrival_scv: ArrayLike,
-) -> tuple[_Group, CachedPrefill | None]:
+) -> tuple[_Group, CachedPrefill | SessionPrefill | None]:
     """Find (the group at the rate that keeps its decode workers at `batch`, the prefill of its prompts by cache tier)."""
     per_step = 1.0 if speculation is None else speculation.tokens_per_step
     steps = lengths.later_tokens / per_step
@@ -183,15 +200,15 @@ def _steady_group(
         constants=decode.constants, speculation=speculation,
     )  # fmt: skip
     stay = steps * times.step.total_s
-    prompts, found = prompt_cost(
+    prompts, found = call_cost(
         arch, prefill.chip, prefill.layouts, cache, lambda _: decode.count * batch / stay / prefill.count,  # decode alone sets the rate
-        Prompts(lengths.prompt, lengths.scv_of_input), None, precisions=precisions, constants=prefill.constants,
+        Prompts(lengths.prompt, lengths.scv_of_input), None, first, precisions=precisions, constants=prefill.constants,
     )  # fmt: skip
-    by_occupancy, by_latency = prompt_scvs(prompts, found, lengths, prefill.constants)
+    by_occupancy, by_latency, by_prompt = call_scvs(prompts, found, lengths, prefill.constants)
     shapes = (np.shape(part) for part in (stay, prompts.occupancy_s, prefill.count, decode.count))
     everywhere = np.zeros(np.broadcast_shapes(*shapes))
     group = _Group(
-        batch, steps, per_step, times, decode.count, prompts, by_occupancy, by_latency, prefill.count,
+        batch, steps, per_step, times, decode.count, prompts, by_occupancy, by_latency, by_prompt, prefill.count,
         decode.count * batch / stay + everywhere, np.asarray(arrival_scv, float), lengths, everywhere,
     )  # fmt: skip
     return group, found
@@ -222,6 +239,7 @@ class _Group:
     prompts: PrefillTime
     occupancy_scv: Result  # of a prompt
     latency_scv: Result  # of a prompt
+    prompt_scv: Result  # the same between calls of one place in their tasks
     prefill_workers: Result
     requests_per_s: Result  # of the group
     arrival_scv: Result

@@ -23,9 +23,11 @@ from models.queueing.cumulants import (
     mixture_shares,
 )
 from models.serving.continuous_batching import ServingPoint
+from models.serving.sessions import Task
 
 METRICS = ("ttft", "tpot", "e2e")
-BY_COST = ("ttft", "e2e", "tpot")
+TASK = "task"  # of several calls, with the time between them
+BY_COST = ("ttft", "e2e", "tpot", TASK)
 MEAN = "mean"
 Quantile = float | str
 
@@ -141,6 +143,44 @@ def decode_cumulants(point: Points) -> Cumulants:
     return Cumulants(mean, variance * mean**2, third * mean**3)
 
 
+def task_cumulants(point: Points) -> Cumulants:
+    """Describe the time of a task of N calls R and N - 1 waits Z, all independent:  mean n R + (n - 1) Z.
+
+    Variance n var R + (n - 1) var Z + var N (R + Z)^2; the third cumulant likewise, with N - 1 gamma. A call waits for a slot with some
+    chance; how long its prompt takes differs between calls of one place in their tasks only, since the others add up to the same in each.
+    Shapes: as the point; result [s], [s^2], [s^3]. Valid for a point of a task. Reference: Brillinger, Annals of the Institute of
+    Statistical Mathematics 21 (1969) (cumulants of random sums); Feller, An Introduction to Probability Theory 1 (1968), chapter 12.
+
+    >>> from dataclasses import replace
+    >>> from models.serving import examples
+    >>> point = replace(examples.POINT, task=Task(3.0, wait_s=10.0))
+    >>> bool(abs(task_cumulants(point).mean - (3 * latency_s(point, "e2e", "mean") + 20)) < 1e-9)
+    True
+    """
+    task = _task(point)
+    between = gamma_cumulants(point.prompt_s, point.input_scv)
+    same_place = gamma_cumulants(point.prompt_s, point.prompt_scv)
+    chance, each = np.asarray(point.slot_wait_probability, float), point.slot_wait_s
+    slot = delayed_cumulants(each, chance, 1.0)
+    plain = first_token_cumulants(point) + decode_cumulants(point)
+    call = Cumulants(
+        plain.mean + slot.mean,
+        plain.variance - between.variance + same_place.variance + slot.variance,
+        plain.third - between.third + same_place.third + slot.third,
+        plain.least,
+    )
+    wait, n = gamma_cumulants(task.wait_s, task.wait_scv), task.calls
+    more, spread = n - 1.0, task.calls_scv * n**2
+    skew = 2.0 * spread**2 / more if more > 0.0 else 0.0
+    cycle, scatter = call.mean + wait.mean, call.variance + wait.variance
+    return Cumulants(
+        n * call.mean + more * wait.mean,
+        n * call.variance + more * wait.variance + spread * cycle**2,
+        n * call.third + more * wait.third + 3.0 * spread * cycle * scatter + skew * cycle**3,
+        call.least,
+    )
+
+
 Mixture = tuple[Floats, Cumulants]
 
 
@@ -160,10 +200,13 @@ def latency_mixture(point: Points, metric: str) -> Mixture:
 
 def _mixtures(point: Points, metric: str) -> tuple[Mixture, ...]:
     """Describe a latency as mixtures of which the slowest counts: no request ends before its first token, whatever the fit of either."""
-    if metric not in METRICS:
-        raise ValueError(f"unknown latency {metric!r}; known: {', '.join(METRICS)}")
+    _check_metric(point, metric)
     if metric == "tpot":
         return (output_token_mixture(point),)
+    if metric == TASK and _task(point).calls > 1.0:
+        time = task_cumulants(point)
+        whole = np.broadcast_arrays(time.mean, time.variance, time.third, time.least)
+        return ((np.ones((1, *whole[0].shape)), Cumulants(*(part[None] for part in whole))),)
     base = first_token_cumulants(point)
     chance = np.asarray(point.slot_wait_probability, float)
     wait = gamma_cumulants(point.slot_wait_s / np.maximum(chance, 1e-300), 1.0)
@@ -171,9 +214,25 @@ def _mixtures(point: Points, metric: str) -> tuple[Mixture, ...]:
     return (first,) if metric == "ttft" else (either(chance, base + decode_cumulants(point), wait), first)
 
 
+def _check_metric(point: Points, metric: str) -> None:
+    """Raise ValueError for an unknown latency, or the task of requests that belong to none."""
+    if metric not in (*METRICS, TASK):
+        raise ValueError(f"unknown latency {metric!r}; known: {', '.join((*METRICS, TASK))}")
+    if metric == TASK:
+        _task(point)
+
+
+def _task(point: Points) -> Task:
+    """Return the task of a point's calls. Raises ValueError for requests that belong to none."""
+    task: Task | None = point.task  # type: ignore[assignment]  # of the chosen points too, as a plain value
+    if task is None:
+        raise ValueError("requests that belong to no task have no time of a task")
+    return task
+
+
 @np.errstate(invalid="ignore", over="ignore")  # infinity less infinity, where there is no network to cross
 def latency_s(point: Points, metric: str, quantile: Quantile) -> Result:
-    """Predict the mean or a quantile of a latency of a point:  "ttft", "tpot" or "e2e" (arrival to last token, all waits counted).
+    """Predict the mean or a quantile of a latency of a point:  "ttft", "tpot", "e2e" (arrival to last token, all waits counted) or "task".
 
     Quantiles are those of `latency_mixture`, of "e2e" no less than those of "ttft". Shapes: as the point; result [s]. Units: quantile [1] from 0.5 up to below 1, or "mean".
     Against an event simulation of the same engine (benchmarks/percentiles.md), Poisson arrivals, utilisation up to 0.85: median error of
@@ -189,8 +248,7 @@ def latency_s(point: Points, metric: str, quantile: Quantile) -> Result:
     >>> bool(latency_s(point, "ttft", 0.99) > latency_s(point, "ttft", 0.9) >= latency_s(point, "ttft", 0.5))
     True
     """
-    if metric not in METRICS:
-        raise ValueError(f"unknown latency {metric!r}; known: {', '.join(METRICS)}")
+    _check_metric(point, metric)
     if quantile != MEAN and not (isinstance(quantile, float) and 0.5 <= quantile < 1.0):
         raise ValueError(f'expected "mean" or a quantile from 0.5 up to below 1, got {quantile!r}')
     if quantile == MEAN:
@@ -199,6 +257,9 @@ def latency_s(point: Points, metric: str, quantile: Quantile) -> Result:
             "tpot": point.tpot_s,
             "e2e": point.ttft_s + (point.output_tokens - 1.0) * point.tpot_s,
         }
+        if metric == TASK:
+            task = _task(point)
+            mean[TASK] = task.calls * mean["e2e"] + (task.calls - 1.0) * task.wait_s
         return mean[metric]
     found = reduce(np.maximum, [mixture_quantile_s(float(quantile), *part) for part in _mixtures(point, metric)])
     return as_result(np.where(_known(point, metric), np.minimum(found, _ceiling_s(point, metric)), np.inf))
