@@ -66,7 +66,7 @@ def grid_with_latencies(problem: Problem) -> Grid:
 
     workload, system = problem.serving[0], problem.systems[SYSTEM]
     grid = make_grid(workload, system, workload.spec.precision[0], system.nic_bytes_per_s, problem.constants.serving)
-    within_slo(grid.point, limits_at_site(workload.spec.slo, 0.0))
+    within_slo(grid.point, limits_at_site(workload.spec, 0.0))
     return grid
 
 

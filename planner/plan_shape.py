@@ -45,7 +45,7 @@ NUMBER, WHOLE, TEXT, FLAG, ANY = "a number", "a whole number", "a text", "true o
 LINE = {"component": TEXT, "site": TEXT, "system": TEXT, "how": TEXT, "amount": NUMBER}
 POOL = {
     "role": TEXT, "system": TEXT, "how": TEXT, "fabric": TEXT, "fabric_size": Either(WHOLE), "offer": TEXT, "tenant?": TEXT, "precision": TEXT,
-    "layout": Each(WHOLE), "batch": WHOLE, "workers": WHOLE, "systems_per_replica": NUMBER, "spares?": NUMBER, "extra_power_w": NUMBER,
+    "kv_precision?": TEXT, "waiting?": TEXT, "layout": Each(WHOLE), "batch": WHOLE, "workers": WHOLE, "systems_per_replica": NUMBER, "spares?": NUMBER, "extra_power_w": NUMBER,
     "memory_bytes?": NUMBER,
 }  # fmt: skip
 PLACEMENT = {
@@ -59,13 +59,17 @@ ITERATION = {
 }  # fmt: skip
 POINT = {
     "id": TEXT, "site": TEXT, "pool": Either(TEXT), "power_cap?": NUMBER, "pools": [POOL], "capacity": NUMBER, "capacity_unit": TEXT,
-    "latency_s": Each(NUMBER), "time_s": Each(NUMBER), "interval_80": Either(Each([NUMBER])), "tier": TEXT, "breakdown": Each(NUMBER),
+    "latency_s": Each(NUMBER), "time_s": Each(NUMBER), "call_s?": NUMBER, "interval_80": Either(Each([NUMBER])), "tier": TEXT, "breakdown": Each(NUMBER),
     "mfu": NUMBER, "hfu?": NUMBER, "goodput": NUMBER, "memory_bytes": NUMBER, "iteration?": ITERATION, "placement": Either(PLACEMENT), "peak_replicas": NUMBER,
+}  # fmt: skip
+SESSION = {
+    "slot": WHOLE, "calls_per_s": NUMBER, "tasks_per_s": NUMBER, "sessions": NUMBER, "waiting_sessions": NUMBER, "waiting_bytes": NUMBER,
+    "prompt_tokens": NUMBER, "waiting": Each(NUMBER),
 }  # fmt: skip
 WORKLOAD = {
     "name": TEXT, "of?": TEXT, "architecture?": TEXT, "kind": TEXT, "points": [POINT], "tokens": NUMBER, "cost": NUMBER,
     "cost_per_million_tokens": Either(NUMBER), "utilisation": Either(NUMBER), "mfu": Either(NUMBER), "hfu?": Either(NUMBER), "grade?": Either(TEXT),
-    "revenue?": NUMBER, "margin?": NUMBER, "iterations?": NUMBER, "cost_per_iteration?": Either(NUMBER),
+    "revenue?": NUMBER, "margin?": NUMBER, "iterations?": NUMBER, "cost_per_iteration?": Either(NUMBER), "session?": SESSION,
     "slo": [{"metric": TEXT, "percentile": TEXT, "limit_s": NUMBER, "predicted_s": Either(NUMBER), "slack_s": Either(NUMBER)}],
 }  # fmt: skip
 ROUTE = {

@@ -21,7 +21,7 @@ def api_point(workload: ServingFacts, option: FleetOption, allowance_s: float) -
     if not api.serves(workload):
         return None
     latency = {}
-    for limit in workload.spec.slo.limits():
+    for limit in workload.spec.limits():
         promised_s = api.latency.get(limit.key, math.inf)
         if limit.at_origin(promised_s, allowance_s) > limit.seconds:
             return None

@@ -19,10 +19,11 @@ from models.serving.disaggregation import DisaggregatedPoint, worker_ratios
 from models.serving.percentiles import SloScreen
 from planner.candidates.cache import Recent
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.points import OperatingPoint, Use
+from planner.candidates.points import OperatingPoint, Use, stated_kv
 from planner.candidates.serving import Grid, within_demand
 from planner.evaluate.disaggregated import evaluate, pool_power_w
 from planner.evaluate.serving import (
+    call_s,
     latencies,
     layout_of,
     limits_at_site,
@@ -100,7 +101,7 @@ class FeasibleGroups:
 
 
 class GroupSearch:
-    """Search over the groups of one workload on two types of system at one precision; evaluations are shared by all origins.
+    """Search over the groups of one workload on two types of system, run in one way; evaluations are shared by all origins.
 
     `recent`: evaluations that are kept; what it has dropped is evaluated again when it is asked for.
     """
@@ -135,7 +136,7 @@ class GroupSearch:
 
     def _limits(self, allowance_s: float) -> Limits:
         stretch = stretch_of(self.problem.derating, (self.prefill.system, self.decode.system))
-        return limits_at_site(self.workload.spec.slo, allowance_s, stretch)
+        return limits_at_site(self.workload.spec, allowance_s, stretch)
 
     def _evaluate(self, allowance_s: float) -> FeasibleGroups | None:
         """Evaluate the groups at a round trip; None where no prefill layout meets the limits."""
@@ -191,7 +192,7 @@ class GroupSearch:
                 ),
                 np.take_along_axis(self.decode.batches, batch, axis=1)[..., None],
                 workers,
-                self.prefill.precision,
+                self.prefill.choice,
                 self.problem.constants.serving,
             )
             if key not in self._counted:
@@ -232,13 +233,13 @@ def group_searches(
     problem: Problem,
     recent: Recent,
 ) -> list[GroupSearch]:
-    """Create one search for each precision that both systems support."""
+    """Create one search for each way to run that both systems support."""
     scaleouts = first.scaleout, second.scaleout
     return [
         GroupSearch(workload, one, other, scaleouts, problem, recent)
         for one in prefills
         for other in decodes
-        if one.precision == other.precision
+        if one.choice == other.choice
     ]
 
 
@@ -356,13 +357,19 @@ def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Prob
     ):
         extra = systems * float(pool_power_w(shares, option.system, problem.constants.power))
         sizes = layout_of(grid.layouts, layout)
-        uses.append(Use(role, option, systems, extra, grid.precision, sizes, batch, workers, memory_bytes=held[role]))
+        uses.append(
+            Use(
+                role, option, systems, extra, grid.precision, sizes, batch, workers, memory_bytes=held[role],
+                kv_precision=stated_kv(workload.spec, grid.choice), waiting=grid.choice.waiting,
+            )
+        )  # fmt: skip
     return OperatingPoint(
         workload=workload,
         uses=tuple(uses),
         capacity=pair.capacity,
-        latency={name: float(value) for name, value in latencies(found.point, workload.spec.slo).items()},
+        latency={name: float(value) for name, value in latencies(found.point, workload.spec).items()},
         breakdown=sides[1][-1],
+        call_s=call_s(found.point),
         mfu=mfu(
             workload,
             pair.capacity,

@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner.candidates.fleet_options import FleetOption
+from planner.evaluate.serving import kv_precision
+from planner.problem.engine import EngineChoice
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.problem.intervals import Interval
+from planner.spec.workloads import Serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,13 @@ class Use:
     workers: int = 1  # copies of the layout in one replica
     spares: float = 0.0  # of these systems, in place of those in repair
     memory_bytes: float = 0.0  # of the fullest chip; 0 for an API
+    kv_precision: str = ""  # of the KV cache, where the spec leaves it to the plan
+    waiting: str = ""  # where the caches of sessions wait; empty without sessions
+
+    @property
+    def choice(self) -> EngineChoice:
+        """Return how the engine of a pool of serving runs."""
+        return EngineChoice(self.precision, self.kv_precision or kv_precision(self.precision), self.waiting)
 
     @property
     def systems_per_worker(self) -> float:
@@ -35,6 +45,11 @@ class Use:
         on a spot market and the spares of a job are included.
         """
         return self.systems / self.workers
+
+
+def stated_kv(workload: Serving, choice: EngineChoice) -> str:
+    """Return the precision of the KV cache where the plan chose it; empty where the spec leaves it to that of the weights."""
+    return choice.kv_precision if workload.kv_precision else ""
 
 
 def use_row(use: Use) -> dict[str, Any]:
@@ -48,6 +63,8 @@ def use_row(use: Use) -> dict[str, Any]:
         "offer": use.option.offer.path,
         **({"tenant": use.option.tenant} if use.option.tenant else {}),
         "precision": use.precision,
+        **({"kv_precision": use.kv_precision} if use.kv_precision else {}),
+        **({"waiting": use.waiting} if use.waiting else {}),
         "layout": dict(use.layout),
         "batch": use.batch,
         "workers": use.workers,
@@ -75,6 +92,7 @@ class OperatingPoint:
     )  # of a job: "step", and "run" from start to end at full width
     interval: Interval | None = None  # of the times of a job
     iteration: Mapping[str, Any] | None = None  # of reinforcement learning: the row of its iteration in a plan
+    call_s: float | None = None  # mean time of a call of a session, at the site
     power_cap: float | None = None  # share of the systems' nameplate that they may draw; None: all of it
 
     @property
@@ -110,7 +128,16 @@ class OperatingPoint:
 def deployment_of(point: OperatingPoint) -> tuple[Any, ...]:
     """Return what identifies the deployment of a point: workload, site, and how each pool runs on which system."""
     pools = (
-        (use.role, use.option.system.name, use.precision, *sorted(use.layout.items()), use.batch) for use in point.uses
+        (
+            use.role,
+            use.option.system.name,
+            use.precision,
+            use.kv_precision,
+            use.waiting,
+            *sorted(use.layout.items()),
+            use.batch,
+        )
+        for use in point.uses
     )
     return (point.workload.name, point.site, point.power_cap, *pools)
 

@@ -45,7 +45,7 @@ def _slowed(point: OperatingPoint, cap: float, capped: CappedPoint) -> Operating
     s = capped.speed
     return replace(
         point, uses=uses, capacity=point.capacity * s, mfu=point.mfu * s, hfu=point.hfu * s, power_cap=cap,
-        latency={name: seconds / s for name, seconds in point.latency.items()}, time_s={name: seconds / s for name, seconds in point.time_s.items()},
+        call_s=None if point.call_s is None else point.call_s / s, latency={name: seconds / s for name, seconds in point.latency.items()}, time_s={name: seconds / s for name, seconds in point.time_s.items()},
     )  # fmt: skip
 
 

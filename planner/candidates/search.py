@@ -30,6 +30,7 @@ from planner.candidates.power_caps import capped_points, with_caps
 from planner.candidates.reinforcement import ReinforcementSearch
 from planner.candidates.serving import Grid, GridChoice, GridSelection, make_grid, serving_point
 from planner.candidates.training import LayoutSearches, candidate_widths, training_point
+from planner.evaluate.serving import engine_choices
 from planner.evaluate.training import Width
 from planner.problem.derating import counted_share
 from planner.problem.fabrics import uneven
@@ -73,7 +74,7 @@ def find_candidates(
     for name in barred:
         dropped[name]["architecture below the quality floor"] += 1
     pools = [
-        with_caps(pool, workload.spec.slo.limits(), problem.derating)
+        with_caps(pool, workload.spec.limits(), problem.derating)
         for workload in problem.serving
         if workload.name not in barred
         for pool in serving.pools(workload, _open_to(problem, workload, fleet_options, dropped[workload.name]))
@@ -116,7 +117,9 @@ def _open_to(
 
 def _runs(point: OperatingPoint) -> Key:
     """Return how a point runs, the same for points of several pools that differ in nothing else."""
-    uses = ((id(use.option), use.role, tuple(use.layout.items()), use.batch, use.workers) for use in point.uses)
+    uses = (
+        (id(use.option), use.role, use.choice, tuple(use.layout.items()), use.batch, use.workers) for use in point.uses
+    )
     return (*uses, point.capacity)
 
 
@@ -247,14 +250,14 @@ class _ServingSearch:
         return choices
 
     def _grids(self, workload: ServingFacts, option: FleetOption) -> list[Grid]:
-        """Evaluate a workload on the system of a fleet option at each precision that the system supports."""
+        """Evaluate a workload on the system of a fleet option in each way in which its engine may run there."""
         key = ("grids", option.system.name, option.scaleout, *self.cache.times_key(workload))
         if key not in self.cache.kept:
             self.cache.check_time()
-            supported = [p for p in workload.spec.precision if p in option.system.flop_per_s]
             constants = self.problem.constants.serving
             self.cache.kept[key] = [
-                make_grid(workload, option.system, p, option.scaleout, constants) for p in supported
+                make_grid(workload, option.system, choice, option.scaleout, constants)
+                for choice in engine_choices(workload.spec, option.system)
             ]
             self.cache.evaluated += sum(np.size(grid.point.requests_per_s) for grid in self.cache.kept[key])
         grids: list[Grid] = self.cache.kept[key]

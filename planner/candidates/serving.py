@@ -19,9 +19,10 @@ from models.serving.decode import ServingLayouts
 from models.serving.percentiles import SloScreen
 from models.transformer.architecture import Architecture
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.points import OperatingPoint, Use
+from planner.candidates.points import OperatingPoint, Use, stated_kv
 from planner.evaluate.serving import (
     batch_grid,
+    call_s,
     entry_at,
     evaluate,
     extra_power_w,
@@ -33,6 +34,7 @@ from planner.evaluate.serving import (
 )
 from planner.evaluate.serving_layouts import blocks, domain_of, runnable
 from planner.problem.derating import stretch_of
+from planner.problem.engine import EngineChoice
 from planner.problem.facts import Problem, ScaleOut, ServingFacts, SystemFacts
 from planner.spec.slo import TPOT
 
@@ -44,14 +46,19 @@ POWER_GAIN_TOL = 1e-9  # relative saving of power per request below which a poin
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Evaluation of one workload on one system at one precision; arrays are [layout, batch]."""
+    """Evaluation of one workload on one system, run in one way; arrays are [layout, batch]."""
 
     system: SystemFacts
-    precision: str
+    choice: EngineChoice
     layouts: ServingLayouts
     systems: Floats  # [layout] systems per replica
     batches: Floats  # [layout, batch] requests in decode of a replica
     point: ServingPoint
+
+    @property
+    def precision(self) -> str:
+        """Return the precision of the weights."""
+        return self.choice.precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +93,15 @@ def serving_layouts(arch: Architecture, system: SystemFacts, networked: bool) ->
 
 
 def make_grid(
-    workload: ServingFacts, system: SystemFacts, precision: str, scaleout: ScaleOut, constants: ServingConstants
+    workload: ServingFacts, system: SystemFacts, choice: EngineChoice, scaleout: ScaleOut, constants: ServingConstants
 ) -> Grid:
-    """Evaluate all layouts of a workload at all batches on one system at one precision."""
+    """Evaluate all layouts of a workload at all batches on one system, run in one way."""
     layouts = serving_layouts(workload.architecture, system, scaleout.bytes_per_s > 0)
     batches = batch_grid(np.asarray(layouts.dp))
-    point = evaluate(workload, system, scaleout, layouts.take((slice(None), None)), batches, precision, constants)
+    point = evaluate(workload, system, scaleout, layouts.take((slice(None), None)), batches, choice, constants)
     return Grid(
         system,
-        precision,
+        choice,
         layouts,
         systems_per_replica(system, np.asarray(layouts.chips), np.asarray(layouts.pp)),
         batches,
@@ -125,7 +132,7 @@ class GridSelection:
         self._chosen: dict[tuple[int, int, int], GridChoice] = {}  # one object per point, whatever origins it serves
 
     def _limits(self, allowance_s: float) -> Mapping[str, list[tuple[str | float, float]]]:
-        return limits_at_site(self.workload.spec.slo, allowance_s, self._stretch)
+        return limits_at_site(self.workload.spec, allowance_s, self._stretch)
 
     def choose(self, allowance_s: float, dropped: Counter[str]) -> list[GridChoice]:
         """Take the largest capacity of each layout under the limits, then the Pareto front of systems and power per request.
@@ -219,6 +226,8 @@ def serving_point(
         systems=systems,
         extra_it_w=systems * float(extra_power_w(grid.system, shares, power)),
         precision=grid.precision,
+        kv_precision=stated_kv(workload.spec, grid.choice),
+        waiting=grid.choice.waiting,
         layout=layout,
         batch=int(grid.batches[index]),
         memory_bytes=found["memory_bytes"],
@@ -227,7 +236,8 @@ def serving_point(
         workload=workload,
         uses=(use,),
         capacity=found["rate"],
-        latency={name: float(value) for name, value in latencies(point.pick(index), workload.spec.slo).items()},
+        latency={name: float(value) for name, value in latencies(point.pick(index), workload.spec).items()},
         breakdown=shares,
+        call_s=call_s(point.pick(index)),
         mfu=mfu(workload, found["rate"], chips, found["computed_share"]),
     )

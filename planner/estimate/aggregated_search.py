@@ -10,6 +10,7 @@ import numpy as np
 
 from models.arrays import Floats, Result
 from models.serving.closed_loop import closed_loop
+from models.serving.closed_sessions import closed_sessions
 from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts
 from planner.estimate.batch_search import Batches, Selection, busiest_row, choose_batch
@@ -22,26 +23,25 @@ from planner.estimate.serving_configuration import (
     ServingConfiguration,
     allowed_layouts,
     best_result,
-    common_precisions,
+    common_choices,
     meets_limits,
 )
 from planner.evaluate import serving
-from planner.evaluate.serving import engine_constants, lengths_of, precisions, systems_per_replica
+from planner.evaluate.serving import engine_constants, lengths_of, precisions_of, systems_per_replica
 from planner.evaluate.serving_layouts import occupied_chips
 from planner.evaluate.serving_state import drafting, prefix_cache
+from planner.problem.engine import EngineChoice
 
 
 def search_one_pool(facts: CaseFacts, load: Load, asked: Mapping[str, int] | None) -> SearchResult:
-    """Search the best single pool on the chips of the case over precisions, layouts (or the `asked` one) and batches."""
+    """Search the best single pool on the chips of the case over ways to run, layouts (or the `asked` one) and batches."""
     system = facts.system
     layouts = allowed_layouts(facts, system, facts.case.chips, asked, "layout")
-    return best_result(
-        _search_one_pool(facts, load, layouts, precision) for precision in common_precisions(facts, [system])
-    )
+    return best_result(_search_one_pool(facts, load, layouts, choice) for choice in common_choices(facts, [system]))
 
 
-def _search_one_pool(facts: CaseFacts, load: Load, layouts: ServingLayouts, precision: str) -> SearchResult:
-    """Search the layouts and batches at one precision."""
+def _search_one_pool(facts: CaseFacts, load: Load, layouts: ServingLayouts, choice: EngineChoice) -> SearchResult:
+    """Search the layouts and batches, run in one way."""
     if not len(layouts):
         return SearchResult(None)
     system, copies = facts.system, replicas(facts, layouts)
@@ -53,7 +53,7 @@ def _search_one_pool(facts: CaseFacts, load: Load, layouts: ServingLayouts, prec
             facts.scaleout,
             layouts.take(rows),
             batch,
-            precision,
+            choice,
             facts.constants.serving,
         )
 
@@ -61,14 +61,14 @@ def _search_one_pool(facts: CaseFacts, load: Load, layouts: ServingLayouts, prec
         return capped_pool(facts.power_cap, system, uncapped(rows, batch), facts.constants.power)
 
     if load.kind == CONCURRENCY:
-        return _closed_loop(facts, load, layouts, precision, copies, uncapped)
+        return _closed_loop(facts, load, layouts, choice, copies, uncapped)
     picked = choose_batch(facts, load, copies, np.asarray(layouts.dp), evaluate)
     if picked.row is None:
         return SearchResult(None, *picked.counts)
     row, batch = picked.row, picked.batch
     layout, point = layouts.take(row), evaluate(row, batch)
     configuration = ServingConfiguration(
-        precision, (system,), (layout,), (1,), float(copies[row]), int(copies[row] * layout.chips), batch, point, None,
+        choice, (system,), (layout,), (1,), float(copies[row]), int(copies[row] * layout.chips), batch, point, None,
         meets_limits(facts, point),
     )  # fmt: skip
     return SearchResult(configuration, *picked.counts)
@@ -78,7 +78,7 @@ def _closed_loop(
     facts: CaseFacts,
     load: Load,
     layouts: ServingLayouts,
-    precision: str,
+    choice: EngineChoice,
     copies: Floats,
     uncapped: Callable[[Selection, Batches], ServingPoint],
 ) -> SearchResult:
@@ -90,9 +90,12 @@ def _closed_loop(
     workload, system = facts.serving.spec, facts.system
     at_work = np.minimum(copies, load.value)
     clients = load.value / at_work
+    if workload.session is not None:
+        found = closed_sessions(lambda batch: uncapped(slice(None), batch), clients)
+        return _busiest(facts, layouts, choice, (copies, at_work), found, np.zeros(len(layouts)))
     loop = closed_loop(
-        facts.architecture, system.rates(precision, facts.scaleout), layouts, clients,
-        lengths=lengths_of(facts.serving), precisions=precisions(precision),
+        facts.architecture, system.rates(choice.precision, facts.scaleout), layouts, clients,
+        lengths=lengths_of(facts.serving), precisions=precisions_of(choice),
         constants=engine_constants(facts.serving, system, facts.constants.serving),
         speculation=drafting(workload.speculation), cache=prefix_cache(workload.cache, system.chips),
     )  # fmt: skip
@@ -104,15 +107,24 @@ def _closed_loop(
         point, fits=runs, requests_per_s=loop.requests_per_s, tpot_s=loop.tpot_s, unloaded_ttft_s=loop.ttft_s - queue,
         prefill_wait_s=queue, slot_wait_s=np.zeros(len(layouts)), slot_wait_probability=np.zeros(len(layouts)),
     )  # fmt: skip
+    return _busiest(facts, layouts, choice, (copies, at_work), replace(met, batch=loop.batch), surplus)
+
+
+def _busiest(
+    facts: CaseFacts, layouts: ServingLayouts, choice: EngineChoice, replicas: tuple[Floats, Floats], met: ServingPoint, surplus: Floats,
+) -> SearchResult:  # fmt: skip
+    """Take the busiest of the layouts in a closed loop; `replicas`: of each that there is room for, and those at work."""
+    system, (copies, at_work), free = facts.system, replicas, met.requests_per_s
     met = capped_pool(facts.power_cap, system, met, facts.constants.power)
-    surplus = surplus * np.broadcast_to(loop.requests_per_s / met.requests_per_s, surplus.shape)
+    with np.errstate(invalid="ignore"):  # layouts that do not run
+        surplus = surplus * np.broadcast_to(free / met.requests_per_s, surplus.shape)
     busiest = busiest_row(facts, met, at_work)
     if busiest.row is None:
         return SearchResult(None, *busiest.counts)
     row, shape = busiest.row, (len(layouts),)
-    point, batch = _entry(met, shape, (row,)), float(np.broadcast_to(loop.batch, shape)[row])
+    point, batch = _entry(met, shape, (row,)), float(np.broadcast_to(met.batch, shape)[row])
     configuration = ServingConfiguration(
-        precision, (system,), (layouts.take(row),), (1,), float(at_work[row]), int(copies[row] * layouts.take(row).chips),
+        choice, (system,), (layouts.take(row),), (1,), float(at_work[row]), int(copies[row] * layouts.take(row).chips),
         batch, point, None, meets_limits(facts, point), float(surplus[row]),
     )  # fmt: skip
     return SearchResult(configuration, *busiest.counts)
@@ -132,5 +144,5 @@ def _entry(point: ServingPoint, shape: tuple[int, ...], index: tuple[int, ...]) 
     def one(value: Result) -> Any:
         return np.broadcast_to(value, shape)[index][()]
 
-    values = {f.name: one(getattr(point, f.name)) for f in fields(point) if f.name != "shares"}
+    values = {f.name: one(getattr(point, f.name)) for f in fields(point) if f.name not in ("shares", "task")}
     return replace(point, **values, shares={name: one(share) for name, share in point.shares.items()})

@@ -20,6 +20,7 @@ from planner.estimate import reinforcement
 from planner.estimate.case import CaseFacts, best_layouts, nothing_fits, resolve_case
 from planner.estimate.power import power_document, training_draw
 from planner.estimate.serving import answer_serving
+from planner.estimate.sessions import session_table
 from planner.evaluate.interruptions import goodput_of
 from planner.report.words import cap_words
 from planner.spec.reinforcement import Reinforcement
@@ -151,6 +152,8 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
     ]
     if answer["slo"]:
         found.append(("Limits (s)", answer["slo"]))
+    if "session" in answer:
+        found.append(("Sessions", session_table(answer["session"])))
     if answer["tiers"]:
         found.append(
             (

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from models.arrays import Ints
+from models.arrays import Ints, Result
 from models.serving.closed_pools import closed_pools
+from models.serving.closed_sessions import closed_sessions
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint
 from planner.candidates.disaggregated import efficient_prefill_layouts
@@ -22,11 +24,12 @@ from planner.estimate.serving_configuration import (
     ServingConfiguration,
     allowed_layouts,
     best_result,
-    common_precisions,
+    common_choices,
     meets_limits,
 )
 from planner.evaluate import disaggregated, serving
 from planner.evaluate.serving import limits_at_site, systems_per_replica
+from planner.problem.engine import EngineChoice
 from planner.spec.case import CasePool
 
 MAX_SPLITS = 24  # numbers of prefill workers tried for a pair of layouts
@@ -36,11 +39,11 @@ def search_two_pools(facts: CaseFacts, load: Load) -> SearchResult:
     """Search the best prefill and decode pools on the chips of the case, within what the case states of them."""
     if facts.scaleout.bytes_per_s <= 0:
         return SearchResult(None)
-    return best_result(_search_two_pools(facts, load, precision) for precision in common_precisions(facts, facts.sides))
+    return best_result(_search_two_pools(facts, load, choice) for choice in common_choices(facts, facts.sides))
 
 
-def _search_two_pools(facts: CaseFacts, load: Load, precision: str) -> SearchResult:
-    """Search the layouts, splits of the chips and batches at one precision."""
+def _search_two_pools(facts: CaseFacts, load: Load, choice: EngineChoice) -> SearchResult:
+    """Search the layouts, splits of the chips and batches, run in one way."""
     case, constants = facts.case, facts.constants.serving
     stated = (case.pools.prefill, case.pools.decode) if case.pools else (CasePool(), CasePool())
     sides = [
@@ -51,15 +54,13 @@ def _search_two_pools(facts: CaseFacts, load: Load, precision: str) -> SearchRes
         return SearchResult(None)
     if stated[0].layout is None:
         grid = Grid(
-            facts.sides[0], precision, sides[0], systems_per_replica(facts.sides[0], np.asarray(sides[0].chips), np.asarray(sides[0].pp)),
+            facts.sides[0], choice, sides[0], systems_per_replica(facts.sides[0], np.asarray(sides[0].chips), np.asarray(sides[0].pp)),
             np.ones((len(sides[0]), 1)),
             serving.evaluate(
-                facts.serving, facts.sides[0], facts.scaleout, sides[0].take((slice(None), None)), np.ones((1, 1)), precision, constants
+                facts.serving, facts.sides[0], facts.scaleout, sides[0].take((slice(None), None)), np.ones((1, 1)), choice, constants
             ),
         )  # fmt: skip
-        sides[0] = sides[0].take(
-            efficient_prefill_layouts(grid, limits_at_site(facts.serving.spec.slo, 0.0), constants)
-        )
+        sides[0] = sides[0].take(efficient_prefill_layouts(grid, limits_at_site(facts.serving.spec, 0.0), constants))
     first, second, n_p, n_d = _chip_splits(case.chips, sides, stated)
     if not n_p.size:
         return SearchResult(None)
@@ -67,13 +68,26 @@ def _search_two_pools(facts: CaseFacts, load: Load, precision: str) -> SearchRes
     def uncapped(rows: Selection, batch: Batches) -> DisaggregatedPoint:
         return disaggregated.evaluate(
             facts.serving, facts.sides, (facts.scaleout,) * 2, (sides[0].take(first[rows]), sides[1].take(second[rows])),
-            batch, (n_p[rows], n_d[rows]), precision, constants,
+            batch, (n_p[rows], n_d[rows]), choice, constants,
         )  # fmt: skip
 
     def held(found: DisaggregatedPoint) -> DisaggregatedPoint:
         return capped_group(facts.power_cap, facts.sides, found, facts.constants.power)
 
-    if load.kind == CONCURRENCY:  # a power cap stretches all times alike, so the batch is the same with it and without
+    surplus: Result = 0.0
+    if load.kind == CONCURRENCY and facts.serving.spec.session is not None:
+        every = np.arange(n_p.size)
+        loop = closed_sessions(lambda batch: uncapped(every, batch).point, np.full(n_p.size, load.value))
+        group = held(replace(uncapped(every, np.asarray(loop.batch)), point=loop))
+        busiest = busiest_row(facts, group.point, np.ones(n_p.size))
+        if busiest.row is None:
+            return SearchResult(None, *busiest.counts)
+        row, counts = busiest.row, busiest.counts
+        alone = closed_sessions(lambda batch: uncapped(row, batch).point, load.value)
+        found = held(replace(uncapped(row, float(alone.batch)), point=alone))
+    elif (
+        load.kind == CONCURRENCY
+    ):  # a power cap stretches all times alike, so the batch is the same with it and without
         every = np.arange(n_p.size)
         group = held(closed_pools(lambda batch: uncapped(every, batch), np.full(n_p.size, load.value), constants)[0])
         busiest = busiest_row(facts, group.point, np.ones(n_p.size))
@@ -91,9 +105,9 @@ def _search_two_pools(facts: CaseFacts, load: Load, precision: str) -> SearchRes
         if picked.row is None:
             return SearchResult(None, *picked.counts)
         row, counts = picked.row, picked.counts
-        found, surplus = held(uncapped(row, picked.batch)), 0.0
+        found = held(uncapped(row, picked.batch))
     configuration = ServingConfiguration(
-        precision, facts.sides, (sides[0].take(first[row]), sides[1].take(second[row])), (int(n_p[row]), int(n_d[row])), 1.0,
+        choice, facts.sides, (sides[0].take(first[row]), sides[1].take(second[row])), (int(n_p[row]), int(n_d[row])), 1.0,
         int(found.chips), float(found.point.batch), found.point, found, meets_limits(facts, found.point), float(surplus),
     )  # fmt: skip
     return SearchResult(configuration, *counts)

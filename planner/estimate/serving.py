@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from models.serving.percentiles import METRICS
+from models.serving.percentiles import METRICS, TASK
 from planner.errors import Problem, SpecError
 from planner.estimate.aggregated_search import search_one_pool
 from planner.estimate.case import CaseFacts
@@ -28,7 +28,8 @@ from planner.estimate.serving_configuration import (
     load_of,
 )
 from planner.estimate.serving_details import cache_tiers, decode_causes, speculation_gain
-from planner.evaluate.serving import QUANTILES, kv_precision, mfu, systems_per_replica
+from planner.estimate.sessions import session_row
+from planner.evaluate.serving import QUANTILES, mfu, systems_per_replica
 from planner.problem.intervals import serving_bounds, serving_tier
 from planner.report.words import cap_words
 from planner.spec.slo import latency_key
@@ -54,6 +55,7 @@ def answer_serving(facts: CaseFacts) -> dict[str, Any] | str:
         "load": {load.kind: load.value} if load.value else load.kind,
         "points": {name: getattr(one, name) + getattr(two, name) for name in ("points", "fitting", "meeting")},
         **_configuration_document(facts, configuration),
+        **session_row(facts, configuration),
         "tiers": cache_tiers(facts, load, configuration),
         "speculation": speculation_gain(facts, configuration),
         "waterfall": decode_causes(facts, configuration),
@@ -111,7 +113,8 @@ def _configuration_document(facts: CaseFacts, configuration: ServingConfiguratio
     """Document one configuration; figures are of all its chips unless the key says otherwise."""
     point, lengths = configuration.point, facts.serving.spec.lengths
     latencies = {
-        metric: {name: configuration.latency(metric, quantile) for name, quantile in QUANTILES.items()} for metric in METRICS
+        metric: {name: configuration.latency(metric, quantile) for name, quantile in QUANTILES.items()}
+        for metric in (METRICS if facts.serving.spec.session is None else (*METRICS, TASK))
     }  # fmt: skip
     chips = [
         (system.rates(configuration.precision, facts.scaleout), count)
@@ -130,7 +133,7 @@ def _configuration_document(facts: CaseFacts, configuration: ServingConfiguratio
     return {
         "mode": "disaggregated" if configuration.pools else "aggregated",
         "precision": configuration.precision,
-        "kv_precision": kv_precision(configuration.precision),
+        "kv_precision": configuration.choice.kv_precision,
         "pools": [{**row, "it_power_w": watts} for row, watts in zip(pool_rows(configuration), systems_w, strict=True)],
         "chips_used": configuration.chips,
         "batch": configuration.batch,
@@ -139,13 +142,13 @@ def _configuration_document(facts: CaseFacts, configuration: ServingConfiguratio
         **_interval(facts, configuration, latencies, rate * lengths.output),
         "slo": [
             {
-                "metric": metric,
-                "percentile": name,
-                "limit_s": limit,
-                "predicted_s": latencies[metric][name],
-                "slack_s": limit - latencies[metric][name],
+                "metric": limit.metric,
+                "percentile": limit.percentile,
+                "limit_s": limit.seconds,
+                "predicted_s": latencies[limit.metric][limit.percentile],
+                "slack_s": limit.seconds - latencies[limit.metric][limit.percentile],
             }
-            for metric, name, limit in facts.serving.spec.slo.limits()
+            for limit in facts.serving.spec.limits()
         ],
         "meets_slo": configuration.meets,
         "requests_per_s": rate,

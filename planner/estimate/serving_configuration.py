@@ -18,8 +18,9 @@ from planner.candidates.serving import serving_layouts
 from planner.errors import Problem, SpecError, close_matches
 from planner.estimate.case import CaseFacts
 from planner.estimate.power import Draw, serving_draw
-from planner.evaluate.serving import limits_at_site
+from planner.evaluate.serving import engine_choices, limits_at_site
 from planner.evaluate.serving_layouts import broken_rules
+from planner.problem.engine import EngineChoice
 from planner.problem.facts import SystemFacts
 
 MAX, RATE, CONCURRENCY = "max", "requests_per_s", "concurrency"
@@ -38,7 +39,7 @@ class Load:
 class ServingConfiguration:
     """A way to serve the case: `copies` of one replica, or one group of two pools. `point` describes one of them, in plain numbers."""
 
-    precision: str
+    choice: EngineChoice
     systems: tuple[SystemFacts, ...]
     layouts: tuple[ServingLayouts, ...]  # of the one pool, or of prefill and decode workers
     workers: tuple[int, ...]
@@ -49,6 +50,11 @@ class ServingConfiguration:
     pools: DisaggregatedPoint | None
     meets: bool  # whether all latency limits are met
     surplus_wait_s: float = 0.0  # wait of clients beyond what runs at once; included in the point's time to first token
+
+    @property
+    def precision(self) -> str:
+        """Return the precision of the weights."""
+        return self.choice.precision
 
     @property
     def requests_per_s(self) -> float:
@@ -87,14 +93,12 @@ def load_of(facts: CaseFacts) -> Load:
     workload = facts.serving.spec
     if workload.demand is None:
         return Load(MAX)
-    rate = workload.demand.requests_per_s
-    if rate is None:
-        rate = (workload.demand.output_tokens or 0.0) / workload.lengths.output
+    rate = workload.mean_requests_per_s
     return Load(RATE, rate) if rate else Load(MAX)
 
 
-def common_precisions(facts: CaseFacts, systems: Sequence[SystemFacts]) -> list[str]:
-    """List the requested precisions that all systems support. Raises SpecError where there is none."""
+def common_choices(facts: CaseFacts, systems: Sequence[SystemFacts]) -> list[EngineChoice]:
+    """List the ways to run that all systems support. Raises SpecError where there is none."""
     asked = facts.serving.spec.precision
     found: list[str] = [precision for precision in asked if all(precision in system.flop_per_s for system in systems)]
     if not found:
@@ -102,7 +106,12 @@ def common_precisions(facts: CaseFacts, systems: Sequence[SystemFacts]) -> list[
         raise SpecError(
             [Problem("workload.precision", f"expected one that these chips have: {chips}; got {', '.join(asked)}")]
         )
-    return found
+    choices = engine_choices(facts.serving.spec, systems[0])
+    able = [choice for choice in choices if choice.precision in found]
+    if not able:
+        message = f"{systems[0].name} has no known memory of its host; allow caches to be resident or dropped"
+        raise SpecError([Problem("workload.session.caches", message)])
+    return able
 
 
 def allowed_layouts(
@@ -137,7 +146,7 @@ def allowed_layouts(
 
 def meets_limits(facts: CaseFacts, point: ServingPoint) -> bool:
     """Tell whether one operating point meets all latency limits of the case."""
-    return bool(within_slo(point, limits_at_site(facts.serving.spec.slo, 0.0)))
+    return bool(within_slo(point, limits_at_site(facts.serving.spec, 0.0)))
 
 
 def is_better(load: Load, one: ServingConfiguration | None, other: ServingConfiguration | None) -> bool:
@@ -155,12 +164,12 @@ def _merit(load: Load, configuration: ServingConfiguration) -> tuple[bool, float
 
 
 def best_result(results: Iterator[SearchResult]) -> SearchResult:
-    """Merge the results of several precisions: their best configuration, and the sums of their counts."""
+    """Merge the results of several ways to run: their best configuration, and the sums of their counts."""
     found = list(results)
     points, fitting, meeting = (
         sum(getattr(result, name) for result in found) for name in ("points", "fitting", "meeting")
     )
     configurations = [result.best for result in found if result.best is not None]
-    # All precisions carry the same load, so rate and latency compare them whatever the load states.
+    # All carry the same load, so rate and latency compare them whatever the load states.
     best = max(configurations, key=lambda c: (c.meets, c.requests_per_s, -c.latency("e2e", "mean")), default=None)
     return SearchResult(best, points, fitting, meeting)

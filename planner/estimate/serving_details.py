@@ -22,7 +22,7 @@ from planner.estimate.disaggregated_search import search_two_pools
 from planner.estimate.pool_comparison import chips_by_pool
 from planner.estimate.serving_configuration import Load, ServingConfiguration, draw_of_pools
 from planner.evaluate.power_caps import slowed
-from planner.evaluate.serving import engine_constants, lengths_of, precisions
+from planner.evaluate.serving import engine_constants, lengths_of, precisions_of
 from planner.evaluate.serving_state import drafting, prefix_cache
 
 CAP = "power cap: all of it at the lower speed"
@@ -40,7 +40,7 @@ def cache_tiers(facts: CaseFacts, load: Load, configuration: ServingConfiguratio
     max_rate, prompts, decode = _prefill_conditions(facts, _uncapped(configuration, speed))
     _, found = prompt_cost(
         facts.architecture, system.rates(configuration.precision, facts.scaleout), layout, cache, max_rate, prompts, decode,
-        precisions=precisions(configuration.precision), constants=engine_constants(facts.serving, system, facts.constants.serving),
+        precisions=precisions_of(configuration.choice), constants=engine_constants(facts.serving, system, facts.constants.serving),
     )  # fmt: skip
     assert found is not None  # as there is a cache
     names = [tier.name for tier in block.tiers] or ["hbm"]
@@ -86,7 +86,7 @@ def _prefill_conditions(
     sequences, context = batch / layout.pp, lengths.running_context_tokens
     mixed, step = decode_step(
         facts.architecture, system.rates(configuration.precision, facts.scaleout), layout, speculation,
-        decode_sequences=sequences, context_tokens=context, precisions=precisions(configuration.precision),
+        decode_sequences=sequences, context_tokens=context, precisions=precisions_of(configuration.choice),
         constants=engine_constants(facts.serving, system, facts.constants.serving),
     )  # fmt: skip
     verified = speculation.verified_tokens if speculation else 1.0
@@ -124,7 +124,7 @@ def speculation_gain(facts: CaseFacts, configuration: ServingConfiguration) -> d
     def speedup(batch: Any) -> Any:
         return speculative_speedup(
             facts.architecture, system.rates(configuration.precision, facts.scaleout), layout, speculation, decode_sequences=batch / layout.pp,
-            context_tokens=lengths.input + 0.5 * (lengths.output - 1), precisions=precisions(configuration.precision),
+            context_tokens=facts.serving.spec.prompt_tokens + 0.5 * (lengths.output - 1), precisions=precisions_of(configuration.choice),
             constants=engine_constants(facts.serving, system, facts.constants.serving),
         )  # fmt: skip
 
@@ -156,8 +156,8 @@ def decode_causes(facts: CaseFacts, configuration: ServingConfiguration) -> list
     outside_s = configuration.surplus_wait_s * speed
     fall = decode_waterfall(
         facts.architecture, system.rates(configuration.precision, facts.scaleout), configuration.layouts[-1],
-        replace(point, slot_wait_s=point.slot_wait_s + outside_s), input_tokens=float(facts.serving.spec.lengths.input),
-        precisions=precisions(configuration.precision),
+        replace(point, slot_wait_s=point.slot_wait_s + outside_s), input_tokens=facts.serving.spec.prompt_tokens,
+        precisions=precisions_of(configuration.choice),
         constants=engine_constants(facts.serving, system, facts.constants.serving), speculation=drafting(facts.serving.spec.speculation),
     )  # fmt: skip
     rates, total = fall.rates(), float(fall.roofline_s)

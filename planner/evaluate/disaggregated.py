@@ -11,8 +11,9 @@ from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import BOUNDS
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint, TransferLink, WorkerPool, disaggregated
-from planner.evaluate.serving import engine_constants, lengths_of, precisions
-from planner.evaluate.serving_state import drafting, prefix_cache
+from planner.evaluate.serving import engine_constants, lengths_of, precisions_of
+from planner.evaluate.serving_state import drafting, reuse_of
+from planner.problem.engine import EngineChoice
 from planner.problem.facts import ScaleOut, ServingFacts, SystemFacts
 
 TRANSFER_START_S = 5 * MICRO  # latency before the first byte of a KV cache arrives
@@ -25,7 +26,7 @@ def evaluate(
     layouts: tuple[ServingLayouts, ServingLayouts],
     batch: Result,
     workers: tuple[Result | Ints, Result | Ints],
-    precision: str,
+    choice: EngineChoice,
     constants: ServingConstants,
 ) -> DisaggregatedPoint:
     """Compute the steady state of groups of workers; pairs are (prefill, decode), arrays broadcast.
@@ -33,13 +34,15 @@ def evaluate(
     `scaleouts`: what the network between systems gives a chip. `batch`: of one decode worker. `workers`: number in a group.
     """
     prefill, decode = (
-        WorkerPool(system.rates(precision, scaleout), layout, count, engine_constants(workload, system, constants))
+        WorkerPool(
+            system.rates(choice.precision, scaleout), layout, count, engine_constants(workload, system, constants)
+        )
         for system, scaleout, layout, count in zip(systems, scaleouts, layouts, workers, strict=True)
     )
     return disaggregated(
         workload.architecture, prefill, decode, batch, link=_link(*scaleouts),
-        lengths=lengths_of(workload), precisions=precisions(precision),
-        speculation=drafting(workload.spec.speculation), cache=prefix_cache(workload.spec.cache, systems[0].chips),
+        lengths=lengths_of(workload), precisions=precisions_of(choice),
+        speculation=drafting(workload.spec.speculation), cache=reuse_of(workload.spec, systems[0], choice.waiting),
     )  # fmt: skip
 
 

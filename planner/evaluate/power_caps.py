@@ -79,5 +79,5 @@ def capped_row(stated: Mapping[str, Any], capped: CappedPoint) -> dict[str, Any]
     }
     return {
         **stated, "pools": pools, "capacity": stated["capacity"] * s, "mfu": stated["mfu"] * s, "latency_s": slowed(stated["latency_s"]),
-        "time_s": slowed(stated["time_s"]), "interval_80": interval, **({"hfu": stated["hfu"] * s} if "hfu" in stated else {}),
+        "time_s": slowed(stated["time_s"]), **({"call_s": stated["call_s"] / s} if "call_s" in stated else {}), "interval_80": interval, **({"hfu": stated["hfu"] * s} if "hfu" in stated else {}),
     }  # fmt: skip

@@ -15,13 +15,14 @@ from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import BOUNDS, ServingPoint, aggregated
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import latency_s
+from models.serving.sessions import OFFLOADED
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import forward_flops_per_token
 from planner.evaluate.serving_layouts import occupied_chips
-from planner.evaluate.serving_state import drafting, prefix_cache
-from planner.problem.engine import EngineSettings
+from planner.evaluate.serving_state import drafting, reuse_of
+from planner.problem.engine import EngineChoice, EngineSettings
 from planner.problem.facts import ScaleOut, ServingFacts, SystemFacts
-from planner.spec.slo import Slo
+from planner.spec.workloads import Serving
 
 BATCHES: Floats = np.unique(np.rint(np.geomspace(1, 8192, 53)))
 """Batches on which layouts of few attention ranks are evaluated: requests in decode of one replica."""
@@ -53,22 +54,22 @@ def batch_grid(attention_ranks: Ints | int) -> Floats:
 
 
 def evaluate(
-    workload: ServingFacts, system: SystemFacts, scaleout: ScaleOut, layouts: ServingLayouts, batch: Result, precision: str,
+    workload: ServingFacts, system: SystemFacts, scaleout: ScaleOut, layouts: ServingLayouts, batch: Result, choice: EngineChoice,
     constants: ServingConstants,
 ) -> ServingPoint:  # fmt: skip
     """Compute the steady state of layouts x batch (arrays broadcast), or of one layout at one batch.
 
-    `scaleout`: what the network between systems gives a chip. The precision of the KV cache follows that of the weights (`kv_precision`).
+    `scaleout`: what the network between systems gives a chip.
     """
     return aggregated(
-        workload.architecture, system.rates(precision, scaleout), layouts, batch,
-        lengths=lengths_of(workload), precisions=precisions(precision), constants=engine_constants(workload, system, constants),
-        speculation=drafting(workload.spec.speculation), cache=prefix_cache(workload.spec.cache, system.chips),
+        workload.architecture, system.rates(choice.precision, scaleout), layouts, batch,
+        lengths=lengths_of(workload), precisions=precisions_of(choice), constants=engine_constants(workload, system, constants),
+        speculation=drafting(workload.spec.speculation), cache=reuse_of(workload.spec, system, choice.waiting),
     )  # fmt: skip
 
 
 def lengths_of(workload: ServingFacts) -> Lengths:
-    """Read prompt and output lengths of a workload with their squared coefficients of variation."""
+    """Read prompt and output lengths of a workload, of the first calls of its sessions, with their squared coefficients of variation."""
     lengths = workload.spec.lengths
     return Lengths(float(lengths.input), float(lengths.output), lengths.input_cv**2, lengths.output_cv**2)
 
@@ -88,8 +89,24 @@ def _profile(constants: ServingConstants, engine: str, family: str, settings: En
     return replace(found, usable_memory=settings.memory_utilisation, batch_cap=found.batch_cap * settings.limit_factor)
 
 
+def engine_choices(workload: Serving, system: SystemFacts) -> list[EngineChoice]:
+    """List how an engine may run a workload on a system: precisions that the system has, and where caches of sessions may wait.
+
+    Memory of the host counts where its size and rate are known.
+    """
+    ways: list[str] = [""] if workload.session is None else [*workload.session.caches]
+    able = [way for way in ways if way != OFFLOADED or (system.host_bytes and system.host_bytes_per_s)]
+    return [
+        EngineChoice(precision, kv, way)
+        for precision in workload.precision
+        if precision in system.flop_per_s
+        for kv in ([*workload.kv_precision] if workload.kv_precision else [kv_precision(precision)])
+        for way in able
+    ]
+
+
 def kv_precision(precision: str) -> str:
-    """Choose the precision of the KV cache: 8 bit where weights have 8 bit or fewer, else 16 bit."""
+    """Return the precision of the KV cache where the spec states none: 8 bit where weights have 8 bit or fewer, else 16 bit."""
     return "fp8" if precision in ("fp8", "fp4") else "bf16"
 
 
@@ -98,22 +115,32 @@ def precisions(weights: str) -> Precisions:
     return Precisions(weights, kv_precision(weights))
 
 
+def precisions_of(choice: EngineChoice) -> Precisions:
+    """Return the precisions that the closed forms take."""
+    return Precisions(choice.precision, choice.kv_precision)
+
+
 def limits_at_site(
-    slo: Slo, allowance_s: float, stretch: Mapping[str, float] = {}
+    workload: Serving, allowance_s: float, stretch: Mapping[str, float] = {}
 ) -> Mapping[str, list[tuple[str | float, float]]]:
     """List the latency limits at the site by metric, as (quantile, seconds): the SLO less the round trip `allowance_s`.
 
     `stretch`: factor by metric on predicted latencies that the plan counts on, by which its limits are divided.
     """
     limits: dict[str, list[tuple[str | float, float]]] = {}
-    for limit in slo.at_site(allowance_s, stretch):
+    for limit in workload.limits_at_site(allowance_s, stretch):
         limits.setdefault(limit.metric, []).append((QUANTILES[limit.percentile], limit.seconds))
     return limits
 
 
-def latencies(point: ServingPoint, slo: Slo) -> dict[str, Result]:
+def latencies(point: ServingPoint, workload: Serving) -> dict[str, Result]:
     """Predict the latency of every limit of the SLO, keyed as "ttft.p95" [s], at the site."""
-    return {limit.key: latency_s(point, limit.metric, QUANTILES[limit.percentile]) for limit in slo.limits()}
+    return {limit.key: latency_s(point, limit.metric, QUANTILES[limit.percentile]) for limit in workload.limits()}
+
+
+def call_s(point: ServingPoint) -> float | None:
+    """Predict the mean time of a call of one point [s]; None where requests belong to no task."""
+    return None if point.task is None else float(latency_s(point, "e2e", "mean"))
 
 
 def extra_power_w(system: SystemFacts, shares: Mapping[str, Result], constants: PowerConstants) -> Result:
@@ -135,9 +162,10 @@ def mfu(
     `chips`: (rates, count) of each pool. `computed_share`: of the prompt tokens, those that no prefix cache supplies.
     """
     lengths = workload.spec.lengths
-    per_token = forward_flops_per_token(workload.architecture, lengths.input + lengths.output / 2)
+    prompt = workload.spec.prompt_tokens
+    per_token = forward_flops_per_token(workload.architecture, prompt + lengths.output / 2)
     peak = sum(count * rates.flop_per_s for rates, count in chips)
-    return float(requests_per_s * (computed_share * lengths.input + lengths.output) * per_token / peak)
+    return float(requests_per_s * (computed_share * prompt + lengths.output) * per_token / peak)
 
 
 def layout_of(layouts: ServingLayouts, index: int) -> dict[str, int]:

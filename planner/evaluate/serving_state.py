@@ -1,12 +1,31 @@
-"""Convert the prefix cache and the speculation of a spec into the form that the closed forms take."""
+"""Convert the prefix cache, the sessions and the speculation of a spec into the form that the closed forms take."""
 
 from __future__ import annotations
 
 from math import inf
 
+from models.serving import sessions as serving_sessions
 from models.serving.prefix_cache import Given, PrefixCache, Sessions, Tier, Zipf
+from models.serving.sessions import Reuse
 from models.serving.speculation import Speculation
+from planner.problem.facts import SystemFacts
 from planner.spec.serving import HBM, CacheTier, Drafting, PrefixSharing
+from planner.spec.sessions import Session
+from planner.spec.workloads import Serving
+
+
+def reuse_of(workload: Serving, system: SystemFacts, waiting: str) -> Reuse | None:
+    """Convert what a prompt finds computed: the context of its session, whose cache is `waiting` somewhere, or a prefix cache."""
+    if workload.session is None:
+        return prefix_cache(workload.cache, system.chips)
+    return session_of(workload.session, waiting, system)
+
+
+def session_of(block: Session, waiting: str, system: SystemFacts | None) -> serving_sessions.Session:
+    """Convert the sessions of a workload on a system, whose host holds the caches that are offloaded; None where that does not matter."""
+    task = serving_sessions.Task(block.calls, block.calls_cv**2, block.wait, block.wait_cv**2)
+    host = (0.0, 0.0) if system is None else (system.host_bytes, system.host_bytes_per_s)
+    return serving_sessions.Session(task, float(block.growth), waiting, *host)
 
 
 def prefix_cache(block: PrefixSharing | None, system_chips: int) -> PrefixCache | None:

@@ -14,7 +14,7 @@ def request_price(site: SiteFacts, workload: ServingFacts, calendar: Calendar) -
     """Price one request in each slot [T]; zero at a site of our own."""
     if site.api is None:
         return np.zeros(calendar.slots)
-    lengths = workload.spec.lengths
-    each = site.api.input_price * lengths.input + site.api.output_price * lengths.output
+    asked = workload.spec
+    each = site.api.input_price * asked.prompt_tokens + site.api.output_price * asked.lengths.output
     years: Floats = calendar.edges_s[calendar.window] / YEAR_S
     return each * (1.0 + site.api.price_change) ** years

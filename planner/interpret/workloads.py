@@ -15,6 +15,7 @@ from planner.candidates.points import OperatingPoint, use_row
 from planner.evaluate.rank_placement import placement_of
 from planner.interpret.decisions import Decisions
 from planner.interpret.reinforcement import iterations_of
+from planner.interpret.sessions import sessions_of
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
 from planner.problem.limit_labels import LimitLabel, latency
@@ -38,7 +39,7 @@ class WorkloadRows:
         found = []
         for workload in self.problem.serving:
             mine = self.decided.used_by(workload)
-            for limit in workload.spec.slo.limits() if mine else ():
+            for limit in workload.spec.limits() if mine else ():
                 found.append((latency(workload, limit), self._worst(mine, limit), limit.seconds))
         return found
 
@@ -59,6 +60,7 @@ class WorkloadRows:
             "cost": cost,
             "cost_per_million_tokens": cost / worth * MILLION if worth else None,
             **_sales(workload, worth, cost),
+            **sessions_of(self.decided, workload, mine),
             **iterations_of(workload, float(tokens @ seconds), worth, cost),
             "slo": self._slo(workload, mine) if isinstance(workload, ServingFacts) else [],
             "utilisation": self._utilisation(mine),
@@ -104,6 +106,7 @@ class WorkloadRows:
             "capacity_unit": "request/s" if serves else "token/s",
             "latency_s": dict(point.latency),
             "time_s": dict(point.time_s),
+            **({} if point.call_s is None else {"call_s": point.call_s}),
             **self._interval(point),
             "breakdown": dict(point.breakdown),
             "mfu": point.mfu,
@@ -136,7 +139,7 @@ class WorkloadRows:
     def _slo(self, workload: ServingFacts, mine: list[int]) -> list[dict[str, Any]]:
         """Compare each latency limit with the worst prediction over the used points, round trip included."""
         rows = []
-        for limit in workload.spec.slo.limits():
+        for limit in workload.spec.limits():
             worst = self._worst(mine, limit) if mine else None
             rows.append(
                 {
@@ -155,7 +158,7 @@ class WorkloadRows:
         return max(
             limit.at_origin(
                 self.form.points[p].latency[limit.key],
-                self._round_trip_s[int(pool[p])] if limit.counts_round_trip else 0.0,
+                self._round_trip_s[int(pool[p])] if limit.round_trips else 0.0,
             )
             for p in mine
         )

@@ -15,7 +15,12 @@ from planner.spec.document import at
 from planner.spec.workloads import PRECISIONS
 
 EARLIER = (0.9, 0.75, 0.5, 0.25)  # shares of the time until a job may begin, tried in turn
-METRICS = {"ttft": "the first token of {name}", "tpot": "an output token of {name}", "e2e": "a whole answer of {name}"}
+METRICS = {
+    "ttft": "the first token of {name}",
+    "tpot": "an output token of {name}",
+    "e2e": "a whole answer of {name}",
+    "task": "a task of {name}",
+}
 
 
 def workload_limits(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> Iterator[Limit]:
@@ -51,12 +56,14 @@ def precision_limits(problem: Problem, names: Collection[str]) -> list[Limit]:
 
 def _latencies(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Limit]:
     """Yield the latency limits of a workload."""
-    for limit in workload.spec.slo.limits():
+    for limit in workload.spec.limits():
         path, name = latency(workload, limit)
         thing = METRICS[limit.metric].format(name=workload.name)
         share = "on average" if limit.percentile == "mean" else f"in {limit.percentile[1:]} of 100 cases"
         words = f"{thing} may take at most {show(limit.seconds, 's')} {share}"
-        words += ", round trip included" if limit.counts_round_trip else ""
+        words += (
+            ", round trip included" if limit.round_trips == 1 else ", round trips included" if limit.round_trips else ""
+        )
         yield Limit(path, name, words, at(document, path), loose=((path, None),), unit="s", amount=limit.seconds)
 
 

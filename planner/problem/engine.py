@@ -15,3 +15,12 @@ class EngineSettings:
     limit_factor: float = (
         UNCAPPED  # on its usual limit on running requests: as far as submitters of benchmarks raise it
     )
+
+
+@dataclass(frozen=True, slots=True)
+class EngineChoice:
+    """What a plan chooses of how an engine runs, besides its layout and batch."""
+
+    precision: str  # of the weights and matrix products
+    kv_precision: str  # of the KV cache
+    waiting: str = ""  # where the caches of sessions wait, as in `models.serving.sessions`; empty without sessions

@@ -431,7 +431,7 @@ class Problem:
 
     def prompt_bytes(self, workload: ServingFacts) -> float:
         """Return the bytes that come to the site for one request: the prompt as text."""
-        return workload.spec.lengths.input * self.bytes_per_token
+        return workload.spec.prompt_tokens * self.bytes_per_token
 
     def egress_bytes(self, workload: ServingFacts) -> float:
         """Return the bytes that leave the site for one request: the answer as text."""

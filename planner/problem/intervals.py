@@ -17,8 +17,8 @@ LABELS = {
     "training": (DENSE, EXPERTS),
     "serving": ("tpot", "ttft", "throughput"),
 }  # keys of the bands of each model
-# The band of each figure of a serving point; end to end is mostly decode.
-SERVING_LABEL = {"ttft": "ttft", "tpot": "tpot", "e2e": "tpot", "capacity": "throughput"}
+# The band of each figure of a serving point; end to end and tasks are mostly decode.
+SERVING_LABEL = {"ttft": "ttft", "tpot": "tpot", "e2e": "tpot", "task": "tpot", "capacity": "throughput"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from planner.report import (
     quality,
     reinforcement,
     robust,
+    sessions,
 )
 from planner.report.fleet import deployment_rows, fabric_row, fleet_row, owned_sections, point_rows
 from planner.report.limits import limit_row, runner_up_row
@@ -39,6 +40,7 @@ NOTES = {
     **interruptions.NOTES,
     **facility.NOTES,
     **reinforcement.NOTES,
+    **sessions.NOTES,
     FABRICS: "Parts and price of each network for the systems on it. A system is charged its share of the cheapest network (per system) "
     "with as many tiers that supply and power allow; so the systems on a partly filled network are charged less than it costs.",
     LIMITS: "Worth: change of the objective if a limit grows by one unit. Fleet held: every integer is fixed. "
@@ -110,6 +112,7 @@ def _sections(plan: Plan) -> list[tuple[str, list[Row]]]:
         ("What holds its weights", deployment_rows(plan)),
         ("What each workload gets", [workload_row(w, currency) for w in plan["workloads"]]),
         *reinforcement.sections(plan),
+        *sessions.sections(plan),
         *quality.sections(plan),
         *grades.sections(plan),
         (f"What it costs ({currency}, present value over the horizon)", cost_rows(plan)),

@@ -46,6 +46,10 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
         extra: dict[str, Architecture | None] = {}
         if isinstance(workload, Reinforcement):
             workload, extra = _learning(context, workload, path)
+        if isinstance(workload, Serving) and workload.session is not None and context.spec.robust is not None:
+            context.add_problem(
+                f"{path}.session", "robust plans do not hold sessions; remove the robust block or the session"
+            )
         if not isinstance(workload, Serving):
             _check_deadline(context, workload, path)
         else:
@@ -143,7 +147,7 @@ def _serving(
     context: ResolveContext, path: str, workload: Serving, shape: Architecture, origins: Sequence[Record]
 ) -> ServingFacts:
     """Resolve a serving workload: its demand by origin and hour, the source of its weights, and its selling price."""
-    demand, rate_per_s = workload.demand, workload.demand.mean_requests_per_s(workload.lengths.output)
+    demand, rate_per_s = workload.demand, workload.mean_requests_per_s
     by_hour = [
         rate_per_s * origin.share * demand_by_hour(demand, region.words("timezone"), context.clock)
         for origin, region in zip(workload.origins, origins, strict=True)
@@ -194,4 +198,4 @@ def _sold_at(context: ResolveContext, workload: Serving, path: str) -> float | N
         return None
     per_output = context.convert(price.output, path=f"{path}.selling_price.output")
     per_input = context.convert(price.input, path=f"{path}.selling_price.input")
-    return per_output + workload.lengths.input / workload.lengths.output * per_input
+    return per_output + workload.prompt_tokens / workload.lengths.output * per_input

@@ -21,6 +21,7 @@ from planner.candidates.points import OperatingPoint, Pool
 from planner.evaluate import disaggregated, serving
 from planner.evaluate.serving import QUANTILES, batch_grid
 from planner.problem.derating import scaled
+from planner.problem.engine import EngineChoice
 from planner.problem.facts import Problem, ScaleOut, ServingFacts, SystemFacts
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.scenarios import SERVING, Scenarios
@@ -138,14 +139,14 @@ class Capacities:
         system = tuple((use.option.system.name, use.option.scaleout) for use in point.uses)
         key = (
             system,
-            *((use.role, use.precision, tuple(use.layout.items()), use.workers) for use in point.uses),
+            *((use.role, use.choice, tuple(use.layout.items()), use.workers) for use in point.uses),
             point.workload.name,
             point.power_cap,
         )
         if key not in self._curves:
             self._curves[key] = curve_of(self.problem, point)
         found = self._curves[key].capacity(
-            point.serving.spec.slo.limits(),
+            point.serving.spec.limits(),
             allowance_s,
             worst_errors(self.scenarios, [use.option.system.chip for use in point.uses]),
         )
@@ -172,7 +173,7 @@ def worst_errors(scenarios: Scenarios, chips: Iterable[str]) -> dict[str, Floats
 
 def deployment_of(point: OperatingPoint) -> tuple[Any, ...]:
     """Identify the part of a point that all scenarios share: all but its batch and its pool."""
-    uses = ((id(use.option), use.role, use.precision, tuple(use.layout.items()), use.workers) for use in point.uses)
+    uses = ((id(use.option), use.role, use.choice, tuple(use.layout.items()), use.workers) for use in point.uses)
     return (point.workload.name, point.power_cap, *uses)
 
 
@@ -187,29 +188,29 @@ def deployments_of(point: OperatingPoint, pools: Sequence[Pool]) -> list[Deploym
 
 def curve_of(problem: Problem, point: OperatingPoint) -> BatchCurve:
     """Evaluate the layout of a point at every batch."""
-    uses = [(use.option.system, use.option.scaleout, use.precision, use.layout, use.workers) for use in point.uses]
+    uses = [(use.option.system, use.option.scaleout, use.choice, use.layout, use.workers) for use in point.uses]
     plain = curve_at(problem, point.serving, uses, 1.0)
     speed = point.capacity / plain.at(point.uses[-1].batch) if point.power_cap is not None else 1.0
     return plain if speed == 1.0 else curve_at(problem, point.serving, uses, speed)
 
 
 PoolLayout = tuple[
-    SystemFacts, ScaleOut, str, Mapping[str, int], int
-]  # system, its network, precision, layout, workers
+    SystemFacts, ScaleOut, EngineChoice, Mapping[str, int], int
+]  # system, its network, how it runs, layout, workers
 
 
 def curve_at(problem: Problem, workload: ServingFacts, uses: Sequence[PoolLayout], speed: float) -> BatchCurve:
     """Evaluate a layout, in one pool or in two, at every batch; `speed`: below 1 under a power cap."""
     constants = problem.constants.serving
-    (system, scaleout, precision, sizes, workers), *others = uses
+    (system, scaleout, choice, sizes, workers), *others = uses
     layout, batches = ServingLayouts(**sizes), batch_grid(uses[-1][3]["dp"])
     if not others:
-        found = serving.evaluate(workload, system, scaleout, layout, batches, precision, constants)
+        found = serving.evaluate(workload, system, scaleout, layout, batches, choice, constants)
     else:
         ((decode, decode_scaleout, _, decode_sizes, decode_workers),) = others
         found = disaggregated.evaluate(
             workload, (system, decode), (scaleout, decode_scaleout), (layout, ServingLayouts(**decode_sizes)), batches,
-            (workers, decode_workers), precision, constants,
+            (workers, decode_workers), choice, constants,
         ).point  # fmt: skip
     shape = batches.shape
     fits = np.broadcast_to(found.fits, shape) & np.isfinite(np.broadcast_to(found.ttft_s, shape))
@@ -218,6 +219,6 @@ def curve_at(problem: Problem, workload: ServingFacts, uses: Sequence[PoolLayout
         limit.key: np.where(
             fits, np.broadcast_to(latency_s(found, limit.metric, QUANTILES[limit.percentile]), shape), np.inf
         )
-        for limit in workload.spec.slo.limits()
+        for limit in workload.spec.limits()
     }
     return BatchCurve(batches, rate * speed, {name: seconds / speed for name, seconds in latency.items()})

@@ -25,9 +25,10 @@ def asking_for_some(document: Mapping[str, Any], problem: Problem) -> dict[str, 
     edits: Edits = (("objective", {"minimise": "cost"}),)
     for workload in problem.demands():
         if asked in (None, workload.asked):
-            requests = SOME * workload.spec.demand.mean_requests_per_s(workload.spec.lengths.output)
+            requests = SOME * workload.spec.mean_requests_per_s
             edits += (
                 (f"{workload.path}.demand.output_tokens", None),
+                (f"{workload.path}.demand.tasks_per_s", None),
                 (f"{workload.path}.demand.requests_per_s", max(requests, LEAST_REQUESTS_PER_S)),
             )
     return edited(document, edits)

@@ -1,18 +1,18 @@
 """Blocks of a spec about latencies by percentile: limits that must hold, and what an API promises.
 
 The user states them as seen at the origin. The round trip between origin and site counts in all of them but the time per output
-token: a stream of tokens arrives later by the round trip, with the gaps between tokens unchanged. This rule stands here only.
+token: a stream of tokens arrives later by the round trip, with the gaps between tokens unchanged. A task has one for each of its calls. This rule stands here only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from planner.spec.base import Block
 from planner.spec.quantities import Seconds
 
 TTFT, TPOT, E2E = METRICS = ("ttft", "tpot", "e2e")
+TASK = "task"  # of several calls
 
 
 def latency_key(metric: str, percentile: str) -> str:
@@ -35,6 +35,7 @@ class LatencyLimit(NamedTuple):
     metric: str
     percentile: str
     seconds: float
+    calls: float = 1.0  # whose round trips count, of a task
 
     @property
     def key(self) -> str:
@@ -42,18 +43,18 @@ class LatencyLimit(NamedTuple):
         return latency_key(self.metric, self.percentile)
 
     @property
-    def counts_round_trip(self) -> bool:
-        """Whether the round trip between the user and the site is part of the latency."""
-        return self.metric != TPOT
+    def round_trips(self) -> float:
+        """Count the round trips between the user and the site that are part of the latency."""
+        return {TPOT: 0.0, TASK: self.calls}.get(self.metric, 1.0)
 
     def at_site(self, rtt_s: float, stretch: float = 1.0) -> LatencyLimit:
         """Return the limit that the prediction at the site must keep, after the round trip and a prediction error of `stretch`."""
-        left = self.seconds - (rtt_s if self.counts_round_trip else 0.0)
+        left = self.seconds - self.round_trips * rtt_s
         return self._replace(seconds=left / stretch)
 
     def at_origin(self, seconds: float, rtt_s: float) -> float:
         """Convert a latency at the site into the one that the user at the origin sees [s]."""
-        return seconds + (rtt_s if self.counts_round_trip else 0.0)
+        return seconds + self.round_trips * rtt_s
 
 
 class Percentiles(Block):
@@ -79,16 +80,14 @@ class Slo(Block):
     """Time per output token after the first."""
     e2e: Percentiles | None = None
     """From the request to the last token."""
+    task: Percentiles | None = None
+    """From the first call of a task to the last token of its last call, tools included; needs `session`."""
 
-    def limits(self) -> list[LatencyLimit]:
-        """List every limit given, as the user at the origin sees it."""
+    def limits(self, calls: float = 1.0) -> list[LatencyLimit]:
+        """List every limit given, as the user at the origin sees it; `calls`: of a task."""
         return [
-            LatencyLimit(metric, percentile, seconds)
-            for metric in METRICS
+            LatencyLimit(metric, percentile, seconds, calls if metric == TASK else 1.0)
+            for metric in (*METRICS, TASK)
             if (block := getattr(self, metric)) is not None
             for percentile, seconds in block.limits()
         ]
-
-    def at_site(self, rtt_s: float, stretch: Mapping[str, float] = {}) -> list[LatencyLimit]:
-        """List the limits that predictions at a site `rtt_s` away must keep; `stretch`: by metric, how far latencies may exceed the prediction."""
-        return [limit.at_site(rtt_s, stretch.get(limit.metric, 1.0)) for limit in self.limits()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
@@ -30,11 +31,14 @@ from planner.spec.requirements.quality import Alternative, QualityFloor, compara
 from planner.spec.requirements.redundancy import Redundancy
 from planner.spec.requirements.spread import Spread
 from planner.spec.serving import Drafting, PrefixSharing, SellingPrice
-from planner.spec.slo import Slo
+from planner.spec.sessions import Session
+from planner.spec.slo import LatencyLimit, Slo
 
 LEAST_WEIGHT = 1e-6  # of an hour, a share
 Precision = Literal["bf16", "fp16", "fp8", "fp4", "int8"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+KvPrecision = Literal["bf16", "fp8", "int8", "fp4", "int4"]
+KV_PRECISIONS: tuple[KvPrecision, ...] = get_args(KvPrecision)
 Engine = Literal["tensorrt_llm", "tensorrt_plan", "vllm", "sglang"]  # as in models.serving.constants
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 Precisions = Annotated[list[Precision], Field(min_length=1, max_length=len(PRECISIONS))]
@@ -50,9 +54,11 @@ class Demand(DemandInTime):
     """Mean demand over the day, in requests or in output tokens; `profile`: 24 weights by local hour of the origin."""
 
     requests_per_s: RequestRate | None = None
-    """Mean rate of requests; give this or `output_tokens`."""
+    """Mean rate of requests, which are calls where there is a `session`; give this, `output_tokens` or `tasks_per_s`."""
     output_tokens: TokenRate | None = None
-    """Mean rate of tokens in the answers; give this or `requests_per_s`."""
+    """Mean rate of tokens in the answers."""
+    tasks_per_s: RequestRate | None = None
+    """Mean rate of tasks, each of several calls; needs `session`."""
     profile: Annotated[list[Annotated[Real, Field(ge=0, le=1e6)]], Field(min_length=24, max_length=24)] | None = None
     """Weights of the hours of a day, in any unit; flat if omitted."""
     week: Annotated[list[Annotated[Real, Field(ge=LEAST_WEIGHT, le=1e6)]], Field(min_length=7, max_length=7)] | None = (
@@ -68,17 +74,12 @@ class Demand(DemandInTime):
 
     @model_validator(mode="after")
     def _one(self) -> Demand:
-        if (self.requests_per_s is None) == (self.output_tokens is None):
+        if sum(rate is not None for rate in (self.requests_per_s, self.output_tokens, self.tasks_per_s)) != 1:
             raise ValueError(
-                'give exactly one of "requests_per_s" (such as 40) and "output_tokens" (such as "10B tokens/day")'
+                'give exactly one of "requests_per_s" (such as 40), "output_tokens" (such as "10B tokens/day") and, with a '
+                '"session", "tasks_per_s"'
             )
         return self
-
-    def mean_requests_per_s(self, output_tokens: float) -> float:
-        """Return the mean demand [request/s] of requests with `output_tokens` tokens in the answer."""
-        if self.requests_per_s is not None:
-            return self.requests_per_s
-        return (self.output_tokens or 0.0) / output_tokens
 
     @field_validator("profile")
     @classmethod
@@ -169,6 +170,9 @@ class Serving(Workload):
     """Price at which its tokens are sold; it does not affect the plan, which reports a margin by it."""
     precision: Precisions = ["fp8", "bf16"]
     """Precisions of the weights that may be used."""
+    kv_precision: Annotated[list[KvPrecision], Field(min_length=1, max_length=len(KV_PRECISIONS))] | None = None
+    """Precisions of the KV cache, of which the plan takes one for each deployment; if omitted, 8 bit where weights have 8 bit or fewer, else
+    16 bit. What the answers lose by it is not judged."""
     disaggregation: Literal["allowed", "never", "always"] = "allowed"
     """Whether prefill and decode may, must not or must run in separate pools."""
     engine: Engine | None = None
@@ -177,6 +181,8 @@ class Serving(Workload):
     """Share of a chip's memory that the engine may fill with weights, KV cache and activations; 0.9 if omitted."""
     cache: PrefixSharing | None = None
     """Prefix caching of earlier requests; none if omitted."""
+    session: Session | None = None
+    """Agentic sessions: requests are calls of tasks, `lengths.input` is the prompt of the first; requests of their own if omitted."""
     speculation: Drafting | None = None
     """Speculative decoding or multi-token prediction; none if omitted."""
     weights_from: Name | None = None
@@ -216,6 +222,43 @@ class Serving(Workload):
                 f"prefix_tokens is {cache.prefix_tokens}; expected fewer than the {lengths.input} tokens of the prompt"
             )
         return cache
+
+    @model_validator(mode="after")
+    def _of_a_session(self) -> Serving:
+        if self.session is None:
+            wrong = [
+                path for path, given in (("demand.tasks_per_s", self.demand and self.demand.tasks_per_s), ("slo.task", self.slo.task)) if given
+            ]  # fmt: skip
+            if wrong:
+                raise ValueError(f"{' and '.join(wrong)}: of tasks, which need a session; add one, or remove it")
+        elif self.cache is not None:
+            raise ValueError("a session keeps its own cache, which stands for `cache`; remove one of the two")
+        return self
+
+    @property
+    def prompt_tokens(self) -> float:
+        """Compute the mean tokens of a prompt [token]; of a session over all its calls, whose context grows."""
+        first = float(self.lengths.input)
+        if self.session is None:
+            return first
+        return first + self.session.earlier_calls * (self.session.growth + self.lengths.output)
+
+    @property
+    def mean_requests_per_s(self) -> float:
+        """Compute the mean demand, in calls where there is a session [request/s]."""
+        if self.demand.requests_per_s is not None:
+            return self.demand.requests_per_s
+        if self.demand.tasks_per_s is not None and self.session is not None:
+            return self.demand.tasks_per_s * self.session.calls
+        return (self.demand.output_tokens or 0.0) / self.lengths.output
+
+    def limits(self) -> list[LatencyLimit]:
+        """List every limit of the SLO, as the user at the origin sees it."""
+        return self.slo.limits(1.0 if self.session is None else self.session.round_trips)
+
+    def limits_at_site(self, rtt_s: float, stretch: Mapping[str, float] = {}) -> list[LatencyLimit]:
+        """List the limits that predictions at a site `rtt_s` away must keep; `stretch`: by metric, how far latencies may exceed the prediction."""
+        return [limit.at_site(rtt_s, stretch.get(limit.metric, 1.0)) for limit in self.limits()]
 
 
 class Adapters(Block):

@@ -39,7 +39,7 @@ EITHER_WAY = {PRICE: 0.2, ENERGY: 0.2, DEMAND: 0.15, AMOUNT: 0.1, DEADLINE: 0.1,
 AMOUNTS: Mapping[
     str, tuple[tuple[str, ...], str]
 ] = {  # what a workload of a kind asks for: keys, of which one is stated, and word
-    "serving": (("demand.requests_per_s", "demand.output_tokens"), "demand"),
+    "serving": (("demand.requests_per_s", "demand.output_tokens", "demand.tasks_per_s"), "demand"),
     "training": (("tokens",), "tokens"),
     "reinforcement": (("iterations", "iterations_per_hour"), "iterations"),
 }

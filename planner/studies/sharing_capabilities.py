@@ -144,6 +144,8 @@ def _by_origin(problem: Problem, written: Sequence[Mapping[str, Any]]) -> list[d
                 demand["requests_per_s"] = spec.demand.requests_per_s * origin.share
             elif spec.demand.output_tokens is not None:
                 demand["output_tokens"] = f"{spec.demand.output_tokens * origin.share:.9g} token/s"
+            elif spec.demand.tasks_per_s is not None:
+                demand["tasks_per_s"] = spec.demand.tasks_per_s * origin.share
             result.append(
                 {
                     **workload,

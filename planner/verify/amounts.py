@@ -7,6 +7,7 @@ from collections import defaultdict
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.fleet.options import HeldKey, key_at, worth_of
+from planner.verify.sessions import check_sessions
 from planner.verify.sums import add_up
 
 
@@ -33,6 +34,7 @@ def check_amounts(plan: CheckedPlan) -> None:
     for w, row in enumerate(plan.document["workloads"]):
         _check_workload(plan, f"workloads[{w}]", row)
         _check_slo(plan, f"workloads[{w}].slo", row)
+        check_sessions(plan, f"workloads[{w}]", row)
 
 
 def _add_sites_of_copies(plan: CheckedPlan, copies: set[str]) -> None:
@@ -139,7 +141,7 @@ def _mean(values: dict[str, float], weights: dict[str, float]) -> float | None:
 def _check_slo(plan: CheckedPlan, path: str, row: Row) -> None:
     """Compare the worst latency over a workload's points with its limits."""
     facts = plan.serving.get(row["name"])
-    wanted = facts.spec.slo.limits() if facts else []
+    wanted = facts.spec.limits() if facts else []
     if [(r["metric"], r["percentile"]) for r in row["slo"]] != [(limit.metric, limit.percentile) for limit in wanted]:
         plan.say(path, "must list the limits of the spec in their order")
         return

@@ -83,5 +83,5 @@ class CheckedPlan(Report):
     def latency_at_origin(self, name: str, limit: LatencyLimit) -> float:
         """Return the latency of a point for the farthest origin that its pool serves [s]."""
         point, computed = self.points[name]
-        travel = max(self.round_trips[point["pool"]]) if limit.metric != "tpot" else 0.0
+        travel = {"tpot": 0.0, "task": limit.calls}.get(limit.metric, 1.0) * max(self.round_trips[point["pool"]])
         return computed.latency[f"{limit.metric}.{limit.percentile}"] + travel

@@ -150,7 +150,7 @@ class FailoverCheck:
             rate = route["tokens_per_s"] / workload.spec.lengths.output * self.problem.bytes_per_token * sign
             for start, end, line in lines.hops(found.hops, found.kind):
                 load[line, start] = load.get((line, start), 0.0) + rate * workload.spec.lengths.output
-                load[line, end] = load.get((line, end), 0.0) + rate * workload.spec.lengths.input
+                load[line, end] = load.get((line, end), 0.0) + rate * workload.spec.prompt_tokens
         units = {(r["line"], r["kind"]): r["units"] for r in self.document["lines"]}
         for (line, start), rate in load.items():
             unit = lines.lines[line].unit_bytes_per_s

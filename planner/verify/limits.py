@@ -140,7 +140,7 @@ def _deadlines(plan: CheckedPlan) -> Iterator[LimitValue]:
 def _latencies(plan: CheckedPlan) -> Iterator[LimitValue]:
     for workload in plan.problem.serving:
         mine = plan.points_of(workload.name)
-        for limit in workload.spec.slo.limits() if mine else ():
+        for limit in workload.spec.limits() if mine else ():
             key = f"{limit.metric}.{limit.percentile}"
             name = f"{limit.metric.upper()} {limit.percentile} of {workload.name}"
             worst = max(plan.latency_at_origin(point, limit) for point in mine)

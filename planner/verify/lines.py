@@ -79,7 +79,7 @@ class LineCheck:
             rate = row["tokens_per_s"] / workload.spec.lengths.output
             out, back = (
                 tokens * self.problem.bytes_per_token * rate
-                for tokens in (workload.spec.lengths.output, workload.spec.lengths.input)
+                for tokens in (workload.spec.lengths.output, workload.spec.prompt_tokens)
             )
             seconds, discount = float(self.calendar.seconds[t]), float(self.calendar.discount[t])
             for start, end, line in self.hops(way.hops, way.kind):

@@ -20,6 +20,7 @@ FEATURES = {  # feature -> how the names of its files begin: the feature, or a p
     "quality": ("quality", "choice"),
     "preemption": ("preemption",),
     "reinforcement": ("reinforcement",),
+    "sessions": ("sessions",),
     "storage": ("storage",),
     "facility": ("facility",),
     "spread": ("spread", "failover", "zone_failure"),

@@ -87,7 +87,7 @@ def _of_a_point(plan: CheckedPlan, path: str, workload: str, point: Row, served:
     if workload in plan.serving:
         if point["pool"] not in served:
             yield f"{path}.pool", f"no route leads to {point['pool']!r}"
-        wanted = {limit.key for limit in plan.serving[workload].spec.slo.limits()}
+        wanted = {limit.key for limit in plan.serving[workload].spec.limits()}
         for key in sorted(wanted ^ point["latency_s"].keys()):
             yield f"{path}.latency_s.{key}", "is missing" if key in wanted else "is no limit of the spec"
 

@@ -64,9 +64,9 @@ def _work_by_slot(problem: Problem, members: list[ServingFacts]) -> Floats:
 
 
 def _request_flops(workload: ServingFacts) -> float:
-    """Return the least work of a request [FLOP]: prompts may come from a prefix cache, so only its answer counts where there is one."""
+    """Return the least work of a request [FLOP]: prompts may come from a cache, so only its answer counts where there is one."""
     lengths = workload.spec.lengths
-    tokens = lengths.output - 1.0 + (0.0 if workload.spec.cache else lengths.input)
+    tokens = lengths.output - 1.0 + (0.0 if workload.spec.cache or workload.spec.session else lengths.input)
     return FLOPS_PER_PARAMETER * _active(workload.architecture) * tokens
 
 

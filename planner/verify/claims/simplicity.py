@@ -41,7 +41,10 @@ def check_simplicity(plan: CheckedPlan) -> None:
 def _deployment(workload: str, point: Row) -> tuple[Any, ...]:
     """Return what identifies a deployment: workload, site, and how each pool runs on which system."""
     pools = (
-        (pool["role"], pool["system"], pool["precision"], *sorted(pool["layout"].items()), pool["batch"])
+        (
+            *(pool["role"], pool["system"], pool["precision"], pool.get("kv_precision"), pool.get("waiting")),
+            *(*sorted(pool["layout"].items()), pool["batch"]),
+        )
         for pool in point["pools"]
     )
     return (workload, point["site"], point.get("power_cap"), *pools)

@@ -121,8 +121,8 @@ def tokens_price(site: SiteFacts, workload: ServingFacts, begin_s: float) -> flo
     """Price one request that an API answers in a window that begins then; 0 at a site of our own."""
     if site.api is None:
         return 0.0
-    lengths = workload.spec.lengths
-    at_start = site.api.input_price * lengths.input + site.api.output_price * lengths.output
+    asked = workload.spec
+    at_start = site.api.input_price * asked.prompt_tokens + site.api.output_price * asked.lengths.output
     return float(at_start * (1 + site.api.price_change) ** (begin_s / YEAR_S))
 
 

@@ -56,7 +56,7 @@ def _check_latencies(plan: CheckedPlan, path: str, latency_s: Mapping[str, float
     for key, seconds in latency_s.items():
         if not seconds > 0:
             plan.say(f"{path}.{key}", f"is {seconds:g} s; a latency is positive")
-    for metric in ("ttft", "tpot", "e2e"):
+    for metric in ("ttft", "tpot", "e2e", "task"):
         stated = [(name, latency_s[f"{metric}.{name}"]) for name in ORDER if f"{metric}.{name}" in latency_s]
         for (lower, less), (higher, more) in itertools.pairwise(stated):
             if less > more * (1 + RELATIVE_TOL):
@@ -65,3 +65,6 @@ def _check_latencies(plan: CheckedPlan, path: str, latency_s: Mapping[str, float
         first, end = latency_s.get(f"ttft.{name}"), latency_s.get(f"e2e.{name}")
         if first is not None and end is not None and first > end * (1 + RELATIVE_TOL):
             plan.say(f"{path}.e2e.{name}", f"is {end:g} s, below the {first:g} s to the first token")
+    call, task = latency_s.get("e2e.mean"), latency_s.get("task.mean")
+    if call is not None and task is not None and call > task * (1 + RELATIVE_TOL):
+        plan.say(f"{path}.task.mean", f"is {task:g} s, below the {call:g} s of one call")

@@ -27,6 +27,7 @@ class Recomputed:
     tier: str = ""
     placement: Mapping[str, Any] | None = None
     iteration: Mapping[str, Any] | None = None  # of reinforcement learning
+    call_s: float | None = None  # of sessions
     hfu: float | None = None  # None for serving, and for plans of release 0.1 that do not state it
 
 
@@ -77,6 +78,7 @@ def as_evaluated(
             "tier": found.tier,
             "placement": found.placement,
             **({} if found.hfu is None else {"hfu": found.hfu}),
+            **({} if found.call_s is None else {"call_s": found.call_s}),
             **({} if found.iteration is None else {"iteration": found.iteration}),
         },
         fits=found.fits,

@@ -9,7 +9,7 @@ from planner.problem.intervals import Calibration, Interval
 
 Bounds = dict[str, list[float]]
 SERVING_FIGURES = ("tpot", "ttft", "throughput")
-BAND_OF = {"ttft": "ttft", "tpot": "tpot", "e2e": "tpot"}  # a request is mostly decode
+BAND_OF = {"ttft": "ttft", "tpot": "tpot", "e2e": "tpot", "task": "tpot"}  # a request and a task are mostly decode
 
 
 def serving_tier(known: Calibration, chips: Sequence[tuple[str, str]]) -> str:

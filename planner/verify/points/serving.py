@@ -11,6 +11,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.percentiles import latency_s
 from planner.evaluate import disaggregated, serving
 from planner.evaluate.serving_layouts import broken_rules
+from planner.problem.engine import EngineChoice
 from planner.problem.fabrics import share_a_network
 from planner.problem.facts import Problem, ServingFacts
 from planner.verify.fleet.options import CheckedOption
@@ -33,7 +34,7 @@ def one_pool(problem: Problem, workload: ServingFacts, option: CheckedOption, ro
         option.scaleout,
         layout,
         float(pool["batch"]),
-        pool["precision"],
+        choice_of(workload, option, pool),
         problem.constants.serving,
     )
     shares = {name: float(share) for name, share in found.shares.items()}
@@ -48,6 +49,7 @@ def one_pool(problem: Problem, workload: ServingFacts, option: CheckedOption, ro
         mfu=serving.mfu(workload, rate, [(rates, systems * option.system.chips)], computed_share),
         memory_bytes=[float(found.memory_bytes)],
         fits=bool(found.fits),
+        call_s=_call_s(found),
         **_interval(problem, row, [option], latency, rate),
     )
 
@@ -57,9 +59,10 @@ def two_pools(
 ) -> Recomputed:
     """Evaluate a replica of prefill workers and decode workers that send the KV cache over the network."""
     first, second = row["pools"]
-    if first["batch"] != 1 or first["precision"] != second["precision"]:
-        raise ValueError("a prefill worker takes one prompt at a time, and both pools have one precision")
     prefill, decode = options
+    choice = choice_of(workload, prefill, first)
+    if first["batch"] != 1 or choice != choice_of(workload, decode, second):
+        raise ValueError("a prefill worker takes one prompt at a time, and both pools run at one precision in one way")
     if not share_a_network(prefill, decode) or min(option.scaleout_bytes_per_s for option in options) <= 0:
         raise ValueError("both pools must share a network")
     layouts = (layout_on(prefill, first, workload), layout_on(decode, second, workload))
@@ -70,7 +73,7 @@ def two_pools(
         layouts,
         float(second["batch"]),
         (first["workers"], second["workers"]),
-        first["precision"],
+        choice,
         problem.constants.serving,
     )
     shares = [{n: float(v) for n, v in side.items()} for side in (found.prefill_shares, found.point.shares)]
@@ -93,6 +96,7 @@ def two_pools(
         mfu=serving.mfu(workload, rate, chips, float(found.point.computed_share)),
         memory_bytes=[float(found.prefill_memory_bytes), float(found.point.memory_bytes)],
         fits=bool(found.point.fits),
+        call_s=_call_s(found.point),
         **_interval(problem, row, options, latency, rate),
     )
 
@@ -107,7 +111,7 @@ def bought(workload: ServingFacts, option: CheckedOption, row: Mapping[str, Any]
         systems=[float(workload.spec.lengths.output)],
         extra_it_w=[0.0],
         capacity=1.0,
-        latency_s={limit.key: api.latency[limit.key] for limit in workload.spec.slo.limits()},
+        latency_s={limit.key: api.latency[limit.key] for limit in workload.spec.limits()},
     )
 
 
@@ -131,6 +135,22 @@ def _systems_of_worker(system_chips: int, stage: int, stages: int) -> float:
     while half % 2 == 0 and half // 2 >= chips:
         half //= 2
     return 1 / (system_chips // min(power, half))
+
+
+def choice_of(workload: ServingFacts, option: CheckedOption, pool: Mapping[str, Any]) -> EngineChoice:
+    """Read how the engine of a pool runs. Raises ValueError for a way that the spec or the system rules out."""
+    spec, weights = workload.spec, pool["precision"]
+    asked = spec.kv_precision
+    ways: list[str] = [""] if spec.session is None else [*spec.session.caches]
+    cache = pool.get("kv_precision", ("fp8" if weights in ("fp8", "fp4") else "bf16") if asked is None else "")
+    if (asked is None and "kv_precision" in pool) or (asked is not None and cache not in asked):
+        raise ValueError(f"a KV cache of {cache or 'no precision'} was not asked for")
+    waiting = pool.get("waiting", "")
+    if waiting not in ways:
+        raise ValueError(f"caches of sessions that are {waiting or 'nowhere'} were not asked for")
+    if waiting == "offloaded" and not (option.system.host_bytes > 0 and option.system.host_bytes_per_s > 0):
+        raise ValueError(f"{option.system.name} has no known memory of its host to offload caches to")
+    return EngineChoice(weights, cache, waiting)
 
 
 def layout_on(option: CheckedOption, pool: Mapping[str, Any], workload: ServingFacts) -> ServingLayouts:
@@ -174,9 +194,17 @@ def _interval(
     return {"interval": serving_bounds(known, tier, latency, capacity), "tier": tier}
 
 
+def _call_s(found: ServingPoint) -> float | None:
+    """Add up the mean time of a call of a session [s]: to its first token, and of each of the others."""
+    if found.task is None:
+        return None
+    first = found.unloaded_ttft_s + found.prefill_wait_s + found.slot_wait_s
+    return float(first + (found.output_tokens - 1.0) * found.tpot_s)
+
+
 def _latency(found: ServingPoint, workload: ServingFacts) -> dict[str, float]:
     """Predict the percentiles that the SLO limits, at the site [s]."""
     return {
         limit.key: float(latency_s(found, limit.metric, serving.QUANTILES[limit.percentile]))
-        for limit in workload.spec.slo.limits()
+        for limit in workload.spec.limits()
     }

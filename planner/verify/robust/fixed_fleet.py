@@ -14,6 +14,7 @@ from planner.problem.facts import Problem, ServingFacts, TrainingFacts
 from planner.scenarios.redispatch import BatchCurve, curve_at
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.fleet.options import CheckedOption, key_at
+from planner.verify.points.serving import choice_of
 from planner.verify.power import power_at
 from solvers.fixed_fleet.redispatch import FixedFleet
 
@@ -36,7 +37,13 @@ class CheckedDeployment:
     def curve_key(self) -> str:
         """Identify the batch curve; deployments at several sites may share one."""
         pools = [
-            (option.system.name, option.scaleout, p["precision"], sorted(p["layout"].items()), p["workers"])
+            (
+                option.system.name,
+                option.scaleout,
+                choice_of(self.workload, option, p),
+                sorted(p["layout"].items()),
+                p["workers"],
+            )
             for option, p in zip(self.options, self.pools, strict=True)
         ]
         return repr([self.workload.name, self.speed, pools])
@@ -44,7 +51,7 @@ class CheckedDeployment:
     def curve(self, problem: Problem) -> BatchCurve:
         """Evaluate the layout at every batch."""
         uses = [
-            (option.system, option.scaleout, pool["precision"], pool["layout"], pool["workers"])
+            (option.system, option.scaleout, choice_of(self.workload, option, pool), pool["layout"], pool["workers"])
             for option, pool in zip(self.options, self.pools, strict=True)
         ]
         return curve_at(problem, self.workload, uses, self.speed)
@@ -88,7 +95,10 @@ class FleetReader:
         found: dict[str, CheckedDeployment] = {}
         for name, row in rows:
             numbers = tuple(self.numbers.get(key_at(row["site"], pool), -1) for pool in row["pools"])
-            pools = [(p["precision"], sorted(p["layout"].items()), p["workers"], p["role"]) for p in row["pools"]]
+            pools = [
+                (p["precision"], p.get("kv_precision"), sorted(p["layout"].items()), p["workers"], p["role"])
+                for p in row["pools"]
+            ]
             key = repr([name, numbers, row.get("power_cap"), pools])
             if min(numbers) >= 0 and key not in found:
                 found[key] = self._deployment(name, row, numbers)

@@ -52,7 +52,7 @@ def _capacities(problem: Problem, reader: FleetReader, scenarios: Scenarios) -> 
             curves[deployed.curve_key] = deployed.curve(problem)
         name = deployed.workload.name
         found = curves[deployed.curve_key].capacity(
-            deployed.workload.spec.slo.limits(),
+            deployed.workload.spec.limits(),
             rtt_s,
             worst_errors(scenarios, [option.system.chip for option in deployed.options]),
         )

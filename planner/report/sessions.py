@@ -1,0 +1,33 @@
+"""Format the table of agentic sessions. Its contents: `planner.interpret.sessions`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from catalog.units import GIGA
+from planner.plan import Plan
+
+Row = dict[str, Any]
+HEADING = "Agentic sessions in the busiest hour"
+NOTES = {
+    HEADING: "Sessions: tasks under way, in a call or between two calls. Their number follows from the load (Little's law)."
+}
+
+
+def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
+    """List (heading, rows) of the table; without rows where no workload has sessions."""
+    return [(HEADING, [_row(workload) for workload in plan["workloads"] if "session" in workload])]
+
+
+def _row(workload: Row) -> Row:
+    row = workload["session"]
+    ways = ", ".join(f"{count:,.0f} {way}" for way, count in sorted(row["waiting"].items()) if count)
+    return {
+        "workload": workload["name"],
+        "tasks/s": f"{row['tasks_per_s']:,.4g}",
+        "calls/s": f"{row['calls_per_s']:,.4g}",
+        "sessions": f"{row['sessions']:,.0f}",
+        "waiting for a tool": f"{row['waiting_sessions']:,.0f}",
+        "their caches": f"{row['waiting_bytes'] / GIGA:,.0f} GB" + (f" ({ways})" if ways else ""),
+        "mean prompt": f"{row['prompt_tokens']:,.0f} tokens",
+    }
