@@ -9,8 +9,8 @@ from models.serving.prefix_cache import Given, PrefixCache, Sessions, Tier, Zipf
 from models.serving.sessions import Reuse
 from models.serving.speculation import Speculation
 from planner.problem.facts import SystemFacts
+from planner.spec.load.sessions import Session
 from planner.spec.serving import HBM, CacheTier, Drafting, PrefixSharing
-from planner.spec.sessions import Session
 from planner.spec.workloads import Serving
 
 

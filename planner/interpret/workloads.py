@@ -14,8 +14,8 @@ from planner.candidates.apis import ROLE
 from planner.candidates.points import OperatingPoint, use_row
 from planner.evaluate.rank_placement import placement_of
 from planner.interpret.decisions import Decisions
+from planner.interpret.load.sessions import sessions_of
 from planner.interpret.reinforcement import iterations_of
-from planner.interpret.sessions import sessions_of
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
 from planner.problem.limit_labels import LimitLabel, latency

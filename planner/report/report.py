@@ -23,10 +23,10 @@ from planner.report import (
     quality,
     reinforcement,
     robust,
-    sessions,
 )
 from planner.report.fleet import deployment_rows, fabric_row, fleet_row, owned_sections, point_rows
 from planner.report.limits import limit_row, runner_up_row
+from planner.report.load import sessions
 from planner.report.words import amount, status_words
 from planner.report.workloads import cost_rows, route_rows, workload_row
 from planner.tables import as_csv, as_markdown, as_text

@@ -11,6 +11,7 @@ from catalog.units import HOUR_S, YEAR_S
 from planner.spec.base import SOME, Block
 from planner.spec.facility import AuditClasses
 from planner.spec.lines import Security, Traffic
+from planner.spec.load.sessions import Session
 from planner.spec.phases import DemandInTime
 from planner.spec.quantities import (
     WHOLE,
@@ -31,7 +32,6 @@ from planner.spec.requirements.quality import Alternative, QualityFloor, compara
 from planner.spec.requirements.redundancy import Redundancy
 from planner.spec.requirements.spread import Spread
 from planner.spec.serving import Drafting, PrefixSharing, SellingPrice
-from planner.spec.sessions import Session
 from planner.spec.slo import LatencyLimit, Slo
 
 LEAST_WEIGHT = 1e-6  # of an hour, a share

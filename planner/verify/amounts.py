@@ -7,7 +7,7 @@ from collections import defaultdict
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.fleet.options import HeldKey, key_at, worth_of
-from planner.verify.sessions import check_sessions
+from planner.verify.load.sessions import check_sessions
 from planner.verify.sums import add_up
 
 

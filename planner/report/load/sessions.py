@@ -1,4 +1,4 @@
-"""Format the table of agentic sessions. Its contents: `planner.interpret.sessions`."""
+"""Format the table of agentic sessions. Its contents: `planner.interpret.load.sessions`."""
 
 from __future__ import annotations
 

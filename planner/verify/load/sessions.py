@@ -7,7 +7,7 @@ from typing import Any
 from models.roofline import element_bytes
 from models.transformer.architecture import kv_bytes
 from planner.problem.facts import ServingFacts
-from planner.spec.sessions import Session
+from planner.spec.load.sessions import Session
 from planner.verify.checked_plan import CheckedPlan, Row
 
 

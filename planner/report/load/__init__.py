@@ -1,0 +1,1 @@
+"""Tables of what the planned load means: sessions at work, queues of tenants, how full the systems are."""
