@@ -45,7 +45,7 @@ NUMBER, WHOLE, TEXT, FLAG, ANY = "a number", "a whole number", "a text", "true o
 LINE = {"component": TEXT, "site": TEXT, "system": TEXT, "how": TEXT, "amount": NUMBER}
 POOL = {
     "role": TEXT, "system": TEXT, "how": TEXT, "fabric": TEXT, "fabric_size": Either(WHOLE), "offer": TEXT, "tenant?": TEXT, "precision": TEXT,
-    "kv_precision?": TEXT, "waiting?": TEXT, "layout": Each(WHOLE), "batch": WHOLE, "workers": WHOLE, "systems_per_replica": NUMBER, "spares?": NUMBER, "extra_power_w": NUMBER,
+    "kv_precision?": TEXT, "waiting?": TEXT, "encoding?": TEXT, "layout": Each(WHOLE), "batch": WHOLE, "workers": WHOLE, "systems_per_replica": NUMBER, "spares?": NUMBER, "extra_power_w": NUMBER,
     "memory_bytes?": NUMBER,
 }  # fmt: skip
 PLACEMENT = {

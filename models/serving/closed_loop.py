@@ -17,9 +17,11 @@ from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import slots
+from models.serving.media import with_encoding
 from models.serving.prefill import DecodeBatch, Prompts
-from models.serving.prefix_cache import PrefixCache, held_bytes, prompt_cost, without
+from models.serving.prefix_cache import PrefixCache, prompt_cost, without
 from models.serving.prompt_terms import unloaded_ttft_s
+from models.serving.sessions import held_beside
 from models.serving.speculation import Speculation, decode_step
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
@@ -72,7 +74,7 @@ def closed_loop(
     prompt, tokens = lengths.prompt, lengths.later_tokens
     per_step, passed = (1.0, 1.0) if speculation is None else (speculation.tokens_per_step, speculation.verified_tokens)
     clients = np.asarray(clients, float)
-    held = held_bytes(arch, layouts, precisions.weights, speculation, cache)
+    held = held_beside(arch, layouts, precisions, speculation, cache, 0.0, lengths)
     left = chip if held is None else without(chip, held, constants)
     places = slots(arch, left, layouts, lengths=lengths, precisions=precisions, constants=constants)
     served = np.clip(clients, 1.0, np.maximum(places, 1.0))
@@ -90,6 +92,7 @@ def closed_loop(
             Prompts(prompt, together=np.maximum(batch * per_step / (tokens * layouts.dp), 1.0)),
             DecodeBatch(mixed, in_stage, context, passed), precisions=precisions, constants=constants,
         )  # fmt: skip
+        prompts = with_encoding(prompts, chip, layouts, lengths, 1.0, constants)
         tpot = step.total_s / per_step + prompts.occupancy_s * batch / tokens * (served - 1.0) / served
         stay = tokens * tpot
         response = closed_loop_response_s(served, prompts.occupancy_s, stay)

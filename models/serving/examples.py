@@ -7,8 +7,9 @@ from models.roofline import ChipRates
 from models.serving.constants import EngineFactors, ServingConstants
 from models.serving.continuous_batching import aggregated
 from models.serving.decode import ServingLayouts
-from models.serving.workload import Lengths, Precisions
+from models.serving.workload import Lengths, Media, Precisions
 from models.transformer.architecture import Architecture
+from models.transformer.encoder import Encoder
 
 DENSE = Architecture(layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256)
 MOE = Architecture(
@@ -44,6 +45,8 @@ SERVING = ServingConstants(
 )  # fmt: skip
 ONE = ServingLayouts(1, 1, 1, 1)
 BF16 = Precisions("bf16", "bf16")
+LENGTHS = Lengths(1000, 200)
+MEDIA = Media(Encoder(0.4e9, 27, 1152, 729, 729), 1.0)
 POINT = aggregated(DENSE, CHIP, ONE, 16, lengths=Lengths(1000, 200), precisions=BF16, constants=SERVING)
 SPREAD_POINT = aggregated(
     DENSE, CHIP, ONE, 16, lengths=Lengths(1000, 200, output_scv=1.0), precisions=BF16, constants=SERVING

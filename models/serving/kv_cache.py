@@ -100,7 +100,7 @@ def slots(
     """
     usable = constants.usable_memory * chip.hbm_bytes - constants.runtime_bytes
     free = np.maximum(usable - weight_bytes_per_chip(arch, layouts, precisions.weights), 0.0)
-    context = held_context_tokens(lengths.input_tokens, lengths.output_tokens, constants)
+    context = held_context_tokens(lengths.prompt, lengths.output_tokens, constants)
     by_memory = free / kv_bytes_per_chip(arch, layouts, context, precisions.kv_cache)
     cap = constants.batch_cap * np.asarray(layouts.dp, float)
     smooth = by_memory / (1.0 + (by_memory / cap) ** _CORNER) ** (1.0 / _CORNER)
@@ -128,7 +128,7 @@ def memory_bytes_per_chip(
     >>> bool(use(2) > use(1) > use(0) > examples.SERVING.runtime_bytes)
     True
     """
-    context = held_context_tokens(lengths.input_tokens, lengths.output_tokens, constants)
+    context = held_context_tokens(lengths.prompt, lengths.output_tokens, constants)
     cache = np.asarray(sequences, float) * kv_bytes_per_chip(arch, layouts, context, precisions.kv_cache)
     return weight_bytes_per_chip(arch, layouts, precisions.weights) + cache + constants.runtime_bytes
 

@@ -17,6 +17,7 @@ from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import kv_bytes_per_chip
+from models.serving.media import encoder_bytes, with_encoding
 from models.serving.prefill import DecodeBatch, PrefillTime, Prompts, prefill_time
 from models.serving.prefix_cache import CachedPrefill, PrefixCache, held_bytes, load_s, prompt_cost
 from models.serving.prompt_terms import prompt_scvs, time_scv
@@ -163,7 +164,7 @@ def call_cost(
 ) -> tuple[PrefillTime, CachedPrefill | SessionPrefill | None]:
     """Predict (mean prefill of a call, its outcomes), where calls are those of sessions, or requests with or without a prefix cache.
 
-    A first call computes its prompt of `first` lengths. A later one computes what its session added since, beside the context in cache;
+    A first call computes its prompt of `first` lengths, media included. A later one computes what its session added since, beside the context in cache;
     or, where the cache was dropped, all of it. S = S_1/n + (1 - 1/n) S_later, second moments over the same outcomes. An offloaded cache
     is loaded first, by all chips of the replica at once, and loads share the rate (`prefix_cache.load_s`).
     `prompts` and `decode` as in `prefill.prefill_time`, with the mean length over all calls; otherwise as `prefix_cache.prompt_cost`.
@@ -177,16 +178,17 @@ def call_cost(
     True
     """
     if not isinstance(reuse, Session):
-        return prompt_cost(
+        found, outcomes = prompt_cost(
             arch, chip, layouts, reuse, most_requests_per_s, prompts, decode, precisions=precisions, constants=constants
         )
+        return with_encoding(found, chip, layouts, first, 1.0, constants), outcomes
 
     def prefill(lengths: Lengths, cached_tokens: ArrayLike) -> PrefillTime:
         asked = Prompts(lengths.prompt, lengths.scv_of_input, prompts.together)
         kinds = {"precisions": precisions, "constants": constants}
         return prefill_time(arch, chip, layouts, asked, decode, cached_tokens=cached_tokens, **kinds)  # type: ignore[arg-type]
 
-    opening = prefill(first, 0.0)
+    opening = with_encoding(prefill(first, 0.0), chip, layouts, first, 1.0, constants)
     scv = time_scv(opening, first.scv_of_input, first.prompt / constants.chunk_tokens)
     if reuse.task.calls <= 1.0:
         return opening, SessionPrefill(opening, scv, scv, scv, 1.0, 0.0)
@@ -311,7 +313,7 @@ def held_beside(
     calls_per_s: ArrayLike,
     first: Lengths,
 ) -> Result | None:
-    """Sum the memory of a chip that neither weights nor running requests use [byte]; None without. Waiting caches of sessions count where resident.
+    """Sum the memory of a chip that neither weights nor running requests use [byte]; None without. Encoders of media count, and waiting caches of sessions where resident.
 
     Shapes: as layouts and calls_per_s [1/s per replica]. Reference: `prefix_cache.held_bytes`, `waiting_bytes`.
 
@@ -319,14 +321,14 @@ def held_beside(
     >>> held_beside(examples.DENSE, examples.ONE, examples.BF16, None, None, 1.0, Lengths(1000, 200)) is None
     True
     """
-    if not isinstance(reuse, Session):
-        return held_bytes(arch, layouts, precisions.weights, speculation, reuse)
-    held = held_bytes(arch, layouts, precisions.weights, speculation, None)
-    if reuse.waiting != RESIDENT:
-        return held
-    return waiting_bytes(arch, layouts, reuse, calls_per_s, first, precisions.kv_cache) + (
-        0.0 if held is None else held
-    )
+    cache = None if isinstance(reuse, Session) else reuse
+    held = held_bytes(arch, layouts, precisions.weights, speculation, cache)
+    more: Result = encoder_bytes(first)
+    if isinstance(reuse, Session) and reuse.waiting == RESIDENT:
+        more = more + waiting_bytes(arch, layouts, reuse, calls_per_s, first, precisions.kv_cache)
+    if held is None and not np.any(more):
+        return None
+    return more + (0.0 if held is None else held)
 
 
 def waiting_fits(

@@ -23,6 +23,7 @@ from planner.candidates.points import OperatingPoint, Use, stated_kv
 from planner.candidates.serving import Grid, within_demand
 from planner.evaluate.disaggregated import evaluate, pool_power_w
 from planner.evaluate.serving import (
+    APART,
     call_s,
     latencies,
     layout_of,
@@ -239,7 +240,7 @@ def group_searches(
         GroupSearch(workload, one, other, scaleouts, problem, recent)
         for one in prefills
         for other in decodes
-        if one.choice == other.choice
+        if one.choice == other.choice and one.choice.encoding != APART
     ]
 
 
@@ -360,7 +361,7 @@ def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Prob
         uses.append(
             Use(
                 role, option, systems, extra, grid.precision, sizes, batch, workers, memory_bytes=held[role],
-                kv_precision=stated_kv(workload.spec, grid.choice), waiting=grid.choice.waiting,
+                kv_precision=stated_kv(workload.spec, grid.choice), waiting=grid.choice.waiting, encoding=grid.choice.encoding,
             )
         )  # fmt: skip
     return OperatingPoint(

@@ -31,11 +31,14 @@ class Use:
     memory_bytes: float = 0.0  # of the fullest chip; 0 for an API
     kv_precision: str = ""  # of the KV cache, where the spec leaves it to the plan
     waiting: str = ""  # where the caches of sessions wait; empty without sessions
+    encoding: str = ""  # where media are encoded; empty without media
 
     @property
     def choice(self) -> EngineChoice:
         """Return how the engine of a pool of serving runs."""
-        return EngineChoice(self.precision, self.kv_precision or kv_precision(self.precision), self.waiting)
+        return EngineChoice(
+            self.precision, self.kv_precision or kv_precision(self.precision), self.waiting, self.encoding
+        )
 
     @property
     def systems_per_worker(self) -> float:
@@ -65,6 +68,7 @@ def use_row(use: Use) -> dict[str, Any]:
         "precision": use.precision,
         **({"kv_precision": use.kv_precision} if use.kv_precision else {}),
         **({"waiting": use.waiting} if use.waiting else {}),
+        **({"encoding": use.encoding} if use.encoding else {}),
         "layout": dict(use.layout),
         "batch": use.batch,
         "workers": use.workers,
@@ -134,6 +138,7 @@ def deployment_of(point: OperatingPoint) -> tuple[Any, ...]:
             use.precision,
             use.kv_precision,
             use.waiting,
+            use.encoding,
             *sorted(use.layout.items()),
             use.batch,
         )

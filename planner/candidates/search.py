@@ -269,10 +269,10 @@ class _ServingSearch:
         self, workload: ServingFacts, fleet_options: Sequence[FleetOption], choices: Choices
     ) -> list[OperatingPoint]:
         """Build the operating points of the selected grid points on their fleet options."""
-        power = self.problem.constants.power
+        constants = self.problem.constants
 
         def point(option: FleetOption, choice: GridChoice) -> OperatingPoint:
-            return self._place(workload, choice, (option,), lambda: serving_point(workload, option, choice, power))
+            return self._place(workload, choice, (option,), lambda: serving_point(workload, option, choice, constants))
 
         return [
             point(option, choice)
@@ -347,9 +347,12 @@ class _ServingSearch:
             built: OperatingPoint = self.cache.kept["point", id(choice)][1]
             redundancy = workload.spec.redundancy
             spare = 0.0 if redundancy is None or isinstance(redundancy, str) else redundancy
+            at = (
+                fleet_options if len(fleet_options) == len(built.uses) else fleet_options * len(built.uses)
+            )  # encoders stand beside their pool
             uses = tuple(
                 replace(use, option=option, systems=use.systems * (1.0 + option.headroom) * (1.0 + spare))
-                for use, option in zip(built.uses, fleet_options, strict=True)
+                for use, option in zip(built.uses, at, strict=True)
             )
             self._points[key] = derated(replace(built, workload=workload, uses=uses), self.problem.derating)
         return self._points[key]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,16 +24,20 @@ from planner.candidates.points import OperatingPoint, Use, stated_kv
 from planner.evaluate.serving import (
     batch_grid,
     call_s,
+    encoder_power_w,
+    encoder_use,
     entry_at,
     evaluate,
     extra_power_w,
     latencies,
     layout_of,
+    lengths_of,
     limits_at_site,
     mfu,
     systems_per_replica,
 )
 from planner.evaluate.serving_layouts import blocks, domain_of, runnable
+from planner.problem.constants import ModelConstants
 from planner.problem.derating import stretch_of
 from planner.problem.engine import EngineChoice
 from planner.problem.facts import Problem, ScaleOut, ServingFacts, SystemFacts
@@ -41,6 +46,7 @@ from planner.spec.slo import TPOT
 # Numbers of whole scale-up domains over which experts may be spread: 16 to 144 chips of nodes of eight.
 EXPERT_SPREAD_DOMAINS = (2, 3, 4, 6, 8, 9, 12, 16, 18)
 PIPELINE_STAGES = (1, 2, 4)
+ENCODE = "encode"  # role of a pool of encoders
 POWER_GAIN_TOL = 1e-9  # relative saving of power per request below which a point that takes more systems is dropped
 
 
@@ -54,6 +60,7 @@ class Grid:
     systems: Floats  # [layout] systems per replica
     batches: Floats  # [layout, batch] requests in decode of a replica
     point: ServingPoint
+    encoders: Floats | float = 0.0  # [layout, batch] systems of a replica that encode its media apart
 
     @property
     def precision(self) -> str:
@@ -99,6 +106,7 @@ def make_grid(
     layouts = serving_layouts(workload.architecture, system, scaleout.bytes_per_s > 0)
     batches = batch_grid(np.asarray(layouts.dp))
     point = evaluate(workload, system, scaleout, layouts.take((slice(None), None)), batches, choice, constants)
+    chips, _ = encoder_use(workload, system, choice, point.requests_per_s, constants)
     return Grid(
         system,
         choice,
@@ -106,6 +114,7 @@ def make_grid(
         systems_per_replica(system, np.asarray(layouts.chips), np.asarray(layouts.pp)),
         batches,
         point,
+        np.broadcast_to(np.asarray(chips) / system.chips, np.shape(point.requests_per_s)),
     )
 
 
@@ -153,7 +162,7 @@ class GridSelection:
             layouts, best = np.flatnonzero(rate.max(axis=1) > 0), rate.argmax(axis=1)
             dropped["another batch of the layout does more"] += int((rate > 0).sum()) - layouts.size
             batches = best[layouts]
-            systems = grid.systems[layouts] / rate[layouts, batches]
+            systems = (grid.systems[layouts] + _at(grid.encoders, layouts, batches)) / rate[layouts, batches]
             drawn_w = systems * watts[layouts, batches]
             places = [(g, layout, batch) for layout, batch in zip(layouts.tolist(), batches.tolist(), strict=True)]
             kept += zip(systems.tolist(), drawn_w.tolist(), places, strict=True)
@@ -189,7 +198,8 @@ class GridSelection:
         """Select replicas smaller than all in `front`, each with the fewest systems per request of those no larger than itself."""
 
         def size(place: tuple[int, int, int]) -> float:
-            return float(self.grids[place[0]].systems[place[1]])
+            grid = self.grids[place[0]]
+            return float(grid.systems[place[1]] + _at(grid.encoders, *place[1:]))
 
         least = min((size(place) for place in front), default=0.0)
         smaller: list[tuple[int, int, int]] = []
@@ -201,14 +211,37 @@ class GridSelection:
         return smaller
 
 
+def _at(values: Floats | float, layouts: Any, batches: Any) -> Any:
+    """Take entries of an array [layout, batch], or of a number that stands for one."""
+    return values[layouts, batches] if isinstance(values, np.ndarray) else values
+
+
 def grid_power_w(grid: Grid, constants: PowerConstants) -> Floats:
     """Compute the IT power above idle of one fully occupied system [W], [layout, batch]."""
     watts = extra_power_w(grid.system, grid.point.shares, constants)
     return np.broadcast_to(watts, np.shape(grid.point.requests_per_s))
 
 
+def _encoders(
+    workload: ServingFacts, option: FleetOption, grid: Grid, rate: float, constants: ModelConstants
+) -> list[Use]:
+    """Build the pool that encodes the media of a replica apart, one worker a chip; none for other ways."""
+    chips, busy = encoder_use(workload, grid.system, grid.choice, rate, constants.serving)
+    if not chips:
+        return []
+    systems = float(chips) / grid.system.chips
+    watts = systems * float(encoder_power_w(grid.system, float(busy), constants.power))
+    weights = sum(media.encoder.weight_bytes for media in lengths_of(workload, grid.choice).media)
+    return [
+        Use(
+            ENCODE, option, systems, watts, grid.precision, {"tp": 1, "pp": 1, "dp": 1, "ep": 1}, 1, int(chips), memory_bytes=weights,
+            encoding=grid.choice.encoding,
+        )
+    ]  # fmt: skip
+
+
 def serving_point(
-    workload: ServingFacts, option: FleetOption, choice: GridChoice, power: PowerConstants
+    workload: ServingFacts, option: FleetOption, choice: GridChoice, constants: ModelConstants
 ) -> OperatingPoint:
     """Build the operating point of a selected grid point on a fleet option."""
     grid, index = choice.grid, (choice.layout, choice.batch)
@@ -219,6 +252,7 @@ def serving_point(
         "rate": point.requests_per_s, "computed_share": point.computed_share, "memory_bytes": point.memory_bytes
     }  # fmt: skip
     found = entry_at(figures, shape, index)
+    power = constants.power
     chips = [(grid.system.rates(grid.precision), systems * grid.system.chips)]
     use = Use(
         role="serve",
@@ -228,13 +262,14 @@ def serving_point(
         precision=grid.precision,
         kv_precision=stated_kv(workload.spec, grid.choice),
         waiting=grid.choice.waiting,
+        encoding=grid.choice.encoding,
         layout=layout,
         batch=int(grid.batches[index]),
         memory_bytes=found["memory_bytes"],
     )
     return OperatingPoint(
         workload=workload,
-        uses=(use,),
+        uses=(use, *_encoders(workload, option, grid, found["rate"], constants)),
         capacity=found["rate"],
         latency={name: float(value) for name, value in latencies(point.pick(index), workload.spec).items()},
         breakdown=shares,

@@ -18,7 +18,7 @@ from planner.candidates.serving import serving_layouts
 from planner.errors import Problem, SpecError, close_matches
 from planner.estimate.case import CaseFacts
 from planner.estimate.power import Draw, serving_draw
-from planner.evaluate.serving import engine_choices, limits_at_site
+from planner.evaluate.serving import APART, engine_choices, limits_at_site
 from planner.evaluate.serving_layouts import broken_rules
 from planner.problem.engine import EngineChoice
 from planner.problem.facts import SystemFacts
@@ -107,7 +107,10 @@ def common_choices(facts: CaseFacts, systems: Sequence[SystemFacts]) -> list[Eng
             [Problem("workload.precision", f"expected one that these chips have: {chips}; got {', '.join(asked)}")]
         )
     choices = engine_choices(facts.serving.spec, systems[0])
-    able = [choice for choice in choices if choice.precision in found]
+    able = [choice for choice in choices if choice.precision in found and choice.encoding != APART]
+    if not able and any(choice.encoding == APART for choice in choices):
+        message = "a case has its encoders beside the engine, on the chips of the case; allow that, or ask for a plan"
+        raise SpecError([Problem("workload.encoding", message)])
     if not able:
         message = f"{systems[0].name} has no known memory of its host; allow caches to be resident or dropped"
         raise SpecError([Problem("workload.session.caches", message)])

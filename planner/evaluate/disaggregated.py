@@ -41,7 +41,7 @@ def evaluate(
     )
     return disaggregated(
         workload.architecture, prefill, decode, batch, link=_link(*scaleouts),
-        lengths=lengths_of(workload), precisions=precisions_of(choice),
+        lengths=lengths_of(workload, choice), precisions=precisions_of(choice),
         speculation=drafting(workload.spec.speculation), cache=reuse_of(workload.spec, systems[0], choice.waiting),
     )  # fmt: skip
 

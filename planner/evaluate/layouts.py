@@ -9,13 +9,16 @@ import numpy as np
 from models.arrays import Bools, Floats, equal_rows
 from models.network.group_links import Plant, dimension_links
 from models.roofline import BYTES_PER_ELEMENT
+from models.training.flops import TRAINING_PASSES, training_flops_per_token
 from models.training.layouts import Layouts
 from models.training.memory import host_bytes, training_memory
 from models.training.step import Recipe, TrainingStep, training_step
+from models.transformer.encoder import encoder_flops
+from planner.evaluate.serving_state import media_of
 from planner.problem.constants import ModelConstants
 from planner.problem.facts import NO_NETWORK, ScaleOut, SystemFacts, TrainingFacts
 from planner.problem.intervals import Interval, network
-from planner.spec.workloads import Adapters
+from planner.spec.workloads import Adapters, Training
 
 GROUP_FIELDS = ("tp", "cp", "dp", "pp", "ep")  # which chips form the groups that exchange
 
@@ -60,8 +63,27 @@ def evaluate_layouts(setup: TrainingSetup, layouts: Layouts) -> TrainingStep:
         recipe=setup.recipe, global_batch_sequences=job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, constants=setup.constants.training,
         scaleout=scaleout_rates(setup.plant, layouts),
     )  # fmt: skip
-    factor = interval_of(setup).factor
+    factor = interval_of(setup).factor * media_factor(setup)
     return step if factor == 1.0 else slowed(step, factor)
+
+
+def media_factor(setup: TrainingSetup) -> float:
+    """Compute by how much the encoders of a job's media stretch its steps: their FLOPs beside its own, at its own efficiency.
+
+    A frozen encoder only runs forward; one that is trained takes three times that.
+    """
+    spec = setup.job.spec
+    if not isinstance(spec, Training) or not spec.media:
+        return 1.0
+    own = (
+        float(training_flops_per_token(setup.job.architecture, spec.sequence_tokens, setup.recipe))
+        * spec.sequence_tokens
+    )
+    encoders = sum(
+        (TRAINING_PASSES if block.trained else 1.0) * float(encoder_flops(media_of(block, False).encoder, block.items))
+        for block in spec.media
+    )
+    return 1.0 + encoders / own
 
 
 def _links(plant: Plant, layouts: Layouts) -> dict[str, tuple[Floats, Bools]]:

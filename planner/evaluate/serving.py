@@ -14,12 +14,14 @@ from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import BOUNDS, ServingPoint, aggregated
 from models.serving.decode import ServingLayouts
+from models.serving.encoder_pool import apart_point, encoder_workers
+from models.serving.media import encoding_s
 from models.serving.percentiles import latency_s
 from models.serving.sessions import OFFLOADED
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import forward_flops_per_token
 from planner.evaluate.serving_layouts import occupied_chips
-from planner.evaluate.serving_state import drafting, reuse_of
+from planner.evaluate.serving_state import drafting, media_of, reuse_of
 from planner.problem.engine import EngineChoice, EngineSettings
 from planner.problem.facts import ScaleOut, ServingFacts, SystemFacts
 from planner.spec.workloads import Serving
@@ -27,6 +29,7 @@ from planner.spec.workloads import Serving
 BATCHES: Floats = np.unique(np.rint(np.geomspace(1, 8192, 53)))
 """Batches on which layouts of few attention ranks are evaluated: requests in decode of one replica."""
 RANKS_OF_BATCHES = 4
+APART = "apart"  # of the ways to encode media: in a pool of its own
 
 QUANTILES: dict[str, str | float] = {"mean": "mean", "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
@@ -61,17 +64,39 @@ def evaluate(
 
     `scaleout`: what the network between systems gives a chip.
     """
-    return aggregated(
-        workload.architecture, system.rates(choice.precision, scaleout), layouts, batch,
-        lengths=lengths_of(workload), precisions=precisions_of(choice), constants=engine_constants(workload, system, constants),
+    chip, known = system.rates(choice.precision, scaleout), engine_constants(workload, system, constants)
+    lengths = lengths_of(workload, choice)
+    point = aggregated(
+        workload.architecture, chip, layouts, batch, lengths=lengths, precisions=precisions_of(choice), constants=known,
         speculation=drafting(workload.spec.speculation), cache=reuse_of(workload.spec, system, choice.waiting),
     )  # fmt: skip
+    if choice.encoding != APART:
+        return point
+    link = scaleout.bytes_per_s or system.scaleup_bytes_per_s
+    return apart_point(point, chip, workload.architecture.hidden, lengths, link, known)[0]
 
 
-def lengths_of(workload: ServingFacts) -> Lengths:
+def encoder_use(
+    workload: ServingFacts, system: SystemFacts, choice: EngineChoice, calls_per_s: Result, constants: ServingConstants
+) -> tuple[Result, Result]:
+    """Count the chips that encode the media of a replica apart, and the share of the time that they are at work; (0, 0) for other ways."""
+    if choice.encoding != APART:
+        return 0.0, 0.0
+    chip, known = system.rates(choice.precision), engine_constants(workload, system, constants)
+    lengths = lengths_of(workload, choice)
+    first = np.asarray(calls_per_s, float) / (1.0 if workload.spec.session is None else workload.spec.session.calls)
+    chips = encoder_workers(first, chip, lengths, known)
+    busy = sum(media.items * encoding_s(chip, media, known) for media in lengths.media)
+    return chips, first * busy / chips
+
+
+def lengths_of(workload: ServingFacts, choice: EngineChoice | None = None) -> Lengths:
     """Read prompt and output lengths of a workload, of the first calls of its sessions, with their squared coefficients of variation."""
     lengths = workload.spec.lengths
-    return Lengths(float(lengths.input), float(lengths.output), lengths.input_cv**2, lengths.output_cv**2)
+    media = tuple(
+        media_of(block, choice is not None and choice.encoding == APART) for block in workload.spec.media or []
+    )
+    return Lengths(float(lengths.input), float(lengths.output), lengths.input_cv**2, lengths.output_cv**2, media)
 
 
 def engine_constants(workload: ServingFacts, system: SystemFacts, constants: ServingConstants) -> ServingConstants:
@@ -97,11 +122,12 @@ def engine_choices(workload: Serving, system: SystemFacts) -> list[EngineChoice]
     ways: list[str] = [""] if workload.session is None else [*workload.session.caches]
     able = [way for way in ways if way != OFFLOADED or (system.host_bytes and system.host_bytes_per_s)]
     return [
-        EngineChoice(precision, kv, way)
+        EngineChoice(precision, kv, way, encoding)
         for precision in workload.precision
         if precision in system.flop_per_s
         for kv in ([*workload.kv_precision] if workload.kv_precision else [kv_precision(precision)])
         for way in able
+        for encoding in (workload.encoding if workload.media else [""])
     ]
 
 
@@ -147,6 +173,19 @@ def extra_power_w(system: SystemFacts, shares: Mapping[str, Result], constants: 
     """Compute the IT power above idle of one fully occupied system [W]; `shares`: of the time, by part of a step."""
     bounds: dict[str, Result] = {name: sum(shares[part] for part in parts) for name, parts in BOUNDS.items()}
     return serving_power_w(bounds, system.idle_w, system.power_w, constants) - system.idle_w
+
+
+def encoder_power_w(system: SystemFacts, busy: float, constants: PowerConstants) -> Result:
+    """Compute the IT power above idle of one system of encoders that compute for a share `busy` of the time [W]."""
+    return (
+        serving_power_w(
+            {"compute": busy, "memory": 0.0, "communication": 0.0, "host": 0.0},
+            system.idle_w,
+            system.power_w,
+            constants,
+        )
+        - system.idle_w
+    )
 
 
 def entry_at(values: Mapping[str, Result], shape: tuple[int, ...], index: tuple[int, ...]) -> dict[str, float]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from math import inf
 
 from models.serving import sessions as serving_sessions
+from models.serving import workload as serving_media
 from models.serving.prefix_cache import Given, PrefixCache, Sessions, Tier, Zipf
 from models.serving.sessions import Reuse
 from models.serving.speculation import Speculation
+from models.transformer.encoder import Encoder
 from planner.problem.facts import SystemFacts
+from planner.spec.load.media import Media
 from planner.spec.load.sessions import Session
 from planner.spec.serving import HBM, CacheTier, Drafting, PrefixSharing
 from planner.spec.workloads import Serving
@@ -19,6 +22,16 @@ def reuse_of(workload: Serving, system: SystemFacts, waiting: str) -> Reuse | No
     if workload.session is None:
         return prefix_cache(workload.cache, system.chips)
     return session_of(workload.session, waiting, system)
+
+
+def media_of(block: Media, apart: bool) -> serving_media.Media:
+    """Convert media in prompts, which are encoded `apart` from the engine or beside it."""
+    encoder = block.encoder
+    window = inf if encoder.window is None else float(encoder.window)
+    shape = Encoder(
+        encoder.parameters, float(encoder.layers), float(encoder.hidden), float(encoder.input_tokens), float(encoder.output_tokens), window
+    )  # fmt: skip
+    return serving_media.Media(shape, block.items, block.items_cv**2, apart)
 
 
 def session_of(block: Session, waiting: str, system: SystemFacts | None) -> serving_sessions.Session:

@@ -24,3 +24,4 @@ class EngineChoice:
     precision: str  # of the weights and matrix products
     kv_precision: str  # of the KV cache
     waiting: str = ""  # where the caches of sessions wait, as in `models.serving.sessions`; empty without sessions
+    encoding: str = ""  # where media are encoded: "beside" the engine, or "apart"; empty without media

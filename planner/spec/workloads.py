@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Literal, get_args
 
@@ -11,6 +12,7 @@ from catalog.units import HOUR_S, YEAR_S
 from planner.spec.base import SOME, Block
 from planner.spec.facility import AuditClasses
 from planner.spec.lines import Security, Traffic
+from planner.spec.load.media import WAYS_TO_ENCODE, Encoding, Media
 from planner.spec.load.sessions import Session
 from planner.spec.phases import DemandInTime
 from planner.spec.quantities import (
@@ -183,6 +185,11 @@ class Serving(Workload):
     """Prefix caching of earlier requests; none if omitted."""
     session: Session | None = None
     """Agentic sessions: requests are calls of tasks, `lengths.input` is the prompt of the first; requests of their own if omitted."""
+    media: Annotated[list[Media], SOME] | None = None
+    """Images, sounds and videos in the prompts, of sessions in the first; their tokens come on top of `lengths.input`. None if omitted."""
+    encoding: Annotated[list[Encoding], Field(min_length=1, max_length=len(WAYS_TO_ENCODE))] = list(WAYS_TO_ENCODE)
+    """Where media are encoded, of which the plan takes one for each deployment: beside the engine on the same chips, or apart, on chips of
+    their own before a single pool."""
     speculation: Drafting | None = None
     """Speculative decoding or multi-token prediction; none if omitted."""
     weights_from: Name | None = None
@@ -238,7 +245,7 @@ class Serving(Workload):
     @property
     def prompt_tokens(self) -> float:
         """Compute the mean tokens of a prompt [token]; of a session over all its calls, whose context grows."""
-        first = float(self.lengths.input)
+        first = self.lengths.input + sum(media.tokens for media in self.media or [])
         if self.session is None:
             return first
         return first + self.session.earlier_calls * (self.session.growth + self.lengths.output)
@@ -291,6 +298,8 @@ class Training(Workload):
     """Tokens of one example, of which sequences are packed ("sft" and "lora"); attention does not look beyond it. A whole sequence if omitted."""
     preemption: Preemption | None = None
     """Cost of interrupting it; none if omitted."""
+    media: Annotated[list[Media], SOME] | None = None
+    """Images, sounds and videos in each sequence, whose tokens are among its `sequence_tokens`; their encoders compute beside. None if omitted."""
     token_bytes: Bytes | None = None
     """Stored data that it reads per token, such as "60 kB" of video; that of text if omitted."""
     availability: Annotated[Real, Field(gt=0, lt=1)] | None = None
@@ -303,6 +312,14 @@ class Training(Workload):
         if deadline <= known.data.get("start", 0.0):
             raise ValueError("lies before the start; bring the start forward or put the deadline off")
         return deadline
+
+    @field_validator("media")
+    @classmethod
+    def _among_the_sequence(cls, media: list[Media] | None, known: ValidationInfo) -> list[Media] | None:
+        tokens, sequence = sum(each.tokens for each in media or []), known.data.get("sequence_tokens", math.inf)
+        if tokens > sequence:
+            raise ValueError(f"their {tokens:g} tokens are more than the {sequence} of a sequence; state fewer items")
+        return media
 
     @field_validator("adapters")
     @classmethod

@@ -11,17 +11,13 @@ import numpy as np
 import pytest
 
 import planner
-from models.serving.decode import ServingLayouts
-from models.serving.percentiles import within_slo
-from planner.candidates.fleet_options import build_fleet_options
-from planner.candidates.serving import serving_layouts
 from planner.errors import SpecError
 from planner.estimate.answer import estimate
-from planner.evaluate.serving import batch_grid, engine_choices, evaluate, limits_at_site, systems_per_replica
 from planner.resolve.resolver import resolve
 from planner.spec.document import edited
 from planner.spec.model import parse_spec
 from planner.verify.plan import findings
+from tests.planner.serving_enumeration import fewest_systems
 
 SESSION = {"calls": 8, "calls_cv": 0.5, "growth": 600, "wait": "10 s"}
 AGENTS = {
@@ -162,32 +158,6 @@ def drawn(seed: int) -> dict[str, Any]:
     }  # fmt: skip
     free = (("sites[0].electricity_price", "0 USD/MWh"), ("offers[0].supply", 1000))
     return edited(SPEC, (*((f"{W}.{key}", value) for key, value in changes.items()), *free))
-
-
-def fewest_systems(spec: dict[str, Any]) -> float:
-    """Enumerate every way for caches to wait, precision of them, layout and batch: the fewest systems per call under the limits."""
-    problem = resolve(parse_spec(spec))
-    (workload,), options = problem.serving, build_fleet_options(problem)[0]
-    best, peak = math.inf, workload.peak_requests_per_s
-    pairs = [(option, choice) for option in options for choice in engine_choices(workload.spec, option.system)]
-    for option, choice in pairs:
-        system = option.system
-        layouts = serving_layouts(workload.architecture, system, option.scaleout.bytes_per_s > 0)
-        ways: list[tuple[float, float]] = []  # calls/s and systems of a replica
-        for i in range(len(layouts)):
-            layout = ServingLayouts(
-                *(int(np.asarray(size)[i]) for size in (layouts.tp, layouts.pp, layouts.dp, layouts.ep))
-            )
-            points = evaluate(
-                workload, system, option.scaleout, layout, batch_grid(layout.dp), choice, problem.constants.serving
-            )
-            each = float(systems_per_replica(system, np.array([layout.chips]), np.array([layout.pp]))[0])
-            meets = within_slo(points, limits_at_site(workload.spec, 0.0))
-            ways += [(rate, each) for rate in np.asarray(points.requests_per_s)[meets].tolist()]
-        # No replica serves more than there is, but for the smallest one.
-        most = max(peak, min((rate for rate, _ in ways), default=0.0))
-        best = min([best, *(each / rate for rate, each in ways if rate <= most)])
-    return best * workload.peak_requests_per_s
 
 
 CASES = 150 if os.environ.get("FLOPWATT_ALL_CASES") else 30

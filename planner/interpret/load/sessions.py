@@ -28,7 +28,7 @@ def sessions_of(decided: Decisions, workload: WorkloadFacts, mine: list[int]) ->
     waiting: dict[str, float] = {}
     for point, rate in zip(points, calls[:, slot].tolist(), strict=True):
         use = point.uses[0]
-        figures = session_figures(point.serving, use.choice, rate, point.call_s or 0.0, len(point.uses) > 1)
+        figures = session_figures(point.serving, use.choice, rate, point.call_s or 0.0, use.role == "prefill")
         if use.role == ROLE:
             figures["waiting_bytes"] = 0.0
         for name in SUMMED:

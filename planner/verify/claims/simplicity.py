@@ -42,7 +42,14 @@ def _deployment(workload: str, point: Row) -> tuple[Any, ...]:
     """Return what identifies a deployment: workload, site, and how each pool runs on which system."""
     pools = (
         (
-            *(pool["role"], pool["system"], pool["precision"], pool.get("kv_precision"), pool.get("waiting")),
+            *(
+                pool["role"],
+                pool["system"],
+                pool["precision"],
+                pool.get("kv_precision"),
+                pool.get("waiting"),
+                pool.get("encoding"),
+            ),
             *(*sorted(pool["layout"].items()), pool["batch"]),
         )
         for pool in point["pools"]

@@ -48,7 +48,7 @@ def _expected(facts: ServingFacts, block: Session, row: Row, calls: dict[str, fl
         way = pools[0].get("waiting") or "elsewhere"
         ways[way] = ways.get(way, 0.0) + idle
         if way in ("resident", "offloaded") and block.calls > 1:
-            new = block.growth + (facts.spec.lengths.output if len(pools) > 1 else 0)
+            new = block.growth + (facts.spec.lengths.output if pools[0]["role"] == "prefill" else 0)
             kept = facts.spec.lengths.input + later * step - new
             weights = pools[0]["precision"]
             cache = pools[0].get("kv_precision") or ("fp8" if weights in ("fp8", "fp4") else "bf16")

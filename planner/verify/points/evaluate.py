@@ -42,8 +42,8 @@ def _evaluate(
     if isinstance(workload, TrainingFacts):
         return training_point(problem, workload, options, row)
     roles = [pool["role"] for pool in row["pools"]]
-    if roles == ["serve"]:
-        return one_pool(problem, workload, options[0], row)
+    if roles in (["serve"], ["serve", "encode"]):
+        return one_pool(problem, workload, options, row)
     if roles == ["api"]:
         return bought(workload, options[0], row)
     if roles == ["prefill", "decode"]:

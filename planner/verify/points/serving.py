@@ -14,14 +14,16 @@ from planner.evaluate.serving_layouts import broken_rules
 from planner.problem.engine import EngineChoice
 from planner.problem.fabrics import share_a_network
 from planner.problem.facts import Problem, ServingFacts
-from planner.verify.fleet.options import CheckedOption
+from planner.verify.fleet.options import CheckedOption, key_at
 from planner.verify.points.evaluated import Recomputed
 from planner.verify.points.intervals import serving_bounds, serving_tier
 
 
-def one_pool(problem: Problem, workload: ServingFacts, option: CheckedOption, row: Mapping[str, Any]) -> Recomputed:
-    """Evaluate a replica with prefill and decode on the same chips."""
-    pool = row["pools"][0]
+def one_pool(
+    problem: Problem, workload: ServingFacts, options: Sequence[CheckedOption], row: Mapping[str, Any]
+) -> Recomputed:
+    """Evaluate a replica with prefill and decode on the same chips, and encoders of media on these or on others."""
+    option, pool = options[0], row["pools"][0]
     if pool["workers"] != 1:
         raise ValueError("a single pool has one worker per replica")
     layout, rates = (
@@ -40,18 +42,58 @@ def one_pool(problem: Problem, workload: ServingFacts, option: CheckedOption, ro
     shares = {name: float(share) for name, share in found.shares.items()}
     systems, rate = systems_of(option, pool), float(found.requests_per_s)
     latency, computed_share = _latency(found, workload), float(found.computed_share)
+    encoders = _encoders(problem, workload, options, row, rate)
+    held = _held_per_used(option, workload)
     return Recomputed(
-        systems=[systems * _held_per_used(option, workload)],
-        extra_it_w=[systems * float(serving.extra_power_w(option.system, shares, problem.constants.power))],
+        systems=[systems * held, *(count * held for count, _, _ in encoders)],
+        extra_it_w=[
+            systems * float(serving.extra_power_w(option.system, shares, problem.constants.power)),
+            *(watts for _, watts, _ in encoders),
+        ],
         capacity=rate,
         latency_s=latency,
         breakdown=shares,
         mfu=serving.mfu(workload, rate, [(rates, systems * option.system.chips)], computed_share),
-        memory_bytes=[float(found.memory_bytes)],
+        memory_bytes=[float(found.memory_bytes), *(weights for _, _, weights in encoders)],
         fits=bool(found.fits),
         call_s=_call_s(found),
-        **_interval(problem, row, [option], latency, rate),
+        **_interval(problem, row, options, latency, rate),
     )
+
+
+def _encoders(
+    problem: Problem, workload: ServingFacts, options: Sequence[CheckedOption], row: Mapping[str, Any], rate: float
+) -> list[tuple[float, float, float]]:
+    """Compute (systems, watts above idle, weights [byte]) of the pool that encodes a replica's media apart; none for other ways.
+
+    Raises ValueError where its row is not such a pool.
+    """
+    pool, *others = row["pools"]
+    if (pool.get("encoding") == "apart") != bool(others):
+        raise ValueError("media that are encoded apart need a pool of encoders, and no others have one")
+    if not others:
+        return []
+    mine, option = others[0], options[1]
+    if (
+        key_at(row["site"], mine) != key_at(row["site"], pool)
+        or mine.get("encoding") != "apart"
+        or mine["batch"] != 1
+        or {*mine["layout"].values()} != {1}
+    ):
+        raise ValueError("encoders stand on the systems of their pool, one on each chip")
+    choice = choice_of(workload, options[0], pool)
+    chips, busy = serving.encoder_use(workload, option.system, choice, rate, problem.constants.serving)
+    if mine["workers"] != int(chips):
+        raise ValueError(f"{int(chips)} encoders are at work for at most 0.7 of the time, not {mine['workers']}")
+    systems = int(chips) / option.system.chips
+    weights = sum(2.0 * block.encoder.parameters for block in workload.spec.media or [])
+    return [
+        (
+            systems,
+            systems * float(serving.encoder_power_w(option.system, float(busy), problem.constants.power)),
+            weights,
+        )
+    ]
 
 
 def two_pools(
@@ -60,6 +102,8 @@ def two_pools(
     """Evaluate a replica of prefill workers and decode workers that send the KV cache over the network."""
     first, second = row["pools"]
     prefill, decode = options
+    if first.get("encoding") == "apart":
+        raise ValueError("encoders apart stand before a single pool only")
     choice = choice_of(workload, prefill, first)
     if first["batch"] != 1 or choice != choice_of(workload, decode, second):
         raise ValueError("a prefill worker takes one prompt at a time, and both pools run at one precision in one way")
@@ -150,7 +194,10 @@ def choice_of(workload: ServingFacts, option: CheckedOption, pool: Mapping[str, 
         raise ValueError(f"caches of sessions that are {waiting or 'nowhere'} were not asked for")
     if waiting == "offloaded" and not (option.system.host_bytes > 0 and option.system.host_bytes_per_s > 0):
         raise ValueError(f"{option.system.name} has no known memory of its host to offload caches to")
-    return EngineChoice(weights, cache, waiting)
+    encoding = pool.get("encoding", "")
+    if encoding not in (spec.encoding if spec.media else [""]):
+        raise ValueError(f"media encoded {encoding or 'nowhere'} were not asked for")
+    return EngineChoice(weights, cache, waiting, encoding)
 
 
 def layout_on(option: CheckedOption, pool: Mapping[str, Any], workload: ServingFacts) -> ServingLayouts:
