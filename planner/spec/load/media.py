@@ -19,6 +19,7 @@ class Encoder(Block):
     parameters: Annotated[Real, Field(ge=1e5, le=1e12)]
     """Number of its parameters, such as 4e8."""
     layers: Annotated[int, Field(ge=1, le=1000), WHOLE]
+    """Number of its layers."""
     hidden: Annotated[int, Field(ge=16, le=100_000), WHOLE]
     """Width of its layers."""
     input_tokens: Annotated[int, Field(ge=1, le=10_000_000), WHOLE]

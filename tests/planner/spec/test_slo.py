@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from planner.spec.slo import METRICS, LatencyLimit, Slo
+from planner.spec.slo import METRICS, TASK, LatencyLimit, Slo
 
 SLO = Slo.model_validate({"ttft": {"p95": "400 ms", "mean": "300 ms"}, "tpot": {"p99": "50 ms"}, "e2e": {"p50": "8 s"}})
 
 
 def test_the_metrics_are_the_fields_of_the_block():
-    assert list(METRICS) == list(Slo.model_fields)
+    assert [*METRICS, TASK] == list(Slo.model_fields)
 
 
 def test_limits_have_the_keys_of_plans():
@@ -18,7 +18,7 @@ def test_limits_have_the_keys_of_plans():
 
 
 def test_the_round_trip_counts_in_all_but_the_time_per_output_token():
-    assert {limit.key: limit.seconds for limit in SLO.at_site(0.1)} == pytest.approx(
+    assert {limit.key: limit.at_site(0.1).seconds for limit in SLO.limits()} == pytest.approx(
         {"ttft.mean": 0.2, "ttft.p95": 0.3, "tpot.p99": 0.05, "e2e.p50": 7.9}
     )
 
@@ -30,4 +30,10 @@ def test_a_latency_that_just_keeps_the_limit_at_the_site_keeps_it_at_the_origin(
 
 def test_a_stretch_of_the_predictions_tightens_what_is_left_after_the_round_trip():
     assert LatencyLimit("ttft", "p95", 0.5).at_site(0.1, 2.0).seconds == pytest.approx(0.2)
-    assert [limit.seconds for limit in SLO.at_site(0.0, {"tpot": 1.25})] == pytest.approx([0.3, 0.4, 0.04, 8.0])
+    stretched = [limit.at_site(0.0, {"tpot": 1.25}.get(limit.metric, 1.0)).seconds for limit in SLO.limits()]
+    assert stretched == pytest.approx([0.3, 0.4, 0.04, 8.0])
+
+
+def test_a_task_has_a_round_trip_for_each_call():
+    (limit,) = Slo.model_validate({"task": {"p95": "60 s"}}).limits(calls=12.0)
+    assert limit.at_site(0.1).seconds == pytest.approx(58.8) and limit.at_origin(58.8, 0.1) == pytest.approx(60.0)
