@@ -64,7 +64,7 @@ def search_space(space: Space) -> Found:
     low, high = np.zeros(every.size), np.zeros(every.size)
     room = np.zeros(every.size, dtype=bool)
     groups = _groups(space, pairs)
-    limits = limits_at_site(space.chips[0].serving.spec.slo, 0.0)
+    limits = limits_at_site(space.chips[0].serving.spec, 0.0)
     for group in groups:
         grid = np.concatenate(
             [np.tile(FRACTIONS, (group.rows.size, 1)), batch_grid(np.asarray(pairs.layouts.dp)[group.rows])], axis=1

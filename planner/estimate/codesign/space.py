@@ -86,6 +86,12 @@ def _parsed(document: Mapping[str, Any]) -> CodesignCase:
         problems.append(Problem("workload.kind", 'co-design compares serving; expected "serving"'))
     elif case.workload.disaggregation == "always":
         problems.append(Problem("workload.disaggregation", 'co-design compares single pools; expected "never"'))
+    if isinstance(case.workload, Serving):
+        problems += [
+            Problem(f"workload.{name}", "is not part of co-design; remove it")
+            for name in ("session", "media", "kv_precision")
+            if getattr(case.workload, name) is not None
+        ]
     if case.load is not None and (case.load.requests_per_s or case.load.concurrency):
         problems.append(Problem("load", 'co-design compares chips at their most; expected "max"'))
     problems += [

@@ -39,6 +39,7 @@ class Media(Block):
     items_cv: Annotated[Real, Field(ge=0, le=3)] = 0.0
     """Standard deviation of their number over its mean."""
     encoder: Encoder
+    """What turns one item into tokens."""
     trained: bool = False
     """Of a job: whether the encoder is trained with the rest; it is frozen if omitted."""
 
