@@ -70,6 +70,11 @@ def _characterised(path: str, case: Mapping[str, Any], catalog: Catalog, systems
     workload = facts.case.workload
     if not isinstance(workload, Serving | Training):
         raise SpecError([Problem(f"{path}.kind", 'expected "serving" or "training"')])
+    if parts := [name for name in ("session", "media") if getattr(workload, name, None) is not None]:
+        raise SpecError(
+            Problem(f"{path}.{name}", "is not characterised, only plain requests and sequences are; remove it")
+            for name in parts
+        )
     needs = training_needs(facts.job) if isinstance(workload, Training) else serving_needs(facts.serving)
     return {
         "name": workload.name,

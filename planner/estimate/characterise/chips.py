@@ -23,7 +23,7 @@ from planner.estimate.codesign.space import Shape, Space, Variant
 from planner.estimate.serving_configuration import allowed_layouts
 from planner.evaluate import serving
 from planner.evaluate.layouts import fits, memory_needed
-from planner.evaluate.serving import QUANTILES, engine_constants
+from planner.evaluate.serving import QUANTILES, engine_choices, engine_constants
 from planner.spec.stack.codesign import AS_NAMED, Codesign
 from planner.spec.workloads import Training
 
@@ -151,16 +151,16 @@ def _why_not(tried: Sequence[CaseFacts], room: bool) -> str:
             f"{usable * facts.system.hbm_bytes / GIGA:.1f} GB with weights, a request and its runtime"
         )
     best: dict[str, float] = {}
-    for name in names:
+    for choice in engine_choices(facts.serving.spec, facts.system):
         point = serving.evaluate(
-            facts.serving, facts.system, facts.scaleout, layouts, 1.0 / 64, name, facts.constants.serving
+            facts.serving, facts.system, facts.scaleout, layouts, 1.0 / 64, choice, facts.constants.serving
         )
-        for limit in facts.serving.spec.slo.limits():
+        for limit in facts.serving.spec.limits():
             held = np.where(point.slots > 0, latency_s(point, limit.metric, QUANTILES[limit.percentile]), np.inf)
             best[limit.key] = min(best.get(limit.key, np.inf), float(np.min(held)))
     missed = [
         f"{limit.key} is {best[limit.key] / MILLI:.3g} ms at best, and may be {limit.seconds / MILLI:.3g} ms"
-        for limit in facts.serving.spec.slo.limits()
+        for limit in facts.serving.spec.limits()
         if best[limit.key] > limit.seconds
     ]
     return f"latency: {on} " + ("; ".join(missed) or "no layout meets all limits at once")

@@ -92,7 +92,7 @@ def _shape(arch: Architecture) -> dict[str, Any]:
 
 def _tightest(workload: ServingFacts, metric: str) -> float | None:
     """Return the least limit on a latency [s]; None without one."""
-    return min((limit.seconds for limit in workload.spec.slo.limits() if limit.metric == metric), default=None)
+    return min((limit.seconds for limit in workload.spec.limits() if limit.metric == metric), default=None)
 
 
 def _sum(work: Mapping[str, Work], what: str) -> float:
