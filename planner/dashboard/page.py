@@ -8,17 +8,18 @@ from functools import partial
 import streamlit as st
 
 from planner.dashboard import answers, sources
-from planner.dashboard.pages import plan as plan_page
 from planner.dashboard.state.scenario import UPLOAD, Scenario
 from planner.dashboard.state.session import Work, opened
+from planner.dashboard.views import plan as plan_page
+from planner.dashboard.views import whatif as whatif_page
 from planner.dashboard.workers.solving import STAGES, Job
 from planner.errors import SpecError
 from planner.escape import page
 from planner.report.locale import DEFAULT, Words, languages
 
 POLL_S = 0.5
-PAGES = {"plan": plan_page.draw}
-ICONS = {"plan": ":material/receipt_long:"}
+PAGES = {"plan": plan_page.draw, "whatif": whatif_page.draw}
+ICONS = {"plan": ":material/receipt_long:", "whatif": ":material/tune:"}
 
 
 def draw() -> None:

@@ -83,6 +83,10 @@ class WhatIf:
         )
         return plan
 
+    def forget_points(self) -> None:
+        """Drop the evaluated grids of points, to save memory; later questions evaluate again those that they need."""
+        self._grids.clear()
+
     def _resolved(self, changes: Changes) -> tuple[dict[str, Any], Problem]:
         """Apply the changes to the spec, and resolve it."""
         from planner.resolve.resolver import resolve_document

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planner.dashboard import sources
+from planner.dashboard.state.digest import digest
 from planner.errors import Problem, SpecError
 from planner.spec.document import at, changed, edited, path_parts
 
@@ -135,11 +135,6 @@ class Scenario:
                 "plan = planner.solve(spec)",
             ]
         )
-
-
-def digest(document: Any) -> str:
-    """Hash a document, whatever the order of its keys."""
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _without(document: dict[str, Any], path: str) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from typing import Any
 
 from planner.dashboard import answers, sources
 from planner.dashboard.state import store
-from planner.dashboard.state.scenario import UPLOAD, Scenario, digest
+from planner.dashboard.state.digest import digest
+from planner.dashboard.state.scenario import UPLOAD, Scenario
 from planner.dashboard.workers.solving import Job
 from planner.errors import Problem, SpecError
 from planner.plan import Plan

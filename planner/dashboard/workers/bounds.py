@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from catalog.units import UnitError, parse, show
@@ -22,16 +22,26 @@ MOST_WALL_S = MOST_LIMIT_S + 60
 """After which a solve is ended, whatever it does."""
 HEARTBEAT_S = 30.0
 """After which a solve is ended that no page has asked for: its tab was closed."""
+MOST_KEPT_BYTES = 5 * 2**28
+"""Memory of a spec that is kept for what-if questions."""
+KEPT_HEARTBEAT_S = 90.0
+"""The same for a kept spec: a browser lets a page in the background look once a minute."""
+MOST_ANSWER_S = 120.0
+"""After which a what-if question is ended; the first solve has as long as any."""
+MOST_KEPT_S = 3600.0
+"""After which a kept spec is ended; who still looks at it starts another."""
 WATCH_S = 0.5
 
 OUT_OF_MEMORY = 12  # exit code of a worker whose memory was not enough
 
 BUSY = f"the server has {MOST_SOLVES} solves under way already; wait for one to end, then solve again"
-FORGOTTEN = f"the solve was ended: the page did not ask for it for {HEARTBEAT_S:.0f} s; solve again"
+FORGOTTEN = "the solve was ended: no page asked for it any more; solve again"
 OVERDUE = f"the solve was ended after {MOST_WALL_S:.0f} s; ask of less, or use the command line"
 NO_MEMORY = (
     f"out of memory: a solve of this server has {MOST_BYTES / 2**30:.0f} GiB; ask of less, or use the command line"
 )
+NO_KEPT_MEMORY = f"out of memory: a spec kept for what-if questions has {MOST_KEPT_BYTES / 2**30:g} GiB; solve the changed spec as a whole"
+ROOM = "ended to make room for another; ask again"
 
 
 class Worker:
@@ -41,6 +51,19 @@ class Worker:
         self.process = process
         self.begun = self.asked = time.monotonic()
         self.reason = ""
+        self.heartbeat_s = HEARTBEAT_S
+        self.is_idle: Callable[[], bool] | None = None
+        """Tells whether a kept process may make room; None for a solve."""
+        self.busy_since: float | None = self.begun
+
+    def overdue(self, now: float) -> str:
+        """Say why the process has to end; empty if it may go on."""
+        if now - self.asked > self.heartbeat_s:
+            return FORGOTTEN
+        longest = MOST_WALL_S if self.is_idle is None or self.busy_since == self.begun else MOST_ANSWER_S
+        if self.busy_since is not None and now - self.busy_since > longest:
+            return OVERDUE
+        return OVERDUE if now - self.begun > MOST_KEPT_S else ""
 
     def end(self, reason: str = "") -> None:
         """End the process with its whole group."""
@@ -79,6 +102,8 @@ def started(*arguments: Any, **options: Any) -> Worker:
         for worker in [worker for worker in _UNDER_WAY if worker.process.poll() is not None]:
             _UNDER_WAY.discard(worker)
         if len(_UNDER_WAY) >= MOST_SOLVES:
+            _make_room()
+        if len(_UNDER_WAY) >= MOST_SOLVES:
             raise SpecError([Problem("server", BUSY)])
         worker = Worker(subprocess.Popen(*arguments, **options))
         _UNDER_WAY.add(worker)
@@ -86,6 +111,13 @@ def started(*arguments: Any, **options: Any) -> Worker:
             _WATCHING[:] = [threading.Thread(target=_watch, name="watch of solves", daemon=True)]
             _WATCHING[0].start()
     return worker
+
+
+def _make_room() -> None:
+    """End the kept process that has answered all and was looked at longest ago, if there is one."""
+    idle = [worker for worker in _UNDER_WAY if worker.is_idle is not None and worker.is_idle()]
+    if idle:
+        min(idle, key=lambda worker: worker.asked).end(ROOM)
 
 
 def _watch() -> None:
@@ -96,7 +128,5 @@ def _watch() -> None:
         with _LOCK:
             every = list(_UNDER_WAY)
         for worker in every:
-            if now - worker.asked > HEARTBEAT_S:
-                worker.end(FORGOTTEN)
-            elif now - worker.begun > MOST_WALL_S:
-                worker.end(OVERDUE)
+            if reason := worker.overdue(now):
+                worker.end(reason)

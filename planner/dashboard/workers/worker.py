@@ -25,14 +25,14 @@ def main() -> None:
     from planner.dashboard.workers.bounds import MOST_BYTES, OUT_OF_MEMORY
 
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
-    threading.Thread(target=_watch, args=(int(sys.argv[1]),), daemon=True).start()
+    threading.Thread(target=watch, args=(int(sys.argv[1]),), daemon=True).start()
     try:
         _answer()
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
 
 
-def _watch(parent: int) -> None:
+def watch(parent: int) -> None:
     """End this process, and what it started, once the server is gone, even by kill -9."""
     while os.getppid() == parent:
         time.sleep(WATCH_S)

@@ -11,12 +11,14 @@ import pytest
 pytest.importorskip("streamlit")
 
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 import planner
 from planner.dashboard import sources
 from planner.dashboard.state import store
 from planner.dashboard.state.scenario import Scenario
 from planner.dashboard.state.session import Work
+from planner.dashboard.workers import whatif
 from planner.report.locale import languages
 
 HOME = Path(__file__).resolve().parents[3]
@@ -42,6 +44,14 @@ def opened(work: Work | None = None, **query) -> AppTest:
         page.query_params[key] = value
     if work is not None:
         page.session_state.work = work
+    return page.run()
+
+
+def opened_at(name: str, work: Work) -> AppTest:
+    """Another page than the first; Streamlit's driver can turn to pages of files only."""
+    page = AppTest.from_file(str(HOME / "app.py"), default_timeout=LONGEST_S)
+    page._page_hash = calc_hash(name)
+    page.session_state.work = work
     return page.run()
 
 
@@ -310,3 +320,28 @@ def test_phases_are_called_by_their_names_and_the_first_with_a_load_is_shown(tin
     assert choice.value == 1
     assert list(choice.options) == ["pilot: 365 days", "full: 365 days"]
     assert len(page.get("vega_lite_chart")) == 4
+
+
+def test_a_slider_moves_the_plan_and_the_address():
+    page = opened_at("whatif", work_with(json.loads(TINY)))
+    end = time.monotonic() + LONGEST_S
+    while not page.metric:
+        assert time.monotonic() < end and not page.exception and not page.error
+        time.sleep(0.1)
+        page.run()
+    before = metrics(page)
+    slider = next(each for each in page.select_slider if "requests_per_s" in each.key)
+    slider.set_value(len(slider.options) - 1).run()
+    while not any(metric.delta for metric in page.metric):
+        assert time.monotonic() < end and not page.exception and not page.error
+        time.sleep(0.1)
+        page.run()
+    assert page.query_params["set"] == "workloads[0].demand.requests_per_s=40"
+    assert metrics(page) != before and len(page.get("vega_lite_chart")) == 2
+    cost = next(metric for metric in page.metric if metric.label.startswith("Cost"))
+    assert cost.delta.startswith("+")
+    page.button(key="whole").click().run()
+    assert page.session_state.work.job is not None
+    page.button(key="cancel").click().run()
+    for kept in list(whatif._KEPT.values()):
+        whatif.forget_kept(kept)

@@ -6,9 +6,9 @@ import streamlit as st
 
 from catalog.units import parse, show
 from planner.dashboard import answers, editing, sources
-from planner.dashboard.pages import plan_sections
-from planner.dashboard.pages.problems import draw_problems
 from planner.dashboard.state.session import Work
+from planner.dashboard.views import plan_sections
+from planner.dashboard.views.problems import draw_problems
 from planner.dashboard.workers import bounds
 from planner.errors import SpecError
 from planner.escape import page

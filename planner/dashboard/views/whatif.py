@@ -1,0 +1,247 @@
+"""The page of what-if questions: sliders of the figures that are worth most, answered by a spec that stays solved."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from planner.dashboard import editing, headline, sources
+from planner.dashboard.figures import number, tidy
+from planner.dashboard.levers import Lever, levers
+from planner.dashboard.state.session import Work
+from planner.dashboard.views.problems import draw_problems
+from planner.dashboard.workers import whatif
+from planner.dashboard.workers.whatif import Kept, Question
+from planner.errors import SpecError
+from planner.escape import page
+from planner.plan import Plan
+from planner.report.charts import comparison
+from planner.report.locale import Words
+from planner.spec.document import at
+
+POLL_S, LOOK_S = 0.25, 20.0
+"""How often the page looks for an answer, and how often it says that it is still there."""
+CARD_PX = 190
+
+
+def draw(work: Work, t: Words) -> None:
+    """Draw the page."""
+    try:
+        base = work.scenario.base_document()
+        problem = sources.resolved(base)
+        fields = editing.main_figures(base, problem.offers, problem.spec.currency)
+        kept = whatif.kept(base)
+    except SpecError as error:
+        work.problems = tuple(error.problems)
+        draw_problems(work, t)
+        return
+    st.caption(t("whatif.words"))
+    draw_problems(work, t)
+    question = _asked(work, kept)
+    st.fragment(_watch, run_every=LOOK_S if _is_settled(kept, question) else POLL_S)(kept, question, t)
+    plan = kept.base
+    _sliders(work, levers(base, fields, plan or _known_plan(work)), t)
+    _other(work, fields, t)
+    if plan is not None and question is not None:
+        _answer(work, plan, question, t)
+
+
+def _known_plan(work: Work) -> Plan | None:
+    """Return the plan of the base that is stored, to choose sliders before the kept spec has its own."""
+    shown = work.shown_of(work.by_base[work.scenario.origin]) if not work.scenario.edits else None
+    return shown.plan if shown is not None else None
+
+
+def _asked(work: Work, kept: Kept) -> Question | None:
+    """Ask about the scenario at hand, once; None until the base is solved."""
+    if kept.base is None:
+        return None
+    question: Question | None = st.session_state.get("question")
+    changes = dict(work.scenario.edits)
+    if question is None or question.changes != changes or st.session_state.get("asked_of") is not kept:
+        question = kept.ask(work.id, changes)
+        st.session_state.question, st.session_state.asked_of = question, kept
+    return question
+
+
+def _is_settled(kept: Kept, question: Question | None) -> bool:
+    return bool(kept.problems) or (question is not None and question.is_answered)
+
+
+def _watch(kept: Kept, question: Question | None, t: Words) -> None:
+    """Say what is under way; a fragment that reruns by itself, and redraws the page once there is an answer."""
+    kept.touch()
+    if kept.problems and not (question is not None and question.plan):
+        for problem in kept.problems:
+            st.error(page(t.phrase(problem.message)))
+        if st.button(t("whatif.again"), key="again"):
+            whatif.forget_kept(kept)
+            st.rerun()
+        return
+    seen = st.session_state.get("seen")
+    state = (kept.base is not None, question is not None and question.is_answered)
+    if question is not None and question.is_answered:
+        if seen != (id(question), *state):
+            st.session_state.seen = (id(question), *state)
+            st.rerun()
+        st.caption(t("whatif.answered", seconds=f"{question.seconds:.1f}"))
+    elif kept.base is None:
+        st.progress(0.1, text=t("whatif.base", seconds=f"{kept.seconds:.0f}"))
+    elif question is None:  # the base was solved since the page was drawn
+        st.rerun()
+    else:
+        before = kept.position(question)
+        st.progress(0.6, text=t("whatif.queued", before=before) if before else t("whatif.solving"))
+
+
+def _sliders(work: Work, found: list[Lever], t: Words) -> None:
+    """Draw the sliders; one that is released changes the scenario."""
+    columns = st.columns(3)
+    document = work.scenario.document()
+    for i, lever in enumerate(found):
+        name, _, what = lever.field.subject.partition("|")
+        now = at(document, lever.path)
+        with columns[i % 3]:
+            place = st.select_slider(
+                t(lever.field.label, name=page(name), what=page(what)),
+                options=range(len(lever.values)),
+                value=lever.place(lever.base if now is None else now),
+                format_func=partial(_value_text, lever),
+                key=f"lever/{work.scenario.origin}/{lever.path}/{now}",
+                help=page(lever.path),
+            )
+        value = lever.values[place]
+        if value != (lever.base if now is None else now) and lever.place(now) != place:
+            _change(work, lever.path, value, at(work.scenario.base_document(), lever.path), lever.base)
+
+
+def _value_text(lever: Lever, place: int) -> str:
+    return tidy(str(lever.values[place]))
+
+
+def _change(work: Work, path: str, value: object, stated: object, base: object) -> None:
+    """Change one figure; back at the base of a figure that the spec does not state, it is not stated again."""
+    work.turn_to(work.scenario.with_edits({path: None if value == base and stated is None else value}))
+    st.rerun()
+
+
+def _other(work: Work, fields: list[editing.Field], t: Words) -> None:
+    """Let the user change any other figure, found by its name."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        names = {field.key: _name(field, t) for field in fields}
+        path = st.selectbox(
+            t("whatif.other"), list(names), index=None, format_func=lambda key: names[key], key="other", width=380
+        )
+        if path is not None:
+            field = next(field for field in fields if field.key == path)
+            now = at(work.scenario.document(), path)
+            text = st.text_input(
+                t("whatif.value"),
+                "" if now is None else str(now),
+                placeholder=field.fallback,
+                key=f"other/{path}/{now}",
+                width=220,
+            )
+            if text != ("" if now is None else str(now)):
+                _take(work, editing.new_values(work.scenario.document(), {path: text}, [field_with(field, now)]))
+        if work.scenario.edits and st.button(t("whatif.reset"), icon=":material/undo:", key="reset"):
+            work.turn_to(
+                work.scenario.with_edits({p: at(work.scenario.base_document(), p) for p, _ in work.scenario.edits})
+            )
+            st.rerun()
+
+
+def field_with(field: editing.Field, now: object) -> editing.Field:
+    """Return a field with the text of the scenario in place of that of the base."""
+    return editing.Field(
+        field.path, field.group, field.label, field.subject, "" if now is None else str(now), field.fallback
+    )
+
+
+def _name(field: editing.Field, t: Words) -> str:
+    name, _, what = field.subject.partition("|")
+    return f"{t('group.' + field.group)}: {t(field.label, name=name, what=what)}"
+
+
+def _take(work: Work, edits: dict[str, object]) -> None:
+    try:
+        scenario = work.scenario.with_edits(edits)
+        sources.resolved(scenario.document())
+    except SpecError as error:
+        work.problems = tuple(error.problems)
+    else:
+        work.turn_to(scenario)
+    st.rerun()
+
+
+# -- the answer --------------------------------------------------------------------------------------------------------
+
+
+def _answer(work: Work, base: Plan, question: Question, t: Words) -> None:
+    """Draw what the changes do: deltas of the main figures, costs, fleet before and after."""
+    if question.problems:
+        for problem in question.problems:
+            st.error(f"{page(problem.path)}: {page(t.phrase(problem.message))}")
+        return
+    plan = question.plan
+    if plan is None:
+        return
+    level, sentence = headline.verdict(plan, t)
+    if level == "error" or not plan.has_answer or not base.has_answer:
+        {"success": st.success, "warning": st.warning, "error": st.error}[level](sentence)
+        st.button(t("whatif.why"), key="why", on_click=lambda: work.start(work.scenario), type="primary")
+        return
+    st.markdown(sentence)
+    with st.container(horizontal=True):
+        for card in cards(base, plan, t):
+            st.metric(
+                card.label, card.value, card.delta, delta_color="inverse", help=card.help, border=True, width=CARD_PX
+            )
+    if work.scenario.edits:
+        left, right = st.columns(2)
+        with left:
+            st.subheader(t("whatif.fleet"))
+            plans = {t("whatif.before"): base, t("whatif.after"): plan}
+            st.altair_chart(comparison.fleets_chart(plans, t), width="stretch")
+        with right:
+            st.subheader(t("whatif.costs"))
+            if comparison.cost_differences(base, plan):
+                st.altair_chart(comparison.difference_chart(base, plan, t), width="stretch")
+            else:
+                st.caption(t("whatif.same"))
+        st.button(
+            t("whatif.whole"),
+            key="whole",
+            on_click=lambda: work.start(work.scenario),
+            disabled=work.job is not None,
+            type="primary",
+        )
+
+
+class Card:
+    """A figure with its change."""
+
+    def __init__(self, label: str, value: str, delta: str | None, help: str):
+        self.label, self.value, self.delta, self.help = label, value, delta, help
+
+
+def cards(base: Plan, plan: Plan, t: Words) -> list[Card]:
+    """Write the main figures of a plan with their change against the base."""
+    metrics = headline.plan_metrics(plan, t)[:4]
+    keys = ("cost", "chips", "peak_power_w", "carbon_kg")
+    pairs = [(metric, base["totals"][key], plan["totals"][key]) for metric, key in zip(metrics, keys)]
+    before = {w["name"]: w["cost_per_million_tokens"] for w in base["workloads"]}
+    after = {w["name"]: w["cost_per_million_tokens"] for w in plan["workloads"]}
+    prices = [metric for metric in headline.workload_metrics(plan, t) if metric.label != t("metric.sure")]
+    names = [name for name, price in after.items() if price is not None]
+    pairs += [(metric, before.get(name), after[name]) for metric, name in zip(prices, names)]
+    return [Card(metric.label, metric.value, _delta(old, new), metric.help) for metric, old, new in pairs]
+
+
+def _delta(old: float | None, new: float) -> str | None:
+    """Write a change in percent; None where nothing changes, or nothing was there before."""
+    if not old:
+        return None
+    change = 100 * (new / old - 1)
+    return None if abs(change) < 0.005 else f"{'+' if change > 0 else ''}{number(float(f'{change:.3g}'))} %"
