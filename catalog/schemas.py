@@ -376,6 +376,41 @@ POWER_CURVES = Schema(
     },
 )
 
+ENGINES = Schema(
+    "engines",
+    "serving engines, and compilers whose kernels they run",
+    {
+        "host": _one("1", "time of the host per step and request, over that of its base"),
+        "launch": _one(
+            "1", "launch time of layers, over that of its base: below 1 where kernels are fused or stay resident"
+        ),
+        "first_token": _one("1", "constant part of the time to first token, over that of its base"),
+        "compute": _one(
+            "1", "share of the peak that matrix products reach, over that of its base; on any family of chips"
+        ),
+        "memory": _one(
+            "1", "share of the memory bandwidth that is reached, over that of its base; on any family of chips"
+        ),
+        "host_step_s": _one("s", "time of the host per step, in place of the fitted one"),
+        "host_request_s": _one("s", "time of the host per running request and step, in place of the fitted one"),
+        "layer_launch_s": _one("s", "launch time of a layer, in place of the fitted one"),
+    },
+    {
+        **_NOTES,
+        **_MAKER,
+        "role": TextSpec(
+            "engine, or compiler of the kernels that an engine runs", ("engine", "compiler"), required=True
+        ),
+        "base": TextSpec(
+            "engine whose fitted factors hold for it", ("tensorrt_llm", "tensorrt_plan", "vllm", "sglang", "other")
+        ),
+    },
+    families={
+        r"compute_[a-z0-9_]+": _one("1", "the same as compute, on one family of chips"),
+        r"memory_[a-z0-9_]+": _one("1", "the same as memory, on one family of chips"),
+    },
+)
+
 DEFAULTS = Schema("defaults", "what is assumed where nothing is stated", text=_NOTES, open=True)
 CONSTANTS = Schema("constants", "fitted constants of the models", text=_NOTES, open=True)
 
@@ -392,6 +427,7 @@ SCHEMAS: dict[str, Schema] = {
         WAN,
         LINES,
         POWER_CURVES,
+        ENGINES,
         DEFAULTS,
         CONSTANTS,
     )

@@ -25,7 +25,6 @@ from planner.estimate.power import PowerCap, training_draw
 from planner.evaluate.layouts import TrainingSetup, interval_of
 from planner.problem.batches import nearest_batch
 from planner.problem.constants import ModelConstants
-from planner.problem.engine import EngineSettings
 from planner.problem.fabrics import largest_of, plant_of, scaleout_of, uneven, whole_network
 from planner.problem.facts import ScaleOut, ServingFacts, SystemFacts, TrainingFacts
 from planner.problem.reinforcement import ReinforcementFacts
@@ -35,6 +34,7 @@ from planner.resolve.ledger import Ledger
 from planner.resolve.overrides import unread
 from planner.resolve.power_caps import measured_curve
 from planner.resolve.reinforcement import reinforcement_facts
+from planner.resolve.stack.engines import ROLES, engine_settings, software_of, wrong_role
 from planner.resolve.systems import network_ports, system_facts
 from planner.resolve.workloads import assume_batch, memory_utilisation
 from planner.spec.base import problems_of
@@ -71,7 +71,8 @@ class CaseFacts:
         if isinstance(self.case.workload, (Training, Reinforcement)):
             raise TypeError(f"the case is of {self.case.workload.kind}")
         workload = self.case.workload
-        engine = EngineSettings(memory_utilisation(self.ledger, workload, "workload"))
+        usable = memory_utilisation(self.ledger, workload, "workload")
+        engine = engine_settings(self.ledger, workload, "workload", usable)
         return ServingFacts("workload", workload, self.architecture, np.zeros((1, 24)), 0.0, "", engine)
 
     @property
@@ -119,6 +120,10 @@ def resolve_case(
                 systems[path] = system_facts(record, ledger)
             elif kind == "architectures":
                 architectures[path] = shape_of(record, ledger)
+            elif kind == "engines":
+                role = path.rpartition(".")[2]
+                problems += wrong_role(record, role, path)
+                software_of(ledger, record, path)  # booked before the overrides are checked
             else:
                 network_ports(record, ledger)
         except UnknownName as error:
@@ -190,6 +195,7 @@ def _names(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         "workload.architecture": "architectures",
         "workload.reward": "architectures",
         "workload.critic": "architectures",
+        **({f"workload.{role}": "engines" for role in ROLES} if _serves(document) else {}),
         "pools.prefill.system": "systems",
         "pools.decode.system": "systems",
     }
@@ -199,6 +205,11 @@ def _names(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             value = value.get(key) if isinstance(value, Mapping) else None
         if isinstance(value, str) and value.strip():
             yield path, kind, value.strip()
+
+
+def _serves(document: Mapping[str, Any]) -> bool:
+    workload = document.get("workload")
+    return isinstance(workload, Mapping) and workload.get("kind") == "serving"
 
 
 def _plant(case: Case, system: SystemFacts, catalog: Catalog, ledger: Ledger) -> Plant | None:

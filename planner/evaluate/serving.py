@@ -18,6 +18,7 @@ from models.serving.encoder_pool import apart_point, encoder_workers
 from models.serving.media import encoding_s
 from models.serving.percentiles import latency_s
 from models.serving.sessions import OFFLOADED
+from models.serving.software import with_software
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import forward_flops_per_token
 from planner.evaluate.serving_layouts import occupied_chips
@@ -102,15 +103,15 @@ def lengths_of(workload: ServingFacts, choice: EngineChoice | None = None) -> Le
 def engine_constants(workload: ServingFacts, system: SystemFacts, constants: ServingConstants) -> ServingConstants:
     """Select the constants of the workload's engine on the chip generation of the system, with what is set when it is run.
 
-    It fills the share of the memory that the workload states, and its limit on running requests is raised as far as submitters of
+    Its record and that of the compiler may change them. It fills the share of the memory that the workload states, and its limit on running requests is raised as far as submitters of
     benchmarks raise it: what fits in memory and keeps the latency limits is for the plan to decide.
     """
-    return _profile(constants, workload.spec.engine or "other", system.family or "other", workload.engine)
+    return _profile(constants, system.family or "other", workload.engine)
 
 
 @lru_cache(maxsize=64)
-def _profile(constants: ServingConstants, engine: str, family: str, settings: EngineSettings) -> ServingConstants:
-    found = constants.profile(engine, family)
+def _profile(constants: ServingConstants, family: str, settings: EngineSettings) -> ServingConstants:
+    found = with_software(constants.profile(settings.base or "other", family), settings.software, family)
     return replace(found, usable_memory=settings.memory_utilisation, batch_cap=found.batch_cap * settings.limit_factor)
 
 

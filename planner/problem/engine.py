@@ -1,10 +1,11 @@
-"""What an operator sets of a serving engine, as opposed to what its speed is."""
+"""Which engine and compiler serve a workload, and what an operator sets of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from models.serving.many_runs import UNCAPPED
+from models.serving.software import Software
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,8 @@ class EngineSettings:
     limit_factor: float = (
         UNCAPPED  # on its usual limit on running requests: as far as submitters of benchmarks raise it
     )
+    base: str = ""  # the engine whose fitted factors hold; "" where the spec names none
+    software: tuple[Software, ...] = ()  # what its record and that of the compiler state
 
 
 @dataclass(frozen=True, slots=True)

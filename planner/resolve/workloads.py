@@ -22,6 +22,7 @@ from planner.resolve.ledger import Ledger
 from planner.resolve.names import residency_zones, wrong_zone
 from planner.resolve.quality import members_of
 from planner.resolve.reinforcement import reinforcement_facts
+from planner.resolve.stack.engines import ROLES, engine_settings, wrong_role
 from planner.spec.reinforcement import Reinforcement
 from planner.spec.workloads import Serving, Training, Workload
 
@@ -178,9 +179,24 @@ def _serving(
         np.array(by_hour),
         weights_bytes(shape, workload.precision),
         weights_from,
-        EngineSettings(memory_utilisation(context.ledger, workload, path)),
+        _engine(context, workload, path),
         sold_at=_sold_at(context, workload, path),
     )
+
+
+def _engine(context: ResolveContext, workload: Serving, path: str) -> EngineSettings:
+    """Resolve the engine and the compiler of a workload; what is named wrongly is reported, and left out."""
+    found = workload
+    for role in ROLES:
+        name: str | None = getattr(workload, role)
+        if name is None:
+            continue
+        record = context.find("engines", name, f"{path}.{role}")
+        problems = [] if record is None else wrong_role(record, role, f"{path}.{role}")
+        context.problems.extend(problems)
+        if record is None or problems:
+            found = found.model_copy(update={role: None})
+    return engine_settings(context.ledger, found, path, memory_utilisation(context.ledger, workload, path))
 
 
 def memory_utilisation(ledger: Ledger, workload: Serving, path: str) -> float:

@@ -177,8 +177,10 @@ class Serving(Workload):
     16 bit. What the answers lose by it is not judged."""
     disaggregation: Literal["allowed", "never", "always"] = "allowed"
     """Whether prefill and decode may, must not or must run in separate pools."""
-    engine: Engine | None = None
-    """Serving engine, whose times of host, launch and first token are taken; those of other engines if omitted."""
+    engine: Name | None = None
+    """Serving engine of the catalog, whose times of host, launch and first token are taken; those of other engines if omitted."""
+    compiler: Name | None = None
+    """Compiler of the catalog whose kernels the engine runs; the engine's own if omitted."""
     memory_utilisation: Annotated[Real, Field(gt=0, le=1)] | None = None
     """Share of a chip's memory that the engine may fill with weights, KV cache and activations; 0.9 if omitted."""
     cache: PrefixSharing | None = None

@@ -37,6 +37,7 @@ def test_there_is_data_of_every_kind():
         "wan": 200,
         "lines": 4,
         "power_curves": 30,
+        "engines": 6,
         "defaults": 30,
         "constants": 30,
     }

@@ -1,0 +1,1 @@
+"""Resolve the software between workloads and chips."""
