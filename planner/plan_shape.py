@@ -57,9 +57,16 @@ ITERATION = {
     "rollout": Either({"precision": TEXT, "layout": Each(WHOLE), "replicas": WHOLE, "slots": WHOLE, "environment_load": NUMBER}),
     "splits": [{"precision": TEXT, "layout": Each(WHOLE), "rollout": Either({"precision": TEXT, "layout": Each(WHOLE)}), "way": TEXT, "update_systems": WHOLE, "rollout_systems": WHOLE, "iteration_s": NUMBER, "tokens_per_s": NUMBER, "binds": TEXT, "idle": Each(NUMBER)}],
 }  # fmt: skip
+CLASS = {"class": TEXT, "wait_s": NUMBER, "ttft_s": Each(NUMBER)}
+QUEUE = {
+    **CLASS,
+    "priority": WHOLE,
+    "share": NUMBER,
+    "slo": [{"percentile": TEXT, "limit_s": NUMBER, "slack_s": NUMBER}],
+}
 POINT = {
     "id": TEXT, "site": TEXT, "pool": Either(TEXT), "power_cap?": NUMBER, "pools": [POOL], "capacity": NUMBER, "capacity_unit": TEXT,
-    "latency_s": Each(NUMBER), "time_s": Each(NUMBER), "call_s?": NUMBER, "interval_80": Either(Each([NUMBER])), "tier": TEXT, "breakdown": Each(NUMBER),
+    "latency_s": Each(NUMBER), "time_s": Each(NUMBER), "call_s?": NUMBER, "classes?": [CLASS], "interval_80": Either(Each([NUMBER])), "tier": TEXT, "breakdown": Each(NUMBER),
     "mfu": NUMBER, "hfu?": NUMBER, "goodput": NUMBER, "memory_bytes": NUMBER, "iteration?": ITERATION, "placement": Either(PLACEMENT), "peak_replicas": NUMBER,
 }  # fmt: skip
 SESSION = {
@@ -69,7 +76,7 @@ SESSION = {
 WORKLOAD = {
     "name": TEXT, "of?": TEXT, "architecture?": TEXT, "kind": TEXT, "points": [POINT], "tokens": NUMBER, "cost": NUMBER,
     "cost_per_million_tokens": Either(NUMBER), "utilisation": Either(NUMBER), "mfu": Either(NUMBER), "hfu?": Either(NUMBER), "grade?": Either(TEXT),
-    "revenue?": NUMBER, "margin?": NUMBER, "iterations?": NUMBER, "cost_per_iteration?": Either(NUMBER), "session?": SESSION,
+    "revenue?": NUMBER, "margin?": NUMBER, "iterations?": NUMBER, "cost_per_iteration?": Either(NUMBER), "session?": SESSION, "queues?": [QUEUE],
     "slo": [{"metric": TEXT, "percentile": TEXT, "limit_s": NUMBER, "predicted_s": Either(NUMBER), "slack_s": Either(NUMBER)}],
 }  # fmt: skip
 ROUTE = {

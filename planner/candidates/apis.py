@@ -20,6 +20,8 @@ def api_point(workload: ServingFacts, option: FleetOption, allowance_s: float) -
     assert api is not None
     if not api.serves(workload):
         return None
+    if any(each.limits() for each in workload.spec.classes or []):
+        return None  # what a provider does with priorities is not known
     latency = {}
     for limit in workload.spec.limits():
         promised_s = api.latency.get(limit.key, math.inf)

@@ -21,6 +21,7 @@ from planner.candidates.cache import Recent
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import OperatingPoint, Use, stated_kv
 from planner.candidates.serving import Grid, within_demand
+from planner.evaluate.classes import class_rows, meets_classes
 from planner.evaluate.disaggregated import evaluate, pool_power_w
 from planner.evaluate.serving import (
     APART,
@@ -149,10 +150,14 @@ class GroupSearch:
         # The batches that a decode worker can hold hardly depend on the prefill side: select them beside its fastest layout.
         fastest = index[np.argmin(np.asarray(self.prefill.point.prompt_s)[index, 0])]
         _, alone = self.rate(
-            np.atleast_1d(fastest), np.arange(self.decode.batches.shape[1])[None, :], (MAX_WORKERS, 1), limits
+            np.atleast_1d(fastest),
+            np.arange(self.decode.batches.shape[1])[None, :],
+            (MAX_WORKERS, 1),
+            limits,
+            allowance_s,
         )
         batch = np.sort(np.argsort(alone[0, ..., 0], axis=1)[:, -MAX_BATCHES:], axis=1)
-        _, rate = self.rate(index, batch, (n_p, n_d), limits)
+        _, rate = self.rate(index, batch, (n_p, n_d), limits, allowance_s)
         rate = within_demand(rate, self.workload, self.problem)
         prefill_systems, decode_systems, _ = np.broadcast_arrays(
             self.prefill.systems[index][:, None, None, None] * n_p, self.decode.systems[:, None, None] * n_d, rate
@@ -164,7 +169,9 @@ class GroupSearch:
         if position not in groups.choices:
             n_p, n_d = worker_ratios(MAX_WORKERS)
             p, d, b, r = index = tuple(map(int, np.unravel_index(position, groups.shape)))
-            found, _ = self.rate(groups.prefill_layouts, groups.batches, (n_p, n_d), self._limits(allowance_s))
+            found, _ = self.rate(
+                groups.prefill_layouts, groups.batches, (n_p, n_d), self._limits(allowance_s), allowance_s
+            )
             groups.choices[position] = GroupChoice(
                 prefill=self.prefill,
                 decode=self.decode,
@@ -177,7 +184,7 @@ class GroupSearch:
         return groups.choices[position]
 
     def rate(
-        self, index: Ints, batch: Ints, workers: tuple[Result, Result], limits: Limits
+        self, index: Ints, batch: Ints, workers: tuple[Result, Result], limits: Limits, allowance_s: float
     ) -> tuple[DisaggregatedPoint, Floats]:
         """Evaluate some prefill layouts with given batches of all decode layouts; rates are 0 where a limit is missed."""
         key = (index.tobytes(), batch.tobytes(), np.shape(workers[0]))
@@ -203,7 +210,8 @@ class GroupSearch:
 
         found, screen = self._recent.get((self._name, *key), evaluated)
         further = {metric: satisfied for metric, satisfied in limits.items() if metric != TPOT}
-        return found, np.where(screen.satisfied(further), found.point.requests_per_s, 0.0)
+        satisfied = screen.satisfied(further) & meets_classes(self.workload.spec.classes, found.point, allowance_s)
+        return found, np.where(satisfied, found.point.requests_per_s, 0.0)
 
 
 def _picked(found: DisaggregatedPoint, index: tuple[int, ...]) -> DisaggregatedPoint:
@@ -371,6 +379,7 @@ def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Prob
         latency={name: float(value) for name, value in latencies(found.point, workload.spec).items()},
         breakdown=sides[1][-1],
         call_s=call_s(found.point),
+        classes=class_rows(workload.spec.classes, found.point),
         mfu=mfu(
             workload,
             pair.capacity,

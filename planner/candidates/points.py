@@ -97,6 +97,7 @@ class OperatingPoint:
     interval: Interval | None = None  # of the times of a job
     iteration: Mapping[str, Any] | None = None  # of reinforcement learning: the row of its iteration in a plan
     call_s: float | None = None  # mean time of a call of a session, at the site
+    classes: tuple[Mapping[str, Any], ...] = ()  # rows of the classes of requests, at the site
     power_cap: float | None = None  # share of the systems' nameplate that they may draw; None: all of it
 
     @property

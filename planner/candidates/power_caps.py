@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.candidates.points import OperatingPoint, Pool, Use
-from planner.evaluate.power_caps import CappedPoint, capped_at
+from planner.evaluate.power_caps import CappedPoint, capped_at, slowed_class
 from planner.problem.derating import stretch_of
 from planner.problem.facts import Derating
 from planner.spec.slo import LatencyLimit
@@ -45,7 +45,7 @@ def _slowed(point: OperatingPoint, cap: float, capped: CappedPoint) -> Operating
     s = capped.speed
     return replace(
         point, uses=uses, capacity=point.capacity * s, mfu=point.mfu * s, hfu=point.hfu * s, power_cap=cap,
-        call_s=None if point.call_s is None else point.call_s / s, latency={name: seconds / s for name, seconds in point.latency.items()}, time_s={name: seconds / s for name, seconds in point.time_s.items()},
+        call_s=None if point.call_s is None else point.call_s / s, classes=tuple(slowed_class(row, s) for row in point.classes), latency={name: seconds / s for name, seconds in point.latency.items()}, time_s={name: seconds / s for name, seconds in point.time_s.items()},
     )  # fmt: skip
 
 
@@ -55,4 +55,14 @@ def _meets(point: OperatingPoint, allowance_s: float, slo: Sequence[LatencyLimit
     return all(
         limit.at_origin(point.latency[limit.key] * stretch.get(limit.metric, 1.0), allowance_s) <= limit.seconds
         for limit in slo
+    ) and _classes_meet(point, allowance_s)
+
+
+def _classes_meet(point: OperatingPoint, allowance_s: float) -> bool:
+    """Tell whether a point keeps the limits of every class of requests."""
+    classes = point.serving.spec.classes or []
+    return all(
+        limit.at_origin(row["ttft_s"][limit.percentile], allowance_s) <= limit.seconds
+        for each, row in zip(classes, point.classes, strict=False)  # no rows of an API
+        for limit in each.limits()
     )

@@ -21,6 +21,7 @@ from models.serving.percentiles import SloScreen
 from models.transformer.architecture import Architecture
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import OperatingPoint, Use, stated_kv
+from planner.evaluate.classes import class_rows, meets_classes
 from planner.evaluate.serving import (
     batch_grid,
     call_s,
@@ -154,6 +155,7 @@ class GridSelection:
         kept: list[tuple[float, float, tuple[int, int, int]]] = []  # systems per request, watts per request, place
         for g, (grid, screen, watts) in enumerate(zip(self.grids, self._screens, self._watts, strict=True)):
             satisfied, fits = screen.satisfied(further), np.asarray(grid.point.fits)
+            satisfied = satisfied & meets_classes(self.workload.spec.classes, grid.point, allowance_s, self._stretch)
             dropped["does not fit memory or the engine's batch limit"] += int((~fits).sum())
             dropped["misses the latency limits"] += int((fits & ~satisfied).sum())
             able = np.where(satisfied, grid.point.requests_per_s, 0.0)
@@ -274,5 +276,6 @@ def serving_point(
         latency={name: float(value) for name, value in latencies(point.pick(index), workload.spec).items()},
         breakdown=shares,
         call_s=call_s(point.pick(index)),
+        classes=class_rows(workload.spec.classes, point.pick(index)),
         mfu=mfu(workload, found["rate"], chips, found["computed_share"]),
     )

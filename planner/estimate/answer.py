@@ -154,6 +154,9 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
         found.append(("Limits (s)", answer["slo"]))
     if "session" in answer:
         found.append(("Sessions", session_table(answer["session"])))
+    for row in answer.get("queues", ()):
+        first = {f"first token, {name} (ms)": seconds / MILLI for name, seconds in row["ttft_s"].items()}
+        found.append((f"Class {row['class']}", [{"mean wait (ms)": row["wait_s"] / MILLI, **first}]))
     if answer["tiers"]:
         found.append(
             (

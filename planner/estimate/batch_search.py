@@ -13,6 +13,7 @@ from models.serving.continuous_batching import ServingPoint
 from models.serving.percentiles import latency_s, within_slo
 from planner.estimate.case import CaseFacts
 from planner.estimate.serving_configuration import MAX, Load
+from planner.evaluate.classes import meets_classes
 from planner.evaluate.serving import batch_grid, limits_at_site
 
 FRACTIONS = np.geomspace(1 / 64, 0.75, 10)  # batches below one request at a time, for small loads
@@ -81,7 +82,11 @@ def _scores(
     total = np.asarray(point.requests_per_s) * copies
     shape = total.shape
     able = np.broadcast_to(np.asarray(point.fits) & np.isfinite(point.ttft_s), shape)
-    meets = able & np.asarray(within_slo(point, limits_at_site(facts.serving.spec, 0.0)))
+    meets = (
+        able
+        & np.asarray(within_slo(point, limits_at_site(facts.serving.spec, 0.0)))
+        & meets_classes(facts.serving.spec.classes, point, 0.0)
+    )
     counts = total.size, int(np.count_nonzero(np.broadcast_to(point.fits, shape))), int(meets.sum())
     rows = np.arange(shape[0])
     if load.kind == MAX:
@@ -98,7 +103,11 @@ def _scores(
 def busiest_row(facts: CaseFacts, point: ServingPoint, copies: Floats) -> BatchChoice:
     """Find the row with the largest throughput in a closed loop, one that meets the limits if any does; and the counts."""
     able = np.asarray(point.fits) & np.isfinite(point.ttft_s)
-    meets = able & np.asarray(within_slo(point, limits_at_site(facts.serving.spec, 0.0)))
+    meets = (
+        able
+        & np.asarray(within_slo(point, limits_at_site(facts.serving.spec, 0.0)))
+        & meets_classes(facts.serving.spec.classes, point, 0.0)
+    )
     rate = np.where(able, point.requests_per_s * copies, -np.inf)
     best = int(np.lexsort((-rate, ~meets))[0])
     counts = able.size, int(able.sum()), int(meets.sum())

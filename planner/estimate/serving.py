@@ -29,6 +29,7 @@ from planner.estimate.serving_configuration import (
 )
 from planner.estimate.serving_details import cache_tiers, decode_causes, speculation_gain
 from planner.estimate.sessions import session_row
+from planner.evaluate.classes import class_rows
 from planner.evaluate.serving import QUANTILES, mfu, systems_per_replica
 from planner.problem.intervals import serving_bounds, serving_tier
 from planner.report.words import cap_words
@@ -56,6 +57,11 @@ def answer_serving(facts: CaseFacts) -> dict[str, Any] | str:
         "points": {name: getattr(one, name) + getattr(two, name) for name in ("points", "fitting", "meeting")},
         **_configuration_document(facts, configuration),
         **session_row(facts, configuration),
+        **(
+            {"queues": list(class_rows(facts.serving.spec.classes, configuration.point))}
+            if facts.serving.spec.classes
+            else {}
+        ),
         "tiers": cache_tiers(facts, load, configuration),
         "speculation": speculation_gain(facts, configuration),
         "waterfall": decode_causes(facts, configuration),

@@ -18,6 +18,7 @@ from planner.candidates.serving import serving_layouts
 from planner.errors import Problem, SpecError, close_matches
 from planner.estimate.case import CaseFacts
 from planner.estimate.power import Draw, serving_draw
+from planner.evaluate.classes import meets_classes
 from planner.evaluate.serving import APART, engine_choices, limits_at_site
 from planner.evaluate.serving_layouts import broken_rules
 from planner.problem.engine import EngineChoice
@@ -149,7 +150,8 @@ def allowed_layouts(
 
 def meets_limits(facts: CaseFacts, point: ServingPoint) -> bool:
     """Tell whether one operating point meets all latency limits of the case."""
-    return bool(within_slo(point, limits_at_site(facts.serving.spec, 0.0)))
+    spec = facts.serving.spec
+    return bool(within_slo(point, limits_at_site(spec, 0.0)) & meets_classes(spec.classes, point, 0.0))
 
 
 def is_better(load: Load, one: ServingConfiguration | None, other: ServingConfiguration | None) -> bool:

@@ -62,6 +62,15 @@ def capped_at(cap: float, curve: CapCurve, pools: Sequence[tuple[SystemFacts, fl
     return CappedPoint(speed, tuple(extra))
 
 
+def slowed_class(row: Mapping[str, Any], speed: float) -> dict[str, Any]:
+    """Stretch the times of a class of requests under a power cap."""
+    return {
+        **row,
+        "wait_s": row["wait_s"] / speed,
+        "ttft_s": {name: seconds / speed for name, seconds in row["ttft_s"].items()},
+    }
+
+
 def capped_row(stated: Mapping[str, Any], capped: CappedPoint) -> dict[str, Any]:
     """Derive the plan row of a capped point from the row of the same point without the cap."""
     s = capped.speed
@@ -79,5 +88,6 @@ def capped_row(stated: Mapping[str, Any], capped: CappedPoint) -> dict[str, Any]
     }
     return {
         **stated, "pools": pools, "capacity": stated["capacity"] * s, "mfu": stated["mfu"] * s, "latency_s": slowed(stated["latency_s"]),
-        "time_s": slowed(stated["time_s"]), **({"call_s": stated["call_s"] / s} if "call_s" in stated else {}), "interval_80": interval, **({"hfu": stated["hfu"] * s} if "hfu" in stated else {}),
+        "time_s": slowed(stated["time_s"]), **({"call_s": stated["call_s"] / s} if "call_s" in stated else {}),
+        **({"classes": {i: slowed_class(row, s) for i, row in stated["classes"].items()}} if "classes" in stated else {}), "interval_80": interval, **({"hfu": stated["hfu"] * s} if "hfu" in stated else {}),
     }  # fmt: skip

@@ -14,6 +14,7 @@ from planner.candidates.apis import ROLE
 from planner.candidates.points import OperatingPoint, use_row
 from planner.evaluate.rank_placement import placement_of
 from planner.interpret.decisions import Decisions
+from planner.interpret.load.classes import classes_of
 from planner.interpret.load.sessions import sessions_of
 from planner.interpret.reinforcement import iterations_of
 from planner.problem.facts import ServingFacts, TrainingFacts
@@ -60,6 +61,7 @@ class WorkloadRows:
             "cost": cost,
             "cost_per_million_tokens": cost / worth * MILLION if worth else None,
             **_sales(workload, worth, cost),
+            **classes_of(workload, [(self.form.points[p], self._longest_s(p)) for p in mine]),
             **sessions_of(self.decided, workload, mine),
             **iterations_of(workload, float(tokens @ seconds), worth, cost),
             "slo": self._slo(workload, mine) if isinstance(workload, ServingFacts) else [],
@@ -71,6 +73,10 @@ class WorkloadRows:
                 for name in shares
             },
         }
+
+    def _longest_s(self, p: int) -> float:
+        """Find the longest round trip of the requests that a serving point serves [s]; 0 for a job."""
+        return self._round_trip_s.get(int(self.form.data.point_pool[p]), 0.0)
 
     def _tokens_per_s(self, workload: ServingFacts | TrainingFacts, mine: list[int]) -> Floats:
         """Add up the tokens per second of a workload in each slot."""
@@ -107,6 +113,7 @@ class WorkloadRows:
             "latency_s": dict(point.latency),
             "time_s": dict(point.time_s),
             **({} if point.call_s is None else {"call_s": point.call_s}),
+            **({"classes": [dict(row) for row in point.classes]} if point.classes else {}),
             **self._interval(point),
             "breakdown": dict(point.breakdown),
             "mfu": point.mfu,

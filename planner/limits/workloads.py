@@ -65,6 +65,13 @@ def _latencies(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[
             ", round trip included" if limit.round_trips == 1 else ", round trips included" if limit.round_trips else ""
         )
         yield Limit(path, name, words, at(document, path), loose=((path, None),), unit="s", amount=limit.seconds)
+    for i, each in enumerate(workload.spec.classes or []):
+        for limit in each.limits():
+            path = f"{workload.path}.classes[{i}].ttft.{limit.percentile}"
+            share = "on average" if limit.percentile == "mean" else f"in {limit.percentile[1:]} of 100 cases"
+            words = f"the first token of {each.name} of {workload.name} may take at most {show(limit.seconds, 's')} {share}, round trip included"
+            name = f"ttft.{limit.percentile} of {each.name} of {workload.name}"
+            yield Limit(path, name, words, at(document, path), loose=((path, None),), unit="s", amount=limit.seconds)
 
 
 def _dates(document: Mapping[str, Any], problem: Problem, job: TrainingFacts) -> Iterator[Limit]:

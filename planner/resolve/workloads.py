@@ -51,6 +51,11 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
             context.add_problem(
                 f"{path}.session", "robust plans do not hold sessions; remove the robust block or the session"
             )
+        if isinstance(workload, Serving) and workload.classes is not None and context.spec.robust is not None:
+            context.add_problem(
+                f"{path}.classes",
+                "robust plans do not hold classes of requests; remove the robust block or the classes",
+            )
         if not isinstance(workload, Serving):
             _check_deadline(context, workload, path)
         else:

@@ -12,6 +12,7 @@ from catalog.units import HOUR_S, YEAR_S
 from planner.spec.base import SOME, Block
 from planner.spec.facility import AuditClasses
 from planner.spec.lines import Security, Traffic
+from planner.spec.load.classes import RequestClass, wrong_classes
 from planner.spec.load.media import WAYS_TO_ENCODE, Encoding, Media
 from planner.spec.load.sessions import Session
 from planner.spec.phases import DemandInTime
@@ -187,6 +188,8 @@ class Serving(Workload):
     """Prefix caching of earlier requests; none if omitted."""
     session: Session | None = None
     """Agentic sessions: requests are calls of tasks, `lengths.input` is the prompt of the first; requests of their own if omitted."""
+    classes: Annotated[list[RequestClass], SOME] | None = None
+    """Classes of its requests, such as those of tenants, that wait by priority; all wait in order of arrival if omitted."""
     media: Annotated[list[Media], SOME] | None = None
     """Images, sounds and videos in the prompts, of sessions in the first; their tokens come on top of `lengths.input`. None if omitted."""
     encoding: Annotated[list[Encoding], Field(min_length=1, max_length=len(WAYS_TO_ENCODE))] = list(WAYS_TO_ENCODE)
@@ -221,6 +224,13 @@ class Serving(Workload):
         if abs(total - 1) > 1e-6:
             raise ValueError(f"the shares add up to {total:g}; they must add up to 1")
         return origins
+
+    @field_validator("classes")
+    @classmethod
+    def _all_requests(cls, classes: list[RequestClass] | None) -> list[RequestClass] | None:
+        if wrong := wrong_classes(classes or []) if classes else "":
+            raise ValueError(wrong)
+        return classes
 
     @field_validator("cache")
     @classmethod

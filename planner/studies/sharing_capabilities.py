@@ -30,6 +30,7 @@ SILOED, BY_KIND, BY_ORIGIN = (
 VALLEYS, WAITING = "training in the valleys of serving", "requests that wait for a better hour"
 RESUMING, SPARES, STORAGE = "resuming by itself", "spare systems", "fast storage"
 ZERO_COPY, CACHES = "zero-copy network", "KV caches kept between requests"
+PRIORITIES = "requests that wait by priority"
 ALL_OFF = "all of these"
 
 
@@ -173,6 +174,10 @@ def _of_the_work(problem: Problem, document: Mapping[str, Any]) -> list[Capabili
                 ),
             )
         )
+    ordered = [w for w in problem.serving if len({each.priority for each in w.spec.classes or []}) > 1]
+    if ordered:
+        alike = tuple((f"{w.path}.classes[{i}].priority", 1) for w in ordered for i in range(len(w.spec.classes or [])))
+        found.append(Capability(PRIORITIES, "all classes of requests wait in order of arrival", alike))
     return found
 
 
@@ -222,8 +227,8 @@ def _of_data(problem: Problem) -> list[Capability]:
         if site.network is not None
     ):
         found.append(Capability(ZERO_COPY, f"every message is moved {COPIES:g} times", slowed))
-    if kept := [w for w in problem.serving if w.spec.cache is not None]:
-        found.append(
-            Capability(CACHES, "every prompt is computed anew", tuple((f"{w.path}.cache", None) for w in kept))
-        )
+    kept = [(f"{w.path}.cache", None) for w in problem.serving if w.spec.cache is not None]
+    dropped = [(f"{w.path}.session.caches", ["dropped"]) for w in problem.serving if w.spec.session is not None]
+    if kept or dropped:
+        found.append(Capability(CACHES, "every prompt is computed anew", (*kept, *dropped)))
     return found

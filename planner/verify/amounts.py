@@ -7,6 +7,7 @@ from collections import defaultdict
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.fleet.options import HeldKey, key_at, worth_of
+from planner.verify.load.classes import check_classes
 from planner.verify.load.sessions import check_sessions
 from planner.verify.sums import add_up
 
@@ -34,6 +35,7 @@ def check_amounts(plan: CheckedPlan) -> None:
     for w, row in enumerate(plan.document["workloads"]):
         _check_workload(plan, f"workloads[{w}]", row)
         _check_slo(plan, f"workloads[{w}].slo", row)
+        check_classes(plan, f"workloads[{w}]", row)
         check_sessions(plan, f"workloads[{w}]", row)
 
 

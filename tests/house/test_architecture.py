@@ -25,6 +25,8 @@ FEATURES = {  # feature -> how the names of its files begin: the feature, or a p
     "facility": ("facility",),
     "spread": ("spread", "failover", "zone_failure"),
     "fabrics": ("fabric",),
+    "classes of requests": ("classes",),
+    "media": ("media",),
     "power caps": ("power_cap",),
     "porting": ("porting",),
     "robust": ("robust", "scenario"),

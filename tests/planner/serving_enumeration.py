@@ -11,6 +11,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.percentiles import within_slo
 from planner.candidates.fleet_options import build_fleet_options
 from planner.candidates.serving import serving_layouts
+from planner.evaluate.classes import meets_classes
 from planner.evaluate.serving import (
     batch_grid,
     encoder_use,
@@ -43,7 +44,9 @@ def fewest_systems(spec: dict[str, Any]) -> float:
             each = float(systems_per_replica(system, np.array([layout.chips]), np.array([layout.pp]))[0])
             chips, _ = encoder_use(workload, system, choice, points.requests_per_s, problem.constants.serving)
             systems = np.broadcast_to(each + np.asarray(chips) / system.chips, np.shape(points.requests_per_s))
-            meets = within_slo(points, limits_at_site(workload.spec, 0.0))
+            meets = within_slo(points, limits_at_site(workload.spec, 0.0)) & meets_classes(
+                workload.spec.classes, points, 0.0
+            )
             ways += zip(points.requests_per_s[meets].tolist(), systems[meets].tolist(), strict=True)
         # No replica serves more than there is, but for the smallest one.
         most = max(peak, min((rate for rate, _ in ways), default=0.0))

@@ -32,7 +32,9 @@ def _check_point(plan: CheckedPlan, path: str, facts: ServingFacts | TrainingFac
     if point["id"] in plan.points:
         plan.say(f"{path}.id", "stands twice")
     plan.points[point["id"]] = point, computed
-    stated = {key: point[key] for key in computed.stated} | {"pools": dict(enumerate(point["pools"]))}
+    stated = {key: point.get(key) for key in computed.stated} | {"pools": dict(enumerate(point["pools"]))}
+    if "classes" in stated:
+        stated["classes"] = dict(enumerate(point.get("classes", [])))
     plan.equal(path, stated, computed.stated, RELATIVE_TOL)
     _check_latencies(plan, f"{path}.latency_s", point["latency_s"])
     if not computed.fits:

@@ -28,6 +28,7 @@ class Recomputed:
     placement: Mapping[str, Any] | None = None
     iteration: Mapping[str, Any] | None = None  # of reinforcement learning
     call_s: float | None = None  # of sessions
+    classes: Sequence[Mapping[str, Any]] = ()  # of requests
     hfu: float | None = None  # None for serving, and for plans of release 0.1 that do not state it
 
 
@@ -79,6 +80,7 @@ def as_evaluated(
             "placement": found.placement,
             **({} if found.hfu is None else {"hfu": found.hfu}),
             **({} if found.call_s is None else {"call_s": found.call_s}),
+            **({"classes": dict(enumerate(found.classes))} if found.classes else {}),
             **({} if found.iteration is None else {"iteration": found.iteration}),
         },
         fits=found.fits,

@@ -10,6 +10,7 @@ from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import latency_s
 from planner.evaluate import disaggregated, serving
+from planner.evaluate.classes import class_rows
 from planner.evaluate.serving_layouts import broken_rules
 from planner.problem.engine import EngineChoice
 from planner.problem.fabrics import share_a_network
@@ -57,6 +58,7 @@ def one_pool(
         memory_bytes=[float(found.memory_bytes), *(weights for _, _, weights in encoders)],
         fits=bool(found.fits),
         call_s=_call_s(found),
+        classes=class_rows(workload.spec.classes, found),
         **_interval(problem, row, options, latency, rate),
     )
 
@@ -141,6 +143,7 @@ def two_pools(
         memory_bytes=[float(found.prefill_memory_bytes), float(found.point.memory_bytes)],
         fits=bool(found.point.fits),
         call_s=_call_s(found.point),
+        classes=class_rows(workload.spec.classes, found.point),
         **_interval(problem, row, options, latency, rate),
     )
 
