@@ -18,6 +18,7 @@ from planner.dashboard import sources
 from planner.dashboard.state import store
 from planner.dashboard.state.scenario import Scenario
 from planner.dashboard.state.session import Work
+from planner.dashboard.state.session import opened as open_work
 from planner.dashboard.workers import whatif
 from planner.report.locale import languages
 
@@ -345,3 +346,31 @@ def test_a_slider_moves_the_plan_and_the_address():
     page.button(key="cancel").click().run()
     for kept in list(whatif._KEPT.values()):
         whatif.forget_kept(kept)
+
+
+def test_saved_scenarios_are_compared_in_words_and_figures(tiny_plan):
+    document = json.loads(TINY)
+    work = work_with(document, tiny_plan)
+    dearer = work.scenario.with_edits({"offers[0].price": "400000 USD"})
+    work.keep(dearer.document(), planner.solve(dearer.document()), ())
+    page = opened_at("compare", work)
+    assert not page.exception and len(page.info) == 1
+    page.text_input[0].set_value("usual")
+    page.button(key="save-scenario").click().run()
+    work.turn_to(dearer)
+    page.run()
+    page.text_input[0].set_value("dearer")
+    page.button(key="save-scenario").click().run()
+    assert not page.exception and [scenario.name for scenario in work.saved] == ["usual", "dearer"]
+    first, second = tiny_plan["totals"]["cost"], work.shown_of(dearer).plan["totals"]["cost"]
+    said = "\n".join(text.value for text in page.markdown)
+    assert f"dearer comes to {(second - first) / 1e3:.4g}k USD more than usual ({second / first - 1:.2%}" in said
+    assert "systems (capital) +" in said and "same chips" in said
+    asked, figures = tables(page)
+    assert asked.values.tolist() == [["offers[0].price", "(not there)", "400000 USD"]]
+    assert list(figures.columns[1:]) == ["usual", "dearer"] and "Cost (USD)" in list(figures["Figure"])
+    assert len(page.get("vega_lite_chart")) == 2
+    again = opened_at("compare", open_work({"id": [work.id]}))
+    assert [scenario.name for scenario in again.session_state.work.saved] == ["usual", "dearer"]
+    page.button(key="remove-usual").click().run()
+    assert [scenario.name for scenario in work.saved] == ["dearer"]

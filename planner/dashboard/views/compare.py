@@ -1,0 +1,119 @@
+"""The page that compares: two to four scenarios, differences only, words first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+
+from planner.dashboard import comparing
+from planner.dashboard.state.scenario import Scenario
+from planner.dashboard.state.session import MOST_SAVED, Work
+from planner.dashboard.views.problems import draw_problems
+from planner.errors import SpecError
+from planner.escape import page
+from planner.plan import Plan
+from planner.report.charts import comparison
+from planner.report.locale import Words
+
+MOST = 4
+
+
+def draw(work: Work, t: Words) -> None:
+    """Draw the page."""
+    st.caption(t("compare.words"))
+    draw_problems(work, t)
+    _save(work, t)
+    known = {scenario.name: scenario for scenario in work.saved}
+    if not known:
+        st.info(t("compare.empty"))
+        return
+    chosen = st.pills(
+        t("compare.choose", most=MOST),
+        list(known),
+        selection_mode="multi",
+        default=list(known)[:MOST],
+        key=f"chosen-{len(known)}",
+    )
+    scenarios = {name: known[name] for name in list(chosen)[:MOST]}
+    if len(chosen) > MOST:
+        st.caption(t("compare.too_many", most=MOST))
+    _list(work, scenarios, t)
+    try:
+        plans = {name: shown.plan for name, each in scenarios.items() if (shown := work.shown_of(each)) is not None}
+        if len(plans) >= 2:
+            _differences({name: scenarios[name] for name in plans}, plans, t)
+    except SpecError as error:
+        work.problems = tuple(error.problems)
+        draw_problems(work, t)
+
+
+def _save(work: Work, t: Words) -> None:
+    """Let the user save the scenario at hand under a name."""
+    with st.form("save", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
+        name = st.text_input(
+            t("compare.name"), _proposed(work), key=f"name-{work.scenario.key}", max_chars=60, width=330
+        )
+        if st.form_submit_button(t("compare.save"), icon=":material/bookmark_add:", key="save-scenario"):
+            kept = [each for each in work.saved if each.name != name.strip()]
+            if name.strip():
+                work.saved = [*kept, replace(work.scenario, name=name.strip())][-MOST_SAVED:]
+                work.save()
+            st.rerun()
+
+
+def _proposed(work: Work) -> str:
+    """Propose a name: the last change, or the base."""
+    if not work.scenario.edits:
+        return work.scenario.base.replace("_", " ")
+    path, value = work.scenario.edits[-1]
+    return f"{path.rsplit('.', 1)[-1]} {value}"[:60]
+
+
+def _list(work: Work, scenarios: dict[str, Scenario], t: Words) -> None:
+    """List the chosen scenarios: open one, solve one without a plan, remove one."""
+    for name, scenario in scenarios.items():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            try:
+                has_plan = work.shown_of(scenario) is not None
+            except SpecError:
+                has_plan = False
+            edits = "; ".join(f"{path} = {value}" for path, value in scenario.edits) or t("compare.base")
+            st.markdown(f"**{page(name)}** · {page(scenario.base)} · {page(edits)}", width=560)
+            if st.button(t("compare.open"), key=f"open-{name}"):
+                work.turn_to(replace(scenario, name=""))
+                st.rerun()
+            if not has_plan and st.button(t("edit.solve"), key=f"solve-{name}", disabled=work.job is not None):
+                work.start(replace(scenario, name=""))
+                st.rerun()
+            if st.button(t("compare.remove"), key=f"remove-{name}"):
+                work.saved = [each for each in work.saved if each.name != name]
+                work.save()
+                st.rerun()
+
+
+def _differences(scenarios: dict[str, Scenario], plans: dict[str, Plan], t: Words) -> None:
+    """Draw what differs from the pinned scenario."""
+    first = next(iter(plans))
+    if len(plans) > 1:
+        pinned = st.segmented_control(t("compare.pin"), list(plans), default=first, key="pinned", required=True)
+        first = pinned if pinned in plans else first
+    others = [name for name in plans if name != first]
+    for name in others:
+        st.markdown("\n".join(f"- {sentence}" for sentence in comparing.difference_words(first, name, plans, t)))
+    if rows := comparing.spec_rows(first, scenarios, t):
+        st.subheader(t("compare.specs"))
+        st.dataframe(rows, hide_index=True, width="stretch")
+    if rows := comparing.total_rows(plans, t):
+        st.subheader(t("compare.figures"))
+        st.dataframe(rows, hide_index=True, width="stretch")
+    answered = {name: plan for name, plan in plans.items() if plan.has_answer}
+    if first in answered and len({plan["spec"].get("currency", "USD") for plan in answered.values()}) == 1:
+        st.subheader(t("compare.costs", first=page(first)))
+        for name in others:
+            if name in answered and comparison.cost_differences(answered[first], answered[name]):
+                st.markdown(f"**{page(name)}**")
+                st.altair_chart(comparison.difference_chart(answered[first], answered[name], t), width="stretch")
+    if len(answered) > 1:
+        st.subheader(t("section.fleet"))
+        st.altair_chart(comparison.fleets_chart(answered, t), width="stretch")
