@@ -22,10 +22,15 @@ SPEC_HELP = 'JSON file, or "-" for standard input'
 PLAN_HELP = "plan as `plan --format json` prints it"
 
 
-def answer_options() -> argparse.ArgumentParser:
-    """Build a parent parser with the options of every command that prints an answer."""
+def answer_options(*more_formats: str) -> argparse.ArgumentParser:
+    """Build a parent parser with the options of every command that prints an answer; `more_formats`: those of one command alone."""
     shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--format", choices=FORMATS, default="table", help="how the answer is printed (default: table)")
+    shared.add_argument(
+        "--format",
+        choices=(*FORMATS, *more_formats),
+        default="table",
+        help="how the answer is printed (default: table)",
+    )
     shared.add_argument(
         "--output",
         metavar="FILE",

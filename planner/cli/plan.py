@@ -18,12 +18,14 @@ from planner.cli.output import as_json, emit, rows_as, terminal_page, write_out
 from planner.cli.streams import STANDARD_INPUT, standard_input
 from planner.errors import BrokenPlanError
 from planner.escape import terminal
-from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, OK
+from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, OK, USAGE
 from planner.plan import Plan, load_plan, parse_plan
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
     from planner.verify.plan import Verification
+
+HTML = "html"  # format of the command `plan` alone
 
 
 def add_plan(commands: Commands, shared: argparse.ArgumentParser) -> None:
@@ -58,10 +60,14 @@ def add_verify(commands: Commands, shared: argparse.ArgumentParser) -> None:
 
 def _plan(arguments: argparse.Namespace) -> int:
     from planner.pipeline import solve_document
+    from planner.report.outputs.html import MISSING, can_draw, html_page
     from planner.report.page import one_page
     from planner.report.report import render
     from planner.report.words import is_searched
 
+    if arguments.format == HTML and not can_draw():
+        print(MISSING, file=sys.stderr)
+        return USAGE
     try:
         plan = solve_document(
             spec_document(arguments), overlays=overlay_folders(arguments), progress=progress_printer(arguments)
@@ -71,7 +77,9 @@ def _plan(arguments: argparse.Namespace) -> int:
             print(f"bug: the plan fails its own verification: {terminal(str(finding))}", file=sys.stderr)
         return BUG
     paged = arguments.format == "table" and not arguments.full
-    emit(arguments, plan, lambda form: one_page(plan, *terminal_page(arguments)) if paged else render(plan, form))
+    write = {"table": lambda: one_page(plan, *terminal_page(arguments)), HTML: lambda: html_page(plan)}
+    alone = paged or arguments.format == HTML
+    emit(arguments, plan, lambda form: write[form]() if alone else render(plan, form))
     if plan.status == "unbounded":
         from planner.formulate.limits import UNBOUNDED
 

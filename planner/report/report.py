@@ -102,7 +102,7 @@ def goal(plan: Plan) -> str:
     return {"cost": "least cost", "carbon": "least carbon"}.get(asked.get("minimise", ""), "most throughput")
 
 
-def _sections(plan: Plan) -> list[tuple[str, list[Row]]]:
+def sections_of(plan: Plan) -> list[tuple[str, list[Row]]]:
     """List (heading, rows) of all tables in their order."""
     currency = plan["spec"].get("currency", "USD")
     sections = [
@@ -142,14 +142,14 @@ def _sections(plan: Plan) -> list[tuple[str, list[Row]]]:
 
 def _text(plan: Plan) -> str:
     """Write the plan for a terminal."""
-    parts = [terminal(text) for text in (plan["name"], headline(plan), _totals_line(plan), robust.words(plan))]
-    for heading, sentences in _chapters(plan):
+    parts = [terminal(text) for text in (plan["name"], headline(plan), totals_line(plan), robust.words(plan))]
+    for heading, sentences in chapters_of(plan):
         filled = [_filled(line, "  - ", "    ") for line in sentences]
         parts.append(f"{heading}\n{''.join(filled)}")
-    for heading, rows in _sections(plan):
+    for heading, rows in sections_of(plan):
         note = _filled(NOTES[heading], "  ", "  ") if heading in NOTES else ""
         parts.append(f"{heading}\n{as_text(rows, indent='  ')}{note}")
-    return _joined([*parts, _filled(ending(plan), "", "") if ending(plan) else "", _closing(plan)])
+    return _joined([*parts, _filled(ending(plan), "", "") if ending(plan) else "", closing(plan)])
 
 
 def _filled(text: str, first: str, further: str) -> str:
@@ -165,7 +165,7 @@ def _joined(parts: list[str]) -> str:
     return "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n"
 
 
-def _chapters(plan: Plan) -> list[tuple[str, list[str]]]:
+def chapters_of(plan: Plan) -> list[tuple[str, list[str]]]:
     """List the chapters of sentences: diagnosis, marginal values of limits, explanations."""
     return [*diagnosis_chapters(plan), *marginal_values.chapters(plan), *explanations.chapters(plan)]
 
@@ -176,15 +176,15 @@ def _markdown(plan: Plan) -> str:
         f"# {markdown(plan['name'])}",
         "\n".join(map(markdown, plan["spec"].get("note", "").splitlines())),
         f"**{markdown(headline(plan))}**",
-        _totals_line(plan),
+        totals_line(plan),
         markdown(robust.words(plan)),
     ]
-    for heading, sentences in _chapters(plan):
+    for heading, sentences in chapters_of(plan):
         parts.append(f"## {heading}\n\n" + "".join(f"- {markdown(line)}\n" for line in sentences))
-    for heading, rows in _sections(plan):
+    for heading, rows in sections_of(plan):
         note = f"\n{NOTES[heading]}\n" if heading in NOTES else ""
         parts.append(f"## {heading}\n\n{as_markdown(rows)}{note}")
-    return _joined([*parts, ending(plan), _closing(plan)])
+    return _joined([*parts, ending(plan), closing(plan)])
 
 
 def diagnosis_chapters(plan: Plan) -> list[tuple[str, list[str]]]:
@@ -212,7 +212,7 @@ def diagnosis_chapters(plan: Plan) -> list[tuple[str, list[str]]]:
     return parts
 
 
-def _totals_line(plan: Plan) -> str:
+def totals_line(plan: Plan) -> str:
     """Write chips, power, cost, carbon, energy and tokens in one line."""
     totals = plan["totals"]
     if totals is None:
@@ -240,7 +240,7 @@ def ending(plan: Plan) -> str:
     )
 
 
-def _closing(plan: Plan) -> str:
+def closing(plan: Plan) -> str:
     """Count the catalog figures by kind."""
     kinds: dict[str, int] = {}
     for row in plan["provenance"]:

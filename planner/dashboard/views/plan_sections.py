@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -15,6 +16,7 @@ from planner.escape import page
 from planner.plan import Plan
 from planner.report.charts import costs, fleet, hours
 from planner.report.locale import Words
+from planner.report.outputs import excel, html
 from planner.report.phases import phase_name
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 NARROW_PX, WIDE_PX = 170, 214  # of metrics, which wrap where the page is narrow
 CHARTS_PER_ROW = 2
+EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,13 @@ def _downloads(shown: Shown, t: Words) -> None:
         for file in shown.files:
             st.download_button(
                 t(file.label), file.data, file.file, file.mime, on_click="ignore", icon=":material/download:"
+            )
+        for label, name, mime, write in (
+            ("download.html", "plan.html", "text/html", html.html_page),
+            ("download.excel", "plan.xlsx", EXCEL, excel.workbook),
+        ):
+            st.download_button(  # written when it is asked for
+                t(label), partial(write, shown.plan), name, mime, on_click="ignore", icon=":material/download:"
             )
 
 

@@ -1,0 +1,118 @@
+"""Write a plan as one HTML page that needs nothing else: no script, no font, no file and no host beside it.
+
+Charts are those of `planner.report.charts`, drawn as SVG by vl-convert. Not here: the tables and sentences (`planner.report.report`).
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from planner.escape import terminal
+from planner.plan import Plan
+from planner.report.report import NOTES, chapters_of, closing, ending, headline, sections_of, totals_line
+from planner.report.story import story
+
+REQUIREMENTS = ("altair>=5.5", "vl-convert-python>=1.7")
+MISSING = (
+    "--format html draws its charts with altair and vl-convert-python, of which one is missing. Install them: python -m pip install "
+    + (" ".join(f'"{name}"' for name in REQUIREMENTS))
+)
+CHART_PX = 640
+STYLE = """
+:root { color-scheme: light dark; --line: #8886; --soft: #8882 }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem }
+h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2rem }
+.verdict { font-weight: 600 }
+table { border-collapse: collapse; font-size: 13px } .wide { overflow-x: auto }
+th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem; text-align: left; vertical-align: top }
+th { background: var(--soft) } tr > .number { text-align: right; font-variant-numeric: tabular-nums }
+figure { margin: 1rem 0; overflow-x: auto; background: #fff; width: fit-content; max-width: 100% }
+footer { margin-top: 2rem; font-size: 12px; opacity: .8 }
+"""
+
+
+def can_draw() -> bool:
+    """Test whether the packages that draw the charts are installed."""
+    return all(find_spec(name) is not None for name in ("altair", "vl_convert"))
+
+
+def html_page(plan: Plan) -> str:
+    """Write a plan as an HTML page. Raises ImportError where altair or vl-convert is missing (`can_draw`)."""
+    charts = "\n".join(_figure(words, svg) for words, svg in chart_pictures(plan))
+    opening = [
+        f"<h1>{_text(plan['name'])}</h1>",
+        *(f"<p>{_text(line)}</p>" for line in plan["spec"].get("note", "").splitlines()),
+        f'<p class="verdict">{_text(headline(plan))}</p>',
+        f"<p>{_text(totals_line(plan))}</p>" if totals_line(plan) else "",
+        *(f"<p><b>{question}:</b> {_text('; '.join(clauses))}.</p>" for question, clauses in story(plan)),
+    ]
+    chapters = [
+        f"<h2>{_text(heading)}</h2><ul>{''.join(f'<li>{_text(line)}</li>' for line in lines)}</ul>"
+        for heading, lines in chapters_of(plan)
+    ]
+    tables = [
+        f"<h2>{_text(heading)}</h2>{f'<p>{_text(NOTES[heading])}</p>' if heading in NOTES else ''}{_table(rows)}"
+        for heading, rows in sections_of(plan)
+    ]
+    versions = ", ".join(f"{name} {version}" for name, version in plan["versions"].items())
+    feet = [
+        text for text in (ending(plan), closing(plan), f"{versions}; catalog {plan['catalog_digest'][:12]}") if text
+    ]
+    body = "\n".join([*opening, charts, *chapters, *tables])
+    footer = "".join(f"<p>{_text(text)}</p>" for text in feet)
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{_text(plan["name"])}</title>\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<style>{STYLE}</style>\n</head>\n<body>\n{body}\n<footer>{footer}</footer>\n</body>\n</html>\n"
+    )
+
+
+def chart_pictures(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield (description, SVG) of each chart of a plan."""
+    from planner.report.charts import costs, fleet, hours
+    from planner.report.locale import Words
+
+    if not plan.has_answer or not plan["fleet"]:
+        return
+    t = Words()
+    charts = [fleet.fleet_chart(plan, t), costs.cost_chart(plan, t)]
+    phase = hours.first_loaded_phase(plan)
+    for site in () if phase is None else hours.sites_with_load(plan, phase):
+        assert phase is not None
+        charts += [hours.load_chart(plan, site, phase, t), hours.price_chart(plan, site, phase, t)]
+    for chart in charts:
+        spec = chart.properties(width=CHART_PX).to_dict()
+        yield spec["description"], _svg(spec)
+
+
+def _svg(spec: dict[str, Any]) -> str:
+    import vl_convert
+
+    found: str = vl_convert.vegalite_to_svg(spec, vl_version=vl_convert.get_vegalite_versions()[-1])
+    return found
+
+
+def _figure(words: str, svg: str) -> str:
+    return f'<figure role="img" aria-label="{_text(words)}">{svg}</figure>'
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    head = "".join(f"<th>{_text(name)}</th>" for name in names)
+    body = "".join(f"<tr>{''.join(_cell(row, name) for name in names)}</tr>" for row in rows)
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _cell(row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name, "")
+    is_number = isinstance(value, (int, float)) or (isinstance(value, str) and value[:1].isdigit())
+    text = "" if value is None else str(value)
+    return f'<td class="number">{_text(text)}</td>' if is_number else f"<td>{_text(text)}</td>"
+
+
+def _text(value: Any) -> str:
+    """Show a text as text: controls as escapes, and nothing of it as markup."""
+    return html.escape(terminal(str(value)))
