@@ -144,6 +144,21 @@ def quality_table(plan: Plan, t: Words) -> list[Row]:
     ]
 
 
+def network_table(plan: Plan, t: Words) -> list[Row]:
+    """Format the networks between our own systems."""
+    return [
+        {
+            t("column.site"): row["site"],
+            t("column.system"): row["system"],
+            t("column.design"): row["design"],
+            t("column.systems"): row["systems"],
+            t("column.switches"): row["switches"],
+            t("column.price", currency=currency(plan)): round(row["price"]),
+        }
+        for row in plan["fabrics"]
+    ]
+
+
 def phase_table(plan: Plan, t: Words) -> list[Row]:
     """Format the phases of the build-out: when each begins, what it holds and what it costs."""
     return [

@@ -11,9 +11,11 @@ from planner.dashboard.figures import amount, number, tidy
 from planner.escape import page
 from planner.plan import Plan
 from planner.report.locale import Words
+from planner.report.story import cost_of_kinds
 from planner.report.words import is_searched
 
 Row = dict[str, Any]
+NAMED = 4  # systems of a way that a sentence names
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,36 @@ def verdict(plan: Plan, t: Words) -> tuple[str, str]:
         return level, t("status.unproven", status=words, goal=goal)
     bound = page(amount(plan["bound"], objective["unit"]))
     return level, t("status.proven", status=words, goal=goal, bound=bound, gap=f"{plan.gap:.3%}")
+
+
+def in_short(plan: Plan, t: Words) -> str:
+    """Say in one sentence what to buy and rent, where, and what it comes to."""
+    kinds: dict[tuple[str, str], dict[str, int]] = {}
+    for row in plan["fleet"]:
+        held = kinds.setdefault((row["system"], row["how"]), {})
+        held[row["site"]] = max(held.get(row["site"], 0), row["count"])
+    costs, parts = cost_of_kinds(plan), []
+    for way in ("buy", "rent", "api"):
+        mine = [kind for kind in kinds if way == (kind[1] if kind[1] in ("buy", "api") else "rent")]
+        mine.sort(key=lambda kind: -costs.get(kind, 0.0))
+        named = [
+            t("buy.in", count=f"{sum(kinds[kind].values()):,}", system=kind[0], sites=t("buy.and").join(kinds[kind]))
+            for kind in mine[:NAMED]
+        ]
+        more = [t("buy.others", count=len(mine) - NAMED)] if len(mine) > NAMED else []
+        if mine:
+            parts.append(t(f"buy.{way}", things=", ".join(named + more)))
+    years = (plan["spec"].get("horizon") or {}).get("years", 1)
+    cost, unit = plan["totals"]["cost"], currency(plan)
+    return page(
+        t(
+            "buy.plan",
+            parts="; ".join(parts),
+            cost=amount(cost, unit),
+            years=number(float(years)),
+            yearly=amount(cost / years, unit),
+        )
+    )
 
 
 def plan_metrics(plan: Plan, t: Words) -> list[Metric]:

@@ -14,10 +14,11 @@ from catalog.units import DAY_S
 from planner.dashboard import answers, headline
 from planner.escape import page
 from planner.plan import Plan
-from planner.report.charts import costs, fleet, hours
-from planner.report.locale import Words
+from planner.report.charts import costs, fleet, flows, hours
+from planner.report.locale import DEFAULT, Words
 from planner.report.outputs import excel, html
 from planner.report.phases import phase_name
+from planner.report.story import story
 
 if TYPE_CHECKING:
     from planner.dashboard.state.session import Shown
@@ -47,10 +48,13 @@ def draw_plan(
     st.header(page(t.phrase(str(plan["name"]))), anchor=False)
     _verdict(shown, changes, t)
     if plan.has_answer and not headline.serves_nothing(plan):
+        st.markdown(headline.in_short(plan, t))
         _metrics(plan, t)
         _downloads(shown, t)
+        _why(plan, t)
         _fleet(plan, t)
         _costs(plan, t)
+        _flows(plan, t)
         _day(plan, t)
         _workloads(plan, t)
         _limits(plan, t)
@@ -115,10 +119,28 @@ def _downloads(shown: Shown, t: Words) -> None:
             )
 
 
+def _why(plan: Plan, t: Words) -> None:
+    """Tell why the plan is as it is; the sentences are written in English."""
+    if t.language != DEFAULT:
+        return
+    st.subheader(t("section.why"))
+    st.markdown("\n".join(f"- **{question}:** {page('; '.join(clauses))}." for question, clauses in story(plan)))
+
+
+def _flows(plan: Plan, t: Words) -> None:
+    chart = flows.flow_chart(plan, t)
+    if chart is not None:
+        st.subheader(t("section.flows"))
+        st.altair_chart(chart, width="stretch")
+
+
 def _fleet(plan: Plan, t: Words) -> None:
     st.subheader(t("section.fleet"))
     st.altair_chart(fleet.fleet_chart(plan, t), width="stretch")
     st.dataframe(answers.fleet_table(plan, t), hide_index=True, width="stretch")
+    if rows := answers.network_table(plan, t):
+        with st.expander(t("section.networks")):
+            st.dataframe(rows, hide_index=True, width="stretch")
     if rows := answers.phase_table(plan, t):
         st.subheader(t("section.phases"))
         st.dataframe(rows, hide_index=True, width="stretch")

@@ -10,24 +10,40 @@ from planner.report.locale import Words
 
 
 def cost_chart(plan: Plan, t: Words) -> alt.LayerChart:
-    """Draw the cost by component, largest first, each bar with its share."""
+    """Draw the cost as a waterfall: each component from where the one before ends, the largest first, with its share."""
     currency, total = plan["spec"].get("currency", "USD"), sum(plan["costs"].values())
-    costs = sorted(plan["costs"].items(), key=lambda item: -item[1])
-    rows = [
-        {"component": t.get(f"component.{name}", name), "amount": amount, "share": amount / total if total else 0.0}
-        for name, amount in costs
-    ]
+    rows, end = [], 0.0
+    for name, amount in sorted(plan["costs"].items(), key=lambda item: -item[1]):
+        begin, end = end, end + amount
+        rows.append(
+            {
+                "component": t.get(f"component.{name}", name),
+                "begin": begin,
+                "end": end,
+                "amount": amount,
+                "share": amount / total if total else 0.0,
+            }
+        )
     words = t("chart.cost.alt", parts=", ".join(f"{row['component']} {row['share']:.1%}" for row in rows))
     base = alt.Chart(alt.InlineData(values=rows), description=words).encode(
         y=alt.Y("component:N", title=None, sort=[row["component"] for row in rows], axis=alt.Axis(labelLimit=180)),
-        x=alt.X("amount:Q", title=t("chart.cost", currency=currency), axis=alt.Axis(format="~s", tickCount=6)),
+        x=alt.X("begin:Q", title=t("chart.cost", currency=currency), axis=alt.Axis(format="~s", tickCount=6)),
+        x2="end:Q",
         tooltip=[
             alt.Tooltip("component:N", title=t("column.component")),
             alt.Tooltip("amount:Q", title=currency, format=",.0f"),
             alt.Tooltip("share:Q", title=t("column.share"), format=".1%"),
         ],
     )
-    labels = base.mark_text(align="left", dx=4, color=GREY).encode(text=alt.Text("share:Q", format=".1%"))
+    labels = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_text(align="left", dx=4, color=GREY)
+        .encode(
+            y=alt.Y("component:N", sort=[row["component"] for row in rows]),
+            x="end:Q",
+            text=alt.Text("share:Q", format=".1%"),
+        )
+    )
     return alt.LayerChart(layer=[base.mark_bar(color=BLUE), labels], description=words).properties(
         height=70 + BAR_PX * len(rows)
     )

@@ -21,6 +21,12 @@ MISSING = (
     + (" ".join(f'"{name}"' for name in REQUIREMENTS))
 )
 CHART_PX = 640
+PADDING = {
+    "left": 24,
+    "right": 32,
+    "top": 6,
+    "bottom": 6,
+}  # fonts of readers are wider than the one that texts are measured in
 STYLE = """
 :root { color-scheme: light dark; --line: #8886; --soft: #8882 }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem }
@@ -30,6 +36,7 @@ table { border-collapse: collapse; font-size: 13px } .wide { overflow-x: auto }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem; text-align: left; vertical-align: top }
 th { background: var(--soft) } tr > .number { text-align: right; font-variant-numeric: tabular-nums }
 figure { margin: 1rem 0; overflow-x: auto; background: #fff; width: fit-content; max-width: 100% }
+figcaption { color: #444; font-size: 12px; padding: 0 .5rem .5rem }
 footer { margin-top: 2rem; font-size: 12px; opacity: .8 }
 """
 
@@ -72,19 +79,21 @@ def html_page(plan: Plan) -> str:
 
 def chart_pictures(plan: Plan) -> Iterator[tuple[str, str]]:
     """Yield (description, SVG) of each chart of a plan."""
-    from planner.report.charts import costs, fleet, hours
+    from planner.report.charts import costs, fleet, flows, hours
     from planner.report.locale import Words
 
     if not plan.has_answer or not plan["fleet"]:
         return
     t = Words()
-    charts = [fleet.fleet_chart(plan, t), costs.cost_chart(plan, t)]
+    charts: list[Any] = [fleet.fleet_chart(plan, t), costs.cost_chart(plan, t)]
+    if (served := flows.flow_chart(plan, t)) is not None:
+        charts.append(served)
     phase = hours.first_loaded_phase(plan)
     for site in () if phase is None else hours.sites_with_load(plan, phase):
         assert phase is not None
         charts += [hours.load_chart(plan, site, phase, t), hours.price_chart(plan, site, phase, t)]
     for chart in charts:
-        spec = chart.properties(width=CHART_PX).to_dict()
+        spec = chart.properties(width=CHART_PX, padding=PADDING).to_dict()
         yield spec["description"], _svg(spec)
 
 
@@ -96,7 +105,7 @@ def _svg(spec: dict[str, Any]) -> str:
 
 
 def _figure(words: str, svg: str) -> str:
-    return f'<figure role="img" aria-label="{_text(words)}">{svg}</figure>'
+    return f'<figure role="img" aria-label="{_text(words)}">{svg}<figcaption>{_text(words)}</figcaption></figure>'
 
 
 def _table(rows: list[dict[str, Any]]) -> str:

@@ -23,6 +23,7 @@ TEXTS = Words().texts
 # Keys that are put together from names in the plan.
 FAMILIES = (
     "nav.",
+    "buy.",
     "status.",
     "goal.",
     "how.",

@@ -112,7 +112,7 @@ def test_the_page_opens_with_the_stored_plan_in_every_language():
         assert not page.exception and not page.error
         values = [metric.value for metric in page.metric]
         assert f"{plan['totals']['chips']:,}" in values and f"{plan.gap:.3%}" in values
-        assert len(page.get("vega_lite_chart")) == 2 + 2 * len({row["site"] for row in plan["schedule"]})
+        assert len(page.get("vega_lite_chart")) == 3 + 2 * len({row["site"] for row in plan["schedule"]})
         shapes.add(tuple(table.shape for table in tables(page)))
     assert len(shapes) == 1  # two columns with one name would be one column
 
@@ -130,7 +130,8 @@ def test_the_headline_figures_are_those_of_the_stored_plan():
 
 def test_the_tables_hold_every_row_of_the_plan():
     plan, page = sources.stored_plan(), opened()
-    fleet, costs, workloads, slo, points, limits, assumptions, provenance, dropped = tables(page)
+    fleet, networks, costs, workloads, slo, points, limits, assumptions, provenance, dropped = tables(page)
+    assert list(networks["Site"]) == [row["site"] for row in plan["fabrics"]]
     assert list(fleet["Count"]) == [row["count"] for row in plan["fleet"]]
     assert sum(costs["Amount (USD)"]) == pytest.approx(plan["totals"]["cost"]) and sum(costs["Share"]) == pytest.approx(
         1
@@ -320,7 +321,7 @@ def test_phases_are_called_by_their_names_and_the_first_with_a_load_is_shown(tin
     choice = page.segmented_control(key="phase")
     assert choice.value == 1
     assert list(choice.options) == ["pilot: 365 days", "full: 365 days"]
-    assert len(page.get("vega_lite_chart")) == 4
+    assert len(page.get("vega_lite_chart")) == 5
 
 
 def test_a_slider_moves_the_plan_and_the_address():

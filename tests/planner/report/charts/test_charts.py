@@ -2,6 +2,7 @@
 
 import copy
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -9,7 +10,7 @@ pytest.importorskip("altair")
 
 from planner.dashboard import sources
 from planner.plan import Plan
-from planner.report.charts import costs, fleet, hours
+from planner.report.charts import comparison, costs, fleet, flows, hours
 from planner.report.charts.style import PALETTE
 from planner.report.locale import Words
 
@@ -20,7 +21,7 @@ WORDS = Words()
 def drawn(chart) -> tuple[dict, list[dict]]:
     """The spec, checked against Vega-Lite's own schema by Altair, and its inline rows."""
     spec = chart.to_dict()
-    data = spec.get("data") or spec["layer"][0]["data"]
+    data = spec.get("data") or spec["layer"][0]["data"]  # of the first layer
     return spec, spec["datasets"][data["name"]] if "name" in data else data["values"]
 
 
@@ -31,16 +32,17 @@ def all_charts():
         costs.cost_chart(PLAN, WORDS),
         hours.load_chart(PLAN, site, 0, WORDS),
         hours.price_chart(PLAN, site, 0, WORDS),
+        flows.flow_chart(PLAN, WORDS),
     ]
 
 
-@pytest.mark.parametrize("chart", all_charts(), ids=["fleet", "cost", "load", "price"])
+@pytest.mark.parametrize("chart", all_charts(), ids=["fleet", "cost", "load", "price", "flows"])
 def test_every_chart_has_words_for_those_who_cannot_see_it_and_colours_for_all(chart):
     spec, rows = drawn(chart)
     assert len(spec["description"]) > 30 and re.search(r"\d", spec["description"])
     assert rows
     colours = set(re.findall(r"#[0-9A-F]{6}", str(spec)))
-    assert colours and colours <= set(PALETTE)
+    assert colours and colours <= {*PALETTE, "#777777"}  # a grey that both pages can show
 
 
 def test_the_fleet_chart_adds_up_to_the_chips_of_the_plan():
@@ -66,6 +68,8 @@ def test_the_cost_chart_adds_up_to_the_cost_of_the_plan():
     assert sum(row["amount"] for row in rows) == pytest.approx(PLAN["totals"]["cost"])
     assert sum(row["share"] for row in rows) == pytest.approx(1)
     assert [row["amount"] for row in rows] == sorted((row["amount"] for row in rows), reverse=True)
+    assert rows[0]["begin"] == 0 and rows[-1]["end"] == pytest.approx(PLAN["totals"]["cost"])
+    assert [row["end"] for row in rows[:-1]] == [row["begin"] for row in rows[1:]]  # a waterfall
     assert "(USD)" in spec["layer"][0]["encoding"]["x"]["title"]
 
 
@@ -84,3 +88,31 @@ def test_load_and_price_stand_over_the_same_hours_in_their_units():
             )
             assert [row["price"] for row in prices[:-1]] == pytest.approx([row["price_per_j"] * 3.6e9 for row in rows])
             assert [row["start"] for row in prices] == list(range(25))
+
+
+def test_the_flows_add_up_to_the_tokens_served_and_bands_fill_their_nodes():
+    rows, seconds = flows.flow_rows(PLAN), {row["slot"]: row["seconds"] for row in PLAN["schedule"]}
+    served = sum(row["tokens_per_s"] * seconds[row["slot"]] for row in PLAN["routes"]) / sum(seconds.values())
+    assert sum(flow for *_, flow in rows) == pytest.approx(served, rel=0.01)  # but for flows too thin to draw
+    assert {origin for origin, *_ in rows} <= {row["origin"] for row in PLAN["routes"]}
+    total = sum(flow for *_, flow in rows)
+    columns = [flows._places(rows, i, total) for i in range(3)]
+    for left in (0, 1):
+        bands = flows._bands(rows, columns, left, total)
+        for name, (top, bottom) in columns[left + 1].items():
+            ends = sorted((row[-1]["y"], row[-1]["y2"]) for *_, target, _, row in bands if target == name)
+            assert ends[0][0] == pytest.approx(top) and ends[-1][1] == pytest.approx(bottom)
+            assert all(a[1] == pytest.approx(b[0]) for a, b in pairwise(ends))
+
+
+def test_the_difference_of_two_plans_adds_up():
+    document = copy.deepcopy(dict(PLAN.document))
+    document["costs"] = {**document["costs"], "rent": document["costs"]["rent"] + 5e6, "staff": 0.0}
+    other = Plan(document)
+    rows = comparison.cost_differences(PLAN, other)
+    assert sum(row["difference"] for row in rows) == pytest.approx(5e6 - PLAN["costs"]["staff"])
+    assert comparison.cost_differences(PLAN, PLAN) == []
+    assert drawn(comparison.difference_chart(PLAN, other, WORDS))[1]
+    assert sum(row["chips"] for row in drawn(comparison.fleets_chart({"a": PLAN, "b": other}, WORDS))[1]) == (
+        2 * PLAN["totals"]["chips"]
+    )

@@ -48,7 +48,7 @@ def test_the_page_needs_nothing_else_and_holds_charts_and_tables(page):
     assert not {"script", "link", "img", "iframe", "object"} & set(read.tags)
     assert not read.links and not re.search(r"url\((?!#)|@import|@font-face", page)
     sites = {row["site"] for row in PLAN["schedule"] if row["energy_j"] > 0}
-    assert read.tags.count("svg") == 2 + 2 * len(sites) == page.count("<figure role=")
+    assert read.tags.count("svg") == 3 + 2 * len(sites) == page.count("<figure role=")
     assert read.tags.count("table") == len(sections_of(PLAN))
     words = " ".join(read.texts)
     assert PLAN["name"] in words and headline(PLAN) in words
