@@ -153,6 +153,11 @@ ROBUSTNESS = {
     "uncertain": [{"what": TEXT, "of": TEXT, "metric": TEXT, "factors": [NUMBER]}], "levels": [NUMBER],
     "standing_by": [{"workload": TEXT, "site": TEXT, "power_cap?": NUMBER, "capacity?": NUMBER, "pools": [POOL]}],
 }  # fmt: skip
+CONFIDENCE = {
+    "worlds": WHOLE, "seed": WHOLE, "kept": NUMBER, "open": NUMBER, "workloads": Each(NUMBER),
+    "breaks_first": Either({"workload": TEXT, "promise": TEXT, "kept": NUMBER}),
+    "surer": Either({"share": NUMBER, "cost": NUMBER, "systems": [{"site": TEXT, "system": TEXT, "how": TEXT, "count": WHOLE}]}), "left_out": [TEXT],
+}  # fmt: skip
 NOT_ROBUST = {"confidence": NUMBER, "reached": NUMBER, "words": TEXT}
 SIMPLICITY = {
     "within": NUMBER, "deployments": WHOLE, "kinds": WHOLE, "sites": WHOLE, "fewest": FLAG,
@@ -180,7 +185,7 @@ PLAN = {
     "facility?": [
         {"site": TEXT, "system": TEXT, "systems": NUMBER, "racks_per_system": NUMBER, "racks": NUMBER, "rack_power_w": NUMBER, "cooling": [TEXT]}
     ],
-    "dispatch?": Either(DISPATCH), "robustness?": Either(Each(ANY)), "costs": Each(NUMBER), "cost_lines": [LINE], "carbon_lines": [LINE],
+    "dispatch?": Either(DISPATCH), "confidence?": CONFIDENCE, "robustness?": Either(Each(ANY)), "costs": Each(NUMBER), "cost_lines": [LINE], "carbon_lines": [LINE],
     "limits": [LIMIT],
     "runner_up": [
         {"site": TEXT, "system": Either(TEXT), "how": Either(TEXT), "margin": Either(NUMBER), "margin_unit": Either(TEXT), "words": TEXT}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,10 @@ from models.statistics.sampling import correlated_uniforms, tabulated, triangula
 from planner.problem.facts import Problem
 from planner.problem.intervals import DENSE, EXPERTS, LABELS, Calibration
 from planner.problem.price_levels import stated_ranges
+from planner.spec.robust import Robust
 
 SERVING = LABELS["serving"]
+CONFIDENCE_WORLDS, CONFIDENCE_SEED = 200, 1  # scenarios in which every plan states how sure it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,6 @@ class Scenarios:
 
 def draw(problem: Problem, count: int, seed: int) -> Scenarios:
     """Draw scenarios of a problem with a `robust` block; each figure has a random stream of its own, so that none depends on the others."""
-    asked = problem.robust
 
     def uniform(name: str) -> Floats:
         return _generator(seed, name).random(count)
@@ -50,7 +51,7 @@ def draw(problem: Problem, count: int, seed: int) -> Scenarios:
         normals = _generator(seed, f"serving {chip}").standard_normal((count, len(SERVING)))
         return dict(zip(SERVING, correlated_uniforms(normals, correlation).T, strict=True))
 
-    chips = chips_of(problem) if asked.times else ()
+    chips = chips_of(problem) if problem.robust.times else ()
     return Scenarios(
         demand={w.name: demand_at(problem, uniform(f"demand {w.name}")) for w in problem.serving},
         serving={
@@ -67,6 +68,11 @@ def draw(problem: Problem, count: int, seed: int) -> Scenarios:
         prices={path: price_at(figure, uniform(f"price {path}")) for path, figure in uncertain_prices(problem)},
         count=count,
     )
+
+
+def with_robust(problem: Problem) -> Problem:
+    """Return the problem with a block `robust` of the defaults and typical prices, by whose scenarios every plan states how sure it is."""
+    return replace(problem, spec=problem.spec.model_copy(update={"robust": Robust(prices=False)}))
 
 
 def _generator(seed: int, name: str) -> np.random.Generator:

@@ -85,9 +85,10 @@ def _is_divided(plan: Plan) -> bool:
 
 
 def _opening(plan: Plan, paper: Paper) -> list[str]:
-    """Set the story: of each sentence the clauses that fit, the first in any case."""
+    """Set how sure the plan is, and the story: of each sentence the clauses that fit, the first in any case."""
     lines: list[str] = []
-    for question, clauses in story(plan):
+    sure = robust.sure_clauses(plan)
+    for question, clauses in [*([(robust.QUESTION, sure)] if sure else []), *story(plan)]:
         told = ""
         for clause in clauses:
             longer = f"{told}; {clause}" if told else f"{question}: {clause}"
@@ -338,7 +339,6 @@ def _costs(plan: Plan) -> Block:
             f"{totals['carbon_kg'] / TONNE_KG:,.0f} t CO2, {tokens_words(totals['tokens'])} tokens",
         ),
         (electricity.dispatch_words(plan).strip(),),
-        (robust.words(plan),),
     ]
     return Block("", (), [entry for entry in entries if entry[0]], least=2)
 

@@ -142,7 +142,8 @@ def sections_of(plan: Plan) -> list[tuple[str, list[Row]]]:
 
 def _text(plan: Plan) -> str:
     """Write the plan for a terminal."""
-    parts = [terminal(text) for text in (plan["name"], headline(plan), totals_line(plan), robust.words(plan))]
+    said = (plan["name"], headline(plan), totals_line(plan), robust.sure_words(plan), robust.words(plan))
+    parts = [terminal(text) for text in said]
     for heading, sentences in chapters_of(plan):
         filled = [_filled(line, "  - ", "    ") for line in sentences]
         parts.append(f"{heading}\n{''.join(filled)}")
@@ -177,6 +178,7 @@ def _markdown(plan: Plan) -> str:
         "\n".join(map(markdown, plan["spec"].get("note", "").splitlines())),
         f"**{markdown(headline(plan))}**",
         totals_line(plan),
+        markdown(robust.sure_words(plan)),
         markdown(robust.words(plan)),
     ]
     for heading, sentences in chapters_of(plan):

@@ -1,11 +1,12 @@
-"""Format the promise of a robust plan: shares kept, cost, uncertain figures, and standby layouts."""
+"""Format how sure a plan is, and the promise of a robust one: shares kept, cost, uncertain figures, and standby layouts."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from planner.plan import Plan
-from planner.report.words import cap_words
+from planner.report.words import amount, cap_words, listed
 
 PROMISE, UNCERTAIN, PRICES, STANDING = (
     "How sure it is",
@@ -13,6 +14,8 @@ PROMISE, UNCERTAIN, PRICES, STANDING = (
     "Prices that were uncertain",
     "Layouts that stand by",
 )
+QUESTION = "How sure"
+NAMED = 3  # workloads that the sentence names; of further ones the least sure
 NOTES = {
     PROMISE: "Share of sampled scenarios in which all demand is served within the latency limits, all jobs end in time and the cost stays within the budget. "
     "In each scenario the fleet and its layouts stay; batches and routes are chosen anew. Fresh scenarios were not seen when the fleet was chosen.",
@@ -27,13 +30,13 @@ def words(plan: Plan) -> str:
     if not found or "words" in found:
         return found["words"] if found else ""
     unit = plan.objective["unit"]
-    amount = f"{found['price']:,.0f}" if abs(found["price"]) >= 1000 else f"{found['price']:.3g}"
+    price = f"{found['price']:,.0f}" if abs(found["price"]) >= 1000 else f"{found['price']:.3g}"
     fresh, nominal = found["fresh"], found["nominal"]
     share = f" ({found['price'] / nominal['value']:+.1%})" if nominal["value"] else ""
     left = f"; not modelled: {', '.join(found['left_out'])}" if found["left_out"] else ""
     return (
         f"kept in {fresh['kept']:.1%} of {fresh['worlds']:,} fresh scenarios, {found['confidence']:.0%} asked; the best plan as predicted keeps {nominal['kept']:.1%}; "
-        f"price of the promise: {amount} {unit}{share} as predicted{left}"
+        f"price of the promise: {price} {unit}{share} as predicted{left}"
     )
 
 
@@ -82,3 +85,52 @@ def _standing(row: dict[str, Any]) -> dict[str, Any]:
         "layout": "; ".join(f"{pool['workers']} x {' '.join(f'{name}{size}' for name, size in pool['layout'].items() if size != 1) or '1 chip'}" for pool in pools),
         "power cap": cap_words(row),
     }  # fmt: skip
+
+
+# -- plans that were not made to be robust ---------------------------------------------------------------------------
+
+
+def sure_clauses(plan: Plan) -> list[str]:
+    """List the clauses of the sentence that says how sure a plan is, the most important first; none where the plan does not say."""
+    if not plan.has_answer:
+        return []
+    if plan.document.get("robustness"):
+        return [words(plan)]
+    return list(_sure_clauses(plan)) if plan.document.get("confidence") else []
+
+
+def sure_words(plan: Plan) -> str:
+    """Say it in a sentence; empty where the plan does not say, or as a robust plan says it elsewhere."""
+    found = sure_clauses(plan) if plan.document.get("confidence") else []
+    return f"{QUESTION}: {'; '.join(found)}." if found else ""
+
+
+def _sure_clauses(plan: Plan) -> Iterator[str]:
+    found = plan["confidence"]
+    least = "at least " if found["open"] else ""
+    yield f"all promises are kept in {least}{found['kept']:.0%} of {found['worlds']:,} sampled scenarios{_by_workload(found['workloads'])}"
+    if found["breaks_first"] is not None:
+        row = found["breaks_first"]
+        yield f"{row['promise'].replace('.', ' ')} of {row['workload']} breaks first"
+    if found["surer"] is not None:
+        row, total = found["surer"], plan["totals"]["cost"]
+        share = f" ({row['cost'] / total:+.1%})" if total else ""
+        more = listed([f"{each['count']:,} {each['system']}" for each in row["systems"]])
+        yield f"{row['share']:.0%} would cost {amount(row['cost'])} {_currency(plan)}{share} at most: {more} more"
+    elif found["kept"] < 0.8:
+        yield "for a surer plan give robust.confidence in the spec"
+    if found["left_out"]:
+        yield f"not modelled: {', '.join(found['left_out'])}"
+
+
+def _by_workload(shares: dict[str, float]) -> str:
+    """Write the share of each workload in brackets, the least sure first; empty for one workload."""
+    if len(shares) < 2:
+        return ""
+    ranked = sorted(shares.items(), key=lambda item: item[1])[:NAMED]
+    return f" ({', '.join(f'{name} {share:.0%}' for name, share in ranked)})"
+
+
+def _currency(plan: Plan) -> str:
+    currency: str = plan["spec"].get("currency", "USD")
+    return currency

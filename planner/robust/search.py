@@ -27,9 +27,9 @@ from planner.problem.derating import derating_at
 from planner.problem.facts import Problem
 from planner.problem.scenarios import draw
 from planner.resolve.price_steps import Raised
-from planner.robust.deployments import evaluate_fleet
 from planner.robust.prices import prices_of
 from planner.scenarios.redispatch import Capacities, Deployment, ScenarioOutcome, deployment_of, deployments_of
+from planner.solving.held_fleet import evaluate_fleet
 from planner.solving.variants import Answer
 from solvers.fixed_fleet.full_year_dispatch import restricted_to_slots
 from solvers.fixed_fleet.redispatch import undominated_slots

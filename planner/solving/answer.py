@@ -35,12 +35,13 @@ def answer(
     """Solve a problem and build its plan by the `deadline`, or within the time limit of the spec from now on.
 
     `solve_program`: used in place of `solvers.joint.solve`. `diagnosing`: say why there is no plan, or what the next best
-    architecture would cost. `prepare`: changes the program's input before it is solved.
+    architecture would cost and how sure the plan is. `prepare`: changes the program's input before it is solved.
     """
     from planner.formulate.formulation import formulate
     from planner.formulate.limits import Unbounded
     from planner.interpret.document import interpret
     from planner.interpret.framing import sense_and_unit, with_ending, without_answer
+    from planner.solving.confidence import with_confidence
     from planner.solving.full_year_dispatch import dispatched, is_asked
     from planner.solving.marginal_values import compute_marginal_values
     from planner.solving.quality import settle, with_runners_up
@@ -97,6 +98,7 @@ def answer(
     plan = with_ending(interpret(problem, candidates, form, solution, document, values), first, within)
     if every.quality and diagnosing:
         plan = with_runners_up(plan, every, points, lambda: until.options(options), say)
+    plan = with_confidence(plan, problem, candidates, form, solution) if diagnosing and until.left_s > 0 else plan
     if not is_asked(problem):
         return plan
     found = dispatched(problem, candidates, form, solution, plan["totals"], overlays, until.options(options))

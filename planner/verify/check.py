@@ -31,6 +31,7 @@ from planner.verify.preemption import InterruptionCheck
 from planner.verify.prices import PriceCheck
 from planner.verify.quality import QualityCheck
 from planner.verify.robust.check import RobustCheck
+from planner.verify.robust.confidence import check_confidence
 from planner.verify.routes import check_routes
 from planner.verify.schedule import check_schedule
 from planner.verify.spread import SpreadCheck
@@ -74,7 +75,8 @@ def check_prices(plan: CheckedPlan, overlays: Sequence[Path]) -> None:
 
 
 def check_robustness(plan: CheckedPlan, overlays: Sequence[Path]) -> None:
-    """Check the section `robustness`, which a plan has if its spec has a block `robust`."""
+    """Check the sections `confidence` and `robustness`; a plan has the latter if its spec has a block `robust`."""
+    check_confidence(plan)
     stated = isinstance(plan.document.get("robustness"), Mapping)
     asked = plan.problem.spec.robust is not None
     answered = plan.document["objective"]["value"] is not None

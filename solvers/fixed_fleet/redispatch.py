@@ -9,6 +9,8 @@ Constraints demand     sum_{a of c} f_{a,t} + D_{c,t} u_{w(c)} >= D_{c,t}
             installed  sum_p uses_{p,k} x_{p,t} + sum_j uses_{j,k} v_{j,t} <= n_{k,t}
             power      sum_p power_p x_{p,t} + sum_j power_j v_{j,t} <= room_{r,t}
             progress   sum_t seconds_t rate_j / work_j v_{j,t} + u_j >= 1
+Extension   columns e_k <= most_k of further systems, on the left of `installed` with -1 and of `power` with their idle power;
+            objective sum_k cost_k e_k + M sum u
 
 Only the coefficients of capacity and rate differ between scenarios, so each program starts from the basis of the one before.
 """
@@ -67,6 +69,21 @@ class FixedFleet:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """Further systems that a fleet could get throughout, one row for each kind."""
+
+    option: Ints  # [E] fleet option
+    cost: Floats  # [E] of one
+    most: Floats  # [E] inf: any number
+    power_w: Floats  # [E] of one that is idle, against the limit of its site
+    site: Ints  # [E]
+
+
+NO_EXTENSION = Extension(*(np.zeros(0, dtype=kind) for kind in (np.int64, float, float, float, np.int64)))
+UNDONE_PRICE = 1e3  # of all work left undone, in multiples of the cost of as many systems as are held
+
+
 def undominated_slots(demand: Floats, room: Floats, mask: Bools, seconds: Floats) -> tuple[Ints, Floats]:
     """Drop slots in which no more is demanded than in another one with no more room; return the others, and the time each stands for.
 
@@ -105,13 +122,14 @@ def _numbered(shapes: Sequence[tuple[int, ...]]) -> list[Ints]:
 class Redispatch:
     """The program of one fleet, loaded once for all scenarios."""
 
-    def __init__(self, fleet: FixedFleet) -> None:
-        self.fleet, T = fleet, len(fleet.seconds)
+    def __init__(self, fleet: FixedFleet, extension: Extension = NO_EXTENSION) -> None:
+        self.fleet, T, E = fleet, len(fleet.seconds), len(extension.option)
         C, A, P, J, W = len(fleet.demand), len(fleet.arcs), len(fleet.point_pool), len(fleet.job_work), fleet.workloads
         Q, K, R = fleet.pools, len(fleet.option_count), len(fleet.room_w)
-        f, x, v, u = _numbered([(A, T), (P, T), (J, T), (W + J,)])
+        f, x, v, u, e = _numbered([(A, T), (P, T), (J, T), (W + J,), (E,)])
         demand, pool, installed, power, progress = _numbered([(C, T), (Q, T), (K, T), (R, T), (J,)])
-        self._undone = u
+        self._undone, self._replicas, self._further, self.columns = u, x, e, int((A + P + J) * T + W + J + E)
+        self._values: Floats = np.zeros(self.columns)
         entries: list[tuple[Ints, Ints, Floats | float]] = [
             (demand[fleet.arcs[:, 0]], f, 1.0),
             (demand, np.repeat(u[fleet.class_workload][:, None], T, axis=1), fleet.demand),
@@ -121,11 +139,13 @@ class Redispatch:
             (power[fleet.point_site], x, fleet.point_power_w[:, None]),
             (power[fleet.job_site], v, fleet.job_power_w[:, None]),
             (progress, u[W:], 1.0),
+            (installed[extension.option], np.repeat(e[:, None], T, axis=1), -1.0),
+            (power[extension.site], np.repeat(e[:, None], T, axis=1), extension.power_w[:, None]),
         ]
         rows = np.concatenate([np.ravel(row) for row, _, _ in entries])
         columns = np.concatenate([np.ravel(column) for _, column, _ in entries])
         values = np.concatenate([np.ravel(np.broadcast_to(value, np.shape(column))) for _, column, value in entries])
-        shape = ((C + Q + K + R) * T + J, (A + P + J) * T + W + J)
+        shape = ((C + Q + K + R) * T + J, self.columns)
         matrix = sparse.coo_array((values, (rows, columns)), shape=shape).tocsc()
         # rows and columns of the coefficients that scenarios change: capacity, then progress
         self._cells = (pool[fleet.point_pool], x), (np.repeat(progress[:, None], T, axis=1), v)
@@ -137,6 +157,10 @@ class Redispatch:
         most[v], most[u] = fleet.job_mask, 1.0
         cost = np.zeros(shape[1])
         cost[u] = 1.0
+        if E:
+            most[e], unit = extension.most, max(float(extension.cost.max()), 1e-300)
+            cost[e] = extension.cost / unit
+            cost[u] = UNDONE_PRICE * max(float(fleet.option_count.max(axis=1, initial=0.0).sum()), 1.0)
         self._program = CoefficientLp(matrix, lower, upper, np.zeros(shape[1]), most, cost)
         self._before: tuple[Floats | None, Floats | None] = (None, None)
 
@@ -151,5 +175,16 @@ class Redispatch:
             changed = np.ones(values.shape, dtype=bool) if before is None else values != before
             self._program.change(row[changed], column[changed], values[changed])
         self._before = now
-        undone: Floats = self._program.solve()[self._undone]
+        self._values = self._program.solve()
+        undone: Floats = self._values[self._undone]
         return undone
+
+    def further(self) -> Floats:
+        """Return the further systems [E] of the last dispatch."""
+        systems: Floats = np.maximum(self._values[self._further], 0.0)
+        return systems
+
+    def replicas(self) -> Floats:
+        """Return the replicas [P, T] of the last dispatch."""
+        active: Floats = np.maximum(self._values[self._replicas], 0.0)
+        return active

@@ -126,8 +126,23 @@ def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
         yield Unchecked("lines[].busiest_slot", "of several slots with the same peak any is right")
     if "flopwatt" not in document["versions"]:
         yield Unchecked("workloads[].utilisation", "release 0.1 defined it otherwise")
+    if document.get("confidence"):
+        yield from _of_confidence(document["confidence"])
     if document.get("robustness"):
         yield from _of_robustness()
+
+
+def _of_confidence(found: Mapping[str, Any]) -> Iterator[Unchecked]:
+    yield Unchecked("confidence.open", "scenarios that would have taken long to settle")
+    yield Unchecked("confidence.breaks_first.promise", "which error takes most of the capacity away")
+    yield Unchecked(
+        "confidence.surer", "other programs, which are not solved again; kinds of systems and shares are checked"
+    )
+    if found["left_out"] or found["open"]:
+        for name in ("kept", "workloads", "breaks_first"):
+            yield Unchecked(
+                f"confidence.{name}", "not redispatched, as the scenarios leave something out; compared with each other"
+            )
 
 
 def _of_robustness() -> Iterator[Unchecked]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class CheckedDeployment:
     option_numbers: tuple[int, ...]
     extra_power_w: float  # per replica at the meter, on our own systems
     speed: float = 1.0  # less under a power cap
+    stated_capacity: float = math.inf  # requests/s of an API; inf where it is predicted
 
     @property
     def curve_key(self) -> str:
@@ -114,6 +116,8 @@ class FleetReader:
         plain = CheckedDeployment(
             self.plan.serving[name], row["site"], options, tuple(row["pools"]), numbers, extra_power_w
         )
+        if row["pools"][0]["role"] == "api":
+            return replace(plain, stated_capacity=row["capacity"])
         if row.get("power_cap") is None:
             return plain
         speed = row["capacity"] / plain.curve(self.problem).at(row["pools"][-1]["batch"])

@@ -29,7 +29,7 @@ def outcome_of(plan: CheckedPlan, scenarios: Scenarios, amounts: Mapping[str, fl
     problem, document = plan.problem, plan.document
     reader = FleetReader(plan)
     program = Redispatch(reader.fleet().without_dominated_slots())
-    capacity = _capacities(problem, reader, scenarios)
+    capacity = capacities(problem, reader, scenarios)
     rate = np.zeros((len(reader.jobs), scenarios.count))
     for j, (facts, point, option) in enumerate(reader.jobs):
         key = option.system.chip, network(facts.architecture.experts)
@@ -42,20 +42,18 @@ def outcome_of(plan: CheckedPlan, scenarios: Scenarios, amounts: Mapping[str, fl
     return ScenarioOutcome(names, undone, cost, problem.budget)
 
 
-def _capacities(problem: Problem, reader: FleetReader, scenarios: Scenarios) -> Floats:
+def capacities(problem: Problem, reader: FleetReader, scenarios: Scenarios) -> Floats:
     """Compute the capacity of each serving point [point, scenario], in requests/s over the growth of demand."""
     curves: dict[str, BatchCurve] = {}
     capacity = np.zeros((len(reader.points), scenarios.count))
     for i, (number, rtt_s) in enumerate(reader.points):
         deployed = reader.deployments[number]
-        if deployed.curve_key not in curves:
-            curves[deployed.curve_key] = deployed.curve(problem)
-        name = deployed.workload.name
-        found = curves[deployed.curve_key].capacity(
-            deployed.workload.spec.limits(),
-            rtt_s,
-            worst_errors(scenarios, [option.system.chip for option in deployed.options]),
-        )
+        name, found = deployed.workload.name, np.full(scenarios.count, deployed.stated_capacity)
+        if not np.isfinite(deployed.stated_capacity):
+            if deployed.curve_key not in curves:
+                curves[deployed.curve_key] = deployed.curve(problem)
+            errors = worst_errors(scenarios, [option.system.chip for option in deployed.options])
+            found = curves[deployed.curve_key].capacity(deployed.workload.spec.limits(), rtt_s, errors)
         capacity[i] = found if scaled(problem, name) else found / scenarios.demand[name]
     return capacity
 

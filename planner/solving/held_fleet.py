@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from models.arrays import Floats, Ints
 from planner.candidates.points import OperatingPoint
+from planner.problem.derating import scaled
+from planner.problem.facts import Problem
+from planner.problem.phases import API
 from planner.problem.scenarios import Scenarios
-from planner.scenarios.redispatch import Capacities, Deployment, ScenarioOutcome, deployments_of
+from planner.scenarios.redispatch import (
+    Capacities,
+    Deployment,
+    ScenarioOutcome,
+    curve_of,
+    deployment_of,
+    deployments_of,
+    worst_errors,
+)
 from solvers.fixed_fleet.redispatch import FixedFleet, Redispatch
 
 if TYPE_CHECKING:
@@ -41,6 +53,69 @@ def evaluate_fleet(
     return ScenarioOutcome(names, undone, cost, problem.budget)
 
 
+@dataclass(frozen=True, slots=True)
+class RoutedFleet:
+    """The fleet of an answer with one pool for each class of demand, site and route, at the exact round trip of that route."""
+
+    fleet: FixedFleet
+    deployments: tuple[OperatingPoint, ...]
+    points: tuple[tuple[int, float], ...]  # of each point of the fleet: its deployment, and the round trip [s]
+    jobs: tuple[OperatingPoint, ...]
+
+    def capacities(self, problem: Problem, scenarios: Scenarios) -> Floats:
+        """Compute the capacity of each point over the growth of demand, [point, scenario] [request/s]."""
+        curves = [None if _is_api(point) else curve_of(problem, point) for point in self.deployments]
+        found = np.zeros((len(self.points), scenarios.count))
+        for p, (i, rtt_s) in enumerate(self.points):
+            point, curve = self.deployments[i], curves[i]
+            rate: Floats | float = point.capacity  # what a provider states is no prediction
+            if curve is not None:
+                errors = worst_errors(scenarios, [use.option.system.chip for use in point.uses])
+                rate = curve.capacity(point.serving.spec.limits(), rtt_s, errors)
+            name = point.workload.name
+            found[p] = rate if scaled(problem, name) else rate / scenarios.demand[name]
+        return found
+
+
+def _is_api(point: OperatingPoint) -> bool:
+    return point.uses[0].role == API
+
+
+def routed_fleet(answer: Answer) -> RoutedFleet:
+    """Build the fleet of an answer by route: any deployment of a workload may serve any origin that has a route to its site."""
+    problem, form = answer.problem, answer.form
+    fleet, pooled, jobs = _fixed_fleet(answer, ())
+    known = {deployment_of(deployment.point): deployment.point for deployment in pooled}
+    deployments = tuple(known.values())
+    option_of = {id(option): k for k, option in enumerate(form.fleet_options)}
+    site_of = {site.region: r for r, site in enumerate(problem.sites)}
+    arcs: list[tuple[int, int]] = []
+    points: list[tuple[int, float]] = []
+    pool_of: list[int] = []
+    for c, (w, o) in enumerate(_classes(answer)):
+        workload = problem.serving[w]
+        origin = form.origins[o]
+        for site in problem.sites:
+            here = [i for i, p in enumerate(deployments) if p.workload is workload and p.site == site.region]
+            for route in problem.routes(workload.name, origin, site.region).values() if here else ():
+                pool_of += [len(arcs)] * len(here)
+                points += [(i, route.rtt_s) for i in here]
+                arcs.append((c, len(arcs)))
+    serving = [deployments[i] for i, _ in points]
+    uses, systems = _uses_of(serving, option_of)
+    routed = replace(
+        fleet, arcs=np.array(arcs, dtype=np.int64).reshape(-1, 2), pools=len(arcs), point_pool=np.array(pool_of, dtype=np.int64), point_uses=uses,
+        point_systems=systems, point_power_w=_power_w(serving), point_site=np.array([site_of[p.site] for p in serving], dtype=np.int64),
+    )  # fmt: skip
+    return RoutedFleet(routed.without_dominated_slots(), deployments, tuple(points), tuple(jobs))
+
+
+def _classes(answer: Answer) -> list[tuple[int, int]]:
+    """List the (workload, origin) with demand that an arc serves, in order."""
+    demand = answer.form.data.demand
+    return sorted({(w, o) for w, o, _, _ in answer.form.arcs if demand[w, o].any()})
+
+
 def _fixed_fleet(
     answer: Answer, further: Iterable[Deployment]
 ) -> tuple[FixedFleet, list[Deployment], list[OperatingPoint]]:
@@ -55,7 +130,7 @@ def _fixed_fleet(
     np.add.at(idle_w, data.option_site[data.holding_option], (held * data.holding_power_w)[:, None] * present)
     factor = float(np.ravel(values["lambda"])[0]) if data.objective.maximises else 1.0
     demand = data.demand * np.where(data.scaled() > 0, factor, 1.0)[:, None, None]
-    classes = sorted({(w, o) for w, o, _, _ in form.arcs if demand[w, o].any()})
+    classes = _classes(answer)
     number = {c: i for i, c in enumerate(classes)}
     arcs = sorted({(number[w, o], q) for w, o, _, q in form.arcs if (w, o) in number})
     used = [form.points[p] for p in np.flatnonzero((data.point_pool >= 0) & (values["x"].max(axis=1, initial=0.0) > 0))]

@@ -1,0 +1,195 @@
+"""State how sure a plan is: the share of sampled scenarios in which its fleet keeps all promises, and what keeping more would cost.
+
+Scenarios, errors and redispatch are those of robust plans (`planner.problem.scenarios`), with the defaults of the block `robust` and
+prices as typical. Not here: fleets chosen for a share of scenarios (`planner.robust`), and the check (`planner.verify.robust.confidence`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from models.arrays import Floats
+from planner.candidates.points import Candidates
+from planner.formulate.formulation import Formulation
+from planner.formulate.functionals import COST
+from planner.plan import Plan
+from planner.problem.facts import Problem
+from planner.problem.intervals import SERVING_LABEL, network
+from planner.problem.scenarios import CONFIDENCE_SEED, CONFIDENCE_WORLDS, SERVING, Scenarios, draw, with_robust
+from planner.scenarios.redispatch import deployment_of, left_out
+from planner.solving.held_fleet import RoutedFleet, routed_fleet
+from planner.solving.variants import Answer
+from solvers.fixed_fleet.many_scenarios import MOST_COLUMNS, Settled, settle
+from solvers.fixed_fleet.redispatch import Extension, Redispatch
+from solvers.model.data import PlanData
+from solvers.solution import Solution
+
+PRICED_SHARE = 0.8  # of the scenarios: the promise that is priced where the plan keeps fewer
+WHOLE_TOL = 1e-6  # of a system
+DEMAND, DEADLINE = "demand", "deadline"  # promises beside latencies
+
+
+def with_confidence(
+    plan: Plan, problem: Problem, candidates: Candidates, form: Formulation, solution: Solution
+) -> Plan:
+    """Return the plan with the section `confidence`; a robust plan states its promise instead."""
+    if problem.spec.robust is not None:
+        return plan
+    return Plan({**plan.document, "confidence": confidence_section(Answer(problem, candidates, form, solution))})
+
+
+def confidence_section(answer: Answer) -> dict[str, Any]:
+    """Build the section `confidence` of a plan."""
+    problem = with_robust(answer.problem)
+    scenarios = draw(problem, CONFIDENCE_WORLDS, CONFIDENCE_SEED)
+    routed = routed_fleet(answer)
+    capacity, rate = routed.capacities(problem, scenarios), _rates(routed, scenarios)
+    found = settle(routed.fleet, capacity, rate)
+    names = [w.name for w in problem.serving] + [point.workload.name for point in routed.jobs]
+    return {
+        "worlds": CONFIDENCE_WORLDS, "seed": CONFIDENCE_SEED, "kept": float(found.kept.mean()), "open": float(found.open.mean()),
+        "workloads": {name: float(found.done[:, i].mean()) for i, name in enumerate(names)},
+        "breaks_first": _breaks_first(answer, routed, scenarios, found, names),
+        "surer": _surer(answer, routed, capacity, rate, found),
+        "left_out": left_out(problem),
+    }  # fmt: skip
+
+
+def _rates(routed: RoutedFleet, scenarios: Scenarios) -> Floats:
+    """Compute the rate of each job at full width, [job, scenario] [token/s]."""
+    found = np.zeros((len(routed.jobs), scenarios.count))
+    for j, point in enumerate(routed.jobs):
+        key = point.uses[0].option.system.chip, network(point.workload.architecture.experts)
+        found[j] = point.capacity / scenarios.training.get(key, np.ones(scenarios.count))
+    return found
+
+
+# -- the promise that breaks first -------------------------------------------------------------------------------------
+
+
+def _breaks_first(
+    answer: Answer, routed: RoutedFleet, scenarios: Scenarios, found: Settled, names: list[str]
+) -> dict[str, Any] | None:
+    """Name the workload whose promise is kept in fewest scenarios, and the promise; None where all are kept in all.
+
+    Of a serving workload it is that whose error takes most of the capacity away: the latency limit, or the demand at the throughput.
+    """
+    shares = found.done.mean(axis=0)
+    if shares.min(initial=1.0) >= 1.0:
+        return None
+    worst = int(np.argmin(shares))
+    promise = DEADLINE if worst >= len(answer.problem.serving) else _scarcest(answer, routed, scenarios, names[worst])
+    return {"workload": names[worst], "promise": promise, "kept": float(shares[worst])}
+
+
+def _scarcest(answer: Answer, routed: RoutedFleet, scenarios: Scenarios, workload: str) -> str:
+    """Find the promise of a workload without whose error most capacity would come back, up to that predicted."""
+    problem = answer.problem
+    limits = next(w for w in problem.serving if w.name == workload).spec.limits()
+    mine = np.array([routed.deployments[i].workload.name == workload for i, _ in routed.points])
+    peak = _peak_replicas(answer, routed)
+
+    def offered(errors: Scenarios) -> Floats:
+        total: Floats = peak[mine] @ routed.capacities(with_robust(problem), errors)[mine]
+        return total
+
+    none = {chip: {label: np.ones(scenarios.count) for label in SERVING} for chip in scenarios.serving}
+    ones = {name: np.ones(scenarios.count) for name in scenarios.demand}
+    predicted = offered(replace(scenarios, serving=none, demand=ones))
+
+    def gain(label: str) -> float:
+        without = {chip: {**errors, label: np.ones(scenarios.count)} for chip, errors in scenarios.serving.items()}
+        there = replace(scenarios, serving=without, demand=ones if label == "throughput" else scenarios.demand)
+        return float((np.minimum(offered(there), predicted) - np.minimum(offered(scenarios), predicted)).mean())
+
+    promises = {DEMAND: "throughput"} | {limit.key: SERVING_LABEL[limit.metric] for limit in limits}
+    return max(promises, key=lambda promise: gain(promises[promise]))
+
+
+def _peak_replicas(answer: Answer, routed: RoutedFleet) -> Floats:
+    """Return the most replicas of the deployment of each point, [point]."""
+    active = answer.solution.values["x"]
+    most: dict[Any, Floats] = {}
+    for p in np.flatnonzero(answer.form.data.point_pool >= 0):
+        if active[p].any():
+            key = deployment_of(answer.form.points[p])
+            most[key] = most.get(key, 0.0) + active[p]
+    peaks = [float(most[deployment_of(point)].max()) for point in routed.deployments]
+    return np.array([peaks[i] for i, _ in routed.points])
+
+
+# -- what keeping more would cost --------------------------------------------------------------------------------------
+
+
+def _surer(
+    answer: Answer, routed: RoutedFleet, capacity: Floats, rate: Floats, found: Settled
+) -> dict[str, Any] | None:
+    """Price a promise of `PRICED_SHARE` by further systems of the kinds held, as many as the cheapest scenarios need together.
+
+    A cheaper way may exist, such as other layouts. None where the plan keeps the share already, where what is held or limited makes the
+    price of one system more than its cost (phases, halls, ceilings on totals), or where no number of these systems is enough.
+    """
+    count = len(found.kept)
+    wanted = int(np.ceil(PRICED_SHARE * count)) - int(found.kept.sum())
+    data, limits = answer.form.data, answer.problem.spec.limits
+    totals = (limits.budget, limits.capital, limits.carbon)
+    if wanted <= 0 or found.open.any() or data.windows > 1 or data.objective.maximises or any(totals):
+        return None
+    if data.site_racks is not None or data.parts is not None:
+        return None
+    extension, holdings = _extension(answer)
+    program = Redispatch(routed.fleet, extension)
+    if not len(holdings) or program.columns * (count - found.kept.sum()) > MOST_COLUMNS:
+        return None
+    needs = []
+    for s in np.flatnonzero(~found.kept).tolist():
+        undone = program.shortfall(capacity[:, s], rate[:, s])
+        if undone.max(initial=0.0) <= WHOLE_TOL:
+            needs.append(np.ceil(program.further() - WHOLE_TOL))
+    needs.sort(key=lambda systems: float(extension.cost @ systems))
+    if len(needs) < wanted:
+        return None
+    systems = np.max(needs[:wanted], axis=0)
+    if not _supplied(data, answer.solution.values["n"], holdings, systems):
+        return None
+    rows = []
+    for e, u in enumerate(holdings):
+        option = answer.form.fleet_options[data.holding_option[u]]
+        if systems[e] > 0:
+            row = {"site": option.site.region, "system": option.system.name, "how": option.offer.how}
+            rows.append({**row, "count": int(systems[e])})
+    return {"share": PRICED_SHARE, "cost": float(extension.cost @ systems), "systems": rows}
+
+
+def _extension(answer: Answer) -> tuple[Extension, list[int]]:
+    """Return the further systems of the holdings in use, and those holdings; what costs nothing is no choice."""
+    data, held = answer.form.data, answer.solution.values["n"]
+    most = _room_in_supplies(data, held)
+    holdings = [int(u) for u in np.flatnonzero(held > 0.5) if most[u] >= 1 and data.holding_cost[COST][u] > 0]
+    option = data.holding_option[holdings]
+    idle_w = data.holding_power_w[holdings]
+    return Extension(
+        option, data.holding_cost[COST][holdings], most[holdings], idle_w, data.option_site[option]
+    ), holdings
+
+
+def _room_in_supplies(data: PlanData, held: Floats) -> Floats:
+    """Return how many further systems of each holding its supplies allow, [holding]."""
+    room = np.full(len(held), np.inf)
+    supply, holding = data.supply_member.T
+    used = np.bincount(supply, weights=np.rint(held)[holding], minlength=len(data.supply_limit))
+    np.minimum.at(room, holding, (data.supply_limit - used)[supply])
+    whole: Floats = np.floor(np.maximum(room, 0.0) + WHOLE_TOL)
+    return whole
+
+
+def _supplied(data: PlanData, held: Floats, holdings: list[int], systems: Floats) -> bool:
+    """Tell whether the supplies provide what is held and the further systems together."""
+    total = np.rint(held)
+    total[holdings] += systems
+    supply, holding = data.supply_member.T
+    used = np.bincount(supply, weights=total[holding], minlength=len(data.supply_limit))
+    return bool((used <= data.supply_limit + WHOLE_TOL).all())

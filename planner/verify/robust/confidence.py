@@ -1,0 +1,74 @@
+"""Check the section `confidence`: draw the scenarios again, and redispatch the fleet that the document describes in each of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.problem.facts import REDUCED
+from planner.problem.intervals import network
+from planner.problem.scenarios import CONFIDENCE_SEED, CONFIDENCE_WORLDS, draw, with_robust
+from planner.scenarios.redispatch import left_out
+from planner.verify.checked_plan import CheckedPlan
+from planner.verify.robust.fixed_fleet import FleetReader
+from planner.verify.robust.outcome import capacities
+from solvers.fixed_fleet.many_scenarios import settle
+
+PRICED_SHARE = 0.8  # of the scenarios
+WORLDS_TOL = 1.5  # scenarios that a solver on another machine may judge otherwise
+
+
+def check_confidence(plan: CheckedPlan) -> None:
+    """Compare the shares with a redispatch, and the rest of the section with the plan."""
+    found = plan.document.get("confidence")
+    if found is None:
+        return
+    if plan.problem.spec.robust is not None or plan.document["objective"]["value"] is None:
+        plan.say("confidence", "belongs to a plan that has an answer and was not made to be robust")
+        return
+    plan.equal("confidence.worlds", found["worlds"], CONFIDENCE_WORLDS)
+    plan.equal("confidence.seed", found["seed"], CONFIDENCE_SEED)
+    problem = with_robust(plan.problem)
+    plan.equal("confidence.left_out", found["left_out"], left_out(problem))
+    _check_words(plan)
+    if found["left_out"] or not plan.same_figures or plan.problem.bound_of == REDUCED:
+        return  # routes or figures are not those of the program
+    scenarios = draw(problem, CONFIDENCE_WORLDS, CONFIDENCE_SEED)
+    reader = FleetReader(plan)
+    rate = np.zeros((len(reader.jobs), scenarios.count))
+    for j, (facts, point, option) in enumerate(reader.jobs):
+        key = option.system.chip, network(facts.architecture.experts)
+        rate[j] = point["capacity"] / scenarios.training.get(key, np.ones(scenarios.count))
+    again = settle(reader.fleet().without_dominated_slots(), capacities(problem, reader, scenarios), rate)
+    names = (*(w.name for w in problem.serving), *(facts.name for facts, _, _ in reader.jobs))
+    if again.open.any():
+        return
+    shares = {"kept": float(again.kept.mean())} | {
+        f"workloads.{name}": float(again.done[:, i].mean()) for i, name in enumerate(names)
+    }
+    stated = {"kept": found["kept"]} | {f"workloads.{name}": share for name, share in found["workloads"].items()}
+    if stated.keys() != shares.keys():
+        plan.say("confidence.workloads", f"names {', '.join(found['workloads'])}; the plan has {', '.join(names)}")
+        return
+    for name, share in shares.items():
+        if abs(stated[name] - share) * CONFIDENCE_WORLDS > WORLDS_TOL and not found["open"]:
+            plan.say(f"confidence.{name}", f"says {stated[name]:.4f}, redispatch of the same scenarios: {share:.4f}")
+
+
+def _check_words(plan: CheckedPlan) -> None:
+    """Check that the promise that breaks first is the one kept least, and what a surer plan costs."""
+    found, known = plan.document["confidence"], {*plan.serving, *plan.training}
+    least = min(found["workloads"].values(), default=1.0)
+    if not 0 <= found["kept"] <= least + 1e-12 or found["workloads"].keys() - known:
+        plan.say("confidence.kept", "all promises are kept where that of every workload is, and nowhere else")
+    first = found["breaks_first"]
+    if (first is None) != (least >= 1.0):
+        plan.say("confidence.breaks_first", "names a promise where one is broken, and only there")
+    elif first is not None and not (first["kept"] == found["workloads"].get(first["workload"]) == least):
+        plan.say("confidence.breaks_first", "is not the promise that is kept in the fewest scenarios")
+    surer = found["surer"]
+    if surer is not None:
+        held = {(row["site"], row["system"], row["how"]) for row in plan.document["fleet"]}
+        if not found["kept"] < surer["share"] == PRICED_SHARE or any(
+            (r["site"], r["system"], r["how"]) not in held for r in surer["systems"]
+        ):
+            plan.say("confidence.surer", "adds systems of the kinds held, to a plan that keeps a smaller share")
