@@ -55,13 +55,16 @@ class Measurements:
         return dict(sorted(Counter(reason for _, reason in self.refused).items()))
 
 
-def read_measurements(path: Path, catalog: Catalog) -> Measurements:
-    """Read all rows of a file, whose target follows from its columns. Raises SpecError for an unreadable file or cell."""
+def read_measurements(path: Path, catalog: Catalog, further: Mapping[str, str] = {}) -> Measurements:
+    """Read all rows of a file, whose target follows from its columns. `further`: cells by column where a row has none.
+
+    Raises SpecError for an unreadable file or cell.
+    """
     target = target_named(file_kind(path))
     constants = catalog.constants(target.name)
     cases: list[MeasuredCase] = []
     refused: list[tuple[Row, str]] = []
-    rows = read_rows(path, target.name)
+    rows = read_rows(path, target.name, further)
     for row in rows:
         try:
             case = target.build_case(row, catalog, constants)
@@ -100,9 +103,10 @@ def _fit_observations(cases: Sequence[MeasuredCase]) -> tuple[AnyTarget, list[Ob
     return target, chosen, np.log([o.value for o in chosen])
 
 
-def _nothing_to_fit(target: AnyTarget) -> SpecError:
+def _nothing_to_fit(target: AnyTarget, reasons: Mapping[str, int] = {}) -> SpecError:
     metrics, grades = ", ".join(target.fitted_metrics), " or ".join(TRUSTED_GRADES)
-    return SpecError([Problem("measurements", f"no row that may be fitted: {metrics} of grade {grades}")])
+    why = "".join(f"; {reason}: {count}" for reason, count in reasons.items())
+    return SpecError([Problem("measurements", f"no row that may be fitted: {metrics} of grade {grades}{why}")])
 
 
 def fit_from_priors(cases: Sequence[MeasuredCase], start: Mapping[str, float]) -> Linearised:
@@ -252,15 +256,38 @@ def _short(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def calibrate(path: Path, folder: Path, catalog: Catalog) -> tuple[Path, list[dict[str, Any]]]:
-    """Fit to a user's measurements and write an overlay for --catalog into the folder.
+def calibrate(
+    paths: Path | Sequence[Path], folder: Path, catalog: Catalog, further: Mapping[str, str] = {}
+) -> tuple[list[Path], list[dict[str, Any]]]:
+    """Fit to a user's measurements and write an overlay for --catalog into the folder: one file each for training and for serving.
 
-    Returns its path and what changed, one row per figure, the largest change first.
+    `further`: cells by column where a row has none. Returns the files written and what changed, one row per figure, the largest change first.
     """
-    measurements = read_measurements(path, catalog)
+    files = [paths] if isinstance(paths, Path) else list(paths)
+    by_target: dict[str, Measurements] = {}
+    for path in files:
+        read = read_measurements(path, catalog, further)
+        before = by_target.get(read.target.name)
+        if before is not None:
+            read = Measurements(
+                read.target, before.cases + read.cases, before.rows + read.rows, before.refused + read.refused
+            )
+        by_target[read.target.name] = read
+    fitted = [_calibrated(measurements, catalog) for measurements in by_target.values()]
+    folder.mkdir(parents=True, exist_ok=True)
+    written, report = [], []
+    for (overlay, changes), name in zip(fitted, by_target, strict=True):
+        written.append(folder / f"{name}.json")
+        write_file(written[-1], json.dumps(overlay, indent=1) + "\n")
+        report += changes
+    return written, sorted(report, key=lambda row: -abs(np.log(row["after"] / row["before"])))
+
+
+def _calibrated(measurements: Measurements, catalog: Catalog) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Fit the constants and offsets of one model; returns the overlay, and what changed."""
     target, cases = measurements.target, measurements.cases
     if not cases:
-        raise _nothing_to_fit(target)
+        raise _nothing_to_fit(target, measurements.reasons)
     before = catalog.constants(target.name)
     found, keys = fit_own(cases, before, shipped_priors(catalog, target))
     used = len({o.case for o in target.observations(cases) if o.fits})
@@ -291,7 +318,4 @@ def calibrate(path: Path, folder: Path, catalog: Catalog) -> tuple[Path, list[di
     ]
     title = f"own calibration of the {target.name} model, {used} rows"
     overlay = {"sources": {source: {"title": title, "date": None, "confidence": "B"}}, "constants": constants}
-    folder.mkdir(parents=True, exist_ok=True)
-    written = folder / f"{target.name}.json"
-    write_file(written, json.dumps(overlay, indent=1) + "\n")
-    return written, sorted(report, key=lambda row: -abs(np.log(row["after"] / row["before"])))
+    return overlay, report

@@ -17,6 +17,7 @@ from catalog.errors import UnknownName
 from catalog.lookup import Catalog
 from catalog.records import Record
 from models.transformer.architecture import Architecture
+from planner.calibration.benchmark_files import benchmark_cells, is_benchmark_file
 from planner.errors import Problem, SpecError, close_matches
 
 SOURCE_KIND_CHARACTERS = 40  # of the source text: its first part names the document, the rest the table
@@ -116,7 +117,12 @@ class Row:
 
 
 def file_kind(path: Path) -> str:
-    """Tell "training" from "serving" by which of them owns more of the file's columns. Raises SpecError where none does."""
+    """Tell "training" from "serving" by which of them owns more of the file's columns. Raises SpecError where none does.
+
+    The JSON of a benchmark is of serving.
+    """
+    if is_benchmark_file(path):
+        return "serving"
     with open(path, newline="", encoding="utf-8-sig") as file:
         try:
             header = {name.strip() for name in next(csv.reader(file), ())}
@@ -129,23 +135,44 @@ def file_kind(path: Path) -> str:
     return max(known, key=known.__getitem__)
 
 
-def read_rows(path: Path, kind: str = "training") -> list[Row]:
-    """Read the rows of a file with a header. Raises SpecError listing every unreadable cell, and OSError for a missing file."""
+def read_rows(path: Path, kind: str = "training", further: Mapping[str, str] = {}) -> list[Row]:
+    """Read the rows of a file with a header, or the results of a benchmark. `further`: cells by column where a row has none.
+
+    Raises SpecError listing every unreadable cell, and OSError for a missing file.
+    """
     columns = FILES[kind]
     problems: list[Problem] = []
     rows: list[Row] = []
+    for name in further:
+        if name not in (*columns.text, *columns.numbers):
+            known = close_matches(name, (*columns.text, *columns.numbers))
+            problems.append(Problem(f"--set {name}", f"no column of a {kind} file{known}"))
+    if is_benchmark_file(path):
+        for line, cells in enumerate(benchmark_cells(path, (*columns.text, *columns.numbers)), start=1):
+            rows.append(_row(path, line, _filled(cells, further), columns, problems))
+        return _checked(path, rows, problems)
     with open(path, newline="", encoding="utf-8-sig") as file:
         try:
             reader = csv.DictReader(file)
             header = tuple(name.strip() for name in reader.fieldnames or ())
             reader.fieldnames = list(header)
             for column in columns.needed:
-                if column not in header:
+                if column not in header and column not in further:
                     problems.append(Problem(str(path), f'no column "{column}"{close_matches(column, header)}'))
             for line, cells in enumerate(reader, start=2):
-                rows.append(_row(path, line, cells, columns, problems))
+                rows.append(_row(path, line, _filled(cells, further), columns, problems))
         except (csv.Error, UnicodeDecodeError) as error:
             problems.append(Problem(str(path), f"not a CSV file in UTF-8: {error}"))
+    return _checked(path, rows, problems)
+
+
+def _filled(cells: Mapping[str, str], further: Mapping[str, str]) -> dict[str, str]:
+    """Return the cells of a row, the empty ones from those that hold for all rows."""
+    return {**cells, **{name: value for name, value in further.items() if not (cells.get(name) or "").strip()}}
+
+
+def _checked(path: Path, rows: list[Row], problems: list[Problem]) -> list[Row]:
+    """Return the rows. Raises SpecError where an id appears twice or there are other problems."""
     seen: set[str] = set()
     for row in rows:
         if row.id in seen:

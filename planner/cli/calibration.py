@@ -42,7 +42,19 @@ def add_validate(commands: Commands, shared: argparse.ArgumentParser) -> None:
 def add_calibrate(commands: Commands) -> None:
     """Add the command `calibrate`."""
     calibrate = commands.add_parser("calibrate", help="fit the shared constants to your own measurements")
-    calibrate.add_argument("file", metavar="FILE.csv", help=f"{FILE_HELP}; a handful is enough")
+    calibrate.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="+",
+        help=f"{FILE_HELP}, as CSV or as JSON of `vllm bench serve` or SGLang's `bench_serving`; a handful of runs is enough",
+    )
+    calibrate.add_argument(
+        "--set",
+        metavar="COLUMN=VALUE",
+        action="append",
+        default=[],
+        help="a cell of all rows that have none, such as chip=H100 or n_chips=8, which benchmarks do not write (may be repeated)",
+    )
     calibrate.add_argument(
         "--output", metavar="DIR", required=True, help="folder for the overlay, to be named with --catalog"
     )
@@ -63,7 +75,7 @@ def _validate(arguments: argparse.Namespace) -> int:
     from planner.files import write_file
     from planner.tables import as_csv
 
-    found = validate(_file(arguments), load_catalog(arguments), arguments.leave_out)
+    found = validate(_file(arguments, arguments.file), load_catalog(arguments), arguments.leave_out)
     if arguments.rows:
         text = as_csv(found.score_rows()) if found.scores else ",".join(SCORE_COLUMNS) + "\n"
         write_file(arguments.rows, text)
@@ -81,14 +93,30 @@ def _validate(arguments: argparse.Namespace) -> int:
 def _calibrate(arguments: argparse.Namespace) -> int:
     from planner.calibration.fit import calibrate
 
-    written, changes = calibrate(_file(arguments), Path(arguments.output), load_catalog(arguments))
+    files = [_file(arguments, name) for name in arguments.file]
+    written, changes = calibrate(files, Path(arguments.output), load_catalog(arguments), _cells(arguments.set))
     print_out(rows_as(arguments.format, changes))
     if not arguments.quiet:
-        print(f"wrote {written}; use it with --catalog {arguments.output}", file=sys.stderr)
+        print(f"wrote {', '.join(map(str, written))}; use it with --catalog {arguments.output}", file=sys.stderr)
     return OK
 
 
-def _file(arguments: argparse.Namespace) -> Path:
-    """Find the file of measurements: as named, or in the folder of --measurements."""
-    path = Path(arguments.file)
+def _cells(pairs: list[str]) -> dict[str, str]:
+    """Parse COLUMN=VALUE pairs. Raises SpecError for one without either part."""
+    from planner.errors import Problem, SpecError
+
+    split = [pair.partition("=") for pair in pairs]
+    problems = [
+        Problem("--set", f'expected COLUMN=VALUE, got "{pair}"')
+        for pair, (name, _, value) in zip(pairs, split, strict=True)
+        if not (name.strip() and value.strip())
+    ]
+    if problems:
+        raise SpecError(problems)
+    return {name.strip(): value.strip() for name, _, value in split}
+
+
+def _file(arguments: argparse.Namespace, name: str) -> Path:
+    """Find a file of measurements: as named, or in the folder of --measurements."""
+    path = Path(name)
     return Path(arguments.measurements) / path if arguments.measurements and not path.exists() else path

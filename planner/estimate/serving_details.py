@@ -22,10 +22,11 @@ from planner.estimate.disaggregated_search import search_two_pools
 from planner.estimate.pool_comparison import chips_by_pool
 from planner.estimate.serving_configuration import Load, ServingConfiguration, draw_of_pools
 from planner.evaluate.power_caps import slowed
-from planner.evaluate.serving import engine_constants, lengths_of, precisions_of
+from planner.evaluate.serving import corrected, engine_constants, lengths_of, precisions_of
 from planner.evaluate.serving_state import drafting, prefix_cache
 
 CAP = "power cap: all of it at the lower speed"
+MEASURED = "your own measurements"
 SHOWN_BATCHES = (1, 4, 16, 64, 256, 1024)
 
 
@@ -152,7 +153,9 @@ def _decision(loaded: float, name: str) -> str:
 def decode_causes(facts: CaseFacts, configuration: ServingConfiguration) -> list[dict[str, Any]]:
     """List the causes between the roofline of one request and the predicted time per output token, with seconds added."""
     speed = draw_of_pools(facts, configuration).speed
-    system, point = configuration.systems[-1], slowed(configuration.point, 1.0 / speed)
+    system = configuration.systems[-1]
+    own = facts.serving.engine.correction(system.chip, configuration.choice.precision)
+    point = corrected(slowed(configuration.point, 1.0 / speed), own.inverse())
     outside_s = configuration.surplus_wait_s * speed
     fall = decode_waterfall(
         facts.architecture, system.rates(configuration.precision, facts.scaleout), configuration.layouts[-1],
@@ -165,6 +168,16 @@ def decode_causes(facts: CaseFacts, configuration: ServingConfiguration) -> list
     for name, added in fall.causes.items():
         total += float(added)
         rows.append({"cause": name, "added_s": float(added), "reached_s": total, "tokens_per_s": float(rates[name])})
+    if own.tpot != 1.0:
+        rows.append(
+            {
+                "cause": MEASURED,
+                "added_s": total * (own.tpot - 1.0),
+                "reached_s": total * own.tpot,
+                "tokens_per_s": 1.0 / (total * own.tpot),
+            }
+        )
+        total *= own.tpot
     if speed < 1.0:
         capped_s = total / speed
         rows.append({"cause": CAP, "added_s": capped_s - total, "reached_s": capped_s, "tokens_per_s": 1.0 / capped_s})

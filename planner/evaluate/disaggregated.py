@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from catalog.units import MICRO
 from models.arrays import Ints, Result
@@ -11,7 +12,7 @@ from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import BOUNDS
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint, TransferLink, WorkerPool, disaggregated
-from planner.evaluate.serving import engine_constants, lengths_of, precisions_of
+from planner.evaluate.serving import corrected, engine_constants, lengths_of, precisions_of
 from planner.evaluate.serving_state import drafting, reuse_of
 from planner.problem.engine import EngineChoice
 from planner.problem.facts import ScaleOut, ServingFacts, SystemFacts
@@ -39,11 +40,13 @@ def evaluate(
         )
         for system, scaleout, layout, count in zip(systems, scaleouts, layouts, workers, strict=True)
     )
-    return disaggregated(
+    found = disaggregated(
         workload.architecture, prefill, decode, batch, link=_link(*scaleouts),
         lengths=lengths_of(workload, choice), precisions=precisions_of(choice),
         speculation=drafting(workload.spec.speculation), cache=reuse_of(workload.spec, systems[0], choice.waiting),
     )  # fmt: skip
+    own = [workload.engine.correction(system.chip, choice.precision) for system in systems]
+    return replace(found, point=corrected(found.point, own[0].in_two_pools(own[1])))
 
 
 def _link(prefill: ScaleOut, decode: ScaleOut) -> TransferLink:

@@ -23,7 +23,7 @@ from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import forward_flops_per_token
 from planner.evaluate.serving_layouts import occupied_chips
 from planner.evaluate.serving_state import drafting, media_of, reuse_of
-from planner.problem.engine import EngineChoice, EngineSettings
+from planner.problem.engine import NONE, Correction, EngineChoice, EngineSettings
 from planner.problem.facts import ScaleOut, ServingFacts, SystemFacts
 from planner.spec.workloads import Serving
 
@@ -64,17 +64,37 @@ def evaluate(
     """Compute the steady state of layouts x batch (arrays broadcast), or of one layout at one batch.
 
     `scaleout`: what the network between systems gives a chip.
+    Times and rates are corrected by the user's own measurements of the chip where the catalog has them (`corrected`).
     """
     chip, known = system.rates(choice.precision, scaleout), engine_constants(workload, system, constants)
     lengths = lengths_of(workload, choice)
-    point = aggregated(
+    found = aggregated(
         workload.architecture, chip, layouts, batch, lengths=lengths, precisions=precisions_of(choice), constants=known,
         speculation=drafting(workload.spec.speculation), cache=reuse_of(workload.spec, system, choice.waiting),
     )  # fmt: skip
+    point = corrected(found, workload.engine.correction(system.chip, choice.precision))
     if choice.encoding != APART:
         return point
     link = scaleout.bytes_per_s or system.scaleup_bytes_per_s
     return apart_point(point, chip, workload.architecture.hidden, lengths, link, known)[0]
+
+
+OF_DECODE = (
+    "step_s", "tpot_s", "tpot_deviation_s", "tpot_step_deviation_s", "tpot_burst_s", "tpot_behind_s", "tpot_prompt_s", "tpot_chunk_s"
+)  # fmt: skip
+OF_FIRST_TOKEN = ("prefill_s", "unloaded_ttft_s", "prompt_s", "prefill_wait_s", "boundary_s", "slot_wait_s")
+
+
+def corrected(point: ServingPoint, by: Correction) -> ServingPoint:
+    """Multiply the times of decode, those up to the first token, and the rate by measured over predicted.
+
+    Every percentile of TPOT and TTFT is multiplied by its factor, since each is a sum of these times. What fits in memory stays.
+    """
+    if by == NONE:
+        return point
+    times = {name: getattr(point, name) * by.tpot for name in OF_DECODE}
+    times |= {name: getattr(point, name) * by.ttft for name in OF_FIRST_TOKEN}
+    return replace(point, requests_per_s=point.requests_per_s * by.throughput, **times)
 
 
 def encoder_use(
@@ -104,14 +124,16 @@ def engine_constants(workload: ServingFacts, system: SystemFacts, constants: Ser
     """Select the constants of the workload's engine on the chip generation of the system, with what is set when it is run.
 
     Its record and that of the compiler may change them. It fills the share of the memory that the workload states, and its limit on running requests is raised as far as submitters of
-    benchmarks raise it: what fits in memory and keeps the latency limits is for the plan to decide.
+    benchmarks raise it: what fits in memory and keeps the latency limits is for the plan to decide. A workload that states no engine
+    runs on the one that the user measured on the chip, if any.
     """
-    return _profile(constants, system.family or "other", workload.engine)
+    engine = workload.engine.base or workload.engine.measured_engine(system.chip) or "other"
+    return _profile(constants, engine, system.family or "other", workload.engine)
 
 
 @lru_cache(maxsize=64)
-def _profile(constants: ServingConstants, family: str, settings: EngineSettings) -> ServingConstants:
-    found = with_software(constants.profile(settings.base or "other", family), settings.software, family)
+def _profile(constants: ServingConstants, engine: str, family: str, settings: EngineSettings) -> ServingConstants:
+    found = with_software(constants.profile(engine, family), settings.software, family)
     return replace(found, usable_memory=settings.memory_utilisation, batch_cap=found.batch_cap * settings.limit_factor)
 
 

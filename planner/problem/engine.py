@@ -1,4 +1,4 @@
-"""Which engine and compiler serve a workload, and what an operator sets of them."""
+"""Which engine and compiler serve a workload, what an operator sets of them, and what own measurements say of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,27 @@ from dataclasses import dataclass
 
 from models.serving.many_runs import UNCAPPED
 from models.serving.software import Software
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """Measured over predicted of the user's own runs: factors on TPOT, TTFT, and throughput, and the engine that they were found with."""
+
+    tpot: float = 1.0
+    ttft: float = 1.0
+    throughput: float = 1.0
+    engine: str = ""
+
+    def inverse(self) -> Correction:
+        """Return the factors that undo these."""
+        return Correction(1.0 / self.tpot, 1.0 / self.ttft, 1.0 / self.throughput)
+
+    def in_two_pools(self, decode: Correction) -> Correction:
+        """Return the correction of two pools, of which this is that of prefill: it sets TTFT, and the worse one the throughput."""
+        return Correction(decode.tpot, self.ttft, min(self.throughput, decode.throughput), decode.engine)
+
+
+NONE = Correction()
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +39,15 @@ class EngineSettings:
     )
     base: str = ""  # the engine whose fitted factors hold; "" where the spec names none
     software: tuple[Software, ...] = ()  # what its record and that of the compiler state
+    corrections: tuple[tuple[str, str, Correction], ...] = ()  # chip, precision of the weights, factors
+
+    def measured_engine(self, chip: str) -> str | None:
+        """Return the engine of the user's own runs on a chip; None where there are none."""
+        return next((found.engine for at, _, found in self.corrections if at == chip), None)
+
+    def correction(self, chip: str, precision: str) -> Correction:
+        """Look up the correction of a chip and a precision; none where the user measured neither."""
+        return next((found for at, of, found in self.corrections if (at, of) == (chip, precision)), NONE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from models.statistics.intervals import TIERS
 from models.training.constants import TrainingConstants
 from planner.errors import Problem, SpecError
 from planner.problem.constants import Loading, ModelConstants, Reliability
+from planner.problem.engine import Correction
 from planner.problem.intervals import LABELS, Calibration
 from planner.resolve.ledger import Ledger
 
@@ -105,6 +107,35 @@ def _read(ledger: Ledger, model: str, kind: type[Constants]) -> Constants:
 def _place(figure: Figure) -> str:
     """Name the block that states a figure: overrides, or the catalog with its overlays."""
     return "overrides" if figure.source == ("override",) else "catalog"
+
+
+def own_corrections(ledger: Ledger, engine: str | None) -> tuple[tuple[str, str, Correction], ...]:
+    """Read what the user's own serving runs measured over predictions, by chip and precision.
+
+    Runs with the workload's engine count where there are any on that chip, else the mean over the other engines.
+    """
+    found: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
+    for key in ledger.catalog.get("constants", "serving_anchor").figures:
+        by, chip, precision, label = key.split("|")
+        by_engine = found.setdefault((chip, precision), {})
+        by_engine.setdefault(by, {})[label] = ledger.value("constants", "serving_anchor", key)
+    return tuple(
+        (chip, precision, _correction(by_engine, engine)) for (chip, precision), by_engine in sorted(found.items())
+    )
+
+
+def _correction(by_engine: Mapping[str, Mapping[str, float]], engine: str | None) -> Correction:
+    """Choose the factors of an engine; where the workload states none, of the one measured most, else the mean of all."""
+    if engine is None:
+        engine = max(by_engine, key=lambda name: (len(by_engine[name]), name))
+    if engine in by_engine:
+        return Correction(**by_engine[engine], engine=engine)
+    labels = {label for factors in by_engine.values() for label in factors}
+    means = {
+        label: float(np.exp(np.mean([np.log(factors[label]) for factors in by_engine.values() if label in factors])))
+        for label in labels
+    }
+    return Correction(**means, engine=engine)
 
 
 def calibration(ledger: Ledger, model: str) -> Calibration:

@@ -7,6 +7,7 @@ from catalog.records import Record
 from models.serving.software import Software
 from planner.errors import Problem
 from planner.problem.engine import EngineSettings
+from planner.resolve.constants import own_corrections
 from planner.resolve.ledger import Ledger
 from planner.spec.workloads import Serving
 
@@ -27,7 +28,8 @@ def engine_settings(ledger: Ledger, workload: Serving, path: str, memory_utilisa
             base = record.words("base") or "other"
         if (software := software_of(ledger, record, f"{path}.{role}")) != Software():
             layers.append(software)
-    return EngineSettings(memory_utilisation, base=base, software=tuple(layers))
+    corrections = own_corrections(ledger, base or None)
+    return EngineSettings(memory_utilisation, base=base, software=tuple(layers), corrections=corrections)
 
 
 def wrong_role(record: Record, role: str, path: str) -> list[Problem]:

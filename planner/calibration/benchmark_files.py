@@ -1,0 +1,128 @@
+"""Read the JSON that serving benchmarks write, as rows of a serving file: `vllm bench serve`, and SGLang's `bench_serving`.
+
+A file holds one object, a list of objects, or one object per line. The benchmarks do not say what they ran on, so a result carries
+columns of a serving file beside its figures: with vLLM by `--metadata chip=... n_chips=...`, with SGLang by `--tag "chip=...,n_chips=..."`
+(and from what its server tells of itself), or for all results by `--set chip=...` of the command.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from planner.errors import Problem, SpecError
+
+FIGURES = ("output_throughput", "mean_ttft_ms", "mean_tpot_ms", "median_tpot_ms")  # one of them makes a result
+JSON_ENDINGS = (".json", ".jsonl")
+SERVER_COLUMNS = {
+    "tp_size": "tp",
+    "pp_size": "pp",
+    "dp_size": "dp",
+    "ep_size": "ep",
+    "version": "engine_version",
+}  # of SGLang's server
+QUEUED = "all requests queued at t0"  # as `serving_loads.load_of` reads a burst
+
+
+def is_benchmark_file(path: Path) -> bool:
+    """Tell whether a file holds JSON, by its ending."""
+    return path.suffix.lower() in JSON_ENDINGS
+
+
+def benchmark_cells(path: Path, columns: Collection[str]) -> list[dict[str, str]]:
+    """Read the results of a file as cells of rows; `columns`: those of a serving file. Raises SpecError for what is not JSON or no result, and OSError for a missing file."""
+    cells, problems = [], []
+    for i, result in enumerate(_objects(path)):
+        if not isinstance(result, Mapping) or not any(name in result for name in FIGURES):
+            problems.append(
+                Problem(f"{path} result {i + 1}", f"expected a benchmark result with one of {', '.join(FIGURES)}")
+            )
+            continue
+        cells.append(
+            {name: _cell(value) for name, value in _columns(result, f"{path.stem} {i + 1}", path.stem, columns).items()}
+        )
+    if problems:
+        raise SpecError(problems)
+    return cells
+
+
+def _objects(path: Path) -> list[Any]:
+    """Parse the file as one JSON value, or as one per line."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        try:
+            found = json.loads(text)
+        except json.JSONDecodeError:
+            found = [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (ValueError, RecursionError) as error:
+        raise SpecError([Problem(str(path), f"not JSON in UTF-8: {error}")]) from None
+    found = found if isinstance(found, list) else [found]
+    if not found:
+        raise SpecError([Problem(str(path), "holds no result")])
+    return found
+
+
+def _columns(result: Mapping[str, Any], name: str, source: str, columns: Collection[str]) -> dict[str, Any]:
+    """Map the keys of a result to columns of a serving file; what the result states by the name of a column takes precedence."""
+    found: dict[str, Any] = {"id": name, "source": source, **_software(result), **_load(result)}
+    found |= {"ttft_ms": result.get("mean_ttft_ms"), "output_tokens_per_s_total": result.get("output_throughput")}
+    found["tpot_ms"] = result.get("mean_tpot_ms", result.get("median_tpot_ms"))
+    known = {*columns} - {"request_rate_per_s", "mode"}  # the benchmarks' own keys of these names mean something else
+    stated = {**dict(_tagged(result.get("tag"))), **{key: value for key, value in result.items() if key in known}}
+    return {**found, **{key: value for key, value in stated.items() if key in known}}
+
+
+def _software(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Identify architecture, engine and layout."""
+    server = result.get("server_info")
+    server = server if isinstance(server, Mapping) else {}
+    inside = server.get("internal_states")
+    found = {column: server[key] for key, column in SERVER_COLUMNS.items() if key in server}
+    if isinstance(inside, list) and inside and isinstance(inside[0], Mapping) and "tp_size" not in server:
+        found |= {column: inside[0][key] for key, column in SERVER_COLUMNS.items() if key in inside[0]}
+    backend = str(result.get("backend") or result.get("endpoint_type") or "")
+    sglang = backend.startswith("sglang") or bool(server) or "random_input_len" in result
+    date = str(result.get("date") or "")
+    return {
+        **found,
+        "model": result.get("model_id") or server.get("model_path") or result.get("model"),
+        "engine": "sglang" if sglang else "tensorrt_llm" if "trt" in backend or "tensorrt" in backend else "vllm",
+        "mode": "aggregated",
+        **({"year": date[:4]} if date[:4].isdigit() else {}),
+    }
+
+
+def _load(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe lengths and load: clients, an arrival rate, or all requests at once."""
+    done = _positive(result.get("completed")) or _positive(result.get("num_prompts"))
+    totals = {"isl": _positive(result.get("total_input_tokens")), "osl": _positive(result.get("total_output_tokens"))}
+    found: dict[str, Any] = {name: total / done for name, total in totals.items() if total and done}
+    rate = _positive(result.get("request_rate"))
+    if clients := _positive(result.get("max_concurrency")):
+        found["concurrency"] = clients
+    elif rate and math.isfinite(rate):
+        found["request_rate_per_s"] = rate
+    elif done:
+        found |= {"concurrency": done, "notes": QUEUED, "other_metric": f"requests={done:g}"}
+    return found
+
+
+def _positive(value: Any) -> float:
+    """Return a positive number; 0 for anything else."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and value > 0 else 0.0
+
+
+def _tagged(tag: Any) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of a tag such as "chip=H100,tp=8"."""
+    for part in str(tag or "").split(","):
+        name, equals, value = part.partition("=")
+        if equals:
+            yield name.strip(), value.strip()
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else str(value)
