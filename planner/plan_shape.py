@@ -108,6 +108,12 @@ DEPLOYMENT = {
     "pools": [{"role": TEXT, "system": TEXT, "workers_per_replica": WHOLE, "systems_per_worker": NUMBER, "workers": WHOLE, "least_workers": WHOLE,
                "systems": NUMBER, "spare_workers?": WHOLE}],
 }  # fmt: skip
+PACKED = {
+    "site": TEXT, "system": TEXT, "how": TEXT, "fabric": TEXT, "fabric_size": Either(WHOLE), "offer": TEXT, "slot": WHOLE, "held": WHOLE, "nodes": WHOLE,
+    "partly": WHOLE, "free_chips": WHOLE, "stranded_chips": WHOLE, "workers": WHOLE, "lost_packed": WHOLE, "lost_spread": WHOLE,
+    "nodes_without_moves": Either(WHOLE), "mean_nodes": NUMBER, "mean_nodes_without_moves": Either(NUMBER),
+    "shapes": [{"point": TEXT, "role": TEXT, "chips": WHOLE, "workers": WHOLE}],
+}  # fmt: skip
 LIMIT = {
     "path": TEXT, "name": TEXT, "value": NUMBER, "limit": NUMBER, "unit": TEXT, "slack": NUMBER, "marginal_value": Either(NUMBER),
     "marginal_unit": Either(TEXT), "marginal_value_divisible?": Either(NUMBER), "note?": TEXT,
@@ -171,7 +177,7 @@ PLAN = {
     "schema_version": WHOLE, "name": TEXT, "status": TEXT, "objective": {"sense": TEXT, "value": Either(NUMBER), "unit": TEXT},
     "bound": Either(NUMBER), "bound_of": TEXT, "gap": Either(NUMBER), "bound_divisible?": Either(NUMBER),
     "totals": Either({"cost": NUMBER, "carbon_kg": NUMBER, "energy_j": NUMBER, "tokens": NUMBER, "chips": WHOLE, "peak_power_w": NUMBER}),
-    "replicas?": TEXT, "simplicity?": SIMPLICITY, "deployments?": [DEPLOYMENT], "lines?": [CABLE], "placements?": [STREAM],
+    "replicas?": TEXT, "simplicity?": SIMPLICITY, "deployments?": [DEPLOYMENT], "packing?": [PACKED], "lines?": [CABLE], "placements?": [STREAM],
     "fleet": [FLEET], "owned?": [OWNED], "fabrics": [FABRIC], "workloads": [WORKLOAD], "quality?": [QUALITY], "routes": [{**ROUTE, "slot": WHOLE}], "schedule": [SLOT],
     "spread?": [{"workload": TEXT, "zone": TEXT, "sites": [TEXT], "least_share": NUMBER, "largest_share": NUMBER}],
     "failures?": [{"zone": TEXT, "slot": WHOLE, "routes": [ROUTE], "active": Each(NUMBER)}], "electricity?": [METER], "phases?": [PHASE],

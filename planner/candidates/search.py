@@ -347,11 +347,14 @@ class _ServingSearch:
             built: OperatingPoint = self.cache.kept["point", id(choice)][1]
             redundancy = workload.spec.redundancy
             spare = 0.0 if redundancy is None or isinstance(redundancy, str) else redundancy
+            free = self.problem.spec.packing.free
             at = (
                 fleet_options if len(fleet_options) == len(built.uses) else fleet_options * len(built.uses)
             )  # encoders stand beside their pool
             uses = tuple(
-                replace(use, option=option, systems=use.systems * (1.0 + option.headroom) * (1.0 + spare))
+                replace(
+                    use, option=option, systems=use.systems * (1.0 + option.headroom) * (1.0 + spare) / (1.0 - free)
+                )
                 for use, option in zip(built.uses, at, strict=True)
             )
             self._points[key] = derated(replace(built, workload=workload, uses=uses), self.problem.derating)

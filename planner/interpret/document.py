@@ -20,6 +20,7 @@ from planner.interpret.fabrics import fabric_rows
 from planner.interpret.facility import facility_rows
 from planner.interpret.framing import assumption_rows, dropped, provenance, sense_and_unit, solver, versions
 from planner.interpret.limit_rows import limit_rows
+from planner.interpret.load.packing import packing_rows
 from planner.interpret.marginal_values import MarginalValues
 from planner.interpret.owned import owned_rows
 from planner.interpret.phases import obtained, phase_rows
@@ -79,6 +80,7 @@ def interpret(
             "workloads": workloads.rows(accounts.by_workload()),
             **({"quality": quality_rows(problem, form, decided.flow)} if problem.quality else {}),
             **replicas_and_deployments(decided),
+            **({"packing": packing_rows(decided)} if decided.resident else {}),
             **simplicity_row(decided, solution, unit),
             "routes": route_rows(decided),
             "schedule": schedule_rows(decided),

@@ -24,6 +24,7 @@ from planner.resolve.quality import members_of
 from planner.resolve.reinforcement import reinforcement_facts
 from planner.resolve.stack.engines import ROLES, engine_settings, wrong_role
 from planner.spec.reinforcement import Reinforcement
+from planner.spec.requirements.redundancy import NPLUS1
 from planner.spec.workloads import Serving, Training, Workload
 
 
@@ -50,6 +51,11 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
         if isinstance(workload, Serving) and workload.session is not None and context.spec.robust is not None:
             context.add_problem(
                 f"{path}.session", "robust plans do not hold sessions; remove the robust block or the session"
+            )
+        if isinstance(workload, Serving) and workload.redundancy == NPLUS1 and context.spec.packing.free:
+            context.add_problem(
+                "packing.free",
+                f"{workload.name} has spare systems of its own by N+1; state 0, or a share as its redundancy",
             )
         if isinstance(workload, Serving) and workload.classes is not None and context.spec.robust is not None:
             context.add_problem(

@@ -19,6 +19,7 @@ from planner.spec.document import read_document
 from planner.spec.economics import OwnedSystems, Ownership
 from planner.spec.electricity import Series
 from planner.spec.lines import Line
+from planner.spec.load.packing import Packing
 from planner.spec.offers import Offer
 from planner.spec.phases import Phases
 from planner.spec.porting import Porting
@@ -207,6 +208,8 @@ class PlanSpec(Block):
     """Records to add to the catalog, each figure with a note."""
     series: dict[str, Series] = {}
     """Contents of the CSV files that the sites name; read from the files if omitted."""
+    packing: Packing = Packing()
+    """Limit on how full the systems that serve may be."""
     simplicity: Simplicity = Simplicity()
     """Preference for few moving parts."""
     solver: SolverOptions = SolverOptions()
