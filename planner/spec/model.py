@@ -209,7 +209,7 @@ class PlanSpec(Block):
     series: dict[str, Series] = {}
     """Contents of the CSV files that the sites name; read from the files if omitted."""
     packing: Packing = Packing()
-    """Limit on how full the systems that serve may be."""
+    """How full the systems that serve may be; as full as they get if omitted."""
     simplicity: Simplicity = Simplicity()
     """Preference for few moving parts."""
     solver: SolverOptions = SolverOptions()
