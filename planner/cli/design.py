@@ -1,4 +1,4 @@
-"""The commands `characterise` and `codesign`: what workloads ask of any chip, and variants of an architecture on several chips."""
+"""The commands `characterise`, `codesign` and `edge`: workloads before chips, architectures for chips, and devices at the edge."""
 
 from __future__ import annotations
 
@@ -79,6 +79,41 @@ def _codesign(arguments: argparse.Namespace) -> int:
         head = f"{found.document['variants']:,} variants, {found.document['running']:,} run within the limits; {found.document['note']}"
         write_out(arguments, _page(arguments.format, head, sections(found.document, arguments.best)))
     return OK
+
+
+def add_edge(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `edge`."""
+    parser = commands.add_parser(
+        "edge",
+        parents=[shared],
+        help="place the tasks of fleets of devices: on the device, near it or in a centre, at least cost within their deadlines",
+    )
+    parser.add_argument(
+        "spec", metavar="SPEC", help='JSON file with fleets, tiers and tasks, or "-" for standard input'
+    )
+    parser.set_defaults(run=_edge)
+
+
+def _edge(arguments: argparse.Namespace) -> int:
+    from planner.studies.edge.answer import edge, sections
+
+    found = edge(read_json(arguments.spec), overlay_folders(arguments)).document
+    if arguments.format == "json":
+        write_out(arguments, as_json(found))
+    elif arguments.format == "csv":
+        rows = [
+            {"task": task["name"], "runs_on": task["tier"], **row} for task in found["tasks"] for row in task["tiers"]
+        ]
+        write_out(arguments, rows_as("csv", rows))
+    else:
+        cost = found["cost_per_year"]
+        words = (
+            "no assignment of tasks to tiers meets all limits"
+            if cost is None
+            else f"{cost:,.0f} {found['currency']} a year"
+        )
+        write_out(arguments, _page(arguments.format, f"{found['name']}: {words}", sections(found)))
+    return INFEASIBLE if found["status"] == "infeasible" else OK
 
 
 def _page(form: str, head: str, tables: list[tuple[str, list[dict[str, Any]]]]) -> str:

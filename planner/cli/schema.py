@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
 def add_schema(commands: Commands) -> None:
     """Add the command `schema`."""
-    schema = commands.add_parser("schema", help="print the JSON Schema of a spec, a case or a co-design case")
+    schema = commands.add_parser(
+        "schema", help="print the JSON Schema of a spec, a case, a co-design case or a question about the edge"
+    )
     schema.add_argument(
         "of",
         nargs="?",
-        choices=("spec", "case", "codesign"),
+        choices=("spec", "case", "codesign", "edge"),
         default="spec",
-        help="what `plan` reads, what `estimate` and `layouts` read, or what `codesign` reads (default: spec)",
+        help="what `plan` reads, what `estimate` and `layouts` read, or what `codesign` or `edge` reads (default: spec)",
     )
     schema.add_argument(
         "--format",

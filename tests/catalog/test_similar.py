@@ -29,7 +29,7 @@ def missing(kind, name, figure) -> MissingFigure:
         ("MI325X", "price", "MI300X"),
         ("Ascend 910B2", "tdp_w", "Ascend 910B (generic)"),
         ("TPU v5p", "tdp_w", "TPU v4"),
-        ("Apple-M1-7core", "tdp_w", "Jetson Orin Nano 8GB Super"),  # of its class, as its vendor has none
+        ("Apple-M1-7core", "tdp_w", "Rockchip RK3588"),  # of its class, as its vendor has none
     ],
 )
 def test_the_example_is_that_of_a_chip_of_its_class(chip, figure, of):

@@ -47,53 +47,59 @@ def resolve_prices(space: Space) -> Prices:
     """Resolve the prices of a case; defaults are booked as assumptions. Raises SpecError for a currency without a rate."""
     block, ledger = space.block, space.chips[0].ledger
     stated = [None, *(entry.price for entry in block.systems)]
-    pue = block.pue
-    if pue is None:
-        pue = ledger.default("pue_default", "codesign.pue", "not stated in the case")
-    price = block.electricity
-    if price is None:
-        figure = ledger.figure("defaults", "china_electricity_price", "value")
-        ledger.assume("codesign.electricity", figure.printed, figure.unit, "not stated in the case: the mean of China")
-        price = (figure.number, figure.unit[:3])
+    price, pue = energy_price(block.electricity, block.pue, ledger, "codesign")
     return Prices(
         block.currency,
         tuple(_holding(facts, text, block, f"codesign.systems[{i - 1}].price") for i, (facts, text) in enumerate(zip(space.chips, stated, strict=True))),
-        _converted(price, block, ledger, "codesign.electricity"),
+        converted(price, block.currency, ledger, "codesign.electricity"),
         pue,
         tuple(_porting(facts, block, space.chips) for facts in space.chips),
     )  # fmt: skip
 
 
+def energy_price(
+    price: tuple[float, str] | None, pue: float | None, ledger: Ledger, path: str
+) -> tuple[tuple[float, str], float]:
+    """Return (price of electricity per joule with its currency, PUE), the catalog's defaults where they are not stated."""
+    if pue is None:
+        pue = ledger.default("pue_default", f"{path}.pue", "not stated")
+    if price is None:
+        figure = ledger.figure("defaults", "china_electricity_price", "value")
+        ledger.assume(f"{path}.electricity", figure.printed, figure.unit, "not stated: the mean of China")
+        price = (figure.number, figure.unit[:3])
+    return price, pue
+
+
 def _holding(facts: CaseFacts, text: str | None, block: Codesign, path: str) -> Holding:
     if text is not None:
         bought = is_purchase(text)
-        price = _converted(offer_price(text, bought), block, facts.ledger, path)
+        price = converted(offer_price(text, bought), block.currency, facts.ledger, path)
         facts.ledger.assume(path, text, "", "stated in the case")
-        return Holding(_per_s(price, bought, facts.ledger), "buy" if bought else "rent", price)
+        return Holding(held_per_s(price, bought, facts.ledger), "buy" if bought else "rent", price)
     offers = [r for r in facts.ledger.catalog.records("offers") if r.words("system") == facts.system.name]
     for how in WAYS:
         found = [(_published(r, block, facts.ledger), r) for r in offers if r.words("how") == how]
         if found:
             price, record = min(found, key=lambda pair: pair[0])
             facts.ledger.figure("offers", record.name, "price")
-            return Holding(_per_s(price, how == "buy", facts.ledger), how, price)
+            return Holding(held_per_s(price, how == "buy", facts.ledger), how, price)
     return Holding(None, "", None)
 
 
 def _published(record: Record, block: Codesign, ledger: Ledger) -> float:
     figure = record.figure("price")
-    return _converted((figure.number, figure.unit[:3]), block, ledger, "codesign.currency")
+    return converted((figure.number, figure.unit[:3]), block.currency, ledger, "codesign.currency")
 
 
-def _per_s(price: float, bought: bool, ledger: Ledger) -> float:
-    """Cost of holding a system per second, from its purchase or its rent per second."""
+def held_per_s(price: float, bought: bool, ledger: Ledger) -> float:
+    """Compute the cost of holding a system per second from its purchase, or its rent per second."""
     if not bought:
         return price
     reason = "not stated in the case"
-    rate = ledger.default("discount_rate", "codesign.discount_rate", reason)
-    life = ledger.default("system_life_s", "codesign.life", reason) / YEAR_S
-    left = ledger.default(f"residual_{LIFE_YEARS}y", "codesign.residual", reason)
-    upkeep = ledger.default("maintenance_fraction", "codesign.maintenance", reason)
+    rate = ledger.default("discount_rate", "economics.discount_rate", reason)
+    life = ledger.default("system_life_s", "economics.life", reason) / YEAR_S
+    left = ledger.default(f"residual_{LIFE_YEARS}y", "economics.residual", reason)
+    upkeep = ledger.default("maintenance_fraction", "economics.maintenance", reason)
     return (float(annuity(price, rate, life, left)) + upkeep * price) / YEAR_S
 
 
@@ -109,13 +115,13 @@ def _porting(facts: CaseFacts, block: Codesign, chips: Sequence[CaseFacts]) -> f
     hours = next((entry.hours for entry in block.porting if entry.family == facts.system.family), 0.0)
     if not hours or block.rate is None:
         return 0.0
-    return hours * HOUR_S * _converted(block.rate, block, facts.ledger, "codesign.rate")
+    return hours * HOUR_S * converted(block.rate, block.currency, facts.ledger, "codesign.rate")
 
 
-def _converted(price: tuple[float, str], block: Codesign, ledger: Ledger, path: str) -> float:
-    """Convert (amount, currency) to the currency of the case by the catalog's rates."""
-    amount, currency = price
-    return amount / _per_usd(currency, ledger, path) * _per_usd(block.currency, ledger, "codesign.currency")
+def converted(price: tuple[float, str], currency: str, ledger: Ledger, path: str) -> float:
+    """Convert (amount, currency) to a currency by the catalog's rates. Raises SpecError for one without a rate."""
+    amount, stated = price
+    return amount / _per_usd(stated, ledger, path) * _per_usd(currency, ledger, "currency")
 
 
 def _per_usd(code: str, ledger: Ledger, path: str) -> float:

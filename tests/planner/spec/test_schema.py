@@ -42,7 +42,7 @@ def leaves(block: type[Block] = Block) -> list[type[Block]]:
     return [
         leaf
         for part in block.__subclasses__()
-        if part.__module__ not in ("planner.spec.case", "planner.spec.stack.codesign")
+        if part.__module__ not in ("planner.spec.case", "planner.spec.stack.codesign", "planner.spec.stack.edge")
         for leaf in (leaves(part) or [part])
     ]
 

@@ -1,0 +1,221 @@
+"""Evaluate each task on each tier: whether it can run there, what it takes of the tier, and why it cannot.
+
+A device works on one request at a time. A tier serves many at once, at the batch that carries most within what is left of the deadline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from catalog.errors import CatalogError
+from catalog.lookup import Catalog
+from catalog.units import MILLI
+from planner.errors import Problem, SpecError
+from planner.estimate.aggregated_search import search_one_pool
+from planner.estimate.case import CaseFacts, resolve_case
+from planner.estimate.serving_configuration import CONCURRENCY, MAX, Load, ServingConfiguration, draw_of_pools
+from planner.problem.facts import SystemFacts
+from planner.spec.stack.edge import DEVICE, DeviceFleet, EdgeSpec, Task, Tier
+
+QUANTILE = 0.95  # of the requests that end within the deadline
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A task on a tier. Where `why_not` is given it cannot run there."""
+
+    task: int
+    tier: int  # 0: the device, else 1 + the place of the tier
+    why_not: str = ""
+    latency_s: float = 0.0  # within which 95 of 100 requests end, from sensor to action, alone on a device
+    busy_s: float = 0.0  # mean time that a request holds the device
+    longest_s: float = 0.0  # time within which 95 of 100 requests leave the device
+    memory_bytes: float = 0.0  # that it takes of the device
+    runtime_bytes: float = 0.0  # of that, what tasks on one device share
+    usable_bytes: float = 0.0  # that an engine may fill
+    systems: float = 0.0  # systems of all places of the tier that its requests take
+    power_w: float = 0.0  # of a device while busy, or of a fully used system of the tier, above idle
+    uplink_bytes_per_s: float = 0.0  # of one device at work
+    data_bytes_per_s: float = 0.0  # of all devices, over the whole time
+    precision: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """All tasks on all tiers, with the systems of devices and tiers."""
+
+    spec: EdgeSpec
+    catalog: Catalog
+    options: tuple[Option, ...]
+    devices: tuple[SystemFacts, ...]  # by fleet
+    systems: tuple[SystemFacts, ...]  # by tier
+    assumptions: Mapping[str, Any]
+
+    def of(self, task: int, tier: int) -> Option:
+        """Return one option."""
+        return next(option for option in self.options if (option.task, option.tier) == (task, tier))
+
+
+def find_options(spec: EdgeSpec, document: Mapping[str, Any], overlays: Sequence[Path]) -> Options:
+    """Evaluate every task on every tier. Raises SpecError with the problems of all names and figures."""
+    catalog = _catalog(spec, overlays)
+    problems: list[Problem] = []
+    found: list[Option] = []
+    devices: dict[str, SystemFacts] = {}
+    systems: dict[int, SystemFacts] = {}
+    assumptions: dict[str, Any] = {}
+    fleets = {fleet.name: (i, fleet) for i, fleet in enumerate(spec.fleets)}
+    for t, task in enumerate(spec.tasks):
+        place, fleet = fleets[task.fleet]
+        plain = document["tasks"][t]["workload"]
+        for tier in range(len(spec.tiers) + 1):
+            where = f"fleets[{place}]" if not tier else f"tiers[{tier - 1}]"
+            name = fleet.system if not tier else spec.tiers[tier - 1].system
+            try:
+                facts = _facts(
+                    catalog,
+                    plain,
+                    name,
+                    _left_s(task, fleet, None if not tier else spec.tiers[tier - 1]) if tier else None,
+                )
+            except SpecError as error:
+                problems += [_placed(problem, where, t) for problem in error.problems]
+                continue
+            assumptions |= facts.ledger.assumptions
+            if tier:
+                systems[tier - 1] = facts.system
+                found.append(_on_tier(t, tier, task, fleet, spec.tiers[tier - 1], facts))
+            else:
+                if facts.system.chips != 1:
+                    problems.append(
+                        Problem(
+                            f"{where}.system", f"{name} has {facts.system.chips} chips; the compute of a device has one"
+                        )
+                    )
+                devices[fleet.name] = facts.system
+                found.append(_on_device(t, task, fleet, facts))
+    if problems:
+        raise SpecError(problems)
+    for i, fleet in enumerate(spec.fleets):
+        if fleet.name not in devices:
+            raise SpecError([Problem(f"fleets[{i}]", "has no task; remove it")])
+    return Options(
+        spec, catalog, tuple(found), tuple(devices[fleet.name] for fleet in spec.fleets),
+        tuple(systems[i] for i in range(len(spec.tiers))), assumptions,
+    )  # fmt: skip
+
+
+def _catalog(spec: EdgeSpec, overlays: Sequence[Path]) -> Catalog:
+    try:
+        catalog = Catalog.load(overlays, [spec.catalog] if spec.catalog else [])
+        if spec.overrides:
+            catalog = catalog.with_overrides({path: o.model_dump() for path, o in spec.overrides.items()})
+        return catalog
+    except CatalogError as error:
+        raise SpecError(Problem(path, message) for path, message in error.problems) from None
+
+
+def _placed(problem: Problem, where: str, task: int) -> Problem:
+    """Move a problem of a case to its place in the question."""
+    if problem.path.startswith("workload"):
+        return Problem(f"tasks[{task}].{problem.path}", problem.message)
+    return Problem(f"{where}.{problem.path}", problem.message)
+
+
+def _left_s(task: Task, fleet: DeviceFleet, tier: Tier | None) -> float:
+    """Compute what is left of the deadline for the engine of a tier [s]."""
+    left = task.deadline - task.sensing
+    if tier is None:
+        return left
+    moved = (task.upload + task.download) / fleet.uplink if fleet.uplink else 0.0
+    return left - tier.rtt - moved
+
+
+def _facts(catalog: Catalog, workload: Mapping[str, Any], system: str, left_s: float | None) -> CaseFacts:
+    """Resolve a task on one system, within a limit on the end-to-end latency where one is left."""
+    plain = {**workload, "disaggregation": "never"}
+    if left_s is not None and left_s > MILLI:
+        plain["slo"] = {"e2e": {"p95": f"{left_s:.9f} s"}}
+    chips = int(catalog.get("systems", system).figure("chips").number) if catalog.has("systems", system) else 1
+    return resolve_case({"workload": plain, "system": system, "chips": chips, "fabric": "provider"}, catalog=catalog)
+
+
+def _on_device(t: int, task: Task, fleet: DeviceFleet, facts: CaseFacts) -> Option:
+    """Evaluate a task on the device: one request at a time."""
+
+    def cannot(why: str) -> Option:
+        return Option(t, 0, why)
+
+    if task.tiers is not None and DEVICE not in task.tiers:
+        return cannot("not among the tiers of the task")
+    if fleet.availability < task.availability:
+        return cannot(f"available {fleet.availability:.3%} of the time, {task.availability:.3%} is asked")
+    limit_w = fleet.power_limit_w()
+    if limit_w is not None and limit_w <= facts.system.idle_w:
+        return cannot(f"draws {facts.system.idle_w:.3g} W when idle, {limit_w:.3g} W are allowed")
+    found = _best(facts, Load(CONCURRENCY, 1.0))
+    if isinstance(found, str):
+        return cannot(found)
+    latency = task.sensing + found.latency("e2e", QUANTILE)
+    if latency > task.deadline:
+        return cannot(f"takes {latency:.3g} s, {task.deadline:.3g} s is the deadline")
+    busy = task.requests_per_s * found.latency("e2e", "mean")
+    if busy > 1.0:
+        return cannot(f"keeps the device busy for {busy:.3g} of the time")
+    return Option(
+        t, 0, latency_s=latency, busy_s=found.latency("e2e", "mean"), longest_s=found.latency("e2e", QUANTILE),
+        memory_bytes=float(found.point.memory_bytes), runtime_bytes=facts.constants.serving.runtime_bytes,
+        usable_bytes=facts.system.hbm_bytes * facts.serving.engine.memory_utilisation,
+        power_w=_extra_w(facts, found), precision=found.precision,
+    )  # fmt: skip
+
+
+def _on_tier(t: int, tier: int, task: Task, fleet: DeviceFleet, place: Tier, facts: CaseFacts) -> Option:
+    """Evaluate a task on a tier: the most requests per second of one system within what is left of the deadline."""
+
+    def cannot(why: str) -> Option:
+        return Option(t, tier, why)
+
+    if task.tiers is not None and place.name not in task.tiers:
+        return cannot("not among the tiers of the task")
+    if place.availability < task.availability:
+        return cannot(f"available {place.availability:.3%} of the time, {task.availability:.3%} is asked")
+    if fleet.uplink is None:
+        return cannot("the device has no uplink")
+    left = _left_s(task, fleet, place)
+    if left <= MILLI:
+        away = task.deadline - task.sensing - left
+        return cannot(
+            f"the way there and back takes {away:.3g} s of the {task.deadline - task.sensing:.3g} s that are left"
+        )
+    sent = task.requests_per_s * (task.upload + task.download)
+    if sent > fleet.uplink:
+        return cannot(f"sends {sent:.3g} byte/s, the uplink carries {fleet.uplink:.3g}")
+    found = _best(facts, Load(MAX))
+    if isinstance(found, str):
+        return cannot(found)
+    rate = task.requests_per_s * fleet.count * fleet.duty
+    return Option(
+        t, tier, latency_s=task.deadline - left + found.latency("e2e", QUANTILE), systems=rate / found.requests_per_s,
+        power_w=_extra_w(facts, found), uplink_bytes_per_s=sent,
+        data_bytes_per_s=sent * fleet.count * fleet.duty, precision=found.precision,
+    )  # fmt: skip
+
+
+def _best(facts: CaseFacts, load: Load) -> ServingConfiguration | str:
+    """Return the best configuration on one system, or why there is none."""
+    try:
+        found = search_one_pool(facts, load, None)
+    except SpecError as error:
+        return error.problems[0].message
+    if found.best is None:
+        return "does not fit in memory" if not found.fitting else "no batch ends within what is left of the deadline"
+    return found.best
+
+
+def _extra_w(facts: CaseFacts, found: ServingConfiguration) -> float:
+    """Compute the power of a system above idle when it does nothing but this [W]."""
+    return draw_of_pools(facts, found).system_w[0] - facts.system.idle_w
