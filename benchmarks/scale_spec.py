@@ -53,6 +53,7 @@ class Size:
     classes: int
     origins: int
     jobs: int
+    electricity: bool = False  # whether it is a decision
 
     @property
     def days(self) -> int:
@@ -63,13 +64,28 @@ SIZES = {
     "small": Size(6, 2, 4, 24, 3, 4, 3),
     "medium": Size(20, 3, 15, 168, 4, 10, 8),
     "large": Size(40, 3, 50, 672, 6, 25, 20),
+    "features": Size(10, 3, 8, 192, 3, 6, 3, electricity=True),
 }
 
 
 def question(size: Size, seed: int, folder: Path, gap: float, time_limit_s: float, phases: int = 1) -> dict[str, Any]:
     """Draw the spec; write the hourly files that it names into `folder`."""
     document = _question(size, seed, folder, gap, time_limit_s)
+    if size.electricity:
+        _buy_electricity(document, np.random.default_rng([seed, 1]))
     return document if phases == 1 else _in_phases(document, size, phases)
+
+
+def _buy_electricity(document: dict[str, Any], rng: np.random.Generator) -> None:
+    """Give each site a connection, a demand charge, a battery and a contract with a solar plant, sized against its power."""
+    for site in document["sites"]:
+        power_w = float(site["power"].split()[0])
+        site["electricity"] = {
+            "connection": f"{1.05 * power_w:.0f} W",
+            "demand_charge": f"{rng.uniform(8, 16):.2f} USD/kW-month",
+            "battery": {"energy": f"{2e-3 * power_w:.0f} kWh", "power": f"{0.4e-3 * power_w:.0f} kW", "energy_price": f"{rng.uniform(120, 220):.0f} USD/kWh"},
+            "ppa": [{"name": "sun", "capacity": f"{0.8e-3 * power_w:.0f} kW", "price": f"{rng.uniform(0.03, 0.06):.4f} USD/kWh", "profile": "solar"}],
+        }  # fmt: skip
 
 
 def _in_phases(document: dict[str, Any], size: Size, count: int) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import numpy as np
 from solvers.arrays import Floats, Ints
 from solvers.backends.highs_run import OPTIMAL_GAP
 from solvers.decomposition import solve as decomposition
+from solvers.general.solve import solve_general
 from solvers.interface import Options, RawSolution
 from solvers.line_units import polish_line_units
 from solvers.mip import MipStart, relative_gap, solve_with_fixed_integers
@@ -28,6 +29,8 @@ from solvers.solution import Solution
 
 TIE_SLACK = 1e-9  # relative change of the objective permitted while cost is minimised among its optima
 MIP_START_SHARE = 0.5  # of the time left, for a MIP start from the decomposition
+LEAST_COLUMNS_BY_PARTS = 100_000  # of a program that the decomposition does not cover, from which on it is taken apart
+MOST_COLUMNS_IN_ONE_PIECE = 250_000  # up to which it is also searched in one piece, where its parts have no plan
 LEAST_TIME_LIMIT_S = 1.0  # of a later step when the time is nearly up
 
 
@@ -56,7 +59,10 @@ def solve_direct(data: PlanData, options: Options = Options(), start: Mapping[st
         compete = len(data.job_work) > 1
         mip_start = MipStart(lambda: _decomposed_start(data, program, options, begin), first=compete)
     known = None if start is None else program.vector(start)
-    raw = solve_mip(program, objective, sense, options, start=known, mip_start=mip_start)
+    if _prefers_general(program, data, options):
+        raw = _by_parts(program, objective, sense, data.slots, options, begin)
+    else:
+        raw = solve_mip(program, objective, sense, options, start=known, mip_start=mip_start)
     raw = polish_line_units(program, objective, sense, raw, options)
     if raw.x is not None and data.objective.functional != COST and COST in program.functionals:
         raw = _cheapest_optimum(data, program, objective, raw, raw.x, options, begin)
@@ -67,6 +73,42 @@ def _prefers_decomposition(data: PlanData, options: Options) -> bool:
     if options.method == "decomposed":
         return True
     return options.method == "auto" and options.solver == "highs" and decomposition.pays_off(data)
+
+
+def _prefers_general(program: Program, data: PlanData, options: Options) -> bool:
+    """Tell whether a program is too large for one search, and has slots to take it apart by."""
+    if options.method == "general":
+        return data.slots > 1
+    large = program.column_count >= LEAST_COLUMNS_BY_PARTS and data.slots > 1
+    return large and options.method == "auto" and options.solver == "highs"
+
+
+def _by_parts(
+    program: Program, objective: Floats, sense: str, slots: int, options: Options, begin: float
+) -> RawSolution:
+    """Take a large program apart; search it in one piece where no plan is found, if it is not too large for that."""
+    raw = solve_general(program, objective, sense, slots, replace(options, time_limit_s=_time_left(options, begin)))
+    if raw.status != "limit" or raw.x is not None or program.column_count > MOST_COLUMNS_IN_ONE_PIECE:
+        return raw
+    after = replace(options, method="direct", time_limit_s=_time_left(options, begin))
+    return _better_of(raw, solve_mip(program, objective, sense, after, start=raw.x), sense, options)
+
+
+def _better_of(first: RawSolution, second: RawSolution, sense: str, options: Options) -> RawSolution:
+    """Combine the better plan and the better bound of two searches of one program."""
+    if second.status != "limit":
+        return second
+    sign = -1.0 if sense == "max" else 1.0
+    plan = min(
+        (raw for raw in (second, first) if raw.objective is not None),
+        key=lambda raw: sign * (raw.objective or 0.0),
+        default=second,
+    )
+    bounds = [raw.bound for raw in (first, second) if raw.bound is not None and math.isfinite(raw.bound)]
+    bound = max(bounds, key=lambda value: sign * value, default=None)
+    gap = None if plan.objective is None or bound is None else relative_gap(plan.objective, bound)
+    ended = "within_gap" if gap is not None and gap <= options.gap * (1 + OPTIMAL_GAP) else "limit"
+    return replace(plan, status=ended, bound=bound, gap=gap)
 
 
 def _time_left(options: Options, begin: float) -> float:

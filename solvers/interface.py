@@ -27,7 +27,8 @@ class SolverError(RuntimeError):
 class Options:
     """Options of a solve.
 
-    `method`: `direct` is the solver's own search, `branch` our branch and bound, `decomposed` the decomposition by slots; `auto` chooses
+    `method`: `direct` is the solver's own search, `branch` our branch and bound, `decomposed` the decomposition by slots, `general` merged slots and the parts of
+    the calendar one by one; `auto` chooses
     by size. `gap`: relative gap at which the search may stop. `presolve`: of mixed-integer programs by HiGHS; never used where a
     program forbids it (`Program.presolve`). `target`: value of the objective at which a search of HiGHS may stop, whatever it has proven.
     `progress`: receives lines of `ProgressReporter` and names of steps. `memory`: ends the search as the time limit does.
@@ -54,8 +55,10 @@ class Options:
     def __post_init__(self) -> None:
         if self.solver not in ("highs", "pulp"):
             raise ValueError(f'solver: expected "highs" or "pulp", got {self.solver!r}')
-        if self.method not in ("auto", "direct", "branch", "decomposed"):
-            raise ValueError(f'method: expected "auto", "direct", "branch" or "decomposed", got {self.method!r}')
+        if self.method not in ("auto", "direct", "branch", "decomposed", "general"):
+            raise ValueError(
+                f'method: expected "auto", "direct", "branch", "decomposed" or "general", got {self.method!r}'
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,7 +259,7 @@ class Arrays:
     def violation(self, x: Floats) -> float:
         """Largest violation of a row, relative to its largest coefficient, or of a bound, relative to the column's unit."""
         activity = self.matrix @ x
-        size = _row_size(self.matrix, self.unit)
+        size = row_size(self.matrix, self.unit)
         rows = np.maximum(self.row_lower - activity, activity - self.row_upper) / size
         bounds = np.maximum(self.lower - x, x - self.upper) / self.unit
         return float(max(rows.max(initial=0.0), bounds.max(initial=0.0)))
@@ -267,7 +267,7 @@ class Arrays:
     def scaled(self, objective: Floats) -> Scaled:
         """Scale the program to numbers near 1, by powers of two, so that no digit is lost."""
         column = np.where(self.integer, 1.0, _power_of_two(self.unit))
-        row = 1.0 / _power_of_two(_row_size(self.matrix, column))
+        row = 1.0 / _power_of_two(row_size(self.matrix, column))
         cost = objective * column
         span = np.where(np.isfinite(self.upper - self.lower), (self.upper - self.lower) / column, 1.0)
         largest = max(
@@ -316,7 +316,7 @@ def _joined(parts: Sequence[tuple[Floats | Ints, ...]], width: int) -> list[Floa
     return [np.concatenate([part[k] for part in parts]) if parts else np.zeros(0) for k in range(width)]
 
 
-def _row_size(matrix: sparse.csc_array, column: Floats) -> Floats:
+def row_size(matrix: sparse.csc_array, column: Floats) -> Floats:
     """Largest coefficient of every row with its columns in `column` units; 1 for an empty row."""
     size = np.zeros(matrix.shape[0])
     entry_column = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))

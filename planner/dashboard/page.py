@@ -11,7 +11,6 @@ from planner.dashboard import answers, sources
 from planner.dashboard.state.scenario import UPLOAD, Scenario
 from planner.dashboard.state.session import Work, opened
 from planner.dashboard.views import compare as compare_page
-from planner.dashboard.views import hours as hours_page
 from planner.dashboard.views import plan as plan_page
 from planner.dashboard.views import whatif as whatif_page
 from planner.dashboard.workers.solving import STAGES, Job
@@ -20,13 +19,8 @@ from planner.escape import page
 from planner.report.locale import DEFAULT, Words, languages
 
 POLL_S = 0.5
-PAGES = {"plan": plan_page.draw, "whatif": whatif_page.draw, "compare": compare_page.draw, "hours": hours_page.draw}
-ICONS = {
-    "plan": ":material/receipt_long:",
-    "whatif": ":material/tune:",
-    "compare": ":material/compare_arrows:",
-    "hours": ":material/schedule:",
-}
+PAGES = {"plan": plan_page.draw, "whatif": whatif_page.draw, "compare": compare_page.draw}
+ICONS = {"plan": ":material/receipt_long:", "whatif": ":material/tune:", "compare": ":material/compare_arrows:"}
 
 
 def draw() -> None:

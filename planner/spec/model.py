@@ -134,8 +134,8 @@ class SolverOptions(Block):
     replicas: Literal["auto", "divisible", "whole"] = "auto"
     """Serving replicas that are "whole" and hold their weights, or "divisible"; "auto": whole if a plan with them is found in time, which the plan states (docs/deployments.md)."""
     backend: Literal["highs", "pulp"] = "highs"
-    method: Literal["auto", "direct", "branch", "decomposed"] = "auto"
-    """The solver's own branch and bound ("direct"), our branch and bound over the binaries ("branch"), decomposition by slots ("decomposed"), or by size ("auto")."""
+    method: Literal["auto", "direct", "branch", "decomposed", "general"] = "auto"
+    """The solver's own branch and bound ("direct"), our branch and bound over the binaries ("branch"), decomposition by slots ("decomposed"), merged slots and then day by day ("general"), or by size ("auto")."""
     points_per_system: Annotated[int, Field(ge=1, le=100), WHOLE] = 3
     """Most operating points of a workload that become candidates on one system at one site."""
 

@@ -28,6 +28,7 @@ KNOW_A_SOLVER = {  # file -> why it imports one
     "solvers/backends/highs.py": "programs and their answers in the form of HiGHS",
     "solvers/backends/highs_run.py": "one mixed-integer program, handed to HiGHS",
     "solvers/backends/persistent_lp.py": "linear programs that stay loaded in HiGHS between solves",
+    "solvers/backends/plain_lp.py": "one linear program from arrays, with its duals",
     "solvers/backends/warm_started_lp.py": "one linear program, re-solved in HiGHS under other bounds and costs",
     "solvers/branch_and_bound/relaxation.py": "the relaxation at the nodes of our own search, warm-started in HiGHS",
 }

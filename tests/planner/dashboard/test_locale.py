@@ -24,7 +24,6 @@ TEXTS = Words().texts
 FAMILIES = (
     "nav.",
     "buy.",
-    "hours.",
     "status.",
     "goal.",
     "how.",

@@ -1,0 +1,44 @@
+"""Choose the first stage by diving: solve the LP of the merged program, fix binaries near 1 or 0, and solve it again until none is fractional.
+
+Counts stay as the LP has them: the parts of the calendar make them whole (`solvers.general.rolling`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from solvers.arrays import Bools, Floats
+from solvers.general.merged_lp import MergedLp, solve_merged_lp
+
+NEAR_ONE, NEAR_ZERO = 0.7, 0.02  # values of a binary from which on, and up to which, it is fixed
+WHOLE_TOL = 1e-5
+
+
+def dive(found: MergedLp, kept: Bools, left_s: Callable[[], float]) -> Floats | None:
+    """Return the columns of the merged program with all binaries whole; None where a fixing has no solution, or time is up.
+
+    `kept`: which columns may be above their lower bound. Binaries whose fixing at 1 leaves no solution are fixed at 0, once in a row.
+    """
+    arrays = found.merged.arrays
+    lower, upper = arrays.lower.copy(), np.where(kept, arrays.upper, arrays.lower)
+    binary = arrays.integer & (arrays.lower >= -WHOLE_TOL) & (arrays.upper <= 1 + WHOLE_TOL)
+    last: Bools | None = None  # binaries fixed at 1 last
+    while left_s() > 0:
+        solved = solve_merged_lp(replace(found.merged, arrays=replace(arrays, lower=lower, upper=upper)), left_s())
+        if solved is None:
+            if last is None:
+                return None
+            lower[last], upper[last], last = arrays.lower[last], arrays.lower[last], None
+            continue
+        x = solved.x
+        open_ = binary & (lower < upper)
+        if not (open_ & (np.abs(x - np.round(x)) > WHOLE_TOL)).any():
+            return np.where(binary, np.round(x), x)
+        up, down = open_ & (x >= NEAR_ONE), open_ & (x <= NEAR_ZERO)
+        if not up.any():
+            up[np.argmax(np.where(open_, x, -1.0))] = True
+        lower[up], upper[down], last = 1.0, 0.0, up
+    return None

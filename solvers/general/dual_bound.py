@@ -1,0 +1,129 @@
+"""Bound a program from below by any duals of the rows that link its parts (Lagrangian relaxation).
+
+    L(y) = sum_i y_i side_i + min_{x first} (c - A'y) x + sum_p min_{x of p} (c - A'y) x
+
+Rows of one part and rows of the first stage alone stay; rows that link are priced at y. A positive dual prices the lower side of a row, a
+negative one the upper; duals towards an endless side count as 0. L(y) is a lower bound for every y (Geoffrion 1974). Columns without an
+upper bound get the one that the rows imply.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from solvers.arrays import Bools, Floats, Ints
+from solvers.backends.plain_lp import solve_lp
+from solvers.general.structure import FIRST, LINK, Structure, implied_upper
+from solvers.program import row_size
+
+SAFETY = 1e-9  # relative, of what rounding may add to the optimum of a part
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Columns of the first stage or of a part, with the rows that only they occur in."""
+
+    columns: Ints
+    matrix: sparse.csc_array
+    row_lower: Floats
+    row_upper: Floats
+
+
+class DualBound:
+    """The relaxation of one program, evaluated at many duals."""
+
+    def __init__(self, structure: Structure):
+        self.structure = structure
+        arrays = structure.arrays
+        self.upper = implied_upper(arrays)
+        self.links = np.flatnonzero(structure.row_part == LINK)
+        by_row = arrays.matrix.tocsr()
+        self._link_matrix = by_row[self.links]
+        self._size = row_size(self._link_matrix.tocsc(), np.ones(self._link_matrix.shape[1]))
+        self._first = _block(structure, by_row, structure.part < 0, FIRST)
+        self._parts = [_block(structure, by_row, structure.part == p, p) for p in range(structure.parts)]
+
+    def at(self, duals: Floats, left_s: Callable[[], float]) -> tuple[float, Floats]:
+        """Evaluate L at duals of all rows; returns -inf, and the values of the columns, where time ends first.
+
+        The columns' values minimise their parts; A x of the linking rows less their sides is a supergradient of L.
+        """
+        arrays, y = self.structure.arrays, self._valid(duals[self.links])
+        reduced = self.structure.cost - self._link_matrix.T @ y
+        side = np.where(y > 0, arrays.row_lower[self.links], arrays.row_upper[self.links])
+        bound = float(y @ np.where(y != 0, side, 0.0))
+        x = np.zeros(len(reduced))
+        for block, integer in ((self._first, True), *((part, False) for part in self._parts)):
+            if left_s() <= 0:
+                return -math.inf, x
+            value = self._least(block, reduced, integer, x, left_s())
+            if not math.isfinite(value):
+                return value, x
+            bound += value - SAFETY * abs(value)
+        return bound, x
+
+    def slope(self, duals: Floats, x: Floats) -> tuple[Floats, float]:
+        """Compute a supergradient g of L at duals from the columns that attain it, with D = the rows' largest coefficients squared.
+
+        Returns the direction D^-1 g, 0 outside linking rows, and g D^-1 g.
+        """
+        arrays, y = self.structure.arrays, duals[self.links]
+        activity = self._link_matrix @ x
+        low, high = arrays.row_lower[self.links], arrays.row_upper[self.links]
+        side = np.where(y > 0, low, np.where(y < 0, high, np.clip(activity, low, high)))
+        found = np.zeros(len(duals))
+        scaled = np.where(np.isfinite(side), side - activity, 0.0) / self._size
+        found[self.links] = scaled / self._size
+        return found, float(scaled @ scaled)
+
+    def projected(self, duals: Floats) -> Floats:
+        """Set duals towards an endless side to 0."""
+        found = np.zeros(len(duals))
+        found[self.links] = self._valid(duals[self.links])
+        return found
+
+    def _valid(self, y: Floats) -> Floats:
+        """Set duals towards an endless side to 0."""
+        arrays = self.structure.arrays
+        endless = np.where(
+            y > 0, ~np.isfinite(arrays.row_lower[self.links]), ~np.isfinite(arrays.row_upper[self.links])
+        )
+        return np.where(endless, 0.0, y)
+
+    def _least(self, block: Block, reduced: Floats, integer: bool, x: Floats, limit_s: float) -> float:
+        """Minimise the reduced cost over a block and write its columns into x; returns a lower bound on the minimum."""
+        arrays, mine = self.structure.arrays, block.columns
+        if not len(mine):
+            return 0.0
+        whole = arrays.integer[mine] if integer else np.zeros(len(mine), dtype=bool)
+        cost, bounds = reduced[mine], (arrays.lower[mine], self.upper[mine])
+        if not len(block.row_lower):
+            return _least_within(cost, bounds, mine, x)
+        size = max(float(np.abs(cost).max(initial=0.0)), np.finfo(float).tiny)
+        found = solve_lp(cost / size, block.matrix, (block.row_lower, block.row_upper), bounds, whole, seconds=limit_s)
+        if math.isfinite(found.bound) and found.x is not None:
+            x[mine] = found.x
+        return found.bound * size
+
+
+def _least_within(cost: Floats, bounds: tuple[Floats, Floats], mine: Ints, x: Floats) -> float:
+    """Minimise a cost over bounds alone."""
+    best = np.where(
+        cost > 0, bounds[0], np.where(cost < 0, bounds[1], np.where(np.isfinite(bounds[0]), bounds[0], 0.0))
+    )
+    if not np.isfinite(best).all():
+        return -math.inf
+    x[mine] = best
+    return float(cost @ best)
+
+
+def _block(structure: Structure, by_row: sparse.csr_array, mine: Bools, rows: int) -> Block:
+    """Cut a block out of the program."""
+    columns, inside = np.flatnonzero(mine), np.flatnonzero(structure.row_part == rows)
+    arrays = structure.arrays
+    return Block(columns, by_row[inside][:, columns].tocsc(), arrays.row_lower[inside], arrays.row_upper[inside])

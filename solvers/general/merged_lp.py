@@ -1,0 +1,37 @@
+"""Solve the LP of a merged program for its duals, by the interior point without crossover."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from solvers.arrays import Floats
+from solvers.backends.plain_lp import INTERIOR, solve_lp
+from solvers.general.aggregation import Merged
+
+
+@dataclass(frozen=True, slots=True)
+class MergedLp:
+    """Solution of the LP of a merged program."""
+
+    merged: Merged
+    x: Floats  # by merged column
+    duals: Floats  # by merged row
+    reduced: Floats  # reduced costs, by merged column
+
+
+def solve_merged_lp(merged: Merged, limit_s: float) -> MergedLp | None:
+    """Solve the LP of the merged program by the interior point without crossover; None where time is up first."""
+    scaled = merged.arrays.scaled(merged.cost)
+    arrays = scaled.arrays
+    found = solve_lp(
+        scaled.cost,
+        arrays.matrix,
+        (arrays.row_lower, arrays.row_upper),
+        (arrays.lower, arrays.upper),
+        seconds=limit_s,
+        settings=INTERIOR,
+    )
+    if found.x is None or found.duals is None:
+        return None
+    duals: Floats = found.duals * scaled.row / scaled.objective
+    return MergedLp(merged, found.x * scaled.column, duals, merged.cost - merged.arrays.matrix.T @ duals)

@@ -1,0 +1,158 @@
+"""Find a plan part by part: the first stage from the merged program, the slots of each part with it, the part of most load first.
+
+Each part is a small mixed-integer program over its slots and the first stage. What the first stage holds already stays, and may grow where
+a part needs more. Rows over several parts, such as the work of a job or a limit, count what the other parts do: what was decided there, or
+what the merged program expects; a part may leave them wrong at a price, and later parts make up for it. A second sweep mends the parts that rows over several parts, or a first stage that grew, leave wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from solvers.arrays import Bools, Floats
+from solvers.general.structure import FIRST, Structure
+from solvers.interface import Options
+from solvers.mip import solve as solve_mip
+from solvers.program import Arrays, row_size
+
+ROW_TOL = 1e-7  # violation of a row, relative to its largest coefficient
+SWEEPS = 4
+SHRINKS = 0.7  # of what was wrong before, more than which another sweep must leave
+PENALTY = 1.0  # of leaving a row over several parts by its largest coefficient, as a share of what the plan costs
+LEAST_TIME_S = 1.0
+WHOLE_TOL = 1e-5
+SIDE_SLACK = 1e-9  # of what the sides of linking rows leave to a part, relative: rounding of the other parts' sum
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A program for `solvers.mip.solve`."""
+
+    matrices: Arrays
+    presolve: bool = True
+
+    def arrays(self) -> Arrays:
+        """Return rows and columns."""
+        return self.matrices
+
+
+class Rolling:
+    """Decides a program part by part."""
+
+    def __init__(self, structure: Structure, options: Options, kept: Bools):
+        """`kept` [columns]: which columns of the first stage may grow."""
+        self.structure, self.options, self._begin = structure, options, time.perf_counter()
+        self._kept = kept
+        arrays = structure.arrays
+        self._by_row = arrays.matrix.tocsr()
+        self._size = row_size(self._by_row.tocsc(), np.ones(self._by_row.shape[1]))
+        entries = arrays.matrix.tocoo()
+        touched = sparse.csr_array(
+            (np.ones(entries.nnz), (entries.row, structure.part[entries.col] + 1)),
+            shape=(len(arrays.row_lower), structure.parts + 1),
+        )
+        touched.sum_duplicates()
+        self._shared = np.diff(touched[:, 1:].tocsr().indptr) > 1  # rows over several parts
+        self._rows = [np.unique(touched[:, [p + 1]].nonzero()[0]) for p in range(structure.parts)]
+        self._first_rows = np.flatnonzero(structure.row_part == FIRST)
+        self._first = np.flatnonzero(structure.first)
+        self._penalty = 1.0
+
+    def plan(self, expected: Floats) -> tuple[Floats | None, Floats]:
+        """Decide all parts; `expected` [columns]: the solution of the merged program, whole in the first stage.
+
+        Returns all columns, or None, and by how much each row stays wrong, relative to its largest coefficient.
+        """
+        structure, arrays = self.structure, self.structure.arrays
+        x = np.clip(expected, arrays.lower, arrays.upper)
+        self._penalty = PENALTY * max(float(np.abs(structure.cost) @ np.abs(x)), 1e-9)
+        order: Sequence[int] = np.argsort(-self._load(expected), kind="stable").tolist()
+        before, wrong = math.inf, np.zeros(len(arrays.row_lower))
+        for _ in range(SWEEPS):
+            for p in order:
+                found = self._decide(x, p)
+                if found is None:
+                    return None, wrong
+                x = found
+            wrong = self._wrong(x)
+            if not wrong.any():
+                return x, wrong
+            if wrong.sum() > SHRINKS * before:
+                break
+            before = wrong.sum()
+            order = [p for p in order if wrong[self._rows[p]].any()]
+        return None, wrong
+
+    def _load(self, x: Floats) -> Floats:
+        """[parts]: cost of the slots of each part in the merged program, per slot: a stand-in for how much is asked of the first stage."""
+        structure = self.structure
+        timed = structure.part >= 0
+        load = np.bincount(structure.part[timed], (np.abs(structure.cost) * x)[timed], structure.parts)
+        slots = np.bincount(
+            np.unique(np.column_stack([structure.part, structure.slot])[timed], axis=0)[:, 0], minlength=structure.parts
+        )
+        found: Floats = load / np.maximum(slots, 1)
+        return found
+
+    def _wrong(self, x: Floats) -> Floats:
+        """[rows]: by how much x violates each, relative to its largest coefficient; 0 within the tolerance."""
+        arrays = self.structure.arrays
+        activity = self._by_row @ x
+        beyond = np.maximum(arrays.row_lower - activity, activity - arrays.row_upper) / self._size
+        found: Floats = np.where(beyond > ROW_TOL * np.maximum(1.0, np.abs(activity) / self._size), beyond, 0.0)
+        return found
+
+    def _decide(self, x: Floats, p: int) -> Floats | None:
+        """Decide the slots of a part, and what the first stage needs more for it; returns all columns, or None."""
+        left = self.options.left_s(self._begin)
+        if left <= 0:
+            return None
+        structure, arrays = self.structure, self.structure.arrays
+        mine = np.concatenate([self._first, np.flatnonzero(structure.part == p)])
+        rows = np.concatenate([self._first_rows, self._rows[p]])
+        inside = np.zeros(len(x), dtype=bool)
+        inside[mine] = True
+        others = self._by_row[rows] @ np.where(inside, 0.0, x)
+        slack = SIDE_SLACK * np.abs(others)
+        lower, upper = arrays.lower[mine].copy(), arrays.upper[mine].copy()
+        held = structure.part[mine] < 0
+        lower[held] = np.maximum(lower[held], np.minimum(_whole(x, arrays)[mine][held], upper[held]))
+        fixed = held & ~self._kept[mine]
+        upper[fixed] = lower[fixed]
+        shared, count = np.flatnonzero(self._shared[rows]), len(mine)
+        beyond = sparse.csc_array(
+            (
+                np.tile([1.0, -1.0], len(shared)) * np.repeat(self._size[rows][shared], 2),
+                (np.repeat(shared, 2), np.arange(2 * len(shared))),
+            ),
+            shape=(len(rows), 2 * len(shared)),
+        )
+        none, free = np.zeros(2 * len(shared)), np.full(2 * len(shared), np.inf)
+        piece = Arrays(
+            sparse.hstack([self._by_row[rows][:, mine], beyond], format="csc"),
+            arrays.row_lower[rows] - others - slack,
+            arrays.row_upper[rows] - others + slack,
+            np.concatenate([lower, none]),
+            np.concatenate([upper, free]),
+            np.concatenate([arrays.integer[mine], none > 0]),
+            np.concatenate([arrays.unit[mine], np.ones(2 * len(shared))]),
+        )
+        cost = np.concatenate([structure.cost[mine], np.full(2 * len(shared), self._penalty)])
+        limits = replace(self.options, time_limit_s=max(left, LEAST_TIME_S), progress=None, method="direct")
+        found = solve_mip(Piece(piece), cost, "min", limits)
+        if found.x is None:
+            return None
+        result = x.copy()
+        result[mine] = found.x[:count]
+        return result
+
+
+def _whole(x: Floats, arrays: Arrays) -> Floats:
+    """Round integer columns down to whole numbers, but for the solver's tolerance."""
+    return np.where(arrays.integer, np.floor(x + WHOLE_TOL), x)

@@ -1,0 +1,194 @@
+"""Solve a large program of any blocks: merged slots for duals and the first stage, then its parts one by one, then better duals.
+
+bound       Lagrangian relaxation of the whole program at the duals of merged slots (`solvers.general.dual_bound`)
+plan        a first stage from merged slots, then the parts of the calendar one by one (`solvers.general.rolling`)
+finer       the bound again, from more groups of slots
+ascent      steps along the supergradient, after Polyak (1969), for as long as time is left and the gap is wider than asked
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from solvers.arrays import Bools, Floats
+from solvers.backends.highs_run import OPTIMAL_GAP
+from solvers.general.aggregation import Merged, discounted, groups_of, merge
+from solvers.general.diving import dive
+from solvers.general.dual_bound import DualBound
+from solvers.general.merged_lp import MergedLp, solve_merged_lp
+from solvers.general.rolling import Piece, Rolling
+from solvers.general.structure import Structure, structure_of
+from solvers.interface import Options, RawSolution
+from solvers.mip import relative_gap
+from solvers.mip import solve as solve_mip
+from solvers.program import Program
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneralSettings:
+    """Sizes and shares of time of the steps."""
+
+    first_stage_columns: int = 16_000
+    """Columns of the merged program that the first stage is chosen on, about."""
+    bound_columns: int = 40_000
+    """The same, of the one that the duals come from, once there is a plan."""
+    merged_lp_share: float = 0.3
+    """Of the time left, for the LP of a merged program."""
+    first_stage_share: float = 0.35
+    """Of the time left then, for its first stage."""
+    searched_columns: int = 3_000
+    """Columns up to which the first stage is searched for, not dived for."""
+    used: float = 1e-3
+    """Value of an integer in the LP from which on a first stage may use it."""
+    further_share: float = 0.2
+    """Of the other integers, those of the smallest reduced costs, which it may use too."""
+    attempts: int = 3
+    """First stages that are tried."""
+    first_stage_gap: float = 0.005
+    """Gap to which the first stage is searched for."""
+    plan_share: float = 0.7
+    """Of the time left then, for the parts."""
+    part_gap: float = 0.001
+    """Gap to which each part is solved."""
+    step: float = 0.1
+    """First factor of a step of the ascent; halved where a step fails, longer by half where one succeeds."""
+    least_step: float = 0.002
+    """Factor at which the ascent ends."""
+
+
+SETTINGS = GeneralSettings()
+
+
+def solve_general(
+    program: Program, objective: Floats, sense: str, slots: int, options: Options, settings: GeneralSettings = SETTINGS
+) -> RawSolution:
+    """Find a plan and a bound; either may be missing where time is up first. Slots [slots] are those of the program's columns."""
+    begin = time.perf_counter()
+    sign = -1.0 if sense == "max" else 1.0
+    structure, bound, y = structure_of(program, sign * np.asarray(objective, dtype=float), slots), -math.inf, None
+    relaxation = DualBound(structure)
+
+    def bounded(columns: int) -> tuple[float, Floats | None, MergedLp | None]:
+        merged = _merged(program, structure, slots, columns)
+        solved = solve_merged_lp(merged, settings.merged_lp_share * options.left_s(begin))
+        if solved is None:
+            return -math.inf, None, None
+        spread = merged.spread_duals(solved.duals)
+        found, _ = relaxation.at(spread, lambda: options.left_s(begin))
+        _say(options, f"bound {sign * found:,.6g} by {len(merged.cost):,} columns of merged slots")
+        return found, spread, solved
+
+    _say(options, f"{program.column_count:,} columns, taken apart into {structure.parts} parts")
+    bound, y, solved = bounded(settings.first_stage_columns)
+    x = None if solved is None else _plan(solved, structure, options, begin, settings)
+    value = math.inf if x is None else float(structure.cost @ x)
+    if x is not None:
+        _say(options, f"plan {sign * value:,.6g}, every slot decided")
+    if settings.bound_columns > settings.first_stage_columns and relative_gap(value, bound) > options.gap:
+        better, other, _ = bounded(settings.bound_columns)
+        bound, y = (better, other) if better > bound else (bound, y)
+    if y is not None:
+        bound = _ascent(relaxation, y, bound, value, options, begin, settings)
+    found = None if x is None else sign * value
+    proven = sign * bound if math.isfinite(bound) else None
+    gap = None if found is None or proven is None else relative_gap(found, proven)
+    ended = "limit"
+    if gap is not None and gap <= options.gap * (1 + OPTIMAL_GAP):
+        ended = "optimal" if gap <= OPTIMAL_GAP else "within_gap"
+    return RawSolution(ended, found, proven, gap, x, time.perf_counter() - begin)
+
+
+def _merged(program: Program, structure: Structure, slots: int, columns: int) -> Merged:
+    """Merge slots to a program of about so many columns."""
+    timed = max(int((structure.slot >= 0).sum()), 1)
+    return merge(program, structure, groups_of(structure, slots, max(columns * slots // timed, 1)))
+
+
+def _restricted(found: MergedLp, settings: GeneralSettings) -> Bools:
+    """Select the merged columns that a first stage may use: those of other stages, and integers with a value or a small reduced cost."""
+    integer = np.flatnonzero(found.merged.arrays.integer)
+    used = found.x[integer] > settings.used
+    rest = found.reduced[integer][~used]
+    most = np.quantile(rest, settings.further_share) if len(rest) else 0.0
+    kept = np.ones(len(found.x), dtype=bool)
+    kept[integer] = used | (found.reduced[integer] <= most)
+    return kept
+
+
+def _plan(
+    found: MergedLp,
+    structure: Structure,
+    options: Options,
+    begin: float,
+    settings: GeneralSettings,
+) -> Floats | None:
+    """Choose the first stage on merged slots, then decide each part; again with what the parts could not do, where rows stay wrong."""
+    kept = _restricted(found, settings)
+    arrays = found.merged.arrays
+    merged = replace(found.merged, arrays=replace(arrays, upper=np.where(kept, arrays.upper, arrays.lower)))
+    for attempt in range(settings.attempts):
+        left = options.left_s(begin)
+        if left <= 0:
+            return None
+        chosen = _first_stage(merged, found, kept, settings.first_stage_share * left, options, settings)
+        if chosen is None:
+            return None
+        limit_s = settings.plan_share * max(options.left_s(begin), 0.0)
+        parts = replace(options, gap=settings.part_gap, time_limit_s=limit_s)
+        x, wrong = Rolling(structure, parts, merged.spread(kept)).plan(merged.spread(chosen))
+        if x is not None or not wrong.any():
+            return x
+        _say(options, f"{int((wrong > 0).sum())} rows stay wrong in attempt {attempt + 1}")
+        merged = discounted(merged, structure, wrong)
+    return None
+
+
+def _first_stage(
+    merged: Merged, found: MergedLp, kept: Bools, limit_s: float, options: Options, settings: GeneralSettings
+) -> Floats | None:
+    """Choose the first stage of a merged program: by a search where it is small, by diving else."""
+    if len(merged.cost) <= settings.searched_columns:
+        gap = max(options.gap, settings.first_stage_gap)
+        search = replace(options, gap=gap, time_limit_s=limit_s, progress=None, method="direct", target=None)
+        return solve_mip(Piece(merged.arrays), merged.cost, "min", search, polished=False).x
+    begin = time.perf_counter()
+    return dive(replace(found, merged=merged), kept, lambda: limit_s - (time.perf_counter() - begin))
+
+
+def _ascent(
+    relaxation: DualBound,
+    y: Floats,
+    bound: float,
+    value: float,
+    options: Options,
+    begin: float,
+    settings: GeneralSettings,
+) -> float:
+    """Raise the bound by supergradient steps towards the value of the plan; returns the best bound."""
+    if not math.isfinite(bound) or not math.isfinite(value):
+        return bound
+    best, centre, factor = bound, y, settings.step
+    slope: tuple[Floats, float] | None = None
+    while options.left_s(begin) > 0 and relative_gap(value, best) > options.gap and factor > settings.least_step:
+        if slope is None:
+            _, x = relaxation.at(centre, lambda: options.left_s(begin))
+            slope = relaxation.slope(centre, x)
+        direction, norm = slope
+        if norm <= 0:
+            break
+        trial = relaxation.projected(centre + factor * (value - best) / norm * direction)
+        found, x = relaxation.at(trial, lambda: options.left_s(begin))
+        if found > best:
+            best, centre, slope, factor = found, trial, relaxation.slope(trial, x), 1.5 * factor
+            continue
+        factor *= 0.5
+    return best
+
+
+def _say(options: Options, line: str) -> None:
+    if options.progress is not None:
+        options.progress(line)

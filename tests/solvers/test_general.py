@@ -1,0 +1,105 @@
+"""Programs taken apart by merged slots and parts: the bound is never above the optimum, and a plan keeps every row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from solvers.general import structure
+from solvers.general.aggregation import groups_of, merge
+from solvers.general.dual_bound import DualBound
+from solvers.general.solve import SETTINGS, solve_general
+from solvers.general.structure import FIRST, LINK, structure_of
+from solvers.interface import Options
+from solvers.joint import solve
+from solvers.model.build import build, objective_vector
+from tests.solvers.reference import SMALL, TIMES
+from tests.solvers.test_all_blocks_bruteforce import OBJECTIVES, problem, problems
+
+LIMITS = Options(gap=1e-3, time_limit_s=60.0)
+COARSE = replace(SETTINGS, first_stage_columns=1, bound_columns=1)  # one group of slots for each part
+
+
+def signed(data):
+    return -1.0 if data.objective.maximises else 1.0
+
+
+def best(data):
+    """Optimum of the whole program, as a minimum; None where there is none."""
+    found = solve(data, Options(gap=0.0))
+    return None if found.value is None else signed(data) * found.value
+
+
+@pytest.mark.parametrize("slots_of_a_part", [1, 2, 24])
+@settings(max_examples=25 * TIMES, **SMALL)
+@given(problems(OBJECTIVES))
+def test_bound_and_plan_enclose_the_optimum(slots_of_a_part, data):
+    optimum = best(data)
+    program, sense = build(data), "max" if data.objective.maximises else "min"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structure, "MOST_SLOTS", slots_of_a_part)
+        found = solve_general(program, objective_vector(program, data), sense, data.slots, LIMITS, COARSE)
+    tolerance = 1e-6 * max(abs(optimum or 0.0), 1.0)
+    if optimum is None:
+        assert found.x is None
+        return
+    if found.bound is not None:
+        assert signed(data) * found.bound <= optimum + 1e-9 * max(abs(optimum), 1.0) + 1e-9
+    if found.x is not None:
+        arrays = program.arrays()
+        assert arrays.violation(found.x) <= 1e-6
+        assert np.abs(found.x - np.round(found.x))[arrays.integer].max(initial=0.0) <= 1e-5
+        assert signed(data) * found.objective >= optimum - tolerance
+
+
+@settings(max_examples=20 * TIMES, **SMALL)
+@given(problems(("cost",)))
+def test_any_duals_bound_the_optimum(data):
+    """Also wild ones, of either sign."""
+    optimum = best(data)
+    if optimum is None:
+        return
+    program = build(data)
+    whole = structure_of(program, objective_vector(program, data), data.slots)
+    rng = np.random.default_rng(len(whole.cost))
+    relaxation = DualBound(whole)
+    for scale in (0.0, 0.1, 10.0):
+        bound, _ = relaxation.at(scale * rng.standard_normal(program.row_count), lambda: 60.0)
+        assert bound <= optimum + 1e-9 * max(abs(optimum), 1.0)
+
+
+def test_merged_slots_keep_what_all_slots_do_alike():
+    """A solution that is the same in all slots of a group keeps the merged rows, at the same cost."""
+    for seed in range(12):
+        data = problem(np.random.default_rng(seed), ("cost",))
+        program = build(data)
+        whole = structure_of(program, objective_vector(program, data), data.slots)
+        merged = merge(program, whole, groups_of(whole, data.slots, 1))
+        z = np.random.default_rng(seed).random(merged.columns.count)
+        x = merged.spread(z)
+        activity = np.bincount(merged.rows.number, whole.arrays.matrix @ x, merged.rows.count)
+        assert merged.arrays.matrix @ z == pytest.approx(activity, abs=1e-9)
+        assert merged.cost @ z == pytest.approx(whole.cost @ x)
+
+
+def test_a_part_is_a_run_of_slots_that_storage_joins():
+    data = problem(np.random.default_rng(0), ("cost",))
+    program = build(data)
+    whole = structure_of(program, objective_vector(program, data), data.slots)
+    assert set(np.unique(whole.row_part)) <= {LINK, FIRST, *range(whole.parts)}
+    entries = whole.arrays.matrix.tocoo()
+    inside = whole.row_part[entries.row] >= 0
+    assert (whole.part[entries.col[inside]] == whole.row_part[entries.row[inside]]).all()
+
+
+def test_the_method_general_plans_small_questions_too():
+    """Through the whole way of a solve, where the search in one piece follows if the parts have no plan."""
+    for seed in range(6):
+        data = problem(np.random.default_rng(seed), ("cost",))
+        optimum = best(data)
+        found = solve(data, replace(LIMITS, method="general"))
+        assert optimum is not None or found.value is None
+        assert optimum is None or found.value is None or found.value >= optimum * (1 - 1e-6) - 1e-6
