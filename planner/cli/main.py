@@ -19,6 +19,7 @@ from planner.cli.cases import add_estimate, add_layouts
 from planner.cli.catalog import add_catalog
 from planner.cli.dashboard import add_dashboard
 from planner.cli.design import add_characterise, add_codesign, add_edge
+from planner.cli.measure import add_measure
 from planner.cli.options import answer_options
 from planner.cli.output import check_outputs
 from planner.cli.plan import HTML, add_check, add_plan, add_verify
@@ -89,6 +90,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_validate(commands, shared)
     add_calibrate(commands)
     add_robust(commands, shared)
+    add_measure(commands, shared)
     add_compare(commands, shared)
     add_alternatives(commands, shared)
     add_ladder(commands, shared)

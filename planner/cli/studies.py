@@ -222,7 +222,7 @@ def _frontier(arguments: argparse.Namespace) -> int:
         write_file(arguments.chart, frontier_chart(found))
     if arguments.plans:
         found.save(Path(arguments.plans))
-    _print_study(arguments, found)
+    print_study(arguments, found)
     return EXIT_BY_STATUS[found.status]
 
 
@@ -242,7 +242,7 @@ def _break_even(arguments: argparse.Namespace) -> int:
         systems=arguments.systems,
         overlays=overlay_folders(arguments),
     )
-    _print_study(arguments, found)
+    print_study(arguments, found)
     return EXIT_BY_STATUS[found.status]
 
 
@@ -263,7 +263,7 @@ def _sharing(arguments: argparse.Namespace) -> int:
     from planner.studies.sharing import sharing
 
     found = sharing(spec_document(arguments), overlays=overlay_folders(arguments), progress=progress_printer(arguments))
-    _print_study(arguments, found)
+    print_study(arguments, found)
     return EXIT_BY_STATUS[found.status]
 
 
@@ -279,7 +279,7 @@ def _ladder(arguments: argparse.Namespace) -> int:
         overlays=overlay_folders(arguments),
         progress=progress_printer(arguments),
     )
-    _print_study(arguments, found)
+    print_study(arguments, found)
     return EXIT_BY_STATUS[found.status]
 
 
@@ -297,7 +297,7 @@ def _roi(arguments: argparse.Namespace) -> int:
         if arguments.plan is None
         else planned_fleet(load_plan(arguments.plan))
     )
-    _print_study(arguments, returns(fleet, arguments.gain, team=arguments.team, baseline=arguments.baseline))
+    print_study(arguments, returns(fleet, arguments.gain, team=arguments.team, baseline=arguments.baseline))
     return OK
 
 
@@ -307,7 +307,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     from planner.studies.side_by_side import side_by_side
 
     plans = [load_plan(path) for path in (arguments.first, arguments.second, *arguments.further)]
-    _print_study(arguments, side_by_side(plans) if arguments.further else compare(*plans))
+    print_study(arguments, side_by_side(plans) if arguments.further else compare(*plans))
     return OK
 
 
@@ -324,7 +324,7 @@ def _alternatives(arguments: argparse.Namespace) -> int:
     for alternative in found.found if arguments.plans else ():
         if alternative.plan is not None:
             alternative.plan.save(Path(arguments.plans) / f"{alternative.name.translate(IN_FILE_NAMES)}.json")
-    _print_study(arguments, found)
+    print_study(arguments, found)
     return EXIT_BY_STATUS[found.status]
 
 
@@ -339,7 +339,7 @@ def _sensitivity(arguments: argparse.Namespace) -> int:
     )  # fmt: skip
     if arguments.chart and found.value is not None:
         write_file(arguments.chart, tornado(found))
-    _print_study(arguments, found)
+    print_study(arguments, found)
     return EXIT_BY_STATUS[found.status]
 
 
@@ -378,7 +378,7 @@ class Study(Protocol):
         ...
 
 
-def _print_study(arguments: argparse.Namespace, found: Study) -> None:
+def print_study(arguments: argparse.Namespace, found: Study) -> None:
     """Print a study: the document as JSON, the flat table as CSV, or sentences and tables."""
     from planner.escape import markdown, terminal
     from planner.tables import as_csv, as_markdown, as_text

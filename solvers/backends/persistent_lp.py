@@ -117,11 +117,22 @@ class CoefficientLp:
         for row, column, value in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
             self._highs.changeCoeff(row, column, value)
 
+    def bound(self, columns: Ints, lower: Floats, upper: Floats) -> None:
+        """Change the bounds of columns."""
+        self._highs.changeColsBounds(len(columns), columns.astype(np.int32), lower, upper)
+
+    def price(self, columns: Ints, cost: Floats) -> None:
+        """Change the cost of columns."""
+        self._highs.changeColsCost(len(columns), columns.astype(np.int32), cost)
+
     def solve(self) -> Floats:
         """Solve and return the columns."""
         import highspy
 
         self._highs.run()
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:  # again without the basis
+            self._highs.clearSolver()
+            self._highs.run()
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             raise SolverError(f"a program with changed coefficients ended as {self._highs.getModelStatus()}")
         return np.array(self._highs.getSolution().col_value)

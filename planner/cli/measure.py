@@ -1,0 +1,58 @@
+"""The command `measure`: what is worth measuring next for a plan, and how."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import TYPE_CHECKING
+
+from planner.cli.options import PLAN_HELP, overlay_folders
+from planner.exit_codes import OK
+
+if TYPE_CHECKING:
+    from planner.cli.options import Commands
+
+FEWEST_WORLDS, MOST_WORLDS = 40, 10_000
+
+
+def add_measure(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `measure`."""
+    measure = commands.add_parser(
+        "measure",
+        parents=[shared],
+        help="what is worth measuring next for a plan, and how",
+        description="Rank measurements by what knowing their results is worth for the choice of a fleet, with the commands to run; "
+        "`calibrate` reads the results.",
+    )
+    measure.add_argument("plan", metavar="PLAN", help=PLAN_HELP)
+    measure.add_argument(
+        "--budget", type=float, metavar="AMOUNT", help="most that the best set may cost, in the plan's currency"
+    )
+    measure.add_argument(
+        "--worlds", type=int, default=240, metavar="N", help="how many scenarios to sample (default: 240)"
+    )
+    measure.add_argument("--seed", type=int, default=2, help="random seed of the scenarios (default: 2)")
+    measure.set_defaults(run=_measure)
+
+
+def _measure(arguments: argparse.Namespace) -> int:
+    from planner.cli.studies import print_study
+    from planner.errors import Problem, SpecError
+    from planner.plan import load_plan
+    from planner.studies.measure import measure
+
+    problems = []
+    if not FEWEST_WORLDS <= arguments.worlds <= MOST_WORLDS:
+        problems.append(Problem("--worlds", f"expected {FEWEST_WORLDS} to {MOST_WORLDS}, got {arguments.worlds}"))
+    if arguments.budget is not None and not (math.isfinite(arguments.budget) and arguments.budget >= 0):
+        problems.append(Problem("--budget", f"expected an amount that is not negative, got {arguments.budget}"))
+    if arguments.seed < 0:
+        problems.append(Problem("--seed", f"expected a number that is not negative, got {arguments.seed}"))
+    if problems:
+        raise SpecError(problems)
+    found = measure(
+        load_plan(arguments.plan), overlays=overlay_folders(arguments), budget=arguments.budget, worlds=arguments.worlds,
+        seed=arguments.seed,
+    )  # fmt: skip
+    print_study(arguments, found)
+    return OK

@@ -1,0 +1,277 @@
+"""Find what is worth measuring next: the expected worth of a measurement for the decision on the fleet, in money.
+
+In each sampled scenario a fleet costs what it comes to once the scenario is known: its own systems, further ones at a higher price, and
+work left undone (`solvers.fixed_fleet.recourse`). The decision now is the fleet of least expected cost; after a measurement, the one of
+least expected cost given its result. The worth of a measurement is the difference of the two expectations. What a fleet is expected
+to cost given a result is estimated by regression over the scenarios, and the decision is judged on scenarios that the regression has not seen.
+
+Reference: Strong, Oakley and Brennan, Estimating multiparameter partial expected value of perfect information from a probabilistic
+sensitivity analysis sample, Medical Decision Making 34 (2014); the worth of a sample follows with the noise of its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from models.arrays import Bools, Floats, Ints
+from planner.calibration.own_spread import USUAL_SPREAD
+from planner.errors import Problem as SpecProblem
+from planner.errors import SpecError
+from planner.plan import Plan
+from planner.problem.scenarios import SERVING, Scenarios, draw, with_robust
+from planner.resolve.resolver import resolve
+from planner.scenarios.redispatch import left_out
+from planner.spec.model import parse_spec
+from planner.studies.measure_cases import Case, cases_of
+from planner.studies.measure_fleets import FleetModel, fleet_model
+from planner.verify.quality import as_chosen
+from solvers.fixed_fleet.recourse import outcomes
+
+WORLDS, SEED = 240, 2
+SCREENED = 40  # scenarios whose best fleets say which fleet options matter
+CANDIDATES = 14  # fleets among which the decision is made, besides that of the plan
+LATE = 1.5  # price of a system that is added once the scenario is known, over that of one in the plan
+MOST_CASES = 5  # of the best set
+FOLDS = 2  # of the scenarios: a decision is judged on those that it was not learned from
+RIDGE = 1.0  # penalty of the regression, in scenarios
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """Fleets [F, K] in scenarios: cost [F, S], whether all is done [F, S], and the least that any fleet would cost [S]."""
+
+    model: FleetModel
+    scenarios: Scenarios
+    fleets: Floats
+    cost: Floats
+    kept: Bools
+    least: Floats
+
+    @property
+    def now(self) -> int:
+        """Return the fleet of least expected cost."""
+        return int(np.argmin(self.cost.mean(axis=1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """A case, and what knowing its result is worth [currency]."""
+
+    case: Case
+    worth: float
+
+    @property
+    def net(self) -> float:
+        """Return the worth less the price of measuring."""
+        return self.worth - self.case.price
+
+    def row(self) -> dict[str, Any]:
+        """Write it as a row of the document."""
+        return {**self.case.document(), "worth": self.worth, "net": self.net}
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What is worth measuring next, most net worth first, and the best set."""
+
+    plan: str
+    currency: str
+    ranked: tuple[Worth, ...]
+    chosen: tuple[Case, ...]
+    chosen_worth: float
+    expected: float  # cost of the decision now
+    perfect: float  # the same if the errors were known, among the fleets considered
+    least: float  # lower bound on the same over all fleets
+    settings: dict[str, Any]
+    left_out: tuple[str, ...]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Write the study as JSON."""
+        return {
+            "plan": self.plan, "currency": self.currency, **self.settings, "expected_cost": self.expected,
+            "worth_of_everything": self.expected - self.perfect, "bound": self.expected - self.least,
+            "cases": [found.row() for found in self.ranked],
+            "best_set": {"cases": [case.name for case in self.chosen], "worth": self.chosen_worth, "price": sum(case.price for case in self.chosen)},
+            "left_out": list(self.left_out),
+        }  # fmt: skip
+
+    @property
+    def words(self) -> list[str]:
+        """Say what to measure in sentences."""
+
+        def amount(value: float) -> str:
+            return f"{value:,.0f} {self.currency}"
+
+        lines = [
+            f"The decision on the fleet is expected to cost {amount(self.expected)}, of which errors of predictions cost {amount(self.expected - self.perfect)} "
+            f"(no measurement is worth more than {amount(self.expected - self.least)})."
+        ]
+        if not self.chosen:
+            return [*lines, "No measurement is worth its price."]
+        names = ", ".join(case.name for case in self.chosen)
+        lines.append(
+            f"Best set: {names}; worth {amount(self.chosen_worth)}, price {amount(sum(case.price for case in self.chosen))}."
+        )
+        lines.append("Feed the results to `flopwatt calibrate`, and plan with `--catalog` on what it writes.")
+        if self.left_out:
+            lines.append(f"Not modelled: {', '.join(self.left_out)}.")
+        return lines
+
+    @property
+    def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        """List the tables."""
+        ranked = [
+            {
+                "case": found.case.name, "workload": found.case.workload, "system": found.case.system, "hours": f"{found.case.hours:g}", "of systems": f"{found.case.systems:g}",
+                f"price, {self.currency}": f"{found.case.price:,.0f}", f"worth, {self.currency}": f"{found.worth:,.0f}",
+            }
+            for found in self.ranked
+        ]  # fmt: skip
+        commands = [{"case": found.case.name, "run": line} for found in self.ranked for line in found.case.commands]
+        return [("What is worth measuring", ranked), ("How to run it", commands)]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """List the cases flat."""
+        return [
+            {
+                **{key: value for key, value in found.row().items() if key != "commands"},
+                "commands": "; ".join(found.case.commands),
+            }
+            for found in self.ranked
+        ]
+
+
+def measure(
+    plan: Plan, *, overlays: Sequence[Path] = (), budget: float | None = None, worlds: int = WORLDS, seed: int = SEED
+) -> Measure:
+    """Rank the measurements for a plan, and choose the best set of at most `MOST_CASES` within a budget.
+
+    Raises SpecError for a plan without an answer, and for questions that the model of fleets does not cover.
+    """
+    if not plan.has_answer:
+        raise SpecError([SpecProblem("plan", "there is no plan to measure for: nothing was decided")])
+    spec = parse_spec(plan["spec"])
+    problem = with_robust(as_chosen(resolve(spec, overlays), plan.document))
+    if problem.phases or spec.objective.maximise or any(option["how"] == "api" for option in plan["fleet"]):
+        raise SpecError(
+            [SpecProblem("plan", "phases, throughput as the objective, and APIs are not covered by `measure`")]
+        )
+    sampled = sample(fleet_model(problem, plan.document), draw(problem, worlds, seed))
+    cases = cases_of(sampled.model, plan)
+    ranked = sorted((Worth(case, worth_of(sampled, [case], seed)) for case in cases), key=lambda found: -found.net)
+    chosen, worth = best_set(sampled, [found.case for found in ranked], budget, seed)
+    return Measure(
+        plan=plan["name"], currency=plan["spec"].get("currency", "USD"), ranked=tuple(ranked), chosen=tuple(chosen), chosen_worth=worth,
+        expected=float(sampled.cost[sampled.now].mean()), perfect=float(sampled.cost.min(axis=0).mean()), least=float(sampled.least.mean()),
+        settings={"worlds": worlds, "seed": seed, "fleets": len(sampled.fleets), "late_price": LATE, "budget": budget}, left_out=tuple(left_out(problem)),
+    )  # fmt: skip
+
+
+def sample(model: FleetModel, scenarios: Scenarios) -> Sampled:
+    """Choose fleets to decide among, and find what each comes to in every scenario."""
+    efficiency, rate = model.efficiencies(scenarios)
+    none = np.zeros((1, len(model.options)))
+    some = slice(0, SCREENED)
+    first = np.array(
+        [found[0].systems for found in outcomes(model.data, efficiency[:, some], rate[:, some], none, 1.0)]
+    )
+    used = (first.max(axis=0) > 1e-6) | (model.held > 0)
+    ways, uses = used[model.data.way_option], used[model.data.use_option]
+    model, efficiency, rate = model.restricted(used), efficiency[ways], rate[uses]
+    best = [found[0] for found in outcomes(model.data, efficiency, rate, none[:, used], 1.0)]
+    least, systems = np.array([found.cost for found in best]), np.array([found.systems for found in best])
+    fleets = np.unique(np.vstack([model.held, _candidates(model, systems, least)]), axis=0)
+    every = list(outcomes(model.data, efficiency, rate, fleets, LATE))
+    cost = np.array([[found.cost for found in row] for row in every]).T
+    fixed = fleets @ model.data.option_cost
+    return Sampled(model, scenarios, fleets, cost, cost <= fixed[:, None] * (1.0 + 1e-9), least)
+
+
+def _candidates(model: FleetModel, systems: Floats, cost: Floats) -> Floats:
+    """Choose fleets: those of scenarios at even steps of cost, and quantiles of every count over all scenarios, as far as supplies and power allow."""
+    order = np.argsort(cost, kind="stable")
+    steps = np.unique(np.linspace(0, len(order) - 1, CANDIDATES - 4).round().astype(int))
+    quantiles = np.quantile(systems, (0.4, 0.6, 0.75, 0.9), axis=0)
+    found = []
+    for counts in np.vstack([systems[order[steps]], quantiles]):
+        able = [whole for whole in (np.ceil(counts - 1e-6), np.floor(counts + 1e-6)) if _is_able(model, whole)]
+        found += able[:1]
+    return np.array(found).reshape(-1, len(model.options))
+
+
+def _is_able(model: FleetModel, fleet: Floats) -> bool:
+    """Tell whether supplies provide a fleet and the power of its sites carries it, idle."""
+    data = model.data
+    supplied = np.bincount(
+        data.supply_member[:, 0], weights=fleet[data.supply_member[:, 1]], minlength=len(data.supply_limit)
+    )
+    idle_w = np.bincount(data.option_site, weights=fleet * data.option_idle_w, minlength=len(data.room_w))
+    return bool((supplied <= data.supply_limit).all() and (idle_w[:, None] <= data.room_w).all())
+
+
+# -- the worth of measurements -----------------------------------------------------------------------------------------
+
+
+def results(scenarios: Scenarios, case: Case, seed: int) -> Floats:
+    """Draw what a case would show in each scenario, [scenario, metric]: ln(measured / predicted), with the spread among runs of a source."""
+    rng = np.random.default_rng([seed, case.number])
+    if case.kind == "serving":
+        labels = {label: scenarios.serving[case.chip][label] for label in SERVING}
+    else:
+        labels = {label: scenarios.training[case.chip, label] for label in (case.label,)}
+    spread = [USUAL_SPREAD.get(label, USUAL_SPREAD["step_time"]) for label in labels]
+    truth = np.log(np.array(list(labels.values()))).T
+    found: Floats = truth + rng.standard_normal(truth.shape) * spread
+    return found
+
+
+def worth_of(sampled: Sampled, cases: Sequence[Case], seed: int) -> float:
+    """Estimate what the results of some cases together are worth; never less than nothing, since they can be ignored."""
+    if not cases:
+        return 0.0
+    shown = np.hstack([results(sampled.scenarios, case, seed) for case in cases])
+    chosen = decide(sampled.cost, _features(shown), np.arange(sampled.scenarios.count) % FOLDS)
+    expected = sampled.cost[chosen, np.arange(sampled.scenarios.count)].mean()
+    return max(float(sampled.cost[sampled.now].mean() - expected), 0.0)
+
+
+def decide(cost: Floats, features: Floats, folds: Ints) -> Ints:
+    """Choose for each scenario the fleet of least expected cost given what was shown there, as learned from scenarios of other folds."""
+    chosen = np.zeros(len(features), dtype=np.int64)
+    for fold in np.unique(folds):
+        learn, judge = folds != fold, folds == fold
+        x, y = features[learn], cost[:, learn].T
+        penalty = RIDGE * np.eye(x.shape[1])
+        penalty[0, 0] = 0.0  # the mean is not shrunk
+        weights = np.linalg.solve(x.T @ x + penalty, x.T @ y)
+        chosen[judge] = np.argmin(features[judge] @ weights, axis=1)
+    return chosen
+
+
+def _features(shown: Floats) -> Floats:
+    """Return constant, standardised results, their squares, and how far each is on either side of its median."""
+    z = (shown - shown.mean(axis=0)) / np.maximum(shown.std(axis=0), 1e-12)
+    return np.hstack([np.ones((len(z), 1)), z, z**2 - 1.0, np.maximum(z, 0.0)])
+
+
+def best_set(sampled: Sampled, cases: Sequence[Case], budget: float | None, seed: int) -> tuple[list[Case], float]:
+    """Add the case that raises the worth of the set most over its price, while one does, within the budget."""
+    chosen: list[Case] = []
+    worth = 0.0
+    while len(chosen) < MOST_CASES:
+        left = np.inf if budget is None else budget - sum(case.price for case in chosen)
+        able = [case for case in cases if case not in chosen and case.price <= left]
+        gains = [worth_of(sampled, [*chosen, case], seed) - worth - case.price for case in able]
+        if not gains or max(gains) <= 0:
+            break
+        best = int(np.argmax(gains))
+        worth += gains[best] + able[best].price
+        chosen.append(able[best])
+    return chosen, worth

@@ -1,0 +1,120 @@
+"""What is worth measuring: worth against bounds, the best set, commands that calibrate can read, and the results reaching the plan."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+
+import numpy as np
+import pytest
+
+import planner
+from planner.cli.main import main
+from planner.plan import Plan
+from planner.studies.measure import Measure, _features, decide, measure
+
+WORLDS = 60
+
+
+@pytest.fixture(scope="module")
+def plan(tiny) -> Plan:
+    """Two kinds of chips for one workload that states its engine."""
+    spec = tiny()
+    spec["workloads"][0] |= {"demand": {"requests_per_s": 20000}, "engine": "vllm"}
+    spec["sites"] = [{"region": "us-virginia"}]
+    spec["offers"] = [{"system": name, "how": "buy"} for name in ("DGX H100", "MI300X 8x OAM node")]
+    spec["solver"] = {"gap": 1e-3}
+    return planner.solve(spec, threads=1)
+
+
+@pytest.fixture(scope="module")
+def found(plan) -> Measure:
+    return measure(plan, worlds=WORLDS)
+
+
+def test_no_measurement_is_worth_more_than_knowing_everything(found):
+    assert found.least <= found.perfect + 1e-6 <= found.expected + 1e-6
+    for row in found.ranked:
+        assert 0 <= row.worth <= found.expected - found.perfect + 1e-6
+        assert row.case.price > 0 and row.case.hours > 0
+    assert [row.net for row in found.ranked] == sorted((row.net for row in found.ranked), reverse=True)
+    assert {(row.case.kind, row.case.chip) for row in found.ranked} >= {
+        ("serving", "H100 SXM5 80GB"),
+        ("serving", "MI300X"),
+    }
+
+
+def test_the_best_set_keeps_to_its_budget(plan, found):
+    assert len(found.chosen) <= 5 and sum(case.price for case in found.chosen) <= found.chosen_worth + 1e-6
+    none = measure(plan, worlds=WORLDS, budget=0.0)
+    assert none.chosen == () and "No measurement" in none.words[-1]
+
+
+def test_a_decision_is_learned_where_the_result_tells_and_not_where_it_does_not():
+    """Fleet 0 is better where the error is below 0, fleet 1 above; another result is noise."""
+    rng = np.random.default_rng(0)
+    error, noise = rng.standard_normal((2, 400))
+    cost = np.array([10 + 4 * error, 10 - 4 * error])
+    folds = np.arange(400) % 2
+    told = decide(cost, _features(error[:, None]), folds)
+    assert cost[told, np.arange(400)].mean() == pytest.approx(cost.min(axis=0).mean(), rel=0.02)
+    untold = decide(cost, _features(noise[:, None]), folds)
+    assert cost[untold, np.arange(400)].mean() > cost.mean(axis=1).min() - 0.5
+
+
+def test_the_commands_state_what_calibrate_needs(found, plan, tmp_path, capsys):
+    """The metadata of the command, written into a result as the benchmark does, are enough to calibrate; the plan then counts on them."""
+    case = next(row.case for row in found.ranked if row.case.kind == "serving" and row.case.chip == "MI300X")
+    serve, bench = case.commands
+    assert serve.startswith("vllm serve Llama-3.2-1B") and "--max-concurrency $c" in bench
+    words = shlex.split(bench.partition("--metadata ")[2].partition(";")[0])
+    told = dict(word.split("=", 1) for word in words)
+    assert {"chip", "n_chips", "tp", "weight_dtype"} <= set(told) and told["chip"] == "MI300X"
+    clients = [int(number) for number in re.search(r"for c in ([\d ]+);", bench)[1].split()]
+    results = [
+        {
+            "date": "20270110-0900", "backend": "vllm", "model_id": "Llama-3.2-1B", **told, "max_concurrency": n, "completed": 8 * n,
+            "total_input_tokens": 4000 * n, "total_output_tokens": 1600 * n, "output_throughput": 150.0 * n, "mean_ttft_ms": 60.0, "mean_tpot_ms": 6.0,
+        }
+        for n in clients
+    ]  # fmt: skip
+    (tmp_path / "runs.json").write_text(json.dumps(results), encoding="utf-8")
+    assert main(["calibrate", str(tmp_path / "runs.json"), "--output", str(tmp_path / "own"), "-q"]) == 0
+    capsys.readouterr()
+    from planner.resolve.resolver import resolve_document
+
+    engine = resolve_document(plan["spec"], [tmp_path / "own"]).serving[0].engine
+    assert engine.correction("MI300X", "bf16").tpot != 1.0 and engine.correction("H100 SXM5 80GB", "bf16").tpot == 1.0
+
+
+def test_a_training_case_leaves_a_row_for_calibrate(tiny):
+    job = {
+        "name": "tune", "kind": "training", "architecture": "Llama-3.2-1B", "tokens": "10B", "deadline": "60 d", "sequence_tokens": 2048, "batch_tokens": 262144,
+        "precision": ["bf16"],
+    }  # fmt: skip
+    spec = {**tiny(), "workloads": [job], "offers": [{"system": "DGX H100", "how": "buy", "supply": 2}]}
+    (row,) = measure(planner.solve(spec, threads=1), worlds=40).ranked
+    case = row.case
+    assert (case.kind, case.label) == ("training", "dense")
+    run, table = case.commands
+    assert run.startswith("torchrun")
+    header, row = shlex.split(table)[2:4]
+    told = dict(zip(header.split(","), row.split(","), strict=True))
+    assert told["step_time_s"] == "SECONDS_PER_STEP" and float(told["n_chips"]) >= 1 and told["dtype"] == "bf16"
+
+
+def test_the_command_prints_json_and_refuses_what_it_cannot_answer(plan, tmp_path, capsys):
+    (tmp_path / "plan.json").write_text(json.dumps(plan.document), encoding="utf-8")
+    file = str(tmp_path / "plan.json")
+    assert main(["measure", file, "--worlds", "40", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["worlds"] == 40 and document["bound"] >= document["worth_of_everything"] >= 0
+    assert {"name", "commands", "hours", "price", "worth", "net"} <= set(document["cases"][0])
+    for wrong in (["--worlds", "3"], ["--budget", "-1"], ["--budget", "nan"], ["--seed", "-1"]):
+        assert main(["measure", file, *wrong]) == 3
+    (tmp_path / "none.json").write_text(
+        json.dumps({**plan.document, "objective": {**plan.document["objective"], "value": None}, "totals": None}),
+        encoding="utf-8",
+    )
+    assert main(["measure", str(tmp_path / "none.json")]) == 3
