@@ -1,4 +1,4 @@
-"""The commands `characterise`, `codesign` and `edge`: workloads before chips, architectures for chips, and devices at the edge."""
+"""The commands `characterise`, `codesign`, `kv-tiers` and `edge`: what lies below a workload, from chips to tiers of memory and devices."""
 
 from __future__ import annotations
 
@@ -114,6 +114,34 @@ def _edge(arguments: argparse.Namespace) -> int:
         )
         write_out(arguments, _page(arguments.format, f"{found['name']}: {words}", sections(found)))
     return INFEASIBLE if found["status"] == "infeasible" else OK
+
+
+def add_kv_tiers(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `kv-tiers`."""
+    parser = commands.add_parser(
+        "kv-tiers",
+        parents=[shared],
+        help="choose the sizes of the tiers of KV cache of a serving case (HBM, host, pooled memory, disks, store) at least cost",
+    )
+    parser.add_argument("case", metavar="CASE", help='serving case with a block "kv_tiers", or "-" for standard input')
+    parser.set_defaults(run=_kv_tiers)
+
+
+def _kv_tiers(arguments: argparse.Namespace) -> int:
+    from planner.studies.kv_tiers import kv_tiers, sections
+
+    found = kv_tiers(read_json(arguments.case), overlay_folders(arguments))
+    if found["chosen"] is None:
+        print(terminal("nothing fits: no combination of sizes carries a request within the limits"), file=sys.stderr)
+        return INFEASIBLE
+    if arguments.format == "json":
+        write_out(arguments, as_json(found))
+    elif arguments.format == "csv":
+        write_out(arguments, rows_as("csv", found["tiers"]))
+    else:
+        head = f"{found['combinations']:,} combinations of sizes, {found['evaluated']:,} evaluated; {found['throughput_factor'] or 1.0:.2f} times the requests of HBM only"
+        write_out(arguments, _page(arguments.format, head, sections(found)))
+    return OK
 
 
 def _page(form: str, head: str, tables: list[tuple[str, list[dict[str, Any]]]]) -> str:

@@ -18,7 +18,7 @@ from planner.cli.calibration import add_calibrate, add_validate
 from planner.cli.cases import add_estimate, add_layouts
 from planner.cli.catalog import add_catalog
 from planner.cli.dashboard import add_dashboard
-from planner.cli.design import add_characterise, add_codesign, add_edge
+from planner.cli.design import add_characterise, add_codesign, add_edge, add_kv_tiers
 from planner.cli.measure import add_measure
 from planner.cli.options import answer_options
 from planner.cli.output import check_outputs
@@ -85,6 +85,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_estimate(commands, shared)
     add_characterise(commands, shared)
     add_codesign(commands, shared)
+    add_kv_tiers(commands, shared)
     add_edge(commands, shared)
     add_catalog(commands, shared)
     add_validate(commands, shared)

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 def add_schema(commands: Commands) -> None:
     """Add the command `schema`."""
     schema = commands.add_parser(
-        "schema", help="print the JSON Schema of a spec, a case, a co-design case or a question about the edge"
+        "schema",
+        help="print the JSON Schema of a spec, a case, a case of co-design or of KV tiers, or a question about the edge",
     )
     schema.add_argument(
         "of",
         nargs="?",
-        choices=("spec", "case", "codesign", "edge"),
+        choices=("spec", "case", "codesign", "kv_tiers", "edge"),
         default="spec",
-        help="what `plan` reads, what `estimate` and `layouts` read, or what `codesign` or `edge` reads (default: spec)",
+        help="what `plan` reads, what `estimate` and `layouts` read, or what `codesign`, `kv-tiers` or `edge` reads (default: spec)",
     )
     schema.add_argument(
         "--format",

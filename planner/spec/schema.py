@@ -20,6 +20,7 @@ AMOUNTS = {"1": "a number or a percentage"}
 LEAD = {
     "spec": "What `flopwatt plan` reads. Quantities are texts with their unit, such as `\"5 MW\"` or `\"0.4 USD/kWh\"`; each has its SI unit beside it.",
     "case": "What `flopwatt estimate` and `flopwatt layouts` answer. Quantities are texts with their unit; each has its SI unit beside it.",
+    "kv_tiers": "What `flopwatt kv-tiers` answers. Quantities are texts with their unit; each has its SI unit beside it.",
     "edge": "What `flopwatt edge` answers. Quantities are texts with their unit; each has its SI unit beside it.",
     "codesign": "What `flopwatt codesign` answers. Quantities are texts with their unit; each has its SI unit beside it.",
 }  # fmt: skip
@@ -54,6 +55,13 @@ def codesign_schema() -> dict[str, Any]:
     return {"$schema": DIALECT, **schema, "title": "flopwatt co-design case"}
 
 
+def kv_tiers_schema() -> dict[str, Any]:
+    """Build the JSON Schema of a case of KV tiers, which `flopwatt kv-tiers` answers."""
+    from planner.spec.stack.kv_tiers import KvTiersCase
+
+    return {"$schema": DIALECT, **_of_case(KvTiersCase), "title": "flopwatt case of KV tiers"}
+
+
 def edge_schema() -> dict[str, Any]:
     """Build the JSON Schema of a question about the edge, which `flopwatt edge` answers."""
     from planner.spec.stack.edge import EdgeSpec
@@ -72,8 +80,14 @@ def _of_case(case: type[Case]) -> dict[str, Any]:
 
 
 def schema_text(of: str = "spec", form: str = "json") -> str:
-    """Print the schema of a "spec", a "case", a "codesign" case or an "edge" spec, as JSON or ("md") as a page of its keys."""
-    schema = {"spec": spec_schema, "case": case_schema, "codesign": codesign_schema, "edge": edge_schema}[of]()
+    """Print the schema of a "spec", a "case", a "codesign" or "kv_tiers" case or an "edge" spec, as JSON or ("md") as a page of its keys."""
+    schema = {
+        "spec": spec_schema,
+        "case": case_schema,
+        "codesign": codesign_schema,
+        "kv_tiers": kv_tiers_schema,
+        "edge": edge_schema,
+    }[of]()
     if form == "md":
         return schema_page(schema, of)
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"

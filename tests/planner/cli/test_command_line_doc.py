@@ -34,7 +34,7 @@ def options() -> set[str]:
 def test_every_command_has_a_row():
     section = PAGE.partition("## Options")[0]
     rows = {
-        re.sub(r"[^a-z ].*", "", line.split("`")[1]).strip() for line in section.splitlines() if line.startswith("| `")
+        re.sub(r"[^a-z -].*", "", line.split("`")[1]).strip() for line in section.splitlines() if line.startswith("| `")
     }
     assert rows == {name for name, _ in commands(build_parser())}
 

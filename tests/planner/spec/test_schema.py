@@ -42,7 +42,13 @@ def leaves(block: type[Block] = Block) -> list[type[Block]]:
     return [
         leaf
         for part in block.__subclasses__()
-        if part.__module__ not in ("planner.spec.case", "planner.spec.stack.codesign", "planner.spec.stack.edge")
+        if part.__module__
+        not in (
+            "planner.spec.case",
+            "planner.spec.stack.codesign",
+            "planner.spec.stack.edge",
+            "planner.spec.stack.kv_tiers",
+        )
         for leaf in (leaves(part) or [part])
     ]
 

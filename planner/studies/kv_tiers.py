@@ -1,0 +1,302 @@
+"""Choose the sizes of the tiers of KV cache of a serving case, at least cost: `flopwatt kv-tiers`.
+
+Each combination of sizes is evaluated as `flopwatt estimate` evaluates it, on one system at the most requests per second within the latency
+limits; hit rates follow from the sizes. No combination carries more than a cache that takes no memory, holds every prefix and loads it in
+no time: combinations are tried in the order of their price, until none that is left can cost less than the best one found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from catalog.units import GIGA, MILLION, TERA
+from planner.errors import Problem, SpecError
+from planner.estimate.aggregated_search import search_one_pool
+from planner.estimate.case import CaseFacts, resolve_case
+from planner.estimate.codesign.prices import converted, energy_price, held_per_s
+from planner.estimate.serving_configuration import MAX, Load, ServingConfiguration, draw_of_pools
+from planner.estimate.serving_details import cache_tiers
+from planner.spec.base import problems_of
+from planner.spec.quantities import offer_price
+from planner.spec.serving import HBM, CacheTier, PrefixSharing
+from planner.spec.stack.codesign import is_purchase
+from planner.spec.stack.kv_tiers import KvTiers, KvTiersCase, TierOffer
+from planner.spec.workloads import Serving
+
+SLACK = 1e-9  # relative difference of costs that is none
+
+Sizes = tuple[float, ...]
+"""Bytes of one system: of HBM, then of each tier on offer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A combination of sizes that carries load."""
+
+    sizes: Sizes
+    configuration: ServingConfiguration
+    systems: float  # for the demand; 1 without one
+    cost_per_s: float  # of them
+    tokens_per_s: float
+
+    @property
+    def cost_per_million(self) -> float:
+        """Cost per million output tokens."""
+        return self.cost_per_s / self.tokens_per_s * MILLION
+
+
+@dataclass(slots=True)
+class TierStudy:
+    """A case with its prices, and the combinations evaluated so far."""
+
+    facts: CaseFacts
+    block: KvTiers
+    system_per_s: float
+    tier_per_s_byte: tuple[float, ...]  # by tier: of a byte of one system, power included
+    energy_per_j: float  # at the meter
+    known: dict[Sizes, Choice | None]
+
+    def choice(self, sizes: Sizes) -> Choice | None:
+        """Evaluate one combination; None where it carries nothing within the limits."""
+        if sizes not in self.known:
+            self.known[sizes] = self._evaluated(sizes)
+        return self.known[sizes]
+
+    def _evaluated(self, sizes: Sizes) -> Choice | None:
+        return self._carried(sizes, _cache(self.block, sizes))
+
+    def _carried(self, sizes: Sizes, cache: PrefixSharing | None) -> Choice | None:
+        facts = self.with_cache(cache)
+        found = search_one_pool(facts, Load(MAX), facts.case.layout).best
+        if found is None:
+            return None
+        output = facts.serving.spec.lengths.output
+        watts = draw_of_pools(facts, found).system_w[0]
+        systems = self.systems_for(found.requests_per_s)
+        rate = found.requests_per_s if self.block.demand is None else self.block.demand
+        each = self.system_per_s + self.added_per_s(sizes) + watts * self.energy_per_j
+        return Choice(sizes, found, systems, systems * each, rate * output)
+
+    def with_tiers(self, sizes: Sizes) -> CaseFacts:
+        """Give the case the tiers of a combination."""
+        return self.with_cache(_cache(self.block, sizes))
+
+    def with_cache(self, cache: PrefixSharing | None) -> CaseFacts:
+        """Give the case a prefix cache."""
+        workload = self.facts.case.workload.model_copy(update={"cache": cache})
+        return replace(self.facts, case=self.facts.case.model_copy(update={"workload": workload}))
+
+    def added_per_s(self, sizes: Sizes) -> float:
+        """Cost of the tiers of one system per second."""
+        return sum(size * price for size, price in zip(sizes[1:], self.tier_per_s_byte, strict=True))
+
+    def systems_for(self, requests_per_s: float) -> float:
+        """Systems for the demand, a whole number; 1 without a demand."""
+        return 1.0 if self.block.demand is None else float(math.ceil(self.block.demand / requests_per_s * (1 - SLACK)))
+
+    def combinations(self) -> list[Sizes]:
+        """List all combinations, those without any tier among them."""
+        own = [sorted({0.0, *self.block.hbm})]
+        return list(product(*own, *([0.0, *sorted(set(_of_one(tier)) - {0.0})] for tier in self.block.tiers)))
+
+    def best(self) -> Choice | None:
+        """Find the cheapest combination; None where none carries anything."""
+        best: Choice | None = None
+        most = self._ideal()
+        if most is None:
+            return None
+        idle = self.facts.system.idle_w * self.energy_per_j
+        for sizes in sorted(self.combinations(), key=lambda sizes: (self.added_per_s(sizes), sizes)):
+            least = most.systems * (self.system_per_s + self.added_per_s(sizes) + idle) / most.tokens_per_s * MILLION
+            if best is not None and least >= best.cost_per_million:
+                break
+            found = self.choice(sizes)
+            if found is not None and (best is None or found.cost_per_million < best.cost_per_million * (1 - SLACK)):
+                best = found
+        return best
+
+    def _ideal(self) -> Choice | None:
+        """Evaluate a cache that takes no memory, holds every prefix and loads it in no time: no combination carries more."""
+        requests = self.block.reuse.requests
+        hits = 1.0 if requests is None else 1.0 - 1.0 / requests
+        cache = PrefixSharing.model_construct(
+            prefix_tokens=self.block.prefix_tokens, hit_rate=hits, reuse=None, tiers=[]
+        )
+        return self._carried(tuple(0.0 for _ in range(len(self.block.tiers) + 1)), cache)
+
+
+def kv_tiers(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> dict[str, Any]:
+    """Choose the tiers of a case. Raises SpecError with all problems at once."""
+    study = resolve_study(document, overlays)
+    best = study.best()
+    alone = [sizes for sizes in study.combinations() if not any(sizes[1:])]
+    none = study.choice(alone[0])
+    of_hbm = min(filter(None, map(study.choice, alone)), key=lambda choice: choice.cost_per_million, default=None)
+    assumptions = sorted(study.facts.ledger.assumptions.values(), key=lambda a: a.path)
+    return {
+        "kind": "kv_tiers",
+        "status": "infeasible" if best is None else "optimal",
+        "currency": study.block.currency,
+        "combinations": len(study.combinations()),
+        "evaluated": len(study.known),
+        "chosen": None if best is None else _choice(study, best),
+        "without": None if none is None else _choice(study, none),
+        "hbm_only": None if of_hbm is None else _choice(study, of_hbm),
+        "throughput_factor": None if best is None or of_hbm is None else best.configuration.requests_per_s / of_hbm.configuration.requests_per_s,
+        "tiers": [] if best is None else _earnings(study, best),
+        "assumptions": [{"path": a.path, "value": a.value, "unit": a.unit, "reason": a.reason} for a in assumptions],
+        "catalog_digest": study.facts.ledger.catalog.digest,
+    }  # fmt: skip
+
+
+def resolve_study(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> TierStudy:
+    """Check a case and price its tiers. Raises SpecError with all problems at once."""
+    try:
+        case = KvTiersCase.model_validate(document)
+    except ValidationError as error:
+        raise SpecError(problems_of(error, KvTiersCase)) from None
+    workload, block = case.workload, case.kv_tiers
+    problems = []
+    if not isinstance(workload, Serving):
+        problems.append(Problem("workload.kind", 'expected "serving"'))
+    elif workload.cache is not None:
+        problems.append(Problem("workload.cache", "is what is chosen here; remove it"))
+    problems += [
+        Problem(name, "is not part of a choice of tiers; remove it")
+        for name in ("pools", "power_cap", "load", "rollout_chips")
+        if getattr(case, name) is not None
+    ]
+    if block.demand == 0:
+        problems.append(Problem("kv_tiers.demand", "expected more than 0 requests per second"))
+    if problems:
+        raise SpecError(problems)
+    plain = {name: value for name, value in document.items() if name != "kv_tiers"}
+    facts = resolve_case({**plain, "workload": {**plain["workload"], "disaggregation": "never"}}, overlays)
+    if case.chips != facts.system.chips:
+        raise SpecError([Problem("chips", f"tiers are those of one system; expected {facts.system.chips}")])
+    ledger = facts.ledger
+    price, pue = energy_price(block.electricity, block.pue, ledger, "kv_tiers")
+    per_j = converted(price, block.currency, ledger, "kv_tiers.electricity") * pue
+    bought = is_purchase(block.price)
+    ledger.assume("kv_tiers.price", block.price, "", "stated in the case")
+    system = converted(offer_price(block.price, bought), block.currency, ledger, "kv_tiers.price")
+    rates = [
+        held_per_s(converted(tier.price, block.currency, ledger, f"kv_tiers.tiers[{i}].price"), True, ledger)
+        + (tier.power_per_tb or 0.0) / TERA * per_j
+        for i, tier in enumerate(block.tiers)
+    ]
+    return TierStudy(facts, block, held_per_s(system, bought, ledger), tuple(rates), per_j, {})
+
+
+def _of_one(tier: TierOffer) -> list[float]:
+    """List the sizes of a tier as what one system pays for."""
+    return [size / tier.shared_by for size in tier.sizes]
+
+
+def _cache(block: KvTiers, sizes: Sizes) -> PrefixSharing | None:
+    """Build the prefix cache of a combination.
+
+    Of a pool, a system sees its share where sessions stay on their system, and all of it where all systems draw the same prefixes.
+    Its systems share the rate of a pool.
+    """
+    tiers = (
+        [CacheTier.model_construct(name=HBM, capacity=sizes[0], bandwidth=None, latency=0.0, price=None)]
+        if sizes[0]
+        else []
+    )
+    for offer, size in zip(block.tiers, sizes[1:], strict=True):
+        if not size:
+            continue
+        seen = size if block.reuse.prefixes is None else size * offer.shared_by
+        rate = min(offer.bandwidth, (offer.pool_bandwidth or math.inf) / offer.shared_by)
+        tiers.append(
+            CacheTier.model_construct(name=offer.name, capacity=seen, bandwidth=rate, latency=offer.latency, price=None)
+        )
+    if not tiers:
+        return None
+    return PrefixSharing.model_construct(
+        prefix_tokens=block.prefix_tokens, hit_rate=None, reuse=block.reuse, tiers=tiers
+    )
+
+
+def _choice(study: TierStudy, choice: Choice) -> dict[str, Any]:
+    """Document a combination."""
+    facts = study.with_tiers(choice.sizes)
+    found = cache_tiers(facts, Load(MAX), choice.configuration)
+    point = choice.configuration
+    return {
+        "sizes_bytes": dict(zip([HBM, *(tier.name for tier in study.block.tiers)], choice.sizes, strict=True)),
+        "systems": choice.systems if study.block.demand is not None else None,
+        "requests_per_s_per_system": point.requests_per_s,
+        "cost_per_million_tokens": choice.cost_per_million,
+        "added_per_system_s": study.added_per_s(choice.sizes),
+        "hit_rate": 0.0 if found is None else found["hit_rate"],
+        "ttft_s": point.latency("ttft", "mean"),
+        "tpot_s": point.latency("tpot", "mean"),
+        "precision": point.precision,
+        "layout": {name: int(getattr(point.layouts[0], name)) for name in ("tp", "pp", "dp", "ep")},
+        "hits": [] if found is None else [
+            {name: row[name] for name in ("tier", "hit_rate", "load_s", "recompute_s", "loaded_share", "decision")} for row in found["tiers"]
+        ],
+    }  # fmt: skip
+
+
+def _earnings(study: TierStudy, best: Choice) -> list[dict[str, Any]]:
+    """State for each tier what the choice would cost without it, and with its largest size."""
+    rows = []
+    for i, name in enumerate([HBM, *(tier.name for tier in study.block.tiers)]):
+        sizes = sorted({each[i] for each in study.combinations()})
+        without = study.choice((*best.sizes[:i], 0.0, *best.sizes[i + 1 :]))
+        largest = study.choice((*best.sizes[:i], sizes[-1], *best.sizes[i + 1 :]))
+        spent = best.sizes[i] * (study.tier_per_s_byte[i - 1] if i else 0.0) * best.systems
+        rows.append({
+            "tier": name,
+            "size_bytes": best.sizes[i],
+            "costs_per_million_tokens": spent / best.tokens_per_s * MILLION,
+            "earns_per_million_tokens": None if without is None else without.cost_per_million - best.cost_per_million,
+            "largest_costs_more": None if largest is None else largest.cost_per_million - best.cost_per_million,
+            "words": _words(best.sizes[i], without, best),
+        })  # fmt: skip
+    return rows
+
+
+def _words(size: float, without: Choice | None, best: Choice) -> str:
+    if not size:
+        return "not worth its price here, at any size on offer"
+    if without is None:
+        return "nothing runs within the limits without it"
+    return f"without it a million tokens cost {without.cost_per_million / best.cost_per_million - 1.0:.1%} more"
+
+
+def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """List the tables of an answer as (heading, rows)."""
+    if answer["chosen"] is None:
+        return []
+    money = answer["currency"]
+    chosen = [
+        {
+            "": label, **{f"{name} (GB)": size / GIGA for name, size in row["sizes_bytes"].items()}, "hits": f"{row['hit_rate']:.1%}",
+            "requests/s": row["requests_per_s_per_system"], "systems": row["systems"], f"{money}/1M tokens": row["cost_per_million_tokens"],
+            "TTFT (ms)": row["ttft_s"] * 1000.0, "TPOT (ms)": row["tpot_s"] * 1000.0,
+        }
+        for label, row in (("chosen", answer["chosen"]), ("HBM only", answer["hbm_only"]), ("no cache", answer["without"])) if row is not None
+    ]  # fmt: skip
+    earns = [
+        {
+            "tier": row["tier"], "GB of a system": row["size_bytes"] / GIGA, f"costs ({money}/1M)": row["costs_per_million_tokens"],
+            f"earns ({money}/1M)": row["earns_per_million_tokens"], "": row["words"],
+        }
+        for row in answer["tiers"]
+    ]  # fmt: skip
+    return [
+        ("Sizes of one system", chosen),
+        ("What each tier earns", earns),
+        ("Hits by tier", answer["chosen"]["hits"]),
+    ]
