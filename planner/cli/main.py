@@ -35,6 +35,7 @@ from planner.cli.studies import (
     add_roi,
     add_sensitivity,
     add_sharing,
+    add_urgent,
 )
 from planner.errors import SpecError
 from planner.escape import terminal
@@ -95,6 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_compare(commands, shared)
     add_alternatives(commands, shared)
     add_ladder(commands, shared)
+    add_urgent(commands, shared)
     add_roi(commands, shared)
     add_sharing(commands, shared)
     add_sensitivity(commands, shared)

@@ -1,4 +1,4 @@
-"""The commands of the studies: `compare`, `alternatives`, `ladder`, `roi`, `sharing`, `sensitivity` and `frontier`.
+"""The commands of the studies: `compare`, `alternatives`, `ladder`, `urgent`, `roi`, `sharing`, `sensitivity` and `frontier`.
 
 Their arguments, and how their findings are printed; what they find is in the file of `planner.studies` with the same name.
 """
@@ -88,6 +88,19 @@ def add_ladder(commands: Commands, shared: argparse.ArgumentParser) -> None:
     ladder.add_argument("--target", metavar="PRICE", help='the cost to reach, such as "0.01 CNY/1M tokens"')
     add_solver_options(ladder)
     ladder.set_defaults(run=_ladder)
+
+
+def add_urgent(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `urgent`."""
+    urgent = commands.add_parser(
+        "urgent", parents=[shared], help="what an urgent job costs, and displaces, on the fleet of a plan"
+    )
+    urgent.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
+    urgent.add_argument(
+        "--job", metavar="FILE", required=True, help="JSON file with the job, as workloads of a spec are written"
+    )
+    add_solver_options(urgent)
+    urgent.set_defaults(run=_urgent)
 
 
 def add_roi(commands: Commands, shared: argparse.ArgumentParser) -> None:
@@ -280,6 +293,17 @@ def _ladder(arguments: argparse.Namespace) -> int:
         progress=progress_printer(arguments),
     )
     print_study(arguments, found)
+    return EXIT_BY_STATUS[found.status]
+
+
+def _urgent(arguments: argparse.Namespace) -> int:
+    from planner.cli.options import read_json
+    from planner.studies.urgent import urgent
+
+    found = urgent(
+        spec_document(arguments), read_json(arguments.job), overlays=overlay_folders(arguments), progress=progress_printer(arguments)
+    )  # fmt: skip
+    _print_study(arguments, found)
     return EXIT_BY_STATUS[found.status]
 
 

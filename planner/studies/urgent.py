@@ -1,0 +1,234 @@
+"""Insert an urgent job into a plan: on the fleet that it holds, and with systems free to be added; what it displaces, and what it costs."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from catalog.units import HOUR_S
+from planner.errors import Problem as SpecProblem
+from planner.errors import SpecError
+from planner.pipeline import solve_document
+from planner.plan import Plan
+from planner.resolve.resolver import resolve_document
+from planner.solving.answer import Progress
+from planner.spec.document import Edits, edited
+from planner.spec.model import parse_spec
+
+HELD, FREE = "on the fleet of the plan", "with systems free to be added"
+AS_STUDIES_SOLVE: Edits = (("solver.replicas", "divisible"), ("simplicity.within", 0))
+MOVED = 1e-6  # share of a workload's chip hours below which it is not said to move
+
+
+@dataclass(frozen=True, slots=True)
+class Insertion:
+    """The plan with the job, on one of both fleets. `cost`: by how much it exceeds that without the job, None without a plan."""
+
+    fleet: str
+    status: str
+    cost: float | None
+    added_chips: int
+    moved: Mapping[
+        str, float
+    ]  # workload -> chip hours that it does less where and when it would without the job, and does elsewhere or at another time
+    resumptions: float  # by how often jobs are interrupted more
+    conflict: tuple[str, ...]  # limits in the way, in words
+
+    def row(self) -> dict[str, Any]:
+        """Return its figures as a row."""
+        return {
+            "fleet": self.fleet,
+            "status": self.status,
+            "cost": self.cost,
+            "added_chips": self.added_chips,
+            "moved_chip_hours": dict(self.moved),
+            "resumptions": self.resumptions,
+            "conflict": list(self.conflict),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Urgent:
+    """What an urgent job does to a plan. `before`: objective without it."""
+
+    job: str
+    unit: str
+    before: float
+    insertions: tuple[Insertion, ...]
+
+    @property
+    def status(self) -> str:
+        """Return the status of the plan on the fleet that is held, or, where there is none, of the other."""
+        held, free = self.insertions
+        return held.status if held.cost is not None else free.status
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Return all rows as one flat table."""
+        return [
+            {key: value for key, value in insertion.row().items() if not isinstance(value, (dict, list))}
+            for insertion in self.insertions
+        ]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Return everything as JSON."""
+        return {
+            "job": self.job,
+            "unit": self.unit,
+            "before": self.before,
+            "insertions": [i.row() for i in self.insertions],
+        }
+
+    @property
+    def words(self) -> list[str]:
+        """Say what the job costs, and what makes room for it."""
+        said = []
+        for insertion in self.insertions:
+            if insertion.cost is None:
+                limits = "; ".join(insertion.conflict) or insertion.status
+                said.append(f"{insertion.fleet.capitalize()} there is no plan with {self.job}: {limits}.")
+                continue
+            added = f", with {insertion.added_chips:,} chips more" if insertion.added_chips else ""
+            said.append(f"{insertion.fleet.capitalize()} {self.job} costs {insertion.cost:,.0f} {self.unit}{added}.")
+            if insertion.moved:
+                parts = (f"{hours:,.0f} chip hours of {name}" for name, hours in insertion.moved.items())
+                said.append(f"It displaces {', '.join(parts)} to other times or places.")
+            if insertion.resumptions > 0.5:
+                said.append(f"Jobs are interrupted {insertion.resumptions:,.0f} times more.")
+        return said
+
+    @property
+    def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        """Return (heading, rows), formatted for people."""
+        rows = [
+            {
+                "fleet": i.fleet,
+                "status": i.status.replace("_", " "),
+                f"{self.unit} more": "" if i.cost is None else f"{i.cost:,.0f}",
+                "chips more": i.added_chips,
+                "displaced (chip hours)": ", ".join(f"{name} {hours:,.0f}" for name, hours in i.moved.items()),
+                "interruptions more": f"{i.resumptions:,.0f}",
+            }
+            for i in self.insertions
+        ]
+        return [(f"With {self.job}", rows)]
+
+
+def urgent(
+    document: Mapping[str, Any], job: Mapping[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None
+) -> Urgent:  # fmt: skip
+    """Solve a spec without and with a further job, on the systems that it holds without it and with any on offer.
+
+    `job`: a workload as specs state it, of any kind. Its deadline stands; what makes room are the hours of other jobs, requests that may
+    wait, and systems that stood idle. Replicas are divisible, as in all studies. Raises SpecError for a spec without offers or with phases,
+    and for a job that specs refuse.
+    """
+    began, say = time.perf_counter(), progress or (lambda line: None)
+    spec = parse_spec(document)
+    if spec.offers is None:
+        raise SpecError(
+            [SpecProblem("offers", "an urgent job is put on the systems that are held by offers; state them")]
+        )
+    if spec.phases is not None:
+        raise SpecError([SpecProblem("phases", "urgent jobs are put into plans without phases; remove them")])
+    plain = edited(document, AS_STUDIES_SOLVE)
+    more = edited(plain, (("workloads", [*copy.deepcopy(plain["workloads"]), dict(job)]),))
+    chips_of = {system.name: system.chips for system in resolve_document(more, overlays).systems.values()}
+    base = solve_document(plain, overlays=overlays)
+    say(f"without it: {base.status}  {time.perf_counter() - began:.1f} s")
+    if base.objective["value"] is None:
+        raise SpecError(
+            [SpecProblem("workloads", f"there is no plan without the job ({base.status}); see `flopwatt plan`")]
+        )
+    insertions = []
+    offers: Edits = (("offers", _held_offers(plain, base)),)
+    for fleet, edits in ((HELD, offers), (FREE, ())):
+        # On fewer systems a network costs more of each, so that the plan without the job is solved on the same offers.
+        without = solve_document(edited(plain, edits), overlays=overlays) if edits else base
+        plan = solve_document(edited(more, edits), overlays=overlays)
+        insertions.append(_insertion(fleet, without, plan, chips_of))
+        say(f"{fleet}: {plan.status}  {time.perf_counter() - began:.1f} s")
+    return Urgent(job["name"], base.objective["unit"], base.objective["value"], tuple(insertions))
+
+
+def _held_offers(document: Mapping[str, Any], plan: Plan) -> list[dict[str, Any]]:
+    """Write the offers by which a plan obtained systems, each at its site, with as many as it holds at most."""
+    rows = [(row, row.get("windows")) for row in plan["fleet"]]
+    last = max((windows[1] for _, windows in rows if windows), default=0)
+    held: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * (last + 1))
+    for row, windows in rows:
+        first, end = windows or (0, last)
+        for window in range(first, end + 1):
+            held[row["offer"], row["site"]][window] += row["count"]
+    offers = {f"offers[{i}]": offer for i, offer in enumerate(document["offers"])}
+    return [
+        {
+            **{key: value for key, value in offers[path].items() if key != "least"},
+            "supply": max(counts),
+            "regions": [site],
+        }
+        for (path, site), counts in held.items()
+        if path in offers and max(counts)
+    ]
+
+
+def _insertion(fleet: str, base: Plan, plan: Plan, chips_of: Mapping[str, int]) -> Insertion:
+    """Compare a plan with the job with one without it."""
+    if not plan.has_answer or plan.objective["value"] is None:
+        words = tuple(row["words"] for row in (plan.document.get("diagnosis") or {}).get("conflict", ()))
+        return Insertion(fleet, plan.status, None, 0, {}, 0.0, words)
+    before, after = _chips_at_work(base, chips_of), _chips_at_work(plan, chips_of)
+    usual = {name: _usual(rows) for name, rows in before.items()}
+    moved = {}
+    for workload, rows in after.items():
+        away = sum(
+            max(usual.get(workload, {}).get(place, 0.0) - chips, 0.0) * seconds for place, chips, seconds in rows
+        )
+        if away > MOVED * sum(chips * seconds for _, chips, seconds in rows):
+            moved[workload] = away / HOUR_S
+    more = _resumptions(plan) - _resumptions(base)
+    chips = max(plan["totals"]["chips"] - base["totals"]["chips"], 0)
+    cost = plan.objective["value"] - base.objective["value"]
+    return Insertion(fleet, plan.status, cost, chips, moved, more, ())
+
+
+Slot = tuple[tuple[Any, ...], float, float]  # (site, day, hour), chips at work, seconds
+
+
+def _chips_at_work(plan: Plan, chips_of: Mapping[str, int]) -> dict[str, list[Slot]]:
+    """List the chips at work for each workload in each slot; `chips_of` a system."""
+    found: dict[str, list[Slot]] = {}
+    for workload in plan["workloads"]:
+        each = {
+            point["id"]: sum(pool["systems_per_replica"] * chips_of.get(pool["system"], 0) for pool in point["pools"])
+            for point in workload["points"]
+        }
+        found[workload["name"]] = [
+            (
+                (row["site"], row.get("day"), row["hour_utc"]),
+                sum(active * each[name] for name, active in row["active"].items() if name in each),
+                row["seconds"],
+            )
+            for row in plan["schedule"]
+        ]
+    return found
+
+
+def _usual(slots: Sequence[Slot]) -> dict[tuple[Any, ...], float]:
+    """Average the chips at work by site, day and hour over all windows of a plan."""
+    work: dict[tuple[Any, ...], float] = defaultdict(float)
+    time_s: dict[tuple[Any, ...], float] = defaultdict(float)
+    for place, chips, seconds in slots:
+        work[place] += chips * seconds
+        time_s[place] += seconds
+    return {place: work[place] / time_s[place] for place in work}
+
+
+def _resumptions(plan: Plan) -> float:
+    return float(sum(row["resumptions"] for row in plan.document.get("preemptions", ())))
