@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 QUICK := tests/golden tests/solvers/model tests/planner/spec tests/house models catalog
 VERSIONS ?= 3.11 3.13
 
-.PHONY: pictures plan test quick versions audit fuzz coverage lint format examples docs clean
+.PHONY: pictures dashboard-pictures plan test quick versions audit fuzz coverage lint format examples docs clean
 
 plan: $(VENV)/.installed
 	$(BIN)/flopwatt plan examples/mixed_fleet.json
@@ -27,6 +27,10 @@ docs:
 # What a terminal shows of the examples: docs/pictures.
 pictures: $(VENV)/.installed
 	$(BIN)/python docs/build_pictures.py
+
+# The pages of the dashboard in a browser: docs/pictures. Needs a Chromium on the path.
+dashboard-pictures: $(VENV)/.installed-test
+	$(BIN)/python docs/build_dashboard_pictures.py
 
 # All tests, and the examples in the docstrings of the four packages.
 test: $(VENV)/.installed-test

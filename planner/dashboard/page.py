@@ -11,6 +11,7 @@ from planner.dashboard import answers, sources
 from planner.dashboard.state.scenario import UPLOAD, Scenario
 from planner.dashboard.state.session import Work, opened
 from planner.dashboard.views import compare as compare_page
+from planner.dashboard.views import hours as hours_page
 from planner.dashboard.views import plan as plan_page
 from planner.dashboard.views import whatif as whatif_page
 from planner.dashboard.workers.solving import STAGES, Job
@@ -19,8 +20,13 @@ from planner.escape import page
 from planner.report.locale import DEFAULT, Words, languages
 
 POLL_S = 0.5
-PAGES = {"plan": plan_page.draw, "whatif": whatif_page.draw, "compare": compare_page.draw}
-ICONS = {"plan": ":material/receipt_long:", "whatif": ":material/tune:", "compare": ":material/compare_arrows:"}
+PAGES = {"plan": plan_page.draw, "whatif": whatif_page.draw, "compare": compare_page.draw, "hours": hours_page.draw}
+ICONS = {
+    "plan": ":material/receipt_long:",
+    "whatif": ":material/tune:",
+    "compare": ":material/compare_arrows:",
+    "hours": ":material/schedule:",
+}
 
 
 def draw() -> None:

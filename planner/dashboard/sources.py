@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
+from catalog.errors import CatalogError
+from catalog.lookup import shipped_catalog
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
 from planner.plan import Plan, load_plan, parse_plan
@@ -84,6 +86,20 @@ def _with_tables(document: dict[str, Any], tables: Mapping[str, bytes]) -> dict[
         raise SpecError(problems)
     known = document.get("series")
     return {**document, "series": {**(known if isinstance(known, dict) else {}), **found}} if found else document
+
+
+def places_of(plan: Plan) -> dict[str, tuple[float, float]]:
+    """Look up (latitude, longitude) of a plan's sites [degrees]; those whose region the catalog does not place are left out."""
+    catalog, found = shipped_catalog(), {}
+    for site in dict.fromkeys(row["site"] for row in plan["schedule"]):
+        try:
+            region = catalog.get("regions", site)
+        except CatalogError:
+            continue
+        latitude, longitude = region.get("latitude"), region.get("longitude")
+        if latitude is not None and longitude is not None:
+            found[site] = (latitude.number, longitude.number)
+    return found
 
 
 @cache

@@ -13,6 +13,7 @@ from planner.report.hours import busy_hours, by_hour
 from planner.report.plan_index import PlanIndex, Row, mean_of
 
 ELECTRICITY = "electricity"
+DECIDED = "Electricity as a decision"
 TABLES = (ELECTRICITY,)  # there only where the spec asks for it
 ITEM_WORDS = {"grid": "from the grid", "peak": "peak of", "ppa": "contract", "battery": "battery,"}
 
@@ -27,7 +28,7 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
     return [
         ("The days that stand for the year", _typical_days(plan)),
         ("The day at each site", _days(plan)),
-        ("Electricity as a decision", [_item(row, currency) for row in plan.document.get(ELECTRICITY, ())]),
+        (DECIDED, [_item(row, currency) for row in plan.document.get(ELECTRICITY, ())]),
     ]
 
 

@@ -43,8 +43,9 @@ def draw(work: Work, t: Words) -> None:
     plan = kept.base
     _sliders(work, levers(base, fields, plan or _known_plan(work)), t)
     _other(work, fields, t)
-    if plan is not None and question is not None:
-        _answer(work, plan, question, t)
+    if plan is not None and question is not None and question.is_answered:
+        with st.container(key=f"answer-{work.scenario.key}"):
+            _answer(work, plan, question, t)
 
 
 def _known_plan(work: Work) -> Plan | None:

@@ -24,6 +24,7 @@ TEXTS = Words().texts
 FAMILIES = (
     "nav.",
     "buy.",
+    "hours.",
     "status.",
     "goal.",
     "how.",

@@ -375,3 +375,13 @@ def test_saved_scenarios_are_compared_in_words_and_figures(tiny_plan):
     assert [scenario.name for scenario in again.session_state.work.saved] == ["usual", "dearer"]
     page.button(key="remove-usual").click().run()
     assert [scenario.name for scenario in work.saved] == ["dearer"]
+
+
+def test_hours_and_places_follow_the_hour(tiny_plan):
+    page = opened_at("hours", work_with(json.loads(TINY), tiny_plan))
+    assert not page.exception and not page.info and len(page.get("vega_lite_chart")) == 3
+    rows = {row["hour_utc"]: row for row in tiny_plan["schedule"]}
+    for hour in (3, 18):
+        page.slider(key="hours-hour").set_value(hour).run()
+        assert tables(page)[0]["MW"].tolist() == [round(rows[hour]["power_w"] / 1e6, 3)]
+    assert len(opened_at("hours", work_with(json.loads(TINY))).info) == 1  # without a plan

@@ -10,7 +10,7 @@ pytest.importorskip("altair")
 
 from planner.dashboard import sources
 from planner.plan import Plan
-from planner.report.charts import comparison, costs, fleet, flows, hours
+from planner.report.charts import comparison, costs, fleet, flows, hours, places
 from planner.report.charts.style import PALETTE
 from planner.report.locale import Words
 
@@ -33,10 +33,11 @@ def all_charts():
         hours.load_chart(PLAN, site, 0, WORDS),
         hours.price_chart(PLAN, site, 0, WORDS),
         flows.flow_chart(PLAN, WORDS),
+        places.served_chart(PLAN, 0, WORDS),
     ]
 
 
-@pytest.mark.parametrize("chart", all_charts(), ids=["fleet", "cost", "load", "price", "flows"])
+@pytest.mark.parametrize("chart", all_charts(), ids=["fleet", "cost", "load", "price", "flows", "served"])
 def test_every_chart_has_words_for_those_who_cannot_see_it_and_colours_for_all(chart):
     spec, rows = drawn(chart)
     assert len(spec["description"]) > 30 and re.search(r"\d", spec["description"])
@@ -116,3 +117,42 @@ def test_the_difference_of_two_plans_adds_up():
     assert sum(row["chips"] for row in drawn(comparison.fleets_chart({"a": PLAN, "b": other}, WORDS))[1]) == (
         2 * PLAN["totals"]["chips"]
     )
+
+
+def test_the_map_places_sites_as_large_as_their_load_at_the_hour():
+    known = sources.places_of(PLAN)
+    assert set(known) == set(hours.sites_with_load(PLAN, 0)) and -125 < known["us-texas"][1] < -90
+    for by, unit in (("price", "USD/MWh"), ("carbon", "g/kWh")):
+        spec, rows = drawn(places.map_chart(PLAN, known, 0, 18, by, WORDS))
+        assert unit in spec["layer"][0]["description"]
+        for row in rows:
+            slot = next(
+                each
+                for each in PLAN["schedule"]
+                if (each["site"], each["phase"], each["hour_utc"]) == (row["site"], 0, 18)
+            )
+            assert row["mw"] == pytest.approx(slot["power_w"] / 1e6)
+            assert row["price"] == pytest.approx(slot["price_per_j"] * 3.6e9)
+            assert row["carbon"] == pytest.approx(slot["carbon_kg_per_j"] * 3.6e9)
+    assert places.map_chart(PLAN, {}, 0, 18, "price", WORDS) is None
+
+
+def test_what_is_served_by_hour_adds_up_to_the_routes_of_a_phase():
+    rows = places.served_rows(PLAN, 0)
+    slots = {row["slot"] for row in PLAN["schedule"] if row["phase"] == 0}
+    assert sum(row["tokens"] for row in rows) == pytest.approx(
+        sum(route["tokens_per_s"] for route in PLAN["routes"] if route["slot"] in slots)
+    )
+
+
+def test_the_stack_of_what_is_served_has_no_gaps():
+    rows = places.served_rows(PLAN, 0)
+    for hour in range(24):
+        stack = [row for row in rows if row["start"] == hour]
+        assert stack[0]["low"] == 0 and all(a["high"] == b["low"] for a, b in pairwise(stack))
+        assert all(row["high"] - row["low"] == pytest.approx(row["tokens"]) for row in stack)
+
+
+def test_the_heat_map_has_a_cell_for_each_hour():
+    rows = drawn(places.heat_chart(PLAN, "us-texas", 0, "price", WORDS))[1]
+    assert [row["hour"] for row in rows] == list(range(24)) and len({row["day"] for row in rows}) == 1

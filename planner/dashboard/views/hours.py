@@ -1,0 +1,96 @@
+"""The page of hours and places: sites on a map at an hour, what is served, prices over the year, and the dispatch of electricity."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from catalog.units import DAY_S
+from planner.dashboard import headline, sources
+from planner.dashboard.figures import tidy
+from planner.dashboard.state.session import Work
+from planner.dashboard.views.problems import draw_problems
+from planner.errors import SpecError
+from planner.escape import page
+from planner.plan import Plan
+from planner.report import electricity
+from planner.report.charts import hours, places
+from planner.report.locale import Words
+from planner.report.phases import phase_name
+
+
+def draw(work: Work, t: Words) -> None:
+    """Draw the page."""
+    try:
+        shown = work.shown()
+    except SpecError as error:
+        work.problems = tuple(error.problems)
+        shown = None
+    draw_problems(work, t)
+    phase = hours.first_loaded_phase(shown.plan) if shown is not None and shown.plan.has_answer else None
+    if shown is None or phase is None:
+        st.info(t("page.no_plan"))
+        return
+    plan, phases = shown.plan, hours.phases(shown.plan)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if len(phases) > 1:
+            phase = st.segmented_control(
+                t("day.phase"),
+                list(phases),
+                format_func=lambda p: t("day.days", phase=page(phase_name(plan, p)), days=f"{phases[p] / DAY_S:,.0f}"),
+                default=phase,
+                key="hours-phase",
+                required=True,
+            )
+        by = st.segmented_control(
+            t("hours.by"),
+            [places.PRICE, places.CARBON],
+            format_func=lambda name: t(f"hours.{name}"),
+            default=places.PRICE,
+            key="hours-by",
+            required=True,
+        )
+    hour = st.slider(t("hours.hour"), 0, 23, 18, key="hours-hour", format="%02d:00")
+    _map(plan, phase, hour, by, t)
+    served = places.served_chart(plan, phase, t)
+    if served is not None:
+        st.subheader(t("hours.served"))
+        st.altair_chart(served, width="stretch")
+    _heat(plan, phase, by, t)
+    if rows := dict(electricity.sections(plan)).get(electricity.DECIDED):
+        st.subheader(t("hours.dispatch"))
+        st.dataframe(
+            [{name: tidy(str(value)) for name, value in row.items()} for row in rows], hide_index=True, width="stretch"
+        )
+
+
+def _map(plan: Plan, phase: int, hour: int, by: str, t: Words) -> None:
+    """Draw the sites and list what each has at the hour."""
+    st.subheader(t("hours.places"))
+    chart = places.map_chart(plan, sources.places_of(plan), phase, hour, by, t)
+    if chart is not None:
+        st.altair_chart(chart, width="stretch")
+        st.caption(t("hours.map_words"))
+    st.dataframe(
+        [
+            {
+                t("column.site"): site,
+                "MW": round(row["mw"], 3),
+                t("chart.price", currency=headline.currency(plan)): round(row[places.PRICE], 2),
+                "g/kWh": round(row[places.CARBON], 1),
+            }
+            for site, row in places.hour_rows(plan, phase, hour).items()
+        ],
+        hide_index=True,
+        width="stretch",
+    )
+
+
+def _heat(plan: Plan, phase: int, by: str, t: Words) -> None:
+    """Draw the days and hours of a site."""
+    sites = hours.sites_with_load(plan, phase)
+    if not sites:
+        st.info(t("day.nothing"))
+        return
+    st.subheader(t("hours.heat"))
+    site = st.selectbox(t("column.site"), sites, key="hours-site", width=260)
+    st.altair_chart(places.heat_chart(plan, site, phase, by, t), width="stretch")
