@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from planner.dashboard import answers, sources
@@ -25,6 +26,8 @@ class Shown:
     files: tuple[answers.Download, ...]
     findings: tuple[str, ...] = ()
     stored: bool = False
+    drawn: dict[Any, dict[str, Any] | None] = field(default_factory=dict, compare=False)
+    """Charts that were written, in the language of Vega-Lite."""
 
 
 @dataclass(slots=True)
@@ -67,9 +70,9 @@ class Work:
         document = scenario.document()
         key = digest(document)
         if key not in self.plans and scenario.base == sources.MAIN and not scenario.edits:
-            stored = sources.stored_plan()
-            if sources.canonical(stored["spec"]) == sources.canonical(document):
-                return Shown(stored, answers.downloads(stored, sources.MAIN), stored=True)
+            stored = _stored()
+            if sources.canonical(stored.plan["spec"]) == sources.canonical(document):
+                return stored
         return self.plans.get(key)
 
     def keep(self, document: dict[str, Any], plan: Plan, findings: tuple[str, ...]) -> None:
@@ -113,6 +116,13 @@ class Work:
                 ],
             },
         )
+
+
+@cache
+def _stored() -> Shown:
+    """Return the stored plan of the main example; all visitors share it."""
+    plan = sources.stored_plan()
+    return Shown(plan, answers.downloads(plan, sources.MAIN), stored=True)
 
 
 def opened(query: dict[str, list[str]]) -> Work:

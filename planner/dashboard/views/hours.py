@@ -7,7 +7,8 @@ import streamlit as st
 from catalog.units import DAY_S
 from planner.dashboard import headline, sources
 from planner.dashboard.figures import tidy
-from planner.dashboard.state.session import Work
+from planner.dashboard.state.session import Shown, Work
+from planner.dashboard.views.drawing import draw_chart
 from planner.dashboard.views.problems import draw_problems
 from planner.errors import SpecError
 from planner.escape import page
@@ -51,11 +52,10 @@ def draw(work: Work, t: Words) -> None:
         )
     hour = st.slider(t("hours.hour"), 0, 23, 18, key="hours-hour", format="%02d:00")
     _map(plan, phase, hour, by, t)
-    served = places.served_chart(plan, phase, t)
-    if served is not None:
-        st.subheader(t("hours.served"))
-        st.altair_chart(served, width="stretch")
-    _heat(plan, phase, by, t)
+    place = st.container()
+    if draw_chart(shown, t, places.served_chart, phase):
+        place.subheader(t("hours.served"))
+    _heat(shown, phase, by, t)
     if rows := dict(electricity.sections(plan)).get(electricity.DECIDED):
         st.subheader(t("hours.dispatch"))
         st.dataframe(
@@ -85,12 +85,12 @@ def _map(plan: Plan, phase: int, hour: int, by: str, t: Words) -> None:
     )
 
 
-def _heat(plan: Plan, phase: int, by: str, t: Words) -> None:
+def _heat(shown: Shown, phase: int, by: str, t: Words) -> None:
     """Draw the days and hours of a site."""
-    sites = hours.sites_with_load(plan, phase)
+    sites = hours.sites_with_load(shown.plan, phase)
     if not sites:
         st.info(t("day.nothing"))
         return
     st.subheader(t("hours.heat"))
     site = st.selectbox(t("column.site"), sites, key="hours-site", width=260)
-    st.altair_chart(places.heat_chart(plan, site, phase, by, t), width="stretch")
+    draw_chart(shown, t, places.heat_chart, site, phase, by)

@@ -12,6 +12,7 @@ from streamlit import column_config
 
 from catalog.units import DAY_S
 from planner.dashboard import answers, headline
+from planner.dashboard.views.drawing import draw_chart
 from planner.escape import page
 from planner.plan import Plan
 from planner.report.charts import costs, fleet, flows, hours
@@ -52,10 +53,10 @@ def draw_plan(
         _metrics(plan, t)
         _downloads(shown, t)
         _why(plan, t)
-        _fleet(plan, t)
-        _costs(plan, t)
-        _flows(plan, t)
-        _day(plan, t)
+        _fleet(shown, t)
+        _costs(shown, t)
+        _flows(shown, t)
+        _day(shown, t)
         _workloads(plan, t)
         _limits(plan, t)
         _runner_up(plan, t)
@@ -127,16 +128,16 @@ def _why(plan: Plan, t: Words) -> None:
     st.markdown("\n".join(f"- **{question}:** {page('; '.join(clauses))}." for question, clauses in story(plan)))
 
 
-def _flows(plan: Plan, t: Words) -> None:
-    chart = flows.flow_chart(plan, t)
-    if chart is not None:
-        st.subheader(t("section.flows"))
-        st.altair_chart(chart, width="stretch")
+def _flows(shown: Shown, t: Words) -> None:
+    place = st.container()
+    if draw_chart(shown, t, flows.flow_chart):
+        place.subheader(t("section.flows"))
 
 
-def _fleet(plan: Plan, t: Words) -> None:
+def _fleet(shown: Shown, t: Words) -> None:
+    plan = shown.plan
     st.subheader(t("section.fleet"))
-    st.altair_chart(fleet.fleet_chart(plan, t), width="stretch")
+    draw_chart(shown, t, fleet.fleet_chart)
     st.dataframe(answers.fleet_table(plan, t), hide_index=True, width="stretch")
     if rows := answers.network_table(plan, t):
         with st.expander(t("section.networks")):
@@ -146,10 +147,11 @@ def _fleet(plan: Plan, t: Words) -> None:
         st.dataframe(rows, hide_index=True, width="stretch")
 
 
-def _costs(plan: Plan, t: Words) -> None:
+def _costs(shown: Shown, t: Words) -> None:
+    plan = shown.plan
     st.subheader(t("section.costs"))
     left, right = st.columns(2)
-    left.altair_chart(costs.cost_chart(plan, t), width="stretch")
+    draw_chart(shown, t, costs.cost_chart, place=left)
     money = t("column.amount", currency=headline.currency(plan))
     config = {
         money: column_config.NumberColumn(format="localized", step=1),
@@ -158,8 +160,9 @@ def _costs(plan: Plan, t: Words) -> None:
     right.dataframe(answers.cost_table(plan, t), hide_index=True, width="stretch", column_config=config)
 
 
-def _day(plan: Plan, t: Words) -> None:
+def _day(shown: Shown, t: Words) -> None:
     """Draw load over price for each site, their hours aligned."""
+    plan = shown.plan
     phase, phases = hours.first_loaded_phase(plan), hours.phases(plan)
     if phase is None:
         return
@@ -182,8 +185,8 @@ def _day(plan: Plan, t: Words) -> None:
             st.columns(CHARTS_PER_ROW, gap="medium"), sites[begin : begin + CHARTS_PER_ROW], strict=False
         ):
             column.markdown(f"**{page(site)}**")
-            column.altair_chart(hours.load_chart(plan, site, phase, t), width="stretch")
-            column.altair_chart(hours.price_chart(plan, site, phase, t), width="stretch")
+            draw_chart(shown, t, hours.load_chart, site, phase, place=column)
+            draw_chart(shown, t, hours.price_chart, site, phase, place=column)
 
 
 def _workloads(plan: Plan, t: Words) -> None:

@@ -117,6 +117,13 @@ def test_the_page_opens_with_the_stored_plan_in_every_language():
     assert len(shapes) == 1  # two columns with one name would be one column
 
 
+def test_charts_hold_their_data_however_often_they_are_drawn():
+    page = opened()
+    first = [chart.proto.SerializeToString() for chart in page.get("vega_lite_chart")]
+    again = [chart.proto.SerializeToString() for chart in page.run().get("vega_lite_chart")]
+    assert list(map(len, first)) == list(map(len, again)) and min(map(len, first)) > 1000
+
+
 def test_the_headline_figures_are_those_of_the_stored_plan():
     plan, shown = sources.stored_plan(), metrics(opened())
     assert shown["Cost (USD)"] == f"{plan['totals']['cost'] / 1e6:.4g}M"
