@@ -24,7 +24,6 @@ def draw_chart(
     spec = shown.drawn[key]
     if spec is None:
         return False
-    (place or st).vega_lite_chart(
-        spec, width="stretch"
-    )  # Streamlit changes what it is given
+    given = copy.deepcopy(spec)  # Streamlit changes what it is given
+    (place or st).vega_lite_chart(given, width="stretch")
     return True
