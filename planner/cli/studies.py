@@ -303,7 +303,7 @@ def _urgent(arguments: argparse.Namespace) -> int:
     found = urgent(
         spec_document(arguments), read_json(arguments.job), overlays=overlay_folders(arguments), progress=progress_printer(arguments)
     )  # fmt: skip
-    _print_study(arguments, found)
+    print_study(arguments, found)
     return EXIT_BY_STATUS[found.status]
 
 
