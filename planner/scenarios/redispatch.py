@@ -18,6 +18,7 @@ from models.arrays import Bools, Floats
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import latency_s
 from planner.candidates.points import OperatingPoint, Pool
+from planner.candidates.serving import ENCODE
 from planner.evaluate import disaggregated, serving
 from planner.evaluate.serving import QUANTILES, batch_grid
 from planner.problem.derating import scaled
@@ -102,6 +103,8 @@ def left_out(problem: Problem) -> list[str]:
         "electricity": any(site.electricity is not None for site in problem.sites),
         "preemption": any(job.spec.preemption for job in problem.training),
         "choice of architectures": any(len(facts.scores) > 1 for facts in problem.quality),
+        "sessions": any(w.spec.session is not None for w in problem.serving),
+        "classes of requests": any(w.spec.classes is not None for w in problem.serving),
         "storage": any(math.isfinite(site.storage_bytes_per_s) for site in problem.sites),
     }
     return [name for name, asked in found.items() if asked]
@@ -188,9 +191,10 @@ def deployments_of(point: OperatingPoint, pools: Sequence[Pool]) -> list[Deploym
 
 def curve_of(problem: Problem, point: OperatingPoint) -> BatchCurve:
     """Evaluate the layout of a point at every batch."""
-    uses = [(use.option.system, use.option.scaleout, use.choice, use.layout, use.workers) for use in point.uses]
+    serving_uses = [use for use in point.uses if use.role != ENCODE]  # encoders apart follow the rate
+    uses = [(use.option.system, use.option.scaleout, use.choice, use.layout, use.workers) for use in serving_uses]
     plain = curve_at(problem, point.serving, uses, 1.0)
-    speed = point.capacity / plain.at(point.uses[-1].batch) if point.power_cap is not None else 1.0
+    speed = point.capacity / plain.at(serving_uses[-1].batch) if point.power_cap is not None else 1.0
     return plain if speed == 1.0 else curve_at(problem, point.serving, uses, speed)
 
 

@@ -106,7 +106,7 @@ class RobustCheck:
     def _check_standing_by(self, path: str, row: Row) -> None:
         """Check the size and precision of a standby layout."""
         workload = self.plan.serving[row["workload"]]
-        if [pool["role"] for pool in row["pools"]] not in (["serve"], ["prefill", "decode"]):
+        if [pool["role"] for pool in row["pools"]] not in (["serve"], ["serve", "encode"], ["prefill", "decode"]):
             self.plan.say(f"{path}.pools", "must be one pool that serves, or one of prefill and one of decode")
         for pool in row["pools"]:
             option = self.plan.fleet_options[key_at(row["site"], pool)]

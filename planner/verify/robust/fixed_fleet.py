@@ -47,6 +47,7 @@ class CheckedDeployment:
                 p["workers"],
             )
             for option, p in zip(self.options, self.pools, strict=True)
+            if p["role"] != "encode"
         ]
         return repr([self.workload.name, self.speed, pools])
 
@@ -55,6 +56,7 @@ class CheckedDeployment:
         uses = [
             (option.system, option.scaleout, choice_of(self.workload, option, pool), pool["layout"], pool["workers"])
             for option, pool in zip(self.options, self.pools, strict=True)
+            if pool["role"] != "encode"
         ]
         return curve_at(problem, self.workload, uses, self.speed)
 
@@ -120,7 +122,9 @@ class FleetReader:
             return replace(plain, stated_capacity=row["capacity"])
         if row.get("power_cap") is None:
             return plain
-        speed = row["capacity"] / plain.curve(self.problem).at(row["pools"][-1]["batch"])
+        speed = row["capacity"] / plain.curve(self.problem).at(
+            [pool for pool in row["pools"] if pool["role"] != "encode"][-1]["batch"]
+        )
         return CheckedDeployment(plain.workload, plain.region, options, plain.pools, numbers, extra_power_w, speed)
 
     def _read_demand(self) -> None:
