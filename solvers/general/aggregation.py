@@ -8,6 +8,7 @@ what a slot passes on to the next of its group cancels. The duals of a merged ro
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -19,6 +20,7 @@ from solvers.general.structure import Keys, Structure, column_keys, row_keys
 from solvers.program import Arrays, Program
 
 AnyArray = TypeVar("AnyArray", Floats, Bools)
+LEAST_PIECES = 3  # of a part: spans of eight hours of a day
 DISCOUNT, MOST_DISCOUNT = 1.2, 0.5  # of what slots were found not to do
 
 
@@ -101,15 +103,29 @@ def discounted(merged: Merged, structure: Structure, wrong: Floats) -> Merged:
 
 
 def groups_of(structure: Structure, slots: int, most: int) -> Ints:
-    """[slots]: groups of consecutive slots of a part, at most `most` in all but at least one for each part."""
+    """[slots]: groups of consecutive slots of a part, about `most` in all.
+
+    Where that leaves a part fewer than `LEAST_PIECES`, neighbouring parts of equal length are merged too, place by place: load and prices
+    differ more by the hour than from day to day.
+    """
     part = np.full(slots, -1)
     timed = structure.slot >= 0
     part[structure.slot[timed]] = structure.part[timed]
-    each = max(most // max(structure.parts, 1), 1)
-    group, number = np.zeros(slots, dtype=np.int64), 0
-    for p in np.unique(part):
+    lengths = np.bincount(part[part >= 0], minlength=structure.parts)
+    together = max(math.ceil(structure.parts * LEAST_PIECES / max(most, 1)), 1) if most > 1 else 1
+    first, cluster = 0, np.zeros(structure.parts, dtype=np.int64)
+    for p in range(1, structure.parts):
+        if p - first >= together or lengths[p] != lengths[first]:
+            first = p
+        cluster[p] = first
+    each = max(most // max(len(np.unique(cluster)), 1), 1)
+    group, number, start = np.zeros(slots, dtype=np.int64), 0, {}
+    for p in range(structure.parts):
         mine = np.flatnonzero(part == p)
-        pieces = min(each, len(mine))
-        group[mine] = number + np.arange(len(mine)) * pieces // len(mine)
-        number += pieces
+        pieces = min(each, max(len(mine), 1))
+        if int(cluster[p]) not in start:
+            start[int(cluster[p])] = number
+            number += pieces
+        group[mine] = start[int(cluster[p])] + np.arange(len(mine)) * pieces // max(len(mine), 1)
+    group[part < 0] = number
     return group

@@ -14,6 +14,7 @@ from solvers.arrays import Bools, Floats
 from solvers.general.merged_lp import MergedLp, solve_merged_lp
 
 NEAR_ONE, NEAR_ZERO = 0.7, 0.02  # values of a binary from which on, and up to which, it is fixed
+AT_ONCE = 0.15  # of the fractional binaries, those fixed at 1 in a round where none is near 1
 WHOLE_TOL = 1e-5
 
 
@@ -39,6 +40,8 @@ def dive(found: MergedLp, kept: Bools, left_s: Callable[[], float]) -> Floats | 
             return np.where(binary, np.round(x), x)
         up, down = open_ & (x >= NEAR_ONE), open_ & (x <= NEAR_ZERO)
         if not up.any():
-            up[np.argmax(np.where(open_, x, -1.0))] = True
+            fractional = np.flatnonzero(open_ & (x > NEAR_ZERO))
+            most = max(int(AT_ONCE * len(fractional)), 1)
+            up[fractional[np.argsort(-x[fractional], kind="stable")[:most]]] = True
         lower[up], upper[down], last = 1.0, 0.0, up
     return None
