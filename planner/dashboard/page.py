@@ -196,7 +196,7 @@ def _finish(work: Work, job: Job) -> None:
 
 def _language() -> Words:
     """Read the language from the address (`?lang=zh`) at first, and from the visitor's choice after."""
-    asked = st.session_state.get("lang") or st.query_params.get("lang", DEFAULT)
+    asked = st.session_state.setdefault("lang", st.query_params.get("lang", DEFAULT))  # a turn to another page drops it
     return Words(asked if asked in languages() else DEFAULT)
 
 

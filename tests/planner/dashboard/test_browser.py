@@ -156,8 +156,8 @@ def test_an_edit_is_in_the_address_and_on_a_phone_its_plan_in_sight(visit, tmp_p
     again.reload()
     assert figures(answered(again)) == found
     assert "id=" in again.url
-    assert not again.locator("main img, a[href*='//'], .katex, .stMarkdownColoredText").evaluate_all(
-        "nodes => nodes.map(node => node.parentElement.outerHTML)"
+    assert not again.locator("main img, main a, .katex, .stMarkdownColoredText").evaluate_all(
+        "nodes => nodes.filter(node => node.host !== location.host).map(node => node.outerHTML)"
     )
 
 
@@ -166,6 +166,13 @@ def test_the_page_in_chinese_holds_no_english_sentence(visit):
     page.get_by_text("修改数字并求解").first.click()
     page.get_by_text("方案（JSON）").wait_for()
     assert "lang=zh" in page.url
+    page.get_by_role("link", name="时段与地点").click()
+    page.get_by_text("按经纬度排列的站点").wait_for()
+    assert not [
+        text for text in settled(page).locator("main").inner_text().splitlines() if ENGLISH_SENTENCE.search(text)
+    ]
+    page.get_by_role("link", name="方案").click()
+    page.get_by_text("方案（JSON）").wait_for()
     said = [text for text in page.locator("main").inner_text().splitlines() if ENGLISH_SENTENCE.search(text)]
     assert not said
 

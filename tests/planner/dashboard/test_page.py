@@ -124,6 +124,12 @@ def test_charts_hold_their_data_however_often_they_are_drawn():
     assert list(map(len, first)) == list(map(len, again)) and min(map(len, first)) > 1000
 
 
+def test_a_language_of_the_address_stays_when_the_address_loses_it():
+    page = opened(lang="zh")
+    page.query_params.clear()
+    assert "成本（USD）" in metrics(page.run()) and page.query_params["lang"] == "zh"
+
+
 def test_the_headline_figures_are_those_of_the_stored_plan():
     plan, shown = sources.stored_plan(), metrics(opened())
     assert shown["Cost (USD)"] == f"{plan['totals']['cost'] / 1e6:.4g}M"
