@@ -27,6 +27,19 @@ LEAST_ROWS = 12  # of a source, so that most are left to predict
 Z80 = 1.2816  # standard deviations to either side of 80 % of a normal distribution
 
 
+def some_of_each(cases, most: int, seed: int):
+    """Draw at most so many rows of each source."""
+    rng, by_source = np.random.default_rng(seed), {}
+    for i, case in enumerate(cases):
+        by_source.setdefault(case.row.kind, []).append(i)
+    kept = [
+        i
+        for mine in by_source.values()
+        for i in (mine if len(mine) <= most else rng.choice(mine, most, replace=False).tolist())
+    ]
+    return [cases[i] for i in sorted(kept)]
+
+
 def linearised(target, cases, chosen, start):
     """Return the shipped fit with its slopes, from which fits without a source follow."""
     predict, measured = target.predict(cases, chosen), np.log([o.value for o in chosen])
@@ -45,10 +58,10 @@ def linearised(target, cases, chosen, start):
     )
 
 
-def scored(path: Path, catalog: Catalog, points: int, most: int, seed: int) -> list[dict[str, object]]:
+def scored(path: Path, catalog: Catalog, points: int, most: int, seed: int, rows_each: int) -> list[dict[str, object]]:
     """Return a row for each source and metric."""
     measurements = read_measurements(path, catalog)
-    target, cases = measurements.target, measurements.cases
+    target, cases = measurements.target, some_of_each(measurements.cases, rows_each, seed)
     observations = target.observations(cases)
     start = catalog.constants(target.name)
     inside = [o for o in observations if o.fits]
@@ -117,17 +130,18 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--points", type=int, default=5)
     parser.add_argument("--sources", type=int, default=10, help="of each file")
+    parser.add_argument("--rows", type=int, default=60, help="most of each source")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", action="store_true", help="write own_points.md beside this file")
     asked = parser.parse_args()
     catalog = Catalog.load()
     rows = []
     for name in ("training.csv", "serving.csv"):
-        rows += scored(asked.folder / name, catalog, asked.points, asked.sources, asked.seed)
+        rows += scored(asked.folder / name, catalog, asked.points, asked.sources, asked.seed, asked.rows)
     text = as_markdown(summary(rows))
     if asked.write:
         (HOME / "own_points.md").write_text(
-            f"# Five own points\n\nWritten by `python benchmarks/own_points.py DIR --points {asked.points} --sources {asked.sources} --write`: sources left out of the fit, "
+            f"# Five own points\n\nWritten by `python benchmarks/own_points.py DIR --points {asked.points} --sources {asked.sources} --rows {asked.rows} --write`: sources left out of the fit, "
             f'calibrated with {asked.points} of their rows (seed {asked.seed}), scored on their other rows of the same engine, chip and precision. "Covered": inside the 80 % interval after calibration, '
             f"over rows and as a mean over sources.\n\n{text}",
             encoding="utf-8",

@@ -30,14 +30,14 @@ from planner.spec.model import parse_spec
 from planner.studies.measure_cases import Case, cases_of
 from planner.studies.measure_fleets import FleetModel, fleet_model
 from planner.verify.quality import as_chosen
-from solvers.fixed_fleet.recourse import outcomes
+from solvers.fixed_fleet.recourse import Recourse, outcomes
 
 WORLDS, SEED = 240, 2
 SCREENED = 40  # scenarios whose best fleets say which fleet options matter
-CANDIDATES = 14  # fleets among which the decision is made, besides that of the plan
+STEPS, QUANTILES, SAFE = 8, (0.4, 0.6, 0.75, 0.9), (0.5, 0.7, 0.9)  # fleets among which the decision is made
 LATE = 1.5  # price of a system that is added once the scenario is known, over that of one in the plan
 MOST_CASES = 5  # of the best set
-FOLDS = 2  # of the scenarios: a decision is judged on those that it was not learned from
+FOLDS = 5  # of the scenarios: a decision is judged on the one that it was not learned from
 RIDGE = 1.0  # penalty of the regression, in scenarios
 
 
@@ -187,23 +187,37 @@ def sample(model: FleetModel, scenarios: Scenarios) -> Sampled:
     model, efficiency, rate = model.restricted(used), efficiency[ways], rate[uses]
     best = [found[0] for found in outcomes(model.data, efficiency, rate, none[:, used], 1.0)]
     least, systems = np.array([found.cost for found in best]), np.array([found.systems for found in best])
-    fleets = np.unique(np.vstack([model.held, _candidates(model, systems, least)]), axis=0)
+    fleets = np.unique(np.vstack([model.held, _candidates(model, efficiency, rate, systems, least)]), axis=0)
     every = list(outcomes(model.data, efficiency, rate, fleets, LATE))
     cost = np.array([[found.cost for found in row] for row in every]).T
     fixed = fleets @ model.data.option_cost
     return Sampled(model, scenarios, fleets, cost, cost <= fixed[:, None] * (1.0 + 1e-9), least)
 
 
-def _candidates(model: FleetModel, systems: Floats, cost: Floats) -> Floats:
-    """Choose fleets: those of scenarios at even steps of cost, and quantiles of every count over all scenarios, as far as supplies and power allow."""
+def _candidates(model: FleetModel, efficiency: Floats, rate: Floats, systems: Floats, cost: Floats) -> Floats:
+    """Choose fleets as far as supplies and power allow: those of scenarios at even steps of cost, quantiles of every count over all scenarios,
+    and those that grow from one of the cheapest scenarios to the next.
+    """
     order = np.argsort(cost, kind="stable")
-    steps = np.unique(np.linspace(0, len(order) - 1, CANDIDATES - 4).round().astype(int))
-    quantiles = np.quantile(systems, (0.4, 0.6, 0.75, 0.9), axis=0)
+    steps = np.unique(np.linspace(0, len(order) - 1, STEPS).round().astype(int))
+    quantiles = np.quantile(systems, QUANTILES, axis=0)
+    most = _grown(model, efficiency, rate, order)
     found = []
-    for counts in np.vstack([systems[order[steps]], quantiles]):
+    for counts in np.vstack([systems[order[steps]], quantiles, most]):
         able = [whole for whole in (np.ceil(counts - 1e-6), np.floor(counts + 1e-6)) if _is_able(model, whole)]
         found += able[:1]
     return np.array(found).reshape(-1, len(model.options))
+
+
+def _grown(model: FleetModel, efficiency: Floats, rate: Floats, order: Ints) -> Floats:
+    """Extend a fleet for one scenario after another, the cheapest first; return it once it serves each share of `SAFE` of them."""
+    program, held, found = Recourse(model.data), np.zeros(len(model.options)), []
+    ends = {int(share * len(order)) for share in SAFE}
+    for i, s in enumerate(order, start=1):
+        program.enter(efficiency[:, s], rate[:, s])
+        held = np.maximum(program.extend(held, 1.0).systems, held)
+        found += [held.copy()] if i in ends else []
+    return np.array(found).reshape(-1, len(held))
 
 
 def _is_able(model: FleetModel, fleet: Floats) -> bool:

@@ -157,11 +157,14 @@ class FleetReader:
         point_uses, point_systems = self._point_uses()
         held = np.array([np.asarray(counts)[self.calendar.window] for counts in self.plan.held.values()], dtype=float)
         held = held.reshape(-1, self.calendar.slots)
-        job_pools = [point["pools"][0] for _, point, _ in self.jobs]
-        job_power_w = [
-            pool["extra_power_w"] * option.site.pue if option.owned else 0.0
-            for pool, (_, _, option) in zip(job_pools, self.jobs, strict=True)
+        job_pools = [
+            (j, row["site"], pool, self.plan.fleet_options[key_at(row["site"], pool)])
+            for j, (_, row, _) in enumerate(self.jobs)
+            for pool in row["pools"]
         ]
+        job_power_w = np.zeros(len(self.jobs))
+        for j, _, pool, option in job_pools:
+            job_power_w[j] += pool["extra_power_w"] * option.site.pue if option.owned else 0.0
         job_mask = [self.calendar.within(facts.spec.start, facts.spec.deadline) for facts, _, _ in self.jobs]
         return FixedFleet(
             demand=np.array(self.demand).reshape(-1, self.calendar.slots),
@@ -173,12 +176,8 @@ class FleetReader:
             point_systems=np.array(point_systems, dtype=float),
             point_power_w=np.array([self.deployments[i].extra_power_w for i, _ in self.points], dtype=float),
             point_site=_integers([self.pool_site[q] for q in self.point_pool], -1),
-            job_uses=_integers(
-                [(j, self.numbers[key_at(row["site"], row["pools"][0])]) for j, (_, row, _) in enumerate(self.jobs)],
-                -1,
-                2,
-            ),
-            job_systems=np.array([pool["systems_per_replica"] for pool in job_pools], dtype=float),
+            job_uses=_integers([(j, self.numbers[key_at(site, pool)]) for j, site, pool, _ in job_pools], -1, 2),
+            job_systems=np.array([pool["systems_per_replica"] for _, _, pool, _ in job_pools], dtype=float),
             job_power_w=np.array(job_power_w, dtype=float),
             job_site=_integers([self.site_of[row["site"]] for _, row, _ in self.jobs], -1),
             job_mask=np.array(job_mask, dtype=bool).reshape(-1, self.calendar.slots),

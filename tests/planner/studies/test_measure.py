@@ -12,7 +12,10 @@ import pytest
 import planner
 from planner.cli.main import main
 from planner.plan import Plan
+from planner.problem.scenarios import with_robust
+from planner.resolve.resolver import resolve_document
 from planner.studies.measure import Measure, _features, decide, measure
+from planner.studies.measure_fleets import fleet_model
 
 WORLDS = 60
 
@@ -43,6 +46,15 @@ def test_no_measurement_is_worth_more_than_knowing_everything(found):
         ("serving", "H100 SXM5 80GB"),
         ("serving", "MI300X"),
     }
+
+
+def test_the_power_of_a_way_is_that_of_one_system_at_work(plan):
+    """Above idle, at the meter: most of what the nameplate leaves, and no more."""
+    model = fleet_model(with_robust(resolve_document(plan["spec"])), plan.document)
+    for drawn_w, k in zip(model.data.way_power_w, model.data.way_option, strict=True):
+        option = model.options[k]
+        room_w = (option.system.power_w - option.system.idle_w) * option.site.pue
+        assert 0.3 * room_w < drawn_w <= room_w
 
 
 def test_the_best_set_keeps_to_its_budget(plan, found):
@@ -82,8 +94,6 @@ def test_the_commands_state_what_calibrate_needs(found, plan, tmp_path, capsys):
     (tmp_path / "runs.json").write_text(json.dumps(results), encoding="utf-8")
     assert main(["calibrate", str(tmp_path / "runs.json"), "--output", str(tmp_path / "own"), "-q"]) == 0
     capsys.readouterr()
-    from planner.resolve.resolver import resolve_document
-
     engine = resolve_document(plan["spec"], [tmp_path / "own"]).serving[0].engine
     assert engine.correction("MI300X", "bf16").tpot != 1.0 and engine.correction("H100 SXM5 80GB", "bf16").tpot == 1.0
 
