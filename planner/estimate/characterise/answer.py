@@ -11,7 +11,7 @@ from catalog.units import GIGA, MEGA, MICRO, PETA, TERA
 from planner.errors import Problem, SpecError
 from planner.estimate.case import resolve_case
 from planner.estimate.characterise.chips import able_systems, without_demand
-from planner.estimate.characterise.needs import TOLERATED, serving_needs, training_needs
+from planner.estimate.characterise.needs import TOLERATED, on_networks, serving_needs, training_needs
 from planner.resolve.resolver import catalog_of
 from planner.spec.model import parse_spec
 from planner.spec.workloads import Serving, Training
@@ -81,6 +81,7 @@ def _characterised(path: str, case: Mapping[str, Any], catalog: Catalog, systems
         "kind": workload.kind,
         "architecture": workload.architecture,
         **needs,
+        "networks": on_networks(catalog, needs["collectives"]),
         "systems": able_systems(case, catalog, systems),
     }
 
@@ -114,6 +115,10 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
                 [_collective_row(row) for row in workload["collectives"]],
             )
         )
+        if workload["networks"]:
+            found.append(
+                (f"{name}: all-reduce of 8 ranks by network", [_network_row(row) for row in workload["networks"]])
+            )
         found.append((f"{name}: precisions of the weights", [_precision_row(row) for row in workload["precisions"]]))
         if "ranks" in workload:
             found.append((f"{name}: memory per rank", [_rank_row(row) for row in workload["ranks"]]))
@@ -176,6 +181,19 @@ def _collective_row(row: Mapping[str, Any]) -> dict[str, Any]:
         "MB": row["bytes"] / MEGA,
         "may take (us)": _scaled(row["tolerated_s"], MICRO),
         "GB/s for that": _scaled(row["bytes_per_s"], GIGA),
+    }
+
+
+def _network_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "network": row["network"] + (" (claimed)" if row["claimed"] else ""),
+        "collective": row["collective"].partition(", ")[2],
+        "latency (us)": row["latency_s"] / MICRO,
+        "algorithm": row["algorithm"],
+        "takes (us)": row["seconds"] / MICRO,
+        "waiting": f"{row['waiting']:.0%}",
+        "tolerated": {True: "yes", False: "no", None: ""}[row["tolerated"]],
+        "jitter for the claimed stalls (us)": _scaled(row["jitter_for_claim_s"], MICRO),
     }
 
 

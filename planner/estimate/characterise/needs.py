@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from catalog.figures import Figure
+from catalog.lookup import Catalog
+from catalog.units import GIGA
+from models.network.algorithms import ALGORITHMS, chosen_algorithm, latency_share, slowest_s
 from models.roofline import BYTES_PER_ELEMENT
 from models.serving.decode import ACTIVATION_BYTES, ALL_TO_ALL_BYTES, ServingLayouts
 from models.serving.kv_cache import kv_bytes_per_chip, weight_bytes_per_chip
@@ -18,6 +22,8 @@ from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.spec.slo import TPOT, TTFT
 
 BATCHES = (1, 8, 32, 128)  # requests in decode at which bandwidth and intensity are stated
+RANKS = 8  # of a group of tensor parallelism on a network
+PORT_BYTES_PER_S = 50 * GIGA  # of a network without a rate on record: 400 Gbit/s
 TOLERATED = 0.1  # share of a step that its collectives may take
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 LEAST_SHARD = 256  # columns of a matrix per rank below which products lose their rate to their size
@@ -158,6 +164,56 @@ def _collective(name: str, count: float, size: float, allowed_s: float | None) -
         "tolerated_s": tolerated,
         "bytes_per_s": None if tolerated is None else size / tolerated,
     }
+
+
+def on_networks(catalog: Catalog, collectives: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Predict the all-reduces of tensor parallelism on eight ranks of every network whose latency is on record or claimed.
+
+    The latency of a message is the start-up of the network where it is on record, else that of one switch; the rate is that of a port, or of 400 Gbit/s
+    where only a latency is claimed.
+    """
+    rows = []
+    for record in catalog.records("fabrics"):
+        known = {**record.claimed, **record.figures}
+        latency = known.get("alpha_s") or known.get("hop_latency_s")
+        if latency is None or not latency.number:
+            continue
+        port = known.get("port_bytes_per_s")
+        if port is None and not record.brief_only:
+            continue
+        rate = PORT_BYTES_PER_S if port is None else port.number
+        for row in collectives:
+            if not row["collective"].startswith("tensor: all-reduce"):
+                continue
+            place, seconds = chosen_algorithm(row["bytes"], RANKS, rate, latency.number)
+            rows.append({
+                "network": record.name,
+                "collective": row["collective"],
+                "claimed": "alpha_s" not in record.figures and "hop_latency_s" not in record.figures,
+                "latency_s": latency.number,
+                "bytes_per_s": rate,
+                "algorithm": ALGORITHMS[int(place)],
+                "seconds": float(seconds),
+                "waiting": float(latency_share(row["bytes"], RANKS, rate, latency.number)),
+                "tolerated": None if row["tolerated_s"] is None else bool(seconds <= row["tolerated_s"]),
+                "jitter_for_claim_s": _jitter_s(known, row["bytes"], rate, latency.number),
+            })  # fmt: skip
+    return rows
+
+
+def _jitter_s(known: Mapping[str, Figure], size: float, rate: float, latency_s: float) -> float | None:
+    """Compute the mean jitter of a message with which the claimed share of an all-reduce is waiting; None without a claim.
+
+    All ranks wait for the slowest of them at each step, with exponential jitter; 0 where latency alone reaches the claim.
+    """
+    claim = known.get("stalled_fraction")
+    if claim is None:
+        return None
+    place, seconds = chosen_algorithm(size, RANKS, rate, latency_s)
+    steps = 2.0 * (RANKS - 1.0) if ALGORITHMS[int(place)] == "ring" else 2.0 * np.log2(RANKS)
+    waiting = float(latency_share(size, RANKS, rate, latency_s))
+    missing = (claim.number - waiting) * float(seconds) / (1.0 - claim.number)
+    return float(max(missing, 0.0) / (steps * slowest_s(1.0, RANKS)))
 
 
 def _precision(arch: Architecture, name: str) -> dict[str, Any]:

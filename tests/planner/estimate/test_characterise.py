@@ -54,6 +54,23 @@ def test_operators_add_up(found):
         assert sum(row["share_of_bytes"] for row in phase["operators"]) == pytest.approx(1.0)
 
 
+def test_networks_are_judged_by_their_latency(found):
+    rows = {row["network"]: row for row in found["networks"] if "decode" in row["collective"]}
+    cloud, rack = (
+        rows["Public-cloud inter-node network (the brief)"],
+        rows["Optical CXL 3.0 / custom RDMA (Inspur, Sugon, Huawei racks)"],
+    )
+    assert cloud["claimed"] and cloud["waiting"] > rack["waiting"] and cloud["seconds"] > rack["seconds"]
+    jitter = cloud["jitter_for_claim_s"] * sum(1 / i for i in range(1, 9)) * (6 if cloud["algorithm"] == "tree" else 14)
+    assert (cloud["waiting"] * cloud["seconds"] + jitter) / (cloud["seconds"] + jitter) == pytest.approx(
+        0.375, rel=1e-3
+    )
+    assert rack["jitter_for_claim_s"] is None
+    assert not rows["InfiniBand NDR"]["claimed"] and rows["InfiniBand NDR"]["waiting"] > cloud["waiting"]
+    tolerated = next(row["tolerated_s"] for row in found["collectives"] if "decode" in row["collective"])
+    assert all(row["tolerated"] == (row["seconds"] <= tolerated) for row in rows.values())
+
+
 def test_widths_that_make_sense(found):
     sensible = {row["width"] for row in found["ranks"] if row["sensible"]}
     assert sensible == {1, 2, 4, 8}  # beyond 8 heads of keys and values ranks keep copies
