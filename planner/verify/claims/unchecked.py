@@ -124,6 +124,8 @@ def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
             )
     if document.get("lines"):
         yield Unchecked("lines[].busiest_slot", "of several slots with the same peak any is right")
+    if any("session" in workload for workload in document["workloads"]):
+        yield Unchecked("workloads[].session.slot", "of several slots with as many calls any is right")
     if "flopwatt" not in document["versions"]:
         yield Unchecked("workloads[].utilisation", "release 0.1 defined it otherwise")
     if document.get("confidence"):

@@ -116,13 +116,13 @@ def _followed(workers: dict[Worker, list[int]], node: int, after: list[int]) -> 
 
 
 def _expected(plan: CheckedPlan, key: HeldKey, workers: dict[Worker, list[int]], row: Row) -> dict[str, Any]:
-    """Compute the row of a fleet option; of several slots with as many nodes any may be stated."""
+    """Compute the row of a fleet option, of the first slot with most nodes."""
     calendar, node = plan.problem.calendar, plan.fleet_options[key].system.chips
     by_slot = [
         len(_fill([worker[2] for worker, counts in workers.items() for _ in range(counts[t])], node)[0])
         for t in range(calendar.slots)
     ]
-    slot = row["slot"] if by_slot[row["slot"]] == max(by_slot) else by_slot.index(max(by_slot))
+    slot = by_slot.index(max(by_slot))
     free, blocks = _fill([worker[2] for worker, counts in workers.items() for _ in range(counts[slot])], node)
     count = sum(counts[slot] for counts in workers.values())
     largest = min(max(worker[2] for worker in workers), node)
