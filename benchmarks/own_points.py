@@ -128,6 +128,7 @@ def main() -> None:
     """Print or write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--models", nargs="+", default=["training", "serving"])
     parser.add_argument("--points", type=int, default=5)
     parser.add_argument("--sources", type=int, default=10, help="of each file")
     parser.add_argument("--rows", type=int, default=60, help="most of each source")
@@ -136,8 +137,8 @@ def main() -> None:
     asked = parser.parse_args()
     catalog = Catalog.load()
     rows = []
-    for name in ("training.csv", "serving.csv"):
-        rows += scored(asked.folder / name, catalog, asked.points, asked.sources, asked.seed, asked.rows)
+    for name in asked.models:
+        rows += scored(asked.folder / f"{name}.csv", catalog, asked.points, asked.sources, asked.seed, asked.rows)
     text = as_markdown(summary(rows))
     if asked.write:
         (HOME / "own_points.md").write_text(

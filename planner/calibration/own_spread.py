@@ -15,7 +15,8 @@ from planner.calibration.measurements import MeasuredCase
 from planner.calibration.target import AnyTarget
 
 USUAL_WEIGHT = 4.0  # own points that the usual spread counts as much as
-# Standard deviation of ln(measured / predicted) within a source once its offset is removed, by metric (benchmarks/own_points.md).
+# Standard deviation of ln(measured / predicted) within a source once its offset is removed, by metric. That of training is the median
+# over eight sources (benchmarks/own_points.py); those of serving are rounded estimates that no benchmark has confirmed yet.
 USUAL_SPREAD = {"step_time": 0.10, "tpot": 0.15, "ttft": 0.40, "throughput": 0.15}
 
 
