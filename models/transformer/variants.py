@@ -128,7 +128,7 @@ def with_width(arch: Architecture, factor: float) -> Architecture:
     >>> arch = Architecture(32, 4096, 32, 8, 128, 14336, 128256)
     >>> wide = with_width(arch, 1.25)
     >>> wide.hidden, wide.heads, wide.layers
-    (5120, 40, 20)
+    (5120, 40, 21)
     """
     group = arch.kv_heads if 1 < arch.kv_heads < arch.heads else gcd(arch.heads, 8)
     heads = max(round(arch.heads * factor / group), 1) * group

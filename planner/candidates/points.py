@@ -14,6 +14,8 @@ from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.problem.intervals import Interval
 from planner.spec.workloads import Serving
 
+ENCODE = "encode"  # role of a pool of encoders
+
 
 @dataclass(frozen=True, slots=True)
 class Use:

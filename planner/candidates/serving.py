@@ -20,7 +20,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.percentiles import SloScreen
 from models.transformer.architecture import Architecture
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.points import OperatingPoint, Use, stated_kv
+from planner.candidates.points import ENCODE, OperatingPoint, Use, stated_kv
 from planner.evaluate.classes import class_rows, meets_classes
 from planner.evaluate.serving import (
     batch_grid,
@@ -47,7 +47,6 @@ from planner.spec.slo import TPOT
 # Numbers of whole scale-up domains over which experts may be spread: 16 to 144 chips of nodes of eight.
 EXPERT_SPREAD_DOMAINS = (2, 3, 4, 6, 8, 9, 12, 16, 18)
 PIPELINE_STAGES = (1, 2, 4)
-ENCODE = "encode"  # role of a pool of encoders
 POWER_GAIN_TOL = 1e-9  # relative saving of power per request below which a point that takes more systems is dropped
 
 

@@ -37,7 +37,7 @@ def read_solution(problem: Problem, candidates: Candidates, form: Formulation, s
         problem=problem,
         form=form,
         pools=candidates.pools,
-        count=_counts(form, solution, (active, *failures.active.values())),
+        count=count_held(form, solution, (active, *failures.active.values())),
         active=active,
         flow=flow,
         point_ids=point_ids,
@@ -118,7 +118,7 @@ def _standing(form: Formulation, solution: Solution) -> Bools:
     return standing
 
 
-def _counts(form: Formulation, solution: Solution, active: Sequence[Floats]) -> Ints:
+def count_held(form: Formulation, solution: Solution, active: Sequence[Floats]) -> Ints:
     """Count the systems of each holding; of an API, the most tokens per second that are used.
 
     `active`: replicas [point, slot] in normal operation, and after the failure of each zone.

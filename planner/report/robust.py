@@ -108,27 +108,28 @@ def sure_words(plan: Plan) -> str:
 def _sure_clauses(plan: Plan) -> Iterator[str]:
     found = plan["confidence"]
     least = "at least " if found["open"] else ""
-    yield f"all promises are kept in {least}{found['kept']:.0%} of {found['worlds']:,} sampled scenarios{_by_workload(found['workloads'])}"
-    if found["breaks_first"] is not None:
-        row = found["breaks_first"]
-        yield f"{row['promise'].replace('.', ' ')} of {row['workload']} breaks first"
+    yield f"{least}{found['kept']:.0%} of {found['worlds']:,} sampled scenarios keep all promises{_by_workload(found)}"
     if found["surer"] is not None:
         row, total = found["surer"], plan["totals"]["cost"]
         share = f" ({row['cost'] / total:+.1%})" if total else ""
         more = listed([f"{each['count']:,} {each['system']}" for each in row["systems"]])
         yield f"{row['share']:.0%} would cost {amount(row['cost'])} {_currency(plan)}{share} at most: {more} more"
-    elif found["kept"] < 0.8:
-        yield "for a surer plan give robust.confidence in the spec"
     if found["left_out"]:
         yield f"not modelled: {', '.join(found['left_out'])}"
 
 
-def _by_workload(shares: dict[str, float]) -> str:
-    """Write the share of each workload in brackets, the least sure first; empty for one workload."""
-    if len(shares) < 2:
+def _by_workload(found: dict[str, Any]) -> str:
+    """Write the share of each workload that is not always kept in brackets, the least sure first, and the promise that breaks first."""
+    first = found["breaks_first"]
+    if first is None:
         return ""
-    ranked = sorted(shares.items(), key=lambda item: item[1])[:NAMED]
-    return f" ({', '.join(f'{name} {share:.0%}' for name, share in ranked)})"
+    broken = {name: share for name, share in found["workloads"].items() if share < 1.0}
+    ranked = sorted(broken.items(), key=lambda item: (item[1], item[0] != first["workload"]))[:NAMED]
+    parts = [
+        f"{name} {share:.0%}" + (f" by {first['promise'].replace('.', ' ')}" if name == first["workload"] else "")
+        for name, share in ranked
+    ]
+    return f" ({', '.join(parts)})"
 
 
 def _currency(plan: Plan) -> str:

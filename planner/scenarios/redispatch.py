@@ -17,8 +17,7 @@ import numpy as np
 from models.arrays import Bools, Floats
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import latency_s
-from planner.candidates.points import OperatingPoint, Pool
-from planner.candidates.serving import ENCODE
+from planner.candidates.points import ENCODE, OperatingPoint, Pool
 from planner.evaluate import disaggregated, serving
 from planner.evaluate.serving import QUANTILES, batch_grid
 from planner.problem.derating import scaled

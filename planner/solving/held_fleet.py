@@ -10,6 +10,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from planner.candidates.points import OperatingPoint
+from planner.interpret.solution import count_held
 from planner.problem.derating import scaled
 from planner.problem.facts import Problem
 from planner.problem.phases import API
@@ -24,6 +25,7 @@ from planner.scenarios.redispatch import (
     worst_errors,
 )
 from solvers.fixed_fleet.redispatch import FixedFleet, Redispatch
+from solvers.model.data import PlanData
 
 if TYPE_CHECKING:
     from planner.solving.variants import Answer
@@ -122,7 +124,7 @@ def _fixed_fleet(
     """Return (the fleet, its serving deployments, the operating point of each job)."""
     problem, form, values = answer.problem, answer.form, answer.solution.values
     data = form.data
-    held = np.rint(values["n"]) * 1.0
+    held = count_held(form, answer.solution, (_bought(data, values["f"]),)) * 1.0
     present = data.covers()[:, data.slot_window]  # [holding, slot]
     count = np.zeros((len(form.fleet_options), data.slots))
     np.add.at(count, data.holding_option, held[:, None] * present)
@@ -163,6 +165,16 @@ def _fixed_fleet(
         workloads=len(problem.serving),
     )  # fmt: skip
     return fleet, deployments, jobs
+
+
+def _bought(data: PlanData, flow: Floats) -> Floats:
+    """Return the replicas that the flows need where a pool has one point, as those of APIs have, [point, slot]."""
+    into = np.zeros((data.pools, data.slots))
+    np.add.at(into, data.arc_pool, flow)
+    serving = (data.point_pool >= 0) & (data.point_capacity > 0)
+    replicas = np.zeros((len(data.point_pool), data.slots))
+    replicas[serving] = into[data.point_pool[serving]] / data.point_capacity[serving, None]
+    return replicas
 
 
 def _uses_of(points: Sequence[OperatingPoint], option_of: dict[int, int]) -> tuple[Ints, Floats]:

@@ -81,6 +81,7 @@ class Extension:
 
 
 NO_EXTENSION = Extension(*(np.zeros(0, dtype=kind) for kind in (np.int64, float, float, float, np.int64)))
+TIE_WEIGHT = 1e-3  # by which leaving a workload undone costs more than the one before
 UNDONE_PRICE = 1e3  # of all work left undone, in multiples of the cost of as many systems as are held
 
 
@@ -156,7 +157,9 @@ class Redispatch:
         most = np.full(shape[1], np.inf)
         most[v], most[u] = fleet.job_mask, 1.0
         cost = np.zeros(shape[1])
-        cost[u] = 1.0
+        cost[u] = 1.0 + TIE_WEIGHT * np.arange(
+            W + J
+        )  # of workloads alike the later one is served first, whatever the order of points
         if E:
             most[e], unit = extension.most, max(float(extension.cost.max()), 1e-300)
             cost[e] = extension.cost / unit

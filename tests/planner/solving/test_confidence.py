@@ -63,8 +63,8 @@ def test_with_the_further_systems_the_plan_keeps_four_of_five(spec, plan):
 def test_the_page_says_how_sure_it_is(plan):
     page = " ".join(one_page(plan).split())
     found = plan["confidence"]
-    assert f"How sure: all promises are kept in {found['kept']:.0%} of 200 sampled scenarios" in page
-    assert f"{found['breaks_first']['promise'].replace('.', ' ')} of chat breaks first" in page
+    assert f"How sure: {found['kept']:.0%} of 200 sampled scenarios keep all promises (chat" in page
+    assert f"by {found['breaks_first']['promise'].replace('.', ' ')})" in page
     assert f"80% would cost {found['surer']['cost']:,.0f} USD" in page
 
 
