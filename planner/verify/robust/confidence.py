@@ -12,6 +12,7 @@ from planner.verify.checked_plan import CheckedPlan
 from planner.verify.robust.fixed_fleet import FleetReader
 from planner.verify.robust.outcome import capacities
 from solvers.fixed_fleet.many_scenarios import settle
+from solvers.interface import SolverError
 
 PRICED_SHARE = 0.8  # of the scenarios
 WORLDS_TOL = 1.5  # scenarios that a solver on another machine may judge otherwise
@@ -38,7 +39,11 @@ def check_confidence(plan: CheckedPlan) -> None:
     for j, (facts, point, option) in enumerate(reader.jobs):
         key = option.system.chip, network(facts.architecture.experts)
         rate[j] = point["capacity"] / scenarios.training.get(key, np.ones(scenarios.count))
-    again = settle(reader.fleet().without_dominated_slots(), capacities(problem, reader, scenarios), rate)
+    try:
+        again = settle(reader.fleet().without_dominated_slots(), capacities(problem, reader, scenarios), rate)
+    except SolverError as error:  # figures that no program takes, or a fleet that does not keep its limits even idle
+        plan.say("confidence", f"the fleet cannot be dispatched in the scenarios: {error}")
+        return
     names = (*(w.name for w in problem.serving), *(facts.name for facts, _, _ in reader.jobs))
     if again.open.any():
         return
