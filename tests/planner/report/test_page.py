@@ -200,8 +200,7 @@ def test_deployments_are_ordered_and_their_work_is_that_of_the_schedule(mixed):
     for row in rows:
         shown[row[0], row[1], row[2]] += int(row[5].rstrip("%"))
     for key, percent in shown.items():
-        assert percent <= 100 * shares[key] + 1, key
-    assert any(percent >= 100 * shares[key] - 1 for key, percent in shown.items())
+        assert 0 < percent <= 100 * shares[key] + 1, key
     first = [row[0] for row in rows[: len(mixed["workloads"])]]
     assert len(set(first)) == len(first), "the largest of each workload comes before further ones"
 
@@ -252,7 +251,7 @@ def test_what_binds_and_what_one_more_is_worth(mixed):
 def test_what_comes_next_starts_with_the_smallest_margin(mixed):
     nearest = min(mixed["runner_up"], key=lambda row: row["margin"])
     first = rows_under(one_page(mixed), "What comes next")[0]
-    assert first[0] == nearest["site"] and nearest["system"] in first[1]
+    assert nearest["site"] in first[0].split(", ") and nearest["system"] in first[1]
     assert (show(nearest["margin"], "USD") if nearest["margin"] else "would do as well") in first[1]
 
 
