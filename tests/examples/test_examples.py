@@ -17,7 +17,7 @@ from planner.resolve.resolver import resolve
 from planner.spec.document import edited
 from planner.spec.model import parse_spec
 from planner.studies.ladder import ladder
-from tests.conftest import long_run
+from tests.conftest import ALL_CASES, long_run
 from tests.planner.test_deployments import assert_deployable
 
 GAP = 0.005
@@ -34,6 +34,8 @@ def example(root):
     known: dict[str, tuple[dict[str, Any], planner.Plan, float]] = {}
 
     def get(name: str) -> tuple[dict[str, Any], planner.Plan, float]:
+        if name in LONG and not ALL_CASES:
+            pytest.skip("takes long; runs with FLOPWATT_ALL_CASES=1")
         if name not in known:
             spec = json.loads((root / f"examples/{name}.json").read_text(encoding="utf-8"))
             began = time.process_time()

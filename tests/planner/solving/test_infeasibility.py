@@ -18,6 +18,7 @@ from planner.spec.fabrics import FABRIC_DESIGNS
 from planner.spec.workloads import PRECISIONS
 from planner.verify.plan import verify_plan
 from solvers.analysis.conflicts import minimal_conflict, minimum_hitting_sets
+from tests.conftest import long_run
 
 CHAT = {
     "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "demand": {"requests_per_s": 3000},
@@ -215,6 +216,7 @@ def test_the_conflict_is_named_and_the_repair_works(label):
         "a job beside most throughput",
     ],
 )
+@long_run
 def test_where_the_points_are_too_many_the_amounts_are_in_conflict_beside_all_else(monkeypatch, label):
     """The repair is as small as ever; of the conflict, just the amounts are told, and that it is so."""
     base, change, _, places = CASES[label]
