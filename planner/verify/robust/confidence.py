@@ -33,6 +33,8 @@ def check_confidence(plan: CheckedPlan) -> None:
     _check_words(plan)
     if found["left_out"] or not plan.same_figures or plan.problem.bound_of == REDUCED:
         return  # routes or figures are not those of the program
+    if plan.found:
+        return  # what is wrong elsewhere is told; the fleet of such a plan is no basis
     scenarios = draw(problem, CONFIDENCE_WORLDS, CONFIDENCE_SEED)
     reader = FleetReader(plan)
     rate = np.zeros((len(reader.jobs), scenarios.count))

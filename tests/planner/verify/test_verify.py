@@ -16,6 +16,7 @@ from planner.plan import Plan, parse_plan
 from planner.resolve.resolver import resolve
 from planner.spec.model import parse_spec
 from planner.verify.plan import findings, verify_plan
+from tests.conftest import long_run
 
 SECTIONS = ("objective", "gap", "totals", "fleet", "workloads", "routes", "schedule", "costs", "limits")
 OF_A_LIMIT = ("value", "limit", "slack")
@@ -117,6 +118,7 @@ def test_every_number_of_a_small_plan_is_checked(small, quick):
     assert unnoticed(small, itertools.product(paths, (1, -1))) == []
 
 
+@long_run
 def test_any_number_of_the_main_example_is_checked(main_plan, quick):
     """A few hundred of its thousands of numbers, spread over all kinds of places."""
     document = json.loads(main_plan.to_json())
