@@ -59,7 +59,7 @@ def solve_direct(data: PlanData, options: Options = Options(), start: Mapping[st
         compete = len(data.job_work) > 1
         mip_start = MipStart(lambda: _decomposed_start(data, program, options, begin), first=compete)
     known = None if start is None else program.vector(start)
-    if _prefers_general(program, data, options):
+    if _prefers_general(program, data, options, covered):
         raw = _by_parts(program, objective, sense, data.slots, options, begin)
     else:
         raw = solve_mip(program, objective, sense, options, start=known, mip_start=mip_start)
@@ -75,11 +75,11 @@ def _prefers_decomposition(data: PlanData, options: Options) -> bool:
     return options.method == "auto" and options.solver == "highs" and decomposition.pays_off(data)
 
 
-def _prefers_general(program: Program, data: PlanData, options: Options) -> bool:
-    """Tell whether a program is too large for one search, and has slots to take it apart by."""
-    if options.method == "general":
+def _prefers_general(program: Program, data: PlanData, options: Options, covered: bool) -> bool:
+    """Tell whether a program is taken apart: one with slots that is too large for one search, and that the decomposition does not cover."""
+    if data.slots < 2 or options.method == "general":
         return data.slots > 1
-    large = program.column_count >= LEAST_COLUMNS_BY_PARTS and data.slots > 1
+    large = program.column_count >= LEAST_COLUMNS_BY_PARTS and not covered
     return large and options.method == "auto" and options.solver == "highs"
 
 
@@ -90,25 +90,14 @@ def _by_parts(
     raw = solve_general(program, objective, sense, slots, replace(options, time_limit_s=_time_left(options, begin)))
     if raw.status != "limit" or raw.x is not None or program.column_count > MOST_COLUMNS_IN_ONE_PIECE:
         return raw
-    after = replace(options, method="direct", time_limit_s=_time_left(options, begin))
-    return _better_of(raw, solve_mip(program, objective, sense, after, start=raw.x), sense, options)
-
-
-def _better_of(first: RawSolution, second: RawSolution, sense: str, options: Options) -> RawSolution:
-    """Combine the better plan and the better bound of two searches of one program."""
-    if second.status != "limit":
-        return second
-    sign = -1.0 if sense == "max" else 1.0
-    plan = min(
-        (raw for raw in (second, first) if raw.objective is not None),
-        key=lambda raw: sign * (raw.objective or 0.0),
-        default=second,
+    found = solve_mip(
+        program, objective, sense, replace(options, method="direct", time_limit_s=_time_left(options, begin))
     )
-    bounds = [raw.bound for raw in (first, second) if raw.bound is not None and math.isfinite(raw.bound)]
-    bound = max(bounds, key=lambda value: sign * value, default=None)
-    gap = None if plan.objective is None or bound is None else relative_gap(plan.objective, bound)
-    ended = "within_gap" if gap is not None and gap <= options.gap * (1 + OPTIMAL_GAP) else "limit"
-    return replace(plan, status=ended, bound=bound, gap=gap)
+    if found.status != "limit" or raw.bound is None:
+        return found
+    sign = -1.0 if sense == "max" else 1.0
+    bound = raw.bound if found.bound is None else sign * max(sign * raw.bound, sign * found.bound)
+    return replace(found, bound=bound, gap=None if found.objective is None else relative_gap(found.objective, bound))
 
 
 def _time_left(options: Options, begin: float) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -120,92 +120,84 @@ def _price(model: FleetModel, system: str, systems: float, hours: float) -> floa
 # -- serving -----------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """What a serving benchmark runs: an architecture in a layout, and what the result is told about it."""
+
+    name: str  # of the architecture
+    layout: Mapping[str, int]
+    precision: str
+    point: OperatingPoint
+    clients: list[int]
+    told: Mapping[str, Any]
+
+    def flags(self, **words: str) -> str:
+        """Write the flags of a server: those of widths beyond 1, by the engine's words for them, and of the precision."""
+        sizes = {name: word for name, word in words.items() if name == "tp" or self.layout[name] > 1}
+        parts = [word.format(**self.layout) for word in sizes.values()]
+        return " ".join(parts + ["--quantization fp8"] * (self.precision == "fp8"))
+
+    def loop(self, bench: str, told: str) -> str:
+        """Repeat a benchmark for each number of clients; `bench` ends with the flag that takes `told`."""
+        prompts = f"--num-prompts $(({PROMPTS_PER_CLIENT}*c)) --max-concurrency $c"
+        return f"for c in {' '.join(map(str, self.clients))}; do {bench} {prompts} {told}; done"
+
+    def random(self) -> str:
+        """Write the flags of random prompts of the workload's mean lengths."""
+        lengths = self.point.serving.spec.lengths
+        return f"--dataset-name random --random-input-len {lengths.input:g} --random-output-len {lengths.output:g}"
+
+
 def _serving_case(number: int, model: FleetModel, point: OperatingPoint) -> Case:
     use = point.uses[-1]
     system, layout = use.option.system, use.layout
     ranks = layout["tp"] * layout["pp"] * layout["dp"]
     systems = float(max(1, math.ceil(ranks / system.chips)))
-    engine = point.serving.spec.engine or "vllm"
+    stated = point.serving.spec.engine
+    engine = stated if stated in ENGINES else "vllm"  # what is measured, and what the result is told
     told = {
         "chip": system.chip, "n_chips": ranks, "tp": layout["tp"], "pp": layout["pp"], "dp": layout["dp"], "ep": layout["ep"],
         "weight_dtype": use.precision, "engine": engine,
     }  # fmt: skip
     clients = sorted({max(1, round(share * max(use.batch, 8))) for share in LOADS})
-    commands = ENGINES.get(engine, _vllm)(
-        point.serving.spec.architecture or "", layout, use.precision, point, clients, told
-    )
+    served = _Served(point.serving.spec.architecture or "", layout, use.precision, point, clients, told)
     return Case(
         number, "serving", system.chip, "", point.workload.name, system.name, systems, SERVING_HOURS,
-        _price(model, system.name, systems, SERVING_HOURS), commands,
+        _price(model, system.name, systems, SERVING_HOURS), ENGINES[engine](served),
     )  # fmt: skip
 
 
-def _loop(clients: list[int], command: str) -> str:
-    """Repeat a command for each number of clients."""
-    return f"for c in {' '.join(map(str, clients))}; do {command}; done"
+def _vllm(served: _Served) -> tuple[str, ...]:
+    flags = served.flags(
+        tp="--tensor-parallel-size {tp}", pp="--pipeline-parallel-size {pp}", dp="--data-parallel-size {dp}", ep="--enable-expert-parallel"
+    )  # fmt: skip
+    return f"vllm serve {shlex.quote(served.name)} {flags}", _vllm_bench(served, "")
 
 
-def _vllm(
-    name: str,
-    layout: Mapping[str, int],
-    precision: str,
-    point: OperatingPoint,
-    clients: list[int],
-    told: Mapping[str, Any],
-) -> tuple[str, ...]:
-    lengths = point.serving.spec.lengths
-    flags = [f"--tensor-parallel-size {layout['tp']}"]
-    flags += [f"--pipeline-parallel-size {layout['pp']}"] * (layout["pp"] > 1)
-    flags += [f"--data-parallel-size {layout['dp']}"] * (layout["dp"] > 1)
-    flags += ["--enable-expert-parallel"] * (layout["ep"] > 1)
-    flags += ["--quantization fp8"] * (precision == "fp8")
-    pairs = " ".join(shlex.quote(f"{key}={value}") for key, value in told.items())
-    bench = (
-        f"vllm bench serve --model {shlex.quote(name)} --dataset-name random --random-input-len {lengths.input:g} --random-output-len {lengths.output:g} "
-        f"--ignore-eos --num-prompts $(({PROMPTS_PER_CLIENT}*c)) --max-concurrency $c --save-result --metadata {pairs}"
+def _vllm_bench(served: _Served, backend: str) -> str:
+    pairs = " ".join(shlex.quote(f"{key}={value}") for key, value in served.told.items())
+    bench = f"vllm bench serve {backend}--model {shlex.quote(served.name)} {served.random()} --ignore-eos"
+    return served.loop(bench, f"--save-result --metadata {pairs}")
+
+
+def _sglang(served: _Served) -> tuple[str, ...]:
+    """SGLang counts attention ranks among those of tensor parallelism."""
+    ranks = served.layout["tp"] * served.layout["dp"]
+    flags = served.flags(
+        tp=f"--tp {ranks}", pp="--pp-size {pp}", dp="--dp {dp} --enable-dp-attention", ep="--ep-size {ep}"
     )
-    return f"vllm serve {shlex.quote(name)} {' '.join(flags)}", _loop(clients, bench)
+    tag = shlex.quote(",".join(f"{key}={value}" for key, value in served.told.items()))
+    bench = f"python -m sglang.bench_serving --backend sglang {served.random()} --random-range-ratio 1"
+    server = f"python -m sglang.launch_server --model-path {shlex.quote(served.name)} {flags}"
+    return server, served.loop(bench, f"--output-file sglang.jsonl --tag {tag}")
 
 
-def _sglang(
-    name: str,
-    layout: Mapping[str, int],
-    precision: str,
-    point: OperatingPoint,
-    clients: list[int],
-    told: Mapping[str, Any],
-) -> tuple[str, ...]:
-    lengths = point.serving.spec.lengths
-    # SGLang counts attention ranks among those of tensor parallelism.
-    flags = [f"--tp {layout['tp'] * layout['dp']}"]
-    flags += [f"--pp-size {layout['pp']}"] * (layout["pp"] > 1)
-    flags += [f"--dp {layout['dp']} --enable-dp-attention"] * (layout["dp"] > 1)
-    flags += [f"--ep-size {layout['ep']}"] * (layout["ep"] > 1)
-    flags += ["--quantization fp8"] * (precision == "fp8")
-    tag = shlex.quote(",".join(f"{key}={value}" for key, value in told.items()))
-    bench = (
-        f"python -m sglang.bench_serving --backend sglang --dataset-name random --random-input-len {lengths.input:g} --random-output-len {lengths.output:g} "
-        f"--random-range-ratio 1 --num-prompts $(({PROMPTS_PER_CLIENT}*c)) --max-concurrency $c --output-file sglang.jsonl --tag {tag}"
-    )
-    return f"python -m sglang.launch_server --model-path {shlex.quote(name)} {' '.join(flags)}", _loop(clients, bench)
-
-
-def _tensorrt(
-    name: str,
-    layout: Mapping[str, int],
-    precision: str,
-    point: OperatingPoint,
-    clients: list[int],
-    told: Mapping[str, Any],
-) -> tuple[str, ...]:
-    """The server speaks the protocol of OpenAI, so that vLLM's benchmark can drive it."""
-    _, bench = _vllm(name, layout, precision, point, clients, told)
-    flags = [f"--tp_size {layout['tp'] * layout['dp']}"]
-    flags += [f"--pp_size {layout['pp']}"] * (layout["pp"] > 1)
-    flags += [f"--ep_size {layout['ep']}"] * (layout["ep"] > 1)
-    return f"trtllm-serve {shlex.quote(name)} {' '.join(flags)}", bench.replace(
-        "vllm bench serve", "vllm bench serve --backend openai"
-    )
+def _tensorrt(served: _Served) -> tuple[str, ...]:
+    """The server speaks the protocol of OpenAI, so that vLLM's benchmark can drive it; its checkpoint states the precision."""
+    ranks = served.layout["tp"] * served.layout["dp"]
+    plain = replace(served, precision="")
+    flags = plain.flags(tp=f"--tp_size {ranks}", pp="--pp_size {pp}", ep="--ep_size {ep}")
+    return f"trtllm-serve {shlex.quote(served.name)} {flags}", _vllm_bench(served, "--backend openai ")
 
 
 ENGINES = {"vllm": _vllm, "sglang": _sglang, "tensorrt_llm": _tensorrt, "tensorrt_plan": _tensorrt}

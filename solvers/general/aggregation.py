@@ -103,7 +103,7 @@ def discounted(merged: Merged, structure: Structure, wrong: Floats) -> Merged:
 
 
 def groups_of(structure: Structure, slots: int, most: int) -> Ints:
-    """[slots]: groups of consecutive slots of a part, about `most` in all.
+    """Group consecutive slots of a part [slots], about `most` groups in all.
 
     Where that leaves a part fewer than `LEAST_PIECES`, neighbouring parts of equal length are merged too, place by place: load and prices
     differ more by the hour than from day to day.

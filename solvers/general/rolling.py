@@ -2,7 +2,8 @@
 
 Each part is a small mixed-integer program over its slots and the first stage. What the first stage holds already stays, and may grow where
 a part needs more. Rows over several parts, such as the work of a job or a limit, count what the other parts do: what was decided there, or
-what the merged program expects; a part may leave them wrong at a price, and later parts make up for it. A second sweep mends the parts that rows over several parts, or a first stage that grew, leave wrong.
+what the merged program expects; a part may leave them wrong at a price, and later parts make up for it. Further sweeps mend the parts that
+rows over several parts, or a first stage that grew, leave wrong.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Piece:
 
 
 class Rolling:
-    """Decides a program part by part."""
+    """Decide a program part by part."""
 
     def __init__(self, structure: Structure, options: Options, kept: Bools):
         """`kept` [columns]: which columns of the first stage may grow."""

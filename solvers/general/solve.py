@@ -66,10 +66,10 @@ SETTINGS = GeneralSettings()
 def solve_general(
     program: Program, objective: Floats, sense: str, slots: int, options: Options, settings: GeneralSettings = SETTINGS
 ) -> RawSolution:
-    """Find a plan and a bound; either may be missing where time is up first. Slots [slots] are those of the program's columns."""
+    """Find a plan and a bound; either may be missing where time is up first. `slots`: number of slots of the program's columns."""
     begin = time.perf_counter()
     sign = -1.0 if sense == "max" else 1.0
-    structure, bound, y = structure_of(program, sign * np.asarray(objective, dtype=float), slots), -math.inf, None
+    structure = structure_of(program, sign * np.asarray(objective, dtype=float), slots)
     relaxation = DualBound(structure)
 
     def bounded(columns: int) -> tuple[float, Floats | None, MergedLp | None]:
@@ -88,9 +88,9 @@ def solve_general(
     value = math.inf if x is None else float(structure.cost @ x)
     if x is not None:
         _say(options, f"plan {sign * value:,.6g}, every slot decided")
-    if settings.bound_columns > settings.first_stage_columns and relative_gap(value, bound) > options.gap:
-        better, other, _ = bounded(settings.bound_columns)
-        bound, y = (better, other) if better > bound else (bound, y)
+        if settings.bound_columns > settings.first_stage_columns and relative_gap(value, bound) > options.gap:
+            better, other, _ = bounded(settings.bound_columns)
+            bound, y = (better, other) if better > bound else (bound, y)
     if y is not None:
         bound = _ascent(relaxation, y, bound, value, options, begin, settings)
     found = None if x is None else sign * value

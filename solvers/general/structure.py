@@ -64,7 +64,7 @@ LINK, FIRST = -1, -2
 
 
 def slots_of_columns(program: Program, slots: int) -> Ints:
-    """[columns]: the slot of each column; -1 for those of no slot, or of several."""
+    """Find the slot of each column [columns]; -1 for those of no slot, or of several."""
     low, high = np.full(program.column_count, slots), np.full(program.column_count, -1)
     for block, columns in program.columns.items():
         if (block in BY_SLOT or block.startswith(ALSO_BY_SLOT)) and columns.ndim and columns.shape[-1] == slots:
@@ -84,7 +84,7 @@ def structure_of(program: Program, cost: Floats, slots: int) -> Structure:
 
 
 def _parts(arrays: Arrays, slot: Ints, slots: int) -> Ints:
-    """[slots]: the part of each slot: what rows over few slots join, in runs of at most `MOST_SLOTS`."""
+    """Find the part of each slot [slots]: what rows over few slots join, in runs of at most `MOST_SLOTS`."""
     entries = arrays.matrix.tocoo()
     timed = slot[entries.col] >= 0
     of_row = sparse.csr_array(
@@ -109,7 +109,7 @@ def _parts(arrays: Arrays, slot: Ints, slots: int) -> Ints:
 
 
 def _row_parts(arrays: Arrays, part: Ints) -> Ints:
-    """[rows]: the part of each row, `LINK` or `FIRST`."""
+    """Find the part of each row [rows], `LINK` or `FIRST`."""
     entries = arrays.matrix.tocoo()
     rows, of = len(arrays.row_lower), part[entries.col]
     low, high = np.full(rows, np.iinfo(np.int64).max), np.full(rows, -1)
@@ -187,7 +187,7 @@ def _numbered(key: Ints) -> Keys:
 
 
 def implied_upper(arrays: Arrays, passes: int = 3) -> Floats:
-    """[columns]: upper bounds that rows imply for columns without a finite one (activity-based bound tightening)."""
+    """Derive the upper bounds [columns] that rows imply for columns without a finite one (activity-based bound tightening)."""
     matrix = arrays.matrix.tocoo()
     lower, upper = arrays.lower.copy(), arrays.upper.copy()
     for _ in range(passes):
