@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.options import hourly_folders, overlay_folders, read_json
@@ -50,13 +51,8 @@ def _characterise(arguments: argparse.Namespace) -> int:
     if "workloads" in document:
         document = with_series(document, hourly_folders(arguments, arguments.document))
     found = characterise(document, overlay_folders(arguments))
-    if arguments.format == "json":
-        write_out(arguments, as_json(found))
-    elif arguments.format == "csv":
-        rows = [{"workload": workload["name"], **row} for workload in found["workloads"] for row in workload["systems"]]
-        write_out(arguments, rows_as("csv", rows))
-    else:
-        write_out(arguments, _page(arguments.format, found["note"], sections(found)))
+    rows = [{"workload": workload["name"], **row} for workload in found["workloads"] for row in workload["systems"]]
+    _write(arguments, found, rows, found["note"], lambda: sections(found))
     able = all(any(row["can"] for row in workload["systems"]) for workload in found["workloads"])
     return OK if able else INFEASIBLE
 
@@ -71,13 +67,9 @@ def _codesign(arguments: argparse.Namespace) -> int:
     if found.document is None:
         print(terminal(found.reason), file=sys.stderr)
         return INFEASIBLE
-    if arguments.format == "json":
-        write_out(arguments, as_json(found.document))
-    elif arguments.format == "csv":
-        write_out(arguments, rows_as("csv", found.rows))
-    else:
-        head = f"{found.document['variants']:,} variants, {found.document['running']:,} run within the limits; {found.document['note']}"
-        write_out(arguments, _page(arguments.format, head, sections(found.document, arguments.best)))
+    document = found.document
+    head = f"{document['variants']:,} variants, {document['running']:,} run within the limits; {document['note']}"
+    _write(arguments, document, found.rows, head, lambda: sections(document, arguments.best))
     return OK
 
 
@@ -98,21 +90,11 @@ def _edge(arguments: argparse.Namespace) -> int:
     from planner.studies.edge.answer import edge, sections
 
     found = edge(read_json(arguments.spec), overlay_folders(arguments)).document
-    if arguments.format == "json":
-        write_out(arguments, as_json(found))
-    elif arguments.format == "csv":
-        rows = [
-            {"task": task["name"], "runs_on": task["tier"], **row} for task in found["tasks"] for row in task["tiers"]
-        ]
-        write_out(arguments, rows_as("csv", rows))
-    else:
-        cost = found["cost_per_year"]
-        words = (
-            "no assignment of tasks to tiers meets all limits"
-            if cost is None
-            else f"{cost:,.0f} {found['currency']} a year"
-        )
-        write_out(arguments, _page(arguments.format, f"{found['name']}: {words}", sections(found)))
+    rows = [{"task": task["name"], "runs_on": task["tier"], **row} for task in found["tasks"] for row in task["tiers"]]
+    cost, words = found["cost_per_year"], "no assignment of tasks to tiers meets all limits"
+    if cost is not None:
+        words = f"{cost:,.0f} {found['currency']} a year"
+    _write(arguments, found, rows, f"{found['name']}: {words}", lambda: sections(found))
     return INFEASIBLE if found["status"] == "infeasible" else OK
 
 
@@ -134,18 +116,29 @@ def _kv_tiers(arguments: argparse.Namespace) -> int:
     if found["chosen"] is None:
         print(terminal("nothing fits: no combination of sizes carries a request within the limits"), file=sys.stderr)
         return INFEASIBLE
-    if arguments.format == "json":
-        write_out(arguments, as_json(found))
-    elif arguments.format == "csv":
-        write_out(arguments, rows_as("csv", found["tiers"]))
-    else:
-        head = f"{found['combinations']:,} combinations of sizes, {found['evaluated']:,} evaluated; {found['throughput_factor'] or 1.0:.2f} times the requests of HBM only"
-        write_out(arguments, _page(arguments.format, head, sections(found)))
+    factor = found["throughput_factor"]
+    gain = "HBM only carries no request" if factor is None else f"{factor:.2f} times the requests of HBM only"
+    head = f"{found['combinations']:,} combinations of sizes, {found['evaluated']:,} evaluated; {gain}"
+    _write(arguments, found, found["tiers"], head, lambda: sections(found))
     return OK
 
 
-def _page(form: str, head: str, tables: list[tuple[str, list[dict[str, Any]]]]) -> str:
-    """Print a sentence and tables below their headings, as text or Markdown."""
+Tables = Sequence[tuple[str, list[dict[str, Any]]]]
+
+
+def _write(
+    arguments: argparse.Namespace,
+    document: Mapping[str, Any],
+    rows: list[dict[str, Any]],
+    head: str,
+    tables: Callable[[], Tables],
+) -> None:
+    """Write a document as JSON, its rows as CSV, or a sentence and tables below their headings, as text or Markdown."""
+    form = arguments.format
+    if form == "json":
+        return write_out(arguments, as_json(document))
+    if form == "csv":
+        return write_out(arguments, rows_as("csv", rows))
     mark, escaped = ("## ", markdown) if form == "md" else ("", terminal)
-    parts = [f"{mark}{escaped(heading)}\n\n{rows_as(form, rows)}" for heading, rows in tables]
-    return "\n".join([f"{escaped(head)}\n", *parts])
+    parts = [f"{mark}{escaped(heading)}\n\n{rows_as(form, table)}" for heading, table in tables()]
+    return write_out(arguments, "\n".join([f"{escaped(head)}\n", *parts]))
