@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 
 import numpy as np
 import pytest
 
 from models.packing import nodes_without_moves, packed
+from tests.conftest import ALL_CASES
 
-CASES = 150 if os.environ.get("FLOPWATT_ALL_CASES") else 30
+CASES = 150 if ALL_CASES else 30
 
 
 def fewest(blocks: list[int], node: int) -> int:

@@ -1,4 +1,4 @@
-"""Enumeration of all ways in which a serving workload may run on one kind of system, to hold plans against. Tests only."""
+"""Enumeration of all ways in which a serving workload may run on one kind of system, to hold plans against, and the load of a day. Tests only."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import planner
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import within_slo
 from planner.candidates.fleet_options import build_fleet_options
@@ -22,6 +23,17 @@ from planner.evaluate.serving import (
 )
 from planner.resolve.resolver import resolve
 from planner.spec.model import parse_spec
+from planner.verify.plan import findings
+from tests.conftest import ALL_CASES
+
+CASES = 150 if ALL_CASES else 30  # of a drawn question
+DAY = [0.2, 0.2, 0.2, 0.2, 0.2, 0.3, 0.5, 0.9, 1.4, 1.8, 1.9, 1.8, 1.5, 1.8, 1.9, 1.9, 1.8, 1.5, 1.0, 0.8, 0.7, 0.5, 0.4, 0.3]  # fmt: skip
+"""Load of each hour over the mean."""
+
+
+def said(document: dict[str, Any]) -> list[Any]:
+    """List the findings on a plan document."""
+    return list(findings(resolve(parse_spec(document["spec"])), document))
 
 
 def fewest_systems(spec: dict[str, Any]) -> float:
@@ -52,3 +64,14 @@ def fewest_systems(spec: dict[str, Any]) -> float:
         most = max(peak, min((rate for rate, _ in ways), default=0.0))
         best = min([best, *(each / rate for rate, each in ways if rate <= most)])
     return best * workload.peak_requests_per_s
+
+
+def assert_fewest(spec: dict[str, Any]) -> None:
+    """Check that the plan of a spec takes the fewest systems of all ways to serve it, or is infeasible where none serves it."""
+    plan, fewest = planner.solve(spec), fewest_systems(spec)
+    if not math.isfinite(fewest):
+        assert plan.status == "infeasible"
+        return
+    assert plan.status in ("optimal", "within_gap")
+    assert sum(row["count"] for row in plan["fleet"]) == math.ceil(fewest - 1e-6)
+    assert planner.verify_plan(plan) == []

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
-import os
 from typing import Any
 
 import numpy as np
@@ -21,8 +19,7 @@ from planner.spec.document import edited
 from planner.spec.load.classes import RequestClass
 from planner.spec.model import parse_spec
 from planner.studies.sharing_capabilities import PRIORITIES, capabilities
-from planner.verify.plan import findings
-from tests.planner.serving_enumeration import fewest_systems
+from tests.planner.serving_enumeration import CASES, assert_fewest, said
 
 CLASSES = [
     {"name": "gold", "share": 0.2, "priority": 1, "ttft": {"p95": "250 ms"}},
@@ -44,10 +41,6 @@ SPEC: dict[str, Any] = {
     "simplicity": {"within": 0},
 }  # fmt: skip
 W = "workloads[0]"
-
-
-def said(document: dict[str, Any]) -> list[Any]:
-    return list(findings(resolve(parse_spec(document["spec"])), document))
 
 
 @pytest.fixture(scope="module", params=["never", "always"])
@@ -162,16 +155,6 @@ def drawn(seed: int) -> dict[str, Any]:
     return edited(SPEC, tuple((f"{W}.{key}", value) for key, value in changes.items()))
 
 
-CASES = 150 if os.environ.get("FLOPWATT_ALL_CASES") else 30
-
-
 @pytest.mark.parametrize("seed", range(CASES))
 def test_plans_take_the_fewest_systems_that_keep_the_limits_of_every_class(seed):
-    spec = drawn(seed)
-    plan, fewest = planner.solve(spec), fewest_systems(spec)
-    if not math.isfinite(fewest):
-        assert plan.status == "infeasible"
-        return
-    assert plan.status in ("optimal", "within_gap")
-    assert sum(row["count"] for row in plan["fleet"]) == math.ceil(fewest - 1e-6)
-    assert planner.verify_plan(plan) == []
+    assert_fewest(drawn(seed))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
-import os
 from typing import Any
 
 import numpy as np
@@ -20,11 +18,8 @@ from models.transformer.encoder import Encoder, encoder_flops
 from planner.errors import SpecError
 from planner.estimate.answer import estimate
 from planner.estimate.case import best_layouts
-from planner.resolve.resolver import resolve
 from planner.spec.document import edited
-from planner.spec.model import parse_spec
-from planner.verify.plan import findings
-from tests.planner.serving_enumeration import fewest_systems
+from tests.planner.serving_enumeration import CASES, assert_fewest, said
 
 ENCODER = {"parameters": 6e8, "layers": 32, "hidden": 1280, "input_tokens": 4096, "output_tokens": 1024}
 SHOWN = {
@@ -42,10 +37,6 @@ SPEC: dict[str, Any] = {
     "simplicity": {"within": 0},
 }
 W = "workloads[0]"
-
-
-def said(document: dict[str, Any]) -> list[Any]:
-    return list(findings(resolve(parse_spec(document["spec"])), document))
 
 
 def test_flops_of_an_encoder_layer_by_layer():
@@ -165,16 +156,6 @@ def drawn(seed: int) -> dict[str, Any]:
     return edited(SPEC, tuple((f"{W}.{key}", value) for key, value in changes.items()))
 
 
-CASES = 150 if os.environ.get("FLOPWATT_ALL_CASES") else 30
-
-
 @pytest.mark.parametrize("seed", range(CASES))
 def test_plans_take_the_fewest_systems_of_all_ways_to_encode(seed):
-    spec = drawn(seed)
-    plan, fewest = planner.solve(spec), fewest_systems(spec)
-    if not math.isfinite(fewest):
-        assert plan.status == "infeasible"
-        return
-    assert plan.status in ("optimal", "within_gap")
-    assert sum(row["count"] for row in plan["fleet"]) == math.ceil(fewest - 1e-6)
-    assert planner.verify_plan(plan) == []
+    assert_fewest(drawn(seed))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 from typing import Any
 
 import numpy as np
@@ -15,35 +14,8 @@ from planner.errors import SpecError
 from planner.resolve.resolver import resolve
 from planner.spec.document import edited
 from planner.spec.model import parse_spec
-from planner.verify.plan import findings
-from tests.planner.serving_enumeration import fewest_systems
-
-DAY = [
-    0.2,
-    0.2,
-    0.2,
-    0.2,
-    0.2,
-    0.3,
-    0.5,
-    0.9,
-    1.4,
-    1.8,
-    1.9,
-    1.8,
-    1.5,
-    1.8,
-    1.9,
-    1.9,
-    1.8,
-    1.5,
-    1.0,
-    0.8,
-    0.7,
-    0.5,
-    0.4,
-    0.3,
-]
+from tests.conftest import ALL_CASES
+from tests.planner.serving_enumeration import DAY, fewest_systems, said
 
 
 def chat(name: str, architecture: str, rate: float, tpot: str) -> dict[str, Any]:
@@ -61,10 +33,6 @@ SPEC: dict[str, Any] = {
     "offers": [{"system": "DGX H100", "how": "buy", "supply": 40}],
     "solver": {"replicas": "whole", "time_limit": "60 s", "gap": 0.05},
 }
-
-
-def said(document: dict[str, Any]) -> list[Any]:
-    return list(findings(resolve(parse_spec(document["spec"])), document))
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +98,7 @@ def drawn(seed: int) -> dict[str, Any]:
     )  # fmt: skip
 
 
-CASES = 150 if os.environ.get("FLOPWATT_ALL_CASES") else 30
+CASES = 150 if ALL_CASES else 30
 
 
 @pytest.mark.parametrize("seed", range(CASES))

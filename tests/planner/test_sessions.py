@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
-import os
 from typing import Any
 
 import numpy as np
@@ -16,8 +14,7 @@ from planner.estimate.answer import estimate
 from planner.resolve.resolver import resolve
 from planner.spec.document import edited
 from planner.spec.model import parse_spec
-from planner.verify.plan import findings
-from tests.planner.serving_enumeration import fewest_systems
+from tests.planner.serving_enumeration import CASES, assert_fewest, said
 
 SESSION = {"calls": 8, "calls_cv": 0.5, "growth": 600, "wait": "10 s"}
 AGENTS = {
@@ -34,10 +31,6 @@ SPEC: dict[str, Any] = {
     "simplicity": {"within": 0},
 }
 W = "workloads[0]"
-
-
-def said(document: dict[str, Any]) -> list[Any]:
-    return list(findings(resolve(parse_spec(document["spec"])), document))
 
 
 @pytest.fixture(scope="module")
@@ -160,17 +153,7 @@ def drawn(seed: int) -> dict[str, Any]:
     return edited(SPEC, (*((f"{W}.{key}", value) for key, value in changes.items()), *free))
 
 
-CASES = 150 if os.environ.get("FLOPWATT_ALL_CASES") else 30
-
-
 @pytest.mark.parametrize("seed", range(CASES))
 def test_plans_take_the_fewest_systems_of_all_ways(seed):
     """With power for nothing, cost is that of systems: the plan has as many as the best way of all needs."""
-    spec = drawn(seed)
-    plan, fewest = planner.solve(spec), fewest_systems(spec)
-    if not math.isfinite(fewest):
-        assert plan.status == "infeasible"
-        return
-    assert plan.status in ("optimal", "within_gap")
-    assert sum(row["count"] for row in plan["fleet"]) == math.ceil(fewest - 1e-6)
-    assert planner.verify_plan(plan) == []
+    assert_fewest(drawn(seed))

@@ -8,7 +8,6 @@ program bounds every plan below, which saves most of them.
 from __future__ import annotations
 
 import math
-import os
 
 import highspy
 import numpy as np
@@ -16,10 +15,11 @@ from hypothesis import HealthCheck
 from scipy import sparse
 
 from solvers.backends.highs import highs_lp, new_highs, set_threads
+from tests.conftest import ALL_CASES
 from tests.solvers.reference_program import Reference
 
 SMALL = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
-TIMES = 8 if os.environ.get("FLOPWATT_ALL_CASES") else 1  # as many problems as usual
+TIMES = 8 if ALL_CASES else 1  # as many problems as usual
 TOLERANCE = 1e-6
 
 

@@ -6,7 +6,6 @@ import copy
 import itertools
 import json
 import math
-import os
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +20,12 @@ from planner.estimate.answer import estimate
 from planner.exit_codes import INFEASIBLE, INVALID
 from planner.spec.schema import kv_tiers_schema
 from planner.studies.kv_tiers import kv_tiers
+from tests.conftest import ALL_CASES
 
 EXAMPLE = json.loads(
     (Path(__file__).parents[3] / "examples" / "kv_tiers" / "llama_70b_sessions.json").read_text(encoding="utf-8")
 )
-CASES = 100 if os.environ.get("FLOPWATT_ALL_CASES") else 3
+CASES = 100 if ALL_CASES else 3
 DEFAULTS = {
     name: shipped_catalog().get("defaults", name).value("value")
     for name in ("discount_rate", "residual_5y", "maintenance_fraction")

@@ -12,33 +12,8 @@ from planner.cli.main import main
 from planner.errors import SpecError
 from planner.spec.document import edited
 from planner.studies.urgent import AS_STUDIES_SOLVE, urgent
+from tests.planner.serving_enumeration import DAY
 
-DAY = [
-    0.2,
-    0.2,
-    0.2,
-    0.2,
-    0.2,
-    0.3,
-    0.5,
-    0.9,
-    1.4,
-    1.8,
-    1.9,
-    1.8,
-    1.5,
-    1.8,
-    1.9,
-    1.9,
-    1.8,
-    1.5,
-    1.0,
-    0.8,
-    0.7,
-    0.5,
-    0.4,
-    0.3,
-]
 SPEC: dict[str, Any] = {
     "name": "busy",
     "horizon": {"years": 1},
