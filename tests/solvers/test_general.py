@@ -20,6 +20,7 @@ from tests.solvers.reference import SMALL, TIMES
 from tests.solvers.test_all_blocks_bruteforce import OBJECTIVES, problem, problems
 
 LIMITS = Options(gap=1e-3, time_limit_s=60.0)
+WORST = 1.6  # of the optimum; these questions of two or three slots lose most, 1.23 on the six that are asked
 COARSE = replace(SETTINGS, first_stage_columns=1, bound_columns=1)  # one group of slots for each part
 
 
@@ -101,5 +102,5 @@ def test_the_method_general_plans_small_questions_too():
         data = problem(np.random.default_rng(seed), ("cost",))
         optimum = best(data)
         found = solve(data, replace(LIMITS, method="general"))
-        assert optimum is not None or found.value is None
-        assert optimum is None or found.value is None or found.value >= optimum * (1 - 1e-6) - 1e-6
+        assert (found.value is None) == (optimum is None)
+        assert optimum is None or optimum * (1 - 1e-6) - 1e-6 <= found.value <= WORST * optimum
