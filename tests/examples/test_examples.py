@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from typing import Any
 
 import pytest
@@ -25,22 +24,19 @@ WHOLE_GAPS = {"inference_cluster": 0.04, "inference_cluster_phases": 0.05, "comp
 """Of plans with whole replicas and few parts to the bound of divisible ones, where that is more than 1.5 %; docs/lab/whole-replicas.md."""
 DIVISIBLE = (("solver.replicas", "divisible"), ("simplicity", {"within": 0}))  # as studies solve
 UNCERTAIN = ("compute_network",)  # whether whole replicas are found in time depends on the machine
-CPU_S = 60.0  # 30 s on two cores; counted in processor time, so that a busy machine does not fail the test
 
 
 @pytest.fixture(scope="module")
 def example(root):
-    """A spec of examples/ and its plan, solved once, with the processor time that it took."""
-    known: dict[str, tuple[dict[str, Any], planner.Plan, float]] = {}
+    """A spec of examples/ and its plan, solved once."""
+    known: dict[str, tuple[dict[str, Any], planner.Plan]] = {}
 
-    def get(name: str) -> tuple[dict[str, Any], planner.Plan, float]:
+    def get(name: str) -> tuple[dict[str, Any], planner.Plan]:
         if name in LONG and not ALL_CASES:
             pytest.skip("takes long; runs with FLOPWATT_ALL_CASES=1")
         if name not in known:
             spec = json.loads((root / f"examples/{name}.json").read_text(encoding="utf-8"))
-            began = time.process_time()
-            plan = planner.solve(copy.deepcopy(spec))
-            known[name] = spec, plan, time.process_time() - began
+            known[name] = spec, planner.solve(copy.deepcopy(spec))
         return known[name]
 
     return get
@@ -55,19 +51,17 @@ def catalog_of(spec: dict[str, Any]) -> Catalog:
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=long_run if name in LONG else ()) for name in EXAMPLES])
-def test_example_is_solved_to_half_a_per_cent_in_time_with_divisible_replicas(example, name):
+def test_example_is_solved_to_half_a_per_cent_with_divisible_replicas(example, name):
     spec = edited(example(name)[0], DIVISIBLE)
-    began = time.process_time()
     plan = planner.solve(spec)
     assert plan.status in ("optimal", "within_gap")
     assert plan.gap is not None and plan.gap <= GAP
     assert planner.verify_plan(plan) == []
-    assert time.process_time() - began <= CPU_S
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_plan_of_an_example_has_whole_replicas_and_holds(example, name):
-    _, plan, seconds = example(name)
+    _, plan = example(name)
     assert plan.gap is not None and plan.gap <= WHOLE_GAPS.get(name, 0.015)
     if name in UNCERTAIN and plan["replicas"] == "divisible":
         assert plan["solver"]["ended_by"] in ("time", "gap", "search")
@@ -75,12 +69,11 @@ def test_the_plan_of_an_example_has_whole_replicas_and_holds(example, name):
         assert plan.document.get("replicas", "whole") == "whole"
         assert_deployable(plan)
     assert planner.verify_plan(plan) == []
-    assert seconds <= CPU_S
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example_lists_every_figure_that_it_states(example, name):
-    spec, plan, _ = example(name)
+    spec, plan = example(name)
     listed = {row["path"]: row["reason"] for row in plan["assumptions"]}
     catalog = catalog_of(spec)
     stated = set(spec.get("overrides", {}))
@@ -98,7 +91,7 @@ def test_example_lists_every_figure_that_it_states(example, name):
 
 
 def test_inference_cluster_stays_within_its_capital_with_separate_pools(example):
-    _, plan, _ = example("inference_cluster")
+    _, plan = example("inference_cluster")
     capital = next(row for row in plan["limits"] if row["path"] == "limits.capital")
     assert capital["limit"] == pytest.approx(420e6)
     assert 0.95 * capital["limit"] <= capital["value"] <= capital["limit"]  # most throughput spends it
@@ -109,7 +102,7 @@ def test_inference_cluster_stays_within_its_capital_with_separate_pools(example)
 
 
 def test_compute_network_keeps_barred_chips_out_of_china(example):
-    spec, plan, _ = example("compute_network")
+    spec, plan = example("compute_network")
     catalog = catalog_of(spec)
     assert plan["dropped"]["(systems)"]["system barred by export control"] > 0, "nothing was there to be barred"
     for row in plan["fleet"]:
@@ -122,7 +115,7 @@ def test_compute_network_keeps_barred_chips_out_of_china(example):
 
 
 def test_compute_network_keeps_traffic_where_it_must_stay(example):
-    spec, plan, _ = example("compute_network")
+    spec, plan = example("compute_network")
     catalog = catalog_of(spec)
     rules = {workload["name"]: workload["residency"] for workload in spec["workloads"]}
     assert {tuple(rule) for rule in rules.values()} == {("cn",), ("sg",)}
@@ -135,7 +128,7 @@ def test_compute_network_keeps_traffic_where_it_must_stay(example):
 
 
 def test_national_pretraining_keeps_its_deadline_on_chips_that_may_stand_there(example):
-    spec, plan, _ = example("national_pretraining")
+    spec, plan = example("national_pretraining")
     catalog = catalog_of(spec)
     job = next(row for row in plan["limits"] if row["path"] == "workloads[0].deadline")
     assert job["value"] <= job["limit"] == 180 * 86400
@@ -147,7 +140,7 @@ def test_national_pretraining_keeps_its_deadline_on_chips_that_may_stand_there(e
 
 
 def test_national_pretraining_would_cost_less_without_export_control(example):
-    spec, plan, _ = example("national_pretraining")
+    spec, plan = example("national_pretraining")
     free = copy.deepcopy(spec)
     free["limits"]["export_control"] = False
     assert planner.solve(free).objective["value"] < plan.objective["value"]
@@ -197,23 +190,20 @@ def test_a_chip_family_that_was_never_measured_in_training_is_listed(root):
 # -- with all that a place brings along ----------------------------------------------------------------------------------
 
 YEARS = (pytest.param("mixed_fleet_year", marks=long_run), "compute_network_year")
-LONGEST_S = 100.0  # of processor time; 25 s on quiet cores
 
 
 @pytest.fixture(scope="module")
 def year(root):
-    """A spec of a year on fewer days and without its dispatch, and its plan with divisible replicas, with the processor time that it took."""
-    known: dict[str, tuple[dict[str, Any], planner.Plan, float]] = {}
+    """A spec of a year on fewer days and without its dispatch, and its plan with divisible replicas."""
+    known: dict[str, tuple[dict[str, Any], planner.Plan]] = {}
 
-    def get(name: str) -> tuple[dict[str, Any], planner.Plan, float]:
+    def get(name: str) -> tuple[dict[str, Any], planner.Plan]:
         if name not in known:
             spec = json.loads((root / f"examples/{name}.json").read_text(encoding="utf-8"))
             spec = edited(spec, DIVISIBLE)
             spec["horizon"] |= {"days": 1, "dispatch": False}
             spec["solver"]["time_limit"] = "300 s"  # by the clock; a busy machine does not fail the test
-            began = time.process_time()
-            plan = planner.solve(copy.deepcopy(spec))
-            known[name] = spec, plan, time.process_time() - began
+            known[name] = spec, planner.solve(copy.deepcopy(spec))
         return known[name]
 
     return get
@@ -221,10 +211,9 @@ def year(root):
 
 @pytest.mark.parametrize("name", YEARS)
 def test_a_year_with_every_block_is_solved_to_half_a_per_cent_and_holds(year, name):
-    spec, plan, seconds = year(name)
+    spec, plan = year(name)
     assert plan.status in ("optimal", "within_gap") and plan.gap <= GAP
     assert plan["bound_of"] == "reduced" and planner.verify_plan(plan) == []
-    assert seconds <= LONGEST_S
     assert (
         spec["lines"]
         and any("electricity" in site for site in spec["sites"])
@@ -237,7 +226,7 @@ def test_a_year_is_explained(year, name):
     """Every place with a fleet, line, battery and contract has its sentence, and the fabrics are compared with the others."""
     from planner.report.explanations import chapters
 
-    spec, plan, _ = year(name)
+    spec, plan = year(name)
     told = dict(chapters(plan))
     assert list(told) == ["Why these sites", "Why these systems", "Why these lines", "Why these hours"]
     for site in {row["site"] for row in plan["fleet"]}:
@@ -260,7 +249,7 @@ def test_a_year_is_explained(year, name):
 @pytest.mark.parametrize("name", YEARS)
 def test_a_battery_that_is_bought_moves_and_pays_for_itself(year, name):
     """It saves more, at the prices of the hours and at the peaks, than it costs."""
-    _, plan, _ = year(name)
+    _, plan = year(name)
     for row in (
         row
         for row in plan.document["electricity"]
@@ -270,7 +259,7 @@ def test_a_battery_that_is_bought_moves_and_pays_for_itself(year, name):
 
 
 def test_traffic_that_asks_for_a_kind_of_line_gets_it(year, root):
-    _, plan, _ = year("compute_network_year")
+    _, plan = year("compute_network_year")
     catalog = Catalog.load()
     classes = ("public", "encrypted", "private")
     asked = {w["name"]: w.get("security", "public") for w in plan["spec"]["workloads"]}
@@ -284,7 +273,7 @@ def test_traffic_that_asks_for_a_kind_of_line_gets_it(year, root):
 
 
 def test_each_phase_buys_its_generation_within_its_budget(example):
-    _, plan, _ = example("inference_cluster_phases")
+    _, plan = example("inference_cluster_phases")
     bought = {
         phase: {row["system"] for row in plan["fleet"] if row["obtained"] == phase}
         for phase in ("first", "second", "third")
@@ -296,7 +285,7 @@ def test_each_phase_buys_its_generation_within_its_budget(example):
 
 
 def test_a_token_gets_cheaper_from_phase_to_phase(example):
-    _, plan, _ = example("inference_cluster_phases")
+    _, plan = example("inference_cluster_phases")
     costs = [row["cost_per_million_tokens"] for row in plan["phases"]]
     assert costs == sorted(costs, reverse=True) and costs[0] > 1.5 * costs[-1]
 
@@ -304,20 +293,20 @@ def test_a_token_gets_cheaper_from_phase_to_phase(example):
 def test_every_phase_has_pools_for_prefill_and_for_decode(example):
     from planner.report.phases import ratio
 
-    _, plan, _ = example("inference_cluster_phases")
+    _, plan = example("inference_cluster_phases")
     assert all(0.4 < float(ratio(row["pools"]).removeprefix("1 : ")) < 1.6 for row in plan["phases"])
 
 
 def test_the_target_is_hundreds_and_tens_of_millions_of_times_away(example):
     """Of one output token in the last phase: one fen per million, and 0.01 CNY per 10^11."""
-    _, plan, _ = example("inference_cluster_phases")
+    _, plan = example("inference_cluster_phases")
     now = plan["phases"][-1]["cost_per_million_tokens"]
     assert 420 < now / 0.01 < 600 and 4.2e7 < now / (0.01 / 1e5) < 6e7
 
 
 def test_every_way_to_obtain_has_its_place_until_its_price_is_another(example):
     """With whole replicas the same, but that an API may then serve what is too little for one."""
-    spec, plan, _ = example("ways")
+    spec, plan = example("ways")
     base = planner.solve(edited(spec, DIVISIBLE))
     ways = lambda plan: {(row["system"], row["how"]) for row in plan["fleet"]}
     bought = {
@@ -344,7 +333,7 @@ def test_every_way_to_obtain_has_its_place_until_its_price_is_another(example):
 
 
 def test_levers_of_one_phase_are_those_of_its_cost(example):
-    spec, _, _ = example("inference_cluster_phases")
+    spec, _ = example("inference_cluster_phases")
     plan = planner.solve(edited(spec, DIVISIBLE))
     found = ladder(
         copy.deepcopy(spec),
@@ -363,8 +352,8 @@ def test_levers_of_one_phase_are_those_of_its_cost(example):
 
 
 def test_reinforcement_learning_shares_the_fleet_of_a_service(example):
-    _, plan, seconds = example("reinforcement")
-    assert plan.status in ("optimal", "within_gap") and plan.gap <= GAP and seconds <= CPU_S
+    _, plan = example("reinforcement")
+    assert plan.status in ("optimal", "within_gap") and plan.gap <= GAP
     assert planner.verify_plan(plan) == []
     row = next(row for row in plan["workloads"] if row["kind"] == "reinforcement")
     assert row["iterations"] == pytest.approx(12 * 365 * 24)
