@@ -42,6 +42,9 @@ ASKED = {
     "medium": (0.003, 200.0),
     "large": (0.01, 865.0),
     "features": (0.01, 180.0),
+    "features-lines": (0.01, 180.0),
+    "features-large": (0.02, 480.0),
+    "year": (0.007, 240.0),
 }  # gap, time limit [s]
 SEEDS = (3, 4, 5)  # 0 to 2 were looked at while the questions were made
 PLAIN_LIMIT_S, PLAIN_MEMORY = 150.0, 14 << 30

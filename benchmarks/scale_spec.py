@@ -54,6 +54,8 @@ class Size:
     origins: int
     jobs: int
     electricity: bool = False  # whether it is a decision
+    calendar: str = "sampled-days"
+    spread: bool = False  # whether lines are rented and serving survives the failure of a zone
 
     @property
     def days(self) -> int:
@@ -64,7 +66,10 @@ SIZES = {
     "small": Size(6, 2, 4, 24, 3, 4, 3),
     "medium": Size(20, 3, 15, 168, 4, 10, 8),
     "large": Size(40, 3, 50, 672, 6, 25, 20),
-    "features": Size(10, 3, 8, 192, 3, 6, 3, electricity=True),
+    "features": Size(10, 3, 8, 192, 3, 6, 3, electricity=True, calendar="representative-days"),
+    "features-lines": Size(10, 3, 8, 192, 3, 6, 3, electricity=True, calendar="representative-days", spread=True),
+    "features-large": Size(20, 3, 15, 168, 4, 10, 8, electricity=True, spread=True),
+    "year": Size(4, 3, 3, 8760, 2, 3, 1, electricity=True, calendar="full-year"),
 }
 
 
@@ -73,6 +78,8 @@ def question(size: Size, seed: int, folder: Path, gap: float, time_limit_s: floa
     document = _question(size, seed, folder, gap, time_limit_s)
     if size.electricity:
         _buy_electricity(document, np.random.default_rng([seed, 1]))
+    if size.spread:
+        _spread_over_lines(document)
     return document if phases == 1 else _in_phases(document, size, phases)
 
 
@@ -86,6 +93,14 @@ def _buy_electricity(document: dict[str, Any], rng: np.random.Generator) -> None
             "battery": {"energy": f"{2e-3 * power_w:.0f} kWh", "power": f"{0.4e-3 * power_w:.0f} kW", "energy_price": f"{rng.uniform(120, 220):.0f} USD/kWh"},
             "ppa": [{"name": "sun", "capacity": f"{0.8e-3 * power_w:.0f} kW", "price": f"{rng.uniform(0.03, 0.06):.4f} USD/kWh", "profile": "solar"}],
         }  # fmt: skip
+
+
+def _spread_over_lines(document: dict[str, Any]) -> None:
+    """Offer lines between any two regions, and ask that serving uses two zones and survives the failure of one."""
+    document["lines"] = [{"kind": "dedicated line", "units": 50}, {"kind": "internet TLS"}]
+    for workload in document["workloads"]:
+        if workload["kind"] == "serving":
+            workload["spread"] = {"zones": 2, "least_share": 0.1, "survive": 1}
 
 
 def _in_phases(document: dict[str, Any], size: Size, count: int) -> dict[str, Any]:
@@ -114,7 +129,7 @@ def _question(size: Size, seed: int, folder: Path, gap: float, time_limit_s: flo
     speed = np.array([system.flop_per_s for system in systems])
     need = LOAD * size.sites * float(speed.mean())  # peak speed of the systems that all work would take
     for site in sites:
-        _write_prices(rng, catalog, site, size.days, folder / f"{site}.csv")
+        _write_prices(rng, catalog, site, size, folder / f"{site}.csv")
     power = (
         _parts(rng, size.sites, 0.4)
         * PUE
@@ -130,7 +145,7 @@ def _question(size: Size, seed: int, folder: Path, gap: float, time_limit_s: flo
     )
     return {
         "name": f"{size.systems} systems, {size.sites} sites, {size.hours} hours, seed {seed}",
-        "horizon": {"start": START.isoformat(), "calendar": "sampled-days", "days": size.days},
+        "horizon": {"start": START.isoformat(), "calendar": size.calendar} | ({} if size.calendar == "full-year" else {"days": size.days}),
         "workloads": [
             *(_serving(rng, i, origins, catalog, flop_per_s) for i, flop_per_s in enumerate(served)),
             *(_training(rng, j, size, sites, catalog, flop_per_s) for j, flop_per_s in enumerate(trained)),
@@ -208,13 +223,14 @@ def _systems(rng: np.random.Generator, count: int) -> list[_System]:
     return found
 
 
-def _write_prices(rng: np.random.Generator, catalog: Catalog, region: str, days: int, path: Path) -> None:
-    """Write a row for each hour of the sampled days: a mean, a profile of the day by local hour, and noise."""
+def _write_prices(rng: np.random.Generator, catalog: Catalog, region: str, size: Size, path: Path) -> None:
+    """Write a row for each hour of the sampled days, or of all: a mean, a profile of the day by local hour, and noise."""
     mean, shift = rng.uniform(40.0, 120.0), rng.uniform(-2, 2)
     local = (np.arange(SLOTS_PER_DAY) + float(catalog.get("regions", region).value("longitude")) / 15) % 24
     profile = 1 + 0.25 * np.sin((local - 12 + shift) * np.pi / 12) + 0.1 * np.sin((local - 3) * np.pi / 6)
     rows = ["timestamp_utc,price_usd_per_mwh"]
-    for day in np.unique(sampled_days(days)):
+    days = np.unique(sampled_days(size.days)) if size.calendar == "sampled-days" else np.arange(DAYS_PER_YEAR)
+    for day in days:
         prices = mean * profile * (1 + 0.15 * rng.standard_normal(SLOTS_PER_DAY))
         stamp = (START + timedelta(days=int(day))).isoformat()
         rows += [f"{stamp}T{hour:02d}:00Z,{max(price, 1.0):.2f}" for hour, price in enumerate(prices)]

@@ -1,5 +1,7 @@
 """Choose representative days of a year by k-medoids; the days of the true peaks are kept besides.
 
+They are chosen once for the year: a day is represented by one of its own stretch, the days that lie in the same windows, so that jobs,
+phases and deliveries add no days of their own but where a stretch would have none.
 A plan on these days solves the reduced problem; `planner.solving.full_year_dispatch` runs it through all hours of the year.
 """
 
@@ -10,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from catalog.units import DAY_S, YEAR_S
 from models.arrays import Bools, Floats, Ints
 from planner.problem.calendar import DAYS_PER_YEAR, SLOTS_PER_DAY, build_calendar
 from planner.problem.facts import Problem, ServingFacts, SiteFacts
@@ -20,26 +23,47 @@ SERIES_TOL = 1e-9  # series that differ less between days, relative to their siz
 def representative(problem: Problem, days: int) -> Problem:
     """Reduce the problem of a full year to `days` medoids of its days, and the days of the peaks of price and demand.
 
-    Each medoid represents the days nearest to it. Every series keeps its mean over the year: demand and output of plants on the
-    medoid days are scaled for that, prices and carbon shifted.
+    Each medoid represents the days nearest to it in its stretch; there are more than `days` where there are more stretches. Every series
+    keeps its mean over each stretch: demand and output of plants on the medoid days are scaled for that, prices and carbon shifted.
     """
     by_day = [series.reshape(DAYS_PER_YEAR, SLOTS_PER_DAY) for series in _series(problem)]
     peaks = sorted({day for series in _peaking(problem) if (day := _peak_day(series)) is not None})
     others = np.setdiff1d(np.arange(DAYS_PER_YEAR), peaks)
     if days >= len(others):
         return problem
-    medoids, nearest = k_medoids(distances(by_day, others), days)
+    calendar, money = problem.calendar, problem.economics
+    stretch = stretches(calendar.edges_s, money.years)
+    apart, count = _apart(distances(by_day, others), stretch[others]), max(days, len(np.unique(stretch[others])))
+    medoids, nearest = k_medoids(apart, min(count, len(others)))
     kept = np.sort(np.concatenate([others[medoids], np.array(peaks, dtype=int)]))
     stands_for = np.arange(DAYS_PER_YEAR)
     stands_for[others] = others[medoids][nearest]
-    reduced = _Reduced(kept, np.searchsorted(kept, stands_for), np.isin(kept, peaks))
-    calendar, money = problem.calendar, problem.economics
+    reduced = _Reduced(kept, np.searchsorted(kept, stands_for), np.isin(kept, peaks), stretch)
     return replace(
         problem,
         calendar=build_calendar(money.years, money.discount_rate, calendar.edges_s[1:-1], calendar.start, stands_for),
         sites=tuple(reduced.site(site) for site in problem.sites),
         serving=tuple(reduced.workload(workload) for workload in problem.serving),
     )
+
+
+def stretches(edges_s: Floats, years: int) -> Ints:
+    """Number the stretches of the year [365]: days of equal number lie in the same windows in every year of the horizon.
+
+    A day that a border cuts belongs where its noon does.
+
+    >>> np.unique(stretches(np.array([0.0, 90.0, 500.0, 730.0]) * DAY_S, 2), return_counts=True)[1].tolist()
+    [90, 45, 230]
+    """
+    noon_s = (np.arange(DAYS_PER_YEAR) + 0.5) * DAY_S
+    windows = np.searchsorted(edges_s, noon_s[:, None] + YEAR_S * np.arange(years), side="right")
+    return np.unique(windows, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def _apart(distance: Floats, stretch: Ints) -> Floats:
+    """Put days [day, day] of different stretches farther apart than all days of one can be together, so that none represents another."""
+    far = (float(distance.max(initial=0.0)) + 1.0) * len(distance)
+    return np.where(stretch[:, None] == stretch[None, :], distance, far)
 
 
 def _series(problem: Problem) -> Iterator[Floats]:
@@ -115,8 +139,10 @@ def k_medoids(distance: Floats, k: int) -> tuple[Ints, Ints]:
 class _Reduced:
     """Reduce series of a year to the days kept; `alone`: days that represent only themselves, and stay unchanged."""
 
-    def __init__(self, kept: Ints, day_of: Ints, alone: Bools):
+    def __init__(self, kept: Ints, day_of: Ints, alone: Bools, stretch: Ints):
+        """`stretch` [365]: the stretch of each day; every series keeps its sum over each."""
         self.kept, self.weight, self.typical = kept, np.bincount(day_of, minlength=len(kept)), ~alone
+        self._stretch = stretch
 
     def site(self, site: SiteFacts) -> SiteFacts:
         """Reduce the series of a site."""
@@ -135,23 +161,30 @@ class _Reduced:
         """Reduce the demand of a workload."""
         return replace(workload, requests_per_s=np.array([self._scaled(rate) for rate in workload.requests_per_s]))
 
-    def _split(self, series: Floats) -> tuple[Floats, float, float]:
-        """Return (series [day kept, hour], sum over the year that the medoid days should represent, sum that they do)."""
+    def _split(self, series: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return (series [day kept, hour], sum over each stretch that its medoid days should represent, sum that they do)."""
         by_day = series.reshape(DAYS_PER_YEAR, SLOTS_PER_DAY)
         kept = by_day[self.kept]
         daily = kept.sum(axis=1) * self.weight
-        return kept.copy(), float(by_day.sum() - daily[~self.typical].sum()), float(daily[self.typical].sum())
+        wanted = np.bincount(self._stretch, by_day.sum(axis=1))
+        wanted -= self._by_stretch(np.where(self.typical, 0.0, daily))
+        return kept.copy(), wanted, self._by_stretch(np.where(self.typical, daily, 0.0))
+
+    def _by_stretch(self, daily: Floats) -> Floats:
+        """Add up an amount of each day kept by its stretch."""
+        return np.bincount(self._stretch[self.kept], daily, int(self._stretch.max()) + 1)
 
     def _scaled(self, series: Floats) -> Floats:
-        """Scale the medoid days so that the series keeps its sum."""
+        """Scale the medoid days so that the series keeps its sum over each stretch."""
         kept, wanted, stood_for = self._split(series)
-        if stood_for > 0:
-            kept[self.typical] *= wanted / stood_for
+        factor = np.divide(wanted, stood_for, out=np.ones_like(wanted), where=stood_for > 0)
+        kept *= np.where(self.typical, factor[self._stretch[self.kept]], 1.0)[:, None]
         return kept.ravel()
 
     def _shifted(self, series: Floats) -> Floats:
-        """Shift the medoid days so that the series keeps its sum."""
+        """Shift the medoid days so that the series keeps its sum over each stretch."""
         kept, wanted, stood_for = self._split(series)
-        hours = float(self.weight[self.typical].sum() * SLOTS_PER_DAY)
-        kept[self.typical] += (wanted - stood_for) / hours
+        hours = self._by_stretch(np.where(self.typical, self.weight, 0) * float(SLOTS_PER_DAY))
+        shift = np.divide(wanted - stood_for, hours, out=np.zeros_like(wanted), where=hours > 0)
+        kept += np.where(self.typical, shift[self._stretch[self.kept]], 0.0)[:, None]
         return kept.ravel()

@@ -52,8 +52,8 @@ class Horizon(Block):
     years: Annotated[int, Field(ge=1, le=30), WHOLE] = 1
     """Whole years of 365 days."""
     calendar: Literal["representative-day", "representative-days", "sampled-days", "full-year"] = "representative-day"
-    """How time is cut: one typical day of 24 hours between any two starts or deadlines, the `days` most typical days of the year, `days` days
-    at even distances that each represent the days around them, or all days."""
+    """How time is cut: one typical day of 24 hours between any two starts or deadlines, the `days` most typical days of the year (at least one
+    between any two starts or deadlines), `days` days at even distances that each represent the days around them, or all days."""
     days: Annotated[int, Field(ge=1, le=365), WHOLE] | None = None
     """Number of days for "representative-days" (the days of the true peaks come on top) and for "sampled-days"."""
     dispatch: Switch = True
