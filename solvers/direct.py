@@ -87,7 +87,10 @@ def _by_parts(
     program: Program, objective: Floats, sense: str, slots: int, options: Options, begin: float
 ) -> RawSolution:
     """Take a large program apart; search it in one piece where no plan is found, if it is not too large for that."""
-    raw = solve_general(program, objective, sense, slots, replace(options, time_limit_s=_time_left(options, begin)))
+    limits = replace(options, time_limit_s=_time_left(options, begin))
+    if options.longest_s is not None:
+        limits = replace(limits, longest_s=_time_left(options.until_found(), begin))
+    raw = solve_general(program, objective, sense, slots, limits)
     if raw.status != "limit" or raw.x is not None or program.column_count > MOST_COLUMNS_IN_ONE_PIECE:
         return raw
     found = solve_mip(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from solvers.arrays import Floats
 from solvers.memory import MemoryWatch
@@ -31,7 +31,8 @@ class Options:
     the calendar one by one; `auto` chooses
     by size. `gap`: relative gap at which the search may stop. `presolve`: of mixed-integer programs by HiGHS; never used where a
     program forbids it (`Program.presolve`). `target`: value of the objective at which a search of HiGHS may stop, whatever it has proven.
-    `progress`: receives lines of `ProgressReporter` and names of steps. `memory`: ends the search as the time limit does.
+    `progress`: receives lines of `ProgressReporter` and names of steps. `memory`: ends the search as the time limit does. `longest_s`: until
+    when a method that has no plan at the time limit may go on to find one, and a bound for it; not beyond the time limit if omitted.
     """
 
     solver: str = "highs"  # or "pulp"
@@ -45,6 +46,11 @@ class Options:
     target: float | None = None
     progress: Callable[[str], None] | None = None
     memory: MemoryWatch | None = None
+    longest_s: float | None = None
+
+    def until_found(self) -> Options:
+        """Return the options with the time in which a first plan may be found."""
+        return self if self.longest_s is None else replace(self, time_limit_s=max(self.longest_s, self.time_limit_s))
 
     def left_s(self, begin: float) -> float:
         """Return the time left to a search that began then, on the performance counter [s]; none where the memory is used up."""

@@ -53,6 +53,8 @@ class WholeReplicaSettings:
     """Slots of a day, for that."""
     divisible_share: float = 0.4
     """Of the time limit, for the relaxation."""
+    first_plan_share: float = 0.8
+    """Of the time limit, for the first plan of a relaxation that has none in its share."""
     rounding_share: float = 0.5
     """Of the time left then, for each attempt to round replicas slot by slot."""
     full_share: float = 0.4
@@ -83,7 +85,10 @@ def solve(
     begin = time.perf_counter()
     whole = bool(is_whole(data).any())
     share = SETTINGS.divisible_share if whole else 1.0 - SETTINGS.simpler_share if within else 1.0
-    found = solve_direct(data.divisible(), replace(options, time_limit_s=share * options.time_limit_s))
+    longest = max(share, SETTINGS.first_plan_share) * options.time_limit_s
+    found = solve_direct(
+        data.divisible(), replace(options, time_limit_s=share * options.time_limit_s, longest_s=longest)
+    )
     if whole:
         divisible, found = found, with_whole_replicas(data, found, options, begin)
         if otherwise_divisible and not found.values and found.status == "limit":

@@ -166,13 +166,13 @@ class _Reduced:
         by_day = series.reshape(DAYS_PER_YEAR, SLOTS_PER_DAY)
         kept = by_day[self.kept]
         daily = kept.sum(axis=1) * self.weight
-        wanted = np.bincount(self._stretch, by_day.sum(axis=1))
-        wanted -= self._by_stretch(np.where(self.typical, 0.0, daily))
+        total = np.asarray(np.bincount(self._stretch, by_day.sum(axis=1)), dtype=float)
+        wanted = total - self._by_stretch(np.where(self.typical, 0.0, daily))
         return kept.copy(), wanted, self._by_stretch(np.where(self.typical, daily, 0.0))
 
     def _by_stretch(self, daily: Floats) -> Floats:
         """Add up an amount of each day kept by its stretch."""
-        return np.bincount(self._stretch[self.kept], daily, int(self._stretch.max()) + 1)
+        return np.asarray(np.bincount(self._stretch[self.kept], daily, int(self._stretch.max()) + 1), dtype=float)
 
     def _scaled(self, series: Floats) -> Floats:
         """Scale the medoid days so that the series keeps its sum over each stretch."""

@@ -19,13 +19,15 @@ from scipy import sparse
 from solvers.arrays import Bools, Floats
 from solvers.general.structure import FIRST, Structure
 from solvers.interface import Options
+from solvers.mip import polish
 from solvers.mip import solve as solve_mip
 from solvers.program import Arrays, row_size
 
-ROW_TOL = 1e-7  # violation of a row, relative to its largest coefficient
+ROW_TOL = 1e-7  # violation of a row, relative to its largest coefficient in units of its columns
 SWEEPS = 4
 SHRINKS = 0.7  # of what was wrong before, more than which another sweep must leave
-PENALTY = 1.0  # of leaving a row over several parts by its largest coefficient, as a share of what the plan costs
+PENALTY = 1.0  # of leaving a row over several parts by its largest coefficient in units of its columns, as a share of what the plan costs
+QUICK_SHARE = 0.4  # of the time left before a sweep, beyond which its parts are rounded up instead of searched
 LEAST_TIME_S = 1.0
 WHOLE_TOL = 1e-5
 SIDE_SLACK = 1e-9  # of what the sides of linking rows leave to a part, relative: rounding of the other parts' sum
@@ -52,7 +54,7 @@ class Rolling:
         self._kept = kept
         arrays = structure.arrays
         self._by_row = arrays.matrix.tocsr()
-        self._size = row_size(self._by_row.tocsc(), np.ones(self._by_row.shape[1]))
+        self._size = row_size(arrays.matrix, arrays.unit)
         entries = arrays.matrix.tocoo()
         touched = sparse.csr_array(
             (np.ones(entries.nnz), (entries.row, structure.part[entries.col] + 1)),
@@ -76,8 +78,10 @@ class Rolling:
         order: Sequence[int] = np.argsort(-self._load(expected), kind="stable").tolist()
         before, wrong = math.inf, np.zeros(len(arrays.row_lower))
         for _ in range(SWEEPS):
-            for p in order:
-                found = self._decide(x, p)
+            begin, left = time.perf_counter(), self.options.left_s(self._begin)
+            for i, p in enumerate(order):
+                mean_s = (time.perf_counter() - begin) / max(i, 1)
+                found = self._decide(x, p, quick=left * QUICK_SHARE < mean_s * len(order))
                 if found is None:
                     return None, wrong
                 x = found
@@ -109,8 +113,11 @@ class Rolling:
         found: Floats = np.where(beyond > ROW_TOL * np.maximum(1.0, np.abs(activity) / self._size), beyond, 0.0)
         return found
 
-    def _decide(self, x: Floats, p: int) -> Floats | None:
-        """Decide the slots of a part, and what the first stage needs more for it; returns all columns, or None."""
+    def _decide(self, x: Floats, p: int, quick: bool) -> Floats | None:
+        """Decide the slots of a part, and what the first stage needs more for it; returns all columns, or None.
+
+        `quick`: round up what the first stage needs more, instead of searching for it.
+        """
         left = self.options.left_s(self._begin)
         if left <= 0:
             return None
@@ -146,12 +153,29 @@ class Rolling:
         )
         cost = np.concatenate([structure.cost[mine], np.full(2 * len(shared), self._penalty)])
         limits = replace(self.options, time_limit_s=max(left, LEAST_TIME_S), progress=None, method="direct")
-        found = solve_mip(Piece(piece), cost, "min", limits)
-        if found.x is None:
+        decided = _solve_part(piece, cost, limits, quick)
+        if decided is None:
             return None
         result = x.copy()
-        result[mine] = found.x[:count]
+        result[mine] = decided[:count]
         return result
+
+
+def _solve_part(piece: Arrays, cost: Floats, limits: Options, quick: bool) -> Floats | None:
+    """Solve the program of a part: as an LP where that leaves integers whole, or rounded up where it is `quick`; by a search else."""
+    relaxed = polish(piece, (piece.lower, piece.upper), cost, limits)
+    if relaxed is not None:
+        x = relaxed[0]
+        whole = np.where(piece.integer, np.round(x), x)
+        if (np.abs(x - whole) <= WHOLE_TOL).all() and piece.violation(whole) <= ROW_TOL:
+            return whole
+        if quick:
+            up = np.where(piece.integer, np.minimum(np.ceil(x - WHOLE_TOL), piece.upper), x)
+            bounds = np.where(piece.integer, up, piece.lower), np.where(piece.integer, up, piece.upper)
+            rounded = polish(piece, bounds, cost, limits)
+            if rounded is not None:
+                return rounded[0]
+    return solve_mip(Piece(piece), cost, "min", limits).x
 
 
 def _whole(x: Floats, arrays: Arrays) -> Floats:

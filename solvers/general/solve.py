@@ -1,7 +1,9 @@
 """Solve a large program of any blocks: merged slots for duals and the first stage, then its parts one by one, then better duals.
 
-bound       Lagrangian relaxation of the whole program at the duals of merged slots (`solvers.general.dual_bound`)
-plan        a first stage from merged slots, then the parts of the calendar one by one (`solvers.general.rolling`)
+bound       Lagrangian relaxation of the whole program at the duals of merged slots (`solvers.general.dual_bound`), placed on single
+            slots (`solvers.general.dual_placement`)
+plan        binaries from merged slots, counts from more groups of slots, then the parts of the calendar one by one
+            (`solvers.general.rolling`)
 finer       the bound again, from more groups of slots
 ascent      steps along the supergradient, after Polyak (1969), for as long as time is left and the gap is wider than asked
 """
@@ -19,6 +21,7 @@ from solvers.backends.highs_run import OPTIMAL_GAP
 from solvers.general.aggregation import Merged, discounted, groups_of, merge
 from solvers.general.diving import dive
 from solvers.general.dual_bound import DualBound
+from solvers.general.dual_placement import placed
 from solvers.general.merged_lp import MergedLp, solve_merged_lp
 from solvers.general.rolling import Piece, Rolling
 from solvers.general.structure import Structure, structure_of
@@ -50,8 +53,8 @@ class GeneralSettings:
     """First stages that are tried."""
     first_stage_gap: float = 0.005
     """Gap to which the first stage is searched for."""
-    plan_share: float = 0.7
-    """Of the time left then, for the parts."""
+    coarser: int = 4
+    """By how much fewer columns the first stage is chosen on where the LP of a merged program does not end."""
     part_gap: float = 0.001
     """Gap to which each part is solved."""
     step: float = 0.1
@@ -70,21 +73,29 @@ def solve_general(
     begin = time.perf_counter()
     sign = -1.0 if sense == "max" else 1.0
     structure = structure_of(program, sign * np.asarray(objective, dtype=float), slots)
-    relaxation = DualBound(structure)
+    relaxation, longest = DualBound(structure), options.until_found()
 
     def bounded(columns: int) -> tuple[float, Floats | None, MergedLp | None]:
         merged = _merged(program, structure, slots, columns)
-        solved = solve_merged_lp(merged, settings.merged_lp_share * options.left_s(begin))
+        solved = solve_merged_lp(merged, settings.merged_lp_share * longest.left_s(begin))
         if solved is None:
             return -math.inf, None, None
         spread = merged.spread_duals(solved.duals)
-        found, _ = relaxation.at(spread, lambda: options.left_s(begin))
+        both = (placed(structure, spread, relaxation.upper), spread)
+        found, y = max(((relaxation.at(y, lambda: longest.left_s(begin))[0], y) for y in both), key=lambda one: one[0])
         _say(options, f"bound {sign * found:,.6g} by {len(merged.cost):,} columns of merged slots")
-        return found, spread, solved
+        return found, y, solved
 
     _say(options, f"{program.column_count:,} columns, taken apart into {structure.parts} parts")
     bound, y, solved = bounded(settings.first_stage_columns)
-    x = None if solved is None else _plan(solved, structure, options, begin, settings)
+    if solved is None:
+        bound, y, solved = bounded(settings.first_stage_columns // settings.coarser)
+    x = None
+    if solved is not None:
+        finer = None
+        if settings.bound_columns > settings.first_stage_columns:
+            finer = _merged(program, structure, slots, settings.bound_columns)
+        x = _plan(solved, finer, structure, longest, begin, settings)
     value = math.inf if x is None else float(structure.cost @ x)
     if x is not None:
         _say(options, f"plan {sign * value:,.6g}, every slot decided")
@@ -121,12 +132,16 @@ def _restricted(found: MergedLp, settings: GeneralSettings) -> Bools:
 
 def _plan(
     found: MergedLp,
+    finer: Merged | None,
     structure: Structure,
     options: Options,
     begin: float,
     settings: GeneralSettings,
 ) -> Floats | None:
-    """Choose the first stage on merged slots, then decide each part; again with what the parts could not do, where rows stay wrong."""
+    """Choose the first stage on merged slots, then decide each part; again with what the parts could not do, where rows stay wrong.
+
+    `finer`: the program over more groups of slots, which the counts are taken from.
+    """
     kept = _restricted(found, settings)
     arrays = found.merged.arrays
     merged = replace(found.merged, arrays=replace(arrays, upper=np.where(kept, arrays.upper, arrays.lower)))
@@ -135,16 +150,31 @@ def _plan(
         if left <= 0:
             return None
         chosen = _first_stage(merged, found, kept, settings.first_stage_share * left, options, settings)
-        if chosen is None:
-            return None
-        limit_s = settings.plan_share * max(options.left_s(begin), 0.0)
+        limit_s = max(options.left_s(begin), 0.0)
         parts = replace(options, gap=settings.part_gap, time_limit_s=limit_s)
-        x, wrong = Rolling(structure, parts, merged.spread(kept)).plan(merged.spread(chosen))
+        expected = merged.spread(found.x if chosen is None else chosen)  # parts choose what the search did not
+        if finer is not None and chosen is not None:
+            expected = _recounted(finer, structure, expected, merged.spread(kept), settings.merged_lp_share * limit_s)
+        x, wrong = Rolling(structure, parts, merged.spread(kept)).plan(expected)
         if x is not None or not wrong.any():
             return x
         _say(options, f"{int((wrong > 0).sum())} rows stay wrong in attempt {attempt + 1}")
         merged = discounted(merged, structure, wrong)
     return None
+
+
+def _recounted(finer: Merged, structure: Structure, expected: Floats, kept: Bools, limit_s: float) -> Floats:
+    """Solve the LP over more groups of slots with the binaries [columns] as expected; returns all columns, or those expected."""
+    arrays, number = structure.arrays, finer.columns.number
+    binary = structure.first & arrays.integer & (arrays.lower >= 0.0) & (arrays.upper <= 1.0)
+    lower, upper = finer.arrays.lower.copy(), finer.arrays.upper.copy()
+    closed = structure.first & ~kept
+    upper[number[closed]] = lower[number[closed]]
+    lower[number[binary]] = upper[number[binary]] = np.round(expected[binary])
+    solved = solve_merged_lp(replace(finer, arrays=replace(finer.arrays, lower=lower, upper=upper)), limit_s)
+    if solved is None:
+        return expected
+    return np.where(binary, expected, finer.spread(solved.x))
 
 
 def _first_stage(
