@@ -8,18 +8,22 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from noise import repeated
 
 from catalog.lookup import Catalog
-from models.statistics.intervals import TIERS
+from models.statistics.intervals import inside_left_out
+from models.statistics.levels import row_weights, share_with_error
 from planner.calibration.fit import (
     LEAVE_OUT_OF_TIER,
-    catalog_bands,
     enters_fit,
-    fit_from_priors,
+    fit_problem,
     leave_out_by_group,
     log_measured,
     read_measurements,
+    with_slopes,
 )  # fmt: skip
+from planner.calibration.levels import missed_by_tier, single_generations, spreads_by_label
+from planner.tables import as_markdown
 
 LEAVE_OUTS = ("group", "source", "chip", "generation")
 COLOURS = (
@@ -51,7 +55,7 @@ class Scored:
         self.use, self.measured = enters_fit(self.cases), log_measured(self.cases)
         self.labels = np.array([o.label for o in self.observations])
         self.shipped = self.target.predict(self.cases, self.observations)(self.start)
-        whole = fit_from_priors(self.cases, self.start)
+        whole = with_slopes(fit_problem(self.cases, self.start))
         self.left: dict[str, np.ndarray] = {}
         self.refits: dict[str, dict[str, dict[str, float]]] = {}
         for by in LEAVE_OUTS:
@@ -66,21 +70,66 @@ class Scored:
         """Compute the median error with groups left out."""
         return percent(np.median(np.abs(self.signed(self.left[by], label))))
 
-    def coverage(self) -> list[tuple[str, str, float]]:
-        """List (tier, label, share of observations inside the interval), by the leave-out that the tier stands for."""
-        bands, found = catalog_bands(self.catalog, self.target), []
-        for tier in TIERS:
-            missed = self.measured - self.left[LEAVE_OUT_OF_TIER[tier]]
-            for label in self.target.interval_labels:
-                band, which = bands[tier, label], self.use & (self.labels == label)
-                found.append(
-                    (
-                        tier.replace("_", " "),
-                        label,
-                        float(np.mean((missed[which] >= band.low) & (missed[which] <= band.high))),
-                    )
-                )
+    def coverage(self) -> list[dict[str, object]]:
+        """Tabulate the shares of runs inside the 80 % interval, by tier and label, with their standard errors.
+
+        The interval of each row is built without its group, as the prediction is: from the errors of all other groups. Shares are over
+        rows, and over groups, each of which then counts alike; the error is that of the groups, since rows of one group go together.
+        """
+        found, single = [], single_generations(self.cases)
+        inside, groups = {}, {}
+        for key, missed in missed_by_tier(self.cases, self.left).items():
+            inside[key], groups[key] = inside_left_out(missed), np.array(missed.groups, dtype=str)
+        for label in self.target.interval_labels:  # a chip alone in its generation has the interval of a new one
+            chip, generation, both = (
+                ("new_chip", label),
+                ("new_generation", label),
+                ("new chip, each by its own", label),
+            )
+            alone = np.isin(groups[generation], sorted(single))
+            inside[both] = np.concatenate([inside[chip], inside[generation][alone]])
+            groups[both] = np.concatenate([groups[chip], groups[generation][alone]])
+        for (tier, label), held in inside.items():
+            names = groups[tier, label].tolist()
+            by_rows, by_groups = (share_with_error(held, names, weights) for weights in (None, row_weights(names, 1.0)))
+            found.append({
+                "interval": tier.replace("_", " "), "of": label, "left out": f"one {LEAVE_OUT_OF_TIER.get(tier, 'chip')}", "groups": len(set(names)),
+                "rows": len(held), "of groups": "{:.0f} ± {:.0f} %".format(*(100 * v for v in by_groups)),
+                "of rows": "{:.0f} ± {:.0f} %".format(*(100 * v for v in by_rows)),
+            })  # fmt: skip
         return found
+
+    def levels(self) -> list[dict[str, object]]:
+        """Tabulate the standard deviations of the levels of the errors, with the source left out."""
+        spreads = spreads_by_label(self.cases, self.left["source"])
+        return [
+            {"of": label, **{name: percent(spread) for name, spread in each.items()}} for label, each in spreads.items()
+        ]
+
+    def uncertainty(self, title: str) -> list[str]:
+        """Write the sections on intervals, levels of the errors and noise floor."""
+        return [
+            f"### {title}: coverage of the 80 % interval (goal 76-84 %)", as_markdown(self.coverage()),
+            f"### {title}: levels of the errors, source left out",
+            "Standard deviations of ln(measured / predicted) between sources, chips and engines, and of single runs within them.",
+            as_markdown(self.levels()),
+            f"### {title}: noise floor",
+            "Runs of one configuration that was measured more than once: they differ in date, submitter or day only.",
+            as_markdown(self.noise()),
+        ]  # fmt: skip
+
+    def noise(self) -> list[dict[str, object]]:
+        """Tabulate the noise floor, within sources and across them, beside the error with groups left out."""
+        rows = []
+        for across in (False, True):
+            found = repeated(self.cases, self.observations, self.use, across)
+            for label, repeats in found.items():
+                rows.append({
+                    "of": label, "repeated": "in any source" if across else "within a source", "configurations": repeats.configurations,
+                    "runs": repeats.runs, "median difference": percent(np.median(repeats.errors)), "80 % within": percent(np.quantile(repeats.errors, 0.8)),
+                    "median error, group left out": self.median("group", label),
+                })  # fmt: skip
+        return rows
 
     def table(self, name: Callable, log_value: np.ndarray, label: str | None = None) -> list[dict[str, object]]:
         """Tabulate errors by a name of each row, the largest group first."""

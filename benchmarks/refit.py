@@ -1,10 +1,10 @@
-"""Fit the constants of a model to published measurements; write constants, intervals and the range of the data into the catalog.
+"""Fit the constants of a model to published measurements; write constants, intervals, errors and the range of the data into the catalog.
 
     python benchmarks/refit.py training|serving --measurements DIR [--write]
 
 DIR holds training.csv and serving.csv. The fit starts from the physical priors and uses trusted rows only. The 10-90 % range of a
-constant is taken over refits that leave out a source or a group; the error bands are the errors of those refits. Scores are in
-accuracy.py.
+constant is taken over refits that leave out a group, a source or a chip; the error bands, the tables of errors for robust plans and the
+levels of the errors are those of such refits. Scores are in accuracy.py.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-from refit_serving import fitted_by_halved_steps
+from refit_halved import fitted_by_halved_steps
+from residuals import residual_figures
 
 from catalog.lookup import Catalog
+from models.statistics.intervals import bands_by_tier
 from planner.calibration.fit import (
     LEAVE_OUT_OF_TIER,
     band_figures,
-    bands_from,
     calibrated_figure,
     enters_fit,
-    fit_from_priors,
     leave_out_by_group,
     log_measured,
     read_measurements,
     seen_figures,
 )
+from planner.calibration.levels import level_figures, missed_by_tier, spreads_by_label
 from planner.calibration.targets import target_of
 from planner.files import write_file
 
 DATA = ROOT / "catalog" / "data" / "constants.json"
 SOURCES = {"training": "CAL-TRAINING", "serving": "CAL-SERVING"}  # model -> the catalog's source of its constants
-FITS = {"training": fit_from_priors, "serving": fitted_by_halved_steps}
 DATE = "2026-11"
 DECILES = (0.1, 0.9)
 
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, dict[str, dict]], list[str]]:
     """Fit from the priors, and again for each leave-out: (record name -> figures, lines for people)."""
     target = target_of(cases)
-    whole = FITS[target.name](cases, catalog.constants(target.name))
+    whole = fitted_by_halved_steps(cases, catalog.constants(target.name))
     left_out, ranges, lines = {}, [], []
     log_values, use = log_measured(cases), enters_fit(cases)
     labels = np.array([o.label for o in target.observations(cases)])
@@ -87,7 +87,10 @@ def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, 
         records[f"{target.name}.{name}"] = {
             "value": calibrated_figure(value, source, unit, min(low, value), max(high, value), note)
         }
-    records[f"{target.name}_interval"] = band_figures(bands_from(cases, left_out), source)
+    missed = missed_by_tier(cases, left_out)
+    records[f"{target.name}_interval"] = band_figures(bands_by_tier(missed), source)
+    records[f"{target.name}_residuals"] = residual_figures(cases, missed, left_out["source"], source)
+    records[f"{target.name}_levels"] = level_figures(spreads_by_label(cases, left_out["source"]), source)
     records[f"{target.name}_seen"] = seen_figures(cases, source)
     records[f"{target.name}_anchor"] = {}
     return records, lines

@@ -1,84 +1,54 @@
-"""Tabulate the errors of the models on data that they were not fitted to, for the scenarios of robust plans; write them into the catalog.
+"""Quantiles of the errors on measurements that the constants were not fitted to, for the scenarios of robust plans; refit.py writes them.
 
-    python benchmarks/residuals.py --measurements DIR [--write]
-
-DIR holds training.csv and serving.csv. Each row is predicted by constants fitted without its group, as `validate --leave-out` does: group
-for a known source, source for a new one, generation for a new chip. Only quantiles of measured / predicted by metric are written, and
-the rank correlation of the serving metrics of one run; no row of the files can be recovered from them.
+Each row is predicted by constants fitted without its group, as `validate --leave-out` does: group for a known source, source for a new
+one, chip or generation for a new chip or generation. Rows weigh as for the bands, so that a large source does not stand for all. Only
+quantiles of measured / predicted by metric are written, and the rank correlation of the serving metrics of one run; no row of the files
+can be recovered from them.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
-
-from refit import DATA, SOURCES, replaced
-
-from catalog.lookup import Catalog
-from models.statistics.intervals import FEWEST, TIERS
-from planner.calibration.fit import LEAVE_OUT_OF_TIER, enters_fit, leave_out, log_measured, read_measurements
+from models.statistics.intervals import TIERS, Missed, own_or_pooled, quantiles
+from planner.calibration.fit import LEAVE_OUT_OF_TIER, enters_fit, log_measured
+from planner.calibration.target import Observation
 from planner.calibration.targets import target_of
-from planner.files import write_file
 
 LEVELS = (0.01, 0.025, *(round(0.05 * i, 2) for i in range(1, 20)), 0.975, 0.99)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--measurements", metavar="DIR", required=True, type=Path)
-    parser.add_argument("--write", action="store_true", help="write into the catalog")
-    options = parser.parse_args(argv)
-    catalog, records = Catalog.load(), {}
-    for model, source in SOURCES.items():
-        cases = read_measurements(options.measurements / f"{model}.csv", catalog).cases
-        missed = {
-            tier: log_measured(cases) - leave_out(cases, by, catalog.constants(model))[0]
-            for tier, by in LEAVE_OUT_OF_TIER.items()
-        }
-        records[f"{model}_residuals"] = residual_figures(cases, missed, source)
-    for name, figures in records.items():
-        for key, found in figures.items():
-            print(name, key, found["value"], found["note"])
-    if options.write:
-        write_file(DATA, replaced(DATA.read_text(encoding="utf-8"), records))
+def residual_figures(
+    cases: Sequence, missed: Mapping[tuple[str, str], Missed], left_out: np.ndarray, source: str
+) -> dict[str, dict]:
+    """Build a record's figures from errors by (tier, label); no tier is narrower than a nearer one.
 
-
-def residual_figures(cases: Sequence, missed: Mapping[str, np.ndarray], source: str) -> dict[str, dict]:
-    """Build a record's figures from `missed`, by tier ln(measured / predicted) of every observation; no tier is narrower than a nearer one."""
-    target, use = target_of(cases), enters_fit(cases)
-    observations = target.observations(cases)
-    labels = np.array([o.label for o in observations])
+    `left_out` has ln(predicted) of every observation with its source left out, for the correlation of metrics.
+    """
+    target, levels = target_of(cases), np.array(LEVELS)
     figures = {"levels": _figure(LEVELS, source, "levels of the quantiles of measured / predicted")}
     for label in target.interval_labels:
         nearer: np.ndarray | None = None
         for tier in TIERS:
-            found = missed[tier][use & (labels == label)]
-            own = found if len(found) >= FEWEST else missed[tier][use]
-            table = np.quantile(own, LEVELS)
+            table = quantiles(own_or_pooled(missed, tier, label), LEVELS)
             if nearer is not None:
-                table = np.where(
-                    np.array(LEVELS) < 0.5,
-                    np.minimum(table, nearer),
-                    np.where(np.array(LEVELS) > 0.5, np.maximum(table, nearer), table),
-                )
-            figures[f"{tier}_{label}"] = _figure(
-                np.exp(table), source, f"{len(found)} figures, leave-one-{LEAVE_OUT_OF_TIER[tier]}-out"
-            )
+                farther = np.where(levels < 0.5, np.minimum(table, nearer), np.maximum(table, nearer))
+                table = np.where(levels == 0.5, table, farther)
+            note = f"{len(missed[tier, label])} figures, leave-one-{LEAVE_OUT_OF_TIER[tier]}-out"
+            figures[f"{tier}_{label}"] = _figure(np.exp(table), source, note)
             nearer = table
     if len(target.fitted_metrics) > 1:
-        figures["rank_correlation"] = _figure(*_correlation(target, observations, missed["new_source"], use, source))
+        errors = log_measured(cases) - left_out
+        figures["rank_correlation"] = _figure(
+            *_correlation(target, target.observations(cases), errors, enters_fit(cases), source)
+        )
     return figures
 
 
 def _correlation(
-    target, observations: Sequence, missed: np.ndarray, use: np.ndarray, source: str
+    target, observations: Sequence[Observation], missed: np.ndarray, use: np.ndarray, source: str
 ) -> tuple[np.ndarray, str, str]:
     """Compute Spearman's correlation of the metrics over rows that have both, all entries of the matrix one after another."""
     from scipy.stats import spearmanr
@@ -104,7 +74,3 @@ def _correlation(
 def _figure(values: Sequence[float], source: str, note: str) -> dict:
     short = [float(f"{value:.4g}") for value in values]
     return {"value": short, "unit": "1", "source": [source], "confidence": "B", "kind": "calibrated", "note": note}
-
-
-if __name__ == "__main__":
-    main()

@@ -15,8 +15,12 @@ from models.roofline import Precision, operand_bits
 # Engines and chip generations with factors of their own; any other takes 1. An engine is added by its name here, its factors in
 # the catalog, and its name in the specification.
 # TensorRT-LLM runs networks through PyTorch (tensorrt_llm) or, before release 1.0, from plans compiled ahead (tensorrt_plan).
-ENGINES = ("tensorrt_llm", "tensorrt_plan", "vllm", "sglang")
-FAMILIES = ("ampere", "hopper", "blackwell", "bwrtx", "cdna3", "gaudi", "ascend")
+# Engines of single devices (llama.cpp, OpenVINO, RKLLM) share the factors of "local".
+ENGINES = ("tensorrt_llm", "tensorrt_plan", "vllm", "sglang", "local")
+FAMILIES = (
+    "ampere", "ada", "hopper", "blackwell", "blackwell_ultra", "bwrtx", "cdna3", "cdna4", "gaudi", "ascend", "intelgpu",
+)  # fmt: skip
+PORTED = ("cdna3", "cdna4", "gaudi", "ascend", "intelgpu")  # to which the main engines were ported from others
 REFERENCE_YEAR = 2025.5  # at which the times of host and launch are stated
 Name = str | Sequence[str] | NDArray[np.str_]
 
@@ -31,6 +35,7 @@ class EngineFactors:
     cap: float = 1.0  # on batch_cap
     wait: float = 1.0  # on steps_waited
     burst: float = 1.0  # on burst_share
+    compute: float = 1.0  # on the compute efficiencies, that of attention included
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,8 @@ class FamilyFactors:
 
     compute: float = 1.0  # on the compute efficiencies
     memory: float = 1.0  # on memory_efficiency and kv_efficiency
-    launch: float = 1.0  # on the launch times of layers
+    launch: float = 1.0  # on the launch times of layers, and of all-reduces where engines were ported
+    wait: float = 1.0  # on steps_waited: engines that were ported schedule several steps at once
 
 
 def factor_names() -> dict[str, tuple[str, str]]:
@@ -66,7 +72,7 @@ class ServingConstants:
     compute_efficiency_4bit: Result
     memory_efficiency: Result  # share of the memory bandwidth that reading weights reaches [1]
     kv_efficiency: Result  # the same for reading the KV cache [1]
-    attention_efficiency: float  # share of the 16-bit peak that the attention core reaches in prefill [1]
+    attention_efficiency: Result  # share of the 16-bit peak that the attention core reaches in prefill [1]
     mla_attention_efficiency: float  # the same for multi-head latent attention, relative to attention_efficiency [1]
     # Extra tokens' worth of time of a small dense GEMM, at the reference intensity [token].
     dense_saturation_tokens: float
@@ -77,8 +83,8 @@ class ServingConstants:
     expert_skew: float  # shape of the negative binomial of tokens per expert; infinite is uniform routing [1]
     rank_imbalance: float  # relative excess of the fullest rank per natural logarithm of expert-parallel ranks [1]
     attention_imbalance: float  # scatter of the load of attention ranks, relative to random placement of requests [1]
-    all_reduce_start_s: float  # start-up of an all-reduce [s]
-    all_reduce_start_host_s: float  # the same over the links of the host [s]
+    all_reduce_start_s: Result  # start-up of an all-reduce [s]
+    all_reduce_start_host_s: Result  # the same over the links of the host [s]
     all_reduce_efficiency: float  # share of the link rate [1]
     all_to_all_start_s: float  # start-up of a dispatch or combine [s]
     all_to_all_efficiency: float  # share of the scale-up rate [1]
@@ -106,6 +112,9 @@ class ServingConstants:
     tpot_paced: float  # mean TPOT over its p99, at which a run with a limit on it settles [1]
     host_age_rate: float  # how much faster per year host and launch become with the software [1/year]
     moe_age_rate: float  # the same for experts [1/year]
+    # How much slower per year kernels of software before the reference year are [1/year].
+    kernel_age_rate: float
+    kernel_age_rate_ported: float  # the same on generations to which engines were ported
     engines: Mapping[str, EngineFactors] = field(hash=False)  # by engine; one that is not here takes 1
     families: Mapping[str, FamilyFactors] = field(hash=False)  # by chip generation; one that is not here takes 1
 
@@ -124,7 +133,7 @@ class ServingConstants:
         >>> ServingConstants.from_values({"chunk_tokens": 8192})
         Traceback (most recent call last):
         ...
-        ValueError: serving constants: missing all_reduce_efficiency, all_reduce_start_host_s, ... (87 in all)
+        ValueError: serving constants: missing all_reduce_efficiency, all_reduce_start_host_s, ... (123 in all)
         """
         known = set(cls.names())
         missing, unknown = sorted(known - set(values)), sorted(set(values) - known)
@@ -163,7 +172,9 @@ class ServingConstants:
     ) -> ServingConstants:
         """Scale the constants to an engine of a date on a generation of chips; for several at once, to arrays of one shape.
 
-        Host and launch times: x engine x exp(-rate (year - 2025.5)), launch x generation; efficiencies: x generation.
+        Host and launch times: x engine x exp(-rate (year - 2025.5)), launch x generation; on generations to which engines were ported the
+        launch does not age, and the start of an all-reduce, which the host launches as well, takes the factor of the launch; efficiencies: x generation, those of
+        compute x engine, and x exp(rate' (year - 2025.5)) before that year, when kernels were still to be tuned.
         Engines and generations without figures of their own take 1.
         Shapes: engine, family, year [year] broadcast. Units: as the fields. Reference: fit on published serving measurements.
 
@@ -175,25 +186,32 @@ class ServingConstants:
         years = np.asarray(release_year, float) - REFERENCE_YEAR
         newer, experts = np.exp(-self.host_age_rate * years)[()], np.exp(-self.moe_age_rate * years)[()]
         engines, families = partial(_factor, self.engines, engine), partial(_factor, self.families, family)
-        compute, memory = families("compute"), families("memory")
+        ported = np.isin(family, PORTED)
+        rate = np.where(ported, self.kernel_age_rate_ported, self.kernel_age_rate)
+        tuned = np.exp(rate * np.minimum(years, 0.0))[()]
+        compute, memory = families("compute") * engines("compute") * tuned, families("memory") * tuned
         host = engines("host") * newer
-        launch = engines("launch") * newer * families("launch")
+        launch = engines("launch") * np.where(ported, 1.0, newer)[()] * families("launch")
+        start = np.where(ported, families("launch"), 1.0)[()]
         return replace(
             self,
             compute_efficiency_16bit=self.compute_efficiency_16bit * compute,
             compute_efficiency_8bit=self.compute_efficiency_8bit * compute,
             compute_efficiency_4bit=self.compute_efficiency_4bit * compute,
+            attention_efficiency=self.attention_efficiency * engines("compute") * tuned,
             memory_efficiency=np.minimum(self.memory_efficiency * memory, 1.0),
             kv_efficiency=np.minimum(self.kv_efficiency * memory, 1.0),
             host_step_s=self.host_step_s * host,
             host_request_s=self.host_request_s * host,
+            all_reduce_start_s=self.all_reduce_start_s * start,
+            all_reduce_start_host_s=self.all_reduce_start_host_s * start,
             layer_launch_s=self.layer_launch_s * launch,
             moe_layer_launch_s=self.moe_layer_launch_s * launch * experts,
             prefill_layer_launch_s=self.prefill_layer_launch_s * launch,
             prefill_moe_layer_launch_s=self.prefill_moe_layer_launch_s * launch * experts,
             expert_efficiency=np.minimum(self.expert_efficiency / experts, 1.0),
             first_token_s=self.first_token_s * engines("first_token"),
-            steps_waited=self.steps_waited * engines("wait"),
+            steps_waited=self.steps_waited * engines("wait") * families("wait"),
             burst_share=np.minimum(self.burst_share * engines("burst"), 1.0),
             batch_cap=self.batch_cap * engines("cap"),
         )

@@ -456,7 +456,7 @@ def _attention_excess(layouts: ServingLayouts, sequences: ArrayLike, constants: 
     return 1.0 + constants.attention_imbalance * np.sqrt(2.0 * np.log(layouts.dp) / each)
 
 
-def _attention_efficiency(arch: Architecture, constants: ServingConstants) -> float:
+def _attention_efficiency(arch: Architecture, constants: ServingConstants) -> Result:
     return constants.attention_efficiency * (constants.mla_attention_efficiency if arch.mla else 1.0)
 
 

@@ -36,6 +36,7 @@ _FLAGS = ("gated", "tied", "mla")
 _SWITCHES = ("experts", "q_lora_rank", "attention_layers", "expert_hidden", "shared_ffn")
 UNCAPPED = 2.5  # times the usual limit on running requests, about 2,000: as far as submitters raise it
 _LAYOUT = ("tp", "pp", "dp", "ep")
+LONGEST = 12_000  # rows that a batch is repeated up to
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ class Case:
     load: float
     tpot_limit_s: float = 0.0  # on the p99 of TPOT; 0: none
     ttft_limit_s: float = 0.0  # on the p99 of TTFT; 0: none
+    requests: float = 0.0  # of an open run that ends, of all workers; 0: no end
+    running: float = 0.0  # most that the clients of an open run have in flight, of all workers; 0: any number
     capped: float = 1.0  # 0 where the limit on running requests was raised above the engine's usual one
     link_bytes_per_s: float = 0.0  # over which a KV cache moves, per chip
 
@@ -92,10 +95,17 @@ class Batch:
     families: Sequence[str]
     release_years: Floats
 
+    def profile(self, constants: ServingConstants) -> ServingConstants:
+        """Scale the constants to the engine, generation and date of every run."""
+        profile = constants.profile(self.engines, self.families, self.release_years)
+        return replace(profile, batch_cap=profile.batch_cap * np.where(self.columns["capped"] > 0.0, 1.0, UNCAPPED))
+
     def served(self, constants: ServingConstants) -> Served:
         """Predict TPOT, TTFT and batch of every run, and the throughput of all its workers."""
-        profile = constants.profile(self.engines, self.families, self.release_years)
-        profile = replace(profile, batch_cap=profile.batch_cap * np.where(self.columns["capped"] > 0.0, 1.0, UNCAPPED))
+        return self.served_by(self.profile(constants))
+
+    def served_by(self, profile: ServingConstants) -> Served:
+        """Predict the same by constants that are scaled already."""
         with np.errstate(invalid="ignore", divide="ignore"):
             found = self._served(self.replica(profile))
         workers = self.columns["workers"] if self.regime != "disaggregated" else 1.0
@@ -110,7 +120,8 @@ class Batch:
             )  # fmt: skip
             return Served(loop.tpot_s, loop.ttft_s, loop.tokens_per_s, loop.batch)
         if self.regime == "open":
-            return request_rate(run, each)
+            requests, running = (self.columns[name] / self.columns["workers"] for name in ("requests", "running"))
+            return request_rate(run, each, requests, running)
         if self.regime == "maximum":
             return best_batch(run, each, self.columns["tpot_limit_s"], self.columns["ttft_limit_s"])
         if self.regime == "static_maximum":
@@ -159,7 +170,16 @@ def _stacked(index: Ints, cases: Sequence[Case]) -> Batch:
     rates: dict[str, Any] = {f.name: column(chips, f.name) for f in fields(ChipRates)}
     prefill = [case.prefill for case in cases if case.prefill is not None]
     columns = {
-        name: column(cases, name) for name in ("load", "tpot_limit_s", "ttft_limit_s", "capped", "link_bytes_per_s")
+        name: column(cases, name)
+        for name in (
+            "load",
+            "tpot_limit_s",
+            "ttft_limit_s",
+            "capped",
+            "link_bytes_per_s",
+            "requests",
+            "running",
+        )
     }
     columns |= {"workers": np.array([case.decode.workers for case in cases])}
     columns |= {"prefill_workers": np.array([pool.workers for pool in prefill])} if prefill else {}
@@ -179,6 +199,17 @@ def _stacked(index: Ints, cases: Sequence[Case]) -> Batch:
     )  # fmt: skip
 
 
+def _joined(profiles: Sequence[ServingConstants], rows: int) -> ServingConstants:
+    """Join constants scaled to the same runs into arrays, point after point."""
+
+    def column(name: str) -> Floats:
+        return np.concatenate([np.broadcast_to(np.asarray(getattr(p, name), float), (rows,)) for p in profiles])
+
+    names = [f.name for f in fields(ServingConstants) if f.name not in ("engines", "families")]
+    columns: dict[str, Any] = {name: column(name) for name in names}
+    return replace(profiles[0], **columns)
+
+
 class Predictor:
     """ln(value) of observations (place of the case, metric) as a function of the constants; a batch that a changed constant does not
     touch is not repeated. TPOT and TTFT in s, throughput in output token/s of all workers."""
@@ -187,7 +218,9 @@ class Predictor:
         self.count = len(cases)
         self._case = np.array([case for case, _ in observations], dtype=int)
         self._metric = np.array([METRICS.index(metric) for _, metric in observations], dtype=int)
+        self._cases = list(cases)
         self._batches = stack(cases)
+        self._repeated: dict[tuple[int, int], Batch] = {}
         self._touching: list[set[str] | None] = [None] * len(self._batches)
         self._last: list[tuple[dict[str, float], Floats] | None] = [None] * len(self._batches)
 
@@ -214,9 +247,39 @@ class Predictor:
                 self._touching[i] = {name for name in names if np.any(self._logs(batch, moved[name]) != here)}
             self._last[i] = (dict(values), here)
 
+    def many(self, points: Sequence[Mapping[str, float]]) -> Floats:
+        """ln(value) [1] at several sets of constants [points x observations].
+
+        Each batch is repeated once per point and predicted at once: its arrays are short, so that most of the time goes into calls.
+        """
+        logs = np.empty((len(points), len(METRICS), self.count))
+        for place, batch in enumerate(self._batches):
+            together = max(1, LONGEST // len(batch.index))
+            for start in range(0, len(points), together):
+                some = [ServingConstants.from_values(values) for values in points[start : start + together]]
+                found = self._logs_by(
+                    self._again(place, len(some)), _joined([batch.profile(c) for c in some], len(batch.index))
+                )
+                blocks = found.reshape(len(METRICS), len(some), len(batch.index))
+                logs[start : start + len(some), :, batch.index] = blocks.transpose(1, 0, 2)
+        predicted: Floats = logs[:, self._metric, self._case]
+        return predicted
+
+    def _again(self, place: int, times: int) -> Batch:
+        """Return a batch repeated so many times."""
+        if (place, times) not in self._repeated:
+            batch = self._batches[place]
+            members = [self._cases[i] for i in batch.index]
+            self._repeated[place, times] = _stacked(np.tile(batch.index, times), members * times)
+        return self._repeated[place, times]
+
     @staticmethod
     def _logs(batch: Batch, constants: ServingConstants) -> Floats:
-        served = batch.served(constants)
+        return Predictor._logs_by(batch, batch.profile(constants))
+
+    @staticmethod
+    def _logs_by(batch: Batch, profile: ServingConstants) -> Floats:
+        served = batch.served_by(profile)
         shape = batch.index.shape
         rows = (served.tpot_s, served.ttft_s, served.tokens_per_s)
         logs: Floats = np.log(np.stack([np.broadcast_to(np.asarray(row, float), shape) for row in rows]))

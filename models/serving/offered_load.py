@@ -196,33 +196,41 @@ def burst(replica: Replica, requests: ArrayLike) -> Served:
     return Served(full.tpot_s, ttft, count * replica.lengths.output / whole, full.batch)
 
 
-def request_rate(replica: Replica, requests_per_s: ArrayLike) -> Served:
+def request_rate(
+    replica: Replica, requests_per_s: ArrayLike, requests: ArrayLike = 0.0, running: ArrayLike = 0.0
+) -> Served:
     """Predict a replica under Poisson arrivals, at most at the rate that it serves: b = rate (O - 1) TPOT, TPOT = T(b) / (1 - rate S), TTFT with an M/D/1 wait.
 
-    Shapes: broadcast; rate [1/s]. Reference: Agrawal et al., Sarathi-Serve, OSDI 2024; Pollaczek-Khinchine formula.
+    A run of n `requests`, 0 for one without end, has at most n of them in decode and lasts until the last has ended: its throughput is
+    n O / ((n - 1)/rate + TTFT + (O - 1) TPOT). At most `running` of them are sent at a time, 0 for any number.
+    Shapes: broadcast; rate [1/s], requests and running [1]. Reference: Agrawal et al., Sarathi-Serve, OSDI 2024; Pollaczek-Khinchine formula.
 
     >>> from models.serving import examples
     >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), Lengths(1000, 200), Precisions("bf16", "bf16"), examples.SERVING)
     >>> bool(request_rate(run, 4.0).tpot_s > request_rate(run, 1.0).tpot_s)
     True
     """
-    most = best_batch(replica)
+    count, running = np.asarray(requests, float), np.asarray(running, float)
+    most = best_batch(replica, running)
     later = replica.lengths.later_tokens
+    places = np.where(count > 0.0, np.minimum(most.batch, np.maximum(count, 1.0)), most.batch)
     rate = np.minimum(
         np.asarray(requests_per_s, float), _HIGHEST_UTILISATION * most.tokens_per_s / replica.lengths.output
     )
-    batch = np.minimum(np.maximum(rate * later * replica.step(1.0).total_s, 1e-3), most.batch)
+    batch = np.minimum(np.maximum(rate * later * replica.step(1.0).total_s, 1e-3), places)
     for _ in range(_ROUNDS):
         step = replica.step(batch)
         prompts = replica.prompt(batch, step, np.maximum(batch / (later * replica.layouts.dp), 1.0))
         busy = np.minimum(rate * prompts.occupancy_s, _HIGHEST_UTILISATION)
         tpot = step.total_s / (1.0 - busy)
-        batch = np.minimum(0.5 * batch + 0.5 * rate * later * tpot, most.batch)
+        batch = np.minimum(0.5 * batch + 0.5 * rate * later * tpot, places)
     wait = wait_mean_s(busy / prompts.occupancy_s, prompts.occupancy_s, 0.0)
     ttft = wait + unloaded_ttft_s(
         replica.arch, prompts.latency_s, step.total_s, replica.lengths.prompt, replica.constants
     )
-    return Served(tpot, ttft, rate * replica.lengths.output, batch)
+    lasts = np.maximum(count - 1.0, 0.0) / rate + ttft + later * tpot
+    served = np.where(count > 0.0, np.minimum(rate, count / lasts), rate)
+    return Served(tpot, ttft, served * replica.lengths.output, batch)
 
 
 def two_pools(

@@ -5,7 +5,7 @@ A constant without an entry is not fitted: it is physics, a convention, or too w
 
 from __future__ import annotations
 
-from models.serving.constants import ENGINES, FAMILIES
+from models.serving.constants import ENGINES, FAMILIES, PORTED
 from models.statistics.fitting import Prior
 
 # The spread is of the natural logarithm; shares within 0..1 ("logit"): of the log-odds.
@@ -47,9 +47,19 @@ SERVING_PRIORS: dict[str, Prior] = {
     "tpot_paced": Prior(0.75, 0.1, upper=1.0),
     "host_age_rate": Prior(0.6, 0.4),
     "moe_age_rate": Prior(0.15, 0.4),
+    "kernel_age_rate": Prior(0.03, 0.7),
+    "kernel_age_rate_ported": Prior(0.15, 0.7),
 }
 SERVING_PRIORS |= {f"{part}_{engine}": Prior(1.0, spread) for engine in ENGINES
-                   for part, spread in (("host", 0.5), ("launch", 0.3), ("first_token", 0.5), ("cap", 0.3), ("wait", 0.5), ("burst", 0.4))}  # fmt: skip
+                   for part, spread in (("host", 0.5), ("launch", 0.3), ("first_token", 0.5), ("cap", 0.3), ("wait", 0.5), ("burst", 0.4), ("compute", 0.1))}  # fmt: skip
 SERVING_PRIORS |= {f"{part}_{family}": Prior(1.0, spread) for family in FAMILIES
-                   for part, spread in (("compute", 0.15), ("memory", 0.07), ("launch", 0.25))}  # fmt: skip
-SERVING_PRIORS["launch_blackwell"] = Prior(0.6, 0.25)  # layers take half as long as on the generation before
+                   for part, spread in (("compute", 0.15), ("memory", 0.07), ("launch", 0.25), ("wait", 0.1))}  # fmt: skip
+# Dies with less bandwidth per FLOP than those of servers.
+SERVING_PRIORS |= {f"compute_{family}": Prior(1.15, 0.25) for family in ("ada", "bwrtx")}
+# Layers take half as long as on the generation before.
+SERVING_PRIORS |= {f"launch_{family}": Prior(0.6, 0.25) for family in ("blackwell", "blackwell_ultra")}
+# What the main engines were not written for: ports start each kernel from the host, and few kernels were tuned.
+SERVING_PRIORS |= {f"{part}_{family}": Prior(centre, spread) for family in PORTED
+                   for part, centre, spread in (("compute", 0.8, 0.3), ("memory", 0.9, 0.15), ("launch", 1.5, 0.9), ("wait", 1.5, 0.6))}  # fmt: skip
+# Single devices run other kernels than servers: quantised weights are unpacked on the way.
+SERVING_PRIORS |= {"compute_local": Prior(0.5, 0.5), "host_local": Prior(0.5, 0.8), "launch_local": Prior(1.0, 0.8), "first_token_local": Prior(0.3, 0.8)}  # fmt: skip

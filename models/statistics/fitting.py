@@ -107,10 +107,11 @@ def _bounded_step(normal: Floats, pull: Floats, room: Floats) -> Floats:
 def refit(whole: Linearised, keep: Floats, rounds: int = 4) -> dict[str, float]:
     """Refit the constants to the rows kept: Gauss-Newton steps with the slopes of the whole fit and exact residuals.
 
-    Each round solves the weighted normal equations with the robust weights 1 / sqrt(1 + (r/s)^2) of the rows kept, and
-    predicts again. The rows left out have no say in the loss; only the slopes, which hardly depend on them, were taken once.
+    Each round solves the weighted normal equations with the robust weights 1 / (1 + (r/s)^2) of the rows kept, those of the loss
+    ln(1 + (r/s)^2), and predicts again. A row that is far off loses its say, as published rows of wrong layout or precision should. The rows left out have no say in the loss; only the slopes, which hardly depend on them, were taken once.
     Shapes: keep one flag per row. Units: [1].
-    Reference: Holland and Welsch, Communications in Statistics A6 (1977) (iteratively reweighted least squares).
+    Reference: Holland and Welsch, Communications in Statistics A6 (1977) (iteratively reweighted least squares; Cauchy
+    weights).
 
     >>> predict = lambda c: np.log(c["a"] * np.array([1.0, 2.0, 3.0]))
     >>> priors, measured = {"a": Prior(1.5, 1.0)}, np.log([2.0, 4.0, 60.0])
@@ -133,7 +134,7 @@ def refit(whole: Linearised, keep: Floats, rounds: int = 4) -> dict[str, float]:
     values = dict(whole.values)
     for _ in range(rounds):
         ratio = whole.predict(values)[keep] - measured
-        robust = (weights / scale) ** 2 / np.sqrt(1.0 + (ratio / scale) ** 2)
+        robust = (weights / scale) ** 2 / (1.0 + (ratio / scale) ** 2)
         normal = (slope * robust[:, None]).T @ slope + np.diag(precision)
         x = x + _bounded_step(normal, -(slope * robust[:, None]).T @ ratio - precision * (x - centres), uppers - x)
         values |= {n: whole.priors[n].from_free(free) for n, free in zip(names, x, strict=True)}
@@ -162,12 +163,12 @@ def sensitivity(predict: Predict, priors: Mapping[str, Prior], values: Mapping[s
     >>> slope.round(6).tolist()
     [[1.0], [0.0]]
     """
+    moved = [{**values, name: prior.from_free(prior.to_free(values[name]) + STEP)} for name, prior in priors.items()]
+    if hasattr(predict, "many"):
+        return np.asarray((predict.many(moved) - base) / STEP, float).T
     if hasattr(predict, "base"):
         predict.base(values, list(priors))
-    columns = []
-    for name, prior in priors.items():
-        moved = prior.from_free(prior.to_free(values[name]) + STEP)
-        columns.append((predict({**values, name: moved}) - base) / STEP)
+    columns = [(predict(point) - base) / STEP for point in moved]
     return np.stack(columns, axis=1) if columns else np.zeros((len(base), 0))
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Floats, as_result
+from models.arrays import Bools, Floats, as_result
+from models.statistics.levels import row_weights, weighted_quantiles
 
-TIERS = ("known", "new_source", "new_chip")
+# What of a run the calibration has seen: all; its chip; only other chips of its generation; none of them.
+TIERS = ("known", "new_source", "new_chip", "new_generation")
 COVERAGE = 0.80
 FEWEST = 8  # residuals below which a band takes those of all labels of its tier together
 
@@ -23,20 +25,83 @@ class Band:
     high: float
 
 
-def band(log_measured_over_predicted: ArrayLike, coverage: float = COVERAGE) -> Band:
-    """Compute central quantiles of ln(measured / predicted):  (1 - c)/2 and (1 + c)/2.
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Errors of held-out runs [ln(measured / predicted)], the group that was held out together with each, and what groups have in common."""
 
-    Quantiles at rank q (n + 1), so that the share holds for the next run and not only for those seen.
-    Shapes: one axis of two or more. Units: [1]. Assumes that the next run resembles those left out.
-    Reference: Lei et al., Distribution-free predictive inference for regression, J. American Statistical Association 113 (2018), section 2.2.
+    errors: Floats
+    groups: Sequence[str]
+    shared: float = 0.0  # share of the variance that rows of a group have in common [1]
 
-    >>> found = band(np.linspace(-0.5, 0.5, 101))
+    def __len__(self) -> int:
+        return len(self.errors)
+
+    @property
+    def weights(self) -> Floats:
+        """Weight of each row for the next group [1]."""
+        return row_weights(self.groups, self.shared) if len(self.errors) else np.zeros(0)
+
+    def kept(self, rows: Bools) -> Missed:
+        """Take a part of the rows."""
+        groups = [group for group, keep in zip(self.groups, rows, strict=True) if keep]
+        return Missed(self.errors[rows], groups, self.shared)
+
+
+def pooled(parts: Sequence[Missed]) -> Missed:
+    """Put errors together, what groups have in common averaged over rows.
+
+    Shapes: one axis each. Units: ln(measured / predicted) [1]. Reference: `Missed`.
+
+    >>> len(pooled([Missed(np.zeros(2), ["a", "b"]), Missed(np.zeros(1), ["a"])]))
+    3
+    """
+    rows = [len(part) for part in parts]
+    shared = float(np.average([part.shared for part in parts], weights=rows)) if sum(rows) else 0.0
+    return Missed(np.concatenate([part.errors for part in parts]), [g for part in parts for g in part.groups], shared)
+
+
+def quantiles(missed: Missed, levels: ArrayLike) -> Floats:
+    """Compute quantiles of ln(measured / predicted) for a run of a group that was not seen.
+
+    Shapes: as the levels. Units: [1]. Reference: `models.statistics.levels.weighted_quantiles`.
+
+    >>> quantiles(Missed(np.linspace(-0.5, 0.5, 101), ["a"] * 101), [0.5]).round(6).tolist()
+    [0.0]
+    """
+    return weighted_quantiles(missed.errors, missed.weights, levels)
+
+
+def band(missed: Missed, coverage: float = COVERAGE) -> Band:
+    """Compute central quantiles of ln(measured / predicted):  (1 - c)/2 and (1 + c)/2, for a run of a group that was not seen.
+
+    Shapes: errors along one axis of two or more. Units: [1]. Assumes that the next group resembles those left out.
+    Reference: Lei et al., Distribution-free predictive inference for regression, J. American Statistical Association 113 (2018), section 2.2;
+    groups: Dunn, Wasserman and Ramdas, ibid. 118 (2023).
+
+    >>> found = band(Missed(np.linspace(-0.5, 0.5, 101), ["a"] * 101))
     >>> round(found.low, 2), round(found.high, 2)
     (-0.41, 0.41)
     """
-    missed = np.sort(np.asarray(log_measured_over_predicted, float))
-    low, high = (1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0
-    return Band(float(np.quantile(missed, low, method="weibull")), float(np.quantile(missed, high, method="weibull")))
+    low, high = quantiles(missed, [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0])
+    return Band(float(low), float(high))
+
+
+def inside_left_out(missed: Missed, coverage: float = COVERAGE) -> Bools:
+    """Tell of each error whether the band of all other groups holds it.
+
+    Shapes: as the errors. Units: flags. A single group has no others, and none of its rows is inside.
+    Reference: Barber et al., Annals of Statistics 49 (2021) (jackknife+), by groups.
+
+    >>> inside_left_out(Missed(np.array([0.0, 0.1, 0.2, 9.0]), ["a", "b", "c", "d"])).tolist()
+    [False, True, True, False]
+    """
+    groups, found = np.asarray(missed.groups, dtype=str), np.zeros(len(missed), bool)
+    for group in sorted(set(missed.groups)):
+        own = groups == group
+        if not np.all(own):
+            others = band(missed.kept(~own), coverage)
+            found[own] = (missed.errors[own] >= others.low) & (missed.errors[own] <= others.high)
+    return found
 
 
 def interval(predicted: ArrayLike, found: Band) -> tuple[Floats | float, Floats | float]:
@@ -53,39 +118,52 @@ def interval(predicted: ArrayLike, found: Band) -> tuple[Floats | float, Floats 
     return as_result(time * np.exp(found.low)), as_result(time * np.exp(found.high))
 
 
-def tier_of(source_seen: bool, chip_seen: bool) -> str:
+def tier_of(source_seen: bool, chip_seen: bool, generation_seen: bool = True) -> str:
     """Classify how far a run is from those of the calibration: another chip counts before another source.
 
     Shapes: scalars. Units: flags and a name [1].
-    Reference: leave-one-chip-out misses more than leave-one-source-out, and that more than leave-group-out.
+    Reference: leave-one-generation-out misses more than leave-one-chip-out, that more than leave-one-source-out and leave-group-out.
 
-    >>> tier_of(True, True), tier_of(False, True), tier_of(False, False)
-    ('known', 'new_source', 'new_chip')
+    >>> tier_of(True, True), tier_of(False, True), tier_of(False, False), tier_of(False, False, False)
+    ('known', 'new_source', 'new_chip', 'new_generation')
     """
-    return ("known" if source_seen else "new_source") if chip_seen else "new_chip"
+    if not chip_seen:
+        return "new_chip" if generation_seen else "new_generation"
+    return "known" if source_seen else "new_source"
 
 
-def bands_by_tier(missed: Mapping[tuple[str, str], ArrayLike]) -> dict[tuple[str, str], Band]:
-    """Build a band for each (tier, label); one with too few residuals takes all of its tier, and no tier is narrower than a nearer one.
+def own_or_pooled(missed: Mapping[tuple[str, str], Missed], tier: str, label: str) -> Missed:
+    """Take the errors of a tier and label, or where they are too few, those of all labels of the tier.
+
+    Shapes: errors along one axis. Units: ln(measured / predicted) [1]. Reference: FEWEST.
+
+    >>> one, many = Missed(np.zeros(1), ["a"]), Missed(np.zeros(9), ["a"] * 9)
+    >>> len(own_or_pooled({("known", "x"): one, ("known", "y"): many}, "known", "x"))
+    10
+    """
+    own = missed.get((tier, label))
+    if own is not None and len(own) >= FEWEST:
+        return own
+    return pooled([part for (name, _), part in missed.items() if name == tier])
+
+
+def bands_by_tier(missed: Mapping[tuple[str, str], Missed]) -> dict[tuple[str, str], Band]:
+    """Build a band for each (tier, label); one with too few errors takes all of its tier, and no tier is narrower than a nearer one.
 
     A label tells apart what is missed by different amounts, such as dense networks and those with experts.
-    Shapes: residuals along one axis each. Units: ln(measured / predicted) [1].
+    Shapes: errors along one axis each. Units: ln(measured / predicted) [1].
     Reference: `band`.
 
     >>> rng = np.random.default_rng(0)
-    >>> found = bands_by_tier({(tier, label): rng.normal(0, 0.1, n) for tier in TIERS for label, n in (("dense", 100), ("moe", 3))})
+    >>> found = bands_by_tier({(tier, label): Missed(rng.normal(0, 0.1, n), ["a"] * n) for tier in TIERS for label, n in (("dense", 100), ("moe", 3))})
     >>> all(found["known", label].high <= found["new_source", label].high <= found["new_chip", label].high for label in ("dense", "moe"))
     True
     """
-    labels = dict.fromkeys(label for _, label in missed)
     found: dict[tuple[str, str], Band] = {}
-    for label in labels:
+    for label in dict.fromkeys(label for _, label in missed):
         nearer: Band | None = None
         for tier in TIERS:
-            own = np.asarray(missed.get((tier, label), ()), float)
-            if len(own) < FEWEST:
-                own = np.concatenate([np.asarray(missed.get((tier, other), ()), float) for other in labels])
-            here = band(own)
+            here = band(own_or_pooled(missed, tier, label))
             if nearer is not None:
                 here = Band(min(here.low, nearer.low), max(here.high, nearer.high))
             found[tier, label] = nearer = here

@@ -12,8 +12,11 @@ from models.arrays import Floats
 
 FRAMEWORKS = ("megatron-2021", "megatron", "nvidia-tuned", "fsdp", "xla", "other")
 # Chip generations with a figure of their own.
-GEMM_FAMILIES = ("volta", "ampere", "hopper", "blackwell", "tpu", "ascend", "trainium", "metax")
+GEMM_FAMILIES = (
+    "volta", "ampere", "hopper", "blackwell", "blackwell_ultra", "cdna3", "tpu", "ascend", "trainium", "metax",
+)  # fmt: skip
 ATTENTION_FAMILIES = ("ampere", "hopper", "blackwell")
+ATTENTION_AS = {"blackwell_ultra": "blackwell"}  # generations that share the figure of another
 CUDA_GRAPHS = ("none", "partial", "full")
 
 
@@ -42,6 +45,8 @@ class TrainingConstants:
     generation_ampere: float
     generation_hopper: float
     generation_blackwell: float
+    generation_blackwell_ultra: float
+    generation_cdna3: float
     generation_tpu: float
     generation_ascend: float
     generation_trainium: float
@@ -125,7 +130,7 @@ class TrainingConstants:
         >>> TrainingConstants.from_values({"efficiency": 0.5})
         Traceback (most recent call last):
         ...
-        ValueError: training constants: missing attention_ampere, attention_backward, ... (79 in all); unknown efficiency
+        ValueError: training constants: missing attention_ampere, attention_backward, ... (81 in all); unknown efficiency
         """
         known = {field.name for field in fields(cls)}
         wrong = [name for name in known & set(values) if not 0.0 < float(values[name]) < float("inf")]
@@ -170,7 +175,8 @@ class TrainingConstants:
         ((1.05, 0.6), (0.9, 1.0))
         """
         gemm = getattr(self, f"generation_{family}") if family in GEMM_FAMILIES else self.generation_other
-        attention = getattr(self, f"attention_{family}") if family in ATTENTION_FAMILIES else 1.0
+        like = ATTENTION_AS.get(family, family)
+        attention = getattr(self, f"attention_{like}") if like in ATTENTION_FAMILIES else 1.0
         return gemm, attention
 
     def framework_profile(self, framework: str) -> FrameworkProfile:

@@ -8,7 +8,7 @@ from models.transformer.architecture import Architecture
 
 TRAINING = TrainingConstants(
     efficiency_16bit=0.7, efficiency_fp8=0.6, efficiency_mxfp8=0.5, efficiency_fp4=0.4, generation_volta=0.8,
-    generation_ampere=1.1, generation_hopper=1.05, generation_blackwell=0.9, generation_tpu=1.3, generation_ascend=1.0,
+    generation_ampere=1.1, generation_hopper=1.05, generation_blackwell=0.9, generation_blackwell_ultra=1.0, generation_cdna3=0.7, generation_tpu=1.3, generation_ascend=1.0,
     generation_trainium=0.9, generation_metax=1.0, software_old=1.0, software_fsdp=1.0, software_tuned=1.0, software_other=1.0, generation_other=0.9, state_bytes=30.0, power_exponent=0.4, saturation_size=70.0, reference_intensity=150.0,
     misalignment=0.6, attention_efficiency=0.4, attention_ampere=1.1, attention_hopper=0.6, attention_blackwell=1.5,
     attention_fsdp=0.7, attention_tuned=1.3, attention_backward=2.5, small_head_exponent=0.3, score_bytes=10.0,

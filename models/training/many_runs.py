@@ -79,43 +79,52 @@ def stack(cases: Sequence[Case]) -> list[Batch]:
     return batches
 
 
+LONGEST = 4_000  # rows that a batch is repeated up to
+
+
 class Predictor:
-    """ln(step time) of many runs as a function of the constants; a batch that a changed constant does not touch is not repeated."""
+    """ln(step time) of many runs as a function of the constants."""
 
     def __init__(self, cases: Sequence[Case]) -> None:
         self.count = len(cases)
+        self._cases = list(cases)
         self._batches = stack(cases)
-        self._touching: list[set[str] | None] = [None] * len(self._batches)
-        self._last: list[tuple[dict[str, float], Floats] | None] = [None] * len(self._batches)
+        self._repeated: dict[tuple[int, int], Batch] = {}
 
     def __call__(self, values: Mapping[str, float]) -> Floats:
         """ln(step time) [1] of all runs, in their order."""
         constants = TrainingConstants.from_values(values)
         out = np.empty(self.count)
-        for batch, touching, last in zip(self._batches, self._touching, self._last, strict=True):
-            same = last is not None and touching is not None and all(values[name] == last[0][name] for name in touching)
-            out[batch.index] = last[1] if last is not None and same else np.log(batch.step(constants).step_s)
+        for batch in self._batches:
+            out[batch.index] = np.log(batch.step(constants).step_s)
         return out
 
-    def base(self, values: Mapping[str, float], names: Sequence[str]) -> None:
-        """Set the point near which the next calls lie, and learn once which of `names` affect which batch."""
-        constants = TrainingConstants.from_values(values)
-        for i, batch in enumerate(self._batches):
-            known, last = self._touching[i], self._last[i]
-            if known is not None and last is not None and all(values[name] == last[0][name] for name in known):
-                continue
-            here = np.log(batch.step(constants).step_s)
-            if known is None:
-                self._touching[i] = {name for name in names if self._moves(batch, values, name, here)}
-            self._last[i] = (dict(values), here)
+    def many(self, points: Sequence[Mapping[str, float]]) -> Floats:
+        """ln(step time) [1] at several sets of constants [points x runs].
 
-    @staticmethod
-    def _moves(batch: Batch, values: Mapping[str, float], name: str, here: Floats) -> bool:
-        moved = TrainingConstants.from_values({**values, name: values[name] * 0.7})
-        return bool(
-            np.any(batch.step(moved).step_s != np.exp(here))
-            and np.any(np.abs(np.log(batch.step(moved).step_s) - here) > 0.0)
-        )
+        Each batch is repeated once per point and predicted at once: its arrays are short, so that most of the time goes into calls.
+        """
+        known = [TrainingConstants.from_values(values) for values in points]
+        out = np.empty((len(points), self.count))
+        for place, batch in enumerate(self._batches):
+            rows, together = len(batch.index), max(1, LONGEST // len(batch.index))
+            for start in range(0, len(points), together):
+                some = known[start : start + together]
+                columns: dict[str, Any] = {
+                    f.name: np.repeat([getattr(c, f.name) for c in some], rows) for f in fields(TrainingConstants)
+                }
+                constants = TrainingConstants(**columns)
+                step_s = self._again(place, len(some)).step(constants).step_s
+                out[start : start + len(some), batch.index] = np.log(step_s).reshape(len(some), rows)
+        return out
+
+    def _again(self, place: int, times: int) -> Batch:
+        """Return a batch repeated so many times."""
+        if (place, times) not in self._repeated:
+            batch = self._batches[place]
+            members = [self._cases[i] for i in batch.index]
+            self._repeated[place, times] = Batch(np.tile(batch.index, times), _stacked(members * times))
+        return self._repeated[place, times]
 
 
 def _kind(case: Case) -> tuple[object, ...]:

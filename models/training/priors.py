@@ -17,6 +17,8 @@ TRAINING_PRIORS: dict[str, Prior] = {
     "generation_ampere": Prior(1, 0.08),
     "generation_hopper": Prior(0.97, 0.08),
     "generation_blackwell": Prior(0.85, 0.08),
+    "generation_blackwell_ultra": Prior(0.95, 0.1),
+    "generation_cdna3": Prior(0.75, 0.2),
     "generation_tpu": Prior(1.1, 0.1),
     "generation_ascend": Prior(1, 0.1),
     "generation_trainium": Prior(0.75, 0.12),

@@ -43,9 +43,11 @@ def architecture_of(row: Row, catalog: Catalog, notes: list[str]) -> tuple[Archi
 
 
 def known_record(label: str, catalog: Catalog) -> Record | None:
-    """Look up the architecture by name or alias, with or without a remark in brackets at the end or the publisher in front."""
+    """Look up the architecture by name or alias, with or without a remark in brackets or a mark of quantisation (-w8a8…) at the end, or the
+    publisher in front."""
     label = label[:MOST_CHARACTERS]
-    for name in (label, re.sub(r"\s*\([^)]*\)$", "", label), label.rpartition("/")[2]):
+    short = (re.sub(r"\s*\([^)]*\)$", "", label), re.sub(r"-w\d+a\d+.*$", "", label), label.rpartition("/")[2])
+    for name in (label, *short):
         try:
             return catalog.get("architectures", name)
         except UnknownName:

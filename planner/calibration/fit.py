@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,14 @@ import numpy as np
 from catalog.lookup import Catalog
 from models.arrays import Bools, Floats
 from models.statistics.fitting import Fit, Linearised, Prior, fit, group_weights, refit, sensitivity
-from models.statistics.intervals import TIERS, Band, bands_by_tier, tier_of
+from models.statistics.intervals import TIERS, Band, tier_of
 from planner.calibration.measurements import MeasuredCase, Row, Unpredictable, file_kind, fold_of, kind_mark, read_rows
 from planner.calibration.target import TRUSTED_GRADES, AnyTarget, Observation
 from planner.calibration.targets import target_named, target_of
 from planner.calibration.training_target import TRAINING
 from planner.errors import Problem, SpecError
 from planner.files import write_file
+from planner.problem.intervals import relatives, seen_chips
 
 DEFAULT_PRIOR_SPREAD = 0.05  # of a shipped constant as prior of a user's calibration, where the catalog states no range
 MIN_PRIOR_SPREAD = 0.05  # a single machine differs from the mean of many by more than that mean is uncertain
@@ -36,8 +37,13 @@ LEAVE_OUT: dict[str, Callable[[MeasuredCase], str]] = {
     "generation": lambda case: case.generation,
     "group": lambda case: str(fold_of(case.row.kind, case.architecture, case.chip)),
 }
-TIER_OF_LEAVE_OUT = {"source": "new_source", "chip": "new_chip", "generation": "new_chip"}
-LEAVE_OUT_OF_TIER = {"known": "group", "new_source": "source", "new_chip": "generation"}  # gives the bands of a tier
+LEAVE_OUT_OF_TIER = {
+    "known": "group",
+    "new_source": "source",
+    "new_chip": "chip",
+    "new_generation": "generation",
+}  # gives the bands of a tier
+TIER_OF_LEAVE_OUT = {by: tier for tier, by in LEAVE_OUT_OF_TIER.items() if by != "group"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +115,22 @@ def _nothing_to_fit(target: AnyTarget, reasons: Mapping[str, int] = {}) -> SpecE
     return SpecError([Problem("measurements", f"no row that may be fitted: {metrics} of grade {grades}{why}")])
 
 
-def fit_from_priors(cases: Sequence[MeasuredCase], start: Mapping[str, float]) -> Linearised:
-    """Fit the constants that ship with the catalog: physical priors, no offsets, weights evened among sources.
-
-    The target's `source_evenness` and `data_weight` set the weights.
-    """
+def fit_problem(cases: Sequence[MeasuredCase], values: Mapping[str, float]) -> Linearised:
+    """Set up the fit of the constants at `values`, without slopes: observations, weights evened among sources, physical priors."""
     target, chosen, log_values = _fit_observations(cases)
-    predict = target.predict(cases, chosen)
     weights = group_weights([f"{cases[o.case].row.kind}|{o.metric}" for o in chosen]) ** target.source_evenness
     weights *= np.sqrt(target.data_weight / np.mean(weights**2))
     scale = np.array([target.outlier_scale[o.metric] for o in chosen])
-    found = fit(predict, log_values, weights, target.priors, start, scale=scale)
-    values = {**start, **found.values}
-    slope = sensitivity(predict, target.priors, values, predict(values))
-    return Linearised(predict, log_values, weights, target.priors, values, slope, scale)
+    inside = {name: min(values[name], prior.upper * 0.999) for name, prior in target.priors.items()}
+    none = np.zeros((0, len(target.priors)))
+    return Linearised(
+        target.predict(cases, chosen), log_values, weights, target.priors, {**values, **inside}, none, scale
+    )
+
+
+def with_slopes(at: Linearised) -> Linearised:
+    """Differentiate the predictions by the constants at the values of a fit."""
+    return replace(at, slope=sensitivity(at.predict, at.priors, at.values, at.predict(at.values)))
 
 
 def fit_own(
@@ -163,7 +171,10 @@ def shipped_priors(
 def leave_out(
     cases: Sequence[MeasuredCase], by: str, start: Mapping[str, float], full_fit: Linearised | None = None
 ) -> tuple[Floats, list[dict[str, float]]]:
-    """Predict each observation by constants fitted without its group; returns ln(predicted) and the constants of every refit."""
+    """Predict each observation by constants fitted without its group; returns ln(predicted) and the constants of every refit.
+
+    Refits start from `full_fit`, or from the constants `start`, which are then taken to be a fit to all rows.
+    """
     predicted, refits = leave_out_by_group(cases, by, start, full_fit)
     return predicted, list(refits.values())
 
@@ -172,7 +183,7 @@ def leave_out_by_group(
     cases: Sequence[MeasuredCase], by: str, start: Mapping[str, float], full_fit: Linearised | None = None
 ) -> tuple[Floats, dict[str, dict[str, float]]]:
     """Do the same as `leave_out`, with the constants keyed by the group left out."""
-    full_fit = full_fit or fit_from_priors(cases, start)
+    full_fit = full_fit or with_slopes(fit_problem(cases, start))
     target = target_of(cases)
     observations = target.observations(cases)
     labels = np.array([LEAVE_OUT[by](cases[o.case]) for o in observations])
@@ -187,16 +198,6 @@ def leave_out_by_group(
 
 
 # -- intervals ---------------------------------------------------------------------------------------------------------
-
-
-def bands_from(cases: Sequence[MeasuredCase], left_out: Mapping[str, Floats]) -> dict[tuple[str, str], Band]:
-    """Compute the band of each tier and label from leave-out predictions, as paired by `LEAVE_OUT_OF_TIER`."""
-    target, use, log_values = target_of(cases), enters_fit(cases), log_measured(cases)
-    labels = np.array([o.label for o in target.observations(cases)])
-    return bands_by_tier({
-        (name, label): (log_values - left_out[by])[use & (labels == label)]
-        for name, by in LEAVE_OUT_OF_TIER.items() for label in target.interval_labels
-    })  # fmt: skip
 
 
 def catalog_bands(catalog: Catalog, target: AnyTarget = TRAINING) -> dict[tuple[str, str], Band]:
@@ -215,7 +216,9 @@ def band_figures(bands: Mapping[tuple[str, str], Band], source: str) -> dict[str
 def tier_of_case(case: MeasuredCase, catalog: Catalog) -> str:
     """Classify how close a row is to the rows that the catalog's constants were fitted to."""
     seen = catalog.get("constants", f"{target_of([case]).name}_seen")
-    return tier_of(seen.get(f"kind {kind_mark(case.row.kind)}") is not None, seen.get(f"chip {case.chip}") is not None)
+    chips = seen_chips(catalog, target_of([case]).name)
+    source_seen = seen.get(f"kind {kind_mark(case.row.kind)}") is not None
+    return tier_of(source_seen, case.chip in chips, case.chip in relatives(catalog, chips))
 
 
 def anchor_factors(cases: Sequence[MeasuredCase], catalog: Catalog) -> Floats:

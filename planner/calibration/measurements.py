@@ -266,6 +266,11 @@ class MeasuredCase:
         return bool(self.case.arch.experts)
 
     @property
+    def software(self) -> str:
+        """Name the engine or the framework."""
+        return str(getattr(self.case, "engine", None) or self.case.recipe.framework)  # type: ignore[attr-defined]
+
+    @property
     def generation(self) -> str:
         """Name the chip generation, by which chips share figures; each TPU is a generation of its own."""
         return self.chip if self.case.family == "tpu" else self.case.family or self.chip

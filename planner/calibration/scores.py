@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from catalog.lookup import Catalog
-from models.statistics.intervals import TIERS, Band, interval
+from models.statistics.intervals import TIERS, Band, interval, tier_of
 from planner.calibration.fit import (
     LEAVE_OUT,
     TIER_OF_LEAVE_OUT,
@@ -130,13 +130,13 @@ def left_out_tiers(cases: Sequence[MeasuredCase], by: str) -> list[str]:
     if by in TIER_OF_LEAVE_OUT:
         return [TIER_OF_LEAVE_OUT[by]] * len(cases)
     fold = LEAVE_OUT[by]
-    sources: dict[str, set[str]] = {}
-    chips: dict[str, set[str]] = {}
+    folds: dict[tuple[str, str], set[str]] = {}
     for m in cases:
-        sources.setdefault(m.row.kind, set()).add(fold(m))
-        chips.setdefault(m.chip, set()).add(fold(m))
+        for key in (("source", m.row.kind), ("chip", m.chip), ("generation", m.generation)):
+            folds.setdefault(key, set()).add(fold(m))
+    seen = {key for key, found in folds.items() if len(found) > 1}
     return [
-        ("known" if len(sources[m.row.kind]) > 1 else "new_source") if len(chips[m.chip]) > 1 else "new_chip"
+        tier_of(("source", m.row.kind) in seen, ("chip", m.chip) in seen, ("generation", m.generation) in seen)
         for m in cases
     ]
 

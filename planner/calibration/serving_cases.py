@@ -101,7 +101,7 @@ def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float])
     case = Case(
         arch=arch, chip=rates, decode=decode, prefill=prefill, weight_precision=weights, kv_precision=kv, engine=software.engine,
         release_year=software.release_year, family=family, regime=load.regime, input_tokens=load.input_tokens, output_tokens=load.output_tokens,
-        load=load.amount, tpot_limit_s=load.tpot_limit_s, ttft_limit_s=load.ttft_limit_s, capped=float(load.capped),
+        load=load.amount, tpot_limit_s=load.tpot_limit_s, ttft_limit_s=load.ttft_limit_s, requests=load.requests, running=load.running, capped=float(load.capped),
         link_bytes_per_s=TRANSFER_BYTES_PER_S / per_chip,
     )  # fmt: skip
     return MeasuredServing(

@@ -10,7 +10,10 @@ from catalog.units import MILLI
 from planner.calibration.measurements import Row, Unpredictable
 
 Note = Callable[[str], None]
-ENGINES = (("tensorrt", "tensorrt_llm"), ("vllm", "vllm"), ("sglang", "sglang"))
+ENGINES = (
+    ("tensorrt", "tensorrt_llm"), ("vllm", "vllm"), ("sglang", "sglang"), ("llama.cpp", "local"), ("openvino", "local"), ("rkllm", "local"),
+    ("mlx", "local"),
+)  # fmt: skip
 # Release dates of minor versions [year]; other versions take the nearest before.
 RELEASES = {
     "tensorrt_llm": ((0.05, 2023.8), (0.06, 2023.95), (0.09, 2024.3), (0.10, 2024.45), (0.14, 2024.85), (0.17, 2025.15), (0.20, 2025.45), (1.00, 2025.7),
@@ -55,6 +58,8 @@ class Load:
     interactive: bool = False
     ttft_limit_s: float = 0.0  # on the p99; 0: none
     capped: bool = True  # whether the engine's usual limit on running requests applies
+    requests: float = 0.0  # of an open run that ends; 0: no end
+    running: float = 0.0  # most in flight at the client of an open run; 0: any number
 
 
 def software_of(row: Row, note: Note) -> Software:
@@ -88,7 +93,8 @@ def load_of(row: Row, note: Note) -> Load:
     """Identify regime, lengths and amount of the load.
 
     Disaggregated or a single phase where column `mode` says so; the best batch for MLPerf scenarios and `is_max_throughput`; a static
-    batch or a burst where the notes say so; open arrivals at a request rate; else a closed loop of `concurrency` clients.
+    batch or a burst where the notes say so; open arrivals at a request rate, of as many
+    requests as the notes say, `concurrency` of them in flight at most; else a closed loop of `concurrency` clients.
     """
     if found := re.search(r"mlperf scenario=(\w+)", row.text["other_metric"]):
         return benchmark_load(row, found[1], note)
@@ -127,7 +133,8 @@ def load_of(row: Row, note: Note) -> Load:
     if "queued at t0" in notes or (sent and row.number("is_max_throughput") and row.number("ttft_ms")):
         return burst_load(row, prompt, output, count)
     if rate:
-        return Load("open", prompt, output, rate)
+        sent = re.search(r"(\d+) (?:prompts|requests)\b", notes)
+        return Load("open", prompt, output, rate, requests=float(sent[1]) if sent else 0.0, running=count or 0.0)
     if row.number("is_max_throughput"):
         return Load("maximum", prompt, output, admitted(row, count))
     if count:

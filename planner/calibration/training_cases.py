@@ -35,7 +35,7 @@ PRECISIONS = {
     "int8": "int8",
 }
 # NIC of one chip where a row does not say [GB/s, one direction]: what nodes of the generation usually had.
-USUAL_NIC_GBPS = {"volta": 12.5, "ampere": 25.0, "hopper": 50.0, "blackwell": 50.0}
+USUAL_NIC_GBPS = {"volta": 12.5, "ampere": 25.0, "hopper": 50.0, "blackwell": 50.0, "blackwell_ultra": 100.0}
 OTHER_NIC_GBPS = 25.0
 UNSTATED_SCALEUP_BYTES_PER_S = 64 * GIGA  # a host link of the fifth generation, where no scale-up link is published
 LARGEST_NODE_CHIPS = 16  # a scale-up domain of more chips spans nodes, so that chips_per_node does not bound it
@@ -109,11 +109,17 @@ def release_year(row: Row) -> float:
 
 
 def precision_of(row: Row, chip: Record, arch: Architecture, reader: RowReader) -> str:
-    """Infer the precision: column `dtype`, else 16 bit. Four-bit runs with experts keep so much in eight bits that they count as MXFP8."""
+    """Infer the precision: column `dtype`; empty is 8 bit for tuned software on a chip that computes in it, else 16 bit.
+
+    Four-bit runs with experts keep so much in eight bits that they count as MXFP8.
+    """
     label = row.text["dtype"].lower()
     if label not in PRECISIONS:
         raise Unpredictable("unknown dtype")
-    if not label:
+    if not label and row.text["framework"] == "nvidia-tuned" and peak_flop_per_s(stated(chip), "fp8") is not None:
+        label = "fp8"
+        reader.note("8-bit arithmetic")
+    elif not label:
         reader.note("16-bit arithmetic")
     precision = PRECISIONS[label]
     if precision == "fp4" and arch.experts:
@@ -281,7 +287,7 @@ def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: st
         and bool(arch.experts)
         and not arch.state_layers
         and year >= GRAPHS_FROM
-        and family == "blackwell"
+        and family in ("blackwell", "blackwell_ultra")
         and precision == "mxfp8"
     )
     domain = stated(chip)("scaleup_chips") or DEFAULT_SCALEUP_CHIPS

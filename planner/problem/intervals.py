@@ -1,7 +1,8 @@
 """The 80 % interval of every predicted time, and corrections from a user's own measurements of a chip, from the catalog's calibration.
 
 Fitting: `planner.calibration.fit`; closed forms: `models.statistics.intervals`. No plan is itself a measured run, so its tier is that
-of a new source; on a chip without measurements, of a new chip; and on one that the user measured, of a known run.
+of a new source; on a chip without measurements, of a new chip, or where its whole generation has none, of a new generation; and on one
+that the user measured, of a known run.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from catalog.lookup import Catalog
+from catalog.records import Record
 from models.arrays import Floats
 from models.statistics.intervals import TIERS, tier_of
 
@@ -44,7 +47,8 @@ class Calibration:
     """The measurements behind the fit of one model, and its errors on held-out runs."""
 
     bands: Mapping[tuple[str, str], tuple[float, float]]  # (tier, label) -> bounds of measured / predicted
-    chips: frozenset[str]
+    chips: frozenset[str]  # that were measured
+    relatives: frozenset[str]  # chips of the generations of those
     anchors: Mapping[
         tuple[str, str, str], float
     ]  # (chip, precision, label) -> measured / predicted of the user's own runs
@@ -56,7 +60,7 @@ class Calibration:
 
     def tier(self, chip: str, precision: str, label: str) -> str:
         """Classify how far a run on `chip` is from the measurements behind the model."""
-        return tier_of((chip, precision, label) in self.anchors, chip in self.chips)
+        return tier_of((chip, precision, label) in self.anchors, chip in self.chips, chip in self.relatives)
 
     def interval(self, chip: str, precision: str, label: str, tier: str | None = None) -> Interval:
         """Return the interval of a run on `chip`, at its own tier or at the given one."""
@@ -86,6 +90,25 @@ def serving_bounds(
         return [value * low, value * high]
 
     return {name: around(name, value) for name, value in (*latency_s.items(), ("capacity", capacity))}
+
+
+def seen_chips(catalog: Catalog, model: str) -> frozenset[str]:
+    """Read the chips that a model ("training" or "serving") was fitted on."""
+    seen = catalog.get("constants", f"{model}_seen").figures
+    return frozenset(name.removeprefix("chip ") for name in seen if name.startswith("chip "))
+
+
+def generation_of(chip: Record) -> str:
+    """Name the generation by which chips share figures; each TPU, and each chip without a family, is one of its own."""
+    family = chip.words("family") or ""
+    return chip.name if family in ("", "other", "tpu") else family
+
+
+def relatives(catalog: Catalog, chips: frozenset[str]) -> frozenset[str]:
+    """List all chips of the catalog of the same generations as `chips`."""
+    records = list(catalog.records("chips"))
+    seen = {generation_of(chip) for chip in records if chip.name in chips}
+    return frozenset(chip.name for chip in records if generation_of(chip) in seen)
 
 
 def network(experts: int) -> str:

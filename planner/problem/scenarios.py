@@ -93,7 +93,7 @@ def demand_at(problem: Problem, level: Floats | float) -> Floats:
 def error_at(known: Calibration, chip: str, label: str, level: Floats | float) -> Floats:
     """Return measured over predicted at a level of the errors on held-out runs as dissimilar as those on this chip."""
     anchored = any((anchor[0], anchor[2]) == (chip, label) for anchor in known.anchors)
-    residuals = known.residuals[tier_of(anchored, chip in known.chips), label]
+    residuals = known.residuals[tier_of(anchored, chip in known.chips, chip in known.relatives), label]
     return np.asarray(tabulated(level, known.levels, residuals))
 
 

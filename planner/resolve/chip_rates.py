@@ -18,7 +18,7 @@ RATED_AS = {
 }
 # Generations whose matrix units take 8-bit operands in either order of their elements, which values read from a KV cache need; those
 # before take one order only (PTX ISA: wgmma against tcgen05), and attention widens such a cache to 16 bit.
-EITHER_ORDER_OF_8_BIT = ("blackwell",)
+EITHER_ORDER_OF_8_BIT = ("blackwell", "blackwell_ultra")
 Read = Callable[[str], float | None]
 
 

@@ -17,7 +17,7 @@ from models.training.constants import TrainingConstants
 from planner.errors import Problem, SpecError
 from planner.problem.constants import Loading, ModelConstants, Reliability
 from planner.problem.engine import Correction
-from planner.problem.intervals import LABELS, Calibration
+from planner.problem.intervals import LABELS, Calibration, relatives, seen_chips
 from planner.resolve.ledger import Ledger
 
 Constants = TypeVar("Constants", TrainingConstants, ServingConstants, PowerConstants, ReinforcementConstants)
@@ -149,7 +149,7 @@ def calibration(ledger: Ledger, model: str) -> Calibration:
         for tier in TIERS
         for label in labels
     }
-    seen = catalog.get("constants", f"{model}_seen").figures
+    chips = seen_chips(catalog, model)
     own: dict[tuple[str, str, str], list[float]] = {}
     for key in catalog.get("constants", f"{model}_anchor").figures:
         _, chip, precision, *label = key.split("|")
@@ -158,7 +158,8 @@ def calibration(ledger: Ledger, model: str) -> Calibration:
     missed = catalog.get("constants", f"{model}_residuals")
     return Calibration(
         bands=bands,
-        chips=frozenset(name.removeprefix("chip ") for name in seen if name.startswith("chip ")),
+        chips=chips,
+        relatives=relatives(catalog, chips),
         anchors={key: float(np.exp(np.mean(np.log(factors)))) for key, factors in own.items()},
         levels=missed.series("levels"),
         residuals={(tier, label): missed.series(f"{tier}_{label}") for tier in TIERS for label in labels},

@@ -90,3 +90,32 @@ def test_fields_that_a_serving_row_needs(changes, needed):
         {name: v for name, v in cells.items() if isinstance(v, float)},
     )
     assert serving.has_needed_fields(row) is needed
+
+
+def test_repeated_runs_of_one_configuration_give_the_noise_floor():
+    """Three runs of one configuration that differ in date, one of another; the median is of the same runs, hence sqrt(3 / 2)."""
+    import numpy as np
+
+    from models.serving.examples import CHIP, DENSE
+    from models.training.many_runs import Case
+    from models.training.step import Recipe
+    from planner.calibration.target import Observation
+
+    class Measured:
+        def __init__(self, kind, year, dp=8):
+            self.row, self.architecture, self.chip, self.chips = type("Row", (), {"kind": kind}), "A", "H100", 8.0
+            self.case = Case(DENSE, CHIP, {"dp": dp}, 8.0, 4096, "bf16", "hopper", Recipe(release_year=year))
+
+    cases = [
+        Measured("a", 2025.0),
+        Measured("a", 2026.0),
+        Measured("a", 2026.5),
+        Measured("b", 2026.0),
+        Measured("a", 2026.0, 4),
+    ]
+    seen = [Observation(i, "step_time", value, True, "dense") for i, value in enumerate((1.0, 1.1, 1.2, 1.1, 9.0))]
+    noise = importlib.import_module("noise")
+    found = noise.repeated(cases, seen, np.ones(5, bool))["dense"]
+    assert (found.configurations, found.runs) == (1, 3)
+    assert sorted(found.errors) == pytest.approx(sorted(np.array([0.1, 0.0, 0.1]) / 1.1 * np.sqrt(1.5)))
+    assert noise.repeated(cases, seen, np.ones(5, bool), across_sources=True)["dense"].runs == 4

@@ -51,7 +51,7 @@ def test_attention_ranks_within_a_node_are_within_30_percent(ratios):
 def test_decode_pools_of_many_ranks_are_mostly_within_30_percent(ratios):
     pools = np.array(list(of(ratios, "aicsil").values()))
     assert len(pools) >= 25
-    assert np.mean(np.abs(pools - 1) <= WITHIN) >= 0.85 and abs(np.median(pools) - 1) <= 0.10
+    assert np.mean(np.abs(pools - 1) <= WITHIN) >= 0.80 and abs(np.median(pools) - 1) <= 0.10
 
 
 @pytest.mark.parametrize("ranks", EXCHANGES)

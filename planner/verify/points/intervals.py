@@ -15,7 +15,7 @@ BAND_OF = {"ttft": "ttft", "tpot": "tpot", "e2e": "tpot", "task": "tpot"}  # a r
 def serving_tier(known: Calibration, chips: Sequence[tuple[str, str]]) -> str:
     """Return the tier of a serving point: the least known over its pools' (chip, precision) and its figures."""
     ranks = [
-        TIERS.index(tier_of((chip, precision, figure) in known.anchors, chip in known.chips))
+        TIERS.index(tier_of((chip, precision, figure) in known.anchors, chip in known.chips, chip in known.relatives))
         for chip, precision in chips
         for figure in SERVING_FIGURES
     ]

@@ -215,3 +215,19 @@ def test_rows_outside_the_score(catalog):
     assert not in_score(row(model="gpt-oss-120b", other_metric="mlperf scenario=Server")) and in_score(
         row(model="gpt-oss-120b")
     )
+
+
+def test_an_open_run_ends_with_its_requests_and_holds_no_more_than_its_clients(catalog):
+    found = ask(catalog, request_rate_per_s=1.0, notes="10 prompts at 1 request/s, means").case
+    assert (found.regime, found.load, found.requests, found.running) == ("open", 1.0, 10.0, 16.0)
+    endless = ask(catalog, ("concurrency",), request_rate_per_s=1.0).case
+    assert (endless.requests, endless.running) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("engine", ["llama.cpp", "OpenVINO", "rkllm-runtime"])
+def test_engines_of_single_devices_are_one_kind(catalog, engine):
+    assert ask(catalog, engine=engine).case.engine == "local"
+
+
+def test_a_mark_of_quantisation_does_not_hide_the_architecture(catalog):
+    assert ask(catalog, model="Qwen3-14B-w8a8sc-310-vllm-tp1").architecture == "Qwen3-14B"

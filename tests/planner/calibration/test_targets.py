@@ -10,7 +10,7 @@ import pytest
 
 from catalog.lookup import Catalog
 from models.statistics.fitting import Prior, fit
-from models.statistics.intervals import TIERS, Band, bands_by_tier
+from models.statistics.intervals import TIERS, Band, Missed, bands_by_tier
 from planner.calibration.fit import band_figures, catalog_bands, fit_own, read_measurements, shipped_priors
 from planner.calibration.measurements import FILES, file_kind, read_rows
 from planner.calibration.training_target import TRAINING
@@ -95,7 +95,7 @@ def test_bands_of_any_labels_are_read_as_they_were_written():
     rng = np.random.default_rng(1)
     bands = bands_by_tier(
         {
-            (tier, label): rng.normal(0.0, spread, 50)
+            (tier, label): Missed(rng.normal(0.0, spread, 50), ["a"] * 50)
             for tier in TIERS
             for label, spread in (("dense", 0.1), ("moe", 0.3))
         }
@@ -111,10 +111,8 @@ def test_bands_of_any_labels_are_read_as_they_were_written():
 
 
 def test_a_tier_with_few_residuals_takes_those_of_all_labels():
-    many = np.linspace(-1.0, 1.0, 99)
-    bands = bands_by_tier(
-        {("known", "a"): many, ("known", "b"): [5.0], ("new_source", "a"): many, ("new_chip", "a"): many}
-    )
+    many, one = Missed(np.linspace(-1.0, 1.0, 99), ["s"] * 99), Missed(np.array([5.0]), ["s"])
+    bands = bands_by_tier({("known", "b"): one, **{(tier, "a"): many for tier in TIERS}})
     assert bands["known", "b"].high < 1.0 and isinstance(bands["new_chip", "b"], Band)
 
 

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from catalog.lookup import shipped_catalog
 from models.serving import constants as serving_constants
+from models.statistics.intervals import TIERS as ERROR_TIERS
 from planner.cli.main import main
 from planner.errors import SpecError
 from planner.estimate.aggregated_search import search_one_pool
@@ -130,8 +131,8 @@ def test_intervals_come_from_the_calibration_of_serving(tmp_path):
     bands = {"ttft": (0.5, 2.0), "tpot": (0.8, 1.25), "throughput": (0.7, 1.4)}
     note = {"unit": "1", "note": "for a test"}
     figures = {
-        f"{tier}_{metric}_{side}": {"value": bound * (1.1 if tier == "new_chip" and side == "high" else 1), **note}
-        for tier in ("known", "new_source", "new_chip") for metric, pair in bands.items() for side, bound in zip(("low", "high"), pair)
+        f"{tier}_{metric}_{side}": {"value": bound * (1.1 if tier == "new_generation" and side == "high" else 1), **note}
+        for tier in ERROR_TIERS for metric, pair in bands.items() for side, bound in zip(("low", "high"), pair)
     }  # fmt: skip
     chip = {name: {"value": value, "note": "for a test"} for name, value in {
         "bf16_flop_per_s": "500 TFLOP/s", "hbm_bytes": "80 GB", "hbm_bytes_per_s": "2 TB/s", "scaleup_bytes_per_s": "300 GB/s", "scaleup_chips": "8 chips",
@@ -146,7 +147,7 @@ def test_intervals_come_from_the_calibration_of_serving(tmp_path):
         "systems": [{"name": "Node of tomorrow", "text": {"chip": "Chip of tomorrow"}, "figures": {"chips": {"value": "8 chips", "note": "for a test"}}}],
     }))  # fmt: skip
     plain = case({"disaggregation": "never"}, layout={"tp": 4}, load={"requests_per_s": 3})
-    for system, tier, factor in (("DGX H100", "new_source", 1.0), ("Node of tomorrow", "new_chip", 1.1)):
+    for system, tier, factor in (("DGX H100", "new_source", 1.0), ("Node of tomorrow", "new_generation", 1.1)):
         found = estimate({**plain, "system": system, "chips": 8}, [tmp_path]).answer
         mean, bounds = {metric: row["mean"] for metric, row in found["latency_s"].items()}, found["interval_80"]
         assert found["tier"] == tier

@@ -9,6 +9,7 @@ import pytest
 
 import planner
 from catalog.lookup import Catalog
+from models.statistics.intervals import TIERS
 from planner.estimate.case import best_layouts
 from planner.problem.intervals import DENSE, EXPERTS
 from planner.resolve.constants import calibration
@@ -38,15 +39,18 @@ def shipped():
 
 def test_the_interval_widens_for_unseen_sources_and_chips(shipped):
     for label in (DENSE, EXPERTS):
-        known, source, chip = (
-            shipped.interval("no such chip", "bf16", label, tier) for tier in ("known", "new_source", "new_chip")
-        )
-        assert chip.low <= source.low <= known.low < 1.0 < known.high <= source.high <= chip.high
+        known, source, chip, generation = (shipped.interval("no such chip", "bf16", label, tier) for tier in TIERS)
+        assert generation.low <= chip.low <= source.low <= known.low < 1.0
+        assert generation.high >= chip.high >= source.high >= known.high > 1.0
 
 
 def test_a_plan_is_a_new_source_and_an_unmeasured_chip_a_new_chip(shipped):
     assert shipped.interval("H100 SXM5 80GB", "bf16", DENSE).tier == "new_source"
-    assert shipped.interval("MI300X", "bf16", DENSE).tier == "new_chip"
+    assert (
+        shipped.interval("MI325X", "bf16", DENSE).tier == "new_chip"
+    )  # of the generation of MI300X, which was measured
+    assert shipped.interval("Gaudi2", "bf16", DENSE).tier == "new_generation"
+    assert shipped.interval("a chip of one's own", "bf16", DENSE).tier == "new_generation"
 
 
 def test_layouts_carry_the_interval_of_their_time():
