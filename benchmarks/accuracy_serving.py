@@ -32,6 +32,7 @@ def chapter(path: Path, catalog: Catalog) -> tuple[str, dict[str, str]]:
         "## Serving",
         "Rows of grade A and B less the stated exclusions; TPOT and TTFT in seconds, throughput in output tokens per second of all chips.",
         as_markdown(goals(scored)),
+        "aiconfigurator 0.12 on the same rows, as far as both answer them: [aiconfigurator.md](aiconfigurator.md).",
         scored.counted(), "Of the rows in the score, those that are refused:", refusals(scored),
         *(f"![predicted against measured {METRICS[name]}](accuracy_serving_{name}.svg)" for name in METRICS),
     ]  # fmt: skip

@@ -402,7 +402,8 @@ ENGINES = Schema(
             "engine, or compiler of the kernels that an engine runs", ("engine", "compiler"), required=True
         ),
         "base": TextSpec(
-            "engine whose fitted factors hold for it", ("tensorrt_llm", "tensorrt_plan", "vllm", "sglang", "other")
+            "engine whose fitted factors hold for it",
+            ("tensorrt_llm", "tensorrt_plan", "vllm", "sglang", "local", "other"),
         ),
     },
     families={

@@ -42,7 +42,7 @@ Precision = Literal["bf16", "fp16", "fp8", "fp4", "int8"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 KvPrecision = Literal["bf16", "fp8", "int8", "fp4", "int4"]
 KV_PRECISIONS: tuple[KvPrecision, ...] = get_args(KvPrecision)
-Engine = Literal["tensorrt_llm", "tensorrt_plan", "vllm", "sglang"]  # as in models.serving.constants
+Engine = Literal["tensorrt_llm", "tensorrt_plan", "vllm", "sglang", "local"]  # as in models.serving.constants
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 Precisions = Annotated[list[Precision], Field(min_length=1, max_length=len(PRECISIONS))]
 
