@@ -93,6 +93,7 @@ def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, 
     records[f"{target.name}_levels"] = level_figures(spreads_by_label(cases, left_out["source"]), source)
     records[f"{target.name}_seen"] = seen_figures(cases, source)
     records[f"{target.name}_anchor"] = {}
+    records[f"{target.name}_own_spread"] = {}
     return records, lines
 
 

@@ -21,6 +21,7 @@ from models.arrays import Bools, Floats
 from models.statistics.fitting import Fit, Linearised, Prior, fit, group_weights, refit, sensitivity
 from models.statistics.intervals import TIERS, Band, tier_of
 from planner.calibration.measurements import MeasuredCase, Row, Unpredictable, file_kind, fold_of, kind_mark, read_rows
+from planner.calibration.own_spread import own_spreads
 from planner.calibration.target import TRUSTED_GRADES, AnyTarget, Observation
 from planner.calibration.targets import target_named, target_of
 from planner.calibration.training_target import TRAINING
@@ -308,15 +309,17 @@ def _calibrated(measurements: Measurements, catalog: Catalog) -> tuple[dict[str,
         figure = calibrated_figure(value, source, unit, low, min(high, prior.upper), note)
         constants.append({"name": full, "figures": {"value": figure}})
         report.append({"figure": full, "before": before[name], "after": value, "low": low, "high": high})
-    anchors = {}
+    anchors, further = {}, own_spreads(target, cases, found, keys)
     for key, offset, sigma in zip(keys, found.offsets, found.offset_spreads, strict=True):
         low, high = (float(np.exp(offset + side * sigma * DECILES / 2.0)) for side in (-1.0, 1.0))
         factor = float(np.exp(offset))
         anchors[key] = calibrated_figure(factor, source, "1", low, high, note)
         words = target.offset_words.format(*key.split("|"))
         report.append({"figure": words, "before": 1.0, "after": factor, "low": low, "high": high})
+    spreads = {key: calibrated_figure(value, source, "1", note=note) for key, value in further.items()}
     constants += [
         {"name": f"{target.name}_anchor", "figures": anchors},
+        {"name": f"{target.name}_own_spread", "figures": spreads},
         {"name": f"{target.name}_seen", "figures": seen_figures(cases, source)},
     ]
     title = f"own calibration of the {target.name} model, {used} rows"

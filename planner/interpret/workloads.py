@@ -140,8 +140,9 @@ class WorkloadRows:
             bounds = training_bounds(point.interval, point.time_s, point.capacity)
             return {"interval_80": bounds, "tier": point.interval.tier}
         known = self.problem.constants.measured_serving
-        tier = serving_tier(known, [(use.option.system.chip, use.precision) for use in point.uses])
-        return {"interval_80": serving_bounds(known, tier, point.latency, point.capacity), "tier": tier}
+        chips = [(use.option.system.chip, use.precision) for use in point.uses]
+        bounds = serving_bounds(known, chips, point.latency, point.capacity)
+        return {"interval_80": bounds, "tier": serving_tier(known, chips)}
 
     def _slo(self, workload: ServingFacts, mine: list[int]) -> list[dict[str, Any]]:
         """Compare each latency limit with the worst prediction over the used points, round trip included."""

@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from catalog.lookup import Catalog
 from catalog.records import Record
 from models.arrays import Floats
 from models.statistics.intervals import TIERS, tier_of
 
 DENSE, EXPERTS = "dense", "moe"
+KNOWN = TIERS[0]
+Z80 = 1.2816  # standard deviations of a normal distribution that bound its middle 80 %
 LABELS = {
     "training": (DENSE, EXPERTS),
     "serving": ("tpot", "ttft", "throughput"),
@@ -52,6 +56,9 @@ class Calibration:
     anchors: Mapping[
         tuple[str, str, str], float
     ]  # (chip, precision, label) -> measured / predicted of the user's own runs
+    spreads: Mapping[tuple[str, str, str], float] = field(
+        default_factory=dict
+    )  # the same keys -> standard deviation of ln(measured / predicted) of the user's further runs, where they were enough
     levels: tuple[float, ...] = ()  # of the quantiles below
     residuals: Mapping[tuple[str, str], tuple[float, ...]] = field(
         default_factory=dict
@@ -65,7 +72,15 @@ class Calibration:
     def interval(self, chip: str, precision: str, label: str, tier: str | None = None) -> Interval:
         """Return the interval of a run on `chip`, at its own tier or at the given one."""
         tier = tier or self.tier(chip, precision, label)
-        return Interval(self.anchors.get((chip, precision, label), 1.0), *self.bands[tier, label], tier)
+        key = chip, precision, label
+        return Interval(self.anchors.get(key, 1.0), *self._bounds(key, tier), tier)
+
+    def _bounds(self, key: tuple[str, str, str], tier: str) -> tuple[float, float]:
+        """Return the bounds of measured / predicted of 80 % of runs: those of own runs where they are known, else those of the tier."""
+        if tier == KNOWN and key in self.spreads:
+            reach = float(np.exp(Z80 * self.spreads[key]))
+            return 1.0 / reach, reach
+        return self.bands[tier, key[-1]]
 
 
 def training_bounds(interval: Interval, times_s: Mapping[str, float], capacity: float) -> dict[str, list[float]]:
@@ -81,13 +96,17 @@ def serving_tier(known: Calibration, chips: Sequence[tuple[str, str]]) -> str:
 
 
 def serving_bounds(
-    known: Calibration, tier: str, latency_s: Mapping[str, float], capacity: float
+    known: Calibration, chips: Sequence[tuple[str, str]], latency_s: Mapping[str, float], capacity: float
 ) -> dict[str, list[float]]:
-    """Return [low, high] of each latency ("ttft.p95") and of the capacity of a serving point [s], [request/s]."""
+    """Return [low, high] of each latency ("ttft.p95") and of the capacity of a serving point [s], [request/s].
+
+    Of the pools' (chip, precision) the one counts whose figure is known least.
+    """
 
     def around(name: str, value: float) -> list[float]:
-        low, high = known.bands[tier, SERVING_LABEL[name.split(".")[0]]]
-        return [value * low, value * high]
+        label = SERVING_LABEL[name.split(".")[0]]
+        widest = max((known.interval(*chip, label) for chip in chips), key=lambda found: found.high / found.low)
+        return [value * widest.low, value * widest.high]
 
     return {name: around(name, value) for name, value in (*latency_s.items(), ("capacity", capacity))}
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from catalog.figures import Figure
 from catalog.units import is_money
@@ -91,8 +92,14 @@ def demand_at(problem: Problem, level: Floats | float) -> Floats:
 
 
 def error_at(known: Calibration, chip: str, label: str, level: Floats | float) -> Floats:
-    """Return measured over predicted at a level of the errors on held-out runs as dissimilar as those on this chip."""
+    """Return measured over predicted at a level of the errors on held-out runs as dissimilar as those on this chip.
+
+    On a chip that the user measured it is a log-normal of the spread of further runs, at the precision that is known least.
+    """
     anchored = any((anchor[0], anchor[2]) == (chip, label) for anchor in known.anchors)
+    own = [spread for key, spread in known.spreads.items() if (key[0], key[2]) == (chip, label)]
+    if own and chip in known.chips:
+        return np.asarray(np.exp(max(own) * ndtri(np.asarray(level))))
     residuals = known.residuals[tier_of(anchored, chip in known.chips, chip in known.relatives), label]
     return np.asarray(tabulated(level, known.levels, residuals))
 

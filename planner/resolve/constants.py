@@ -150,20 +150,32 @@ def calibration(ledger: Ledger, model: str) -> Calibration:
         for label in labels
     }
     chips = seen_chips(catalog, model)
-    own: dict[tuple[str, str, str], list[float]] = {}
-    for key in catalog.get("constants", f"{model}_anchor").figures:
-        _, chip, precision, *label = key.split("|")
-        for name in label or labels:  # an offset of training holds for all architectures
-            own.setdefault((chip, precision, name), []).append(ledger.value("constants", f"{model}_anchor", key))
+    own, further = _own_figures(ledger, model, "anchor"), _own_figures(ledger, model, "own_spread")
     missed = catalog.get("constants", f"{model}_residuals")
     return Calibration(
         bands=bands,
         chips=chips,
         relatives=relatives(catalog, chips),
         anchors={key: float(np.exp(np.mean(np.log(factors)))) for key, factors in own.items()},
+        spreads={
+            key: float(np.sqrt(np.mean(np.square(spreads)) + np.var(np.log(own[key]))))
+            for key, spreads in further.items()
+            if key in own
+        },
         levels=missed.series("levels"),
         residuals={(tier, label): missed.series(f"{tier}_{label}") for tier in TIERS for label in labels},
         rank_correlation=np.reshape(missed.series("rank_correlation"), (len(labels), len(labels)))
         if missed.get("rank_correlation")
         else None,
     )
+
+
+def _own_figures(ledger: Ledger, model: str, what: str) -> dict[tuple[str, str, str], list[float]]:
+    """Read a figure of the user's own runs by (chip, precision, label), of each of the engines; an offset of training holds for all labels."""
+    name = f"{model}_{what}"
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for key in ledger.catalog.get("constants", name).figures:
+        _, chip, precision, *label = key.split("|")
+        for each in label or LABELS[model]:
+            found.setdefault((chip, precision, each), []).append(ledger.value("constants", name, key))
+    return found

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, WrapValidator, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, WrapValidator, model_validator
 
 from planner.spec.base import Block
 from planner.spec.quantities import (
@@ -28,6 +28,7 @@ TARIFF = "tariff"
 PeakPriceOrTariff = Annotated[
     PeakPrice,
     WrapValidator(lambda value, read: value if value == TARIFF else read(value)),
+    PlainSerializer(lambda value: value),  # as it was read: a price, or the word
     WithJsonSchema({"type": "string", "examples": ["15 USD/kW-month", TARIFF]}),
 ]
 

@@ -353,7 +353,7 @@ def test_levers_of_one_phase_are_those_of_its_cost(example):
 
 def test_reinforcement_learning_shares_the_fleet_of_a_service(example):
     _, plan = example("reinforcement")
-    assert plan.status in ("optimal", "within_gap") and plan.gap <= GAP
+    assert plan.status in ("optimal", "within_gap") and plan.gap <= GAP + 0.01  # for fewer parts up to 1 % more
     assert planner.verify_plan(plan) == []
     row = next(row for row in plan["workloads"] if row["kind"] == "reinforcement")
     assert row["iterations"] == pytest.approx(12 * 365 * 24)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from models.statistics.intervals import TIERS, tier_of
@@ -9,6 +10,7 @@ from planner.problem.intervals import Calibration, Interval
 
 Bounds = dict[str, list[float]]
 SERVING_FIGURES = ("tpot", "ttft", "throughput")
+KNOWN, OF_EIGHTY_PER_CENT = "known", 1.2816  # of a normal distribution, in standard deviations to either side
 BAND_OF = {"ttft": "ttft", "tpot": "tpot", "e2e": "tpot", "task": "tpot"}  # a request and a task are mostly decode
 
 
@@ -22,14 +24,29 @@ def serving_tier(known: Calibration, chips: Sequence[tuple[str, str]]) -> str:
     return TIERS[max(ranks)]
 
 
-def serving_bounds(known: Calibration, tier: str, latency_s: Mapping[str, float], capacity: float) -> Bounds:
-    """Bound each latency and the capacity of a serving point."""
+def serving_bounds(
+    known: Calibration, chips: Sequence[tuple[str, str]], latency_s: Mapping[str, float], capacity: float
+) -> Bounds:
+    """Bound each latency and the capacity of a serving point, by the pool that is known least."""
     found = {}
     for name, seconds in latency_s.items():
-        low, high = known.bands[tier, BAND_OF[name.partition(".")[0]]]
+        low, high = _widest(known, chips, BAND_OF[name.partition(".")[0]])
         found[name] = [low * seconds, high * seconds]
-    low, high = known.bands[tier, "throughput"]
+    low, high = _widest(known, chips, "throughput")
     return {**found, "capacity": [low * capacity, high * capacity]}
+
+
+def _widest(known: Calibration, chips: Sequence[tuple[str, str]], figure: str) -> tuple[float, float]:
+    """Return the widest of the pools' bounds of a figure."""
+    bounds = []
+    for chip, precision in chips:
+        tier = tier_of((chip, precision, figure) in known.anchors, chip in known.chips, chip in known.relatives)
+        spread = known.spreads.get((chip, precision, figure))
+        if tier == KNOWN and spread is not None:
+            bounds.append((math.exp(-OF_EIGHTY_PER_CENT * spread), math.exp(OF_EIGHTY_PER_CENT * spread)))
+        else:
+            bounds.append(known.bands[tier, figure])
+    return max(bounds, key=lambda pair: pair[1] / pair[0])
 
 
 def training_bounds(interval: Interval, time_s: Mapping[str, float], tokens_per_s: float) -> Bounds:

@@ -237,11 +237,10 @@ def _interval(
     latency: Mapping[str, float],
     capacity: float,
 ) -> dict[str, Any]:
-    """Bound the figures of a serving point, by the tier that the row states or, where it states none, by its own."""
+    """Bound the figures of a serving point, and classify how much of it is known."""
     known = problem.constants.measured_serving
     chips = [(option.system.chip, pool["precision"]) for option, pool in zip(options, row["pools"], strict=True)]
-    tier = row["tier"] or serving_tier(known, chips)
-    return {"interval": serving_bounds(known, tier, latency, capacity), "tier": tier}
+    return {"interval": serving_bounds(known, chips, latency, capacity), "tier": serving_tier(known, chips)}
 
 
 def _call_s(found: ServingPoint) -> float | None:

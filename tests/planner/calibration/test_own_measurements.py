@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import csv
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -41,16 +43,17 @@ SGLANG = {  # keys of `sglang.bench_serving --output-file`
 }  # fmt: skip
 
 
-def overlay(folder: Path, **factors: float) -> Path:
-    """An own calibration of vLLM on the H100 in bf16."""
-    figures = {
-        f"vllm|H100 SXM5 80GB|bf16|{label}": {"value": factor, "unit": "1", "source": ["OWN"], "confidence": "B", "kind": "calibrated"}
-        for label, factor in factors.items()
-    }  # fmt: skip
+def overlay(folder: Path, spreads: Mapping[str, float] = MappingProxyType({}), **factors: float) -> Path:
+    """An own calibration of vLLM on the H100 in bf16; `spreads`: of further runs."""
+    cited = {"unit": "1", "source": ["OWN"], "confidence": "B", "kind": "calibrated"}
+    records = [
+        {"name": name, "figures": {f"vllm|H100 SXM5 80GB|bf16|{label}": {"value": value, **cited} for label, value in figures.items()}}
+        for name, figures in (("serving_anchor", factors), ("serving_own_spread", spreads))
+    ]  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     document = {
         "sources": {"OWN": {"title": "own", "date": None, "confidence": "B"}},
-        "constants": [{"name": "serving_anchor", "figures": figures}],
+        "constants": records,
     }
     (folder / "serving.json").write_text(json.dumps(document), encoding="utf-8")
     return folder
@@ -112,6 +115,35 @@ def test_a_plan_counts_on_the_measured_capacity_and_its_interval_is_narrower(pla
     assert [point["tier"] for point in points] == ["new_source", "known"]
     width = [point["interval_80"]["capacity"][1] / point["interval_80"]["capacity"][0] for point in points]
     assert width[1] < width[0]
+
+
+def test_the_interval_of_a_figure_is_the_spread_of_further_runs(spec, tmp_path):
+    """Of TPOT alone, where only TPOT was measured; the scenarios' errors have the same spread."""
+    own = overlay(tmp_path / "own", {"tpot": 0.1}, tpot=1.2)
+    plan = planner.solve(spec, overlays=[own], threads=1)
+    assert verify_plan(plan, overlays=[own]) == []
+    point = plan["workloads"][0]["points"][0]
+    ratio = {name: high / low for name, (low, high) in point["interval_80"].items()}
+    known = resolve_document(spec, [own]).constants.measured_serving
+    assert ratio["tpot.p95"] == pytest.approx(np.exp(2 * 1.2816 * 0.1), rel=1e-6)
+    for name, label in (("ttft.p95", "ttft"), ("capacity", "throughput")):
+        low, high = known.bands["new_source", label]
+        assert ratio[name] == pytest.approx(high / low)
+    assert point["tier"] == "new_source"
+    drawn = draw(with_robust(resolve_document(spec, [own])), 500, 1).serving["H100 SXM5 80GB"]["tpot"]
+    assert np.std(np.log(drawn)) == pytest.approx(0.1, rel=0.1)
+
+
+def test_two_engines_that_differ_spread_further_than_each(spec, tmp_path):
+    own = overlay(tmp_path / "own", {"tpot": 0.1}, tpot=1.0)
+    document = json.loads((own / "serving.json").read_text(encoding="utf-8"))
+    for record, value in zip(document["constants"], (1.5, 0.1), strict=True):
+        figure = record["figures"]["vllm|H100 SXM5 80GB|bf16|tpot"]
+        record["figures"]["sglang|H100 SXM5 80GB|bf16|tpot"] = {**figure, "value": value}
+    (own / "serving.json").write_text(json.dumps(document), encoding="utf-8")
+    known = resolve_document(spec, [own]).constants.measured_serving
+    key = ("H100 SXM5 80GB", "bf16", "tpot")
+    assert known.spreads[key] == pytest.approx(np.sqrt(0.1**2 + (np.log(1.5) / 2) ** 2))
 
 
 def test_the_plan_of_own_measurements_is_verified_with_them(plans, own):
@@ -199,6 +231,8 @@ def test_results_and_rows_of_a_table_calibrate_together(tmp_path, capsys):
     found = json.loads((tmp_path / "own/serving.json").read_text(encoding="utf-8"))
     anchors = next(record["figures"] for record in found["constants"] if record["name"] == "serving_anchor")
     assert set(anchors) == {f"vllm|H100 SXM5 80GB|bf16|{label}" for label in FACTORS}
+    spreads = next(record["figures"] for record in found["constants"] if record["name"] == "serving_own_spread")
+    assert set(spreads) == set(anchors) and all(figure["value"] > 0 for figure in spreads.values())
     assert "3 of 3 rows" in anchors["vllm|H100 SXM5 80GB|bf16|tpot"]["note"]
     capsys.readouterr()
     assert main(["calibrate", *named[:1], "--output", str(tmp_path / "none")]) == 3
