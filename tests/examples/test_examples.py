@@ -50,7 +50,9 @@ def catalog_of(spec: dict[str, Any]) -> Catalog:
     return Catalog.load(blocks=[spec["catalog"]] if "catalog" in spec else [])
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=long_run if name in LONG else ()) for name in EXAMPLES])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=long_run if name != "national_pretraining" else ()) for name in EXAMPLES]
+)
 def test_example_is_solved_to_half_a_per_cent_with_divisible_replicas(example, name):
     spec = edited(example(name)[0], DIVISIBLE)
     plan = planner.solve(spec)
@@ -189,7 +191,7 @@ def test_a_chip_family_that_was_never_measured_in_training_is_listed(root):
 
 # -- with all that a place brings along ----------------------------------------------------------------------------------
 
-YEARS = (pytest.param("mixed_fleet_year", marks=long_run), "compute_network_year")
+YEARS = tuple(pytest.param(name, marks=long_run) for name in ("mixed_fleet_year", "compute_network_year"))
 
 
 @pytest.fixture(scope="module")
@@ -258,6 +260,7 @@ def test_a_battery_that_is_bought_moves_and_pays_for_itself(year, name):
         assert row["energy_j"] > 50 * row["size"], "a battery that hardly moves"
 
 
+@long_run
 def test_traffic_that_asks_for_a_kind_of_line_gets_it(year, root):
     _, plan = year("compute_network_year")
     catalog = Catalog.load()

@@ -5,6 +5,7 @@ import pytest
 
 from models.reinforcement.lengths import ResponseLengths
 from models.reinforcement.rollout import Batch, Turns, rollout
+from tests.conftest import long_run
 from tests.models.reinforcement.rollout_simulation import simulate
 
 WITHIN = 0.10
@@ -30,7 +31,9 @@ def compared(batch, replicas, slots):
 
 
 @pytest.mark.parametrize(
-    "shape", [(256, 4, 64), (256, 4, 32), (512, 2, 32), (256, 8, 8)], ids="{0[0]}x{0[1]}x{0[2]}".format
+    "shape",
+    [(256, 4, 64), (256, 8, 8), *(pytest.param(shape, marks=long_run) for shape in ((256, 4, 32), (512, 2, 32)))],
+    ids="{0[0]}x{0[1]}x{0[2]}".format,
 )
 @pytest.mark.parametrize(
     "lengths",

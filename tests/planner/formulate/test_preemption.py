@@ -21,6 +21,7 @@ from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology
 from solvers.model.data import PlanData
+from tests.conftest import long_run
 
 DAY = [1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 5, 4, 3, 2, 1, 1]
 CHAT = {
@@ -221,6 +222,7 @@ def test_the_worth_of_bandwidth_is_what_more_of_it_saves(spec):
     assert after["totals"]["cost"] <= before["totals"]["cost"]
 
 
+@long_run
 def test_too_slow_a_storage_is_the_conflict_and_the_repair_is_enough(spec):
     document = spec(job=VIDEO, site={"storage_bandwidth": "1 GB/s"})
     found = planner.solve(document)["diagnosis"]

@@ -21,6 +21,7 @@ from planner.solving.answer import options_of
 from planner.spec.model import parse_spec
 from planner.studies import batch, batch_lines
 from planner.studies.batch_output import Found, open_output
+from tests.conftest import long_run
 
 ROOT = Path(__file__).resolve().parents[3]
 TINY = {
@@ -419,7 +420,9 @@ def test_a_worker_that_dies_takes_no_line_with_it(many, tmp_path):
     assert_complete(output)
 
 
-@pytest.mark.parametrize("name", ["joblib", "planner", "numpy", "runpy"])
+@pytest.mark.parametrize(
+    "name", ["planner", *(pytest.param(name, marks=long_run) for name in ("joblib", "numpy", "runpy"))]
+)
 def test_workers_import_nothing_from_the_current_folder(name, many, tmp_path):
     trap = tmp_path / "trap"
     (tmp_path / f"{name}.py").write_text(f"open({str(trap)!r}, 'w').close()\nraise SystemExit('trapped')\n")

@@ -17,6 +17,7 @@ from planner.resolve.resolver import resolve_document
 from planner.verify.claims.shortfall import shortfall
 from planner.verify.claims.unchecked import pools_of
 from planner.verify.plan import verified
+from tests.conftest import long_run
 from tests.planner.verify import tampering
 
 CHANGES = 40  # of each plan; `python -m tests.planner.verify.tampering 5000` takes more
@@ -155,7 +156,7 @@ def too_tight() -> dict:
         (tampering.infeasible, "the requests of the busiest hour"),
         (too_few_systems, "the requests of the busiest hour"),
         (too_many_tokens, "the tokens of tune by its deadline"),
-        (too_tight, None),
+        pytest.param(too_tight, None, marks=long_run),
     ],
 )
 def test_that_there_is_no_plan_is_proven_again_or_listed(spec, proof, tmp_path, capsys):
