@@ -169,7 +169,7 @@ def test_what_ended_the_search_is_told_by_its_status_and_time(status, seconds, n
 
 
 def test_a_plan_that_a_node_limit_ends_is_the_same_each_time(root):
-    document = read_document((root / "examples" / "quality.json").read_bytes())
+    document = read_document((root / "examples" / "ways.json").read_bytes())
     document["solver"] = {
         "gap": 1e-7,
         "method": "direct",
