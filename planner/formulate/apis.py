@@ -12,9 +12,18 @@ from planner.problem.facts import ServingFacts, SiteFacts
 
 def request_price(site: SiteFacts, workload: ServingFacts, calendar: Calendar) -> Floats:
     """Price one request in each slot [T]; zero at a site of our own."""
+    parts = price_parts(site, workload, calendar).values()
+    return sum(parts, np.zeros(calendar.slots))
+
+
+def price_parts(site: SiteFacts, workload: ServingFacts, calendar: Calendar) -> dict[str, Floats]:
+    """Split the price of one request in each slot [T] by the path of the stated price; empty at a site of our own."""
     if site.api is None:
-        return np.zeros(calendar.slots)
+        return {}
     asked = workload.spec
-    each = site.api.input_price * asked.prompt_tokens + site.api.output_price * asked.lengths.output
     years: Floats = calendar.edges_s[calendar.window] / YEAR_S
-    return each * (1.0 + site.api.price_change) ** years
+    change = (1.0 + site.api.price_change) ** years
+    return {
+        f"{site.path}.input": site.api.input_price * asked.prompt_tokens * change,
+        f"{site.path}.output": site.api.output_price * asked.lengths.output * change,
+    }

@@ -78,7 +78,11 @@ def interpret(
             **({"owned": owned_rows(decided)} if problem.spec.owned else {}),
             "fabrics": fabric_rows(decided),
             "workloads": workloads.rows(accounts.by_workload()),
-            **({"quality": quality_rows(problem, form, decided.flow)} if problem.quality else {}),
+            **(
+                {"quality": quality_rows(problem, form, decided.flow, decided.failures.answering())}
+                if problem.quality
+                else {}
+            ),
             **replicas_and_deployments(decided),
             **({"packing": packing_rows(decided)} if decided.resident else {}),
             **simplicity_row(decided, solution, unit),

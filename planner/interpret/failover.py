@@ -36,8 +36,9 @@ class Failures:
         """Scale flows to the demand, which the solver meets within its tolerance only."""
         data, result = self.form.data, np.where(flow > ROUNDING_TOL * max(flow.max(initial=0.0), 1e-30), flow, 0.0)
         factor = float(np.ravel(values["lambda"])[0]) if data.objective.maximises else 1.0
-        for w, o in {(w, o) for w, o, _, _ in self.form.arcs}:
-            mine = (data.arc_workload == w) & (data.arc_origin == o)
+        asked = data.arc_asked()
+        for w, o in {(int(w), int(o)) for w, o in zip(asked, data.arc_origin, strict=True)}:
+            mine = (asked == w) & (data.arc_origin == o)
             wanted, total = data.demand[w, o] * (factor if data.scaled()[w] else 1.0), result[mine].sum(axis=0)
             result[mine] *= np.divide(wanted, total, out=np.ones_like(total), where=total > 0)
         return result
@@ -58,6 +59,10 @@ class Failures:
             if self.active
             else np.zeros(len(self.form.points), dtype=bool)
         )
+
+    def answering(self) -> set[str]:
+        """Name the serving workloads of the problem that answer requests in some zone failure."""
+        return {self.problem.serving[w].name for a, (w, *_) in enumerate(self.form.arcs) if self.carries(a)}
 
     def carries(self, arc: int) -> bool:
         """Tell whether an arc carries requests in some zone failure."""

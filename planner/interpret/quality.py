@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,13 @@ def shares(facts: QualityFacts, requests: dict[str, float]) -> dict[str, float]:
     }
 
 
-def quality_rows(problem: Problem, form: Formulation, flow: Floats) -> list[dict[str, Any]]:
-    """Build one row for each workload with a floor: which architectures answer, and the quality that is reached."""
+def quality_rows(
+    problem: Problem, form: Formulation, flow: Floats, after_failures: Collection[str] = ()
+) -> list[dict[str, Any]]:
+    """Build one row for each workload with a floor: which architectures answer, and the quality that is reached.
+
+    `after_failures`: serving workloads of the problem that answer when a zone has failed.
+    """
     requests, rows = requests_by_member(problem, form, flow), []
     for facts in problem.quality:
         share = shares(facts, requests)
@@ -36,6 +42,7 @@ def quality_rows(problem: Problem, form: Formulation, flow: Floats) -> list[dict
             :1
         ]
         part = {architecture: share[architecture] or 1.0 for architecture in answering}
+        part |= {a: 0.0 for a, name in facts.members.items() if name in after_failures and a not in part}
         rows.append({
             "workload": facts.workload,
             "floor": facts.least,

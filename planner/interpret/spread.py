@@ -14,20 +14,21 @@ from planner.problem.spread import zones_of
 
 
 def spread_rows(problem: Problem, arcs: Sequence[tuple[int, ...]], flow: Floats) -> list[dict[str, Any]]:
-    """Build one row per zone and workload with a spread: the least and the largest share that the zone serves in any slot."""
+    """Build one row per zone and workload with a spread: the least and the largest share that the zone serves in any slot.
+
+    The requests of a workload are those of all architectures that answer them.
+    """
     rows = []
-    for w, workload in enumerate(problem.serving):
+    for workload in problem.demands():
         if workload.spec.spread is None:
             continue
-        total = sum((flow[a] for a, arc in enumerate(arcs) if arc[0] == w), np.zeros(problem.calendar.slots))
+        mine = [(flow[a], r) for a, (w, _, r, _) in enumerate(arcs) if problem.serving[w].asked == workload.asked]
+        total = sum((each for each, _ in mine), np.zeros(problem.calendar.slots))
         for zone in zones_of(problem):
-            inside = sum(
-                (flow[a] for a, arc in enumerate(arcs) if arc[0] == w and problem.sites[arc[2]].fails_with == zone),
-                np.zeros(len(total)),
-            )
+            inside = sum((each for each, r in mine if problem.sites[r].fails_with == zone), np.zeros(len(total)))
             share = inside[total > 0] / total[total > 0]
             rows.append({
-                "workload": workload.name,
+                "workload": workload.asked,
                 "zone": zone,
                 "sites": [site.region for site in problem.sites if site.fails_with == zone],
                 "least_share": float(share.min(initial=1.0)) if share.size else 0.0,
@@ -39,9 +40,9 @@ def spread_rows(problem: Problem, arcs: Sequence[tuple[int, ...]], flow: Floats)
 def largest_shares(problem: Problem, rows: list[dict[str, Any]]) -> list[tuple[LimitLabel, float, float]]:
     """List (key, value, limit) of the share that one zone may serve at most; `rows`: of `spread_rows`."""
     found = []
-    for workload in problem.serving:
+    for workload in problem.demands():
         asked = workload.spec.spread
         if asked is not None and asked.largest_share is not None:
-            reached = max(row["largest_share"] for row in rows if row["workload"] == workload.name)
+            reached = max(row["largest_share"] for row in rows if row["workload"] == workload.asked)
             found.append((largest_share(workload), reached, asked.largest_share))
     return found

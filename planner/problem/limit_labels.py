@@ -70,7 +70,7 @@ def line_units(line: LineFacts) -> LimitLabel:
 
 def largest_share(workload: ServingFacts) -> LimitLabel:
     """Label the limit on the share of a workload served by one zone."""
-    return LimitLabel(f"{workload.path}.spread.largest_share", f"largest share of {workload.name} in one zone")
+    return LimitLabel(f"{workload.path}.spread.largest_share", f"largest share of {workload.asked} in one zone")
 
 
 def latency(workload: ServingFacts, limit: LatencyLimit) -> LimitLabel:

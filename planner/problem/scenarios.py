@@ -54,7 +54,7 @@ def draw(problem: Problem, count: int, seed: int) -> Scenarios:
 
     chips = chips_of(problem) if problem.robust.times else ()
     return Scenarios(
-        demand={w.name: demand_at(problem, uniform(f"demand {w.name}")) for w in problem.serving},
+        demand={w.name: demand_at(problem, uniform(f"demand {w.asked}")) for w in problem.serving},
         serving={
             chip: {
                 label: error_at(problem.constants.measured_serving, chip, label, u) for label, u in times(chip).items()

@@ -76,8 +76,6 @@ def resolve_apis(context: ResolveContext) -> list[ApiPlace]:
         )
         zones = tuple(filter(None, (region.name, region.words("residency"), region.words("country"))))
         found.append(_place(context, api, path, facts, zones))
-    if found and spec.robust is not None:
-        context.add_problem("apis", 'cannot be combined with "robust" yet; remove one of them')
     return found
 
 

@@ -79,8 +79,6 @@ def unsupported(spec: PlanSpec, workload: Serving, floor: QualityFloor) -> str |
         return None
     if spec.robust is not None:
         return 'with a mix cannot be combined with "robust" yet; write "mix": "none"'
-    if workload.spread is not None or workload.demand.deferral:
-        return 'with a mix cannot be combined with a spread or a deferral yet; write "mix": "none"'
     if spec.horizon.dispatch and spec.horizon.calendar != "full-year":
         shaped = workload.demand.week or workload.demand.months or any(site.hourly for site in spec.sites)
         if shaped or spec.horizon.calendar != "representative-day":

@@ -244,13 +244,10 @@ def _check_redundancy(context: ResolveContext) -> None:
 
 def _check_robust(context: ResolveContext) -> None:
     """Check that a robust plan is asked for of what scenarios are known of."""
-    robust, apis = context.spec.robust, context.spec.apis
+    robust = context.spec.robust
     if robust is not None and context.spec.solver.whole:
         message = 'cannot be combined with "robust" yet; remove one of them'
         context.add_problem("solver.replicas", message)
-    if robust is not None and apis:
-        message = "how sure the tokens of an API are is not known; remove the block or the API"
-        context.add_problem("robust", message)
     if robust is not None and robust.measure == "cvar" and context.spec.objective.minimise != "cost":
         message = '"cvar" weighs costs; write "chance", or {"minimise": "cost"} as objective'
         context.add_problem("robust.measure", message)

@@ -21,6 +21,7 @@ from planner.formulate.porting import needs
 from planner.interpret.framing import without_answer
 from planner.plan import Plan
 from planner.problem.facts import FLEET, Problem
+from planner.problem.phases import API
 from planner.problem.quality import settled
 from planner.problem.scenarios import LEVELS_SHOWN, draw, price_ranges, uncertain
 from planner.resolve.price_steps import raised
@@ -115,7 +116,8 @@ def _plan_with_fleet(
     """
     found, maximises = search.found.answer, search.problem.spec.objective.maximise
     values, data, points = found.solution.values, found.form.data, found.form.points
-    lower = np.rint(values["n"])
+    bought = np.array([found.form.fleet_options[k].offer.how == API for k in data.holding_option], dtype=bool)
+    lower = np.where(bought, 0.0, np.rint(values["n"]))  # how many tokens are bought is decided in each scenario
     scenarios = search.over_all_slots() if maximises and search.active else None
     chosen = {
         points[p].workload.name: (points[p],) for p in np.flatnonzero((data.point_job >= 0) & (values["y"] > 0.5))

@@ -23,19 +23,28 @@ from planner.candidates.search import find_candidates
 from planner.formulate.formulation import Formulation, formulate
 from planner.formulate.functionals import COST
 from planner.formulate.porting import needs
-from planner.problem.derating import derating_at
+from planner.problem.derating import derating_at, scaled
 from planner.problem.facts import Problem
+from planner.problem.phases import API
 from planner.problem.scenarios import draw
 from planner.resolve.price_steps import Raised
 from planner.robust.prices import prices_of
-from planner.scenarios.redispatch import Capacities, Deployment, ScenarioOutcome, deployment_of, deployments_of
+from planner.scenarios.redispatch import (
+    Capacities,
+    Deployment,
+    ScenarioOutcome,
+    deployment_of,
+    deployments_of,
+    is_api,
+)
 from planner.solving.held_fleet import evaluate_fleet
+from planner.solving.operation import arc_prices, replicas_price
 from planner.solving.variants import Answer
 from solvers.fixed_fleet.full_year_dispatch import restricted_to_slots
-from solvers.fixed_fleet.redispatch import undominated_slots
+from solvers.fixed_fleet.redispatch import alike_slots, undominated_slots
 from solvers.interface import Options
 from solvers.joint import solve
-from solvers.model.block_data.scenarios import Risk, Scenario, ScenarioData
+from solvers.model.block_data.scenarios import Operation, Risk, Scenario, ScenarioData
 from solvers.model.data import PlanData
 
 ERROR_LEVELS = (0.7, 0.85, 0.95)  # of all errors at once, at which layouts are sought
@@ -45,6 +54,8 @@ MAX_ROUNDS = 40
 MAX_TIME_LIMITS = 15.0  # multiples of the solver's time limit after which no further scenario enters the program
 MAX_PRICE_SCENARIOS = 200  # scenarios over which the conditional value at risk is taken
 HOLDING_BOUND_FACTOR = 8.0  # bound on holdings, in multiples of what carries the whole demand as predicted
+MOST_PRICED_COLUMNS = 20_000  # of the scenarios that only count in the risk of prices
+MISSING_PRICE = 1.001  # of a request that is not served, over its dearest tokens
 USE_TOL = 1e-6  # share of a replica below which a standby layout counts as unused
 
 Progress = Callable[[str], None]
@@ -83,11 +94,14 @@ class ScenarioSearch:
         self.problem, self.candidates, self.nominal = problem, candidates, nominal
         self.options, self.progress = options, progress
         self.scenarios = draw(problem, problem.robust.worlds, problem.robust.seed)
+        self.with_apis = any(is_api(point) for pool in candidates.pools for point in pool.points)
         self.form = _with_room(problem, candidates)
         self.prices = prices_of(candidates, self.form, steps)
         self.capacities = Capacities(problem, candidates.pools, self.scenarios)
         self.held, self.deployments = self._select(grids)
         self.short, self._blocks, self._slots = self._shortened()
+        self._arc_prices = arc_prices(problem, replace(self.form, data=self.short), self._slots)
+        self._bought = np.array([problem.sites[r].api is not None for r in self.short.arc_site], dtype=bool)
         self._alternatives = self._by_purpose()
         self.active: list[int] = []
         self.infeasible: set[int] = set()
@@ -129,6 +143,7 @@ class ScenarioSearch:
         always = np.atleast_1d(form.data.covers().all(axis=1))  # [holding]
         lasting = {_name(form.fleet_options[k]) for k in form.data.holding_option[always]}
         held = held & lasting or held  # holdings that come and go would keep windows of time apart
+        held |= {_name(option) for option in self.candidates.fleet_options if option.offer.how == API}
         return held, [d for d in found.values() if all(_name(use.option) in held for use in d.point.uses)]
 
     def _shortened(self) -> tuple[PlanData, ScenarioData, Ints]:
@@ -149,9 +164,7 @@ class ScenarioSearch:
             if throughout
             else (data.slot_window[None, :] == np.arange(data.windows)[:, None]) * 1.0
         )
-        slots, seconds = undominated_slots(
-            data.demand.reshape(-1, data.slots), window, data.job_window_mask, data.slot_hours_s
-        )
+        slots, seconds = self._standing_slots(data, window)
         total = data.demand.sum(axis=(0, 1))
         scale = np.zeros(data.slots)
         scale[slots] = (
@@ -165,6 +178,20 @@ class ScenarioSearch:
         )  # fmt: skip
         short, _ = restricted_to_slots(priced, slots, data.job_work)
         return short, ScenarioData((), np.arange(len(slots)), seconds, risk), slots
+
+    def _standing_slots(self, data: PlanData, window: Floats) -> tuple[Ints, Floats]:
+        """Return the slots of the short program, and the time that each stands for.
+
+        They are the undominated ones, and all but repeated ones where dispatch is priced or a mean quality must be kept.
+        """
+        demand = data.demand.reshape(-1, data.slots)
+        means = data.choice is not None and bool((np.isfinite(data.choice.least) & ~data.choice.hourly).any())
+        if not self.with_apis and not means:
+            return undominated_slots(demand, window, data.job_window_mask, data.slot_hours_s)
+        costs = [values[COST] / data.slot_hours_s for values in (data.point_cost, data.arc_cost)]
+        groups = alike_slots((demand, window, data.job_window_mask, *costs))
+        first = np.array([group[0] for group in groups], dtype=np.int64)
+        return first, np.array([data.slot_hours_s[group].sum() for group in groups])
 
     def _by_purpose(self) -> list[list[int]]:
         """Group the deployments that differ in nothing but layout; a scenario takes the best of each group."""
@@ -199,6 +226,46 @@ class ScenarioSearch:
             ports=np.array([(p, g) for p, d in enumerate(chosen) for g, facts in enumerate(self.problem.porting) if needs(facts, d.point)], dtype=np.int64).reshape(-1, 2),
         ), chosen  # fmt: skip
 
+    # -- what dispatch costs, where tokens can be bought ---------------------------------------------------------------
+
+    def _priced(self, scenario: Scenario, chosen: Sequence[Deployment], s: int, missing: bool = False) -> Scenario:
+        """Count what the dispatch of a scenario costs in the risk of prices; `missing`: demand need not be served, at the dearest price of tokens."""
+        risk = self._blocks.risk
+        if risk is None or not self.with_apis or s >= len(risk.cost):
+            return scenario
+        problem, data, prices = self.problem, self.short, self._arc_prices
+        growth = np.array(
+            [1.0 if scaled(problem, w.name) else float(self.scenarios.demand[w.name][s]) for w in problem.serving]
+        )
+        arc = prices.of_arcs({path: float(values[s]) for path, values in self.scenarios.prices.items()})
+        arc = arc * growth[data.arc_workload][:, None]
+        dearest = np.zeros((len(growth), data.slots))
+        np.maximum.at(dearest, data.arc_workload, np.where(self._bought[:, None], arc, 0.0))
+        dearest = np.where(dearest > 0, dearest, dearest.max(axis=0, initial=0.0))
+        point = replicas_price(problem, data, [d.point for d in chosen], self._slots)
+        return replace(scenario, operation=Operation(s, point, arc, dearest * MISSING_PRICE if missing else None))
+
+    def _priced_only(self, active: Sequence[int]) -> list[Scenario]:
+        """List the scenarios that the risk of prices counts, beside the active ones, as many as a program of moderate size holds."""
+        risk = self._blocks.risk
+        if risk is None or not self.with_apis:
+            return []
+        found: list[Scenario] = []
+        columns = 0
+        for s in range(len(risk.cost)):
+            if s in active:
+                continue
+            scenario, chosen = self.scenario(s)
+            columns += (len(chosen) + len(self.short.arc_pool)) * self.short.slots
+            if columns > MOST_PRICED_COLUMNS:
+                break
+            found.append(self._priced(scenario, chosen, s, missing=True))
+        return found
+
+    def _slots_of(self, answer: Answer) -> Ints | None:
+        """Return the slots of the calendar for which those of an answer's program stand; None where they are all there."""
+        return self._slots if answer.form.data.slots == self.short.slots else None
+
     def over_all_slots(self) -> ScenarioData:
         """Return the scenarios in the program, for the program over all slots."""
         scenarios = [self.scenario(s)[0] for s in self.active]
@@ -208,12 +275,14 @@ class ScenarioSearch:
         """Solve for the cheapest fleet that serves these scenarios; returns also its standby layouts in use."""
         blocks = [self.scenario(s) for s in active]
         options = replace(self.options, gap=max(self.options.gap, SCENARIO_GAP), method="direct")
-        scenarios = replace(self._blocks, scenarios=[scenario for scenario, _ in blocks])
+        hard = [self._priced(scenario, chosen, s) for s, (scenario, chosen) in zip(active, blocks, strict=True)]
+        scenarios = replace(self._blocks, scenarios=[*hard, *self._priced_only(active)])
         solution = solve(replace(self.short, scenarios=scenarios), options)
         further: dict[tuple[Any, ...], Deployment] = {}
         for i, (_, chosen) in enumerate(blocks if solution.values else ()):
             x = solution.values[f"scenario {i} x"].max(axis=1, initial=0.0)
-            further |= {deployment_of(chosen[p].point): chosen[p] for p in np.flatnonzero(x > USE_TOL)}
+            used = (chosen[p] for p in np.flatnonzero(x > USE_TOL))
+            further |= {deployment_of(d.point): d for d in used if not is_api(d.point)}
         answer = Answer(self.problem, self.candidates, replace(self.form, data=self.short), solution)
         return answer, tuple(further.values())
 
@@ -227,7 +296,7 @@ class ScenarioSearch:
         else:
             other_cost -= float(self.prices.typical @ held)
         cost: Floats = other_cost + self.prices.of_scenarios(self.scenarios) @ held
-        return evaluate_fleet(answer, self.scenarios, cost, further, self.capacities)
+        return evaluate_fleet(answer, self.scenarios, cost, further, self.capacities, self._slots_of(answer))
 
     def run(self, wanted: int) -> bool:
         """Add scenarios until `wanted` of the sampled ones are kept; False where no such fleet is found within the limits."""

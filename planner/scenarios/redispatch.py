@@ -24,6 +24,7 @@ from planner.problem.derating import scaled
 from planner.problem.engine import EngineChoice
 from planner.problem.facts import Problem, ScaleOut, ServingFacts, SystemFacts
 from planner.problem.intervals import SERVING_LABEL, network
+from planner.problem.phases import API
 from planner.problem.scenarios import SERVING, Scenarios
 from planner.spec.slo import LatencyLimit
 
@@ -138,6 +139,9 @@ class Capacities:
 
     def _of(self, point: OperatingPoint, allowance_s: float) -> Floats:
         """Evaluate the layout of a point, or take its curve from the cache, under the errors of each scenario."""
+        if is_api(point):  # what a provider states is no prediction
+            found = np.full(self.scenarios.count, point.capacity)
+            return self._over_growth(found, point)
         system = tuple((use.option.system.name, use.option.scaleout) for use in point.uses)
         key = (
             system,
@@ -152,9 +156,11 @@ class Capacities:
             allowance_s,
             worst_errors(self.scenarios, [use.option.system.chip for use in point.uses]),
         )
-        return (
-            found if scaled(self.problem, point.workload.name) else found / self.scenarios.demand[point.workload.name]
-        )
+        return self._over_growth(found, point)
+
+    def _over_growth(self, capacity: Floats, point: OperatingPoint) -> Floats:
+        name = point.workload.name
+        return capacity if scaled(self.problem, name) else capacity / self.scenarios.demand[name]
 
     def rate(self, point: OperatingPoint) -> Floats:
         """Compute the rate of a job at full width, [scenario] [token/s]."""
@@ -171,6 +177,17 @@ def worst_errors(scenarios: Scenarios, chips: Iterable[str]) -> dict[str, Floats
         label: np.max([errors[label] for errors in found], axis=0) for label in ("tpot", "ttft")
     }
     return worst | {"throughput": np.min([errors["throughput"] for errors in found], axis=0)}
+
+
+def is_api(point: OperatingPoint) -> bool:
+    """Tell whether a point is tokens bought from an API."""
+    return point.uses[0].role == API
+
+
+def bought_in(pool: Pool, pools: Sequence[Pool]) -> list[Deployment]:
+    """List what an API sells to a pool, as deployments of `pools`."""
+    number = next(q for q, other in enumerate(pools) if other is pool)
+    return [Deployment(point, number) for point in pool.points if is_api(point)]
 
 
 def deployment_of(point: OperatingPoint) -> tuple[Any, ...]:

@@ -13,17 +13,19 @@ from planner.candidates.points import OperatingPoint
 from planner.interpret.solution import count_held
 from planner.problem.derating import scaled
 from planner.problem.facts import Problem
-from planner.problem.phases import API
 from planner.problem.scenarios import Scenarios
 from planner.scenarios.redispatch import (
     Capacities,
     Deployment,
     ScenarioOutcome,
+    bought_in,
     curve_of,
     deployment_of,
     deployments_of,
+    is_api,
     worst_errors,
 )
+from planner.solving.operation import growth_of, planned_operation, with_apis
 from solvers.fixed_fleet.redispatch import FixedFleet, Redispatch
 from solvers.model.data import PlanData
 
@@ -39,20 +41,32 @@ def evaluate_fleet(
     cost: Floats,
     further: Iterable[Deployment] = (),
     capacities: Capacities | None = None,
+    slots: Ints | None = None,
 ) -> ScenarioOutcome:
-    """Dispatch the fleet of an answer in each scenario.
+    """Dispatch the fleet of an answer in each scenario, with what APIs sell.
 
-    `cost` [scenario]: its cost there. `further`: standby layouts besides those that the answer uses.
+    `cost` [scenario]: its cost there, operated as predicted. `further`: standby layouts besides those that the answer uses. `slots`: of
+    the calendar, for which those of the answer's program stand; all if omitted.
     """
     problem = answer.problem
-    fleet, deployments, jobs = _fixed_fleet(answer, further)
+    apis = [d for pool in answer.candidates.pools for d in bought_in(pool, answer.candidates.pools)]
+    fleet, deployments, jobs = _fixed_fleet(answer, [*further, *apis])
+    if apis:
+        every = np.arange(answer.form.data.slots) if slots is None else slots
+        fleet = with_apis(fleet, answer, deployments, _classes(answer), every)
     program = Redispatch(fleet.without_dominated_slots())
     known = capacities or Capacities(problem, answer.candidates.pools, scenarios)
     capacity = np.array([known.of(deployment) for deployment in deployments]).reshape(-1, scenarios.count)
     rate = np.array([known.rate(point) for point in jobs]).reshape(-1, scenarios.count)
-    undone = np.array([program.shortfall(capacity[:, s], rate[:, s]) for s in range(scenarios.count)])
+    growth = growth_of(answer, _classes(answer), scenarios)
+    planned = planned_operation(answer) if apis else 0.0
+    undone, operation = [], np.zeros(scenarios.count)
+    for s in range(scenarios.count):
+        undone.append(program.shortfall(capacity[:, s], rate[:, s]))
+        factors = {path: float(values[s]) for path, values in scenarios.prices.items()}
+        operation[s] = program.operate(growth[:, s], factors) - planned
     names = tuple(w.name for w in (*problem.serving, *(p.workload for p in jobs)))
-    return ScenarioOutcome(names, undone, cost, problem.budget)
+    return ScenarioOutcome(names, np.array(undone), cost + operation, problem.budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +80,7 @@ class RoutedFleet:
 
     def capacities(self, problem: Problem, scenarios: Scenarios) -> Floats:
         """Compute the capacity of each point over the growth of demand, [point, scenario] [request/s]."""
-        curves = [None if _is_api(point) else curve_of(problem, point) for point in self.deployments]
+        curves = [None if is_api(point) else curve_of(problem, point) for point in self.deployments]
         found = np.zeros((len(self.points), scenarios.count))
         for p, (i, rtt_s) in enumerate(self.points):
             point, curve = self.deployments[i], curves[i]
@@ -77,10 +91,6 @@ class RoutedFleet:
             name = point.workload.name
             found[p] = rate if scaled(problem, name) else rate / scenarios.demand[name]
         return found
-
-
-def _is_api(point: OperatingPoint) -> bool:
-    return point.uses[0].role == API
 
 
 def routed_fleet(answer: Answer) -> RoutedFleet:

@@ -16,6 +16,7 @@ import numpy as np
 from planner.candidates.points import Candidates
 from planner.candidates.quality import settled_points
 from planner.formulate.formulation import Formulation, formulate
+from planner.interpret.failover import Failures
 from planner.interpret.quality import requests_by_member, shares
 from planner.plan import Plan
 from planner.problem.facts import Problem
@@ -30,14 +31,16 @@ RESOLVE_GAP = 1e-8  # relative gap to which the chosen architectures are solved 
 
 
 def chosen(problem: Problem, form: Formulation, solution: Solution) -> Chosen:
-    """Find the architectures that answer each demand with a floor."""
+    """Find the architectures that answer each demand with a floor, as a rule or when a zone has failed."""
     requests = requests_by_member(problem, form, solution.values["f"])
+    standing = Failures(problem, form, solution.values).answering()
     found = {}
     for facts in problem.quality:
         share = shares(facts, requests)
         # A demand of nothing is answered by any that keeps the floor alone.
         most = max(share, key=lambda architecture: (share[architecture], facts.scores[architecture] >= facts.least))
         kept = {architecture for architecture, part in share.items() if part > SHARE_TOL} | {most}
+        kept |= {architecture for architecture, name in facts.members.items() if name in standing}
         found[facts.workload] = {most} if facts.mix == NONE else kept
     return found
 

@@ -65,16 +65,16 @@ class FailoverCheck:
                 )
                 continue
             requests = route["tokens_per_s"] / self.must[route["workload"]].spec.lengths.output
-            served[route["workload"], route["origin"]] += requests
+            served[self.must[route["workload"]].asked, route["origin"]] += requests
             asked[route["pool"]] += requests
             plan.round_trips[route["pool"]].append(rtt_s)
-        for workload in self.must.values():
+        for name, workload in {workload.asked: workload for workload in self.must.values()}.items():
             rates = workload.requests_by_slot(problem.calendar)
             for o, origin in enumerate(workload.spec.origins):
-                wanted = float(rates[o][t]) * plan.demand_factor(workload.name)
-                got = served[workload.name, origin.region]
+                wanted = float(rates[o][t]) * plan.demand_factor(name)
+                got = served[name, origin.region]
                 if not close(got, wanted):
-                    words = f"serves {got:.9g} of {wanted:.9g} requests/s of {workload.name} from {origin.region}"
+                    words = f"serves {got:.9g} of {wanted:.9g} requests/s of {name} from {origin.region}"
                     plan.say(path, words)
         return asked
 

@@ -23,19 +23,20 @@ class SpreadCheck:
         """Compare the shares by the routes with the rows."""
         served: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
         total: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
-        for row in self.document["routes"]:
-            served[row["workload"], self.zone_of[row["site"]]][row["slot"]] += row["tokens_per_s"]
-            total[row["workload"]][row["slot"]] += row["tokens_per_s"]
+        asked = {w.name: w for w in self.problem.serving}
+        for row in self.document["routes"]:  # whatever architecture answers
+            workload = asked[row["workload"]]
+            served[workload.asked, self.zone_of[row["site"]]][row["slot"]] += row["tokens_per_s"]
+            total[workload.asked][row["slot"]] += row["tokens_per_s"]
+        spreading = {w.asked: w for w in self.problem.serving if w.spec.spread is not None}
         stated = {(row["workload"], row["zone"]): row for row in self.document["spread"]}
-        wanted = {
-            (w.name, zone) for w in self.problem.serving if w.spec.spread is not None for zone in self.zone_of.values()
-        }
+        wanted = {(name, zone) for name in spreading for zone in self.zone_of.values()}
         if set(stated) != wanted or len(stated) != len(self.document["spread"]):
             self.report.say("spread", "must have one row for each workload that asks for it and each zone")
             return
-        for workload in self.problem.serving:
+        for name, workload in spreading.items():
             if workload.spec.spread is not None:
-                self._check_workload(workload, workload.spec.spread, served, total[workload.name], stated)
+                self._check_workload(workload, workload.spec.spread, served, total[name], stated)
 
     def _check_workload(
         self,
@@ -47,35 +48,35 @@ class SpreadCheck:
     ) -> None:
         shares = {}
         for zone in dict.fromkeys(self.zone_of.values()):
-            of_slots = [served[workload.name, zone].get(t, 0.0) / requests for t, requests in total.items()]
+            of_slots = [served[workload.asked, zone].get(t, 0.0) / requests for t, requests in total.items()]
             shares[zone] = min(of_slots, default=0.0), max(of_slots, default=0.0)
             computed = {
-                "workload": workload.name, "zone": zone, "sites": [site for site, name in self.zone_of.items() if name == zone],
+                "workload": workload.asked, "zone": zone, "sites": [site for site, name in self.zone_of.items() if name == zone],
                 "least_share": shares[zone][0], "largest_share": shares[zone][1],
             }  # fmt: skip
-            self.report.equal(f"spread {workload.name}/{zone}", stated[workload.name, zone], computed)
-        self.largest[workload.name] = max(high for _, high in shares.values())
+            self.report.equal(f"spread {workload.asked}/{zone}", stated[workload.asked, zone], computed)
+        self.largest[workload.asked] = max(high for _, high in shares.values())
         if asked.largest_share is not None:
             self.report.at_most(
-                f"spread {workload.name}",
-                self.largest[workload.name],
+                f"spread {workload.asked}",
+                self.largest[workload.asked],
                 asked.largest_share,
                 "share of an hour's requests in one zone",
             )
         counting = sum(low >= asked.least_share * (1 - RELATIVE_TOL) for low, _ in shares.values())
         if total and asked.zones > 1 and counting < asked.zones:
             self.report.say(
-                f"spread {workload.name}",
+                f"spread {workload.asked}",
                 f"{counting} zones serve at least {asked.least_share:g} of every hour's requests, {asked.zones} are asked for",
             )
 
     def limit_values(self) -> Iterator[tuple[str, str, float, float]]:
         """Yield (path, name, value, limit) of every limit on the share of one zone."""
-        for w in self.problem.serving:
+        for name, w in {w.asked: w for w in self.problem.serving}.items():
             if w.spec.spread is not None and w.spec.spread.largest_share is not None:
                 yield (
                     f"{w.path}.spread.largest_share",
-                    f"largest share of {w.name} in one zone",
-                    self.largest[w.name],
+                    f"largest share of {name} in one zone",
+                    self.largest[name],
                     w.spec.spread.largest_share,
                 )

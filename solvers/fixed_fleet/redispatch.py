@@ -12,19 +12,50 @@ Constraints demand     sum_{a of c} f_{a,t} + D_{c,t} u_{w(c)} >= D_{c,t}
 Extension   columns e_k <= most_k of further systems, on the left of `installed` with -1 and of `power` with their idle power;
             objective sum_k cost_k e_k + M sum u
 
-Only the coefficients of capacity and rate differ between scenarios, so each program starts from the basis of the one before.
+Operation   where dispatch is priced, a second objective with u held: sum_{a,t} g_{c(a)} cost_{a,t} f_{a,t} + sum_{p,t} cost_{p,t} x_{p,t},
+            with g_c the growth of a class's demand, by which the requests of the scenario are f times g.
+
+Only the coefficients of capacity and rate, and the prices, differ between scenarios, so each program starts from the basis of the one before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import sparse
 
 from solvers.arrays import Bools, Floats, Ints
 from solvers.backends.persistent_lp import CoefficientLp
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingCost:
+    """What a dispatch costs over each slot: a replica of a point at work, and a request per second on an arc.
+
+    `by_price`: parts of the cost of arcs that are proportional to a price, by its name; `arc`: the rest.
+    """
+
+    point: Floats  # [P, T]
+    arc: Floats  # [A, T]
+    by_price: Mapping[str, Floats] = field(default_factory=dict)  # each [A, T]
+
+    def of_arcs(self, factors: Mapping[str, float]) -> Floats:
+        """Compute the cost of arcs [A, T] where prices are `factors` times what they are typically."""
+        total: Floats = self.arc + sum(
+            (part * factors.get(name, 1.0) for name, part in self.by_price.items()), np.zeros(self.arc.shape)
+        )
+        return total
+
+    def merged(self, groups: Sequence[Ints]) -> OperatingCost:
+        """Add up the costs of slots that one slot stands for."""
+
+        def added(values: Floats) -> Floats:
+            columns = [values[:, group].sum(axis=1) for group in groups]
+            return np.array(columns).reshape(len(groups), len(values)).T
+
+        return OperatingCost(added(self.point), added(self.arc), {n: added(v) for n, v in self.by_price.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +84,12 @@ class FixedFleet:
     room_w: Floats  # [R, T], inf: unlimited
     seconds: Floats  # [T]
     workloads: int
+    operating: OperatingCost | None = None  # None: dispatch is not priced
 
     def without_dominated_slots(self) -> FixedFleet:
-        """Restrict it to undominated slots."""
+        """Restrict it to undominated slots; where dispatch is priced, to one of each group of slots alike."""
+        if self.operating is not None:
+            return self._without_repeated_slots(self.operating)
         kept, seconds = undominated_slots(
             self.demand, np.vstack([self.option_count, self.room_w]), self.job_mask, self.seconds
         )
@@ -66,6 +100,22 @@ class FixedFleet:
             option_count=self.option_count[:, kept],
             room_w=self.room_w[:, kept],
             seconds=seconds,
+        )
+
+    def _without_repeated_slots(self, operating: OperatingCost) -> FixedFleet:
+        costs = (operating.point, operating.arc, *operating.by_price.values())
+        groups = alike_slots(
+            (self.demand, self.option_count, self.room_w, self.job_mask, *(cost / self.seconds for cost in costs))
+        )
+        first = np.array([group[0] for group in groups], dtype=np.int64)
+        return replace(
+            self,
+            demand=self.demand[:, first],
+            job_mask=self.job_mask[:, first],
+            option_count=self.option_count[:, first],
+            room_w=self.room_w[:, first],
+            seconds=np.array([self.seconds[group].sum() for group in groups]),
+            operating=operating.merged(groups),
         )
 
 
@@ -82,7 +132,23 @@ class Extension:
 
 NO_EXTENSION = Extension(*(np.zeros(0, dtype=kind) for kind in (np.int64, float, float, float, np.int64)))
 TIE_WEIGHT = 1e-3  # by which leaving a workload undone costs more than the one before
+HELD_TOL = (
+    1e-9  # share of a demand or of a job's work: more may be left undone where the cost of operation is minimised
+)
 UNDONE_PRICE = 1e3  # of all work left undone, in multiples of the cost of as many systems as are held
+
+
+ALIKE_DIGITS = 12  # significant digits in which figures of slots alike agree
+
+
+def alike_slots(tables: Sequence[Floats | Bools]) -> list[Ints]:
+    """Group the slots in which all `tables` [., T] have the same columns."""
+    rows = np.vstack([np.asarray(table, dtype=float) for table in tables])
+    largest = np.abs(np.where(np.isfinite(rows), rows, 0.0)).max(axis=1, initial=0.0)[:, None]
+    rounded = np.round(np.divide(rows, largest, out=np.array(rows), where=largest > 0), ALIKE_DIGITS)
+    _, group = np.unique(rounded, axis=1, return_inverse=True)
+    numbers = dict.fromkeys(group.ravel().tolist())  # in the order of the slots
+    return [np.flatnonzero(group.ravel() == number) for number in numbers]
 
 
 def undominated_slots(demand: Floats, room: Floats, mask: Bools, seconds: Floats) -> tuple[Ints, Floats]:
@@ -130,6 +196,7 @@ class Redispatch:
         f, x, v, u, e = _numbered([(A, T), (P, T), (J, T), (W + J,), (E,)])
         demand, pool, installed, power, progress = _numbered([(C, T), (Q, T), (K, T), (R, T), (J,)])
         self._undone, self._replicas, self._further, self.columns = u, x, e, int((A + P + J) * T + W + J + E)
+        self._flows, self._undone_price = f, np.zeros(0)
         self._values: Floats = np.zeros(self.columns)
         entries: list[tuple[Ints, Ints, Floats | float]] = [
             (demand[fleet.arcs[:, 0]], f, 1.0),
@@ -164,6 +231,7 @@ class Redispatch:
             most[e], unit = extension.most, max(float(extension.cost.max()), 1e-300)
             cost[e] = extension.cost / unit
             cost[u] = UNDONE_PRICE * max(float(fleet.option_count.max(axis=1, initial=0.0).sum()), 1.0)
+        self._undone_price = cost[u]
         self._program = CoefficientLp(matrix, lower, upper, np.zeros(shape[1]), most, cost)
         self._before: tuple[Floats | None, Floats | None] = (None, None)
 
@@ -181,6 +249,30 @@ class Redispatch:
         self._values = self._program.solve()
         undone: Floats = self._values[self._undone]
         return undone
+
+    def operate(self, growth: Floats, factors: Mapping[str, float]) -> float:
+        """Minimise what the dispatch of the last scenario costs, with no more left undone, and return it; 0 where dispatch is not priced.
+
+        `growth` [C]: requests of the scenario over those of the program. `factors`: prices over what they are typically.
+        """
+        operating = self.fleet.operating
+        if operating is None:
+            return 0.0
+        arcs = operating.of_arcs(factors) * growth[self.fleet.arcs[:, 0], None]
+        columns = np.concatenate([self._flows.ravel(), self._replicas.ravel()])
+        price = np.concatenate([arcs.ravel(), operating.point.ravel()])
+        unit = max(float(np.abs(price).max(initial=0.0)), 1e-300)
+        u, zero = self._undone, np.zeros(len(self._undone))
+        left = np.minimum(self._values[u] + HELD_TOL, 1.0)
+        self._program.bound(u, zero, left)
+        self._program.price(u, zero)
+        self._program.price(columns, price / unit)
+        self._values = self._program.solve()
+        cost = float(price @ np.maximum(self._values[columns], 0.0))
+        self._program.bound(u, zero, zero + 1.0)
+        self._program.price(u, self._undone_price)
+        self._program.price(columns, np.zeros(len(columns)))
+        return cost
 
     def further(self) -> Floats:
         """Return the further systems [E] of the last dispatch."""

@@ -22,7 +22,8 @@ Constraints
     one           sum_{w of g} serve_w = 1    for each g that a single workload must serve
     chosen        sum_{a of w,o} f_{a,t} <= most_{w,o,t} serve_w    for each w, o, t
     score         sum_{a of w of g, t} seconds_t score_w f_{a,t} >= least_g sum_{o,t} seconds_t D_{o,t}
-                  for each g; D times lambda where throughput is maximised; for each t alone where the mean of every slot counts
+                  for each g; D times lambda where throughput is maximised; for each t alone where the mean of every slot counts;
+                  sum_{a of w of g} f_{a,t} in place of sum_o D_{o,t} where requests may wait
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ import numpy as np
 from solvers.arrays import Floats, Ints
 from solvers.model.block_data.choice import ChoiceData
 from solvers.model.data import PlanData
+from solvers.model.deferral import may_wait
 from solvers.program import Program
 
 
@@ -110,9 +112,12 @@ class ChosenRows:
 
 def _add_scores(program: Program, data: PlanData, choice: ChoiceData, flow: Ints) -> None:
     asked = data.demand.sum(axis=1) * data.slot_hours_s  # [W, T] requests; those of a group are its lead's
-    leads, factor = choice.leads(), program.columns["lambda"]
+    leads, factor, waits = choice.leads(), program.columns["lambda"], may_wait(data)
     for g in np.flatnonzero(np.isfinite(choice.least)):
         lead = leads[np.flatnonzero(choice.group == g)[0]]
+        if waits[lead]:
+            _add_scores_of_served(program, data, choice, flow, int(g))
+            continue
         part = np.arange(data.slots) if choice.hourly[g] else np.zeros(data.slots, dtype=np.int64)
         size = np.bincount(part, weights=asked[lead])  # [parts]
         arc, at = np.nonzero((flow >= 0) & (choice.group == g)[data.arc_workload][:, None] & (size[part] > 0))
@@ -137,3 +142,14 @@ def _add_scores(program: Program, data: PlanData, choice: ChoiceData, flow: Ints
             vals,
             index=np.column_stack([np.full(len(kept), g), kept]),
         )
+
+
+def _add_scores_of_served(program: Program, data: PlanData, choice: ChoiceData, flow: Ints, g: int) -> None:
+    """Add `score` of a group whose requests may wait: what counts is served in a slot, not what arrives in it."""
+    arc, at = np.nonzero((flow >= 0) & (choice.group == g)[data.arc_workload][:, None])
+    part = at if choice.hourly[g] else np.zeros(len(at), dtype=np.int64)
+    kept, row = np.unique(part, return_inverse=True)
+    above = choice.score[data.arc_workload[arc]] - choice.least[g]
+    vals = above * data.slot_hours_s[at] / data.slot_hours_s.max()
+    index = np.column_stack([np.full(len(kept), g), kept])
+    program.add_rows("score", 0.0, np.inf, row.reshape(-1), flow[arc, at], vals, index=index)

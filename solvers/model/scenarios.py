@@ -1,10 +1,12 @@
-"""The scenario block: one fleet that serves everything in each of several scenarios, with a dispatch of its own that costs nothing.
+"""The scenario block: one fleet that serves everything in each of several scenarios, with a dispatch of its own.
 
-This is a two-stage program: the fleet is chosen before it is known which scenario comes, the dispatch after.
+This is a two-stage program: the fleet is chosen before it is known which scenario comes, the dispatch after. Dispatch costs nothing, but
+where it is a part of the risk of prices (`priced` scenarios). Of workloads that share a demand (`solvers.model.choice`) each serves in every
+scenario what it serves as planned: how requests are split among them is decided with the fleet.
 
 Sets
     s        scenarios; in each the sets of the routing and schedule blocks
-    c        classes of demand (workload, origin)
+    c        classes of demand (workload, origin); c' those of workloads that share a demand
     t        a few slots
 Data
     D_{c,t}          demand [requests/s]
@@ -14,25 +16,33 @@ Data
     cost_{s,u}       cost of one system of holding u at the prices of scenario s
     most_{p,t}       replicas that the most systems of the fleet options of p allow
     beta             level of the CVaR; S scenarios of prices
+    g_{s,a,t}        cost of a request/s on an arc over the slot in a priced scenario; g_{s,p,t} of a replica
+    lack_{s,c,t}     cost of a request/s not served, in priced scenarios that need not serve everything
 Variables
     f_{s,a,t}        >= 0, requests/s on an arc (column block "scenario s f")
     x_{s,p,t}        >= 0, replicas at work (column block "scenario s x")
     v_{s,p,t}        in [0, 1], share of the slot in which a job runs (column block "scenario s v")
-    quantile         >= 0, value at risk of the fleet's cost
+    quantile         >= 0, value at risk of the fleet's cost; free with priced scenarios
     beyond_s         >= 0, cost of the fleet beyond the quantile
+    missing_{s,c,t}  >= 0, requests/s not served (column block "scenario s missing"); only in scenarios that need not serve everything
+    planned          free, cost of the planned dispatch; only with priced scenarios
 Objective
     quantile + sum_s beyond_s / ((1 - beta) S) in the functional cost, where the risk of prices counts (Rockafellar and Uryasev 2000).
 Constraints
-    demand           sum_{a of c} f_{s,a,t} >= D_{c,t}    for each s, c, t; times lambda where throughput is maximised
+    demand           sum_{a of c} f_{s,a,t} + missing_{s,c,t} >= D_{c,t}
+                     for each s, c, t; times lambda where throughput is maximised; sum_{a of c'} f_{a,t} in place of D_{c,t} for each c'
     pool             sum_{p of q} cap_{s,p} x_{s,p,t} >= sum_{a into q} f_{s,a,t}    for each s, q, t
     installed        sum_p uses_{p,k} (x_{s,p,t} + v_{s,p,t}) <= sum_{u of k, u covers w(t)} n_u    for each s, k, t
     power            sum_u power_u n_u + sum_p power_p (x_{s,p,t} + v_{s,p,t}) <= limit_{r,w(t)}    for each s, r, t
     width            v_{s,p,t} <= y_p    for each s, p, t
     ported           x_{s,p,t} <= most_{p,t} port_g    for each s, p that needs the port of g, t
     progress         sum_{p of j, t} seconds_t pace_{s,p} v_{s,p,t} >= 1    for each s, j
-    risk             sum_u cost_{s,u} n_u <= quantile + beyond_s    for each s
+    risk             sum_u cost_{s,u} n_u + operation_s <= quantile + beyond_s
+                     for each s; operation_s = sum_{a,t} g_{s,a,t} f_{s,a,t} + sum_{p,t} g_{s,p,t} x_{s,p,t} + sum_{c,t} lack_{s,c,t}
+                     missing_{s,c,t} - planned where s is priced, else 0
+    planned          sum_{a,t} cost_{a,t} f_{a,t} + sum_{p,t} cost_{p,t} x_{p,t} = planned    the functional cost; with priced scenarios
 
-All row blocks but `risk` carry the scenario in front, as in "scenario s demand".
+All row blocks but `risk` and `planned` carry the scenario in front, as in "scenario s demand".
 """
 
 from __future__ import annotations
@@ -42,7 +52,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.arrays import Floats, Ints
+from solvers.arrays import Bools, Floats, Ints
 from solvers.model.block_data.scenarios import Risk, Scenario, ScenarioData
 from solvers.model.data import COST, PlanData
 from solvers.model.fleet import option_upper
@@ -51,28 +61,53 @@ from solvers.program import Program
 
 def add_scenarios(program: Program, data: PlanData, blocks: ScenarioData) -> None:
     """Add the columns and rows of every scenario, and the risk of prices."""
-    if blocks.risk is not None:
-        _add_risk(program, blocks.risk)
+    priced: list[tuple[Ints, Ints, Floats]] = []
     for number, scenario in enumerate(blocks.scenarios):
-        _Dispatch.of(program, data, scenario, blocks.slots, blocks.seconds, f"scenario {number}").add_rows()
+        dispatch = _Dispatch.of(program, data, scenario, blocks.slots, blocks.seconds, f"scenario {number}")
+        dispatch.add_rows()
+        priced += dispatch.costs()
+    if blocks.risk is not None:
+        _add_risk(program, data, blocks.risk, priced)
 
 
-def _add_risk(program: Program, risk: Risk) -> None:
-    """Add the conditional value at risk of the fleet's cost over price scenarios."""
+def _add_risk(program: Program, data: PlanData, risk: Risk, priced: Sequence[tuple[Ints, Ints, Floats]]) -> None:
+    """Add the conditional value at risk of the cost over price scenarios; `priced`: (scenario, columns, costs) of dispatch."""
     count, held = len(risk.cost), program.columns["n"]
+    if priced:
+        planned = _add_planned(program, data)
+        numbers = np.unique(np.concatenate([number for number, _, _ in priced]))
+        priced = [*priced, (numbers, np.repeat(planned, len(numbers)), -np.ones(len(numbers)))]
     usual = max(float(risk.cost.max(initial=0.0)), 1.0)
-    quantile = program.add_columns("quantile", (1,), cost={COST: 1.0}, unit=usual)
+    least = -np.inf if priced else 0.0  # what is planned is taken off again
+    quantile = program.add_columns("quantile", (1,), lower=least, cost={COST: 1.0}, unit=usual)
     beyond = program.add_columns("beyond", (count,), cost={COST: 1.0 / ((1.0 - risk.share) * count)}, unit=usual)
     row, holding = np.nonzero(risk.cost)
     program.add_rows(
         "risk",
         -np.inf,
         0.0,
-        np.concatenate([row, np.tile(np.arange(count), 2)]),
-        np.concatenate([held[holding], np.repeat(quantile, count), beyond]),
-        np.concatenate([risk.cost[row, holding], -np.ones(2 * count)]),
+        np.concatenate([row, np.tile(np.arange(count), 2), *(number for number, _, _ in priced)]),
+        np.concatenate([held[holding], np.repeat(quantile, count), beyond, *(columns for _, columns, _ in priced)]),
+        np.concatenate([risk.cost[row, holding], -np.ones(2 * count), *(costs for _, _, costs in priced)]),
         count=count,
     )
+
+
+def _add_planned(program: Program, data: PlanData) -> Ints:
+    """Add the cost of the planned dispatch, as a column."""
+    parts = [(program.columns["f"], data.arc_cost), (program.columns["x"], data.point_cost)]
+    columns, costs = [], []
+    for block, cost in parts:
+        values = np.broadcast_to(cost.get(COST, np.zeros(block.shape)), block.shape)
+        there = np.nonzero((block >= 0) & (values != 0))
+        columns.append(block[there])
+        costs.append(values[there])
+    usual = max((float(np.abs(each).max(initial=0.0)) for each in costs), default=1.0) or 1.0
+    planned = program.add_columns("planned", (1,), lower=-np.inf, unit=usual)
+    entries = np.concatenate([*columns, planned])
+    values = np.concatenate([*costs, -np.ones(1)])
+    program.add_rows("planned", 0.0, 0.0, np.zeros(len(entries), dtype=np.int64), entries, values, count=1)
+    return planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +122,9 @@ class _Dispatch:
     name: str
     classes: Ints  # [C, 2] (workload, origin) with demand
     arc_class: Ints  # [A] class that an arc answers, -1 without demand
-    demand: Floats  # [C, slots]
+    split: Bools  # [C] the workload shares its demand with others
+    demand: Floats  # [C, slots] of the workload, or of all that share it
+    missing: Ints  # [C, slots] columns
     flow: Ints  # [A, slots] columns f
     active: Ints  # [P', slots] columns x
     width: Ints  # [P, slots] columns v
@@ -98,6 +135,9 @@ class _Dispatch:
     ) -> _Dispatch:
         """Add the columns of a scenario."""
         T, demand = len(slots), data.demand[:, :, slots]
+        shared = np.zeros(len(demand), dtype=bool)
+        if data.choice is not None:
+            demand, shared = demand[data.choice.leads()], data.choice.group >= 0
         classes = np.argwhere(demand.max(axis=2, initial=0.0) > 0)
         number = np.full(demand.shape[:2], -1)
         number[tuple(classes.T)] = np.arange(len(classes))
@@ -111,6 +151,10 @@ class _Dispatch:
         if len(data.job_work):
             mask = data.job_window_mask[:, slots][data.point_job]
         width = program.add_columns(f"{name} v", (len(training), T), upper=1.0, where=training[:, None] & mask)
+        asked = demand[tuple(classes.T)]
+        lacks = scenario.operation is not None and scenario.operation.missing is not None
+        usual = np.maximum(asked, 1e-30)
+        missing = program.add_columns(f"{name} missing", asked.shape, where=lacks & (asked > 0), unit=usual)
         return cls(
             program,
             data,
@@ -120,7 +164,9 @@ class _Dispatch:
             name,
             classes,
             arc_class,
-            demand[tuple(classes.T)],
+            shared[classes[:, 0]],
+            asked,
+            missing,
             flow,
             active,
             width,
@@ -153,14 +199,36 @@ class _Dispatch:
         rows, cols, vals = (np.concatenate([entry[k].ravel() for entry in entries]) for k in range(3))
         self.program.add_rows(f"{self.name} {block}", low, high, rows, cols, vals, count=count)
 
+    def costs(self) -> list[tuple[Ints, Ints, Floats]]:
+        """List (scenario of prices, columns, costs) of what this dispatch costs; empty where it is not priced."""
+        operation = self.scenario.operation
+        if operation is None:
+            return []
+        parts = [(self.flow, operation.arc), (self.active, operation.point)]
+        if operation.missing is not None:
+            parts.append((self.missing, operation.missing[self.classes[:, 0]]))
+        found = []
+        for columns, costs in parts:
+            there = np.nonzero((columns >= 0) & (costs != 0))
+            found.append((np.full(len(there[0]), operation.number), columns[there], costs[there]))
+        return found
+
     def _add_demand(self) -> None:
+        """Add `demand`."""
         grid, arcs = self._grid(len(self.classes)), np.flatnonzero(self.arc_class >= 0)
-        entries = [(grid[self.arc_class[arcs]], self.flow[arcs], np.ones(self.flow[arcs].shape))]
-        scaled = self.data.scaled()[self.classes[:, 0]] > 0
+        entries = [
+            (grid[self.arc_class[arcs]], self.flow[arcs], np.ones(self.flow[arcs].shape)),
+            (grid, self.missing, np.ones(grid.shape)),
+        ]
+        planned = arcs[self.split[self.arc_class[arcs]]]
+        if len(planned):
+            before = self.program.columns["f"][planned][:, self.slots]
+            entries.append((grid[self.arc_class[planned]], before, -np.ones(before.shape)))
+        scaled = (self.data.scaled()[self.classes[:, 0]] > 0) & ~self.split
         if scaled.any():
             factor = np.full(grid[scaled].shape, int(self.program.columns["lambda"].ravel()[0]))
             entries.append((grid[scaled], factor, -self.demand[scaled]))
-        floor = np.where(scaled[:, None], 0.0, self.demand)
+        floor = np.where((scaled | self.split)[:, None], 0.0, self.demand)
         self._add("demand", floor.ravel(), np.inf, entries, grid.size)
 
     def _add_pools(self) -> None:

@@ -11,13 +11,22 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from planner.problem.derating import scaled
-from planner.problem.facts import Problem, ServingFacts, TrainingFacts
+from planner.problem.facts import Problem, ServingFacts, SiteFacts, TrainingFacts
+from planner.problem.scenarios import Scenarios
 from planner.scenarios.redispatch import BatchCurve, curve_at
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.fleet.options import CheckedOption, key_at
 from planner.verify.points.serving import choice_of
 from planner.verify.power import power_at
-from solvers.fixed_fleet.redispatch import FixedFleet
+from planner.verify.robust.operation import (
+    energy_price,
+    may_buy,
+    near_enough,
+    supply_of,
+    tokens_by_price,
+    traffic_price,
+)
+from solvers.fixed_fleet.redispatch import FixedFleet, OperatingCost
 
 POWER_ROOM_TOL = 1e-9  # of the power that is left at a site, relative
 
@@ -65,9 +74,11 @@ class FleetReader:
     """Read deployments, their serving points and jobs from a plan.
 
     `points`: (deployment, round trip [s]), one for each deployment and route that reaches its site. `jobs`: (job, its row, fleet option).
+    `buying`: APIs sell as much as their supply, not as much as the plan buys, and dispatch is priced.
     """
 
-    def __init__(self, plan: CheckedPlan):
+    def __init__(self, plan: CheckedPlan, buying: bool = False):
+        self.apis = [site for site in plan.problem.sites if buying and site.api is not None]
         self.plan, self.problem, self.document = plan, plan.problem, plan.document
         self.calendar = plan.problem.calendar
         self.numbers = {key: number for number, key in enumerate(plan.held)}
@@ -83,6 +94,7 @@ class FleetReader:
         self.class_workload: list[int] = []
         self.arcs: list[tuple[int, int]] = []  # (class, pool)
         self.pool_site: list[int] = []
+        self.routes: list[tuple[ServingFacts, SiteFacts, float]] = []  # of each arc; with the price of a byte
         self.points: list[tuple[int, float]] = []
         self.point_pool: list[int] = []
         self._read_demand()
@@ -96,6 +108,8 @@ class FleetReader:
             for point in workload["points"]
         ]
         rows += [(row["workload"], row) for row in (self.document.get("robustness") or {}).get("standing_by", ())]
+        if self.apis:
+            rows = [(name, row) for name, row in rows if row["pools"][0]["role"] != "api"]
         found: dict[str, CheckedDeployment] = {}
         for name, row in rows:
             numbers = tuple(self.numbers.get(key_at(row["site"], pool), -1) for pool in row["pools"])
@@ -106,7 +120,24 @@ class FleetReader:
             key = repr([name, numbers, row.get("power_cap"), pools])
             if min(numbers) >= 0 and key not in found:
                 found[key] = self._deployment(name, row, numbers)
-        return list(found.values())
+        return [*found.values(), *self._bought()]
+
+    def _bought(self) -> list[CheckedDeployment]:
+        """List what each API sells to each workload: requests/s, each of which takes the tokens of an answer; the APIs stand after all options."""
+        return [
+            CheckedDeployment(
+                workload,
+                site.region,
+                (),
+                ({"systems_per_replica": float(workload.spec.lengths.output)},),
+                (len(self.numbers) + i,),
+                0.0,
+                stated_capacity=1.0,
+            )
+            for i, site in enumerate(self.apis)
+            for workload in self.problem.serving
+            if may_buy(self.plan, workload, site)
+        ]
 
     def _deployment(self, name: str, row: Row, numbers: tuple[int, ...]) -> CheckedDeployment:
         options = tuple(self.plan.fleet_options[key_at(row["site"], pool)] for pool in row["pools"])
@@ -147,6 +178,9 @@ class FleetReader:
             ]
             routes = self.problem.routes(workload.name, origin, site.region).values() if here else ()
             for route in routes:
+                if site in self.apis and not near_enough(workload, site, route.rtt_s):
+                    continue
+                self.routes.append((workload, site, route.price_per_byte))
                 self.arcs.append((len(self.demand) - 1, len(self.pool_site)))
                 self.points += [(i, route.rtt_s) for i in here]
                 self.point_pool += [len(self.pool_site)] * len(here)
@@ -157,6 +191,7 @@ class FleetReader:
         point_uses, point_systems = self._point_uses()
         held = np.array([np.asarray(counts)[self.calendar.window] for counts in self.plan.held.values()], dtype=float)
         held = held.reshape(-1, self.calendar.slots)
+        held = np.vstack([held, *(supply_of(self.plan, site)[None] for site in self.apis)])
         job_pools = [
             (j, row["site"], pool, self.plan.fleet_options[key_at(row["site"], pool)])
             for j, (_, row, _) in enumerate(self.jobs)
@@ -186,7 +221,33 @@ class FleetReader:
             room_w=self._room_w(held) * (1 + POWER_ROOM_TOL),
             seconds=np.asarray(self.calendar.seconds, dtype=float),
             workloads=len(self.problem.serving),
+            operating=self._operating() if self.apis else None,
         )
+
+    def _operating(self) -> OperatingCost:
+        """Price electricity above idle, traffic and tokens by slot."""
+        slots, plan = self.calendar.slots, self.plan
+        point = [
+            self.deployments[i].extra_power_w * energy_price(plan, self.problem.sites[self.pool_site[q]])
+            for (i, _), q in zip(self.points, self.point_pool, strict=True)
+        ]
+        arc = [traffic_price(plan, workload, per_byte) for workload, _, per_byte in self.routes]
+        by_price: dict[str, Floats] = {}
+        for a, (workload, site, _) in enumerate(self.routes):
+            for path, tokens in tokens_by_price(plan, workload, site):
+                by_price.setdefault(path, np.zeros((len(arc), slots)))[a] = tokens
+        return OperatingCost(np.array(point).reshape(-1, slots), np.array(arc).reshape(-1, slots), by_price)
+
+    @property
+    def token_prices(self) -> set[str]:
+        """Return the paths of the prices of tokens, which are those of the dispatch in each scenario."""
+        return {f"{site.path}.{kind}" for site in self.apis for kind in ("input", "output")}
+
+    def growth(self, scenarios: Scenarios) -> Floats:
+        """Return the requests of each class in each scenario over those of the program, [class, scenario]."""
+        names = [self.problem.serving[w].name for w in self.class_workload]
+        rows = [np.ones(scenarios.count) if scaled(self.problem, name) else scenarios.demand[name] for name in names]
+        return np.array(rows).reshape(len(names), scenarios.count)
 
     def _point_uses(self) -> tuple[list[tuple[int, int]], list[float]]:
         """List the (point, fleet option) of every pool, and its systems per replica."""

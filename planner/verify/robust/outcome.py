@@ -19,6 +19,7 @@ from planner.resolve.price_steps import STEP, Raised
 from planner.scenarios.redispatch import BatchCurve, ScenarioOutcome, worst_errors
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.robust.fixed_fleet import FleetReader
+from planner.verify.robust.operation import planned_operation
 from solvers.fixed_fleet.redispatch import Redispatch
 
 COST_DIFFERENCE_TOL = 1e-7  # of a cost: a smaller difference of two costs is rounding
@@ -27,19 +28,28 @@ COST_DIFFERENCE_TOL = 1e-7  # of a cost: a smaller difference of two costs is ro
 def outcome_of(plan: CheckedPlan, scenarios: Scenarios, amounts: Mapping[str, float]) -> ScenarioOutcome:
     """Redispatch a plan that has been read through in each scenario; `amounts`: by uncertain price, the part of the cost that scales with it."""
     problem, document = plan.problem, plan.document
-    reader = FleetReader(plan)
+    reader = FleetReader(plan, buying=True)
     program = Redispatch(reader.fleet().without_dominated_slots())
     capacity = capacities(problem, reader, scenarios)
     rate = np.zeros((len(reader.jobs), scenarios.count))
     for j, (facts, point, option) in enumerate(reader.jobs):
         key = option.system.chip, network(facts.architecture.experts)
         rate[j] = point["capacity"] / scenarios.training.get(key, np.ones(scenarios.count))
-    undone = np.array([program.shortfall(capacity[:, s], rate[:, s]) for s in range(scenarios.count)])
     cost = document["totals"]["cost"] + sum(
-        (amount * (scenarios.prices[path] - 1.0) for path, amount in amounts.items()), np.zeros(scenarios.count)
+        (
+            amount * (scenarios.prices[path] - 1.0)
+            for path, amount in amounts.items()
+            if path not in reader.token_prices
+        ),
+        np.zeros(scenarios.count),
     )
+    planned = planned_operation(plan) if reader.apis else 0.0
+    undone, growth = [], reader.growth(scenarios)
+    for s in range(scenarios.count):
+        undone.append(program.shortfall(capacity[:, s], rate[:, s]))
+        cost[s] += program.operate(growth[:, s], {path: float(f[s]) for path, f in scenarios.prices.items()}) - planned
     names = (*(w.name for w in problem.serving), *(facts.name for facts, _, _ in reader.jobs))
-    return ScenarioOutcome(names, undone, cost, problem.budget)
+    return ScenarioOutcome(names, np.array(undone), cost, problem.budget)
 
 
 def capacities(problem: Problem, reader: FleetReader, scenarios: Scenarios) -> Floats:

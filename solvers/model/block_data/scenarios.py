@@ -14,7 +14,7 @@ class Scenario:
 
     `point_uses` [., 2]: rows (serving point, fleet option) with `point_systems` systems per replica. `capacity` [P']: requests/s per
     replica. `pace` [P]: share of its job's work that a training point does per second at full width; 0 for serving points. `ports` [., 2]:
-    rows (serving point, group of `PortData` that must be paid for it to run).
+    rows (serving point, group of `PortData` that must be paid for it to run). `operation`: what dispatch costs; nothing where it is None.
     """
 
     point_pool: Ints  # [P']
@@ -24,6 +24,20 @@ class Scenario:
     capacity: Floats
     pace: Floats
     ports: Ints = field(default_factory=lambda: no_ints(0, 2))
+    operation: Operation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What the dispatch of a scenario costs over each slot, as a part of the cost in one scenario of `Risk`.
+
+    `missing` [W, slots]: cost of a request/s of the program's demand that is not served; all must be served where it is None.
+    """
+
+    number: int  # of the scenario of prices
+    point: Floats  # [P', slots] of a replica at work
+    arc: Floats  # [A, slots] of a request/s of the program's demand
+    missing: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +54,8 @@ class ScenarioData:
 class Risk:
     """Cost of a fleet as its conditional value at risk over price scenarios.
 
-    `cost` [scenarios, U]: cost of one system of each holding, in place of its typical cost. `share`: level of the CVaR, the share of
+    `cost` [scenarios, U]: cost of one system of each holding, in place of its typical cost. What a scenario's own dispatch costs
+    (`Scenario.operation`) takes the place of the cost of the planned one. `share`: level of the CVaR, the share of
     scenarios that are not among the most expensive ones averaged.
     """
 

@@ -421,12 +421,6 @@ REFUSED = {
         "workloads[0].quality_floor",
         '"mix": "none"',
     ),
-    "a mix that waits": (
-        {"quality_floor": FLOOR | {"mix": "mean"}, "demand": {"requests_per_s": 10, "deferral": "2 h"}},
-        {},
-        "workloads[0].quality_floor",
-        '"mix": "none"',
-    ),
     "an API of nothing": (
         {},
         {

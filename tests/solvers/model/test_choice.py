@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.block_data.choice import ChoiceData
-from solvers.model.data import Limit, Objective
+from solvers.model.data import Limit, Objective, SpreadData
 from tests.solvers.reference import SMALL, TIMES, agree, agree_with_each_other, best, near
+from tests.solvers.test_all_blocks_bruteforce import order
 from tests.solvers.test_bruteforce import problem
 
 EXACT = Options(gap=0.0)
@@ -105,6 +106,36 @@ def test_the_mean_score_is_kept_at_least_cost(data):
 @settings(max_examples=40 * TIMES, **SMALL)
 @given(problems(one=False, hosted=False, least=True, hourly=True))
 def test_the_mean_score_of_every_slot_is_kept_at_least_cost(data):
+    agree(solve(data, EXACT), best(as_one(data)))
+
+
+def spread_and_waiting(seed, hourly):
+    """A mix whose requests are spread over zones, survive the failure of one, and may wait."""
+    rng = np.random.default_rng(seed)
+    while True:
+        data = with_choice(rng, False, False, True, ALL, hourly)
+        if len(data.site_power_limit_w) > 1:
+            break
+    R, T = len(data.site_power_limit_w), data.slots
+    both = np.ones(2, dtype=int)
+    spread = SpreadData(
+        site_zone=np.arange(R), largest_share=both * float(rng.choice([0.5, 0.7, 1.0])), zones=both * int(rng.integers(1, 3)), least_share=both * float(rng.choice([0.1, 0.3])),
+        survives=both * (rng.random() < 0.3) > 0, tried_slots=np.array([int(data.demand.sum(axis=(0, 1)).argmax())]))  # fmt: skip
+    asks = rng.random() < 0.7
+    return replace(
+        data,
+        spread=spread if asks or T == 1 else None,
+        wait_slots=both * int(rng.integers(0 if asks else 1, 3)),
+        order=order(rng, T),
+    )
+
+
+@pytest.mark.parametrize("hourly", [False, True])
+@settings(max_examples=20 * TIMES, **SMALL)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_a_mix_that_is_spread_or_waits_equals_one_workload_with_all_arcs(hourly, seed):
+    """The requests of all architectures together are spread and wait; the mean is that of what is served."""
+    data = spread_and_waiting(seed, hourly)
     agree(solve(data, EXACT), best(as_one(data)))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from solvers.model.block_data.porting import PortData
-from solvers.model.block_data.scenarios import Risk, Scenario, ScenarioData
+from solvers.model.block_data.scenarios import Operation, Risk, Scenario, ScenarioData
 from solvers.model.build import build
 from solvers.model.data import Limit, PlanData
 from solvers.program import Program
@@ -64,7 +64,7 @@ def test_every_block_has_all_sections(pages, blocks):
 
 
 def with_scenarios(data: PlanData) -> PlanData:
-    """Add two scenarios in which points do as predicted, and prices of three."""
+    """Add two scenarios in which points do as predicted, one of them priced, and prices of three."""
     serving = data.point_pool >= 0
     kept = serving[data.point_uses[:, 0]]
     number = np.cumsum(serving) - 1
@@ -81,7 +81,9 @@ def with_scenarios(data: PlanData) -> PlanData:
         else np.array([(number[p], g) for p, g in data.ports.member if serving[p]], dtype=int).reshape(-1, 2),
     )
     risk = Risk(np.ones((3, len(data.holding_option))), 0.5)
-    return replace(data, scenarios=ScenarioData([one, one], np.arange(data.slots), data.slot_hours_s, risk))
+    arc, missing = np.ones((len(data.arc_pool), data.slots)), np.ones((len(data.demand), data.slots))
+    priced = replace(one, operation=Operation(0, np.ones((int(serving.sum()), data.slots)), arc, missing))
+    return replace(data, scenarios=ScenarioData([one, priced], np.arange(data.slots), data.slot_hours_s, risk))
 
 
 def programs() -> list[Program]:
