@@ -26,6 +26,7 @@ HOME = Path(__file__).resolve().parents[1]
 PICTURES = HOME / "docs" / "pictures"
 WIDE, PHONE = {"width": 1200, "height": 1250}, {"width": 390, "height": 844}
 LONGEST_MS = 120_000
+LONGEST_STUDY_MS = 600_000
 COLOURS = 128
 MOVES = 20  # of each slider, for the median
 LAST_LINE = re.compile("(catalog|目录) [0-9a-f]{12}")
@@ -103,6 +104,17 @@ def measured(page: Page) -> None:
         print(f"{what} slider, {len(times)} moves: median {statistics.median(new):.2f} s, most {max(times):.2f} s")
 
 
+def explore(page: Page) -> None:
+    """Draw a frontier, and show the plan of its second point."""
+    go_to(page, "Explore")
+    page.get_by_role("button", name="Start").click()
+    page.get_by_text("The study has come to its end").wait_for(timeout=LONGEST_STUDY_MS)
+    page.get_by_role("combobox", name="Plan of a point").click()
+    page.get_by_role("option").nth(1).click()
+    page.get_by_role("button", name="Open this plan").wait_for()
+    take(page, "dashboard_explore")
+
+
 def main() -> None:
     """Take all pictures."""
     PICTURES.mkdir(exist_ok=True)
@@ -118,6 +130,7 @@ def main() -> None:
         go_to(page, "Hours & places")
         page.get_by_text("Sites by longitude").wait_for()
         take(page, "dashboard_hours")
+        explore(page)
         go_to(page, "Compare")
         page.get_by_role("button", name="Save").click()
         go_to(page, "What if")

@@ -11,6 +11,7 @@ from planner.dashboard import answers, sources
 from planner.dashboard.state.scenario import UPLOAD, Scenario
 from planner.dashboard.state.session import Work, opened
 from planner.dashboard.views import compare as compare_page
+from planner.dashboard.views import explore as explore_page
 from planner.dashboard.views import hours as hours_page
 from planner.dashboard.views import plan as plan_page
 from planner.dashboard.views import whatif as whatif_page
@@ -20,11 +21,18 @@ from planner.escape import page
 from planner.report.locale import DEFAULT, Words, languages
 
 POLL_S = 0.5
-PAGES = {"plan": plan_page.draw, "whatif": whatif_page.draw, "compare": compare_page.draw, "hours": hours_page.draw}
+PAGES = {
+    "plan": plan_page.draw,
+    "whatif": whatif_page.draw,
+    "compare": compare_page.draw,
+    "explore": explore_page.draw,
+    "hours": hours_page.draw,
+}
 ICONS = {
     "plan": ":material/receipt_long:",
     "whatif": ":material/tune:",
     "compare": ":material/compare_arrows:",
+    "explore": ":material/explore:",
     "hours": ":material/schedule:",
 }
 
@@ -37,8 +45,8 @@ def draw() -> None:
     if "work" not in st.session_state:
         st.session_state.work = opened({name: st.query_params.get_all(name) for name in st.query_params})
     work: Work = st.session_state.work
-    pages = [
-        st.Page(
+    pages = {
+        name: st.Page(
             partial(body, work, t),
             title=t(f"nav.{name}"),
             url_path="" if name == "plan" else name,
@@ -46,11 +54,13 @@ def draw() -> None:
             default=name == "plan",
         )
         for name, body in PAGES.items()
-    ]
-    chosen = st.navigation(pages, position="top")
+    }
+    st.session_state.pages = pages
+    chosen = st.navigation(list(pages.values()), position="top")
     _bar(work, t)
     if work.job:
         st.fragment(_watch, run_every=POLL_S)(work, t)
+    explore_page.keep_alive(work, t)
     chosen.run()
     _write_address(work, t)
 

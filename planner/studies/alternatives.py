@@ -177,10 +177,12 @@ def alternatives(
     total_s: float = TOTAL_S,
     progress: Progress | None = None,
     threads: int = THREADS,
+    so_far: Callable[[Alternatives], None] | None = None,
 ) -> Alternatives:
     """Find the best plan of each kind that is worse by at most the share `within`.
 
     Each solve may take the spec's time limit, all together `total_s`. Kinds whose LP relaxation already exceeds the limit are not solved; their rows state the lower bound.
+    `so_far` is told the study after each kind.
     Raises SpecError for an invalid spec or share.
     """
     if not 0 <= within <= MOST_WITHIN:
@@ -200,22 +202,36 @@ def alternatives(
     if base.value is None:
         return Alternatives(None, base.solution.status, unit, within)
     search = _Search(variants, base, options, within * abs(base.value), began + total_s, say)
-    found = [search.find(kind) for kind in kinds_of(base)]
-    sites = list(dict.fromkeys(site for site, *_ in base.fleet()))
-    if len(sites) > 1:
-        found.append(
-            search.best_of(
-                "one site only",
-                [Kind("one site only", f"all in {site.region}", _in_site(site.region)) for site in problem.sites],
-            )
+    best, found = base.plan(document), list[Alternative]()
+
+    def study() -> Alternatives:
+        ranked = sorted(found, key=_rank)
+        return Alternatives(best, base.solution.status, unit, within, tuple(ranked), time.perf_counter() - began)
+
+    for alternative in _each(search, base, within):
+        found.append(alternative)
+        if so_far is not None:
+            so_far(study())
+    return study()
+
+
+def _rank(found: Alternative) -> tuple[bool, float]:
+    """Order alternatives by how much worse they are, those without a plan last."""
+    if found.worse is not None:
+        return False, found.worse
+    return True, math.inf if found.least is None else found.least
+
+
+def _each(search: _Search, base: Answer, within: float) -> Iterator[Alternative]:
+    """Find the alternatives one after the other."""
+    for kind in kinds_of(base):
+        yield search.find(kind)
+    if len(dict.fromkeys(site for site, *_ in base.fleet())) > 1:
+        yield search.best_of(
+            "one site only",
+            [Kind("one site only", f"all in {site.region}", _in_site(site.region)) for site in base.problem.sites],
         )
-    found += search.simpler(within)
-    found.sort(
-        key=lambda a: (a.worse is None, a.worse if a.worse is not None else math.inf if a.least is None else a.least)
-    )
-    return Alternatives(
-        base.plan(document), base.solution.status, unit, within, tuple(found), time.perf_counter() - began
-    )
+    yield from search.simpler(within)
 
 
 def kinds_of(base: Answer) -> Iterator[Kind]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,14 +129,14 @@ class Frontier:
 
 def frontier(
     source: str | Path | Mapping[str, Any], against: str, points: int = 8, *, span: tuple[float, float] | None = None, overlays: Sequence[Path] = (),
-    hourly: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS,
+    hourly: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS, so_far: Callable[[Frontier], None] | None = None,
 ) -> Frontier:  # fmt: skip
     """Find the plans of least cost over a range of `against`, whatever the objective of the spec.
 
     carbon: from the plan of least carbon (the cheapest of these) to the plan of least cost (that of least carbon among these), with
     evenly spaced limits on carbon between. latency, throughput: all latency limits, or the demand of all serving workloads, times evenly
     spaced factors over `span`. quality: as floor, the score of each of the `alternatives` of the one workload that has some; if the mean
-    of a mix counts, evenly spaced floors between the lowest and the highest score.
+    of a mix counts, evenly spaced floors between the lowest and the highest score. `so_far` is told the frontier after each point.
     Raises SpecError for a study that the spec does not allow.
     """
     _check(against, points, span)
@@ -152,17 +152,24 @@ def frontier(
         progress,
         threads,
     )
+
+    def found() -> Frontier:
+        left_out = list(study.left_out)
+        kept = _undominated(study.points, against, left_out)
+        statuses = [point.plan.status for point in kept] or [study.last_status]
+        status = max(statuses, key=("optimal", "within_gap", "limit", "unbounded", "infeasible").index)
+        currency = study.kept.document.get("currency", "USD")
+        return Frontier(against, currency, tuple(kept), tuple(left_out), status, time.perf_counter() - began, scores)
+
+    if so_far is not None:
+        study.taken = lambda: so_far(found())
     if against == CARBON:
         study.carbon(points)
     elif against == QUALITY:
         study.quality(points)
     else:
         study.factors(points, span or SPANS[against])
-    kept = _undominated(study.points, against, study.left_out)
-    statuses = [point.plan.status for point in kept] or [study.last_status]
-    status = max(statuses, key=("optimal", "within_gap", "limit", "unbounded", "infeasible").index)
-    currency = study.kept.document.get("currency", "USD")
-    return Frontier(against, currency, tuple(kept), tuple(study.left_out), status, time.perf_counter() - began, scores)
+    return found()
 
 
 def _check(against: str, points: int, span: tuple[float, float] | None) -> None:
@@ -230,6 +237,7 @@ class _Study:
         self.points: list[FrontierPoint] = []
         self.left_out: list[tuple[str, str]] = []
         self.last_status = self.kept.base.status
+        self.taken: Callable[[], None] = lambda: None
 
     # -- kinds -----------------------------------------------------------------------------------------------------
 
@@ -347,6 +355,7 @@ class _Study:
         self.points.append(
             FrontierPoint(measure, name, changes, plan, _cost(plan), min(bound, _cost(plan)), how, seconds)
         )
+        self.taken()
 
 
 def _undominated(points: Sequence[FrontierPoint], against: str, left_out: list[tuple[str, str]]) -> list[FrontierPoint]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,13 +115,13 @@ class Ladder:
 
 def ladder(
     document: Mapping[str, Any], levers: Sequence[str], *, workload: str | None = None, phase: str | None = None, target: str | None = None,
-    overlays: Sequence[Path] = (), progress: Progress | None = None,
+    overlays: Sequence[Path] = (), progress: Progress | None = None, so_far: Callable[[Ladder], None] | None = None,
 ) -> Ladder:  # fmt: skip
     """Compute the cost per million output tokens after each lever, keeping those before it.
 
     The cost is that of one serving `workload`, or of all together, over the horizon; or of everything in one `phase`.
     `levers`: texts `NAME: PATH=VALUE; PATH=VALUE`, the value a new one or a change such as -30%. `target`: an amount per token.
-    Raises SpecError for a lever or target that cannot be read.
+    `so_far` is told the ladder after each rung. Raises SpecError for a lever or target that cannot be read.
     """
     began, say = time.perf_counter(), progress or (lambda line: None)
     problem = resolve_document(document, overlays)
@@ -151,17 +151,23 @@ def ladder(
     wanted = None if target is None else _target(target, problem)
     variants, options = Variants(document, overlays, problem), options_of(problem.spec, THREADS)
     rungs: list[Rung] = []
-    edits: Edits = ()
-    written = dict(document)
-    for text in ("", *levers):
-        lever = _lever(written, text) if text else Lever(TODAY, ())
-        edits, written = edits + lever.edits, edited(written, lever.edits)
-        rungs.append(_rung(lever.name, _answer(variants, edits, options), written, names, phase, rungs, wanted))
-        say(f"{lever.name}: {rungs[-1].status}  {time.perf_counter() - began:.1f} s")
-    order = ("infeasible", "unbounded", "limit", "within_gap", "optimal")
-    return Ladder(
-        names, problem.spec.currency, wanted, tuple(rungs), min((rung.status for rung in rungs), key=order.index)
-    )
+    steps: list[tuple[str, Edits, dict[str, Any]]] = [(TODAY, (), dict(document))]
+    for text in levers:  # all are read before any is solved
+        _, edits, written = steps[-1]
+        lever = _lever(written, text)
+        steps.append((lever.name, edits + lever.edits, edited(written, lever.edits)))
+
+    def found() -> Ladder:
+        order = ("infeasible", "unbounded", "limit", "within_gap", "optimal")
+        status = min((rung.status for rung in rungs), key=order.index)
+        return Ladder(names, problem.spec.currency, wanted, tuple(rungs), status)
+
+    for name, edits, written in steps:
+        rungs.append(_rung(name, _answer(variants, edits, options), written, names, phase, rungs, wanted))
+        say(f"{name}: {rungs[-1].status}  {time.perf_counter() - began:.1f} s")
+        if so_far is not None:
+            so_far(found())
+    return found()
 
 
 def _answer(variants: Variants, edits: Edits, options: Options) -> Answer | None:

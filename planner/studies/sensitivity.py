@@ -6,7 +6,7 @@ Not here: which figures are moved and how far (`planner.studies.sensitivity_fact
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -181,10 +181,12 @@ def sensitivity(
     total_s: float = TOTAL_S,
     progress: Progress | None = None,
     threads: int = THREADS,
+    so_far: Callable[[Sensitivity], None] | None = None,
 ) -> Sensitivity:
     """Solve the spec again with each figure at its low and at its high, all others unchanged.
 
-    `vary`: "PATH=LOW:HIGH"; `defaults`: whether to move the usual figures (None: if `vary` names none).
+    `vary`: "PATH=LOW:HIGH"; `defaults`: whether to move the usual figures (None: if `vary` names none); `so_far` is told the study after
+    each figure.
     Raises SpecError for a place that is not in the spec.
     """
     began, say = time.perf_counter(), progress or (lambda line: None)
@@ -201,24 +203,31 @@ def sensitivity(
     if base.value is None:
         return Sensitivity(base.solution.status, unit)
     study = _Study(variants, base, program, options, began + total_s)
-    bars = []
+    bars: list[Bar] = []
+
+    def found() -> Sensitivity:
+        bars.sort(key=lambda bar: (not bar.no_plan, -bar.swing))
+        return Sensitivity(
+            base.solution.status,
+            unit,
+            base.value,
+            base.solution.gap,
+            tuple(bars),
+            study.solved,
+            time.perf_counter() - began,
+        )
+
     for factor in factors:
         low, high = study.moved(factor, factor.low), study.moved(factor, factor.high)
         values = [base.value, *(m.value for m in (low, high) if m.value is not None)]
-        bars.append(Bar(factor, low, high, max(values) - min(values)))
+        swing = max(values) - min(values)
+        bars.append(Bar(factor, low, high, swing))
         say(
-            f"{factor.name}: {low.status}, {high.status}, swing {_amount(bars[-1].swing)} {unit}  {time.perf_counter() - began:.0f} s"
+            f"{factor.name}: {low.status}, {high.status}, swing {_amount(swing)} {unit}  {time.perf_counter() - began:.0f} s"
         )
-    bars.sort(key=lambda bar: (not bar.no_plan, -bar.swing))
-    return Sensitivity(
-        base.solution.status,
-        unit,
-        base.value,
-        base.solution.gap,
-        tuple(bars),
-        study.solved,
-        time.perf_counter() - began,
-    )
+        if so_far is not None:
+            so_far(found())
+    return found()
 
 
 class _Study:

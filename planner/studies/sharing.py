@@ -6,7 +6,7 @@ Which capabilities there are, and how a spec changes without each: `planner.stud
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -127,8 +127,14 @@ class Sharing:
         return [("One capability off at a time", rows)]
 
 
-def sharing(document: Mapping[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None) -> Sharing:
-    """Solve the spec with and without each capability. Raises SpecError for an invalid spec."""
+def sharing(
+    document: Mapping[str, Any],
+    *,
+    overlays: Sequence[Path] = (),
+    progress: Progress | None = None,
+    so_far: Callable[[Sharing], None] | None = None,
+) -> Sharing:
+    """Solve the spec with and without each capability. `so_far` is told the study after each. Raises SpecError for an invalid spec."""
     began, say = time.perf_counter(), progress or (lambda line: None)
     problem = resolve_document(document, overlays)
     variants, options = Variants(document, overlays, problem), options_of(problem.spec, THREADS)
@@ -138,6 +144,8 @@ def sharing(document: Mapping[str, Any], *, overlays: Sequence[Path] = (), progr
         answer = _without(capability, variants, options)
         found.append(_switched(capability, answer, document, found[0].value if found else None, sense))
         say(f"{capability.name}: {found[-1].status}  {time.perf_counter() - began:.1f} s")
+        if so_far is not None:
+            so_far(Sharing(unit, found[0], tuple(found[1:]), found[0].status))
     return Sharing(unit, found[0], tuple(found[1:]), found[0].status)
 
 

@@ -28,6 +28,12 @@ KEPT_HEARTBEAT_S = 90.0
 """The same for a kept spec: a browser lets a page in the background look once a minute."""
 MOST_ANSWER_S = 120.0
 """After which a what-if question is ended; the first solve has as long as any."""
+MOST_STUDIES = 1
+"""Processes of studies at once, so that one is left for solves and questions."""
+MOST_WAITING = 8
+"""Studies that may wait."""
+MOST_STUDY_S = 600.0
+"""After which a study is ended; what it found until then stays."""
 MOST_KEPT_S = 3600.0
 """After which a kept spec is ended; who still looks at it starts another."""
 WATCH_S = 0.5
@@ -37,6 +43,8 @@ OUT_OF_MEMORY = 12  # exit code of a worker whose memory was not enough
 BUSY = f"the server has {MOST_SOLVES} solves under way already; wait for one to end, then solve again"
 FORGOTTEN = "the solve was ended: no page asked for it any more; solve again"
 OVERDUE = f"the solve was ended after {MOST_WALL_S:.0f} s; ask of less, or use the command line"
+STUDY_OVERDUE = f"the study was ended after {MOST_STUDY_S:.0f} s; ask of less, or use the command line"
+WAITING = f"{MOST_WAITING} studies wait already; try again later"
 NO_MEMORY = (
     f"out of memory: a solve of this server has {MOST_BYTES / 2**30:.0f} GiB; ask of less, or use the command line"
 )
@@ -55,11 +63,15 @@ class Worker:
         self.is_idle: Callable[[], bool] | None = None
         """Tells whether a kept process may make room; None for a solve."""
         self.busy_since: float | None = self.begun
+        self.most_s: float | None = None
+        """Of a study, which has longer than a solve."""
 
     def overdue(self, now: float) -> str:
         """Say why the process has to end; empty if it may go on."""
         if now - self.asked > self.heartbeat_s:
             return FORGOTTEN
+        if self.most_s is not None:
+            return STUDY_OVERDUE if now - self.begun > self.most_s else ""
         longest = MOST_WALL_S if self.is_idle is None or self.busy_since == self.begun else MOST_ANSWER_S
         if self.busy_since is not None and now - self.busy_since > longest:
             return OVERDUE

@@ -15,19 +15,39 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 WATCH_S = 1.0
+Send = Callable[..., None]
 
 
 def main() -> None:
     """Read, solve, verify and answer, within the memory of `bounds` and as long as the server lives."""
-    from planner.dashboard.workers.bounds import MOST_BYTES, OUT_OF_MEMORY
+    from planner.dashboard.workers.bounds import MOST_BYTES
 
-    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
+    serve(_answer, MOST_BYTES)
+
+
+def serve(answer: Callable[[Send], None], most_bytes: int) -> None:
+    """Run `answer` within a memory; what it sends goes to standard output as lines of JSON, and so do problems of the spec."""
+    from planner.dashboard.workers.bounds import OUT_OF_MEMORY
+
+    resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
     threading.Thread(target=watch, args=(int(sys.argv[1]),), daemon=True).start()
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # so that output of a solver does not mix with the answers
+
+    def send(**message: Any) -> None:
+        print(json.dumps(message, allow_nan=False), file=answers, flush=True)
+
     try:
-        _answer()
+        from planner.errors import SpecError
+
+        try:
+            answer(send)
+        except SpecError as error:
+            send(problems=[[problem.path, problem.message] for problem in error.problems])
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
 
@@ -39,27 +59,16 @@ def watch(parent: int) -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def _answer() -> None:
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # so that output of a solver does not mix with the answers
-
-    def send(**message: Any) -> None:
-        print(json.dumps(message, allow_nan=False), file=answers, flush=True)
-
-    from planner.errors import SpecError
+def _answer(send: Send) -> None:
     from planner.pipeline import solve_unverified
     from planner.plan import Plan
     from planner.verify.plan import verify_plan
 
     asked = json.load(sys.stdin)
-    try:
-        plan = Plan(asked["plan"]) if "plan" in asked else None
-        plan = plan or solve_unverified(asked["spec"], progress=lambda line: send(say=line))
-        send(stage="verify")
-        findings = verify_plan(plan) if plan.has_answer else []
-    except SpecError as error:
-        send(problems=[[problem.path, problem.message] for problem in error.problems])
-        return
+    plan = Plan(asked["plan"]) if "plan" in asked else None
+    plan = plan or solve_unverified(asked["spec"], progress=lambda line: send(say=line))
+    send(stage="verify")
+    findings = verify_plan(plan) if plan.has_answer else []
     send(plan=plan.document, findings=[str(finding) for finding in findings])
 
 

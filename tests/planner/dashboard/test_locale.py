@@ -34,6 +34,11 @@ FAMILIES = (
     "field.",
     "section.",
     "metric.per_million.",
+    "study.",
+    "frontier.",
+    "promise.",
+    "tornado.",
+    "measure.",
 )
 
 

@@ -19,7 +19,8 @@ from planner.dashboard.state import store
 from planner.dashboard.state.scenario import Scenario
 from planner.dashboard.state.session import Work
 from planner.dashboard.state.session import opened as open_work
-from planner.dashboard.workers import whatif
+from planner.dashboard.views import explore
+from planner.dashboard.workers import studying, whatif
 from planner.report.locale import languages
 
 HOME = Path(__file__).resolve().parents[3]
@@ -115,6 +116,44 @@ def test_the_page_opens_with_the_stored_plan_in_every_language():
         assert len(page.get("vega_lite_chart")) == 3 + 2 * len({row["site"] for row in plan["schedule"]})
         shapes.add(tuple(table.shape for table in tables(page)))
     assert len(shapes) == 1  # two columns with one name would be one column
+
+
+def test_a_study_is_drawn_and_one_of_its_points_opens_as_a_scenario(tiny_plan):
+    """The frontier runs in its process; a point that is chosen shows its plan, and the plan opens, verified."""
+    work = work_with(json.loads(TINY), tiny_plan)
+    page = opened_at("explore", work)
+    page.selectbox(key="frontier-against").set_value("latency").run()
+    page.slider(key="frontier-points").set_value(3).run()
+    page.button(key="start-frontier").click().run()
+    study, end = next(iter(studying._STUDIES.values())), time.monotonic() + LONGEST_S
+    while not study.has_ended:
+        assert time.monotonic() < end
+        study.touch()
+        time.sleep(0.05)
+    page.run()
+    assert not page.exception and not page.error and len(page.get("vega_lite_chart")) == 1
+    key = min(study.keys, key=float)
+    page.selectbox(key="frontier-point").set_value(key).run()
+    assert f"{study.plan(key)['totals']['chips']:,}" in metrics(page).values()
+    assert len(page.get("vega_lite_chart")) == 2  # its fleet beside that of the scenario
+    page.button(key="turn").click().run()
+    assert page.session_state.work.scenario.edits
+    plan = plan_of(awaited(page))
+    assert plan.objective["value"] == study.plan(key).objective["value"]
+    assert not page.session_state.work.problems and not page.session_state.work.shown().findings
+
+
+@pytest.mark.parametrize("language", languages())
+def test_the_chance_to_hold_is_that_of_the_plan(language, monkeypatch):
+    monkeypatch.setattr(explore, "FIRST", explore.HOLD)
+    plan = sources.stored_plan()
+    work = Work(Scenario(sources.MAIN))
+    page = AppTest.from_file(str(HOME / "app.py"), default_timeout=LONGEST_S)
+    page.query_params["lang"] = language
+    page._page_hash = calc_hash("explore")
+    page.session_state.work = work
+    page.run()
+    assert not page.exception and f"{plan['confidence']['kept']:.0%}" in metrics(page).values()
 
 
 def test_charts_hold_their_data_however_often_they_are_drawn():

@@ -1,0 +1,140 @@
+"""The page that explores: studies of the scenario at hand, which run in the background and are drawn as they find something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from planner.dashboard.state.session import Work
+from planner.dashboard.views import explore_findings as findings
+from planner.dashboard.views import explore_options as options
+from planner.dashboard.views.problems import draw_problems
+from planner.dashboard.workers import studying
+from planner.dashboard.workers.studying import ALTERNATIVES, FRONTIER, LADDER, MEASURE, SENSITIVITY, SHARING, Study
+from planner.errors import SpecError
+from planner.escape import page
+from planner.plan import Plan
+from planner.report.locale import Words
+
+POLL_S = 0.5
+SIMPLEST, HOLD = "simplest", "hold"
+FIRST = FRONTIER
+STUDIES = {  # what is shown -> the study that finds it; None for what the plan states itself
+    FRONTIER: FRONTIER,
+    SENSITIVITY: SENSITIVITY,
+    ALTERNATIVES: ALTERNATIVES,
+    SIMPLEST: ALTERNATIVES,
+    LADDER: LADDER,
+    SHARING: SHARING,
+    HOLD: None,
+    MEASURE: MEASURE,
+}
+
+
+def draw(work: Work, t: Words) -> None:
+    """Draw the page."""
+    st.caption(t("explore.words"))
+    draw_problems(work, t)
+    what = st.pills(
+        t("explore.what"),
+        list(STUDIES),
+        default=FIRST,
+        required=True,
+        format_func=lambda name: t(f"study.{name}"),
+        key="explore-what",
+        persist_state="session",
+        label_visibility="collapsed",
+    )
+    st.markdown(t(f"study.{what}.words"))
+    try:
+        document, shown = work.scenario.document(), work.shown()
+    except SpecError as error:
+        work.problems = tuple(error.problems)
+        draw_problems(work, t)
+        return
+    plan = shown.plan if shown is not None and shown.plan.has_answer else None
+    kind = STUDIES[what]
+    if plan is None and (kind is None or kind == MEASURE):
+        st.info(t("page.no_plan"))
+        return
+    if kind is None:
+        assert plan is not None
+        findings.draw_hold(plan, t)
+        return
+    asked = options.asked(kind, document, t)
+    of_plan = plan if kind == MEASURE else None
+    study = studying.known(kind, document, asked, of_plan)
+    _start(work, kind, document, asked, of_plan, study, t)
+    if study is None:
+        return
+    st.session_state["study-seen"] = (id(study), study.version)
+    st.fragment(_watch, run_every=None if study.has_ended else POLL_S)(study, t)
+    for problem in study.problems:
+        place = problem.path.lstrip("-")
+        st.error(
+            f"{page(place)}: {page(t.phrase(problem.message))}"
+            if place != "server"
+            else page(t.phrase(problem.message))
+        )
+    if study.trace:
+        st.error(t("problems.bug"))
+    if study.found is not None:
+        findings.DRAW[what](work, study, plan, t)
+
+
+def _start(
+    work: Work,
+    kind: str,
+    document: Mapping[str, Any],
+    asked: dict[str, Any],
+    plan: Plan | None,
+    study: Study | None,
+    t: Words,
+) -> None:
+    """Offer to start the study, unless it is under way or has come to its end."""
+    if study is not None and (not study.has_ended or (study.found is not None and not study.problems)):
+        return
+    if st.button(t("explore.start"), type="primary", key=f"start-{kind}", icon=":material/play_arrow:"):
+        try:
+            studying.begin(work.id, kind, document, asked, plan)
+        except SpecError as error:
+            work.problems = tuple(error.problems)
+        st.rerun()
+
+
+def _watch(study: Study, t: Words) -> None:
+    """Say how far the study is; a fragment that reruns by itself, and redraws the page with each finding."""
+    if study.has_ended and st.session_state.get("study-seen") == (id(study), study.version):
+        if not study.problems:
+            st.caption(t("explore.ended"))
+        return
+    study.touch()
+    if st.session_state.get("study-seen") != (id(study), study.version):
+        st.rerun()
+    before = study.before()
+    if study.is_running:
+        st.progress(0.5, text=t("explore.running", seconds=f"{study.seconds:.0f}"))
+    else:
+        st.progress(0.05, text=t("explore.queued", before=before) if before else t("explore.waiting"))
+    st.button(t("solve.cancel"), key="cancel-study", on_click=study.cancel)
+
+
+def watch_all(work: Work, t: Words) -> None:
+    """Name the studies of a visitor that are under way, on whatever page, and keep them alive; a fragment."""
+    studies = studying.under_way(work.id)
+    for study in studies:
+        study.touch()
+    if studies:
+        st.caption(t("explore.under_way", names=t("explore.and").join(t(f"study.{study.kind}") for study in studies)))
+
+
+LOOK_S = 20.0
+
+
+def keep_alive(work: Work, t: Words) -> None:
+    """Draw `watch_all` where studies are under way."""
+    if studying.under_way(work.id):
+        st.fragment(partial(watch_all, work, t), run_every=LOOK_S)()
