@@ -114,6 +114,11 @@ PACKED = {
     "nodes_without_moves": Either(WHOLE), "mean_nodes": NUMBER, "mean_nodes_without_moves": Either(NUMBER),
     "shapes": [{"point": TEXT, "role": TEXT, "chips": WHOLE, "workers": WHOLE}],
 }  # fmt: skip
+KV_TIER = {
+    "site": TEXT, "system": TEXT, "tier": TEXT, "systems": WHOLE, "bytes": NUMBER, "shared_by": WHOLE, "price": NUMBER, "power_w": NUMBER,
+    "points": [{"point": TEXT, "computed_share": NUMBER, "computed_without": NUMBER, "capacity_without": NUMBER}], "systems_saved": NUMBER,
+    "earns": NUMBER,
+}  # fmt: skip
 LIMIT = {
     "path": TEXT, "name": TEXT, "value": NUMBER, "limit": NUMBER, "unit": TEXT, "slack": NUMBER, "marginal_value": Either(NUMBER),
     "marginal_unit": Either(TEXT), "marginal_value_divisible?": Either(NUMBER), "note?": TEXT,
@@ -177,7 +182,7 @@ PLAN = {
     "schema_version": WHOLE, "name": TEXT, "status": TEXT, "objective": {"sense": TEXT, "value": Either(NUMBER), "unit": TEXT},
     "bound": Either(NUMBER), "bound_of": TEXT, "gap": Either(NUMBER), "bound_divisible?": Either(NUMBER),
     "totals": Either({"cost": NUMBER, "carbon_kg": NUMBER, "energy_j": NUMBER, "tokens": NUMBER, "chips": WHOLE, "peak_power_w": NUMBER}),
-    "replicas?": TEXT, "simplicity?": SIMPLICITY, "deployments?": [DEPLOYMENT], "packing?": [PACKED], "lines?": [CABLE], "placements?": [STREAM],
+    "replicas?": TEXT, "simplicity?": SIMPLICITY, "deployments?": [DEPLOYMENT], "packing?": [PACKED], "kv_tiers?": [KV_TIER], "lines?": [CABLE], "placements?": [STREAM],
     "fleet": [FLEET], "owned?": [OWNED], "fabrics": [FABRIC], "workloads": [WORKLOAD], "quality?": [QUALITY], "routes": [{**ROUTE, "slot": WHOLE}], "schedule": [SLOT],
     "spread?": [{"workload": TEXT, "zone": TEXT, "sites": [TEXT], "least_share": NUMBER, "largest_share": NUMBER}],
     "failures?": [{"zone": TEXT, "slot": WHOLE, "routes": [ROUTE], "active": Each(NUMBER)}], "electricity?": [METER], "phases?": [PHASE],

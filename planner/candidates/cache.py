@@ -96,7 +96,7 @@ class EvaluationCache:
         self.evaluated = 0  # operating points
         self.recent: Recent = kept.setdefault(("recent",), Recent(RECENT_SHARE * problem.spec.solver.memory))
         self._counted: set[Key] = set()
-        self.catalog_key: Key = (problem.catalog_digest, repr(problem.spec.overrides))
+        self.catalog_key: Key = (problem.catalog_digest, repr(problem.spec.overrides), repr(problem.spec.kv_tiers))
         common = (*self.catalog_key, problem.spec.solver.points_per_system, repr(problem.derating))
         maximises = bool(problem.spec.objective.maximise)
         self._serving_times: dict[str, Key] = {}

@@ -157,6 +157,9 @@ def resolve_case(
     )
     if not trains:
         assert isinstance(case.workload, Serving)
+        if (cache := case.workload.cache) is not None and cache.reuse is not None and not cache.tiers:
+            message = '"reuse" needs "tiers" in which prefixes are kept; add one'
+            raise SpecError([Problem("workload.cache.tiers", message)])
         memory_utilisation(ledger, case.workload, "workload")  # booked before the overrides are checked
     if unheard := unread(case.overrides, ledger, "case"):
         raise SpecError(unheard)

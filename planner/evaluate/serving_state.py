@@ -11,6 +11,7 @@ from models.serving.sessions import Reuse
 from models.serving.speculation import Speculation
 from models.transformer.encoder import Encoder
 from planner.problem.facts import SystemFacts
+from planner.problem.kv_tiers import KvTierSet
 from planner.spec.load.media import Media
 from planner.spec.load.sessions import Session
 from planner.spec.serving import HBM, CacheTier, Drafting, PrefixSharing
@@ -20,7 +21,7 @@ from planner.spec.workloads import Serving
 def reuse_of(workload: Serving, system: SystemFacts, waiting: str) -> Reuse | None:
     """Convert what a prompt finds computed: the context of its session, whose cache is `waiting` somewhere, or a prefix cache."""
     if workload.session is None:
-        return prefix_cache(workload.cache, system.chips)
+        return prefix_cache(workload.cache, system.chips, system.kv_tiers)
     return session_of(workload.session, waiting, system)
 
 
@@ -41,11 +42,22 @@ def session_of(block: Session, waiting: str, system: SystemFacts | None) -> serv
     return serving_sessions.Session(task, float(block.growth), waiting, *host)
 
 
-def prefix_cache(block: PrefixSharing | None, system_chips: int) -> PrefixCache | None:
-    """Convert the prefix cache of a workload, with capacity and bandwidth per chip of systems of `system_chips`."""
+def prefix_cache(block: PrefixSharing | None, system_chips: int, bought: KvTierSet | None = None) -> PrefixCache | None:
+    """Convert the prefix cache of a workload, with capacity and bandwidth per chip of systems of `system_chips`.
+
+    `bought`: the tiers with which the systems are bought, below those that the workload states; a stated hit rate does not use them.
+    None where prefixes have nowhere to be kept.
+    """
     if block is None:
         return None
     tiers = tuple(_tier(tier, system_chips) for tier in block.tiers)
+    if block.reuse is not None:
+        alike = block.reuse.prefixes is not None
+        for tier in bought.tiers if bought is not None else ():
+            room, rate = tier.seen_bytes(alike) / system_chips, tier.bytes_per_s / system_chips
+            tiers += (Tier(room, rate, tier.latency_s, in_hbm=False),)
+        if not tiers:
+            return None
     default = Tier(0.0, inf, 0.0, in_hbm=True)  # a stated hit rate does not depend on the size
     return PrefixCache(block.prefix_tokens, _reuse(block), tiers or (default,), system_chips)
 

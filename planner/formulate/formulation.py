@@ -28,7 +28,8 @@ from planner.formulate.quality import choice_data
 from planner.formulate.residency import residency_arrays
 from planner.formulate.spread import spread_data
 from planner.formulate.storage import storage_arrays
-from planner.problem.facts import NO_TREE, Problem
+from planner.problem.facts import Problem
+from planner.problem.lines import NO_TREE
 from planner.problem.phases import terms_of, worth_from
 from solvers.model.block_data.choice import ChoiceData
 from solvers.model.data import Objective, PlanData

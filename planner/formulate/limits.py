@@ -77,7 +77,7 @@ def supply_fields(
         (s, u)
         for s, supply in enumerate(limited)
         for u, (k, term) in enumerate(holdings)
-        if fleet_options[k].offer is supply.offer and supply.phase in (None, term.phase)
+        if fleet_options[k].offer.order == supply.offer.path and supply.phase in (None, term.phase)
     ]
     on_network: dict[tuple[str, str, str, int | None], list[int]] = {}
     for u, (k, _) in enumerate(holdings):

@@ -18,13 +18,13 @@ from solvers.model.block_data.parts import PartLimits
 def part_limits(problem: Problem, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding]) -> dict[str, Any]:
     """Build the field of `PlanData`; none where the spec limits no parts and no offer has a least count."""
     asked = problem.spec.simplicity
-    ordered = {offer.path: offer.least for offer in problem.offers if offer.least > 1}
+    ordered = {offer.path: offer.least for offer in problem.offers if offer.least > 1 and not offer.stated_at}
     if not asked.limits and not ordered:
         return {}
     counted = np.array([fleet_options[k].offer.how != API for k, _ in holdings], dtype=bool)
     most = [math.inf if limit is None else float(limit) for limit in (asked.most_sites, asked.most_kinds)]
     place = {path: i for i, path in enumerate(ordered)}
-    order = [place.get(fleet_options[k].offer.path, -1) for k, _ in holdings]
+    order = [place.get(fleet_options[k].offer.order, -1) for k, _ in holdings]
     return {
         "parts": PartLimits(
             counted=counted,

@@ -14,8 +14,7 @@ from planner.formulate.porting import needs
 from planner.interpret.decisions import Decisions
 from planner.interpret.electricity import ELECTRICITY_LINES
 from planner.interpret.lines import LINES
-from planner.problem.facts import NO_TREE
-from planner.problem.lines import STREAMS
+from planner.problem.lines import NO_TREE, STREAMS
 from planner.problem.phases import API, worth_from
 
 Line = tuple[str, str, str, str]  # component, site, system, how

@@ -20,6 +20,7 @@ from planner.interpret.fabrics import fabric_rows
 from planner.interpret.facility import facility_rows
 from planner.interpret.framing import assumption_rows, dropped, provenance, sense_and_unit, solver, versions
 from planner.interpret.limit_rows import limit_rows
+from planner.interpret.load.kv_tiers import kv_tier_rows
 from planner.interpret.load.packing import packing_rows
 from planner.interpret.marginal_values import MarginalValues
 from planner.interpret.owned import owned_rows
@@ -131,6 +132,8 @@ def _feature_tables(decided: Decisions, accounts: Accounts) -> dict[str, Any]:
         tables["preemptions"] = preemption_rows(decided, data.point_restart_s)
     if data.site_storage is not None:
         tables["storage"] = storage_rows(decided)
+    if problem.spec.kv_tiers:
+        tables["kv_tiers"] = kv_tier_rows(decided)
     if any(site.hall != OPEN for site in problem.sites):
         tables["facility"] = facility_rows(decided)
     return tables

@@ -20,7 +20,7 @@ from planner.spec.document import Edits, at
 def supply_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
     """Yield the supply limit of each offer."""
     for offer in problem.offers:
-        if math.isfinite(offer.supply):
+        if math.isfinite(offer.supply) and not offer.stated_at:
             path = f"{offer.path}.supply"
             words = f"at most {offer.supply:,.0f} {offer.system} can be {WAYS[offer.how]}"
             yield supply_limit(document, problem, path, f"supply of {offer.system} ({offer.how})", words, offer.supply)
@@ -29,7 +29,7 @@ def supply_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Lim
 def least_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
     """Yield the least count of each offer that has one; it is relaxed by smaller counts."""
     for offer in problem.offers:
-        if offer.least > 1:
+        if offer.least > 1 and not offer.stated_at:
             path = f"{offer.path}.least"
             words = f"at least {offer.least:,} {offer.system} must be {WAYS[offer.how]}, if any"
             counts = sorted({offer.least * part // 4 for part in (1, 2, 3)} - {0, offer.least}, reverse=True)

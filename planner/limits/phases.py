@@ -42,7 +42,7 @@ def _money(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
 
 def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
     """Yield the supply limit of each offer in each phase."""
-    for offer in problem.offers:
+    for offer in (offer for offer in problem.offers if not offer.stated_at):
         for phase, most in zip(problem.phases, offer.phase_supply, strict=False):  # none may be stated
             if math.isfinite(most):
                 path = f"{offer.path}.supply_by_phase.{phase.name}"

@@ -18,7 +18,8 @@ from planner.problem.electricity import ElectricityFacts
 from planner.problem.engine import EngineSettings
 from planner.problem.facility import NOTHING, OPEN, Assured, HallFacts, RackFacts
 from planner.problem.intervals import SERVING_LABEL, network
-from planner.problem.lines import Carrier, LineNetwork
+from planner.problem.kv_tiers import KvTierSet
+from planner.problem.lines import Carrier, LineNetwork, PathFacts, TreeFacts
 from planner.problem.owned import OwnedFacts
 from planner.problem.provenance import Assumption, Citation
 from planner.spec.model import Limits, PlanSpec
@@ -64,6 +65,7 @@ class SystemFacts:
     attention8_flop_per_s: float = 0.0  # of attention over a KV cache of 8 bit; 0: computed in 16 bit
     host_bytes_per_s: float = 0.0  # of a chip to the memory of its host; 0 where it is not known
     host_bytes: float = 0.0  # memory of the host, a chip's share; 0 where it is not known
+    kv_tiers: KvTierSet | None = None  # with which it is bought, power included; None without
 
     def __hash__(self) -> int:
         return hash((self.name, self.chips, self.nic_bytes_per_s, self.power_w))
@@ -138,6 +140,14 @@ class OfferFacts:
     term_s: float = 0.0  # least time for which it is rented
     exit_fee: float = 0.0  # of the rent for the rest of the term
     owned: OwnedFacts | None = None  # of systems that are owned already; `prices` are then those when new
+    stated_at: str = (
+        ""  # path of the offer whose supply it shares, of systems bought with tiers of KV cache; else empty
+    )
+
+    @property
+    def order(self) -> str:
+        """Return the path of the spec's offer whose supply and least count it counts against."""
+        return self.stated_at or self.path
 
     def ready_s(self, site: SiteFacts) -> float:
         """Return the first moment at which systems may run at a site [s]; what is moved there takes its time."""
@@ -302,27 +312,6 @@ class QualityFacts:
     def is_able(self, architecture: str) -> bool:
         """Tell whether an architecture may answer: alone, or in a mix whose mean keeps the floor."""
         return (max(self.scores.values()) if self.mix in ("hour", "mean") else self.scores[architecture]) >= self.least
-
-
-@dataclass(frozen=True, slots=True)
-class PathFacts:
-    """Best permitted path between two regions."""
-
-    rtt_s: float
-    price_per_byte: float
-    hops: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TreeFacts:
-    """Distribution tree of a workload's weights: edges (parent, child), and the edges above each site."""
-
-    edges: tuple[tuple[str, str], ...]
-    edge_cost: tuple[float, ...]  # over the horizon, present value
-    edges_above: Mapping[str, tuple[int, ...]]
-
-
-NO_TREE = TreeFacts((), (), {})  # where the program chooses how weights travel
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,3 +71,24 @@ class LineNetwork:
     def stream(self, workload: str, traffic: str, site: str, kind: str) -> Carrier | None:
         """Return the route of control or telemetry over lines of a type; None where there is none."""
         return next((c for c in self.streams.get((workload, traffic, site), ()) if c.kind == kind), None)
+
+
+@dataclass(frozen=True, slots=True)
+class PathFacts:
+    """Best permitted path between two regions."""
+
+    rtt_s: float
+    price_per_byte: float
+    hops: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeFacts:
+    """Distribution tree of a workload's weights: edges (parent, child), and the edges above each site."""
+
+    edges: tuple[tuple[str, str], ...]
+    edge_cost: tuple[float, ...]  # over the horizon, present value
+    edges_above: Mapping[str, tuple[int, ...]]
+
+
+NO_TREE = TreeFacts((), (), {})  # where the program chooses how weights travel

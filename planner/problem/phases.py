@@ -166,7 +166,7 @@ def worth_from(calendar: Calendar, site: SiteFacts) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """A limit on the systems held from an offer, or on those obtained in a phase."""
+    """A limit on the systems held from an offer, with tiers of KV cache or without, or on those obtained in a phase."""
 
     path: str
     name: str
@@ -179,6 +179,8 @@ def supplies(problem: Problem) -> list[Supply]:
     """List every limit on a supply."""
     found = []
     for offer in problem.offers:
+        if offer.stated_at:
+            continue
         name = f"supply of {offer.system} ({offer.how})"
         if math.isfinite(offer.supply):
             found.append(Supply(f"{offer.path}.supply", name, offer, None, offer.supply))

@@ -26,7 +26,7 @@ from planner.report import (
 )
 from planner.report.fleet import deployment_rows, fabric_row, fleet_row, owned_sections, point_rows
 from planner.report.limits import limit_row, runner_up_row
-from planner.report.load import classes, packing, sessions
+from planner.report.load import classes, kv_tiers, packing, sessions
 from planner.report.words import amount, status_words
 from planner.report.workloads import cost_rows, route_rows, workload_row
 from planner.tables import as_csv, as_markdown, as_text
@@ -43,6 +43,7 @@ NOTES = {
     **sessions.NOTES,
     **classes.NOTES,
     **packing.NOTES,
+    **kv_tiers.NOTES,
     FABRICS: "Parts and price of each network for the systems on it. A system is charged its share of the cheapest network (per system) "
     "with as many tiers that supply and power allow; so the systems on a partly filled network are charged less than it costs.",
     LIMITS: "Worth: change of the objective if a limit grows by one unit. Fleet held: every integer is fixed. "
@@ -113,6 +114,7 @@ def sections_of(plan: Plan) -> list[tuple[str, list[Row]]]:
         ("How it runs", point_rows(plan)),
         ("What holds its weights", deployment_rows(plan)),
         *packing.sections(plan),
+        *kv_tiers.sections(plan),
         ("What each workload gets", [workload_row(w, currency) for w in plan["workloads"]]),
         *reinforcement.sections(plan),
         *sessions.sections(plan),

@@ -13,12 +13,12 @@ import numpy as np
 from planner.problem.facts import (
     ApiFacts,
     OfferFacts,
-    PathFacts,
     ServingFacts,
     SiteFacts,
     SystemFacts,
     permitted,
 )
+from planner.problem.lines import PathFacts
 from planner.problem.phases import API, seconds_from
 from planner.resolve.context import ResolveContext
 from planner.resolve.facility import assured

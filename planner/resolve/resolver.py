@@ -34,6 +34,7 @@ from planner.resolve.representative_days import representative
 from planner.resolve.routes import lines
 from planner.resolve.routes.traffic import resolve_routes
 from planner.resolve.sites import resolve_sites
+from planner.resolve.stack.kv_tiers import with_kv_tiers
 from planner.resolve.systems import assume_unmeasured_families, systems_on_offer
 from planner.resolve.workloads import resolve_workloads
 from planner.spec.model import PlanSpec, SolverOptions, parse_spec
@@ -100,6 +101,7 @@ def build_problem(context: ResolveContext) -> Problem:
         context.raise_problems()
     offers = with_worth(offers, money)
     systems = with_racks(context, systems_on_offer(context, offers), offers, sites)
+    sites, offers, systems, money = with_kv_tiers(context, sites, offers, systems, money)
     if workloads.training:
         assume_unmeasured_families(ledger, systems)
     for api in resolve_apis(context):

@@ -28,6 +28,7 @@ from planner.spec.quantities import WHOLE, Amount, Day, Fraction, Kilograms, Mem
 from planner.spec.reinforcement import Reinforcement
 from planner.spec.robust import Robust
 from planner.spec.sites import Site
+from planner.spec.stack.kv_tiers import KvTiersOnOffer
 from planner.spec.workloads import Serving, Training
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -185,6 +186,8 @@ class PlanSpec(Block):
     """Systems that are owned already."""
     offers: Annotated[list[Offer], Field(max_length=MOST_ENTRIES)] | None = None
     """Ways to obtain systems; if omitted all of the catalog but the spot market, for the systems that the sites name or, where none does, for all."""
+    kv_tiers: Annotated[list[KvTiersOnOffer], SOME] | None = None
+    """Tiers of KV cache with which systems may be bought, for workloads whose `cache` has `reuse`; none if omitted."""
     phases: Phases | None = None
     """Phases of the build-out, from the start of the horizon; everything is obtained at the start if omitted."""
     apis: Annotated[list[Api], SOME] | None = None

@@ -57,7 +57,7 @@ def codesign_schema() -> dict[str, Any]:
 
 def kv_tiers_schema() -> dict[str, Any]:
     """Build the JSON Schema of a case of KV tiers, which `flopwatt kv-tiers` answers."""
-    from planner.spec.stack.kv_tiers import KvTiersCase
+    from planner.spec.stack.kv_tiers_case import KvTiersCase
 
     return {"$schema": DIALECT, **_of_case(KvTiersCase), "title": "flopwatt case of KV tiers"}
 

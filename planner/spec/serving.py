@@ -89,7 +89,7 @@ class PrefixSharing(Block):
     reuse: Reuse | None = None
     """How requests share prefixes, from which the hit rate of each tier follows."""
     tiers: Annotated[list[CacheTier], Field(max_length=len(TIERS))] = []
-    """Tiers of the cache, the fastest first; each evicts to the next."""
+    """Tiers of the cache, the fastest first; each evicts to the next. With `reuse` there is at least one, or the block `kv_tiers` of the spec."""
 
     @field_validator("tiers")
     @classmethod
@@ -107,8 +107,6 @@ class PrefixSharing(Block):
     def _one(self) -> PrefixSharing:
         if (self.hit_rate is None) == (self.reuse is None):
             raise ValueError('give exactly one of "hit_rate" (such as 0.6) and "reuse"')
-        if self.reuse is not None and not self.tiers:
-            raise ValueError('"reuse" needs "tiers" in which prefixes are kept; add one')
         if self.hit_rate is not None and len(self.tiers) > 1:
             raise ValueError('a given "hit_rate" holds for one tier; leave one, or give "reuse"')
         return self

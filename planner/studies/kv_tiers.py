@@ -27,7 +27,8 @@ from planner.spec.base import problems_of
 from planner.spec.quantities import offer_price
 from planner.spec.serving import HBM, CacheTier, PrefixSharing
 from planner.spec.stack.codesign import is_purchase
-from planner.spec.stack.kv_tiers import KvTiers, KvTiersCase, TierOffer
+from planner.spec.stack.kv_tiers import TierOffer
+from planner.spec.stack.kv_tiers_case import KvTiers, KvTiersCase
 from planner.spec.workloads import Serving
 
 SLACK = 1e-9  # relative difference of costs that is none

@@ -200,7 +200,7 @@ def _catalog_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[F
     ways = {
         (offer.system, offer.how)
         for i, offer in enumerate(problem.offers)
-        if problem.spec.offers is None or problem.spec.offers[i].price is None
+        if not offer.stated_at and (problem.spec.offers is None or problem.spec.offers[i].price is None)
     }
     for system, how in ways_in_order(problem, ways):
         figures = [

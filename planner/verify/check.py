@@ -25,6 +25,7 @@ from planner.verify.fleet.owned import check_owned
 from planner.verify.jobs import check_jobs
 from planner.verify.limits import check_limits
 from planner.verify.lines import LineCheck
+from planner.verify.load.kv_tiers import check_kv_tiers
 from planner.verify.load.packing import check_packing
 from planner.verify.phases import PhaseCheck
 from planner.verify.points.check import check_points
@@ -159,6 +160,7 @@ CHECKS: tuple[tuple[str, Callable[[CheckedPlan], None]], ...] = (
     ("schedule", check_schedule),
     ("deployments", check_deployments),
     ("packing", check_packing),
+    ("kv_tiers", check_kv_tiers),
     ("routes", check_routes),
     ("workloads", check_jobs),
     ("electricity", _check_electricity),

@@ -86,15 +86,17 @@ def _connections(plan: CheckedPlan) -> Iterator[LimitValue]:
 def _supplies(plan: CheckedPlan, offer: OfferFacts) -> Iterator[LimitValue]:
     """Yield the supply of an offer, in all and by phase."""
     windows = range(plan.problem.calendar.windows)
+    if offer.stated_at:  # counts against the supply of the offer without tiers
+        return
     name = f"supply of {offer.system} ({offer.how})"
     if math.isfinite(offer.supply):
-        held = [counts for key, counts in plan.held.items() if plan.fleet_options[key].offer is offer]
+        held = [counts for key, counts in plan.held.items() if plan.fleet_options[key].offer.order == offer.path]
         yield f"{offer.path}.supply", name, max(sum(counts[w] for counts in held) for w in windows), offer.supply
     for p, (phase, most) in enumerate(zip(plan.problem.phases, offer.phase_supply, strict=False)):
         rows = [
             (row["count"], holding.windows)
-            for row, holding in zip(plan.document["fleet"], plan.holdings, strict=True)
-            if holding.phase == p and row["offer"] == offer.path
+            for row, holding, option in zip(plan.document["fleet"], plan.holdings, plan.options_by_row, strict=True)
+            if holding.phase == p and option.offer.order == offer.path
         ]
         taken = max(sum(n for n, held_in in rows if w in held_in) for w in windows)
         if math.isfinite(most):

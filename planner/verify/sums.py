@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from catalog.units import YEAR_S
-from planner.problem.facts import NO_TREE
+from planner.problem.lines import NO_TREE
 from planner.verify.checked_plan import CheckedPlan, LineKey, Sums
 from planner.verify.fleet.economics import yearly_of
 from planner.verify.fleet.holdings import Holding

@@ -27,6 +27,7 @@ FEATURES = {  # feature -> how the names of its files begin: the feature, or a p
     "fabrics": ("fabric",),
     "classes of requests": ("classes",),
     "media": ("media",),
+    "tiers of KV cache": ("kv_tier",),
     "packing": ("packing",),
     "power caps": ("power_cap",),
     "porting": ("porting",),

@@ -8,8 +8,8 @@ from functools import partial
 
 from catalog.units import YEAR_S
 from planner.problem.calendar import Calendar
-from planner.problem.facts import PathFacts, ServingFacts, SiteFacts, TreeFacts, permitted
-from planner.problem.lines import LineNetwork
+from planner.problem.facts import ServingFacts, SiteFacts, permitted
+from planner.problem.lines import LineNetwork, PathFacts, TreeFacts
 from planner.resolve import apis
 from planner.resolve.context import ResolveContext
 from planner.resolve.routes import wan

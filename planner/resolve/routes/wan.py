@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from planner.problem.facts import PathFacts
+from planner.problem.lines import PathFacts
 from planner.resolve.context import ResolveContext
 from planner.resolve.ledger import Ledger
 

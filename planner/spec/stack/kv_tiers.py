@@ -1,27 +1,13 @@
-"""The block `kv_tiers` of a case: which sizes of which tiers of KV cache are on offer, at which price (`flopwatt kv-tiers`)."""
+"""Tiers of KV cache on offer: `tiers` of `flopwatt kv-tiers`, and the block `kv_tiers` of a spec."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field
 
 from planner.spec.base import Block
-from planner.spec.case import Case
-from planner.spec.quantities import (
-    WHOLE,
-    BytePrice,
-    ByteRate,
-    Bytes,
-    EnergyPrice,
-    Real,
-    RequestRate,
-    SecondsFromStart,
-    Watts,
-    offer_price,
-)
-from planner.spec.serving import Reuse
-from planner.spec.stack.codesign import is_purchase
+from planner.spec.quantities import WHOLE, BytePrice, ByteRate, Bytes, Name, SecondsFromStart, Watts
 
 MOST_SIZES = 12
 Sizes = Annotated[list[Bytes], Field(min_length=1, max_length=MOST_SIZES)]
@@ -49,42 +35,24 @@ class TierOffer(Block):
     """Rate at which all systems together read from a pool; as much as they ask for if omitted."""
 
 
-class KvTiers(Block):
-    """Prefixes that requests share, and the tiers in which they may be kept."""
+def _in_order(tiers: list[TierOffer]) -> list[TierOffer]:
+    places = [TIER_ORDER.index(tier.name) for tier in tiers]
+    if places != sorted(set(places)):
+        raise ValueError(f"tiers must differ and stand in the order {', '.join(TIER_ORDER)}")
+    return tiers
 
-    prefix_tokens: Annotated[int, Field(ge=1, le=10_000_000), WHOLE]
-    """Tokens of a prompt that may be cached; the others are always computed."""
-    reuse: Reuse
-    """How requests share prefixes. `prefixes` are those of all systems that share a pool, sessions those of one system."""
-    hbm: Annotated[list[Bytes], Field(max_length=MOST_SIZES)] = []
-    """Memory of the chips of a system that may be kept for prefixes; 0 is always tried."""
-    tiers: Annotated[list[TierOffer], Field(min_length=1, max_length=len(TIER_ORDER))]
+
+TierOffers = Annotated[
+    list[TierOffer], Field(min_length=1, max_length=len(TIER_ORDER)), AfterValidator(_in_order)
+]  # the fastest first
+
+
+class KvTiersOnOffer(Block):
+    """Tiers of KV cache with which systems may be bought; the plan chooses a size of each, or none, for each kind of system at each site."""
+
+    systems: Annotated[list[Name], Field(min_length=1, max_length=100)] | None = None
+    """Systems that may have them; all that can be bought if omitted."""
+    sites: Annotated[list[Name], Field(min_length=1, max_length=100)] | None = None
+    """Regions of the sites where they may stand; all if omitted."""
+    tiers: TierOffers
     """Tiers on offer, the fastest first."""
-    price: str
-    """Purchase of one system such as "310000 USD", or its rent such as "98 USD/h"."""
-    demand: RequestRate | None = None
-    """Requests per second of all systems, which are then a whole number; without it the cost per token counts."""
-    currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = "USD"
-    electricity: EnergyPrice | None = None
-    """Price of electricity; the catalog's default if omitted."""
-    pue: Annotated[Real, Field(ge=1, le=5)] | None = None
-    """Power at the meter over power of the systems; the catalog's default if omitted."""
-
-    @field_validator("price")
-    @classmethod
-    def _readable(cls, price: str) -> str:
-        offer_price(price, bought=is_purchase(price))
-        return price
-
-    @model_validator(mode="after")
-    def _in_order(self) -> KvTiers:
-        places = [TIER_ORDER.index(tier.name) for tier in self.tiers]
-        if places != sorted(set(places)):
-            raise ValueError(f"tiers must differ and stand in the order {', '.join(TIER_ORDER)}")
-        return self
-
-
-class KvTiersCase(Case):
-    """A serving case whose tiers of KV cache are chosen."""
-
-    kv_tiers: KvTiers

@@ -87,8 +87,11 @@ def _check_least_systems(plan: CheckedPlan) -> None:
 
 def _check_least_orders(plan: CheckedPlan) -> None:
     """Check that enough systems are obtained by each offer that has a least count, over all sites and phases."""
+    rows = list(zip(plan.document["fleet"], plan.options_by_row, strict=True))
     for offer in plan.problem.offers:
-        count = sum(row["count"] for row in plan.document["fleet"] if row["offer"] == offer.path)
+        if offer.stated_at:  # counts towards the offer without tiers
+            continue
+        count = sum(row["count"] for row, option in rows if option.offer.order == offer.path)
         if 0 < count < offer.least:
             plan.say("fleet", f"{count} {offer.system} by {offer.path}, which asks for at least {offer.least} if any")
 

@@ -29,6 +29,7 @@ class Recomputed:
     iteration: Mapping[str, Any] | None = None  # of reinforcement learning
     call_s: float | None = None  # of sessions
     classes: Sequence[Mapping[str, Any]] = ()  # of requests
+    computed_share: float = 1.0  # of the tokens of prompts
     hfu: float | None = None  # None for serving, and for plans of release 0.1 that do not state it
 
 

@@ -12,7 +12,8 @@ import pytest
 
 import planner
 from planner.pipeline import solve_unverified
-from planner.problem.facts import NO_TREE, Problem
+from planner.problem.facts import Problem
+from planner.problem.lines import NO_TREE
 from planner.solving import quality
 from planner.verify.max_flow import max_flow
 from planner.verify.plan import verify_plan
