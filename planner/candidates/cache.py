@@ -96,17 +96,18 @@ class EvaluationCache:
         self.evaluated = 0  # operating points
         self.recent: Recent = kept.setdefault(("recent",), Recent(RECENT_SHARE * problem.spec.solver.memory))
         self._counted: set[Key] = set()
-        self.catalog_key: Key = (problem.catalog_digest, repr(problem.spec.overrides), repr(problem.spec.kv_tiers))
+        self.catalog_key: Key = (problem.catalog_digest, repr(problem.spec.overrides))
         common = (*self.catalog_key, problem.spec.solver.points_per_system, repr(problem.derating))
+        tiers = repr(problem.spec.kv_tiers)  # figures of them, which the names of systems do not tell
         maximises = bool(problem.spec.objective.maximise)
         self._serving_times: dict[str, Key] = {}
         self._workloads: dict[str, Key] = {}
         for workload in problem.serving:
             without_slo = workload.spec.model_dump_json(exclude={*FIELDS_WITHOUT_EFFECT, "slo"})
-            self._serving_times[workload.name] = (*self.catalog_key, without_slo)
+            self._serving_times[workload.name] = (*self.catalog_key, tiers, without_slo)
             peak = math.inf if maximises else workload.peak_requests_per_s
             fields = workload.spec.model_dump_json(exclude=FIELDS_WITHOUT_EFFECT)
-            self._workloads[workload.name] = (*common, fields, peak)
+            self._workloads[workload.name] = (*common, tiers, fields, peak)
         for job in problem.training:
             self._workloads[job.name] = (*common, job.spec.model_dump_json())
 

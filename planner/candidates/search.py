@@ -381,7 +381,7 @@ class _TrainingSearch:
         """Find the widths of a job on a fleet option."""
         most = min(option.largest, option.offer.supply)
         key = (
-            option.system.name,
+            option.system.plain_name,
             option.scaleout,
             uneven(option.plant),
             most,

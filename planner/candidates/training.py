@@ -60,7 +60,7 @@ class LayoutSearches:
         sizes = self._spaces[shape]
         if not len(sizes):
             return None
-        key = (*shape, setup.recipe, system.name, setup.precision, setup.scaleout, setup.plant)
+        key = (*shape, setup.recipe, system.plain_name, setup.precision, setup.scaleout, setup.plant)
         if key not in self._found:
             self._found[key] = fastest_layout(setup, sizes)
         return self._found[key]

@@ -70,6 +70,11 @@ class SystemFacts:
     def __hash__(self) -> int:
         return hash((self.name, self.chips, self.nic_bytes_per_s, self.power_w))
 
+    @property
+    def plain_name(self) -> str:
+        """Return the name without tiers of KV cache, on which the times of training do not depend."""
+        return self.name if self.kv_tiers is None else self.kv_tiers.base
+
     def rates(self, precision: str, scaleout: ScaleOut | None = None) -> ChipRates:
         """Return the rates for the closed forms; the scale-out network is by default one at the rate of the NIC without latency."""
         network = ScaleOut(self.nic_bytes_per_s) if scaleout is None else scaleout

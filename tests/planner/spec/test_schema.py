@@ -47,7 +47,7 @@ def leaves(block: type[Block] = Block) -> list[type[Block]]:
             "planner.spec.case",
             "planner.spec.stack.codesign",
             "planner.spec.stack.edge",
-            "planner.spec.stack.kv_tiers",
+            "planner.spec.stack.kv_tiers_case",
         )
         for leaf in (leaves(part) or [part])
     ]
