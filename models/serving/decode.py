@@ -24,6 +24,8 @@ from models.transformer.architecture import (
     kv_elements_per_layer,
     parameter_counts,
 )
+from models.transformer.moe import distinct_destinations
+from models.transformer.routing import Routing
 
 # Activations travel in 16 bit.
 ACTIVATION_BYTES = 2.0
@@ -38,6 +40,7 @@ HOST = "host"  # the part of a step that is prepared once for all that runs in i
 HOST_LINK_BYTES_PER_S = 100 * GIGA
 # What picks layouts along their axes.
 Index = int | slice | Ints | tuple[int | slice | Ints | None, ...]
+EVEN = Routing()  # nothing stated: as fitted
 REFERENCE_EXPERTS = 128.0  # for which the launch of a MoE layer is stated
 
 
@@ -115,7 +118,7 @@ def step_time(
     """
     whole = _at_once(arch, chip, layouts, load, precisions, constants)
     spread = np.asarray(layouts.stage_chips) > GATHERED_RANKS
-    if not np.any(arch.experts) or not np.any(spread):
+    if not np.any(arch.experts) or not np.any(spread) or not (arch.routing or EVEN).two_batches:
         return whole
     turns = _in_turns(arch, chip, layouts, load, precisions, constants)
     faster = spread & (turns.total_s < whole.total_s)
@@ -216,8 +219,9 @@ def dense_times_s(
 
 
 def held_experts(arch: Architecture, layouts: ServingLayouts) -> Result:
-    """Count the experts of a layer that all expert-parallel ranks hold:  ceil(E / ep) ep, of which those beyond E are second copies.
+    """Count the experts of a layer that all expert-parallel ranks hold:  ceil((E + r) / ep) ep, of which those beyond E are second copies.
 
+    r redundant copies where the architecture's routing states them, and there is more than one rank.
     Shapes: as layouts; result [1]. Valid for ep up to E.
     Reference: DeepSeek-V3, arXiv:2412.19437, section 3.4.2 (redundant experts).
 
@@ -226,7 +230,8 @@ def held_experts(arch: Architecture, layouts: ServingLayouts) -> Result:
     (128, [128.0, 144.0])
     """
     ep = np.asarray(layouts.ep, float)
-    return as_result(np.ceil(arch.experts / ep) * ep)
+    more = np.where(ep > 1.0, (arch.routing or EVEN).redundant, 0.0)
+    return as_result(np.ceil((arch.experts + more) / ep) * ep)
 
 
 def experts_touched(experts: Result, topk: float, tokens: ArrayLike, skew: float) -> Result:
@@ -256,7 +261,8 @@ def expert_times_s(
     compute = 2 m k P_e L_m (1 + s_e/(m_e + s_e)) imb / (R F e_c e_x);  memory = touched P_e L_m w (1 + imb)/2 / (R B e_m)
     with R = tp dp, m_e = m k / touched, imb = 1 + i ln(min(ep, 8)), e_x falling with the width f of an expert as 1 / (1 + f0 / f).
     Beyond 8 ranks experts are placed by their load, so that the fullest rank is no fuller than that of 8; copies of experts that fill up
-    the ranks (`held_experts`) are read as well. Shapes: tokens [token] and layouts broadcast; result [s].
+    the ranks (`held_experts`) are read as well. Where the architecture's routing states it, imb is that of the popularity of experts, and
+    tokens beyond their capacity are left out. Shapes: tokens [token] and layouts broadcast; result [s].
     Reference: Rajbhandari et al., DeepSpeed-MoE, ICML 2022, section 5; DeepSeek-V3, arXiv:2412.19437, section 3.4 (redundant
     experts); constants: first fit on published serving measurements.
 
@@ -267,10 +273,15 @@ def expert_times_s(
     if not np.any(arch.experts):
         return 0.0, 0.0
     count = parameter_counts(arch)
+    routing = arch.routing or EVEN
     tokens = np.asarray(tokens, float)
-    ranks = layouts.stage_chips
-    touched = experts_touched(held_experts(arch, layouts), arch.topk, tokens, constants.expert_skew)
-    imbalance = 1.0 + constants.rank_imbalance * np.log(np.minimum(layouts.ep, GATHERED_RANKS))
+    tokens = tokens * routing.kept(arch.experts, arch.topk, tokens)
+    ranks, held = layouts.stage_chips, held_experts(arch, layouts)
+    touched = experts_touched(held, arch.topk, tokens, constants.expert_skew)
+    imbalance = routing.excess(arch.experts, held, layouts.ep)
+    if imbalance is None:
+        imbalance = 1.0 + constants.rank_imbalance * np.log(np.minimum(layouts.ep, GATHERED_RANKS))
+        imbalance = np.minimum(imbalance, max(routing.capacity_factor, 1.0))
     saturation = constants.expert_saturation_tokens * _intensity(chip, constants)
     per_expert = tokens * arch.topk / touched
     weights = count.per_expert * count.moe_layers
@@ -391,7 +402,8 @@ def expert_exchange_s(
     """Predict the dispatch and combine of tokens between experts (dp > 1):  2 L_m [a (1, or 2 and the latency of the network beyond the domain) + max(inside, outside)].
 
     inside = 1.5 m h n_in / (W_up e), outside = 1.5 m h n_out / (W_out e_out), at once on their own links. Up to 8 ranks tokens are
-    gathered, n = other ranks; beyond, n = k/R for each other rank. R ranks lie evenly on ceil(R / domain) domains.
+    gathered, n = other ranks; beyond, n = k/R for each other rank; where routing limits the domains of a token to M, it crosses to each
+    once, n_out = min(distinct, M) (n - 1)/n. R ranks lie evenly on ceil(R / domain) domains.
     Shapes: tokens [token of the micro-batch] and layouts broadcast; result [s].
     Reference: Lepikhin et al., GShard, arXiv:2006.16668, section 3.2; DeepEP's published times for e_out, see the catalog.
 
@@ -405,14 +417,22 @@ def expert_exchange_s(
     ranks = np.asarray(layouts.stage_chips, float)
     domains = _domains(chip, ranks)
     here = ranks / domains  # of them in a domain
-    to_each = np.where(ranks <= GATHERED_RANKS, 1.0, np.minimum(arch.topk / ranks, 1.0))
-    moved = ALL_TO_ALL_BYTES * np.asarray(tokens, float) / layouts.dp * arch.hidden * to_each
+    routing = arch.routing or EVEN
+    kept = routing.kept(arch.experts, arch.topk, tokens)
+    to_each = np.where(ranks <= GATHERED_RANKS, 1.0, np.minimum(arch.topk / ranks, 1.0) * kept)
+    one = ALL_TO_ALL_BYTES * np.asarray(tokens, float) / layouts.dp * arch.hidden
+    moved = one * to_each
+    across = moved * (ranks - here)
+    if routing.most_domains:
+        crossed = (
+            np.minimum(distinct_destinations(arch.topk, domains), routing.most_domains) * (domains - 1.0) / domains
+        )
+        across = np.where(ranks <= GATHERED_RANKS, across, np.minimum(one * crossed * kept, across))
     up = chip.scaleup_bytes_per_s * constants.all_to_all_efficiency
     out = np.minimum(chip.scaleup_bytes_per_s, chip.scaleout_bytes_per_s) * constants.all_to_all_network_efficiency
     with np.errstate(divide="ignore", invalid="ignore"):
         inside, outside = (
-            np.where(bytes_ > 0, bytes_ / rate, 0.0)
-            for bytes_, rate in ((moved * (here - 1.0), up), (moved * (ranks - here), out))
+            np.where(bytes_ > 0, bytes_ / rate, 0.0) for bytes_, rate in ((moved * (here - 1.0), up), (across, out))
         )
     start = constants.all_to_all_start_s * _start_factor(chip, ranks)
     once = start + np.where(domains > 1.0, chip.scaleout_latency_s, 0.0) + np.maximum(inside, outside)

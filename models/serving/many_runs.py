@@ -31,7 +31,7 @@ REGIMES = (
 )  # fmt: skip
 DECODE_ALONE = ("decode", "decode_maximum")
 METRICS = ("tpot", "ttft", "throughput")
-_FLAGS = ("gated", "tied", "mla")
+_FLAGS = ("gated", "tied", "mla", "routing")
 # Figures that switch a block on: runs with and without one are not stacked.
 _SWITCHES = ("experts", "q_lora_rank", "attention_layers", "expert_hidden", "shared_ffn")
 UNCAPPED = 2.5  # times the usual limit on running requests, about 2,000: as far as submitters raise it

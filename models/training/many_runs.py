@@ -16,7 +16,7 @@ from models.training.memory import training_memory
 from models.training.step import CHUNK, Recipe, TrainingConstants, TrainingStep, training_step
 from models.transformer.architecture import Architecture
 
-_ARCHITECTURE_FLAGS = ("gated", "tied", "mla")
+_ARCHITECTURE_FLAGS = ("gated", "tied", "mla", "routing")
 # Figures that switch a block on: runs with and without one are not stacked.
 _SWITCHES = ("experts", "q_lora_rank", "attention_layers", "expert_hidden", "shared_ffn")
 _RECIPE_NUMBERS = ("release_year", "flushes", "power_ratio", "forgotten")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Result, as_result
+from models.transformer.routing import Routing
 
 
 def _given(count: ArrayLike) -> bool:
@@ -26,7 +27,8 @@ class Architecture:
     Where `attention_layers` is set, a layer is one block: so many of attention, `state_layers` of a state space of inner width
     `state_width` with `state_inputs` further inputs, the rest feed-forward. `expert_hidden` is the width at which routed experts
     work, where it is not `hidden`; `shared_ffn` the width of all shared experts, where it is not shared_experts expert_ffn. The gate
-    sends a token to experts of at most `routed_groups` groups, which are laid out one per scale-up domain (0: no limit).
+    sends a token to experts of at most `routed_groups` groups, which are laid out one per scale-up domain (0: no limit). `routing`:
+    what is stated of how it loads experts in serving.
     Fields may be arrays of one shape (many networks of one kind at once); flags may not.
     """
 
@@ -60,6 +62,7 @@ class Architecture:
     expert_hidden: int = 0
     shared_ffn: int = 0
     routed_groups: int = 0
+    routing: Routing | None = None
 
     def __post_init__(self) -> None:
         needed = ("layers", "hidden", "heads", "kv_heads", "head_dim", "vocab")

@@ -35,6 +35,7 @@ from planner.resolve.overrides import unread
 from planner.resolve.power_caps import measured_curve
 from planner.resolve.reinforcement import reinforcement_facts
 from planner.resolve.stack.engines import ROLES, engine_settings, software_of, wrong_role
+from planner.resolve.stack.routing import with_routing, wrong_routing
 from planner.resolve.systems import network_ports, system_facts
 from planner.resolve.workloads import assume_batch, memory_utilisation
 from planner.spec.base import problems_of
@@ -132,6 +133,10 @@ def resolve_case(
             problems.append(Problem(path, message))
         except (MissingFigure, ValueError) as error:
             problems.append(Problem(path, str(error)))
+    if case is not None and isinstance(case.workload, Serving) and "workload.architecture" in architectures:
+        shape = architectures["workload.architecture"]
+        problems += wrong_routing(shape, case.workload, "workload")
+        architectures["workload.architecture"] = with_routing(shape, case.workload)
     if problems or case is None:
         raise SpecError(problems)
     system = systems["system"]

@@ -27,7 +27,7 @@ from planner.estimate.serving_configuration import (
     is_better,
     load_of,
 )
-from planner.estimate.serving_details import cache_tiers, decode_causes, speculation_gain
+from planner.estimate.serving_details import cache_tiers, decode_causes, routing_row, speculation_gain
 from planner.estimate.sessions import session_row
 from planner.evaluate.classes import class_rows
 from planner.evaluate.serving import QUANTILES, mfu, systems_per_replica
@@ -62,6 +62,7 @@ def answer_serving(facts: CaseFacts) -> dict[str, Any] | str:
             if facts.serving.spec.classes
             else {}
         ),
+        **routing_row(facts, configuration),
         "tiers": cache_tiers(facts, load, configuration),
         "speculation": speculation_gain(facts, configuration),
         "waterfall": decode_causes(facts, configuration),

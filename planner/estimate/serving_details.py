@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from models.arrays import Result
+from models.serving.decode import held_experts
 from models.serving.percentiles import METRICS
 from models.serving.prefill import DecodeBatch, Prompts
 from models.serving.prefix_cache import prompt_cost
@@ -60,6 +61,23 @@ def cache_tiers(facts: CaseFacts, load: Load, configuration: ServingConfiguratio
         "hbm_bytes_per_chip": cache.hbm_bytes_per_chip,
         "tiers": rows,
         "without": _without_cache(facts, load, configuration),
+    }
+
+
+def routing_row(facts: CaseFacts, configuration: ServingConfiguration) -> dict[str, Any]:
+    """State what the routing of the workload does to decode steps of the configuration; nothing where none is stated."""
+    arch, layout = facts.architecture, configuration.layouts[-1]
+    if arch.routing is None:
+        return {}
+    tokens = float(configuration.batch) / float(layout.pp)
+    held, ranks = float(held_experts(arch, layout)), int(layout.ep)
+    excess = arch.routing.excess(arch.experts, held, ranks)
+    return {
+        "routing": {
+            "held_experts": int(held),
+            "fullest_rank": None if excess is None else float(excess),
+            "dropped_share": 1.0 - float(arch.routing.kept(arch.experts, arch.topk, tokens)),
+        }
     }
 
 

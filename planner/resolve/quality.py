@@ -9,6 +9,7 @@ from planner.problem.facts import QualityFacts, ServingFacts
 from planner.problem.quality import NONE
 from planner.resolve.architectures import shape_of, weights_bytes
 from planner.resolve.context import ResolveContext
+from planner.resolve.stack.routing import with_routing
 from planner.spec.model import PlanSpec
 from planner.spec.requirements.quality import QualityFloor
 from planner.spec.workloads import Serving
@@ -55,7 +56,7 @@ def members_of(
         members[record.name] = replace(
             own,
             spec=own.spec.model_copy(update={**CLEARED, "architecture": record.name, "name": name}),
-            architecture=shape,
+            architecture=with_routing(shape, workload),
             weights_bytes=weights_bytes(shape, workload.precision),
             runs=record.name,
             is_own=record.name == own.runs,

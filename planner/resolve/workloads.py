@@ -23,6 +23,7 @@ from planner.resolve.names import residency_zones, wrong_zone
 from planner.resolve.quality import members_of
 from planner.resolve.reinforcement import reinforcement_facts
 from planner.resolve.stack.engines import ROLES, engine_settings, wrong_role
+from planner.resolve.stack.routing import with_routing, wrong_routing
 from planner.spec.reinforcement import Reinforcement
 from planner.spec.requirements.redundancy import NPLUS1
 from planner.spec.workloads import Serving, Training, Workload
@@ -79,6 +80,8 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
         if isinstance(workload, Reinforcement):
             result.training.append(reinforcement_facts(context.ledger, path, workload, shape, **extra))
             continue
+        context.problems.extend(wrong_routing(shape, workload, path))
+        shape = with_routing(shape, workload)
         own = replace(_serving(context, path, workload, shape, origins), runs=record.name)
         if workload.quality_floor is None:
             result.serving.append(own)

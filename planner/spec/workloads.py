@@ -14,6 +14,7 @@ from planner.spec.facility import AuditClasses
 from planner.spec.lines import Security, Traffic
 from planner.spec.load.classes import RequestClass, wrong_classes
 from planner.spec.load.media import WAYS_TO_ENCODE, Encoding, Media
+from planner.spec.load.routing import Routing
 from planner.spec.load.sessions import Session
 from planner.spec.phases import DemandInTime
 from planner.spec.quantities import (
@@ -195,6 +196,8 @@ class Serving(Workload):
     encoding: Annotated[list[Encoding], Field(min_length=1, max_length=len(WAYS_TO_ENCODE))] = list(WAYS_TO_ENCODE)
     """Where media are encoded, of which the plan takes one for each deployment: beside the engine on the same chips, or apart, on chips of
     their own before a single pool."""
+    routing: Routing | None = None
+    """How the gate of a mixture of experts loads them, with redundant copies, capacity and limits; as measured runs do on average if omitted."""
     speculation: Drafting | None = None
     """Speculative decoding or multi-token prediction; none if omitted."""
     weights_from: Name | None = None

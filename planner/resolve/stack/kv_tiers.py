@@ -126,7 +126,9 @@ def _with_block(
             context.add_problem(path, f"{system} in {region} has tiers by {other} already; join the two blocks")
     for offer in able:
         base = systems.get(offer.system)
-        for tiers in sets if base is not None else ():
+        if base is None:  # a figure of it is missing, which is reported
+            continue
+        for tiers in sets:
             chosen = KvTierSet(path, offer.system, tiers)
             name = name_with(chosen, i)
             systems[name] = _system_with(base, chosen, name)

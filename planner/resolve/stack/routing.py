@@ -1,0 +1,34 @@
+"""Resolve the block `routing` of a workload: what is stated becomes part of the architecture that it runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+from models.transformer import routing
+from models.transformer.architecture import Architecture
+from planner.errors import Problem
+from planner.spec.workloads import Serving
+
+
+def with_routing(shape: Architecture, workload: Serving) -> Architecture:
+    """State the routing of a workload in its architecture; one without experts stays as it is."""
+    block = workload.routing
+    if block is None or not shape.experts:
+        return shape
+    stated = routing.Routing(
+        block.popularity,
+        block.imbalance,
+        block.redundant_experts,
+        block.most_domains or 0,
+        inf if block.capacity_factor is None else block.capacity_factor,
+        block.two_batches,
+    )
+    return replace(shape, routing=stated)
+
+
+def wrong_routing(shape: Architecture, workload: Serving, path: str) -> list[Problem]:
+    """List the problem of a routing without experts."""
+    if workload.routing is None or shape.experts:
+        return []
+    return [Problem(f"{path}.routing", f"{workload.architecture} has no experts; remove it")]

@@ -1,0 +1,96 @@
+"""The block `routing` of a workload in plans and cases: what it changes, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+import planner
+from planner.errors import SpecError
+from planner.estimate.answer import estimate
+from planner.spec.document import edited
+
+WORKLOAD = {
+    "kind": "serving",
+    "architecture": "Qwen3-30B-A3B",
+    "lengths": {"input": 1000, "output": 300},
+    "precision": ["fp8"],
+    "disaggregation": "never",
+}
+CASE = {
+    "workload": WORKLOAD,
+    "system": "DGX H200",
+    "chips": 8,
+    "layout": {"tp": 1, "pp": 1, "dp": 8, "ep": 8},
+    "load": {"concurrency": 512},
+}
+SPEC = {
+    "schema_version": 1,
+    "name": "routed",
+    "workloads": [
+        {
+            **WORKLOAD,
+            "name": "chat",
+            "demand": {"requests_per_s": 400},
+            "origins": [{"region": "us-virginia", "share": 1}],
+            "slo": {"tpot": {"p95": "40 ms"}},
+            "routing": {"popularity": 0.6, "redundant_experts": 32, "capacity_factor": 1.5},
+        }
+    ],
+    "sites": [{"region": "us-virginia", "systems": ["DGX H200"]}],
+    "offers": [{"system": "DGX H200", "how": "buy", "price": "330000 USD"}],
+    "simplicity": {"within": 0},
+    "solver": {"replicas": "divisible"},
+}
+
+
+def answer(**routing):
+    case = copy.deepcopy(CASE)
+    if routing:
+        case["workload"]["routing"] = routing
+    found = estimate(case).answer
+    assert found is not None
+    return found
+
+
+def test_a_case_states_what_its_routing_does():
+    usual, skewed = answer(), answer(popularity=0.8)
+    copied = answer(popularity=0.8, redundant_experts=64)
+    assert (
+        "routing" not in usual and skewed["routing"]["held_experts"] == 128 and copied["routing"]["held_experts"] == 192
+    )
+    assert 1 <= copied["routing"]["fullest_rank"] < skewed["routing"]["fullest_rank"]
+    assert copied["memory_bytes"] > skewed["memory_bytes"] and copied["tokens_per_s"] > skewed["tokens_per_s"]
+    assert answer(capacity_factor=1.0)["routing"]["dropped_share"] > 0
+
+
+def test_a_plan_with_a_routing_holds_and_even_experts_cost_no_more():
+    assert planner.verify_plan(planner.solve(SPEC)) == []
+    skewed, even = (
+        planner.solve(edited(copy.deepcopy(SPEC), [("workloads[0].routing", {"popularity": exponent})]))
+        for exponent in (1.5, 0)
+    )
+    assert even["bound"] < skewed.objective["value"]
+
+
+@pytest.mark.parametrize(
+    "edits, words",
+    [
+        ([("workloads[0].architecture", "Llama-3.1-8B")], "has no experts"),
+        ([("workloads[0].routing", {"popularity": 1, "imbalance": 2})], "remove one of them"),
+        ([("workloads[0].routing", {"capacity_factor": 0})], "capacity_factor"),
+    ],
+)
+def test_what_cannot_be_is_refused(edits, words):
+    with pytest.raises(SpecError, match=words) as caught:
+        planner.solve(edited(copy.deepcopy(SPEC), edits))
+    assert caught.value.problems[0].path.startswith("workloads[0].routing")
+
+
+def test_a_case_without_experts_is_refused():
+    case = edited(
+        copy.deepcopy(CASE), [("workload.architecture", "Llama-3.1-8B"), ("workload.routing", {"popularity": 1})]
+    )
+    with pytest.raises(SpecError, match="has no experts"):
+        estimate(case)
