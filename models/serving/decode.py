@@ -278,10 +278,9 @@ def expert_times_s(
     tokens = tokens * routing.kept(arch.experts, arch.topk, tokens)
     ranks, held = layouts.stage_chips, held_experts(arch, layouts)
     touched = experts_touched(held, arch.topk, tokens, constants.expert_skew)
-    imbalance = routing.excess(arch.experts, held, layouts.ep)
-    if imbalance is None:
-        imbalance = 1.0 + constants.rank_imbalance * np.log(np.minimum(layouts.ep, GATHERED_RANKS))
-        imbalance = np.minimum(imbalance, max(routing.capacity_factor, 1.0))
+    fitted = 1.0 + constants.rank_imbalance * np.log(np.minimum(layouts.ep, GATHERED_RANKS))
+    stated = routing.excess(arch.experts, held, layouts.ep)
+    imbalance = as_result(np.minimum(fitted if stated is None else stated, max(routing.capacity_factor, 1.0)))
     saturation = constants.expert_saturation_tokens * _intensity(chip, constants)
     per_expert = tokens * arch.topk / touched
     weights = count.per_expert * count.moe_layers
@@ -290,7 +289,7 @@ def expert_times_s(
     efficiency = constants.compute_efficiency(weight_precision) * constants.expert_efficiency / shape
     compute = flops / (ranks * chip.flop_per_s * efficiency)
     read = touched * weights * element_bytes(weight_precision) * 0.5 * (1.0 + imbalance)
-    return compute, read / (ranks * chip.hbm_bytes_per_s * constants.memory_efficiency)
+    return compute, as_result(read / (ranks * chip.hbm_bytes_per_s * constants.memory_efficiency))
 
 
 def decode_attention_s(

@@ -65,7 +65,8 @@ class Routing:
 @lru_cache(maxsize=64)
 def _popularity(experts: int, exponent: float) -> Floats:
     chances: Floats = np.arange(1, experts + 1, dtype=float) ** -exponent
-    return chances / chances.sum()
+    chances /= chances.sum()
+    return chances
 
 
 @lru_cache(maxsize=64)

@@ -81,6 +81,7 @@ def _architecture(found: dict[str, int], record: Record) -> Architecture:
     found.setdefault("ffn", found.get("expert_ffn", 0))
     return Architecture(
         **found,
+        routing=None,
         gated=record.words("gated") != "false",
         tied=record.words("tied") == "true",
         mla=record.words("attention") == "mla",
@@ -126,7 +127,7 @@ def shape_of_row(row: Row, record: Record | None, notes: list[str]) -> Architect
     if record is not None:
         found["head_dim"] = known.get("head_dim", found["hidden"] // found["heads"])
         return Architecture(
-            **found, gated=record.words("gated") != "false", tied=record.words("tied") == "true", mla=mla
+            **found, routing=None, gated=record.words("gated") != "false", tied=record.words("tied") == "true", mla=mla
         )
     return by_parameters(found, mla, row.number("params_total_B"), notes)
 
@@ -148,7 +149,7 @@ def by_parameters(found: dict[str, int], mla: bool, billions: float | None, note
     usual_head = found["hidden"] // found["heads"]
 
     def shaped(gated: bool, head: int) -> Architecture:
-        return Architecture(**found, head_dim=head, gated=gated, tied=False, mla=mla)
+        return Architecture(**found, routing=None, head_dim=head, gated=gated, tied=False, mla=mla)
 
     best = shaped(usual_gated, usual_head)
     if not billions:

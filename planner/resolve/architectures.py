@@ -37,6 +37,7 @@ def shape_of(record: Record, ledger: Ledger) -> Architecture:
         gated=text.get("gated", "true") == "true",
         tied=text.get("tied") == "true",
         mla=text.get("attention") == "mla",
+        routing=None,
     )
 
 
