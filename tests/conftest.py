@@ -17,7 +17,7 @@ for library in ("OPENBLAS", "OMP", "MKL"):  # tests run side by side, and their 
 
 # A test never fails for being slow. `ci` draws the same examples on every run; a test that states its own number of examples keeps it.
 settings.register_profile("dev", deadline=None, max_examples=100)
-settings.register_profile("ci", deadline=None, max_examples=80, derandomize=True, print_blob=True)
+settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") == "true" else "dev"))
 
 ALL_CASES = bool(os.environ.get("FLOPWATT_ALL_CASES"))
