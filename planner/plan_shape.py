@@ -109,7 +109,7 @@ DEPLOYMENT = {
                "systems": NUMBER, "spare_workers?": WHOLE}],
 }  # fmt: skip
 PACKED = {
-    "site": TEXT, "system": TEXT, "how": TEXT, "fabric": TEXT, "fabric_size": Either(WHOLE), "offer": TEXT, "slot": WHOLE, "held": WHOLE, "nodes": WHOLE,
+    "site": TEXT, "system": TEXT, "how": TEXT, "fabric": TEXT, "fabric_size": Either(WHOLE), "offer": TEXT, "tenant?": TEXT, "slot": WHOLE, "held": WHOLE, "nodes": WHOLE,
     "partly": WHOLE, "free_chips": WHOLE, "stranded_chips": WHOLE, "workers": WHOLE, "lost_packed": WHOLE, "lost_spread": WHOLE,
     "nodes_without_moves": Either(WHOLE), "mean_nodes": NUMBER, "mean_nodes_without_moves": Either(NUMBER),
     "shapes": [{"point": TEXT, "role": TEXT, "chips": WHOLE, "workers": WHOLE}],

@@ -52,6 +52,12 @@ def test_the_plan_states_how_full_its_systems_are(document):
     assert row["lost_spread"] <= row["lost_packed"] and row["mean_nodes"] <= row["nodes"]
 
 
+def test_systems_that_are_not_shared_have_rows_of_their_own():
+    plan = planner.solve({**SPEC, "sharing": "none"})  # verified as it is solved
+    assert [row["tenant"] for row in plan["packing"]] == ["small", "large"]
+    assert sum(row["held"] for row in plan["packing"]) == sum(row["count"] for row in plan["fleet"])
+
+
 @pytest.mark.parametrize(
     "key",
     [

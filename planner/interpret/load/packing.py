@@ -57,6 +57,7 @@ def _rows(decided: Decisions, by_option: dict[int, list[tuple[int, Use, Ints]]])
             "fabric": option.fabric,
             "fabric_size": option.size,
             "offer": option.offer.path,
+            **({"tenant": option.tenant} if option.tenant else {}),
             "slot": slot,
             "held": held,
             "nodes": found.nodes,
