@@ -412,6 +412,17 @@ ENGINES = Schema(
     },
 )
 
+COMPONENTS = Schema(
+    "components",
+    "parts of chips, by supplier",
+    {
+        "price": _one("USD", "price of good ones of `bytes` together"),
+        "bytes": _one("byte", "memory that the price is for"),
+        "good_share": _one("1", "yield: share of those made that are good"),
+    },
+    {**_NOTES, **_MAKER, "role": TextSpec("what it is part of a chip for", ("memory",), required=True)},
+)
+
 DEFAULTS = Schema("defaults", "what is assumed where nothing is stated", text=_NOTES, open=True)
 CONSTANTS = Schema("constants", "fitted constants of the models", text=_NOTES, open=True)
 
@@ -429,6 +440,7 @@ SCHEMAS: dict[str, Schema] = {
         LINES,
         POWER_CURVES,
         ENGINES,
+        COMPONENTS,
         DEFAULTS,
         CONSTANTS,
     )

@@ -13,6 +13,7 @@ from planner.problem.facts import OfferFacts, PhaseFacts, SiteFacts
 from planner.resolve.context import ResolveContext
 from planner.resolve.facility import assured
 from planner.resolve.phases import offer_in_time
+from planner.resolve.stack.components import price_of_parts
 from planner.resolve.systems import least_prices, least_term_s
 from planner.spec.offers import Offer
 
@@ -62,6 +63,9 @@ def _prices(
     context: ResolveContext, offer: Offer, path: str, system: str, here: Sequence[SiteFacts]
 ) -> dict[str, float]:
     """Return the price at each site where the offer holds: the one that it states, else the catalog's least."""
+    if offer.components is not None:
+        parts = price_of_parts(context, offer.components, system, f"{path}.components")
+        return {} if parts is None else {site.region: parts for site in here}
     amount = offer.amount()
     if amount is None or offer.price is None:
         prices = least_prices(context, system, offer.how, here)

@@ -17,8 +17,10 @@ def resolve_porting(
     if context.spec.porting is None:
         return ()
     for i, entry in enumerate(context.spec.porting):
-        amount, currency = entry.cost
+        amount, currency = entry.amount
         context.assume_stated(f"porting[{i}].cost", amount, currency, ("porting", "*", "*"), note=entry.note)
+        if entry.hours is not None:
+            context.assume_stated(f"porting[{i}].hours", entry.hours, "h", note=entry.note)
     runs: dict[str, str] = {}  # architecture's record by workload
     for workload in workloads:
         record = context.find("architectures", workload.spec.architecture, f"{workload.path}.architecture")
@@ -34,7 +36,7 @@ def resolve_porting(
                 message = f'"{architecture}" on "{entry.family}" is above already; remove one of them'
                 context.add_problem(path, message)
                 continue
-            cost = context.convert(entry.cost, path=f"{path}.cost")
+            cost = context.convert(entry.amount, path=f"{path}.cost")
             users = tuple(name for name, run in runs.items() if run == architecture)
             facts = PortingFacts(path, entry.family, architecture, cost, users)
             found[architecture, entry.family] = facts

@@ -206,7 +206,8 @@ class PlanSpec(Block):
     overrides: dict[str, Override] = {}
     """Figures in place of the catalog's, such as "chips/H100 SXM5 80GB/hbm_bytes_per_s"."""
     catalog: dict[
-        Literal["chips", "systems", "fabrics", "architectures", "tariffs", "regions", "lines"], list[dict[str, Any]]
+        Literal["chips", "systems", "fabrics", "architectures", "tariffs", "regions", "lines", "engines", "components"],
+        list[dict[str, Any]],
     ] = {}
     """Records to add to the catalog, each figure with a note."""
     series: dict[str, Series] = {}

@@ -13,6 +13,7 @@ from planner.spec.base import SOME, Block
 from planner.spec.facility import Assurance
 from planner.spec.phases import OfferInTime
 from planner.spec.quantities import WHOLE, Fraction, LifeSeconds, Name, Seconds, SecondsFromStart, offer_price
+from planner.spec.stack.components import Components
 
 
 class SpotTerms(Block):
@@ -66,6 +67,8 @@ class Offer(Assurance, SpotTerms, CommitmentTerms, OfferInTime):
         | None
     ) = None
     """Per system when bought, per system and time when rented."""
+    components: Components | None = None
+    """Parts of a bought system from which its price follows, in place of `price`."""
     supply: Annotated[int, Field(ge=0, le=10_000_000), WHOLE] | None = None
     """Most systems that can be obtained; unlimited if omitted."""
     least: Annotated[int, Field(ge=1, le=10_000_000), WHOLE] | None = None
@@ -90,6 +93,8 @@ class Offer(Assurance, SpotTerms, CommitmentTerms, OfferInTime):
         self.check_prices(self.how == "buy")
         self.check_terms(self.how)
         self.check_commitment(self.how)
+        if self.components is not None and (self.how != "buy" or self.price is not None):
+            raise ValueError('"components" is the price of what is bought, from its parts; remove it, or "price"')
         if self.least is not None and self.supply is not None and self.least > self.supply:
             raise ValueError(f'"least" is {self.least} and more than the "supply" of {self.supply}; lower it')
         if self.life is not None and self.how != "buy":

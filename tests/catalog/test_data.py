@@ -38,6 +38,7 @@ def test_there_is_data_of_every_kind():
         "lines": 4,
         "power_curves": 30,
         "engines": 6,
+        "components": 2,
         "defaults": 30,
         "constants": 30,
     }

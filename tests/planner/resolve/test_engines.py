@@ -145,6 +145,18 @@ def test_a_plan_lists_its_software_and_holds():
     assert not planner.verify_plan(plan)
     listed = {a["path"] for a in plan["assumptions"]}
     assert {"engines/persistent kernels/launch", "engines/fusion compiler/memory"} <= listed
+    mine = {
+        "name": "mine",
+        "text": {"role": "compiler"},
+        "figures": {"compute_hopper": {"value": 0.5, "note": "our kernels, measured"}},
+    }
+    slower = copy.deepcopy(spec) | {"catalog": {"engines": [mine]}}
+    slower["workloads"][0]["compiler"] = "mine"
+    own = planner.solve(slower)
+    assert not planner.verify_plan(own) and own.objective["value"] > plan.objective["value"]
+    assert (
+        "our kernels, measured" in {a["path"]: a["reason"] for a in own["assumptions"]}["engines/mine/compute_hopper"]
+    )
     del spec["workloads"][0]["engine"], spec["workloads"][0]["compiler"]
     assert planner.solve(spec).objective["value"] > plan.objective["value"]
     spec["workloads"][0]["engine"] = "vlm"
