@@ -25,6 +25,7 @@ from solvers.program import Arrays, row_size
 
 ROW_TOL = 1e-7  # violation of a row, relative to its largest coefficient in units of its columns
 SWEEPS = 4
+LACKING = 0.1  # what rows of a part without a solution are said to lack, of their largest coefficient
 SHRINKS = 0.7  # of what was wrong before, more than which another sweep must leave
 PENALTY = 1.0  # of leaving a row over several parts by its largest coefficient in units of its columns, as a share of what the plan costs
 QUICK_SHARE = 0.4  # of the time left before a sweep, beyond which its parts are rounded up instead of searched
@@ -62,7 +63,10 @@ class Rolling:
         )
         touched.sum_duplicates()
         self._shared = np.diff(touched[:, 1:].tocsr().indptr) > 1  # rows over several parts
-        self._rows = [np.unique(touched[:, [p + 1]].nonzero()[0]) for p in range(structure.parts)]
+        by_part = touched.tocsc()
+        self._rows = [
+            np.sort(by_part.indices[by_part.indptr[p + 1] : by_part.indptr[p + 2]]) for p in range(structure.parts)
+        ]
         self._first_rows = np.flatnonzero(structure.row_part == FIRST)
         self._first = np.flatnonzero(structure.first)
         self._penalty = 1.0
@@ -81,8 +85,12 @@ class Rolling:
             begin, left = time.perf_counter(), self.options.left_s(self._begin)
             for i, p in enumerate(order):
                 mean_s = (time.perf_counter() - begin) / max(i, 1)
-                found = self._decide(x, p, quick=left * QUICK_SHARE < mean_s * len(order))
+                quick = left * QUICK_SHARE < mean_s * len(order)
+                found = self._decide(x, p, self._kept, quick)
+                if found is None:  # also over what the first stage does without
+                    found = self._decide(x, p, np.ones_like(self._kept), quick)
                 if found is None:
+                    wrong[self._rows[p]] = LACKING
                     return None, wrong
                 x = found
             wrong = self._wrong(x)
@@ -113,10 +121,10 @@ class Rolling:
         found: Floats = np.where(beyond > ROW_TOL * np.maximum(1.0, np.abs(activity) / self._size), beyond, 0.0)
         return found
 
-    def _decide(self, x: Floats, p: int, quick: bool) -> Floats | None:
+    def _decide(self, x: Floats, p: int, kept: Bools, quick: bool) -> Floats | None:
         """Decide the slots of a part, and what the first stage needs more for it; returns all columns, or None.
 
-        `quick`: round up what the first stage needs more, instead of searching for it.
+        `kept` [columns]: which columns of the first stage may grow. `quick`: round up what the first stage needs more, instead of searching for it.
         """
         left = self.options.left_s(self._begin)
         if left <= 0:
@@ -131,7 +139,7 @@ class Rolling:
         lower, upper = arrays.lower[mine].copy(), arrays.upper[mine].copy()
         held = structure.part[mine] < 0
         lower[held] = np.maximum(lower[held], np.minimum(_whole(x, arrays)[mine][held], upper[held]))
-        fixed = held & ~self._kept[mine]
+        fixed = held & ~kept[mine]
         upper[fixed] = lower[fixed]
         shared, count = np.flatnonzero(self._shared[rows]), len(mine)
         beyond = sparse.csc_array(

@@ -19,6 +19,7 @@ import numpy as np
 from solvers.arrays import Bools, Floats
 from solvers.backends.highs_run import OPTIMAL_GAP
 from solvers.general.aggregation import Merged, discounted, groups_of, merge
+from solvers.general.deferred_rows import lighter
 from solvers.general.diving import dive
 from solvers.general.dual_bound import DualBound
 from solvers.general.dual_placement import placed
@@ -49,8 +50,14 @@ class GeneralSettings:
     """Value of an integer in the LP from which on a first stage may use it."""
     further_share: float = 0.2
     """Of the other integers, those of the smallest reduced costs, which it may use too."""
-    attempts: int = 3
-    """First stages that are tried."""
+    attempts: int = 6
+    """First stages that are tried, with less said of what slots can do each time."""
+    recounts: int = 3
+    """Of them, those for which binaries stay as they were chosen, one after the other."""
+    rounds_up: int = 5
+    """LPs over more groups of slots, after each of which counts are rounded up."""
+    rounded_share: float = 0.4
+    """Of the fractional counts, those that are rounded up in a round."""
     first_stage_gap: float = 0.005
     """Gap to which the first stage is searched for."""
     coarser: int = 4
@@ -73,14 +80,14 @@ def solve_general(
     begin = time.perf_counter()
     sign = -1.0 if sense == "max" else 1.0
     structure = structure_of(program, sign * np.asarray(objective, dtype=float), slots)
-    relaxation, longest = DualBound(structure), options.until_found()
+    relaxation, longest, light = DualBound(structure), options.until_found(), lighter(program, structure, slots)
 
     def bounded(columns: int) -> tuple[float, Floats | None, MergedLp | None]:
-        merged = _merged(program, structure, slots, columns)
+        merged = _merged(program, light.structure, slots, columns)
         solved = solve_merged_lp(merged, settings.merged_lp_share * longest.left_s(begin))
         if solved is None:
             return -math.inf, None, None
-        spread = merged.spread_duals(solved.duals)
+        spread = light.without(merged.spread_duals(solved.duals))
         both = (placed(structure, spread, relaxation.upper), spread)
         found, y = max(((relaxation.at(y, lambda: longest.left_s(begin))[0], y) for y in both), key=lambda one: one[0])
         _say(options, f"bound {sign * found:,.6g} by {len(merged.cost):,} columns of merged slots")
@@ -94,7 +101,7 @@ def solve_general(
     if solved is not None:
         finer = None
         if settings.bound_columns > settings.first_stage_columns:
-            finer = _merged(program, structure, slots, settings.bound_columns)
+            finer = _merged(program, light.structure, slots, settings.bound_columns)
         x = _plan(solved, finer, structure, longest, begin, settings)
     value = math.inf if x is None else float(structure.cost @ x)
     if x is not None:
@@ -115,7 +122,7 @@ def solve_general(
 
 def _merged(program: Program, structure: Structure, slots: int, columns: int) -> Merged:
     """Merge slots to a program of about so many columns."""
-    timed = max(int((structure.slot >= 0).sum()), 1)
+    timed = max(int(((structure.slot >= 0) & (np.diff(structure.arrays.matrix.indptr) > 0)).sum()), 1)
     return merge(program, structure, groups_of(structure, slots, max(columns * slots // timed, 1)))
 
 
@@ -145,36 +152,60 @@ def _plan(
     kept = _restricted(found, settings)
     arrays = found.merged.arrays
     merged = replace(found.merged, arrays=replace(arrays, upper=np.where(kept, arrays.upper, arrays.lower)))
+    chosen: Floats | None = None
     for attempt in range(settings.attempts):
         left = options.left_s(begin)
         if left <= 0:
             return None
-        chosen = _first_stage(merged, found, kept, settings.first_stage_share * left, options, settings)
-        limit_s = max(options.left_s(begin), 0.0)
-        parts = replace(options, gap=settings.part_gap, time_limit_s=limit_s)
+        if attempt % settings.recounts == 0 or finer is None:
+            chosen = _first_stage(merged, found, kept, settings.first_stage_share * left, options, settings)
         expected = merged.spread(found.x if chosen is None else chosen)  # parts choose what the search did not
+        limit_s = max(options.left_s(begin), 0.0)
         if finer is not None and chosen is not None:
-            expected = _recounted(finer, structure, expected, merged.spread(kept), settings.merged_lp_share * limit_s)
+            limit_s *= settings.merged_lp_share
+            expected = _recounted(finer, structure, expected, merged.spread(kept), limit_s, settings)
+        parts = replace(options, gap=settings.part_gap, time_limit_s=max(options.left_s(begin), 0.0))
         x, wrong = Rolling(structure, parts, merged.spread(kept)).plan(expected)
         if x is not None or not wrong.any():
             return x
         _say(options, f"{int((wrong > 0).sum())} rows stay wrong in attempt {attempt + 1}")
         merged = discounted(merged, structure, wrong)
+        finer = None if finer is None else discounted(finer, structure, wrong)
     return None
 
 
-def _recounted(finer: Merged, structure: Structure, expected: Floats, kept: Bools, limit_s: float) -> Floats:
-    """Solve the LP over more groups of slots with the binaries [columns] as expected; returns all columns, or those expected."""
+def _recounted(
+    finer: Merged, structure: Structure, expected: Floats, kept: Bools, limit_s: float, settings: GeneralSettings
+) -> Floats:
+    """Choose counts by the LP over more groups of slots, with the binaries [columns] as expected; returns all columns.
+
+    Round after round, counts of the largest fractions are rounded up, so that others need less. What is expected stays where the LP has no
+    solution in time.
+    """
     arrays, number = structure.arrays, finer.columns.number
-    binary = structure.first & arrays.integer & (arrays.lower >= 0.0) & (arrays.upper <= 1.0)
+    integer = structure.first & arrays.integer
+    binary = integer & (arrays.lower >= 0.0) & (arrays.upper <= 1.0)
+    counts = np.unique(number[integer & ~binary])
     lower, upper = finer.arrays.lower.copy(), finer.arrays.upper.copy()
     closed = structure.first & ~kept
     upper[number[closed]] = lower[number[closed]]
     lower[number[binary]] = upper[number[binary]] = np.round(expected[binary])
-    solved = solve_merged_lp(replace(finer, arrays=replace(finer.arrays, lower=lower, upper=upper)), limit_s)
-    if solved is None:
-        return expected
-    return np.where(binary, expected, finer.spread(solved.x))
+    best, begin = expected, time.perf_counter()
+    for _ in range(settings.rounds_up):
+        left = limit_s - (time.perf_counter() - begin)
+        program = replace(finer, arrays=replace(finer.arrays, lower=lower, upper=upper))
+        solved = solve_merged_lp(program, left) if left > 0 else None
+        if solved is None:
+            return best
+        best = np.where(binary, expected, finer.spread(solved.x))
+        fraction = solved.x[counts] - np.floor(solved.x[counts] + settings.used)
+        open_ = counts[(fraction > settings.used) & (np.ceil(solved.x[counts]) <= upper[counts])]
+        if not len(open_):
+            return best
+        order = np.argsort(np.floor(solved.x[open_]) - solved.x[open_], kind="stable")
+        up = open_[order[: max(math.ceil(settings.rounded_share * len(open_)), 1)]]
+        lower[up] = np.ceil(solved.x[up] - settings.used)
+    return best
 
 
 def _first_stage(

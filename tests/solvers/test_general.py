@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from solvers.general import rolling, structure
+from solvers.general import deferred_rows, rolling, structure
 from solvers.general.aggregation import groups_of, merge
+from solvers.general.deferred_rows import lighter
+from solvers.general.diving import dive
 from solvers.general.dual_bound import DualBound
 from solvers.general.dual_placement import holding_rows, placed
 from solvers.general.merged_lp import solve_merged_lp
@@ -44,6 +46,7 @@ def test_bound_and_plan_enclose_the_optimum(slots_of_a_part, data):
     program, sense = build(data), "max" if data.objective.maximises else "min"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(structure, "MOST_SLOTS", slots_of_a_part)
+        patch.setattr(deferred_rows, "BUSIEST", slots_of_a_part - 1)  # none, one, all
         if slots_of_a_part == 2:
             patch.setattr(rolling, "QUICK_SHARE", 0.0)  # counts are rounded up, not searched
         found = solve_general(program, objective_vector(program, data), sense, data.slots, LIMITS, COARSE)
@@ -94,6 +97,52 @@ def test_placed_duals_keep_single_slots_from_earning():
         places.append(relaxation.at(placed(whole, spread, relaxation.upper), lambda: 60.0)[0])
     assert np.isfinite(places).all()
     assert np.maximum(spreads, places).sum() > np.sum(spreads)
+
+
+def test_a_dive_ends_with_whole_binaries():
+    """Also where time is up before it begins: what is fractional then stays closed."""
+    ended = 0
+    for seed in range(6):
+        data = problem(np.random.default_rng(seed), ("cost",))
+        program = build(data)
+        whole = structure_of(program, objective_vector(program, data), data.slots)
+        found = solve_merged_lp(merge(program, whole, groups_of(whole, data.slots, 1)), 60.0)
+        arrays = found.merged.arrays
+        binary = arrays.integer & (arrays.lower >= 0) & (arrays.upper <= 1)
+        at_once, in_time = (dive(found, np.ones(len(found.x), dtype=bool), lambda s=s: s) for s in (0.0, 60.0))
+        assert (at_once[binary] <= found.x[binary] + 1e-5).all()
+        for x in (at_once, in_time):
+            assert x is None or (x[binary] == np.round(x[binary])).all()
+        ended += in_time is not None
+    assert ended
+
+
+def test_rows_of_failures_are_deferred_but_for_the_busiest_slots():
+    found = 0
+    for seed in range(40):
+        data = problem(np.random.default_rng(seed), ("cost",))
+        if data.spread is None or not data.spread.survives.any() or data.slots < 2:
+            continue
+        data = replace(data, spread=replace(data.spread, tried_slots=np.arange(2)))
+        program = build(data)
+        whole = structure_of(program, objective_vector(program, data), data.slots)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(deferred_rows, "BUSIEST", 1)
+            light = lighter(program, whole, data.slots)
+        width = np.diff(whole.arrays.matrix.tocsr().indptr)
+        for zone in range(data.spread.zone_count):
+            asked = {}
+            for block in program.row_blocks["survived balance"]:
+                for row, (of, _, _, slot) in zip(range(block.rows.start, block.rows.stop), block.index, strict=True):
+                    if of == zone and width[row]:
+                        kept, total = asked.get(slot, (True, 0.0))
+                        asked[slot] = kept and not light.deferred[row], total + whole.arrays.row_upper[row]
+            if len(asked) == 2:
+                (first, most), (second, other) = asked.values()
+                assert first != second and (first == (most >= other) or most == pytest.approx(other))
+                found += 1
+        assert (np.diff(light.structure.arrays.matrix.tocsr().indptr)[light.deferred] == 0).all()
+    assert found
 
 
 def test_merged_slots_keep_what_all_slots_do_alike():
