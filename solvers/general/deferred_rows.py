@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
 
 from solvers.arrays import Bools, Floats
 from solvers.general.structure import Structure
@@ -57,9 +56,10 @@ def lighter(program: Program, structure: Structure, slots: int) -> Lighter:
     rank = np.argsort(np.argsort(-np.where(tried, asked, -1.0), axis=1, kind="stable"), axis=1)
     deferred = np.zeros(len(asks), dtype=bool)
     deferred[row] = rank[copy, slot] >= BUSIEST
-    keep = sparse.diags_array(np.where(deferred, 0.0, 1.0))
-    matrix = (keep @ arrays.matrix).tocsc()
+    matrix = arrays.matrix.copy()
+    matrix.data[deferred[matrix.indices]] = 0.0
     matrix.eliminate_zeros()
-    none = lambda side: np.where(deferred & np.isfinite(side), 0.0, side)
-    light = replace(arrays, matrix=matrix, row_lower=none(arrays.row_lower), row_upper=none(arrays.row_upper))
-    return Lighter(replace(structure, arrays=light), deferred)
+    lower, upper = (np.where(deferred & np.isfinite(side), 0.0, side) for side in (arrays.row_lower, arrays.row_upper))
+    return Lighter(
+        replace(structure, arrays=replace(arrays, matrix=matrix, row_lower=lower, row_upper=upper)), deferred
+    )
