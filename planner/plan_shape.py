@@ -146,6 +146,10 @@ QUALITY = {
     "workload": TEXT, "floor": NUMBER, "source": TEXT, "mix": TEXT, "reached": NUMBER, "lowest_hour": NUMBER, "runner_up?": Either(WITHOUT),
     "architectures": [{"architecture": TEXT, "quality": NUMBER, "share": NUMBER, "name": Either(TEXT)}],
 }  # fmt: skip
+POSTPONED = {
+    "workload": TEXT, "path": TEXT, "priority": WHOLE, "asked_s": NUMBER, "deadline_s": Either(NUMBER), "waits_for": Either([TEXT]),
+    "first": Either({"postponed": Each(Either(NUMBER)), "difference": Either(NUMBER)}),
+}  # fmt: skip
 DISPATCH = {
     "slots": WHOLE, "cost": NUMBER, "carbon_kg": NUMBER, "difference": NUMBER, "unmet": NUMBER, "unfinished": NUMBER, "left_out": [TEXT],
     "seconds": NUMBER,
@@ -186,6 +190,7 @@ PLAN = {
     "fleet": [FLEET], "owned?": [OWNED], "fabrics": [FABRIC], "workloads": [WORKLOAD], "quality?": [QUALITY], "routes": [{**ROUTE, "slot": WHOLE}], "schedule": [SLOT],
     "spread?": [{"workload": TEXT, "zone": TEXT, "sites": [TEXT], "least_share": NUMBER, "largest_share": NUMBER}],
     "failures?": [{"zone": TEXT, "slot": WHOLE, "routes": [ROUTE], "active": Each(NUMBER)}], "electricity?": [METER], "phases?": [PHASE],
+    "postponed?": [POSTPONED],
     "preemptions?": [
         {"workload": TEXT, "point": TEXT, "restart_s": NUMBER, "resumptions": NUMBER, "lost_s": NUMBER, "lost_share": NUMBER}
     ],

@@ -10,6 +10,8 @@ from planner.plan import Plan
 from planner.report import electricity, hours, jobs, lines, quality, sites, systems
 from planner.report.plan_index import PlanIndex
 
+WAITING = "Which jobs wait"
+
 
 def chapters(plan: Plan) -> list[tuple[str, list[str]]]:
     """List (heading, sentences) of each topic of the plan; none without an answer."""
@@ -17,6 +19,7 @@ def chapters(plan: Plan) -> list[tuple[str, list[str]]]:
         return []
     index = PlanIndex(plan)
     found = (
+        (WAITING, jobs.waiting(plan)),
         ("Why this architecture", quality.sentences(plan)),
         ("Why these sites", sites.sentences(index)),
         ("Why these systems", systems.sentences(index)),

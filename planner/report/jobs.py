@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from catalog.units import HOUR_S
+from catalog.units import DAY_S, HOUR_S
+from planner.plan import Plan
 from planner.report.hours import busy_hours
 from planner.report.plan_index import PlanIndex, Row, mean_of
 from planner.report.words import how_words, listed
@@ -25,6 +26,44 @@ def sentences(index: PlanIndex) -> Iterator[str]:
             if row["workload"] == workload["name"] and row["lost_share"] >= NAMED_SHARE:
                 lost = f"{row['lost_s'] / HOUR_S:,.1f} hours, {row['lost_share']:.1%} of its time"
                 yield f"{row['workload']} makes room {row['resumptions']:,.0f} times, which costs it {lost}."
+
+
+def waiting(plan: Plan) -> Iterator[str]:
+    """Say which jobs are done after their deadlines, or not at all, for which others they wait, and what it would change if they went first."""
+    unit = plan.objective["unit"]
+    for row in plan.document.get("postponed", ()):
+        name, late = row["workload"], row["deadline_s"]
+        done = (
+            "is left out"
+            if late is None
+            else f"is done {_days(late - row['asked_s'])} late, on day {late / DAY_S:,.1f}"
+        )
+        why = ""
+        if row["waits_for"]:
+            why = f": it waits for {listed(row['waits_for'])}"
+        elif row["waits_for"] is not None:
+            why = ": the limits leave no room for it by its deadline, whatever other job goes first"
+        yield f"{name} (priority {row['priority']}) {done}{why}."
+        if row["waits_for"] and row["first"] is not None:
+            yield _if_first(name, row["first"], unit)
+
+
+def _if_first(name: str, first: Row, unit: str) -> str:
+    """Say what waits, and by how much the plan would cost more, if the job went before all others."""
+    late = [
+        f"{other} would be left out" if done is None else f"{other} would be done on day {done / DAY_S:,.1f}"
+        for other, done in first["postponed"].items()
+    ]
+    change, words = first["difference"], ""
+    if change is not None:
+        verb = "emit" if unit == "kg" else "cost"
+        more = f"{abs(change):,.0f} {unit} {'more' if change > 0 else 'less'}" if abs(change) >= 0.5 else "the same"
+        words = f"the plan would {verb} {more}"
+    return f"If {name} went first, {listed([*late, *([words] if words else [])]) or 'all would be on time'}."
+
+
+def _days(seconds: float) -> str:
+    return f"{seconds / DAY_S:,.1f} days"
 
 
 def _when(index: PlanIndex, name: str, point: Row) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from catalog.units import MWH_J, TONNE_KG, show
 from planner.plan import BY_THE_BOUND, Plan, binds
-from planner.report import electricity, robust
+from planner.report import electricity, explanations, jobs, robust
 from planner.report.fleet import becomes, layout_words, ways_to_have
 from planner.report.marginal_values import valued_limits, worth_number, worth_unit
 from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, filled, short
@@ -106,6 +106,7 @@ def _blocks(plan: Plan) -> list[Block]:
             for heading, sentences in diagnosis_chapters(plan)
         ]
     found = (
+        _waiting(plan),
         _obtained(plan),
         _owned(plan),
         _runs(plan),
@@ -143,6 +144,12 @@ def _obtained(plan: Plan) -> Block:
     ]
     rest = _counted(len(entries), "more")
     return Block("What to buy or rent", ("how", ">count", ">of the cost", "where"), entries, rest, least=3)
+
+
+def _waiting(plan: Plan) -> Block:
+    """Say which jobs are done after their deadlines."""
+    entries = [(sentence,) for sentence in jobs.waiting(plan)]
+    return Block(explanations.WAITING, (), entries, _counted(len(entries), "more"), least=4)
 
 
 def _owned(plan: Plan) -> Block:

@@ -124,6 +124,11 @@ def _check_deadline(context: ResolveContext, workload: Training | Reinforcement,
         context.add_problem(
             f"{path}.deadline", f"lies after the horizon of {years} years; lengthen the horizon or bring it forward"
         )
+    if workload.priority is not None and (context.spec.robust is not None or context.spec.objective.maximise):
+        context.add_problem(
+            f"{path}.priority",
+            "jobs wait by priority in plans of least cost or carbon without a robust block; remove the priority, or the other",
+        )
 
 
 def _check_residency(context: ResolveContext, workload: Workload, path: str) -> None:

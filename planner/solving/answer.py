@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from planner.candidates.points import Candidates
     from planner.formulate.formulation import Formulation
     from planner.problem.facts import Problem
+    from planner.solving.priority import Postponement
     from solvers.interface import Options
     from solvers.model.data import PlanData
     from solvers.solution import Solution
@@ -44,8 +45,9 @@ def answer(
     from planner.solving.confidence import with_confidence
     from planner.solving.full_year_dispatch import dispatched, is_asked
     from planner.solving.marginal_values import compute_marginal_values
+    from planner.solving.priority import has_priorities, postponed
     from planner.solving.quality import settle, with_runners_up
-    from planner.solving.replicas import as_found, asking_for
+    from planner.solving.replicas import as_found
     from planner.solving.throughput import is_none
     from solvers.joint import is_small
     from solvers.joint import solve as solve_cold
@@ -78,15 +80,13 @@ def answer(
         status = "infeasible" if nothing and solution.status != "limit" else solution.status
         diagnosis: dict[str, Any] | None = None
         if status == "infeasible" and diagnosing:
-            say("no plan meets all limits; looking for the limits in conflict and the smallest repair")
             asked = (candidates, document, overlays, options)
-            if not solution.relaxed:
-                diagnosis = _diagnosis(problem, *asked, until, nothing)
-            else:  # not even divisible replicas meet all limits; a repair for whole ones is found where that takes little time
-                if is_small(form.data):
-                    diagnosis = _diagnosis(problem, *asked, until.first_half(), nothing)
-                if diagnosis is None or not diagnosis["repair"]:
-                    diagnosis = _diagnosis(asking_for(problem, "divisible"), *asked, until, nothing)
+            if has_priorities(problem):
+                say("no plan meets all limits; looking for the jobs that wait")
+                found = postponed(document, overlays, options, until)
+                if found is not None:
+                    return _answer_without_the_late(found, document, overlays, threads, progress, until)
+            diagnosis = _diagnosed(problem, asked, until, solution, nothing, is_small(form.data), say)
         plan = without_answer(problem, candidates, status, solution, document, diagnosis)
         return with_ending(plan, solution, within)
     problem, form = as_found(problem, form, solution)
@@ -114,6 +114,45 @@ def _solved_words(solution: Solution) -> str:
     gap = "" if solution.gap is None else f", gap {solution.gap:.3%}"
     size = f"{solution.rows:,} rows, {solution.columns:,} columns, {solution.integers:,} integers"
     return f"{size}  {solution.status}{gap} in {solution.seconds:.1f} s"
+
+
+def _diagnosed(
+    problem: Problem, asked: tuple[Candidates, dict[str, Any], Sequence[Path], Options], until: Deadline, solution: Solution,
+    nothing: bool, small: bool, say: Progress,
+) -> dict[str, Any] | None:  # fmt: skip
+    """Say why there is no plan: with whole replicas where that takes little time, else with divisible ones, where not even those have one."""
+    from planner.solving.replicas import asking_for
+
+    say("no plan meets all limits; looking for the limits in conflict and the smallest repair")
+    if not solution.relaxed:
+        return _diagnosis(problem, *asked, until, nothing)
+    diagnosis = _diagnosis(problem, *asked, until.first_half(), nothing) if small else None
+    if diagnosis is None or not diagnosis["repair"]:
+        diagnosis = _diagnosis(asking_for(problem, "divisible"), *asked, until, nothing)
+    return diagnosis
+
+
+def _answer_without_the_late(
+    found: Postponement, document: dict[str, Any], overlays: Sequence[Path], threads: int, progress: Progress | None, until: Deadline
+) -> Plan:  # fmt: skip
+    """Answer the problem in which some jobs wait, and say which."""
+    from planner.candidates.cache import OutOfTime
+    from planner.candidates.search import find_candidates
+    from planner.interpret.framing import without_answer
+    from planner.solving.replicas import asking_for, either_of
+
+    problem, solve_program = found.problem, either_of(found.problem.spec)
+    if problem.spec.solver.replicas == "auto":
+        problem = asking_for(problem, "whole")
+    try:
+        candidates = find_candidates(problem, until=until.ends_s)
+    except OutOfTime:
+        return without_answer(problem, None, "limit", None, document)
+    plan = answer(
+        problem, candidates, document, overlays=overlays, progress=progress, threads=threads, solve_program=solve_program,
+        deadline=until,
+    )  # fmt: skip
+    return Plan({**plan.document, "postponed": found.rows}) if plan.has_answer else plan
 
 
 def _diagnosis(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Literal
 
 from planner.formulate.formulation import Formulation
 from planner.problem.facts import Problem
+from planner.solving.deadline import LEAST_S
 from planner.spec.model import PlanSpec
 from solvers.interface import Options
 from solvers.joint import solve
@@ -25,6 +27,21 @@ def asking_for(problem: Problem, replicas: Literal["whole", "divisible"]) -> Pro
 def solver_of(spec: PlanSpec) -> Callable[[PlanData, Options], Solution]:
     """Return the solver of a plan's program: with divisible replicas if whole ones are not found in time, and for few parts, as the spec allows."""
     return partial(solve, otherwise_divisible=spec.solver.replicas == "auto", within=spec.simplicity.within)
+
+
+def either_of(spec: PlanSpec) -> Callable[[PlanData, Options], Solution]:
+    """Return a solver as `solver_of` does, which takes divisible replicas too where there is proof that none are whole, and the spec allows it."""
+    whole_first = solver_of(spec)
+
+    def solve_either(data: PlanData, options: Options) -> Solution:
+        begin = time.perf_counter()
+        found = whole_first(data, options)
+        if found.status != "infeasible" or found.relaxed or spec.solver.replicas != "auto" or data.point_whole is None:
+            return found
+        left = replace(options, time_limit_s=max(options.left_s(begin), LEAST_S))
+        return replace(solve(data.divisible(), left, within=spec.simplicity.within), relaxed=True)
+
+    return solve_either
 
 
 def as_found(problem: Problem, form: Formulation, solution: Solution) -> tuple[Problem, Formulation]:

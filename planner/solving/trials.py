@@ -72,7 +72,7 @@ class Trials:
     def __init__(
         self,
         problem: Problem,
-        candidates: Candidates,
+        candidates: Candidates | None,
         document: Mapping[str, Any],
         overlays: Sequence[Path],
         options: Options,
@@ -161,6 +161,11 @@ class Trials:
     def problem(self, edits: Edits) -> Problem:
         """Resolve the spec with some edits."""
         return self._all.problem(edits)
+
+    def answerable(self, names: frozenset[str], edits: Edits) -> tuple[Problem, Candidates]:
+        """Return the problem of these workloads with its own objective, and its candidates."""
+        problem = some(self.problem(edits), names, ())
+        return problem, self._all.candidates(problem, edits)
 
     def variant(self, names: frozenset[str], edits: Edits, networks: frozenset[int] = frozenset()) -> Variant:
         """Formulate the program of these workloads, once; `networks`: sites whose networks may be of any size."""

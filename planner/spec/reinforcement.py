@@ -11,6 +11,7 @@ from catalog.units import HOUR_S, YEAR_S
 from planner.spec.base import SOME, Block
 from planner.spec.quantities import WHOLE, Bytes, Name, Real, Seconds, SecondsFromStart, Switch
 from planner.spec.requirements.preemption import Preemption
+from planner.spec.requirements.priority import Priority
 from planner.spec.workloads import Adapters, Engine, Precisions, Variation, Workload
 
 Way = Literal["colocated", "synchronous", "asynchronous", "streaming"]
@@ -109,6 +110,9 @@ class Reinforcement(Workload):
     """Serving engine of the rollout; others if omitted."""
     preemption: Preemption | None = None
     """Cost of interrupting it; none if omitted."""
+    priority: Priority | None = None
+    """Class of the job, 1 first: where limits leave no room for all jobs, those of the highest numbers are done after their deadlines, or not at
+    all. It never waits if omitted."""
     token_bytes: Bytes | None = None
     """Stored data that it reads per trained token; that of text if omitted."""
     availability: Annotated[Real, Field(gt=0, lt=1)] | None = None

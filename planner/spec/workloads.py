@@ -32,6 +32,7 @@ from planner.spec.quantities import (
     UpdatesPerYear,
 )
 from planner.spec.requirements.preemption import Preemption
+from planner.spec.requirements.priority import Priority
 from planner.spec.requirements.quality import Alternative, QualityFloor, comparable, of_one_source
 from planner.spec.requirements.redundancy import Redundancy
 from planner.spec.requirements.spread import Spread
@@ -313,6 +314,9 @@ class Training(Workload):
     """Tokens of one example, of which sequences are packed ("sft" and "lora"); attention does not look beyond it. A whole sequence if omitted."""
     preemption: Preemption | None = None
     """Cost of interrupting it; none if omitted."""
+    priority: Priority | None = None
+    """Class of the job, 1 first: where limits leave no room for all jobs, those of the highest numbers are done after their deadlines, or not at
+    all. It never waits if omitted."""
     media: Annotated[list[Media], SOME] | None = None
     """Images, sounds and videos in each sequence, whose tokens are among its `sequence_tokens`; their encoders compute beside. None if omitted."""
     token_bytes: Bytes | None = None

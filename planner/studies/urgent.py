@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from catalog.units import HOUR_S
+from catalog.units import DAY_S, HOUR_S
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
 from planner.pipeline import solve_document
@@ -38,6 +38,7 @@ class Insertion:
     ]  # workload -> chip hours that it does less where and when it would without the job, and does elsewhere or at another time
     resumptions: float  # by how often jobs are interrupted more
     conflict: tuple[str, ...]  # limits in the way, in words
+    late: Mapping[str, float | None]  # job -> by how much it is done after its deadline [s], None where it is left out
 
     def row(self) -> dict[str, Any]:
         """Return its figures as a row."""
@@ -49,6 +50,7 @@ class Insertion:
             "moved_chip_hours": dict(self.moved),
             "resumptions": self.resumptions,
             "conflict": list(self.conflict),
+            "late_s": dict(self.late),
         }
 
 
@@ -99,6 +101,10 @@ class Urgent:
             if insertion.moved:
                 parts = (f"{hours:,.0f} chip hours of {name}" for name, hours in insertion.moved.items())
                 said.append(f"It displaces {', '.join(parts)} to other times or places.")
+            for name, late_s in insertion.late.items():
+                said.append(
+                    f"{name} is left out." if late_s is None else f"{name} is done {late_s / DAY_S:,.1f} days late."
+                )
             if insertion.resumptions > 0.5:
                 said.append(f"Jobs are interrupted {insertion.resumptions:,.0f} times more.")
         return said
@@ -182,7 +188,7 @@ def _insertion(fleet: str, base: Plan, plan: Plan, chips_of: Mapping[str, int]) 
     """Compare a plan with the job with one without it."""
     if not plan.has_answer or plan.objective["value"] is None:
         words = tuple(row["words"] for row in (plan.document.get("diagnosis") or {}).get("conflict", ()))
-        return Insertion(fleet, plan.status, None, 0, {}, 0.0, words)
+        return Insertion(fleet, plan.status, None, 0, {}, 0.0, words, {})
     before, after = _chips_at_work(base, chips_of), _chips_at_work(plan, chips_of)
     usual = {name: _usual(rows) for name, rows in before.items()}
     moved = {}
@@ -195,7 +201,11 @@ def _insertion(fleet: str, base: Plan, plan: Plan, chips_of: Mapping[str, int]) 
     more = _resumptions(plan) - _resumptions(base)
     chips = max(plan["totals"]["chips"] - base["totals"]["chips"], 0)
     cost = plan.objective["value"] - base.objective["value"]
-    return Insertion(fleet, plan.status, cost, chips, moved, more, ())
+    late = {
+        row["workload"]: None if row["deadline_s"] is None else row["deadline_s"] - row["asked_s"]
+        for row in plan.document.get("postponed", ())
+    }
+    return Insertion(fleet, plan.status, cost, chips, moved, more, (), late)
 
 
 Slot = tuple[tuple[Any, ...], float, float]  # (site, day, hour), chips at work, seconds

@@ -23,14 +23,13 @@ from planner.plan import Plan
 from planner.plan_shape import shape_problems
 from planner.problem.engine import EngineSettings
 from planner.problem.facts import Problem
-from planner.resolve.resolver import resolve
-from planner.spec.model import parse_spec
 from planner.verify.check import check_prices, check_robustness, run_checks, same_catalog
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.claims.record import check_record
 from planner.verify.claims.shortfall import shortfall
 from planner.verify.claims.unchecked import Unchecked, pools_of, unchecked_parts
 from planner.verify.findings import UNREADABLE, Finding, words_of
+from planner.verify.priority import check_postponed, resolved
 from planner.verify.quality import as_chosen
 
 
@@ -83,7 +82,7 @@ def verify_plan(plan: Plan, overlays: Sequence[Path] = ()) -> list[Finding]:
 def _resolved(document: Mapping[str, Any], overlays: Sequence[Path]) -> Problem:
     """Resolve the spec of a plan. Raises SpecError with places in the plan."""
     try:
-        return resolve(parse_spec(document["spec"]), overlays, {})
+        return resolved(document, overlays, {})
     except SpecError as error:
         raise SpecError(
             Found(f"spec.{problem.path}".removesuffix("."), problem.message) for problem in error.problems
@@ -96,6 +95,7 @@ def findings(problem: Problem, document: Mapping[str, Any], overlays: Sequence[P
     plan = CheckedPlan(problem, document, same_figures)
     try:
         check_record(plan, problem, document, same_figures)
+        check_postponed(plan, document)
         record, figures_hold = plan.found, not any(found.path.startswith("provenance") for found in plan.found)
         try:
             plan = CheckedPlan(as_chosen(problem, document), document, same_figures)
@@ -119,7 +119,7 @@ def _with_recorded_figures(document: Mapping[str, Any], overlays: Sequence[Path]
         row["path"]: {"value": row["value"], "unit": row["unit"], "note": "as recorded in the plan"}
         for row in document["provenance"]
     }
-    problem = resolve(parse_spec(document["spec"]), overlays, recorded)
+    problem = resolved(document, overlays, recorded)
     return problem if _states_memory_by_pool(document) else _with_earlier_engines(problem)
 
 

@@ -19,6 +19,7 @@ FEATURES = {  # feature -> how the names of its files begin: the feature, or a p
     "phases": ("phase",),
     "quality": ("quality", "choice"),
     "preemption": ("preemption",),
+    "priority of jobs": ("priority",),
     "reinforcement": ("reinforcement",),
     "sessions": ("sessions",),
     "storage": ("storage",),

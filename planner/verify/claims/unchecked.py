@@ -114,6 +114,12 @@ def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
         yield Unchecked("workloads[].points[].pools[].memory_bytes", "not stated, as in plans up to release 0.2")
     if document.get("quality"):
         yield Unchecked("quality[].runner_up", "another search: only its parts are compared with each other")
+    if document.get("postponed"):
+        for name in ("deadline_s", "waits_for", "first"):
+            yield Unchecked(
+                f"postponed[].{name}",
+                "from other programs: that the job could not be done sooner, beside what, and in what other order",
+            )
     if "dispatch" in document and document["dispatch"] is None:
         yield Unchecked("dispatch", "that the time was up before the dispatch over all hours")
     if document.get("dispatch"):

@@ -86,3 +86,18 @@ def test_the_command(tmp_path, capsys, form):
     job.write_text(json.dumps(JOB))
     assert main(["urgent", str(spec), "--job", str(job), "-q", "--format", form]) == 0
     assert "on the fleet of the plan" in capsys.readouterr().out
+
+
+def test_a_job_of_a_lower_class_makes_room_and_the_answer_says_how_late_it_is():
+    small = edited(
+        SPEC,
+        (
+            ("workloads", [{**SPEC["workloads"][1], "tokens": "2.1T tokens", "deadline": "300 d", "priority": 2}]),
+            ("offers[0].supply", 1),
+            ("solver", {"time_limit": "20 s"}),
+        ),
+    )
+    found = urgent(small, {**JOB, "deadline": "90 d", "tokens": "400B tokens", "priority": 1})
+    held = found.insertions[0]
+    assert held.cost is not None and held.added_chips == 0
+    assert held.late["base"] > 0 and any("base is done" in line and "days late" in line for line in found.words)
