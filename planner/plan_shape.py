@@ -54,6 +54,7 @@ PLACEMENT = {
 }  # fmt: skip
 ITERATION = {
     "way": TEXT, "iteration_s": NUMBER, "iterations_per_hour": NUMBER, "tokens": NUMBER, "parts_s": Each(NUMBER), "binds": TEXT, "idle": Each(NUMBER),
+    "environments?": {"slots": WHOLE, "cores": NUMBER, "price_per_h?": NUMBER},
     "rollout": Either({"precision": TEXT, "layout": Each(WHOLE), "replicas": WHOLE, "slots": WHOLE, "environment_load": NUMBER}),
     "splits": [{"precision": TEXT, "layout": Each(WHOLE), "rollout": Either({"precision": TEXT, "layout": Each(WHOLE)}), "way": TEXT, "update_systems": WHOLE, "rollout_systems": WHOLE, "iteration_s": NUMBER, "tokens_per_s": NUMBER, "binds": TEXT, "idle": Each(NUMBER)}],
 }  # fmt: skip

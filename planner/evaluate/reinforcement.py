@@ -429,7 +429,18 @@ def iteration_row(
         "binds": figures.binds,
         "idle": dict(figures.idle),
         "rollout": engines,
+        **_environments(job),
     }
+
+
+def _environments(job: ReinforcementFacts) -> dict[str, Any]:
+    """State the environment slots of a job, their CPU cores and price; nothing where it has as many as it wants."""
+    tools = job.spec.tools
+    if tools is None or tools.environments is None:
+        return {}
+    row = {"slots": tools.environments, "cores": tools.environments * tools.slot_cores}
+    priced = {"price_per_h": job.environments_per_s * HOUR_S} if job.environments_per_s else {}
+    return {"environments": row | priced}
 
 
 def interval_of(setup: TrainingSetup, tier: str | None = None) -> Interval:

@@ -19,6 +19,7 @@ from planner.formulate.apis import request_price
 from planner.formulate.functionals import CAPITAL, CARBON, COST, ENERGY, capital_of
 from planner.problem.facts import Problem
 from planner.problem.phases import Term
+from planner.problem.reinforcement import environments_per_s
 
 Holding = tuple[int, Term]  # (position of the fleet option, when it is held and at what price)
 Arc = tuple[int, int, int, int]  # (workload, origin, site, pool)
@@ -96,13 +97,16 @@ def _charged(option: FleetOption, term: Term) -> float:
 def point_costs(
     problem: Problem, points: Sequence[OperatingPoint], site_of: Mapping[str, int], rates: Rates
 ) -> dict[str, Floats]:
-    """Compute the cost that one active replica adds in each slot: energy above idle, which the owner pays for rented systems."""
+    """Compute the cost that one active replica adds in each slot: energy above idle, which the owner pays for rented systems, and the
+    environment slots of reinforcement."""
     sites = np.array([site_of[point.site] for point in points], dtype=np.int64)
     own = np.array([sum(u.extra_it_w * u.option.site.pue for u in point.uses if u.option.owned) for point in points])
     every = np.array([sum(u.extra_it_w * u.option.site.pue for u in point.uses) for point in points])
     charged, counted = rates.settled_w(own, every, sites)
+    slots = np.array([environments_per_s(point.workload) for point in points])
+    worth = rates.seconds * problem.calendar.discount
     return {
-        COST: charged[:, None] * rates.cost_per_w[sites],
+        COST: charged[:, None] * rates.cost_per_w[sites] + slots[:, None] * worth,
         CARBON: counted[:, None] * rates.carbon_per_w[sites],
         ENERGY: counted[:, None] * rates.seconds,
     }

@@ -16,11 +16,20 @@ from planner.interpret.electricity import ELECTRICITY_LINES
 from planner.interpret.lines import LINES
 from planner.problem.lines import NO_TREE, STREAMS
 from planner.problem.phases import API, worth_from
+from planner.problem.reinforcement import ENVIRONMENTS, environments_per_s
 
 Line = tuple[str, str, str, str]  # component, site, system, how
 Place = tuple[str, str, str]  # site, system, how
 BOUGHT, PORTING = "api", "porting"
-TRAFFIC = ("egress", BOUGHT, PORTING, "weights", LINES, *STREAMS)  # components that one workload causes alone
+TRAFFIC = (
+    "egress",
+    BOUGHT,
+    PORTING,
+    ENVIRONMENTS,
+    "weights",
+    LINES,
+    *STREAMS,
+)  # components that one workload causes alone
 
 
 class Accounts:
@@ -37,6 +46,7 @@ class Accounts:
         self._place = {site.region: r for r, site in enumerate(decided.problem.sites)}
         self._book_holdings()
         self._book_activity()
+        self._book_environments()
         self._book_traffic()
         self._book_porting()
         if decided.electricity is not None:
@@ -141,6 +151,16 @@ class Accounts:
                     self.carbon_lines["operation", *where] += float(watts @ self._rates.carbon_per_w[r])
                     self.energy_j += float(watts @ self._rates.seconds)
                 self.system_seconds[point.workload.name, where] += use.systems * float(active @ self._rates.seconds)
+
+    def _book_environments(self) -> None:
+        """Add the environment slots of reinforcement, for the time that it is at work."""
+        calendar = self.decided.problem.calendar
+        for p in self.decided.used:
+            point, active = self.decided.form.points[p], self.decided.active[p]
+            if (rate := environments_per_s(point.workload)) and active.any():
+                amount = rate * float(active @ (calendar.seconds * calendar.discount))
+                self.cost_lines[ENVIRONMENTS, point.site, "", ""] += amount
+                self.by_name[point.workload.name] += amount
 
     def _book_porting(self) -> None:
         """Add the cost of the ports that active and standby points need, shared by the workloads that use them."""

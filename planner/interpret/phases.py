@@ -20,6 +20,7 @@ from planner.formulate.functionals import COST
 from planner.interpret.phase_budgets import paid_by_phase
 from planner.problem.facts import PhaseFacts, Problem
 from planner.problem.phases import Term, window_at
+from planner.problem.reinforcement import ENVIRONMENTS, environments_per_s
 from solvers.model.preemption import working_share
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ DATED, ENERGY = (
         "early exit",
         "egress",
         "api",
+        ENVIRONMENTS,
     ),
     "energy",
 )  # energy of a meter belongs to no system
@@ -148,6 +150,8 @@ def _cost_by_window(decided: Decisions, undated: float) -> Floats:
         if option.owned and not rates.metered[r]:
             by_slot[held] += count * option.idle_at_meter_w * rates.cost_per_w[r, held]
     for p in decided.used:
+        slots_per_s = environments_per_s(decided.form.points[p].workload)
+        by_slot += slots_per_s * decided.active[p] * calendar.seconds * calendar.discount
         for use in decided.form.points[p].uses:
             r = place[use.option.site.region]
             if use.option.owned and not rates.metered[r]:

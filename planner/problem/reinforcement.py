@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from models.transformer.architecture import Architecture
 from planner.problem.engine import EngineSettings
-from planner.problem.facts import TrainingFacts
+from planner.problem.facts import TrainingFacts, WorkloadFacts
 from planner.spec.reinforcement import Reinforcement
+
+ENVIRONMENTS = "environments"  # component of the cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +20,15 @@ class ReinforcementFacts(TrainingFacts):
     engine: EngineSettings  # of the rollout
     reward: Architecture | None = None  # None: a rule
     critic: Architecture | None = None  # None: no critic
+    slot_price_per_s: float = 0.0  # of an environment slot, in the currency of the plan
+
+    @property
+    def environments_per_s(self) -> float:
+        """Compute what the environment slots cost while the job is at work [currency/s]."""
+        tools = self.spec.tools
+        return 0.0 if tools is None or tools.environments is None else tools.environments * self.slot_price_per_s
+
+
+def environments_per_s(workload: WorkloadFacts) -> float:
+    """Compute what the environment slots of a workload cost while it is at work [currency/s]; 0 where it has none."""
+    return workload.environments_per_s if isinstance(workload, ReinforcementFacts) else 0.0

@@ -38,8 +38,19 @@ def _iteration(workload: Row, point: Row, currency: str) -> Row:
         f"{currency} each": "" if each is None else f"{each:,.2f}",
         "binds": row["binds"],
         "idle": idle_words(row["idle"]),
+        "environments": _environments(row, currency),
         "parts": parts,
     }
+
+
+def _environments(row: Row, currency: str) -> str:
+    """Say how many environment slots there are, on how many cores, how busy and at what price; empty where none are stated."""
+    found = row.get("environments")
+    if found is None:
+        return ""
+    load = f", {row['rollout']['environment_load']:.0%} busy in the rollout" if row["rollout"] else ""
+    price = f", {found['price_per_h']:,.4g} {currency}/h" if "price_per_h" in found else ""
+    return f"{found['slots']:,} slots on {found['cores']:,.4g} cores{load}{price}"
 
 
 def _split(workload: Row, split: Row) -> Row:

@@ -31,6 +31,7 @@ COMPONENT_WORDS = {
     "egress": "traffic to users",
     "api": "tokens from APIs",
     "porting": "porting of architectures",
+    "environments": "environment slots on CPUs",
     "weights": "distribution of weights",
     "lines": "rent of lines",
     "control": "control of sites",

@@ -18,8 +18,9 @@ def reinforcement_facts(
     shape: Architecture,
     reward: Architecture | None,
     critic: Architecture | None,
+    slot_price_per_s: float = 0.0,
 ) -> ReinforcementFacts:
-    """Bundle a job with its architectures, and book what it leaves open; a critic of PPO that it does not name is as large as the policy."""
+    """Bundle a job with its architectures and the price of its environment slots [currency/s], and book what it leaves open; a critic of PPO that it does not name is as large as the policy."""
     if "cv" not in workload.lengths.model_fields_set and workload.algorithm != "dpo":
         reason = "spread of the response lengths not stated: as wide as an exponential distribution's, before the limit"
         ledger.assume(f"{path}.lengths.cv", workload.lengths.cv, "1", reason)
@@ -32,4 +33,6 @@ def reinforcement_facts(
     usable = ledger.default("memory_utilisation", f"{path}.memory_utilisation", reason)
     if workload.algorithm == "ppo" and critic is None:
         critic = shape
-    return ReinforcementFacts(path, workload, shape, EngineSettings(usable, USUAL_LIMIT), reward, critic)
+    return ReinforcementFacts(
+        path, workload, shape, EngineSettings(usable, USUAL_LIMIT), reward, critic, slot_price_per_s
+    )

@@ -10,11 +10,12 @@ import numpy as np
 
 from catalog.errors import MissingFigure
 from catalog.records import Record
-from catalog.units import YEAR_S
+from catalog.units import HOUR_S, YEAR_S
 from models.transformer.architecture import Architecture
 from planner.problem.batches import nearest_batch
 from planner.problem.engine import EngineSettings
 from planner.problem.facts import QualityFacts, ServingFacts, TrainingFacts
+from planner.problem.reinforcement import ENVIRONMENTS
 from planner.resolve.architectures import shape_of, weights_bytes
 from planner.resolve.context import ResolveContext
 from planner.resolve.demand import demand_by_hour
@@ -78,7 +79,10 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
             result.training.append(_training(context, path, workload, shape))
             continue
         if isinstance(workload, Reinforcement):
-            result.training.append(reinforcement_facts(context.ledger, path, workload, shape, **extra))
+            slot = _slot_price(context, workload, path)
+            result.training.append(
+                reinforcement_facts(context.ledger, path, workload, shape, **extra, slot_price_per_s=slot)
+            )
             continue
         context.problems.extend(wrong_routing(shape, workload, path))
         shape = with_routing(shape, workload)
@@ -116,6 +120,16 @@ def _learning(
     if "deadline" not in workload.model_fields_set:
         workload = workload.model_copy(update={"deadline": context.spec.horizon.years * YEAR_S})
     return workload, found
+
+
+def _slot_price(context: ResolveContext, workload: Reinforcement, path: str) -> float:
+    """Convert the price of an environment slot to the currency of the plan [currency/s], and book it; 0 where none is stated."""
+    if workload.tools is None or workload.tools.slot_price is None:
+        return 0.0
+    place = f"{path}.tools.slot_price"
+    price = context.convert(workload.tools.slot_price, place)
+    context.assume_stated(place, price * HOUR_S, f"{context.spec.currency}/h", (ENVIRONMENTS, "*", "*"))
+    return price
 
 
 def _check_deadline(context: ResolveContext, workload: Training | Reinforcement, path: str) -> None:

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from catalog.units import HOUR_S, YEAR_S
 from planner.spec.base import SOME, Block
-from planner.spec.quantities import WHOLE, Bytes, Name, Real, Seconds, SecondsFromStart, Switch
+from planner.spec.quantities import WHOLE, AmountPerSecond, Bytes, Name, Real, Seconds, SecondsFromStart, Switch
 from planner.spec.requirements.preemption import Preemption
 from planner.spec.requirements.priority import Priority
 from planner.spec.workloads import Adapters, Engine, Precisions, Variation, Workload
@@ -57,9 +57,19 @@ class Tools(Block):
     cv: Variation = 1.0
     """Standard deviation of both times over their means."""
     environments: Annotated[int, Field(ge=1, le=100_000_000), WHOLE] | None = None
-    """Environment slots, such as CPU cores, of the whole job; as many as it wants if omitted. They are not priced."""
+    """Environment slots of the whole job; as many as it wants if omitted."""
+    slot_price: AmountPerSecond | None = None
+    """Price of a slot for the time that the job is at work, such as "0.05 USD/h"; nothing if omitted. Needs `environments`."""
+    slot_cores: Annotated[Real, Field(gt=0, le=10_000)] = 1.0
+    """CPU cores of a slot, of which the plan states the number."""
     answer: Annotated[int, Field(ge=0, le=1_000_000), WHOLE] = 0
     """Mean tokens that a call adds to the context."""
+
+    @model_validator(mode="after")
+    def _priced_slots_are_counted(self) -> Tools:
+        if self.slot_price is not None and self.environments is None:
+            raise ValueError("slot_price needs the number of slots; state environments, such as 512")
+        return self
 
 
 class Reinforcement(Workload):

@@ -15,6 +15,7 @@ from planner.verify.fleet.economics import yearly_of
 from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.options import CheckedOption, tokens_price
 from planner.verify.lines import LineCheck
+from planner.verify.points.reinforcement import slots_per_s
 from planner.verify.timing import TIME_TOL_S, annuity
 
 
@@ -81,8 +82,13 @@ class _PhasePayments:
         return float(option.site.price_per_j[self.calendar.hour[t]])
 
     def _points(self) -> float:
-        """Add the energy that replicas on our own systems draw above idle."""
-        return sum(
+        """Add the energy that replicas on our own systems draw above idle, and the environment slots of jobs at work."""
+        slots = sum(
+            replicas[t] * slots_per_s(self.plan.training.get(self.plan.points[name][1].workload)) * s
+            for name, replicas in self.plan.active.items()
+            for t, _, s in self.slots
+        )
+        return slots + sum(
             replicas[t] * extra * option.site.pue * self._price(option, t) * s
             for name, replicas in self.plan.active.items()
             for option, extra in self.plan.points[name][1].extra

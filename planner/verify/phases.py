@@ -14,10 +14,12 @@ from planner.verify.fleet.economics import residual_share, yearly_of
 from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.options import CheckedOption, tokens_price
 from planner.verify.phase_budgets import payments
+from planner.verify.points.reinforcement import slots_per_s
 from planner.verify.timing import TIME_TOL_S, annuity, paid_yearly
 
 DATED = (
     "systems", "fabric", "maintenance", "spare parts", "staff", "software", "facility", "colocation", "rent", "early exit", "egress", "api",
+    "environments",
 )  # fmt: skip
 """Components whose payments have dates; so has energy with a system to its name."""
 
@@ -109,6 +111,9 @@ class PhaseCheck:
         window = [int(w) for w in self.calendar.window]
         self._add_systems(cost, weight)
         for name, replicas in self.plan.active.items():
+            slots = slots_per_s(self.plan.training.get(self.plan.points[name][1].workload))
+            for t, count in enumerate(replicas if slots else ()):
+                cost[window[t]] += slots * count * weight[t]
             for option, extra in self.plan.points[name][1].extra:
                 for t, count in enumerate(replicas):
                     cost[window[t]] += self._energy(option, count * extra * option.site.pue, t, weight[t])

@@ -11,6 +11,7 @@ from planner.verify.checked_plan import CheckedPlan, LineKey, Sums
 from planner.verify.fleet.economics import yearly_of
 from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.options import CheckedOption, key_of, worth_of
+from planner.verify.points.reinforcement import slots_per_s
 
 Place = tuple[str, str, str]
 """Site, system, how it is obtained."""
@@ -51,6 +52,7 @@ class _Adder:
         }
         self._sites(at_site)
         self._meters(at_site)
+        self._environments()
         self._traffic()
         self._weights()
         self._porting()
@@ -108,6 +110,16 @@ class _Adder:
                     t, _, _, seconds, _ = slot
                     self._energy(option, place, replicas[t] * extra * option.site.pue, slot)
                     self.use[computed.workload, place] += replicas[t] * systems * seconds
+
+    def _environments(self) -> None:
+        """Add the environment slots that jobs of reinforcement hold while they are at work."""
+        for name, replicas in self.plan.active.items():
+            row, computed = self.plan.points[name]
+            rate = slots_per_s(self.plan.training.get(computed.workload))
+            amount = sum(rate * replicas[t] * seconds * discount for t, _, _, seconds, discount in self.slots)
+            if amount:
+                self.lines["environments", row["site"], "", ""] += amount
+                self.by_workload[computed.workload] += amount
 
     def _energy(self, option: CheckedOption, place: Place, watts: float, slot: Slot) -> None:
         """Add the energy that a place draws in a slot; a site with a meter of its own is settled as a whole."""

@@ -11,7 +11,7 @@ from planner.evaluate.layouts import TrainingSetup
 from planner.evaluate.rank_placement import placement_of
 from planner.evaluate.reinforcement import Figures, GivenSplit, evaluate_split, interval_of
 from planner.problem.fabrics import uneven
-from planner.problem.facts import Problem
+from planner.problem.facts import Problem, TrainingFacts
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.fleet.options import CheckedOption
 from planner.verify.points.evaluated import Recomputed
@@ -72,6 +72,13 @@ def reinforcement_point(
         ),
         iteration={**again, "splits": _splits(problem, job, options, row, systems)},
     )
+
+
+def slots_per_s(job: TrainingFacts | None) -> float:
+    """Compute what the environment slots of a workload cost while it is at work [currency/s]; 0 for one without."""
+    if not isinstance(job, ReinforcementFacts) or job.spec.tools is None:
+        return 0.0
+    return (job.spec.tools.environments or 0) * job.slot_price_per_s
 
 
 def _setup(problem: Problem, job: ReinforcementFacts, option: CheckedOption, precision: str) -> TrainingSetup:

@@ -104,3 +104,73 @@ def test_dpo_and_ppo_hold_too():
         {"algorithm": "ppo", "reward": "Llama-3.1-8B", "tuning": "lora"},
     ):
         assert said(solved(**algorithm, iterations_per_hour=20)) == []
+
+
+# -- environment slots with a price ------------------------------------------------------------------------------------
+
+TOOLS = {"calls": 2, "think": "1 s", "service": "1 s", "environments": 64, "slot_cores": 2}
+RATE = 0.5  # USD/h of a slot
+
+
+@pytest.fixture(scope="module")
+def priced():
+    return solved(tools={**TOOLS, "slot_price": f"{RATE} USD/h"}, ways=["asynchronous", "colocated"], iterations_per_hour=20)
+
+
+def test_slots_are_paid_for_the_time_at_work(priced):
+    assert said(priced) == []
+    (point,) = priced["workloads"][0]["points"]
+    at_work_h = sum(row["active"].get(point["id"], 0.0) * row["seconds"] for row in priced["schedule"]) / 3600
+    worth = resolve(parse_spec(priced["spec"])).calendar.discount.mean()  # of a typical day, the same in each hour
+    assert priced["costs"]["environments"] == pytest.approx(64 * RATE * at_work_h * worth, rel=1e-9)
+    assert point["iteration"]["environments"] == {"slots": 64, "cores": 128, "price_per_h": 64 * RATE}
+    assert any(row["path"] == "workloads[0].tools.slot_price" and row["share"] > 0 for row in priced["assumptions"])
+
+
+def test_the_point_is_the_cheapest_with_its_slots(priced):
+    """Each point that the search offers, taken alone: systems and energy from the plan of that point without a price, plus its slots."""
+    unpriced = solved(tools=TOOLS, ways=["asynchronous", "colocated"], iterations_per_hour=20)
+    assert (
+        "environments" not in unpriced["costs"]
+        and "price_per_h" not in unpriced["workloads"][0]["points"][0]["iteration"]["environments"]
+    )
+    free = sum(unpriced["costs"].values())
+    paid = sum(amount for name, amount in priced["costs"].items() if name != "environments")
+    assert free <= paid * (1 + 2e-3)  # within the asked gaps
+    (point,) = unpriced["workloads"][0]["points"]
+    at_work_h = sum(row["active"].get(point["id"], 0.0) * row["seconds"] for row in unpriced["schedule"]) / 3600
+    worth = resolve(parse_spec(priced["spec"])).calendar.discount.mean()
+    assert sum(priced["costs"].values()) <= (free + 64 * RATE * at_work_h * worth) * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("change", [{"slots": 65}, {"cores": 64}, {"price_per_h": 1.0}])
+def test_slots_stated_wrongly_are_found(priced, change):
+    bent = copy.deepcopy(priced)
+    bent["workloads"][0]["points"][0]["iteration"]["environments"] |= change
+    assert any("environments" in str(finding) for finding in said(bent))
+
+
+def test_a_cost_of_slots_that_is_wrong_or_missing_is_found(priced):
+    bent = copy.deepcopy(priced)
+    bent["costs"]["environments"] *= 1.01
+    assert said(bent)
+    bent = copy.deepcopy(priced)
+    bent["cost_lines"] = [line for line in bent["cost_lines"] if line["component"] != "environments"]
+    assert said(bent)
+
+
+def test_slots_are_paid_in_the_phase_in_which_the_job_works():
+    document = {
+        "name": "learning", "sites": [SITE], "offers": OFFERS, "horizon": {"years": 2},
+        "workloads": [{**JOB, "tools": {**TOOLS, "slot_price": "0.5 USD/h"}, "ways": ["colocated"], "deadline": "300 d", "iterations_per_hour": 20}],
+        "phases": [{"name": "first", "start": "2027-01-01"}, {"name": "second", "start": "2028-01-01", "budget": "50M USD"}],
+    }  # fmt: skip
+    plan = planner.solve(document)
+    assert plan["costs"]["environments"] > 0
+    assert planner.verify_plan(plan) == []
+
+
+def test_a_price_needs_a_number_of_slots():
+    tools = {key: value for key, value in TOOLS.items() if key != "environments"}
+    with pytest.raises(planner.SpecError, match="slot_price needs the number of slots"):
+        solved(tools={**tools, "slot_price": "0.5 USD/h"})
