@@ -105,7 +105,7 @@ SLOT = {
     "charge_w?": NUMBER, "discharge_w?": NUMBER, "stored_j?": NUMBER,
 }  # fmt: skip
 DEPLOYMENT = {
-    "point": TEXT, "workload": TEXT, "site": TEXT, "replicas": WHOLE, "load_s": NUMBER, "loads": NUMBER,
+    "point": TEXT, "workload": TEXT, "site": TEXT, "replicas": WHOLE, "load_s": NUMBER, "load_parts_s?": Each(NUMBER), "loads": NUMBER,
     "pools": [{"role": TEXT, "system": TEXT, "workers_per_replica": WHOLE, "systems_per_worker": NUMBER, "workers": WHOLE, "least_workers": WHOLE,
                "systems": NUMBER, "spare_workers?": WHOLE}],
 }  # fmt: skip

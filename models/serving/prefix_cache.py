@@ -163,6 +163,23 @@ def zipf_hit_rate(places: ArrayLike, prefixes: float, exponent: float) -> Result
     return as_result(np.select([inside <= 0, inside >= prefixes], [0.0, 1.0], rate))
 
 
+def warm_up_loss_s(warm_up_s: ArrayLike, slower: ArrayLike) -> Result:
+    """Compute what an empty cache costs while it fills, as time of a warm worker:  w (1 - ln r / (r - 1)).
+
+    The hit rate rises evenly from 0 during w, and with it the time per request falls evenly from r times that of a warm worker to that
+    itself; the mean rate over w is then ln r / (r - 1) of the warm one.
+    Shapes: broadcast. Units: time w until the cache is full [s], time per request of an empty cache over that of a full one r [1],
+    result [s]. Valid for r >= 1; 0 for r = 1, below w for any.
+    Reference: the mean of 1 / (r - (r - 1) x) over x in [0, 1].
+
+    >>> float(warm_up_loss_s(600.0, 1.0)), round(float(warm_up_loss_s(600.0, 2.0)), 1)
+    (0.0, 184.1)
+    """
+    more = np.maximum(np.asarray(slower, float) - 1.0, 0.0)
+    mean = np.divide(np.log1p(more), more, out=np.ones_like(more), where=more > 0)
+    return as_result(np.asarray(warm_up_s, float) * (1.0 - mean))
+
+
 def session_hit_rate(places: ArrayLike, requests_per_s: ArrayLike, requests: float, gap_s: float) -> Result:
     """Predict the hit rate of a least-recently-used cache under sessions:  r (1 - exp(-t / g)),  r = 1 - 1/n the share of repeats.
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from planner.candidates.apis import ROLE
-from planner.candidates.points import OperatingPoint, Use
-from planner.evaluate.residency import replica_load_s
+from planner.candidates.points import ENCODE, OperatingPoint, Use
+from planner.evaluate.residency import ServingPool, worker_ready_s
 from planner.problem.facts import Problem, ServingFacts
 from planner.spec.requirements.redundancy import NPLUS1
 from solvers.model.block_data.electricity import Chronology
@@ -51,6 +51,13 @@ def serves_on_systems(point: OperatingPoint) -> bool:
     return isinstance(point.workload, ServingFacts) and point.uses[0].role != ROLE
 
 
+def point_ready_s(problem: Problem, point: OperatingPoint) -> dict[str, float]:
+    """Compute the parts of the time that a worker of a serving point loses at its start [s]."""
+    uses = [use for use in point.uses if use.role != ENCODE]
+    pools = [ServingPool(use.option.system, use.option.scaleout, use.layout, use.batch, use.workers) for use in uses]
+    return worker_ready_s(point.serving, uses[0].option.site, pools, uses[0].choice, problem.constants)
+
+
 def point_load_s(problem: Problem, point: OperatingPoint) -> float:
-    """Compute the time until a replica of a serving point has loaded its weights [s]."""
-    return replica_load_s(point.serving, point.uses[0].option.site, problem.constants.loading)
+    """Compute the time that a worker of a serving point loses at its start [s]."""
+    return sum(point_ready_s(problem, point).values())

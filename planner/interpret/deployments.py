@@ -11,7 +11,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from planner.formulate.formulation import Formulation
-from planner.formulate.residency import is_spared, point_load_s, serves_on_systems, spare_workers
+from planner.formulate.residency import is_spared, point_ready_s, serves_on_systems, spare_workers
 from solvers.model.preemption import predecessors
 from solvers.solution import Solution
 
@@ -71,13 +71,15 @@ def _row(decided: Decisions, p: int, workers: Ints) -> dict[str, Any]:
         }
         for use, mine in zip(point.uses, workers, strict=True)
     ]
+    parts = point_ready_s(decided.problem, point)
     return {
         "point": decided.point_ids[p],
         "workload": point.workload.name,
         "site": point.site,
         "replicas": min(pool["workers"] // pool["workers_per_replica"] for pool in pools),
         "pools": pools,
-        "load_s": point_load_s(decided.problem, point),
+        "load_s": sum(parts.values()),
+        **({} if point.serving.spec.scale_up is None else {"load_parts_s": parts}),
         "loads": _loads(decided, workers),
     }
 

@@ -63,6 +63,13 @@ def point_rows(plan: Plan) -> list[Row]:
     return [{**row, "replicas": f"{replicas[key]:.1f}"} for key, row in rows.items()]
 
 
+def _loads_for(row: Row) -> str:
+    """Write the time that a worker loses at its start; with its parts where the spec states how it starts."""
+    parts = row.get("load_parts_s", {})
+    words = ", ".join(f"{name.replace('_', ' ')} {show(part, 's')}" for name, part in parts.items())
+    return show(row["load_s"], "s") + (f" ({words})" if words else "")
+
+
 def deployment_rows(plan: Plan) -> list[Row]:
     """Format the workers of each deployment; plans whose replicas are divisible have none."""
     return [
@@ -72,7 +79,7 @@ def deployment_rows(plan: Plan) -> list[Row]:
             "replicas": row["replicas"],
             "workers": "; ".join(_workers(pool) for pool in row["pools"]),
             "systems": "; ".join(f"{pool['systems']:,.4g}" for pool in row["pools"]),
-            "loads for": show(row["load_s"], "s"),
+            "loads for": _loads_for(row),
             "loads": f"{row['loads']:,.0f}",
         }
         for row in plan.document.get("deployments", ())

@@ -15,6 +15,7 @@ from planner.spec.lines import Security, Traffic
 from planner.spec.load.classes import RequestClass, wrong_classes
 from planner.spec.load.media import WAYS_TO_ENCODE, Encoding, Media
 from planner.spec.load.routing import Routing
+from planner.spec.load.scale_up import ScaleUp
 from planner.spec.load.sessions import Session
 from planner.spec.phases import DemandInTime
 from planner.spec.quantities import (
@@ -188,6 +189,8 @@ class Serving(Workload):
     """Share of a chip's memory that the engine may fill with weights, KV cache and activations; 0.9 if omitted."""
     cache: PrefixSharing | None = None
     """Prefix caching of earlier requests; none if omitted."""
+    scale_up: ScaleUp | None = None
+    """What a worker does before it serves at its full rate on systems that ran something else; as the catalog has it if omitted."""
     session: Session | None = None
     """Agentic sessions: requests are calls of tasks, `lengths.input` is the prompt of the first; requests of their own if omitted."""
     classes: Annotated[list[RequestClass], SOME] | None = None
@@ -256,6 +259,8 @@ class Serving(Workload):
                 raise ValueError(f"{' and '.join(wrong)}: of tasks, which need a session; add one, or remove it")
         elif self.cache is not None:
             raise ValueError("a session keeps its own cache, which stands for `cache`; remove one of the two")
+        if self.scale_up is not None and self.scale_up.warm_up and self.cache is None:
+            raise ValueError("scale_up.warm_up: of a prefix cache, of which there is none; add a cache, or remove it")
         return self
 
     @property

@@ -7,11 +7,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planner.evaluate.residency import replica_load_s
+from planner.evaluate.residency import ServingPool, worker_ready_s
 from planner.spec.requirements.redundancy import NPLUS1
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.claims.unchecked import is_whole
 from planner.verify.fleet.options import HeldKey, key_at
+from planner.verify.points.serving import choice_of
 
 TABLE = "deployments"
 COUNT_TOL = 1e-6  # of the workers on a system: rounding of the share that each takes
@@ -122,10 +123,26 @@ class _DeploymentCheck:
             spares.append(1 if each >= 1 else math.ceil(1.0 / each - COUNT_TOL))
         return spares
 
-    def _load_s(self, name: str) -> float:
+    def _load_parts_s(self, name: str) -> dict[str, float]:
+        """Compute the parts of the time that a worker loses at its start [s]."""
         workload = self.plan.serving[self.plan.points[name][1].workload]
-        site = self.plan.sites[self.points[name]["site"]]
-        return replica_load_s(workload, site, self.plan.problem.constants.loading)
+        row = self.points[name]
+        rows = [pool for pool in row["pools"] if pool["role"] != "encode"]
+        options = [self.plan.fleet_options[key_at(row["site"], pool)] for pool in rows]
+        pools = [
+            ServingPool(option.system, option.scaleout, pool["layout"], pool["batch"], pool["workers"])
+            for option, pool in zip(options, rows, strict=True)
+        ]
+        choice = choice_of(workload, options[0], rows[0])
+        return worker_ready_s(workload, self.plan.sites[row["site"]], pools, choice, self.plan.problem.constants)
+
+    def _stated_parts(self, name: str) -> dict[str, dict[str, float]]:
+        """Return the parts of that time where the spec says how a worker starts, and plans state them."""
+        workload = self.plan.serving[self.plan.points[name][1].workload]
+        return {} if workload.spec.scale_up is None else {"load_parts_s": self._load_parts_s(name)}
+
+    def _load_s(self, name: str) -> float:
+        return sum(self._load_parts_s(name).values())
 
     def _row(self, name: str) -> Mapping[str, Any]:
         """Compute the row of a point."""
@@ -152,6 +169,7 @@ class _DeploymentCheck:
             "replicas": min(pool["workers"] // pool["workers_per_replica"] for pool in pools),
             "pools": pools,
             "load_s": self._load_s(name),
+            **self._stated_parts(name),
             "loads": self._loads(self.workers[name]),
         }
 

@@ -114,7 +114,9 @@ RATE = 0.5  # USD/h of a slot
 
 @pytest.fixture(scope="module")
 def priced():
-    return solved(tools={**TOOLS, "slot_price": f"{RATE} USD/h"}, ways=["asynchronous", "colocated"], iterations_per_hour=20)
+    return solved(
+        tools={**TOOLS, "slot_price": f"{RATE} USD/h"}, ways=["asynchronous", "colocated"], iterations_per_hour=20
+    )
 
 
 def test_slots_are_paid_for_the_time_at_work(priced):
