@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import numpy as np
@@ -159,3 +160,11 @@ def drawn(seed: int) -> dict[str, Any]:
 @pytest.mark.parametrize("seed", range(CASES))
 def test_plans_take_the_fewest_systems_of_all_ways_to_encode(seed):
     assert_fewest(drawn(seed))
+
+
+def test_the_example_encodes_photographs_apart_and_voice_beside_the_engine(root):
+    spec = json.loads((root / "examples/media.json").read_text(encoding="utf-8"))
+    plan = planner.solve(edited(spec, (("solver.replicas", "divisible"), ("simplicity", {"within": 0}))))
+    ways = {w["name"]: {point["pools"][0]["encoding"] for point in w["points"]} for w in plan["workloads"]}
+    assert ways == {"photographs": {"apart"}, "voice": {"beside"}}
+    assert all(row["slack_s"] >= 0 for w in plan["workloads"] for row in w["slo"])
