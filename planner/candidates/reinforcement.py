@@ -17,11 +17,11 @@ from models.training.layouts import Layouts, with_levels
 from planner.candidates.cache import EvaluationCache
 from planner.candidates.disaggregated import connected_pairs
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.layouts import fastest_layout, layout_choices, legal_sizes, search_layouts
+from planner.candidates.layouts import fastest_layout, layout_choices, legal_sizes
 from planner.candidates.points import OperatingPoint, Use
 from planner.candidates.serving import serving_layouts
 from planner.evaluate.interruptions import RunTerms, spares_of
-from planner.evaluate.layouts import TrainingSetup
+from planner.evaluate.layouts import TrainingSetup, carries
 from planner.evaluate.reinforcement import (
     ROLLOUT,
     UPDATE,
@@ -32,6 +32,7 @@ from planner.evaluate.reinforcement import (
     engines_of,
     figures_of,
     fitting,
+    fitting_updates,
     held_in_rollout,
     interval_of,
     iteration_of,
@@ -102,12 +103,11 @@ class SplitSearch:
             return None
         updates = updates_of(setup, found.layouts, self.job)
         if not fitting(updates, setup.system)[0]:  # the longest sample, or critic and reference, need another layout
-            every = search_layouts(setup, with_levels(sizes, layout_choices(setup.system)))
-            updates = updates_of(setup, every.layouts, self.job)
-            able = np.flatnonzero(fitting(updates, setup.system))
-            if not able.size:
+            every = with_levels(sizes, layout_choices(setup.system))
+            able = fitting_updates(setup, every.take(carries(setup, every)), self.job)
+            if able is None:
                 return None
-            updates = updates.take(int(able[np.argmin((updates.scoring_s + updates.update_s)[able])]))
+            updates = able.take(int(np.lexsort((able.step.step_s, able.scoring_s + able.update_s))[0]))
         return UpdatePool(setup, updates)
 
     def engines(self, pool: RolloutPool, layouts: ServingLayouts | None = None) -> Engines | None:

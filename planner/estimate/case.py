@@ -177,8 +177,10 @@ def _learning(case: Case, architectures: Mapping[str, Architecture], ledger: Led
         return None
     if case.power_cap is not None:
         raise SpecError([Problem("power_cap", "is not predicted for reinforcement learning; remove it")])
-    shapes = {name: architectures.get(f"workload.{name}") for name in ("reward", "critic")}
-    return reinforcement_facts(ledger, "workload", case.workload, architectures["workload.architecture"], **shapes)
+    reward, critic = (architectures.get(f"workload.{name}") for name in ("reward", "critic"))
+    return reinforcement_facts(
+        ledger, "workload", case.workload, architectures["workload.architecture"], reward, critic
+    )
 
 
 def _catalog(

@@ -34,7 +34,7 @@ from models.training.step import TrainingStep
 from models.transformer.architecture import Architecture, parameter_counts
 from planner.evaluate.disaggregated import pool_power_w
 from planner.evaluate.interruptions import RunTerms, goodput_of
-from planner.evaluate.layouts import TrainingSetup, carries, evaluate_layouts, scaleout_rates
+from planner.evaluate.layouts import TrainingSetup, carries, evaluate_layouts, fits, memory_needed, scaleout_rates
 from planner.evaluate.serving import layout_of, precisions
 from planner.evaluate.serving_layouts import runnable
 from planner.problem.constants import ModelConstants
@@ -171,8 +171,44 @@ def updates_of(setup: TrainingSetup, layouts: Layouts, job: ReinforcementFacts) 
 
     Critic and reward are taken to run at the policy's efficiency: their passes scale with FLOPs per token, their state with parameters.
     """
-    spec, factors = job.spec, setup.constants.reinforcement
     step = evaluate_layouts(setup, layouts)
+    return _updates(setup, layouts, job, step, update_memory(setup, layouts, job, step.memory_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMemory:
+    """Memory of update layouts on the fullest chip [layout] [byte]."""
+
+    needed: Floats
+    state: Floats  # of it, what stays between two iterations
+
+
+def update_memory(setup: TrainingSetup, layouts: Layouts, job: ReinforcementFacts, step_bytes: Floats) -> UpdateMemory:
+    """Compute the memory of scoring and update, the longest sample included; `step_bytes`: that of the steps of a mini-batch."""
+    state, extra = _state_bytes(setup, layouts, job)
+    needed = np.maximum(step_bytes, _longest_bytes(setup, layouts, job)) + extra
+    return UpdateMemory(needed, state + extra)
+
+
+def fitting_updates(setup: TrainingSetup, layouts: Layouts, job: ReinforcementFacts) -> Updates | None:
+    """Evaluate those of the layouts that fit in memory, also of the host, which is computed first; None where none does."""
+    step_bytes = memory_needed(setup, layouts)
+    inside = np.flatnonzero(fits(setup, layouts, step_bytes))
+    layouts = layouts.take(inside)
+    memory = update_memory(setup, layouts, job, step_bytes[inside])
+    able = np.flatnonzero(memory.needed <= setup.system.hbm_bytes)
+    if not able.size:
+        return None
+    layouts = layouts.take(able)
+    step = evaluate_layouts(setup, layouts)
+    return _updates(setup, layouts, job, step, UpdateMemory(memory.needed[able], memory.state[able]))
+
+
+def _updates(
+    setup: TrainingSetup, layouts: Layouts, job: ReinforcementFacts, step: TrainingStep, memory: UpdateMemory
+) -> Updates:
+    """Compute scoring and update from the step of a mini-batch."""
+    spec, factors = job.spec, setup.constants.reinforcement
     run = _run(setup, layouts)
     forward = factors.scoring_factor * forward_s(run, float(spec.responses))
     policy = float(training_flops_per_token(job.architecture, spec.sequence_tokens, setup.recipe))
@@ -184,9 +220,7 @@ def updates_of(setup: TrainingSetup, layouts: Layouts, job: ReinforcementFacts) 
     passes = SCORING[spec.algorithm] + spec.reference + relative(job.reward, full) + relative(job.critic, full)
     trained = 1.0 + relative(job.critic, policy)
     update = factors.update_factor * trained * spec.epochs * spec.mini_batches * step.step_s
-    state, extra = _state_bytes(setup, layouts, job)
-    memory = np.maximum(step.memory_bytes, _longest_bytes(setup, layouts, job)) + extra
-    return Updates(layouts, step, passes * forward, update, memory, state + extra)
+    return Updates(layouts, step, passes * forward, update, memory.needed, memory.state)
 
 
 def _run(setup: TrainingSetup, layouts: Layouts) -> Run:

@@ -83,9 +83,9 @@ def answer(
             asked = (candidates, document, overlays, options)
             if has_priorities(problem):
                 say("no plan meets all limits; looking for the jobs that wait")
-                found = postponed(document, overlays, options, until)
-                if found is not None:
-                    return _answer_without_the_late(found, document, overlays, threads, progress, until)
+                waiting = postponed(document, overlays, options, until)
+                if waiting is not None:
+                    return _answer_without_the_late(waiting, document, overlays, threads, progress, until)
             diagnosis = _diagnosed(problem, asked, until, solution, nothing, is_small(form.data), say)
         plan = without_answer(problem, candidates, status, solution, document, diagnosis)
         return with_ending(plan, solution, within)
