@@ -42,8 +42,12 @@ def check_spec(
 def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -> dict[str, int]:
     """Count the same of a document in memory; see `check_spec`."""
     from planner.resolve.resolver import resolve_document
+    from planner.spec.document import edited
+    from planner.spec.load.closed_loop import at_rates, closed_loops, first_rate
+    from planner.spec.model import parse_spec
 
-    problem = resolve_document(document, overlays)
+    loops = closed_loops(parse_spec(document))
+    problem = resolve_document(edited(document, at_rates({i: first_rate(loop) for i, loop in loops.items()})), overlays)
     offers = [offer for offer in problem.offers if offer.how != "api"]
     return {
         "workloads": len(problem.demands()) + len(problem.training),
@@ -75,10 +79,18 @@ def solve_unverified(
     from planner.candidates.search import find_candidates
     from planner.interpret.framing import without_answer
     from planner.resolve.resolver import resolve_document
+    from planner.solving.closed_loop import is_closed, solve_closed
     from planner.solving.deadline import Deadline
     from planner.solving.replicas import asking_for, solver_of
 
     say, began = progress or (lambda line: None), time.perf_counter()
+    if is_closed(document):
+        return solve_closed(
+            document,
+            lambda rated: solve_unverified(rated, overlays=overlays, progress=progress, threads=threads),
+            say,
+            overlays,
+        )
     problem = resolve_document(document, overlays)
     if problem.spec.robust is not None:
         from planner.robust.plan import robust_plan

@@ -192,6 +192,7 @@ PLAN = {
     "spread?": [{"workload": TEXT, "zone": TEXT, "sites": [TEXT], "least_share": NUMBER, "largest_share": NUMBER}],
     "failures?": [{"zone": TEXT, "slot": WHOLE, "routes": [ROUTE], "active": Each(NUMBER)}], "electricity?": [METER], "phases?": [PHASE],
     "postponed?": [POSTPONED],
+    "closed_loops?": [{"workload": TEXT, "sessions": NUMBER, "tasks_per_s": NUMBER, "reached": NUMBER}],
     "preemptions?": [
         {"workload": TEXT, "point": TEXT, "restart_s": NUMBER, "resumptions": NUMBER, "lost_s": NUMBER, "lost_share": NUMBER}
     ],

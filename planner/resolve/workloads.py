@@ -54,6 +54,11 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
             context.add_problem(
                 f"{path}.session", "robust plans do not hold sessions; remove the robust block or the session"
             )
+        if isinstance(workload, Serving) and workload.demand.sessions is not None:
+            context.add_problem(
+                f"{path}.demand.sessions",
+                "only plans find the rate at which so many sessions send calls; state tasks_per_s here, such as that of closed_loops of a plan",
+            )
         if isinstance(workload, Serving) and workload.redundancy == NPLUS1 and context.spec.packing.free:
             context.add_problem(
                 "packing.free",

@@ -65,6 +65,9 @@ class Demand(DemandInTime):
     """Mean rate of tokens in the answers."""
     tasks_per_s: RequestRate | None = None
     """Mean rate of tasks, each of several calls; needs `session`."""
+    sessions: Annotated[Real, Field(gt=0, le=1e9)] | None = None
+    """Sessions at work at once in the busiest hour, each of which begins its next task when its last one ends (closed loop); needs `session`. The
+    plan finds the rate at which so many send calls."""
     profile: Annotated[list[Annotated[Real, Field(ge=0, le=1e6)]], Field(min_length=24, max_length=24)] | None = None
     """Weights of the hours of a day, in any unit; flat if omitted."""
     week: Annotated[list[Annotated[Real, Field(ge=LEAST_WEIGHT, le=1e6)]], Field(min_length=7, max_length=7)] | None = (
@@ -80,10 +83,11 @@ class Demand(DemandInTime):
 
     @model_validator(mode="after")
     def _one(self) -> Demand:
-        if sum(rate is not None for rate in (self.requests_per_s, self.output_tokens, self.tasks_per_s)) != 1:
+        rates = (self.requests_per_s, self.output_tokens, self.tasks_per_s, self.sessions)
+        if sum(rate is not None for rate in rates) != 1:
             raise ValueError(
                 'give exactly one of "requests_per_s" (such as 40), "output_tokens" (such as "10B tokens/day") and, with a '
-                '"session", "tasks_per_s"'
+                '"session", "tasks_per_s" or "sessions"'
             )
         return self
 
@@ -253,7 +257,13 @@ class Serving(Workload):
     def _of_a_session(self) -> Serving:
         if self.session is None:
             wrong = [
-                path for path, given in (("demand.tasks_per_s", self.demand and self.demand.tasks_per_s), ("slo.task", self.slo.task)) if given
+                path
+                for path, given in (
+                    ("demand.tasks_per_s", self.demand and self.demand.tasks_per_s),
+                    ("demand.sessions", self.demand and self.demand.sessions),
+                    ("slo.task", self.slo.task),
+                )
+                if given
             ]  # fmt: skip
             if wrong:
                 raise ValueError(f"{' and '.join(wrong)}: of tasks, which need a session; add one, or remove it")

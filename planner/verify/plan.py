@@ -29,6 +29,7 @@ from planner.verify.claims.record import check_record
 from planner.verify.claims.shortfall import shortfall
 from planner.verify.claims.unchecked import Unchecked, pools_of, unchecked_parts
 from planner.verify.findings import UNREADABLE, Finding, words_of
+from planner.verify.load.closed_loop import check_closed_loops
 from planner.verify.priority import check_postponed, resolved
 from planner.verify.quality import as_chosen
 
@@ -96,6 +97,7 @@ def findings(problem: Problem, document: Mapping[str, Any], overlays: Sequence[P
     try:
         check_record(plan, problem, document, same_figures)
         check_postponed(plan, document)
+        check_closed_loops(plan, document)
         record, figures_hold = plan.found, not any(found.path.startswith("provenance") for found in plan.found)
         try:
             plan = CheckedPlan(as_chosen(problem, document), document, same_figures)

@@ -18,17 +18,19 @@ from planner.spec.document import Edits, edited
 from planner.spec.model import PlanSpec, parse_spec
 from planner.spec.requirements.priority import put_off
 from planner.verify.findings import Report
+from planner.verify.load.closed_loop import rated
 
 TABLE = "postponed"
 Recorded = Mapping[str, Mapping[str, Any]]
 
 
 def resolved(document: Mapping[str, Any], overlays: Sequence[Path], recorded: Recorded) -> Problem:
-    """Resolve the spec of a plan, with the later deadlines that it states and without the jobs that it leaves out.
+    """Resolve the spec of a plan, with the rates of closed loops and the later deadlines that it states, without the jobs that it leaves out.
 
     Rows that quote the spec wrongly change nothing here; `check_postponed` names them. Raises SpecError.
     """
-    spec = parse_spec(document["spec"])
+    asked = rated(document)
+    spec = parse_spec(asked)
     problem = resolve(spec, overlays, recorded)
     late = {row["workload"]: row for row in document.get(TABLE, ()) if not _wrong(spec, row)}
     if not late:
@@ -37,7 +39,7 @@ def resolved(document: Mapping[str, Any], overlays: Sequence[Path], recorded: Re
     for job in problem.training:
         if job.name in late and (done_s := late[job.name]["deadline_s"]) is not None:
             edits += put_off(job.path, job.spec, done_s)
-    problem = resolve(parse_spec(edited(document["spec"], edits)), overlays, recorded) if edits else problem
+    problem = resolve(parse_spec(edited(asked, edits)), overlays, recorded) if edits else problem
     kept = (job for job in problem.training if job.name not in late or late[job.name]["deadline_s"] is not None)
     return replace(problem, training=tuple(kept))
 

@@ -1,0 +1,98 @@
+"""Plan for a number of sessions at once: find the rate at which so many send calls, by solving the plan of each rate.
+
+A session sends its next call when the last one was answered and its tool has run, so that N sessions send N / (R + Z) calls per second,
+with the mean time R of a call in the plan and Z between two calls (`models.serving.closed_sessions`). R is that of the operating points
+of the plan at their capacity. It hardly depends on the rate, so that a few steps suffice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from planner.errors import Problem as SpecProblem
+from planner.errors import SpecError
+from planner.interpret.framing import without_answer
+from planner.plan import Plan
+from planner.resolve.resolver import resolve_document
+from planner.spec.document import edited
+from planner.spec.load.closed_loop import MOST_OFF, at_rates, closed_loops, first_rate
+from planner.spec.model import PlanSpec, parse_spec
+
+Solve = Callable[[dict[str, Any]], Plan]
+MOST_STEPS = 8
+SHARE = 0.5  # of the time that is left, for each plan on the way
+LEAST_S = 1.0
+
+
+def is_closed(document: dict[str, Any]) -> bool:
+    """Tell whether a demand of the document may be a number of sessions; what is malformed is reported where it is parsed."""
+    workloads = document.get("workloads")
+    demands = (
+        [each.get("demand") for each in workloads or [] if isinstance(each, dict)]
+        if isinstance(workloads, list)
+        else []
+    )
+    return any(isinstance(demand, dict) and demand.get("sessions") is not None for demand in demands)
+
+
+def solve_closed(
+    document: dict[str, Any], solve: Solve, say: Callable[[str], None], overlays: Sequence[Path] = ()
+) -> Plan:
+    """Solve a document with closed loops; `solve` plans one with rates. Raises SpecError for what closed loops do not go with.
+
+    Without convergence within the time limit the answer is a plan of status "limit" that has none.
+    """
+    spec = parse_spec(document)
+    loops = closed_loops(spec)
+    _check(spec, loops)
+    ends_s = time.perf_counter() + spec.solver.time_limit
+    rates = {i: first_rate(workload) for i, workload in loops.items()}
+    for _ in range(MOST_STEPS):
+        left_s = ends_s - time.perf_counter()
+        if left_s < LEAST_S:
+            break
+        limit = ("solver.time_limit", f"{max(SHARE * left_s, LEAST_S)} s")
+        plan = solve(edited(document, (*at_rates(rates), limit)))
+        if not plan.has_answer or plan.objective["value"] is None:
+            return Plan({**plan.document, "spec": document})
+        found = {w["name"]: w["session"]["sessions"] for w in plan["workloads"] if "session" in w}
+        off = {i: found[workload.name] / workload.demand.sessions for i, workload in loops.items()}
+        say(
+            ", ".join(
+                f"{loops[i].name}: {found[loops[i].name]:,.1f} sessions at {rate:.4g} tasks/s"
+                for i, rate in rates.items()
+            )
+        )
+        if all(abs(each - 1.0) <= MOST_OFF for each in off.values()):
+            rows = [
+                {
+                    "workload": loops[i].name,
+                    "sessions": loops[i].demand.sessions,
+                    "tasks_per_s": rate,
+                    "reached": found[loops[i].name],
+                }
+                for i, rate in rates.items()
+            ]
+            return Plan({**plan.document, "closed_loops": rows, "spec": document})
+        rates = {i: rate / off[i] for i, rate in rates.items()}
+    say("the time was up before as many sessions were at work as asked; allow more of it under solver.time_limit")
+    return without_answer(resolve_document(edited(document, at_rates(rates)), overlays), None, "limit", None, document)
+
+
+def _check(spec: PlanSpec, loops: dict[int, Any]) -> None:
+    """Refuse what would leave the time of a call open."""
+    problems = [
+        SpecProblem(f"workloads[{i}].demand.sessions", f"is not known together with {what}; remove one of them")
+        for i, workload in loops.items()
+        for what, stated in (
+            ("apis, whose time of a call is not known", spec.apis is not None),
+            ("a quality_floor, under which several architectures may answer", workload.quality_floor is not None),
+            ("an objective of throughput, which multiplies rates", spec.objective.maximise is not None),
+        )
+        if stated
+    ]
+    if problems:
+        raise SpecError(problems)
