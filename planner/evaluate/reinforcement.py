@@ -468,9 +468,9 @@ def iteration_row(
 
 
 def _environments(job: ReinforcementFacts) -> dict[str, Any]:
-    """State the environment slots of a job, their CPU cores and price; nothing where it has as many as it wants."""
+    """State the environment slots of a job, their CPU cores and price; nothing where neither cores nor price are asked about."""
     tools = job.spec.tools
-    if tools is None or tools.environments is None:
+    if tools is None or tools.environments is None or not {"slot_price", "slot_cores"} & tools.model_fields_set:
         return {}
     row = {"slots": tools.environments, "cores": tools.environments * tools.slot_cores}
     priced = {"price_per_h": job.environments_per_s * HOUR_S} if job.environments_per_s else {}
