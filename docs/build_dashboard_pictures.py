@@ -24,7 +24,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 HOME = Path(__file__).resolve().parents[1]
 PICTURES = HOME / "docs" / "pictures"
-WIDE, PHONE = {"width": 1200, "height": 1250}, {"width": 390, "height": 844}
+WIDE, PHONE, TALL = ({"width": width, "height": height} for width, height in ((1200, 1250), (390, 844), (1200, 2050)))
 LONGEST_MS = 120_000
 LONGEST_STUDY_MS = 600_000
 COLOURS = 128
@@ -113,6 +113,20 @@ def explore(page: Page) -> None:
     page.get_by_role("option").nth(1).click()
     page.get_by_role("button", name="Open this plan").wait_for()
     take(page, "dashboard_explore")
+def tables(page: Page) -> None:
+    """Take a picture of the tables of a spec, with a power that is none."""
+    go_to(page, "Spec")
+    page.get_by_role("tab", name="Sites").click()
+    table = page.locator("[data-testid=stDataFrame]:visible").first
+    table.locator("canvas").first.wait_for()
+    page.wait_for_timeout(1500)
+    table.click(position={"x": 160, "y": 90})
+    page.keyboard.press("Enter")
+    cell = page.locator("#portal textarea").first
+    cell.fill("3 MB")
+    cell.press("Enter")
+    page.get_by_text("Not taken over yet").wait_for()
+    take(page, "dashboard_tables")
 
 
 def main() -> None:
@@ -131,6 +145,12 @@ def main() -> None:
         page.get_by_text("Sites by longitude").wait_for()
         take(page, "dashboard_hours")
         explore(page)
+        tables(opened(browser, address))
+        go_to(page, "Serving & training")
+        page.get_by_text("Operators on the roofline").wait_for()
+        page.set_viewport_size(TALL)
+        take(page, "dashboard_running")
+        page.set_viewport_size(WIDE)
         go_to(page, "Compare")
         page.get_by_role("button", name="Save").click()
         go_to(page, "What if")

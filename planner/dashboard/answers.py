@@ -10,7 +10,7 @@ from typing import Any
 
 from catalog.units import TRILLION
 from planner.dashboard.figures import amount, of_limit, tidy, worth
-from planner.dashboard.headline import currency, latency_intervals, slo_rows
+from planner.dashboard.headline import latency_intervals, money, per_tokens, price_of_tokens, shown_currency, slo_rows
 from planner.escape import page
 from planner.plan import Plan, binds
 from planner.report import quality
@@ -37,7 +37,7 @@ def as_markup(rows: list[Row]) -> list[Row]:
     return [{key: page(value) if isinstance(value, str) else value for key, value in row.items()} for row in rows]
 
 
-def _interval(plan: Plan, row: Row) -> str:
+def _interval(plan: Plan, row: Row, t: Words) -> str:
     """Write the widest interval of 80 % of a latency over the points at work."""
     found = [
         each
@@ -47,7 +47,7 @@ def _interval(plan: Plan, row: Row) -> str:
     if not found:
         return ""
     least, most = min(each["least_s"] for each in found), max(each["most_s"] for each in found)
-    return f"{amount(least, 's')} – {amount(most, 's')}"
+    return f"{amount(least, 's', t)} – {amount(most, 's', t)}"
 
 
 def _architecture(plan: Plan, workload: Row) -> str:
@@ -85,7 +85,7 @@ def workload_table(plan: Plan, t: Words) -> list[Row]:
             t("column.workload"): w["name"],
             t("column.architecture"): _architecture(plan, w),
             t("column.tokens"): w["tokens"] / TRILLION,
-            t("column.per_million", currency=currency(plan)): w["cost_per_million_tokens"],
+            t("column.per_million", **per_tokens(plan, t)): price_of_tokens(plan, w["cost_per_million_tokens"], t),
             t("column.mfu"): w["mfu"],
             t("column.utilisation"): w["utilisation"],
             t("column.sites"): ", ".join(dict.fromkeys(point["site"] for point in w["points"])),
@@ -119,10 +119,10 @@ def slo_table(plan: Plan, t: Words) -> list[Row]:
         {
             t("column.workload"): row["workload"],
             t("column.latency"): _latency(row),
-            t("column.predicted"): amount(row["predicted_s"], "s"),
-            t("column.interval"): _interval(plan, row),
-            t("column.limit"): amount(row["limit_s"], "s"),
-            t("column.slack"): amount(row["slack_s"], "s"),
+            t("column.predicted"): amount(row["predicted_s"], "s", t),
+            t("column.interval"): _interval(plan, row, t),
+            t("column.limit"): amount(row["limit_s"], "s", t),
+            t("column.slack"): amount(row["slack_s"], "s", t),
         }
         for row in slo_rows(plan)
     ]
@@ -153,7 +153,7 @@ def network_table(plan: Plan, t: Words) -> list[Row]:
             t("column.design"): row["design"],
             t("column.systems"): row["systems"],
             t("column.switches"): row["switches"],
-            t("column.price", currency=currency(plan)): round(row["price"]),
+            t("column.price", currency=shown_currency(plan, t)): round(money(plan, row["price"], t)),
         }
         for row in plan["fabrics"]
     ]
@@ -166,8 +166,8 @@ def phase_table(plan: Plan, t: Words) -> list[Row]:
             t("column.phase"): row["name"],
             t("column.begins"): row["start"],
             t("column.chips"): row["chips"],
-            t("column.capital", currency=currency(plan)): round(row["capital"]),
-            t("column.cost", currency=currency(plan)): round(row["cost"]),
+            t("column.capital", currency=shown_currency(plan, t)): round(money(plan, row["capital"], t)),
+            t("column.cost", currency=shown_currency(plan, t)): round(money(plan, row["cost"], t)),
         }
         for row in plan.document.get("phases") or ()
     ]
@@ -179,7 +179,7 @@ def cost_table(plan: Plan, t: Words) -> list[Row]:
     return [
         {
             t("column.component"): t.get(f"component.{name}", name),
-            t("column.amount", currency=currency(plan)): cost,
+            t("column.amount", currency=shown_currency(plan, t)): money(plan, cost, t),
             t("column.share"): cost / total if total else None,
         }
         for name, cost in sorted(plan["costs"].items(), key=lambda item: -item[1])
@@ -193,11 +193,11 @@ def limit_table(plan: Plan, t: Words) -> list[Row]:
         {
             t("column.limit_name"): t.phrase(row["name"]),
             t("column.used_share"): share,
-            t("column.used"): of_limit(row["value"], row),
-            t("column.allowed"): of_limit(row["limit"], row),
-            t("column.slack"): t("limit.binding") if binds(row) else of_limit(row["slack"], row),
-            t("column.marginal"): worth(row["marginal_value"], row),
-            t("column.marginal_divisible"): worth(row["marginal_value_divisible"], row),
+            t("column.used"): of_limit(row["value"], row, t),
+            t("column.allowed"): of_limit(row["limit"], row, t),
+            t("column.slack"): t("limit.binding") if binds(row) else of_limit(row["slack"], row, t),
+            t("column.marginal"): worth(row["marginal_value"], row, t),
+            t("column.marginal_divisible"): worth(row["marginal_value_divisible"], row, t),
             t("column.path"): row["path"],
             t("column.note"): t.phrase(row["note"]),
         }

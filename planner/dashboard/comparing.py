@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.dashboard.answers import written
 from planner.dashboard.figures import amount, number, tidy
-from planner.dashboard.headline import currency, plan_metrics
+from planner.dashboard.headline import currency, plan_metrics, shown_currency
 from planner.dashboard.state.scenario import Scenario
 from planner.escape import page
 from planner.plan import Plan
@@ -32,20 +32,20 @@ def difference_words(first: str, second: str, plans: Mapping[str, Plan], t: Word
         return [t("compare.other_goal", **names)]
     value, old, unit = b.objective["value"], a.objective["value"], a.objective["unit"]
     if abs(value - old) <= LEAST_SHARE * abs(old):
-        said = [t("compare.equal", value=amount(old, unit), **names)]
+        said = [t("compare.equal", value=amount(old, unit, t), **names)]
     else:
         share = f"{abs(value / old - 1):.2%}" if old else "–"
         key = "compare.more" if value > old else "compare.less"
-        said = [t(key, difference=amount(abs(value - old), unit), share=share, value=amount(old, unit), **names)]
+        said = [t(key, difference=amount(abs(value - old), unit, t), share=share, value=amount(old, unit, t), **names)]
         open_ = sum(abs(plan["bound"] - plan.objective["value"]) for plan in (a, b) if plan["bound"] is not None)
         if abs(value - old) <= open_:
-            said.append(t("compare.gaps", gaps=amount(open_, unit)))
+            said.append(t("compare.gaps", gaps=amount(open_, unit, t)))
     parts = sorted(
         ((name, b["costs"].get(name, 0.0) - a["costs"].get(name, 0.0)) for name in COMPONENT_WORDS),
         key=lambda item: -abs(item[1]),
     )
     moved = [
-        f"{t.get(f'component.{name}', name)} {_signed(change, currency(b))}"
+        f"{t.get(f'component.{name}', name)} {_signed(change, currency(b), t)}"
         for name, change in parts[:NAMED]
         if abs(change) > LEAST_SHARE * abs(a["totals"]["cost"])
     ]
@@ -65,8 +65,8 @@ def _chips_changed(a: Plan, b: Plan) -> list[tuple[str, float]]:
     return sorted(((name, change) for name, change in chips.items() if change), key=lambda item: -abs(item[1]))
 
 
-def _signed(change: float, unit: str) -> str:
-    return ("+" if change > 0 else "") + amount(change, unit)
+def _signed(change: float, unit: str, t: Words) -> str:
+    return ("+" if change > 0 else "") + amount(change, unit, t)
 
 
 def spec_rows(first: str, scenarios: Mapping[str, Scenario], t: Words) -> list[Row]:
@@ -94,13 +94,13 @@ def total_rows(plans: Mapping[str, Plan], t: Words) -> list[Row]:
     workloads = dict.fromkeys(w["name"] for plan in plans.values() for w in plan["workloads"])
     for workload in workloads:
         values = {
-            name: number(price)
+            name: number(t.display.per_tokens(price, currency(plan)))
             for name, plan in plans.items()
             for w in plan["workloads"]
             if w["name"] == workload and (price := w["cost_per_million_tokens"]) is not None
         }
         if len(set(values.values())) > 1:
-            unit = " / ".join(dict.fromkeys(currency(plan) for plan in plans.values()))
-            label = t("metric.per_million", workload=workload, currency=unit)
+            unit = " / ".join(dict.fromkeys(shown_currency(plan, t) for plan in plans.values()))
+            label = t("metric.per_million", workload=workload, currency=unit, per=t(f"per.{t.display.tokens}"))
             found.append({t("column.figure"): label, **{name: values.get(name, "") for name in listed}})
     return found

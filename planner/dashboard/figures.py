@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from catalog.units import DAY_S, GIGA, HOUR_S, KILO, MILLION, TONNE_KG, show
+from catalog.units import DAY_S, GIGA, HOUR_S, KILO, MILLION, TONNE_KG, is_money, show
+from planner.report.locale import Words
 
 _EXPONENT = re.compile(r"(?<![\w.])(-?\d+(?:\.\d+)?)e([+-]?\d+)(?!\w)")
 _NOUGHT = re.compile(r"(?<![\w.])-(0(?:[.,]0+)?)(?![\d.,])")
@@ -51,28 +52,35 @@ def number(value: float) -> str:
     return tidy(f"{value:,.0f}" if abs(value) >= KILO else f"{value:.4g}")
 
 
-def amount(value: float, unit: str) -> str:
-    """Write a quantity with its unit.
+def amount(value: float, unit: str, t: Words | None = None) -> str:
+    """Write a quantity with its unit, in the units and currency of a reader if `t` holds them.
 
     >>> amount(32380.0, "W"), amount(1.0, "system"), amount(-813800.0, "USD/system")
     ('32.38 kW', '1 system', '-813,800 USD/system')
     """
+    if t is not None:
+        value, unit = t.display.quantity(value, unit)
+        if (chosen := t.display.unit_of(unit, value)) is not None:
+            return tidy(f"{number(value / chosen.factor)} {chosen.symbol}")
     try:
         return tidy(show(value, unit))
     except KeyError:
         return tidy(f"{number(value)} {unit}")
 
 
-def of_limit(value: float, row: Mapping[str, Any]) -> str:
+def of_limit(value: float, row: Mapping[str, Any], t: Words | None = None) -> str:
     """Write a quantity of a limit; times of more than a day in hours."""
     if row["unit"] == "s" and abs(row["limit"]) > DAY_S:
         return tidy(f"{value / HOUR_S:,.0f} h")
-    return amount(value, row["unit"])
+    return amount(value, row["unit"], t)
 
 
-def worth(value: float | None, row: Mapping[str, Any]) -> str:
+def worth(value: float | None, row: Mapping[str, Any], t: Words | None = None) -> str:
     """Write a marginal value per practical unit of its limit, such as "-5,400 USD/kW"; empty for none."""
     if value is None:
         return ""
     per, size = _PER.get(row["unit"], (f"1M {row['unit']}", MILLION))
-    return f"{number(value * size)} {row['marginal_unit'].partition('/')[0]}/{per}"
+    unit = row["marginal_unit"].partition("/")[0]
+    if t is not None and is_money(unit):
+        value, unit = t.display.quantity(value, unit)
+    return f"{number(value * size)} {unit}/{per}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.units import MWH_J, TRILLION, show
+from catalog.units import TRILLION, show
 from planner.dashboard.figures import amount, number, tidy
 from planner.escape import page
 from planner.plan import Plan
@@ -33,6 +33,26 @@ def currency(plan: Plan) -> str:
     return found
 
 
+def shown_currency(plan: Plan, t: Words) -> str:
+    """Return the currency in which a plan's amounts are shown."""
+    return t.display.shown(currency(plan))
+
+
+def money(plan: Plan, amount: float, t: Words) -> float:
+    """Convert an amount of a plan into the currency in which it is shown."""
+    return t.display.money(amount, currency(plan))
+
+
+def per_tokens(plan: Plan, t: Words) -> dict[str, str]:
+    """Name what a price of tokens is stated in: currency, and number of tokens."""
+    return {"currency": page(shown_currency(plan, t)), "per": t(f"per.{t.display.tokens}")}
+
+
+def price_of_tokens(plan: Plan, per_million: float | None, t: Words) -> float | None:
+    """Convert a price per million tokens into the currency and for the number of tokens that are shown."""
+    return None if per_million is None else t.display.per_tokens(per_million, currency(plan))
+
+
 def serves_nothing(plan: Plan) -> bool:
     """Tell whether the most throughput that a plan finds is none: it serves 0 times the demand."""
     return plan.has_answer and plan.objective["sense"] == "max" and plan.objective["value"] <= 0
@@ -51,12 +71,12 @@ def verdict(plan: Plan, t: Words) -> tuple[str, str]:
     asked = plan["spec"].get("objective") or {}
     goal = t(
         f"goal.{asked.get('minimise') or asked.get('maximise') or 'cost'}",
-        value=page(amount(objective["value"], objective["unit"])),
+        value=page(amount(objective["value"], objective["unit"], t)),
     )
     level = "success" if searched else level
     if plan.gap is None:
         return level, t("status.unproven", status=words, goal=goal)
-    bound = page(amount(plan["bound"], objective["unit"]))
+    bound = page(amount(plan["bound"], objective["unit"], t))
     return level, t("status.proven", status=words, goal=goal, bound=bound, gap=f"{plan.gap:.3%}")
 
 
@@ -83,9 +103,9 @@ def in_short(plan: Plan, t: Words) -> str:
         t(
             "buy.plan",
             parts="; ".join(parts),
-            cost=amount(cost, unit),
+            cost=amount(cost, unit, t),
             years=number(float(years)),
-            yearly=amount(cost / years, unit),
+            yearly=amount(cost / years, unit, t),
         )
     )
 
@@ -96,13 +116,17 @@ def plan_metrics(plan: Plan, t: Words) -> list[Metric]:
     years = (plan["spec"].get("horizon") or {}).get("years", 1)
     return [
         Metric(
-            t("metric.cost", currency=page(currency(plan))),
-            tidy(show(totals["cost"], "1")),
-            t("metric.cost.help", years=number(float(years)), yearly=tidy(show(totals["cost"] / years, "1"))),
+            t("metric.cost", currency=page(shown_currency(plan, t))),
+            tidy(show(money(plan, totals["cost"], t), "1")),
+            t(
+                "metric.cost.help",
+                years=number(float(years)),
+                yearly=tidy(show(money(plan, totals["cost"], t) / years, "1")),
+            ),
         ),
         Metric(t("metric.chips"), f"{totals['chips']:,}", t("metric.chips.help")),
-        Metric(t("metric.peak"), amount(totals["peak_power_w"], "W"), t("metric.peak.help")),
-        Metric(t("metric.carbon"), amount(totals["carbon_kg"], "kg"), t("metric.carbon.help")),
+        Metric(t("metric.peak"), amount(totals["peak_power_w"], "W", t), t("metric.peak.help")),
+        Metric(t("metric.carbon"), amount(totals["carbon_kg"], "kg", t), t("metric.carbon.help")),
         Metric(t("metric.gap"), t("metric.none") if plan.gap is None else f"{plan.gap:.3%}", t("metric.gap.help")),
     ]
 
@@ -118,17 +142,17 @@ def workload_metrics(plan: Plan, t: Words) -> list[Metric]:
             what=f"{row['metric'].upper()} {row['percentile']}",
             workload=page(row["workload"]),
             site=page(row["site"]),
-            predicted=amount(row["predicted_s"], "s"),
-            least=amount(row["least_s"], "s"),
-            most=amount(row["most_s"], "s"),
-            limit=amount(row["limit_s"], "s"),
+            predicted=amount(row["predicted_s"], "s", t),
+            least=amount(row["least_s"], "s", t),
+            most=amount(row["most_s"], "s", t),
+            limit=amount(row["limit_s"], "s", t),
         )
         found.append(Metric(t("metric.sure"), t("metric.sure.of", sure=sure, all=len(latencies)), words))
     for workload in plan["workloads"]:
         if (price := workload["cost_per_million_tokens"]) is not None:
             words = t(f"metric.per_million.{workload['kind']}.help")
-            label = t("metric.per_million", workload=page(workload["name"]), currency=page(currency(plan)))
-            found.append(Metric(label, number(price), words))
+            label = t("metric.per_million", workload=page(workload["name"]), **per_tokens(plan, t))
+            found.append(Metric(label, number(t.display.per_tokens(price, currency(plan))), words))
     return found
 
 
@@ -168,4 +192,4 @@ def energy_line(plan: Plan, t: Words) -> str:
     """Write energy and tokens in a line."""
     totals = plan["totals"]
     tokens = totals["tokens"] / TRILLION
-    return t("totals", energy=tidy(f"{totals['energy_j'] / MWH_J:,.0f}"), tokens=number(tokens))
+    return t("totals", energy=amount(totals["energy_j"], "J", t), tokens=number(tokens))

@@ -7,13 +7,16 @@ from functools import partial
 
 import streamlit as st
 
-from planner.dashboard import answers, sources
+from planner.dashboard import answers, sources, units
 from planner.dashboard.state.scenario import UPLOAD, Scenario
 from planner.dashboard.state.session import Work, opened
 from planner.dashboard.views import compare as compare_page
 from planner.dashboard.views import explore as explore_page
 from planner.dashboard.views import hours as hours_page
 from planner.dashboard.views import plan as plan_page
+from planner.dashboard.views import running as running_page
+from planner.dashboard.views import tables as tables_page
+from planner.dashboard.views import units as units_view
 from planner.dashboard.views import whatif as whatif_page
 from planner.dashboard.workers.solving import STAGES, Job
 from planner.errors import SpecError
@@ -23,28 +26,34 @@ from planner.report.locale import DEFAULT, Words, languages
 POLL_S = 0.5
 PAGES = {
     "plan": plan_page.draw,
+    "tables": tables_page.draw,
     "whatif": whatif_page.draw,
     "compare": compare_page.draw,
     "explore": explore_page.draw,
     "hours": hours_page.draw,
+    "running": running_page.draw,
 }
 ICONS = {
     "plan": ":material/receipt_long:",
+    "tables": ":material/table_edit:",
     "whatif": ":material/tune:",
     "compare": ":material/compare_arrows:",
     "explore": ":material/explore:",
     "hours": ":material/schedule:",
+    "running": ":material/speed:",
 }
 
 
 def draw() -> None:
     """Draw everything, top to bottom."""
-    t = _language()
+    t = Words(_language())
     st.set_page_config(page_title=t("page.title"), page_icon=str(sources.DATA / "icon.png"), layout="wide")
     st.html(STYLE)
+    query = {name: st.query_params.get_all(name) for name in st.query_params}
     if "work" not in st.session_state:
-        st.session_state.work = opened({name: st.query_params.get_all(name) for name in st.query_params})
+        st.session_state.work = opened(query)
     work: Work = st.session_state.work
+    t = units_view.chosen(work, t.language, query)
     pages = {
         name: st.Page(
             partial(body, work, t),
@@ -83,6 +92,8 @@ def _bar(work: Work, t: Words) -> None:
             _upload(work, t)
         with st.popover(t("share.title"), icon=":material/share:"):
             _share(work, t)
+        with st.popover(t("units.title"), icon=":material/straighten:"):
+            units_view.draw(work, t)
         _choose_language(t)
 
 
@@ -156,7 +167,7 @@ def _share(work: Work, t: Words) -> None:
 
 def _write_address(work: Work, t: Words) -> None:
     """Put scenario, id and language into the address; what is the same stays untouched."""
-    wanted = {**work.scenario.address(), "id": [work.id]}
+    wanted = {**work.scenario.address(), "id": [work.id], **units.to_address(st.session_state.units)}
     if t.language != DEFAULT:
         wanted["lang"] = [t.language]
     there = {name: st.query_params.get_all(name) for name in st.query_params}
@@ -204,10 +215,10 @@ def _finish(work: Work, job: Job) -> None:
 # -- the language ------------------------------------------------------------------------------------------------------
 
 
-def _language() -> Words:
+def _language() -> str:
     """Read the language from the address (`?lang=zh`) at first, and from the visitor's choice after."""
     asked = st.session_state.setdefault("lang", st.query_params.get("lang", DEFAULT))  # a turn to another page drops it
-    return Words(asked if asked in languages() else DEFAULT)
+    return asked if asked in languages() else DEFAULT
 
 
 def _choose_language(t: Words) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
 from catalog.errors import CatalogError
 from catalog.lookup import shipped_catalog
+from catalog.units import UnitError, parse
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
 from planner.plan import Plan, load_plan, parse_plan
@@ -20,6 +22,7 @@ from planner.spec.series import named_files, read_series
 
 DATA = Path(__file__).parent / "data"
 MAIN = "mixed_fleet"
+EXCHANGE = "exchange_"  # of names of defaults
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -99,6 +102,30 @@ def places_of(plan: Plan) -> dict[str, tuple[float, float]]:
         latitude, longitude = region.get("latitude"), region.get("longitude")
         if latitude is not None and longitude is not None:
             found[site] = (latitude.number, longitude.number)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """An exchange rate: units of a currency for one US dollar, and the date of the catalog's mean; no date for one that the spec states."""
+
+    per_usd: float
+    date: str | None = None
+
+
+def rates(document: Mapping[str, Any]) -> dict[str, Rate]:
+    """List the exchange rates for amounts of a spec: those that it states, and those of the catalog."""
+    catalog, found = shipped_catalog(), {"USD": Rate(1.0)}
+    for name in catalog.names("defaults"):
+        if name.startswith(EXCHANGE):
+            figure = catalog.get("defaults", name).figure("value")
+            found[name.removeprefix(EXCHANGE).upper()] = Rate(figure.number, figure.date or "")
+    stated = document.get("exchange")
+    for currency, rate in stated.items() if isinstance(stated, Mapping) else ():
+        try:
+            found[currency] = Rate(parse(rate["per_usd"], "1"))
+        except (UnitError, KeyError, TypeError):
+            continue  # the spec's own check tells what is wrong
     return found
 
 

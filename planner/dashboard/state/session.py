@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from planner.dashboard import answers, sources
+from planner.dashboard import answers, one_site, sources
 from planner.dashboard.state import store
 from planner.dashboard.state.digest import digest
 from planner.dashboard.state.scenario import UPLOAD, Scenario
@@ -28,6 +28,14 @@ class Shown:
     stored: bool = False
     drawn: dict[Any, dict[str, Any] | None] = field(default_factory=dict, compare=False)
     """Charts that were written, in the language of Vega-Lite."""
+    sites: dict[str, Shown] = field(default_factory=dict, compare=False)
+    """The same plan at single sites."""
+
+    def at_site(self, site: str) -> Shown:
+        """Return the plan at one site."""
+        if site not in self.sites:
+            self.sites[site] = Shown(one_site.at_site(self.plan, site), self.files, self.findings, self.stored)
+        return self.sites[site]
 
 
 @dataclass(slots=True)

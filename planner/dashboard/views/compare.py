@@ -7,6 +7,7 @@ from dataclasses import replace
 import streamlit as st
 
 from planner.dashboard import comparing
+from planner.dashboard.headline import shown_currency
 from planner.dashboard.state.scenario import Scenario
 from planner.dashboard.state.session import MOST_SAVED, Work
 from planner.dashboard.views.problems import draw_problems
@@ -108,7 +109,7 @@ def _differences(scenarios: dict[str, Scenario], plans: dict[str, Plan], t: Word
         st.subheader(t("compare.figures"))
         st.dataframe(rows, hide_index=True, width="stretch")
     answered = {name: plan for name, plan in plans.items() if plan.has_answer}
-    if first in answered and len({plan["spec"].get("currency", "USD") for plan in answered.values()}) == 1:
+    if first in answered and len({shown_currency(plan, t) for plan in answered.values()}) == 1:
         st.subheader(t("compare.costs", first=page(first)))
         for name in others:
             if name in answered and comparison.cost_differences(answered[first], answered[name]):

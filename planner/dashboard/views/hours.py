@@ -8,7 +8,8 @@ from catalog.units import DAY_S
 from planner.dashboard import headline, sources
 from planner.dashboard.figures import tidy
 from planner.dashboard.state.session import Shown, Work
-from planner.dashboard.views.drawing import draw_chart
+from planner.dashboard.views import site as site_view
+from planner.dashboard.views.drawing import draw_chart, draw_to_pick
 from planner.dashboard.views.problems import draw_problems
 from planner.errors import SpecError
 from planner.escape import page
@@ -68,17 +69,21 @@ def _map(plan: Plan, phase: int, hour: int, by: str, t: Words) -> None:
     st.subheader(t("hours.places"))
     chart = places.map_chart(plan, sources.places_of(plan), phase, hour, by, t)
     if chart is not None:
-        st.altair_chart(chart, width="stretch")
+        draw_to_pick(chart.to_dict(), "site", site_view.key("map"), site_view.choose)
         st.caption(t("hours.map_words"))
+    if (here := site_view.chosen(plan)) is not None:
+        st.info(t("site.chosen", site=page(here)), icon=":material/filter_alt:")
+        st.button(t("site.all"), on_click=site_view.show_all, icon=":material/filter_alt_off:")
+    rows = places.hour_rows(plan, phase, hour, t)
     st.dataframe(
         [
             {
                 t("column.site"): site,
-                "MW": round(row["mw"], 3),
-                t("chart.price", currency=headline.currency(plan)): round(row[places.PRICE], 2),
+                hours.load_unit(plan, t).symbol: round(row[places.LOAD], 3),
+                t("chart.price", currency=headline.shown_currency(plan, t)): round(row[places.PRICE], 2),
                 "g/kWh": round(row[places.CARBON], 1),
             }
-            for site, row in places.hour_rows(plan, phase, hour).items()
+            for site, row in rows.items()
         ],
         hide_index=True,
         width="stretch",
@@ -92,5 +97,7 @@ def _heat(shown: Shown, phase: int, by: str, t: Words) -> None:
         st.info(t("day.nothing"))
         return
     st.subheader(t("hours.heat"))
-    site = st.selectbox(t("column.site"), sites, key="hours-site", width=260)
+    here = site_view.chosen(shown.plan)
+    place = sites.index(here) if here in sites else 0
+    site = st.selectbox(t("column.site"), sites, place, key=f"hours-site-{here}", width=260)
     draw_chart(shown, t, places.heat_chart, site, phase, by)

@@ -11,8 +11,10 @@ import streamlit as st
 from streamlit import column_config
 
 from catalog.units import DAY_S
-from planner.dashboard import answers, headline
-from planner.dashboard.views.drawing import draw_chart
+from planner.dashboard import answers, headline, sources
+from planner.dashboard.views import site as site_view
+from planner.dashboard.views.drawing import draw_chart, draw_to_pick, written
+from planner.dashboard.views.units import rate_words
 from planner.escape import page
 from planner.plan import Plan
 from planner.report.charts import costs, fleet, flows, hours
@@ -50,17 +52,27 @@ def draw_plan(
     _verdict(shown, changes, t)
     if plan.has_answer and not headline.serves_nothing(plan):
         st.markdown(headline.in_short(plan, t))
+        if words := rate_words(headline.currency(plan), t, sources.rates(plan["spec"])):
+            st.caption(words)
         _metrics(plan, t)
         _downloads(shown, t)
         _why(plan, t)
-        _fleet(shown, t)
-        _costs(shown, t)
-        _flows(shown, t)
-        _day(shown, t)
-        _workloads(plan, t)
-        _limits(plan, t)
-        _runner_up(plan, t)
-        _assumptions(plan, t)
+        st.subheader(t("section.fleet"))
+        if (spec := written(shown, t, fleet.fleet_chart)) is not None:
+            draw_to_pick(spec, "site", site_view.key("fleet"), site_view.choose)
+        here = site_view.draw(plan, t)
+        part = shown if here is None else shown.at_site(here)
+        _fleet(part.plan, t)
+        _costs(part, t)
+        _flows(part, t)
+        _day(part, t)
+        if here is None:
+            _workloads(plan, t)
+        _points(part.plan, t)
+        _limits(part.plan, t)
+        _runner_up(part.plan, t)
+        if here is None:
+            _assumptions(plan, t)
     elif plan.has_answer:
         _downloads(shown, t)
         _limits(plan, t)
@@ -134,10 +146,7 @@ def _flows(shown: Shown, t: Words) -> None:
         place.subheader(t("section.flows"))
 
 
-def _fleet(shown: Shown, t: Words) -> None:
-    plan = shown.plan
-    st.subheader(t("section.fleet"))
-    draw_chart(shown, t, fleet.fleet_chart)
+def _fleet(plan: Plan, t: Words) -> None:
     st.dataframe(answers.fleet_table(plan, t), hide_index=True, width="stretch")
     if rows := answers.network_table(plan, t):
         with st.expander(t("section.networks")):
@@ -152,7 +161,7 @@ def _costs(shown: Shown, t: Words) -> None:
     st.subheader(t("section.costs"))
     left, right = st.columns(2)
     draw_chart(shown, t, costs.cost_chart, place=left)
-    money = t("column.amount", currency=headline.currency(plan))
+    money = t("column.amount", currency=headline.shown_currency(plan, t))
     config = {
         money: column_config.NumberColumn(format="localized", step=1),
         t("column.share"): column_config.NumberColumn(format="percent"),
@@ -195,7 +204,7 @@ def _workloads(plan: Plan, t: Words) -> None:
     config = {
         **shares,
         t("column.tokens"): column_config.NumberColumn(format="%.2f"),
-        t("column.per_million", currency=headline.currency(plan)): column_config.NumberColumn(format="%.4f"),
+        t("column.per_million", **headline.per_tokens(plan, t)): column_config.NumberColumn(format="%.4f"),
     }
     st.dataframe(answers.workload_table(plan, t), hide_index=True, width="stretch", column_config=config)
     if rows := answers.slo_table(plan, t):
@@ -203,6 +212,9 @@ def _workloads(plan: Plan, t: Words) -> None:
     if rows := answers.quality_table(plan, t):
         st.subheader(t("section.quality"))
         st.dataframe(rows, hide_index=True, width="stretch")
+
+
+def _points(plan: Plan, t: Words) -> None:
     st.subheader(t("section.points"))
     st.dataframe(answers.point_table(plan, t), hide_index=True, width="stretch")
 

@@ -63,9 +63,14 @@ def cost_differences(before: Plan, after: Plan) -> list[dict[str, Any]]:
 
 def difference_chart(before: Plan, after: Plan, t: Words) -> alt.Chart:
     """Draw by how much each component of the cost differs, as bars to the left and to the right."""
-    currency = after["spec"].get("currency", "USD")
+    stated = after["spec"].get("currency", "USD")
+    currency = t.display.shown(stated)
     rows = [
-        {**row, "component": t.get(f"component.{row['component']}", row["component"])}
+        {
+            **row,
+            "difference": t.display.money(row["difference"], stated),
+            "component": t.get(f"component.{row['component']}", row["component"]),
+        }
         for row in cost_differences(before, after)
     ]
     words = t(

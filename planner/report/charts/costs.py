@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import altair as alt
 
 from planner.plan import Plan
@@ -11,16 +13,18 @@ from planner.report.locale import Words
 
 def cost_chart(plan: Plan, t: Words) -> alt.LayerChart:
     """Draw the cost as a waterfall: each component from where the one before ends, the largest first, with its share."""
-    currency, total = plan["spec"].get("currency", "USD"), sum(plan["costs"].values())
-    rows, end = [], 0.0
+    stated = plan["spec"].get("currency", "USD")
+    currency, total = t.display.shown(stated), sum(plan["costs"].values())
+    rows: list[dict[str, Any]] = []
+    end = 0.0
     for name, amount in sorted(plan["costs"].items(), key=lambda item: -item[1]):
-        begin, end = end, end + amount
+        begin, end = end, end + t.display.money(amount, stated)
         rows.append(
             {
                 "component": t.get(f"component.{name}", name),
                 "begin": begin,
                 "end": end,
-                "amount": amount,
+                "amount": end - begin,
                 "share": amount / total if total else 0.0,
             }
         )

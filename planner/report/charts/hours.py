@@ -6,23 +6,30 @@ from typing import Any
 
 import altair as alt
 
-from catalog.units import MEGA, MWH_J
+from catalog.units import MWH_J
 from planner.plan import Plan
 from planner.report.charts.style import BLUE, RED, SKY
 from planner.report.hours import by_hour
 from planner.report.locale import Words
+from planner.report.locale.display import Scale
 
 LOAD_PX, PRICE_PX = 210, 160  # with legend and axis
 AXIS_PX = 46  # width of the axis in both panels, so that their hours align
 
 
+def load_unit(plan: Plan, t: Words) -> Scale:
+    """Choose the unit of the load of sites, the same for all of them and at all hours."""
+    return t.display.scale("W", max((row["power_w"] for row in plan["schedule"]), default=0.0))
+
+
 def load_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
     """Draw the power at a site in each hour of the typical day, of owned and of rented systems."""
     hours = _hours(plan, site, phase)
+    unit, size = load_unit(plan, t)
     own, rented = t("chart.own"), t("chart.rented")
     rows = []
     for hour in hours:
-        edges = (0.0, hour["own_power_w"] / MEGA, hour["power_w"] / MEGA)
+        edges = (0.0, hour["own_power_w"] / size, hour["power_w"] / size)
         for who, low, high in ((own, *edges[:2]), (rented, *edges[1:])):
             rows.append(
                 {
@@ -31,11 +38,11 @@ def load_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
                     "who": who,
                     "low": low,
                     "high": high,
-                    "mw": high - low,
+                    "load": high - low,
                 }
             )
-    loads = [hour["power_w"] / MEGA for hour in hours]
-    words = t("chart.load.alt", site=site, low=f"{min(loads):.3g}", high=f"{max(loads):.3g}")
+    loads = [hour["power_w"] / size for hour in hours]
+    words = t("chart.load.alt", site=site, low=f"{min(loads):.3g}", high=f"{max(loads):.3g}", unit=unit)
     chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=rows), description=words)
         .mark_rect()
@@ -44,7 +51,7 @@ def load_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
             x2="end:Q",
             y=alt.Y(
                 "low:Q",
-                title=t("chart.load"),
+                title=t("chart.load", unit=unit),
                 scale=alt.Scale(zero=True),
                 axis=alt.Axis(minExtent=AXIS_PX, tickCount=5),
             ),
@@ -58,7 +65,7 @@ def load_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
             tooltip=[
                 alt.Tooltip("start:Q", title=t("chart.hour")),
                 alt.Tooltip("who:N", title=t("chart.who")),
-                alt.Tooltip("mw:Q", title=t("chart.load"), format=".3f"),
+                alt.Tooltip("load:Q", title=t("chart.load", unit=unit), format=",.4~r"),
             ],
         )
         .properties(height=LOAD_PX)
@@ -68,8 +75,12 @@ def load_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
 
 def price_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
     """Draw the price of electricity at a site in each hour of the typical day, as steps."""
-    currency = plan["spec"].get("currency", "USD")
-    rows = [{"start": hour["hour_utc"], "price": hour["price_per_j"] * MWH_J} for hour in _hours(plan, site, phase)]
+    stated = plan["spec"].get("currency", "USD")
+    currency = t.display.shown(stated)
+    rows = [
+        {"start": hour["hour_utc"], "price": t.display.money(hour["price_per_j"], stated) * MWH_J}
+        for hour in _hours(plan, site, phase)
+    ]
     rows.append({"start": rows[-1]["start"] + 1, "price": rows[-1]["price"]})  # so that the last hour has a length
     prices = [row["price"] for row in rows]
     unit = t("chart.price", currency=currency)

@@ -8,27 +8,28 @@ from typing import Any
 
 import altair as alt
 
-from catalog.units import GRAM_KG, KWH_J, MEGA, MWH_J
+from catalog.units import GRAM_KG, KWH_J, MWH_J
 from planner.plan import Plan
+from planner.report.charts.hours import load_unit
 from planner.report.charts.style import BAR_PX, GREY, coloured
 from planner.report.hours import by_hour
 from planner.report.locale import Words
 
 MAP_PX, LOAD_PX = 340, 240
 PAD_DEGREES = 6.0  # around the sites
-PRICE, CARBON = "price", "carbon"
+LOAD, PRICE, CARBON = "load", "price", "carbon"
 
 
-def hour_rows(plan: Plan, phase: int, hour: int) -> dict[str, dict[str, float]]:
-    """Read load [MW], price [currency/MWh] and carbon [g/kWh] of each site in an hour of the typical day of a phase."""
-    found = {}
+def hour_rows(plan: Plan, phase: int, hour: int, t: Words) -> dict[str, dict[str, float]]:
+    """Read load [`load_unit`], price [currency shown/MWh] and carbon [g/kWh] of each site in an hour of the typical day of a phase."""
+    found, size, stated = {}, load_unit(plan, t).factor, plan["spec"].get("currency", "USD")
     for site in dict.fromkeys(row["site"] for row in plan["schedule"]):
         rows = by_hour(row for row in plan["schedule"] if (row["site"], row["phase"]) == (site, phase))
         row = next((row for row in rows if row["hour_utc"] == hour), None)
         if row is not None:
             found[site] = {
-                "mw": row["power_w"] / MEGA,
-                PRICE: row["price_per_j"] * MWH_J,
+                LOAD: row["power_w"] / size,
+                PRICE: t.display.money(row["price_per_j"], stated) * MWH_J,
                 CARBON: row["carbon_kg_per_j"] * KWH_J / GRAM_KG,
             }
     return found
@@ -43,15 +44,15 @@ def map_chart(
     """
     rows: list[dict[str, Any]] = [
         {"site": site, "latitude": places[site][0], "longitude": places[site][1], **row}
-        for site, row in hour_rows(plan, phase, hour).items()
+        for site, row in hour_rows(plan, phase, hour, t).items()
         if site in places
     ]
     if not rows:
         return None
-    currency = plan["spec"].get("currency", "USD")
+    currency, load = t.display.shown(plan["spec"].get("currency", "USD")), load_unit(plan, t).symbol
     unit = t("chart.price", currency=currency) if by == PRICE else "g/kWh"
     words = t(
-        "chart.map.alt", sites=", ".join(f"{row['site']} {row['mw']:.3g} MW, {row[by]:,.3g} {unit}" for row in rows)
+        "chart.map.alt", sites=", ".join(f"{row['site']} {row[LOAD]:.3g} {load}, {row[by]:,.3g} {unit}" for row in rows)
     )
     base = alt.Chart(alt.InlineData(values=rows), description=words).encode(
         x=alt.X(
@@ -68,11 +69,11 @@ def map_chart(
         ),
     )
     dots = base.mark_circle(opacity=0.9, stroke=GREY).encode(
-        size=alt.Size("mw:Q", title="MW", scale=alt.Scale(rangeMin=60, rangeMax=1600, zero=True)),
+        size=alt.Size(f"{LOAD}:Q", title=load, scale=alt.Scale(rangeMin=60, rangeMax=1600, zero=True)),
         color=alt.Color(f"{by}:Q", title=unit, scale=alt.Scale(scheme="cividis", reverse=True)),
         tooltip=[
             alt.Tooltip("site:N", title=t("column.site")),
-            alt.Tooltip("mw:Q", title="MW", format=".3f"),
+            alt.Tooltip(f"{LOAD}:Q", title=load, format=",.4~r"),
             alt.Tooltip(f"{by}:Q", title=unit, format=",.1f"),
         ],
     )
@@ -135,14 +136,15 @@ def served_chart(plan: Plan, phase: int, t: Words) -> alt.Chart | None:
 
 def heat_chart(plan: Plan, site: str, phase: int, by: str, t: Words) -> alt.Chart:
     """Draw price or carbon of a site over day and hour, one row for each day that the plan was computed on."""
-    factor = MWH_J if by == PRICE else KWH_J / GRAM_KG
+    stated = plan["spec"].get("currency", "USD")
+    factor = t.display.money(MWH_J, stated) if by == PRICE else KWH_J / GRAM_KG
     key = "price_per_j" if by == PRICE else "carbon_kg_per_j"
     rows = [
         {"day": str(row.get("day", t("chart.typical_day"))), "hour": row["hour_utc"], "value": row[key] * factor}
         for row in plan["schedule"]
         if (row["site"], row["phase"]) == (site, phase)
     ]
-    unit = t("chart.price", currency=plan["spec"].get("currency", "USD")) if by == PRICE else "g/kWh"
+    unit = t("chart.price", currency=t.display.shown(stated)) if by == PRICE else "g/kWh"
     values = [row["value"] for row in rows]
     days = list(dict.fromkeys(row["day"] for row in rows))
     words = t(

@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from planner.report.locale import phrases
+from planner.report.locale.display import PLAIN, Display
 
 DEFAULT = "en"
 _HOME = Path(__file__).parent
 
 
 class Words:
-    """The texts of one language: `words("metric.chips")`, `words("status.gap", gap="0.1 %")`."""
+    """The texts of one language, `words("metric.chips")`, `words("status.gap", gap="0.1 %")`, and the units of their figures."""
 
-    def __init__(self, language: str = DEFAULT):
+    def __init__(self, language: str = DEFAULT, display: Display = PLAIN):
         self.language = language
+        self.display = display
         self.texts: dict[str, str] = _texts(language)
 
     def __call__(self, key: str, **values: Any) -> str:

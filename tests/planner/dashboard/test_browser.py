@@ -134,6 +134,8 @@ def test_charts_are_drawn_and_files_come_down_and_go_up_again(visit):
     assert page.locator(DRAWN).count() >= page.locator("[data-testid=stVegaLiteChart]").count() > 2
     assert not NO_FIGURE.search(page.locator("main").inner_text())
     before = figures(page)
+    page.locator("[data-testid=stVegaLiteChart]").first.click(position={"x": 150, "y": 50})  # the second bar
+    page.get_by_text("alone:").wait_for()
     other = answered(visit())
     upload(other, ("plan.json", download.value.path().read_bytes()))
     other.get_by_text(re.compile("^Verified:")).wait_for()
@@ -159,6 +161,22 @@ def test_an_edit_is_in_the_address_and_on_a_phone_its_plan_in_sight(visit, tmp_p
     assert not again.locator("main img, main a, .katex, .stMarkdownColoredText").evaluate_all(
         "nodes => nodes.filter(node => node.host !== location.host).map(node => node.outerHTML)"
     )
+
+
+def test_a_cell_of_a_table_is_an_edit_in_the_address(visit):
+    page = answered(visit())
+    page.get_by_role("link", name="Spec").click()
+    page.get_by_role("tab", name="Sites").click()
+    table = page.locator("[data-testid=stDataFrame]:visible").first
+    table.locator("canvas").first.wait_for()
+    settled(page)
+    table.click(position={"x": 160, "y": 52})  # the power of the first site
+    page.keyboard.press("Enter")
+    cell = page.locator("#portal textarea").first
+    cell.fill("7 MW")
+    cell.press("Enter")
+    page.wait_for_url(re.compile(r"set=sites(%5B|\[)0(%5D|\])\.power%3D7\+MW"))
+    assert not page.locator("[data-testid=stAlert]").count()
 
 
 def test_the_page_in_chinese_holds_no_english_sentence(visit):

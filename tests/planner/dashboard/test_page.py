@@ -435,5 +435,77 @@ def test_hours_and_places_follow_the_hour(tiny_plan):
     rows = {row["hour_utc"]: row for row in tiny_plan["schedule"]}
     for hour in (3, 18):
         page.slider(key="hours-hour").set_value(hour).run()
-        assert tables(page)[0]["MW"].tolist() == [round(rows[hour]["power_w"] / 1e6, 3)]
+        assert tables(page)[0]["kW"].tolist() == [round(rows[hour]["power_w"] / 1e3, 3)]
     assert len(opened_at("hours", work_with(json.loads(TINY))).info) == 1  # without a plan
+
+
+def typed(page: AppTest, table: str, **state) -> AppTest:
+    """The page of tables after a change in one of them."""
+    key = next(editor.key for editor in page.data_editor if editor.key.startswith(f"table-{table}-"))
+    page.session_state[key] = {"edited_rows": {}, "added_rows": [], "deleted_rows": [], **state}
+    return page.run()
+
+
+def test_a_change_in_a_table_is_an_edit_of_the_scenario_or_told_at_its_cell():
+    page = opened_at("tables", work_with(json.loads(TINY)))
+    assert not page.exception and not page.error
+    assert page.data_editor[0].value["architecture"].tolist() == ["Llama-3.3-70B-Instruct"]
+    page = typed(page, "serving", edited_rows={0: {"demand.requests_per_s": "60"}})
+    work = page.session_state.work
+    assert not page.exception and dict(work.scenario.edits) == {"workloads[0].demand.requests_per_s": 60}
+    assert page.query_params["set"] == "workloads[0].demand.requests_per_s=60"
+    page = typed(page, "sites", edited_rows={0: {"power": "3 MB"}}, added_rows=[{"region": "us-texas"}, {}])
+    assert not page.exception and len(page.error) == 1 and "2 to correct" in page.error[0].value
+    told = [text.value for text in page.markdown if text.value.startswith(":red[")]
+    assert len(told) == 2 and "Row 1 (us-virginia) · Power at most" in told[0] and "Row 3 · Region" in told[1]
+    assert len(work.scenario.edits) == 1 and page.button(key="solve-tables").disabled
+    sites = next(editor for editor in page.data_editor if editor.key.startswith("table-sites-"))
+    assert sites.value["mark"].tolist() == ["⚠", "", "⚠"] and sites.value["power"].tolist()[0] == "3 MB"
+    page = typed(page, "sites", edited_rows={0: {"power": "3 MW"}}, deleted_rows=[2])
+    assert not page.exception and not page.error
+    assert work.scenario.document()["sites"] == [{"region": "us-virginia", "power": "3 MW"}, {"region": "us-texas"}]
+    assert open_work({"id": [work.id]}).scenario == work.scenario  # kept
+    work.turn_to(Scenario(sources.MAIN))  # elsewhere
+    assert len(page.run().data_editor[0].value) == 2 and not page.error
+
+
+def test_a_currency_and_units_are_chosen_and_stand_in_the_address():
+    plan, page = sources.stored_plan(), opened(currency="CNY")
+    rate = sources.rates(plan["spec"])["CNY"].per_usd
+    assert not page.exception and metrics(page)["Cost (CNY)"] == f"{plan['totals']['cost'] * rate / 1e9:.4g}B"
+    assert any(f"{rate:g} CNY per USD" in caption.value for caption in page.caption)
+    next(box for box in page.selectbox if box.key.startswith("units-power")).set_value("kW").run()
+    assert metrics(page)["Peak power"] == f"{plan['totals']['peak_power_w'] / 1e3:,.0f} kW"
+    assert page.query_params["power"] == "kW" and page.query_params["currency"] == "CNY"
+    next(box for box in page.selectbox if box.key.startswith("units-currency")).set_value("").run()
+    assert "Cost (USD)" in metrics(page) and "currency" not in page.query_params
+
+
+def test_a_point_of_the_plan_is_looked_at_and_changed(tiny_plan):
+    page = opened_at("running", work_with(json.loads(TINY), tiny_plan))
+    assert not page.exception and not page.error and not page.warning
+    assert page.selectbox[-4].value.startswith("point/chat · us-virginia")
+    assert len(page.get("vega_lite_chart")) == 5
+    before = metrics(page)
+    prompt = next(box for box in page.number_input if box.key.startswith("prompt-"))
+    page = prompt.set_value(4000).run()
+    assert not page.exception and (metrics(page) != before or page.warning)
+    next(box for box in page.selectbox if box.key.startswith("load-")).set_value("max").run()
+    assert not page.exception and metrics(page)
+    page.selectbox[-4].set_value("case/gpt3_a100").run()
+    assert not page.exception and "Time of a step" in metrics(page) and len(page.get("vega_lite_chart")) == 4
+
+
+def test_a_site_is_shown_alone():
+    plan, page = sources.stored_plan(), opened()
+    charts = len(page.get("vega_lite_chart"))
+    site = plan["fleet"][0]["site"]
+    page = page.pills[0].set_value(site).run()
+    assert not page.exception and len(page.info) == 1 and site in page.info[0].value
+    fleet, *_, points, limits, _, _ = tables(page)
+    assert list(fleet["Count"]) == [row["count"] for row in plan["fleet"] if row["site"] == site]
+    assert set(points["Site"]) == {site} and len(limits) == sum(site in row["name"] for row in plan["limits"])
+    assert charts - 2 * (len(page.pills[0].options) - 1) == len(page.get("vega_lite_chart"))
+    assert metrics(page)["Chips"] == f"{plan['totals']['chips']:,}"  # of the whole plan
+    page = page.pills[0].set_value(None).run()
+    assert not page.info and len(page.get("vega_lite_chart")) == charts

@@ -83,8 +83,8 @@ def test_load_and_price_stand_over_the_same_hours_in_their_units():
             assert load["encoding"]["y"]["title"] == "Load (MW)" and price["encoding"]["y"]["title"] == "USD/MWh"
             assert load["encoding"]["x"]["scale"] == price["encoding"]["x"]["scale"]
             assert load["encoding"]["y"]["axis"]["minExtent"] == price["encoding"]["y"]["axis"]["minExtent"]
-            assert sum(row["mw"] for row in loads) == pytest.approx(sum(row["power_w"] for row in rows) / 1e6)
-            assert sum(row["mw"] for row in loads if row["who"] == WORDS("chart.own")) == pytest.approx(
+            assert sum(row["load"] for row in loads) == pytest.approx(sum(row["power_w"] for row in rows) / 1e6)
+            assert sum(row["load"] for row in loads if row["who"] == WORDS("chart.own")) == pytest.approx(
                 sum(row["own_power_w"] for row in rows) / 1e6
             )
             assert [row["price"] for row in prices[:-1]] == pytest.approx([row["price_per_j"] * 3.6e9 for row in rows])
@@ -131,7 +131,7 @@ def test_the_map_places_sites_as_large_as_their_load_at_the_hour():
                 for each in PLAN["schedule"]
                 if (each["site"], each["phase"], each["hour_utc"]) == (row["site"], 0, 18)
             )
-            assert row["mw"] == pytest.approx(slot["power_w"] / 1e6)
+            assert row["load"] == pytest.approx(slot["power_w"] / 1e6)
             assert row["price"] == pytest.approx(slot["price_per_j"] * 3.6e9)
             assert row["carbon"] == pytest.approx(slot["carbon_kg_per_j"] * 3.6e9)
     assert places.map_chart(PLAN, {}, 0, 18, "price", WORDS) is None

@@ -1,0 +1,176 @@
+"""The page of tables: workloads, sites, offers, limits, electricity, horizon and objective, with problems told at their cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+from streamlit import column_config
+
+from catalog.lookup import shipped_catalog
+from planner.dashboard.editor.columns import CATALOG, TABLES, Column, Table
+from planner.dashboard.editor.draft import Draft, change_of
+from planner.dashboard.editor.tables import SITE, Place, Row, rows_of, sorted_problems
+from planner.dashboard.state.session import Work
+from planner.dashboard.views.problems import draw_problems
+from planner.errors import Problem, SpecError
+from planner.escape import page
+from planner.report.locale import Words
+
+MARK = "mark"  # column that marks the rows with problems
+TABS = (
+    ("workloads", ("serving", "training")),
+    ("sites", ("sites",)),
+    ("offers", ("offers",)),
+    ("limits", ("limits",)),
+    ("electricity", ("electricity", "contracts")),
+    ("horizon", ("horizon", "objective")),
+)
+Problems = Mapping[str, Sequence[tuple[Place, Problem]]]
+
+
+def draw(work: Work, t: Words) -> None:
+    """Draw the page."""
+    try:
+        draft = _draft(work)
+    except SpecError as error:
+        work.problems = tuple(error.problems)
+        draw_problems(work, t)
+        return
+    document = draft.scenario.document()
+    by_table, others = sorted_problems(draft.problems, document, TABLES)
+    st.caption(t("tables.words"))
+    with st.container():  # one element whatever it holds, so that the tabs stay where they are
+        _head(work, draft, list(by_table), t)
+        for problem in others:
+            st.markdown(f":red[:material/error: {page(problem.path)}: {page(t.phrase(problem.message))}]")
+    tables = {table.name: table for table in TABLES}
+    for tab, (_, names) in zip(st.tabs([t(f"tab.{name}") for name, _ in TABS]), TABS):
+        with tab:
+            for name in names:
+                if len(names) > 1:
+                    st.markdown(f"**{t(f'table.{name}')}**")
+                _table(tables[name], draft, document, by_table, t)
+
+
+def _draft(work: Work) -> Draft:
+    """Take over what was changed; a scenario that is right becomes the one at hand. Raises SpecError for one without a document."""
+    state = st.session_state
+    draft: Draft | None = state.get("draft")
+    if draft is None or state.get("draft_of") != work.scenario.key:  # changed elsewhere
+        draft = Draft.of(work.scenario, 0 if draft is None else draft.version + 1)
+    elif not any(_key(table, draft) in state for table in TABLES):  # the page was left, and its editors with it
+        draft = draft.redrawn()
+    else:
+        before = _marked(draft)
+        draft = draft.changed({table.name: change_of(state.get(_key(table, draft))) for table in TABLES})
+        if _marked(draft) != before:
+            draft = draft.redrawn()
+    if not draft.problems and draft.scenario != work.scenario:
+        work.turn_to(draft.scenario)
+    state.draft, state.draft_of = draft, work.scenario.key
+    return draft
+
+
+def _marked(draft: Draft) -> set[tuple[str, int | None]]:
+    """List the rows with problems."""
+    by_table, _ = sorted_problems(draft.problems, draft.scenario.document(), TABLES)
+    return {(name, place.row) for name, found in by_table.items() for place, _ in found}
+
+
+def _key(table: Table, draft: Draft) -> str:
+    return f"table-{table.name}-{draft.version}"
+
+
+def _head(work: Work, draft: Draft, wrong: list[str], t: Words) -> None:
+    """Draw the buttons, and how many problems there are in which tables."""
+    with st.container(horizontal=True):
+        busy = work.job is not None or bool(draft.problems)
+        if st.button(t("edit.solve"), key="solve-tables", disabled=busy, icon=":material/play_arrow:"):
+            work.start(work.scenario)
+            st.rerun()
+        if draft.problems and st.button(t("tables.discard"), key="discard", icon=":material/undo:"):
+            st.session_state.draft = Draft.of(work.scenario, draft.version + 1)
+            st.rerun()
+    if draft.problems:
+        names = t("buy.and").join(t(f"table.{name}") for name in wrong) or t("problems.file")
+        st.error(t("tables.wrong", count=len(draft.problems), tables=names))
+
+
+def _table(table: Table, draft: Draft, document: Mapping[str, Any], problems: Problems, t: Words) -> None:
+    """Draw one table with its problems below."""
+    found = problems.get(table.name, ())
+    rows = rows_of(table, draft.document)
+    marked = {place.row for place, _ in found}
+    frame = pd.DataFrame({c.key: pd.Series([row.cells[c.key] for row in rows], dtype=_dtype(c)) for c in table.columns})
+    if marked:
+        frame.insert(0, MARK, ["⚠" if i in marked else "" for i in range(len(rows))])
+    st.data_editor(
+        frame,
+        num_rows="dynamic" if table.grows else "fixed",
+        hide_index=True,
+        width="stretch",
+        key=_key(table, draft),
+        column_config={
+            MARK: column_config.TextColumn("", disabled=True, width=30, pinned=True),
+            **{column.key: _config(column, rows, document, t) for column in table.columns},
+        },
+        placeholder="",
+        alt=t(f"table.{table.name}"),
+    )
+    for place, problem in found:
+        st.markdown(f":red[:material/error: {_where(table, place, rows_of(table, document), t)}: {_told(problem, t)}]")
+
+
+def _dtype(column: Column) -> Any:
+    """Choose the type of a column, which an empty one does not tell."""
+    kinds: dict[str, Any] = {"switch": "boolean", "names": object}
+    return kinds.get(column.kind, "string")
+
+
+def _told(problem: Problem, t: Words) -> str:
+    return page(t.phrase(problem.message))
+
+
+def _where(table: Table, place: Place, rows: Sequence[Row], t: Words) -> str:
+    """Name a cell: its row by number and name, and its column."""
+    parts = []
+    if place.row is not None and table.path:
+        row = rows[place.row].cells
+        name = next((str(row[key]) for key in ("name", "region", "system") if row.get(key)), "")
+        parts.append(t("tables.row", number=place.row + 1) + (f" ({page(name)})" if name else ""))
+    if place.column is not None:
+        parts.append(t(table.column[place.column].label))
+    return " · ".join(parts) or t(f"table.{table.name}")
+
+
+def _config(column: Column, rows: Sequence[Row], document: Mapping[str, Any], t: Words) -> Any:
+    """Configure a column: its heading, and what its cells choose from."""
+    label, help_text = t(column.label), None if column.fixed else page(column.key)
+    if column.fixed:
+        return column_config.TextColumn(label, disabled=True, pinned=True)
+    if column.kind == "switch":
+        return column_config.CheckboxColumn(label, help=help_text)
+    if column.kind == "choice":
+        return column_config.SelectboxColumn(label, help=help_text, options=_options(column, rows, document))
+    if column.kind == "names":
+        return column_config.MultiselectColumn(label, help=help_text, options=_options(column, rows, document))
+    return column_config.TextColumn(label, help=t("cell.origins.help") if column.kind == "shares" else help_text)
+
+
+def _options(column: Column, rows: Sequence[Row], document: Mapping[str, Any]) -> list[str]:
+    """List what a cell chooses from, with what stands there already."""
+    if column.key == SITE:
+        names = [row.cells["region"] for row in rows_of(next(t for t in TABLES if t.name == "sites"), document)]
+    elif column.of in CATALOG:
+        own = document.get("catalog")
+        own = own.get(column.of) if isinstance(own, dict) else None
+        mine = [str(each.get("name")) for each in own if isinstance(each, dict)] if isinstance(own, list) else []
+        names = [*mine, *shipped_catalog().names(str(column.of))]
+    else:
+        names = list(column.of)
+    there = [row.cells[column.key] for row in rows]
+    kept = [name for cell in there for name in (cell if isinstance(cell, list) else [cell]) if isinstance(name, str)]
+    return list(dict.fromkeys([*(name for name in names if name), *kept]))
