@@ -80,7 +80,7 @@ def interpret(
             "fabrics": fabric_rows(decided),
             "workloads": workloads.rows(accounts.by_workload()),
             **(
-                {"quality": quality_rows(problem, form, decided.flow, decided.failures.answering())}
+                {"quality": quality_rows(problem, form, decided.flow, _standing(problem, decided))}
                 if problem.quality
                 else {}
             ),
@@ -112,6 +112,12 @@ def _status(solution: Solution, value: float) -> str:
     if solution.status != "optimal" or solution.before is None:
         return solution.status
     return "optimal" if relative_gap(value, solution.before[0]) <= OPTIMAL_GAP else "within_gap"
+
+
+def _standing(problem: Problem, decided: Decisions) -> set[str]:
+    """Name the serving workloads that may answer without a part of the plan's requests: after a failure, or in a scenario."""
+    kept = {workload.name for workload in problem.serving} if problem.spec.robust is not None else set()
+    return kept | decided.failures.answering()
 
 
 def _feature_tables(decided: Decisions, accounts: Accounts) -> dict[str, Any]:

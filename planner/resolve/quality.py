@@ -78,8 +78,6 @@ def unsupported(spec: PlanSpec, workload: Serving, floor: QualityFloor) -> str |
     """Describe the first feature that is not supported beside a quality floor, with the remedy; None without one."""
     if floor.mix == NONE:
         return None
-    if spec.robust is not None:
-        return 'with a mix cannot be combined with "robust" yet; write "mix": "none"'
     if spec.horizon.dispatch and spec.horizon.calendar != "full-year":
         shaped = workload.demand.week or workload.demand.months or any(site.hourly for site in spec.sites)
         if shaped or spec.horizon.calendar != "representative-day":

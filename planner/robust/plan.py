@@ -112,9 +112,10 @@ def _plan_with_fleet(
 ) -> Plan:
     """Plan with at least the fleet found, and jobs at the placements found.
 
-    Where throughput is maximised, the scenarios bound it in this program too. The ports of standby layouts are paid.
+    Where throughput is maximised, the scenarios bound it in this program too, as they do how requests are split among architectures. The
+    ports of standby layouts are paid.
     """
-    found, maximises = search.found.answer, search.problem.spec.objective.maximise
+    found, maximises = search.found.answer, bool(search.problem.spec.objective.maximise) or search.splits
     values, data, points = found.solution.values, found.form.data, found.form.points
     bought = np.array([found.form.fleet_options[k].offer.how == API for k in data.holding_option], dtype=bool)
     lower = np.where(bought, 0.0, np.rint(values["n"]))  # how many tokens are bought is decided in each scenario

@@ -96,6 +96,7 @@ class ScenarioSearch:
         self.scenarios = draw(problem, problem.robust.worlds, problem.robust.seed)
         self.with_apis = any(is_api(point) for pool in candidates.pools for point in pool.points)
         self.form = _with_room(problem, candidates)
+        self.splits = self.form.data.choice is not None  # requests among several architectures
         self.prices = prices_of(candidates, self.form, steps)
         self.capacities = Capacities(problem, candidates.pools, self.scenarios)
         self.held, self.deployments = self._select(grids)
@@ -235,7 +236,7 @@ class ScenarioSearch:
             return scenario
         problem, data, prices = self.problem, self.short, self._arc_prices
         growth = np.array(
-            [1.0 if scaled(problem, w.name) else float(self.scenarios.demand[w.name][s]) for w in problem.serving]
+            [1.0 if scaled(problem, w.asked) else float(self.scenarios.demand[w.name][s]) for w in problem.serving]
         )
         arc = prices.of_arcs({path: float(values[s]) for path, values in self.scenarios.prices.items()})
         arc = arc * growth[data.arc_workload][:, None]
@@ -268,8 +269,11 @@ class ScenarioSearch:
 
     def over_all_slots(self) -> ScenarioData:
         """Return the scenarios in the program, for the program over all slots."""
-        scenarios = [self.scenario(s)[0] for s in self.active]
-        return replace(self._blocks, scenarios=scenarios, slots=self._slots, risk=None)
+        scenarios, data = [self.scenario(s)[0] for s in self.active], self.form.data
+        blocks = replace(self._blocks, scenarios=scenarios, slots=self._slots, risk=None)
+        if self.splits:  # a split may be another one in each slot
+            blocks = replace(blocks, slots=np.arange(data.slots), seconds=data.slot_hours_s)
+        return blocks
 
     def solved(self, active: Sequence[int]) -> tuple[Answer, tuple[Deployment, ...]]:
         """Solve for the cheapest fleet that serves these scenarios; returns also its standby layouts in use."""

@@ -159,8 +159,8 @@ class Capacities:
         return self._over_growth(found, point)
 
     def _over_growth(self, capacity: Floats, point: OperatingPoint) -> Floats:
-        name = point.workload.name
-        return capacity if scaled(self.problem, name) else capacity / self.scenarios.demand[name]
+        workload = point.workload
+        return capacity if scaled(self.problem, workload.asked) else capacity / self.scenarios.demand[workload.name]
 
     def rate(self, point: OperatingPoint) -> Floats:
         """Compute the rate of a job at full width, [scenario] [token/s]."""

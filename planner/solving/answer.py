@@ -91,7 +91,8 @@ def answer(
         return with_ending(plan, solution, within)
     problem, form = as_found(problem, form, solution)
     every, points, first = problem, candidates, solution
-    problem, candidates, form, solution = settle(problem, candidates, form, solution, until.options(options))
+    if prepare is None:  # else the program has more in it than its architectures
+        problem, candidates, form, solution = settle(problem, candidates, form, solution, until.options(options))
     if not solution.values:
         return without_answer(problem, candidates, "limit", solution, document)
     values = compute_marginal_values(problem, form, solution, sense_and_unit(document)[1], until.options(options))

@@ -88,8 +88,8 @@ class RoutedFleet:
             if curve is not None:
                 errors = worst_errors(scenarios, [use.option.system.chip for use in point.uses])
                 rate = curve.capacity(point.serving.spec.limits(), rtt_s, errors)
-            name = point.workload.name
-            found[p] = rate if scaled(problem, name) else rate / scenarios.demand[name]
+            grown = scenarios.demand[point.workload.name]
+            found[p] = rate if scaled(problem, point.workload.asked) else rate / grown
         return found
 
 
@@ -122,9 +122,20 @@ def routed_fleet(answer: Answer) -> RoutedFleet:
     return RoutedFleet(routed.without_dominated_slots(), deployments, tuple(points), tuple(jobs))
 
 
+def _demand(answer: Answer) -> Floats:
+    """Return the requests/s [workload, origin, slot] of an answer; workloads that share a demand keep their split."""
+    data = answer.form.data
+    if data.choice is None:
+        return data.demand
+    split = np.zeros(data.demand.shape)
+    np.add.at(split, (data.arc_workload, data.arc_origin), np.maximum(answer.solution.values["f"], 0.0))
+    shared: Floats = np.where((data.choice.group >= 0)[:, None, None], split, data.demand)
+    return shared
+
+
 def _classes(answer: Answer) -> list[tuple[int, int]]:
     """List the (workload, origin) with demand that an arc serves, in order."""
-    demand = answer.form.data.demand
+    demand = _demand(answer)
     return sorted({(w, o) for w, o, _, _ in answer.form.arcs if demand[w, o].any()})
 
 
@@ -141,7 +152,10 @@ def _fixed_fleet(
     idle_w = np.zeros((data.sites, data.slots))
     np.add.at(idle_w, data.option_site[data.holding_option], (held * data.holding_power_w)[:, None] * present)
     factor = float(np.ravel(values["lambda"])[0]) if data.objective.maximises else 1.0
-    demand = data.demand * np.where(data.scaled() > 0, factor, 1.0)[:, None, None]
+    grows = data.scaled() > 0
+    if data.choice is not None:
+        grows &= data.choice.group < 0  # a split is planned with the factor
+    demand = _demand(answer) * np.where(grows, factor, 1.0)[:, None, None]
     classes = _classes(answer)
     number = {c: i for i, c in enumerate(classes)}
     arcs = sorted({(number[w, o], q) for w, o, _, q in form.arcs if (w, o) in number})

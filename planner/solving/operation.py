@@ -105,7 +105,7 @@ def growth_of(answer: Answer, classes: Sequence[Class], scenarios: Scenarios) ->
     """Return the requests of each class of demand in each scenario over those of the program, [class, scenario]."""
     found = np.ones((len(classes), scenarios.count))
     for c, (w, _) in enumerate(classes):
-        name = answer.problem.serving[w].name
-        if not scaled(answer.problem, name):
-            found[c] = scenarios.demand[name]
+        workload = answer.problem.serving[w]
+        if not scaled(answer.problem, workload.asked):
+            found[c] = scenarios.demand[workload.name]
     return found

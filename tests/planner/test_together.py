@@ -145,3 +145,30 @@ def test_a_mix_survives_the_failure_of_a_zone(spec):
     document = json.loads(plan.to_json())
     document["failures"][0]["routes"][0]["tokens_per_s"] *= 0.9
     assert any("failures" in finding.path for finding in verify_plan(Plan(document)))
+
+
+# -- quality mixes beside robust ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def robust_mix(spec):
+    return planner.solve(spec(mixed(), robust={}), threads=1)
+
+
+def test_a_split_of_requests_is_kept_in_every_scenario(robust_mix):
+    """Each architecture has its planned requests, by the growth of all: the systems of one cannot help where those of the other lack."""
+    plan = robust_mix
+    fresh = plan["robustness"]["fresh"]
+    assert verify_plan(plan) == [] and fresh["kept"] >= 0.8
+    assert fresh["workloads"].keys() == {f"chat ({name})" for name in SCORES}
+    assert plan["quality"][0]["reached"] >= 40 - 1e-6
+    problem = resolve_document(plan["spec"])
+    worlds = draw(problem, 20, 3)
+    assert np.array_equal(*(worlds.demand[w.name] for w in problem.serving))  # one demand
+    assert plan["totals"]["cost"] >= plan["robustness"]["nominal"]["value"] * (1 - 1e-9)
+
+
+def test_the_check_finds_a_false_share_of_a_mix(robust_mix):
+    document = json.loads(robust_mix.to_json())
+    document["robustness"]["fresh"]["kept"] = 1.0
+    assert any("robustness" in str(finding) for finding in verify_plan(Plan(document)))

@@ -162,12 +162,24 @@ class FleetReader:
         """Read the demand by origin, and the routes to sites with a deployment of the workload."""
         value = self.document["objective"]["value"] if self.problem.spec.objective.maximise else 1.0
         for w, workload in enumerate(self.problem.serving):
-            factor = value if scaled(self.problem, workload.name) else 1.0
-            for origin, rate in zip(workload.spec.origins, workload.requests_by_slot(self.calendar), strict=True):
+            factor = value if scaled(self.problem, workload.asked) else 1.0
+            rates = workload.requests_by_slot(self.calendar) * factor
+            if workload.part_of:  # one of several architectures: it answers what it answers as planned
+                rates = self._planned(workload)
+            for origin, rate in zip(workload.spec.origins, rates, strict=True):
                 if rate.any():
-                    self.demand.append(rate * factor)
+                    self.demand.append(rate)
                     self.class_workload.append(w)
                     self._read_routes(workload, origin.region)
+
+    def _planned(self, workload: ServingFacts) -> Floats:
+        """Add up the requests/s of a workload by the routes of the plan, [origin, slot]."""
+        place = {origin.region: o for o, origin in enumerate(workload.spec.origins)}
+        found = np.zeros((len(place), self.calendar.slots))
+        for row in self.document["routes"]:
+            if row["workload"] == workload.name:
+                found[place[row["origin"]], row["slot"]] += row["tokens_per_s"] / workload.spec.lengths.output
+        return found
 
     def _read_routes(self, workload: ServingFacts, origin: str) -> None:
         for site in self.problem.sites:
@@ -245,9 +257,11 @@ class FleetReader:
 
     def growth(self, scenarios: Scenarios) -> Floats:
         """Return the requests of each class in each scenario over those of the program, [class, scenario]."""
-        names = [self.problem.serving[w].name for w in self.class_workload]
-        rows = [np.ones(scenarios.count) if scaled(self.problem, name) else scenarios.demand[name] for name in names]
-        return np.array(rows).reshape(len(names), scenarios.count)
+        workloads = [self.problem.serving[w] for w in self.class_workload]
+        rows = [
+            np.ones(scenarios.count) if scaled(self.problem, w.asked) else scenarios.demand[w.name] for w in workloads
+        ]
+        return np.array(rows).reshape(len(workloads), scenarios.count)
 
     def _point_uses(self) -> tuple[list[tuple[int, int]], list[float]]:
         """List the (point, fleet option) of every pool, and its systems per replica."""

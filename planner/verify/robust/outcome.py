@@ -58,13 +58,17 @@ def capacities(problem: Problem, reader: FleetReader, scenarios: Scenarios) -> F
     capacity = np.zeros((len(reader.points), scenarios.count))
     for i, (number, rtt_s) in enumerate(reader.points):
         deployed = reader.deployments[number]
-        name, found = deployed.workload.name, np.full(scenarios.count, deployed.stated_capacity)
+        name, asked, found = (
+            deployed.workload.name,
+            deployed.workload.asked,
+            np.full(scenarios.count, deployed.stated_capacity),
+        )
         if not np.isfinite(deployed.stated_capacity):
             if deployed.curve_key not in curves:
                 curves[deployed.curve_key] = deployed.curve(problem)
             errors = worst_errors(scenarios, [option.system.chip for option in deployed.options])
             found = curves[deployed.curve_key].capacity(deployed.workload.spec.limits(), rtt_s, errors)
-        capacity[i] = found if scaled(problem, name) else found / scenarios.demand[name]
+        capacity[i] = found if scaled(problem, asked) else found / scenarios.demand[name]
     return capacity
 
 

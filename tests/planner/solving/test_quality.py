@@ -415,12 +415,6 @@ REFUSED = {
         "workloads[0].alternatives[3].architecture",
         "twice",
     ),
-    "a robust mix": (
-        {"quality_floor": FLOOR | {"mix": "mean"}},
-        {"robust": {"confidence": 0.8}},
-        "workloads[0].quality_floor",
-        '"mix": "none"',
-    ),
     "an API of nothing": (
         {},
         {
