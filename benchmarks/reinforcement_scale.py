@@ -1,8 +1,8 @@
 """Measure the question of reinforcement beside a service on ten thousand chips, stage by stage, in CPU seconds and by the wall clock.
 
-    python benchmarks/reinforcement_scale.py [--points] [--time-limit 60]
+    python benchmarks/reinforcement_scale.py [--points] [--time-limit 60] [--output-tokens "900B tokens/day"] [--iterations-per-hour 4]
 
-The spec is that of examples/reinforcement.json with a service 108 times as large and batches of 4,096 prompts of 16 samples; 800 DGX H100 and
+The spec is that of examples/reinforcement.json with a service about a hundred times as large and batches of 4,096 prompts of 16 samples; 800 DGX H100 and
 800 DGX H200 are on offer. `--points`: search the operating points only.
 """
 
@@ -25,13 +25,13 @@ from planner.verify.plan import verify_plan
 GAP = 0.005
 
 
-def question(time_limit_s: float) -> dict[str, Any]:
+def question(time_limit_s: float, output_tokens: str, iterations_per_hour: float) -> dict[str, Any]:
     """Build the spec."""
     spec: dict[str, Any] = json.loads(Path(__file__).parents[1].joinpath("examples/reinforcement.json").read_text())
     spec["name"] = "Reinforcement in the valleys of a service on ten thousand chips"
     chat, job = spec["workloads"]
-    chat["demand"]["output_tokens"] = "1300B tokens/day"
-    job |= {"prompts": 4096, "samples": 16, "iterations_per_hour": 6}
+    chat["demand"]["output_tokens"] = output_tokens
+    job |= {"prompts": 4096, "samples": 16, "iterations_per_hour": iterations_per_hour}
     job["tools"]["environments"] = 16384
     spec["sites"] = [{"region": "us-texas", "power": "60 MW"}]
     spec["offers"] = [{"system": name, "how": "buy", "supply": 800} for name in ("DGX H100", "DGX H200")]
@@ -45,8 +45,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", action="store_true", help="search the operating points only")
     parser.add_argument("--time-limit", type=float, default=60.0, help="of the plan, in seconds by the wall clock")
+    parser.add_argument("--output-tokens", default="1300B tokens/day", help="demand of the service")
+    parser.add_argument("--iterations-per-hour", type=float, default=6.0, help="of the reinforcement")
     arguments = parser.parse_args()
-    spec, cpu_s, wall_s = question(arguments.time_limit), time.process_time(), time.perf_counter()
+    spec = question(arguments.time_limit, arguments.output_tokens, arguments.iterations_per_hour)
+    cpu_s, wall_s = time.process_time(), time.perf_counter()
 
     def say(line: str) -> None:
         print(f"{time.process_time() - cpu_s:7.1f} CPU s {time.perf_counter() - wall_s:7.1f} s  {line}", flush=True)
