@@ -45,7 +45,7 @@ def answer(
     from planner.solving.confidence import with_confidence
     from planner.solving.full_year_dispatch import dispatched, is_asked
     from planner.solving.marginal_values import compute_marginal_values
-    from planner.solving.priority import has_priorities, postponed
+    from planner.solving.priority import has_priorities, making_room_in_order, postponed
     from planner.solving.quality import settle, with_runners_up
     from planner.solving.replicas import as_found
     from planner.solving.throughput import is_none
@@ -90,6 +90,7 @@ def answer(
         plan = without_answer(problem, candidates, status, solution, document, diagnosis)
         return with_ending(plan, solution, within)
     problem, form = as_found(problem, form, solution)
+    solution = making_room_in_order(problem, form, solution, until.options(options))
     every, points, first = problem, candidates, solution
     if prepare is None:  # else the program has more in it than its architectures
         problem, candidates, form, solution = settle(problem, candidates, form, solution, until.options(options))

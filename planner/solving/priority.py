@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from catalog.units import HOUR_S, YEAR_S
 from planner.candidates.cache import OutOfTime
-from planner.formulate.formulation import formulate
+from planner.formulate.formulation import Formulation, formulate
 from planner.problem.facts import Problem, TrainingFacts
 from planner.resolve.resolver import resolve_document
 from planner.solving.deadline import Deadline
@@ -22,7 +24,9 @@ from planner.solving.trials import Trials, merged
 from planner.spec.document import Edits
 from planner.spec.requirements.priority import put_off, queue_of
 from solvers.interface import Options
-from solvers.joint import solve
+from solvers.joint import rated, solve
+from solvers.solution import Solution
+from solvers.yielding import yielding_in_order
 
 PART = 50  # of a job's own time, to which its delay is found; to an hour at the finest
 Deadlines = dict[str, float | None]  # by job that waits: when it is done [s], None where it does not run
@@ -43,6 +47,25 @@ class Postponement:
 
     problem: Problem
     rows: list[dict[str, Any]]
+
+
+def making_room_in_order(problem: Problem, form: Formulation, solution: Solution, options: Options) -> Solution:
+    """Let jobs of higher numbers make room first, as far as the asked gap leaves room; only jobs that lose time when they return.
+
+    Priorities are those of the spec, also where jobs wait; a job without one comes first.
+    """
+    of = {workload.name: getattr(workload, "priority", None) or 0 for workload in problem.spec.workloads}
+    counted = {of[job.name] for job in problem.training if job.spec.preemption is not None}
+    if len(counted) < 2 or solution.value is None or not solution.values:
+        return solution
+    classes = [
+        np.array([of[job.name] == number and job.spec.preemption is not None for job in problem.training])
+        for number in sorted(counted)
+    ]
+    off = 0.0 if solution.bound is None else abs(solution.value - solution.bound)
+    room = max(options.gap * abs(solution.value) - off, 0.0)
+    found = yielding_in_order(form.data, solution, classes, room, options)
+    return rated(found, options) if found is not solution and solution.before is None else found
 
 
 def has_priorities(problem: Problem) -> bool:

@@ -22,6 +22,7 @@ from planner.spec.document import edited
 from planner.spec.model import parse_spec
 from planner.spec.requirements.priority import put_off, queue_of
 from planner.verify.plan import verify_plan
+from tests.planner.serving_enumeration import DAY
 
 RATE = 1.0  # work/s of the one system of the arithmetic below
 
@@ -233,3 +234,33 @@ LEARNING = {
 def test_where_priorities_do_not_count_they_are_refused():
     with pytest.raises(SpecError, match=r"workloads\[0\]\.priority: jobs wait by priority in plans of least cost"):
         resolve(parse_spec(edited(SPEC, (("robust", {"confidence": 0.8}),))))
+
+
+# -- making room -------------------------------------------------------------------------------------------------------
+
+
+def returning(first: int, second: int) -> dict[str, Any]:
+    """Two equal jobs beside a service that leaves room for one and a half of them at its peak."""
+    chat = {
+        "name": "chat", "kind": "serving", "architecture": "Llama-3.1-8B", "precision": ["fp8"],
+        "demand": {"requests_per_s": 150, "profile": DAY}, "lengths": {"input": 1000, "output": 300},
+        "origins": [{"region": "us-texas", "share": 1}], "slo": {"tpot": {"p95": "40 ms"}}, "disaggregation": "never",
+    }  # fmt: skip
+    jobs = [
+        {**job(name, "250B tokens", priority), "preemption": {"restart": "30 min"}}
+        for name, priority in (("one", first), ("other", second))
+    ]
+    return {
+        **SPEC, "workloads": [chat, *jobs], "simplicity": {"within": 0}, "solver": {"replicas": "divisible", "gap": 0.01},
+        "offers": [{"system": "DGX H100", "how": "buy", "supply": 2}],
+    }  # fmt: skip
+
+
+def test_jobs_of_the_first_class_are_interrupted_less():
+    lost = {}
+    for order in ((1, 2), (2, 1)):
+        plan = planner.solve(returning(*order))
+        assert plan.gap is not None and plan.gap <= 0.01
+        lost[order] = {row["workload"]: row["resumptions"] for row in plan["preemptions"]}
+    for first, other, order in (("one", "other", (1, 2)), ("other", "one", (2, 1))):
+        assert lost[order][first] < 0.01 and lost[order][other] > 10.0
