@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -15,6 +15,7 @@ from solvers.model.block_data.electricity import Chronology
 from solvers.model.data import PlanData
 from solvers.model.preemption import width_back
 from solvers.yielding import yielding_in_order
+from tests.solvers.reference import SMALL, TIMES
 
 EXACT = Options(gap=0.0)
 
@@ -76,6 +77,7 @@ def least_returns(data: PlanData, systems: float, most: float, first: int) -> tu
     return found[0], found[1]
 
 
+@settings(max_examples=20 * TIMES, **SMALL)
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([0.0, 0.05, 0.5]))
 def test_the_first_class_returns_least_then_the_second(seed, second_first, room):
     data = problem(np.random.default_rng(seed))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import planner
@@ -22,6 +22,7 @@ from planner.spec.document import edited
 from planner.spec.model import parse_spec
 from planner.spec.requirements.priority import put_off, queue_of
 from planner.verify.plan import verify_plan
+from tests.conftest import ALL_CASES
 from tests.planner.serving_enumeration import DAY
 
 RATE = 1.0  # work/s of the one system of the arithmetic below
@@ -44,7 +45,8 @@ SPEC: dict[str, Any] = {
     ],
     "sites": [{"region": "us-texas", "electricity_price": "60 USD/MWh"}],
     "offers": [{"system": "DGX H100", "how": "buy", "supply": 1}],
-    "solver": {"time_limit": "60 s"},
+    "solver": {"replicas": "divisible", "time_limit": "60 s"},
+    "simplicity": {"within": 0},
 }
 
 
@@ -115,6 +117,7 @@ jobs = st.lists(
 )
 
 
+@settings(max_examples=1000 if ALL_CASES else 60)
 @given(jobs, st.integers(2000, 3000))
 def test_who_waits_is_what_trying_every_hour_finds(drawn, horizon_h):
     listed = tuple(Listed(f"job {i}", f"workloads[{i}]", each) for i, each in enumerate(drawn))
