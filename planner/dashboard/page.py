@@ -10,6 +10,7 @@ import streamlit as st
 from planner.dashboard import answers, sources, units
 from planner.dashboard.state.scenario import UPLOAD, Scenario
 from planner.dashboard.state.session import Work, opened
+from planner.dashboard.views import catalog as catalog_page
 from planner.dashboard.views import compare as compare_page
 from planner.dashboard.views import explore as explore_page
 from planner.dashboard.views import hours as hours_page
@@ -32,6 +33,7 @@ PAGES = {
     "explore": explore_page.draw,
     "hours": hours_page.draw,
     "running": running_page.draw,
+    "catalog": catalog_page.draw,
 }
 ICONS = {
     "plan": ":material/receipt_long:",
@@ -41,6 +43,7 @@ ICONS = {
     "explore": ":material/explore:",
     "hours": ":material/schedule:",
     "running": ":material/speed:",
+    "catalog": ":material/menu_book:",
 }
 
 

@@ -106,7 +106,23 @@ def _read(ledger: Ledger, model: str, kind: type[Constants]) -> Constants:
 
 def _place(figure: Figure) -> str:
     """Name the block that states a figure: overrides, or the catalog with its overlays."""
-    return "overrides" if figure.source == ("override",) else "catalog"
+    return "overrides" if figure.source == OVERRIDE else "catalog"
+
+
+SERVING_KEY, TRAINING_KEY = "engine|chip|precision|metric", "source|chip|precision"
+OVERRIDE = ("override",)
+"""Source of a figure that the spec's `overrides` state."""
+CORRECTED = ("tpot", "ttft", "throughput")
+
+
+def _anchor_parts(figure: Figure, record: str, key: str, form: str) -> list[str]:
+    """Split the name of an own calibration. Raises SpecError for one of another form."""
+    parts = key.split("|")
+    if len(parts) != form.count("|") + 1 or (form == SERVING_KEY and parts[-1] not in CORRECTED):
+        metrics = f", the metric one of {', '.join(CORRECTED)}" if form == SERVING_KEY else ""
+        words = f"expected a name such as {form}{metrics}; write it with `flopwatt calibrate`"
+        raise SpecError([Problem(f"{_place(figure)}.constants/{record}/{key}", words)])
+    return parts
 
 
 def own_corrections(ledger: Ledger, engine: str | None) -> tuple[tuple[str, str, Correction], ...]:
@@ -115,8 +131,8 @@ def own_corrections(ledger: Ledger, engine: str | None) -> tuple[tuple[str, str,
     Runs with the workload's engine count where there are any on that chip, else the mean over the other engines.
     """
     found: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
-    for key in ledger.catalog.get("constants", "serving_anchor").figures:
-        by, chip, precision, label = key.split("|")
+    for key, figure in ledger.catalog.get("constants", "serving_anchor").figures.items():
+        by, chip, precision, label = _anchor_parts(figure, "serving_anchor", key, SERVING_KEY)
         by_engine = found.setdefault((chip, precision), {})
         by_engine.setdefault(by, {})[label] = ledger.value("constants", "serving_anchor", key)
     return tuple(
@@ -151,6 +167,9 @@ def calibration(ledger: Ledger, model: str) -> Calibration:
     }
     chips = seen_chips(catalog, model)
     own, further = _own_figures(ledger, model, "anchor"), _own_figures(ledger, model, "own_spread")
+    for name, figure in catalog.get("constants", f"{model}_seen").figures.items():
+        if name.startswith("chip ") and figure.source == OVERRIDE:  # what ships is no figure of the plan's
+            ledger.value("constants", f"{model}_seen", name)
     missed = catalog.get("constants", f"{model}_residuals")
     return Calibration(
         bands=bands,
@@ -174,8 +193,9 @@ def _own_figures(ledger: Ledger, model: str, what: str) -> dict[tuple[str, str, 
     """Read a figure of the user's own runs by (chip, precision, label), of each of the engines; an offset of training holds for all labels."""
     name = f"{model}_{what}"
     found: dict[tuple[str, str, str], list[float]] = {}
-    for key in ledger.catalog.get("constants", name).figures:
-        _, chip, precision, *label = key.split("|")
+    form = SERVING_KEY if model == "serving" else TRAINING_KEY
+    for key, figure in ledger.catalog.get("constants", name).figures.items():
+        _, chip, precision, *label = _anchor_parts(figure, name, key, form)
         for each in label or LABELS[model]:
             found.setdefault((chip, precision, each), []).append(ledger.value("constants", name, key))
     return found

@@ -66,23 +66,27 @@ def draw(work: Work, t: Words) -> None:
         return
     asked = options.asked(kind, document, t)
     of_plan = plan if kind == MEASURE else None
-    study = studying.known(kind, document, asked, of_plan)
-    _start(work, kind, document, asked, of_plan, study, t)
+    study = draw_study(work, kind, document, asked, of_plan, t)
+    if study is not None and study.found is not None:
+        findings.DRAW[what](work, study, plan, t)
+
+
+def draw_study(
+    work: Work, kind: str, document: Mapping[str, Any], asked: dict[str, Any], plan: Plan | None, t: Words
+) -> Study | None:
+    """Offer to start a study, and say how far it is and what went wrong; returns it once it was started."""
+    study = studying.known(kind, document, asked, plan)
+    _start(work, kind, document, asked, plan, study, t)
     if study is None:
-        return
+        return None
     st.session_state["study-seen"] = (id(study), study.version)
     st.fragment(_watch, run_every=None if study.has_ended else POLL_S)(study, t)
     for problem in study.problems:
-        place = problem.path.lstrip("-")
-        st.error(
-            f"{page(place)}: {page(t.phrase(problem.message))}"
-            if place != "server"
-            else page(t.phrase(problem.message))
-        )
+        place, words = problem.path.lstrip("-"), page(t.phrase(problem.message))
+        st.error(words if place == "server" else f"{page(place)}: {words}")
     if study.trace:
         st.error(t("problems.bug"))
-    if study.found is not None:
-        findings.DRAW[what](work, study, plan, t)
+    return study
 
 
 def _start(

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.dashboard.workers.worker import Send, serve
+from planner.errors import Problem, SpecError
 
 if TYPE_CHECKING:
     from planner.plan import Plan
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 TOTAL_SHARE = 0.9  # of the longest time of a study, after which those that can stop themselves do
 BEST = "best"  # key of the plan that alternatives are compared with
+CONSTANTS = "constants/"  # begin of the paths of fitted constants
 Asked = Mapping[str, Any]
 
 
@@ -126,6 +130,34 @@ def _measure(asked: Asked, findings: _Findings) -> None:
     findings.take(measure(Plan(asked["plan"]), budget=asked["options"].get("budget")))
 
 
+def _calibrate(asked: Asked, findings: _Findings) -> None:
+    """Fit to measurements that were uploaded, by the catalog with the spec's own records but without a calibration of before."""
+    from planner.calibration.fit import calibrate
+    from planner.resolve.resolver import catalog_of
+    from planner.spec.model import parse_spec
+
+    overrides = {
+        path: entry for path, entry in (asked["spec"].get("overrides") or {}).items() if not path.startswith(CONSTANTS)
+    }
+    catalog = catalog_of(parse_spec({**asked["spec"], "overrides": overrides}), (), {})
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for name, text in asked["options"]["files"]:
+            paths.append(Path(folder, Path(name).name))
+            paths[-1].write_text(text, encoding="utf-8")
+        try:
+            written, changes = calibrate(paths, Path(folder, "overlay"), catalog, asked["options"]["cells"])
+        except SpecError as error:
+            raise SpecError(
+                [
+                    Problem(each.path.replace(f"{folder}/", ""), each.message.replace(f"{folder}/", ""))
+                    for each in error.problems
+                ]
+            ) from None
+        overlays = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in written}
+    findings.send(found={"changes": changes, "overlays": overlays})
+
+
 RUN: dict[str, Callable[[Asked, _Findings], None]] = {
     "frontier": _frontier,
     "sensitivity": _sensitivity,
@@ -133,6 +165,7 @@ RUN: dict[str, Callable[[Asked, _Findings], None]] = {
     "ladder": _ladder,
     "sharing": _sharing,
     "measure": _measure,
+    "calibrate": _calibrate,
 }
 
 

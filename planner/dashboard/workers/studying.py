@@ -22,13 +22,14 @@ from planner.errors import Problem, SpecError
 from planner.plan import Plan
 
 MOST_KEPT = 24  # studies whose findings are kept
-FRONTIER, SENSITIVITY, ALTERNATIVES, LADDER, SHARING, MEASURE = KINDS = (
+FRONTIER, SENSITIVITY, ALTERNATIVES, LADDER, SHARING, MEASURE, CALIBRATE = (
     "frontier",
     "sensitivity",
     "alternatives",
     "ladder",
     "sharing",
     "measure",
+    "calibrate",
 )
 
 
@@ -172,7 +173,7 @@ def begin(
     Raises SpecError for a robust spec, for a time limit beyond what the server allows, and where too many wait.
     """
     bounds.check_time_limit(document)
-    if document.get("robust") and kind != MEASURE:
+    if document.get("robust") and kind not in (MEASURE, CALIBRATE):
         words = "studies compare plans for predicted figures; remove the block to explore without it"
         raise SpecError([Problem("robust", words)])
     key = _key(kind, document, options, plan)

@@ -49,6 +49,8 @@ FAMILIES = (
     "section.",
     "metric.per_million.",
     "study.",
+    "accuracy.",
+    "catalog.",
     "frontier.",
     "promise.",
     "tornado.",

@@ -14,12 +14,12 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 import planner
-from planner.dashboard import sources
+from planner.dashboard import cataloguing, sources
 from planner.dashboard.state import store
 from planner.dashboard.state.scenario import Scenario
 from planner.dashboard.state.session import Work
 from planner.dashboard.state.session import opened as open_work
-from planner.dashboard.views import explore
+from planner.dashboard.views import catalog, explore
 from planner.dashboard.workers import studying, whatif
 from planner.report.locale import languages
 
@@ -509,3 +509,60 @@ def test_a_site_is_shown_alone():
     assert metrics(page)["Chips"] == f"{plan['totals']['chips']:,}"  # of the whole plan
     page = page.pills[0].set_value(None).run()
     assert not page.info and len(page.get("vega_lite_chart")) == charts
+
+
+@pytest.mark.parametrize("language", languages())
+def test_the_catalog_is_searched_and_its_accuracy_drawn(language, monkeypatch):
+    def drawn(part: str) -> AppTest:
+        monkeypatch.setattr(catalog, "FIRST", part)
+        page = AppTest.from_file(str(HOME / "app.py"), default_timeout=LONGEST_S)
+        page.query_params["lang"] = language
+        page._page_hash = calc_hash("catalog")
+        page.session_state.work = Work(Scenario(sources.MAIN))
+        page.run()
+        assert not page.exception and not page.error
+        return page
+
+    page = drawn(catalog.FIGURES)
+    every, worth = tables(page)
+    assert len(every) == len(cataloguing.every_figure()) and len(worth) == len(sources.stored_plan()["assumptions"])
+    page.text_input(key="catalog-search").set_value("h100 hbm_bytes_per_s").run()
+    assert 0 < len(tables(page)[0]) < 20
+    page = drawn(catalog.ACCURACY)
+    assert len(page.get("vega_lite_chart")) == 1 and len(tables(page)[0]) > 3
+
+
+def test_own_figures_go_into_the_scenario_and_out_again(monkeypatch):
+    monkeypatch.setattr(catalog, "FIRST", catalog.OWN)
+    page = opened_at("catalog", work_with(json.loads(TINY)))
+    own = {"defaults": [{"name": "memory_utilisation", "figures": {"value": 0.8}}]}
+    page.file_uploader[-1].set_value([("own.json", json.dumps(own).encode(), "")]).run()
+    assert not page.exception and not page.error
+    scenario = page.session_state.work.scenario
+    assert scenario.document()["overrides"] == {
+        "defaults/memory_utilisation/value": {"value": 0.8, "note": "own figure (own.json)"}
+    }
+    assert len(tables(page)[0]) == 1
+    page.button(key="own-remove").click().run()
+    assert not page.session_state.work.scenario.edits
+    page.file_uploader[-1].set_value([("own.json", b'{"offers": [{"name": "x", "figures": {}}]}', "")]).run()
+    assert page.error and not page.session_state.work.scenario.edits
+
+
+def test_own_measurements_are_fitted_and_used_in_the_scenario(monkeypatch):
+    """The fit itself is tested with the calibration; here it is one constant."""
+    monkeypatch.setattr(catalog, "FIRST", catalog.CALIBRATION)
+    found = {
+        "changes": [{"figure": "serving.x", "before": 1.0, "after": 1.2, "low": 1.1, "high": 1.3}],
+        "overlays": {"own.json": {"defaults": [{"name": "memory_utilisation", "figures": {"value": 0.8}}]}},
+    }
+    page = opened_at("catalog", work_with(json.loads(TINY)))
+    monkeypatch.setattr(studying.Study, "start", lambda study: setattr(study, "has_ended", True))
+    page.file_uploader[-1].set_value([("runs.csv", b"chip,n_chips\n", "text/csv")]).run()
+    page.button(key="start-calibrate").click().run()
+    study = next(study for study in studying._STUDIES.values() if study.kind == studying.CALIBRATE)
+    study.found = found
+    page.run()
+    assert not page.exception and list(tables(page)[0]["After"]) == [1.2]
+    page.button(key="calibration-use").click().run()
+    assert page.session_state.work.scenario.document()["overrides"]["defaults/memory_utilisation/value"]["value"] == 0.8
