@@ -198,7 +198,7 @@ def _calibration(work: Work, document: dict[str, Any], t: Words) -> None:
     st.dataframe(cataloguing.change_table(study.found, t), hide_index=True, width="stretch", column_config=changes)
     overlays = study.found["overlays"]
     with st.container(horizontal=True):
-        if st.button(t("calibration.use"), key="calibration-use", type="primary", icon=":material/check:"):
+        if st.button(t("calibration.use"), key="calibration-use", icon=":material/check:"):
             contents = [(name, json.dumps(overlay).encode()) for name, overlay in overlays.items()]
             _take(work, lambda: own_figures.overlay_edits(document, contents))
         for name, overlay in overlays.items():

@@ -101,7 +101,7 @@ def _start(
     """Offer to start the study, unless it is under way or has come to its end."""
     if study is not None and (not study.has_ended or (study.found is not None and not study.problems)):
         return
-    if st.button(t("explore.start"), type="primary", key=f"start-{kind}", icon=":material/play_arrow:"):
+    if st.button(t("explore.start"), key=f"start-{kind}", icon=":material/play_arrow:"):
         try:
             studying.begin(work.id, kind, document, asked, plan)
         except SpecError as error:

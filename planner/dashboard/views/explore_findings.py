@@ -142,7 +142,7 @@ def _plan(work: Work, plan: Plan, base: Plan | None, t: Words, name: str = "") -
         if base is not None:
             plans = {t("explore.of_scenario"): base, t("explore.of_point"): plan}
             st.altair_chart(comparison.fleets_chart(plans, t), width="stretch")
-        if st.button(t("explore.turn"), key="turn", type="primary", disabled=work.job is not None):
+        if st.button(t("explore.turn"), key="turn", disabled=work.job is not None):
             scenario, renamed = exploring.opened(work.scenario, plan, name)
             work.turn_to(scenario)
             work.verify(scenario.document(), renamed)
