@@ -172,3 +172,62 @@ def test_the_check_finds_a_false_share_of_a_mix(robust_mix):
     document = json.loads(robust_mix.to_json())
     document["robustness"]["fresh"]["kept"] = 1.0
     assert any("robustness" in str(finding) for finding in verify_plan(Plan(document)))
+
+
+# -- all blocks at once ------------------------------------------------------------------------------------------------
+
+
+BATTERY = {"energy": "200 kWh", "power": "50 kW", "energy_price": "60 USD/kWh", "power_price": "20 USD/kW"}
+
+
+def everything(robust=False):
+    """A tiny spec with every block that others used to refuse; budgets of phases and spares only where it is not robust."""
+    site = lambda region: {"region": region, "systems": ["DGX H100"]}
+    document = {
+        "name": "everything",
+        "workloads": [
+            {
+                "name": "chat",
+                "kind": "serving",
+                "architecture": "Llama-3.2-1B",
+                "demand": {"requests_per_s": 4000, "profile": DAY, "deferral": "2 h"},
+                "lengths": {"input": 500, "output": 200},
+                "origins": [{"region": "us-virginia", "share": 1}],
+                "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}},
+                "precision": ["bf16"],
+                "disaggregation": "never",
+                "spread": {"largest_share": 0.7, "zones": 2, "least_share": 0.1, "survive": 1},
+                "redundancy": 0.1,
+                **mixed(),
+            },
+        ],
+        "sites": [
+            site("us-virginia") | {"electricity": {"demand_charge": "15 USD/kW-month", "battery": BATTERY}},
+            site("us-ohio"),
+        ],
+        "offers": [{"system": "DGX H100", "how": "buy", "price": "310000 USD"}],
+        "apis": [gateway(output="2 USD/1M tokens", supply=200_000)],
+        "lines": [{"kind": "TLS"}],
+        "porting": [{"family": "hopper", "cost": "10000 USD"}],
+        "simplicity": {"within": 0},
+        "solver": {"gap": 0.2, "replicas": "divisible", "time_limit": "60 s"},
+    }
+    if robust:
+        document["robust"] = {"worlds": 50, "confidence": 0.6, "prices": False}
+    else:
+        document["phases"] = [{"name": "first", "start": "0 d", "budget": "9M USD"}, {"name": "second", "start": "0.5 year", "budget": "9M USD"}]  # fmt: skip
+    return document
+
+
+@pytest.mark.parametrize("robust", [False, True])
+def test_all_blocks_at_once_solve_and_hold(robust):
+    plan = planner.solve(everything(robust), threads=1)
+    assert plan.has_answer and verify_plan(plan) == []
+    tables = {"spread", "failures", "quality", "lines", "electricity"} | ({"robustness"} if robust else {"phases"})
+    assert all(plan[name] for name in tables) and plan["costs"]["porting"] == 20_000
+    assert plan["quality"][0]["reached"] >= 40 - 1e-6
+    if robust:
+        assert plan["robustness"]["fresh"]["kept"] >= 0.6
+        assert {"lines", "spread", "deferral", "electricity"} <= set(plan["robustness"]["left_out"])
+    else:
+        assert all(0 < row["paid"] <= 9e6 for row in plan["phases"])
