@@ -21,6 +21,8 @@ from solvers.program import Arrays, Program
 
 AnyArray = TypeVar("AnyArray", Floats, Bools)
 LEAST_PIECES = 3  # of a part: spans of eight hours of a day
+NONE: Ints = np.zeros(0, dtype=np.int64)
+FURTHER = 1.5  # by how much more groups than asked may be made, so that parts need not be merged
 DISCOUNT, MOST_DISCOUNT = 1.2, 0.5  # of what slots were found not to do
 
 
@@ -102,23 +104,24 @@ def discounted(merged: Merged, structure: Structure, wrong: Floats) -> Merged:
     return replace(merged, arrays=replace(merged.arrays, matrix=matrix))
 
 
-def groups_of(structure: Structure, slots: int, most: int) -> Ints:
-    """Group consecutive slots of a part [slots], about `most` groups in all.
+def groups_of(structure: Structure, slots: int, most: int, alone: Ints = NONE) -> Ints:
+    """Group consecutive slots of a part [slots], about `most` groups in all; each slot of `alone` is a group of its own.
 
-    Where that leaves a part fewer than `LEAST_PIECES`, neighbouring parts of equal length are merged too, place by place: load and prices
-    differ more by the hour than from day to day.
+    Where that leaves a part fewer than `LEAST_PIECES`, and `FURTHER` times as many would too, neighbouring parts of equal length are merged
+    too, place by place: load and prices differ more by the hour than from day to day.
     """
     part = np.full(slots, -1)
     timed = structure.slot >= 0
     part[structure.slot[timed]] = structure.part[timed]
     lengths = np.bincount(part[part >= 0], minlength=structure.parts)
-    together = max(math.ceil(structure.parts * LEAST_PIECES / max(most, 1)), 1) if most > 1 else 1
+    apart = most > 1 and structure.parts * LEAST_PIECES <= FURTHER * most
+    together = 1 if apart or most <= 1 else math.ceil(structure.parts * LEAST_PIECES / most)
     first, cluster = 0, np.zeros(structure.parts, dtype=np.int64)
     for p in range(1, structure.parts):
         if p - first >= together or lengths[p] != lengths[first]:
             first = p
         cluster[p] = first
-    each = max(most // max(len(np.unique(cluster)), 1), 1)
+    each = max(most // max(len(np.unique(cluster)), 1), LEAST_PIECES if apart else 1)
     group, number, start = np.zeros(slots, dtype=np.int64), 0, {}
     for p in range(structure.parts):
         mine = np.flatnonzero(part == p)
@@ -128,4 +131,5 @@ def groups_of(structure: Structure, slots: int, most: int) -> Ints:
             number += pieces
         group[mine] = start[int(cluster[p])] + np.arange(len(mine)) * pieces // max(len(mine), 1)
     group[part < 0] = number
+    group[alone] = number + 1 + np.arange(len(alone))
     return group

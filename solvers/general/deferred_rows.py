@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solvers.arrays import Bools, Floats
+from solvers.arrays import Bools, Floats, Ints
+from solvers.general.aggregation import NONE
 from solvers.general.structure import Structure
 from solvers.program import Program
 
@@ -22,10 +23,14 @@ BUSIEST = 2  # slots of each failure whose rows are kept
 
 @dataclass(frozen=True, slots=True)
 class Lighter:
-    """A structure whose matrix has no entries in the deferred rows, and which these are [rows]."""
+    """A structure whose matrix has no entries in the deferred rows, and which these are [rows].
+
+    `busiest`: slots in which rows of failures are kept. They are not merged with others, which such rows do not charge.
+    """
 
     structure: Structure
     deferred: Bools
+    busiest: Ints
 
     def without(self, duals: Floats) -> Floats:
         """Set the duals of deferred rows to 0."""
@@ -41,7 +46,7 @@ def lighter(program: Program, structure: Structure, slots: int) -> Lighter:
         if block.startswith(AFTER_FAILURE):
             copies[columns[columns >= 0]] = names.index(block.rsplit(" ", 1)[0])
     if not names or (structure.slot[copies >= 0] < 0).any():
-        return Lighter(structure, np.zeros(len(arrays.row_lower), dtype=bool))
+        return Lighter(structure, np.zeros(len(arrays.row_lower), dtype=bool), NONE)
     asks = np.maximum(np.maximum(arrays.row_lower, -arrays.row_upper), 0.0)  # what a row does not permit to be 0
     asks = np.where(np.isfinite(asks), asks, 0.0)
     entries = arrays.matrix.tocoo()
@@ -56,10 +61,10 @@ def lighter(program: Program, structure: Structure, slots: int) -> Lighter:
     rank = np.argsort(np.argsort(-np.where(tried, asked, -1.0), axis=1, kind="stable"), axis=1)
     deferred = np.zeros(len(asks), dtype=bool)
     deferred[row] = rank[copy, slot] >= BUSIEST
+    busiest = np.flatnonzero((tried & (rank < BUSIEST)).any(axis=0))
     matrix = arrays.matrix.copy()
     matrix.data[deferred[matrix.indices]] = 0.0
     matrix.eliminate_zeros()
     lower, upper = (np.where(deferred & np.isfinite(side), 0.0, side) for side in (arrays.row_lower, arrays.row_upper))
-    return Lighter(
-        replace(structure, arrays=replace(arrays, matrix=matrix, row_lower=lower, row_upper=upper)), deferred
-    )
+    light = replace(structure, arrays=replace(arrays, matrix=matrix, row_lower=lower, row_upper=upper))
+    return Lighter(light, deferred, busiest)

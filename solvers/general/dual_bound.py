@@ -4,7 +4,7 @@
 
 Rows of one part and rows of the first stage alone stay; rows that link are priced at y. A positive dual prices the lower side of a row, a
 negative one the upper; duals towards an endless side count as 0. L(y) is a lower bound for every y (Geoffrion 1974). Columns without an
-upper bound get the one that the rows imply.
+upper bound get the one that the rows imply, or one that is enough for some optimum.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scipy import sparse
 
 from solvers.arrays import Bools, Floats, Ints
 from solvers.backends.plain_lp import solve_lp
-from solvers.general.structure import FIRST, LINK, Structure, implied_upper
+from solvers.general.structure import FIRST, LINK, Structure, implied_upper, sufficient_upper
 from solvers.program import row_size
 
 SAFETY = 1e-9  # relative, of what rounding may add to the optimum of a part
@@ -40,7 +40,7 @@ class DualBound:
     def __init__(self, structure: Structure):
         self.structure = structure
         arrays = structure.arrays
-        self.upper = implied_upper(arrays)
+        self.upper = sufficient_upper(arrays, structure.cost, implied_upper(arrays))
         self.links = np.flatnonzero(structure.row_part == LINK)
         by_row = arrays.matrix.tocsr()
         self._link_matrix = by_row[self.links]

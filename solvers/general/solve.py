@@ -18,8 +18,8 @@ import numpy as np
 
 from solvers.arrays import Bools, Floats
 from solvers.backends.highs_run import OPTIMAL_GAP
-from solvers.general.aggregation import Merged, discounted, groups_of, merge
-from solvers.general.deferred_rows import lighter
+from solvers.general.aggregation import NONE, Merged, discounted, groups_of, merge
+from solvers.general.deferred_rows import Lighter, lighter
 from solvers.general.diving import dive
 from solvers.general.dual_bound import DualBound
 from solvers.general.dual_placement import placed
@@ -83,7 +83,7 @@ def solve_general(
     relaxation, longest, light = DualBound(structure), options.until_found(), lighter(program, structure, slots)
 
     def bounded(columns: int) -> tuple[float, Floats | None, MergedLp | None]:
-        merged = _merged(program, light.structure, slots, columns)
+        merged = _merged(program, light, slots, columns)
         solved = solve_merged_lp(merged, settings.merged_lp_share * longest.left_s(begin))
         if solved is None:
             return -math.inf, None, None
@@ -101,7 +101,7 @@ def solve_general(
     if solved is not None:
         finer = None
         if settings.bound_columns > settings.first_stage_columns:
-            finer = _merged(program, light.structure, slots, settings.bound_columns)
+            finer = _merged(program, light, slots, settings.bound_columns)
         x = _plan(solved, finer, structure, longest, begin, settings)
     value = math.inf if x is None else float(structure.cost @ x)
     if x is not None:
@@ -120,10 +120,12 @@ def solve_general(
     return RawSolution(ended, found, proven, gap, x, time.perf_counter() - begin)
 
 
-def _merged(program: Program, structure: Structure, slots: int, columns: int) -> Merged:
+def _merged(program: Program, light: Lighter, slots: int, columns: int) -> Merged:
     """Merge slots to a program of about so many columns."""
+    structure = light.structure
     timed = max(int(((structure.slot >= 0) & (np.diff(structure.arrays.matrix.indptr) > 0)).sum()), 1)
-    return merge(program, structure, groups_of(structure, slots, max(columns * slots // timed, 1)))
+    most = max(columns * slots // timed, 1)
+    return merge(program, structure, groups_of(structure, slots, most, light.busiest if most > 1 else NONE))
 
 
 def _restricted(found: MergedLp, settings: GeneralSettings) -> Bools:

@@ -211,3 +211,31 @@ def implied_upper(arrays: Arrays, passes: int = 3) -> Floats:
             room = (side[matrix.row[able]] - others[able]) / value[able]
             np.minimum.at(upper, matrix.col[able], np.maximum(room, lower[matrix.col[able]]))
     return upper
+
+
+def sufficient_upper(arrays: Arrays, cost: Floats, upper: Floats) -> Floats:
+    """Bound columns [columns] without an upper bound by what is enough for all rows: some optimum keeps these bounds.
+
+    Of a column that costs something and only ever relaxes rows, such as a peak of power, no more is needed than where every row that it
+    occurs in holds whatever the other columns are within `upper`.
+    """
+    matrix, lower = arrays.matrix.tocoo(), arrays.lower
+    row, column, value = matrix.row, matrix.col, matrix.data
+    above = np.isfinite(arrays.row_upper) & ~np.isfinite(arrays.row_lower)
+    below = np.isfinite(arrays.row_lower) & ~np.isfinite(arrays.row_upper)
+    relaxes = (above[row] & (value < 0)) | (below[row] & (value > 0))
+    able = np.isinf(upper) & np.isfinite(lower) & (cost >= 0)
+    able &= np.bincount(column, ~relaxes, len(cost)) == 0
+    sign = np.where(below, -1.0, 1.0)  # every row as one from above
+    coefficient = sign[row] * value
+    with np.errstate(invalid="ignore"):
+        most = np.where(coefficient > 0, coefficient * upper[column], coefficient * lower[column])
+    total = np.bincount(row, np.where(np.isfinite(most), most, 0.0), len(above))
+    endless = np.bincount(row, ~np.isfinite(most), len(above))
+    mine = able[column]
+    row, column, coefficient, most = row[mine], column[mine], coefficient[mine], most[mine]
+    side = np.where(below, -arrays.row_lower, arrays.row_upper)[row]
+    needed = np.where(endless[row] > 0, np.inf, (total[row] - most - side) / -coefficient)
+    enough = np.where(able, lower, -np.inf)
+    np.maximum.at(enough, column, needed)
+    return np.where(able, np.where(arrays.integer, np.ceil(enough), enough), upper)

@@ -15,10 +15,12 @@ from solvers.general.diving import dive
 from solvers.general.dual_bound import DualBound
 from solvers.general.dual_placement import holding_rows, placed
 from solvers.general.merged_lp import solve_merged_lp
+from solvers.general.rolling import Piece
 from solvers.general.solve import SETTINGS, solve_general
-from solvers.general.structure import FIRST, LINK, structure_of
+from solvers.general.structure import FIRST, LINK, implied_upper, structure_of, sufficient_upper
 from solvers.interface import Options
 from solvers.joint import solve
+from solvers.mip import solve as solve_mip
 from solvers.model.build import build, objective_vector
 from tests.solvers.reference import SMALL, TIMES
 from tests.solvers.test_all_blocks_bruteforce import OBJECTIVES, problem, problems
@@ -97,6 +99,23 @@ def test_placed_duals_keep_single_slots_from_earning():
         places.append(relaxation.at(placed(whole, spread, relaxation.upper), lambda: 60.0)[0])
     assert np.isfinite(places).all()
     assert np.maximum(spreads, places).sum() > np.sum(spreads)
+
+
+def test_sufficient_upper_bounds_keep_an_optimum():
+    """Columns such as peaks of power get one; the program with them is as good."""
+    bounded = 0
+    for seed in range(10):
+        data = problem(np.random.default_rng(seed), ("cost",))
+        program = build(data)
+        arrays, cost = program.arrays(), objective_vector(program, data)
+        implied = implied_upper(arrays)
+        upper = sufficient_upper(arrays, cost, implied)
+        bounded += int((np.isfinite(upper) & np.isinf(implied)).sum())
+        found = solve_mip(Piece(replace(arrays, upper=upper)), cost, "min", Options(gap=0.0))
+        optimum = best(data)
+        assert (found.objective is None) == (optimum is None)
+        assert optimum is None or found.objective == pytest.approx(optimum, rel=1e-6, abs=1e-6)
+    assert bounded
 
 
 def test_a_dive_ends_with_whole_binaries():
