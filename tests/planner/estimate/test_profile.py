@@ -113,7 +113,7 @@ def test_points_within_the_limits_are_those_that_an_estimate_finds(profiles):
     best = estimate(SERVING).answer
     finer = BATCHES[best["batch"] < BATCHES].min() / BATCHES[best["batch"] >= BATCHES].max()
     assert max(good) <= best["tokens_per_s_per_chip"] * (1 + 1e-9) <= max(good) * finer  # it tries batches between
-    for i in range(0, len(columns["user"]), 40):
+    for i in range(0, len(columns["user"]), 120):
         sizes = {name: int(size) for name, size in re.findall(r"([a-z]+)(\d+)", columns["layout"][i])}
         rate = columns["chip"][i] / 300 * 8
         answer = estimate({**SERVING, "layout": sizes, "load": {"requests_per_s": rate * 0.999999}}).answer
@@ -151,7 +151,7 @@ def test_operators_stand_on_or_under_the_roof(profiles):
 def test_cells_of_the_map_run_as_estimated_or_cannot(profiles):
     cells = {(cell["tp"], cell["pp"]): cell for cell in profiles["serving"]["layouts"]}
     assert {reason for cell in cells.values() if (reason := cell["why_not"])} > {"tp x pp is more than the 8 chips"}
-    for (tp, pp), cell in cells.items():
+    for (tp, pp), cell in list(cells.items())[::3]:
         case = {**SERVING, "layout": {"tp": tp, "pp": pp}}
         if cell["seconds"] is None:
             try:
@@ -174,16 +174,16 @@ def test_cells_of_the_map_run_as_estimated_or_cannot(profiles):
 
 @pytest.mark.parametrize("language", languages())
 def test_charts_hold_what_the_profile_states(profiles, language):
-    t = Words(language)
+    t, drawn = Words(language), {}
     for kind, found in profiles.items():
         for make in CHARTS[1:] if kind == "training" else CHARTS:
-            text = json.dumps(make(found, t).to_dict())
-            assert not re.search(r"NaN|Infinity", text)
-            assert not re.search(r"\d[eE]\+\d", make(found, t).to_dict()["description"])
-    drawn = interactivity_chart(profiles["serving"], t).to_dict()
-    points = [row for rows in drawn["datasets"].values() for row in rows if "batch" in row]
+            drawn[kind, make] = make(found, t).to_dict()
+            assert not re.search(r"NaN|Infinity", json.dumps(drawn[kind, make]))
+            assert not re.search(r"\d[eE]\+\d", drawn[kind, make]["description"])
+    datasets = drawn["serving", interactivity_chart]["datasets"]
+    points = [row for rows in datasets.values() for row in rows if "batch" in row]
     assert len(points) >= len(profiles["serving"]["points"]["user"])
-    cells = [row for rows in layouts_chart(profiles["training"], t).to_dict()["datasets"].values() for row in rows]
+    cells = [row for rows in drawn["training", layouts_chart]["datasets"].values() for row in rows]
     assert {(row["tp"], row["pp"]) for row in cells} == {(c["tp"], c["pp"]) for c in profiles["training"]["layouts"]}
     if language != "en":
         reasons = {cell["why_not"] for found in profiles.values() for cell in found["layouts"]} - {""}
