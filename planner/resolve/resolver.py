@@ -241,14 +241,17 @@ def _check_redundancy(context: ResolveContext) -> None:
                 path, '"N+1" needs whole replicas; leave out solver.replicas, or give a share such as 0.1'
             )
         if spec.robust is not None:
-            context.add_problem(path, '"N+1" cannot be combined with "robust" yet; give a share such as 0.1')
+            context.add_problem(
+                path,
+                '"N+1" cannot be combined with "robust" yet, whose scenarios divide replicas; give a share such as 0.1',
+            )
 
 
 def _check_robust(context: ResolveContext) -> None:
     """Check that a robust plan is asked for of what scenarios are known of."""
     robust = context.spec.robust
     if robust is not None and context.spec.solver.whole:
-        message = 'cannot be combined with "robust" yet; remove one of them'
+        message = '"whole" cannot be combined with "robust" yet, whose scenarios divide replicas; leave it out, or remove "robust"'
         context.add_problem("solver.replicas", message)
     if robust is not None and robust.measure == "cvar" and context.spec.objective.minimise != "cost":
         message = '"cvar" weighs costs; write "chance", or {"minimise": "cost"} as objective'
