@@ -304,7 +304,7 @@ def test_all_off_is_no_better_than_any_of_them_off_and_restarts_add_up():
 
 
 def test_what_cannot_be_done_without_is_said():
-    document = filling()
+    document = filling("2.4T")
     document["offers"][0]["supply"] = planner.solve(document)["fleet"][0]["count"]
     found = sharing(document)
     rows = {row["capability"]: row for row in found.rows}
