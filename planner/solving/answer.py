@@ -87,8 +87,7 @@ def answer(
                 if waiting is not None:
                     return _answer_without_the_late(waiting, document, overlays, threads, progress, until)
             diagnosis = _diagnosed(problem, asked, until, solution, nothing, is_small(form.data), say)
-        plan = without_answer(problem, candidates, status, solution, document, diagnosis)
-        return with_ending(plan, solution, within)
+        return with_ending(without_answer(problem, candidates, status, solution, document, diagnosis), solution, within)
     problem, form = as_found(problem, form, solution)
     solution = making_room_in_order(problem, form, solution, until.options(options))
     every, points, first = problem, candidates, solution
