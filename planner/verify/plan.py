@@ -13,7 +13,7 @@ networks (`planner.problem.fabrics.bands`). The rest is written a second time: r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,13 @@ from planner.errors import Problem as Found
 from planner.errors import SpecError
 from planner.plan import Plan
 from planner.plan_shape import shape_problems
-from planner.problem.engine import EngineSettings
 from planner.problem.facts import Problem
 from planner.verify.check import check_prices, check_robustness, run_checks, same_catalog
 from planner.verify.checked_plan import CheckedPlan
+from planner.verify.claims.earlier import recorded_figures, with_earlier_engines
 from planner.verify.claims.record import check_record
 from planner.verify.claims.shortfall import shortfall
-from planner.verify.claims.unchecked import Unchecked, pools_of, unchecked_parts
+from planner.verify.claims.unchecked import Unchecked, unchecked_parts
 from planner.verify.findings import UNREADABLE, Finding, words_of
 from planner.verify.load.closed_loop import check_closed_loops
 from planner.verify.priority import check_postponed, resolved
@@ -117,19 +117,4 @@ def findings(problem: Problem, document: Mapping[str, Any], overlays: Sequence[P
 
 def _with_recorded_figures(document: Mapping[str, Any], overlays: Sequence[Path]) -> Problem:
     """Resolve the plan's spec on the figures that the plan recorded, instead of those of today's catalog."""
-    recorded = {
-        row["path"]: {"value": row["value"], "unit": row["unit"], "note": "as recorded in the plan"}
-        for row in document["provenance"]
-    }
-    problem = resolved(document, overlays, recorded)
-    return problem if _states_memory_by_pool(document) else _with_earlier_engines(problem)
-
-
-def _states_memory_by_pool(document: Mapping[str, Any]) -> bool:
-    return all("memory_bytes" in pool for _, pool in pools_of(document))
-
-
-def _with_earlier_engines(problem: Problem) -> Problem:
-    """Set engines as releases up to 0.2 did: the fitted share of the memory, and the usual limit on running requests."""
-    engine = EngineSettings(problem.constants.serving.usable_memory, limit_factor=1.0)
-    return replace(problem, serving=tuple(replace(workload, engine=engine) for workload in problem.serving))
+    return with_earlier_engines(resolved(document, overlays, recorded_figures(document)), document)

@@ -1,0 +1,44 @@
+"""Figures and rules that earlier releases had not, at the values with which their plans come out as they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from models.serving.constants import factor_names
+from planner.problem.engine import EngineSettings
+from planner.problem.facts import Problem
+from planner.verify.claims.unchecked import pools_of
+
+AS_RECORDED = "as recorded in the plan"
+NOT_THEN = "not known to the release that made the plan"
+
+
+def recorded_figures(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Collect the figures that a plan recorded, by path, and neutral ones of those that it could not know.
+
+    Factors of engines and chip generations are 1 where the plan recorded other constants of serving but not these; delivery of
+    electricity costs nothing where it recorded none.
+    """
+    found = {
+        row["path"]: {"value": row["value"], "unit": row["unit"], "note": AS_RECORDED} for row in document["provenance"]
+    }
+    return {**{path: figure for path, figure in _neutral(document) if path not in found}, **found}
+
+
+def _neutral(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    if any(row["path"].startswith("constants/serving.") for row in document["provenance"]):
+        for name in factor_names():
+            yield f"constants/serving.{name}/value", {"value": 1.0, "unit": "1", "note": NOT_THEN}
+    for site in document["spec"]["sites"]:
+        path = f"regions/{site['region']}/electricity_delivery"
+        yield path, {"value": 0.0, "unit": "USD/kWh", "note": NOT_THEN}
+
+
+def with_earlier_engines(problem: Problem, document: Mapping[str, Any]) -> Problem:
+    """Set engines as releases up to 0.2 did, whose plans state no memory by pool: the fitted share of the memory, and the usual limit on running requests."""
+    if all("memory_bytes" in pool for _, pool in pools_of(document)):
+        return problem
+    engine = EngineSettings(problem.constants.serving.usable_memory, limit_factor=1.0)
+    return replace(problem, serving=tuple(replace(workload, engine=engine) for workload in problem.serving))
