@@ -184,7 +184,7 @@ class WorkloadRows:
 
     def _utilisation(self, mine: list[int]) -> float | None:
         """Divide the time at work of the systems that some points use, for whatever workload, by the time for which they are held."""
-        used = {id(use.option) for p in mine for use in self.form.points[p].uses}
+        used = dict.fromkeys(id(use.option) for p in mine for use in self.form.points[p].uses)  # in the order of points
         held = sum(self._held_chip_s[option] for option in used)
         return sum(self._busy_chip_s[option] for option in used) / held if held else None
 
