@@ -42,7 +42,7 @@ def example(root):
     return get
 
 
-LONG = ("inference_cluster_phases", "compute_network")
+LONG = ("inference_cluster_phases", "compute_network", "ways")
 EXAMPLES = ("inference_cluster", "inference_cluster_phases", "compute_network", "national_pretraining", "ways")
 
 
@@ -50,9 +50,8 @@ def catalog_of(spec: dict[str, Any]) -> Catalog:
     return Catalog.load(blocks=[spec["catalog"]] if "catalog" in spec else [])
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=long_run if name != "national_pretraining" else ()) for name in EXAMPLES]
-)
+@long_run
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_example_is_solved_to_half_a_per_cent_with_divisible_replicas(example, name):
     spec = edited(example(name)[0], DIVISIBLE)
     plan = planner.solve(spec)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from planner.resolve.resolver import resolve_document
 from planner.verify.claims.shortfall import shortfall
 from planner.verify.claims.unchecked import pools_of
 from planner.verify.plan import verified
-from tests.conftest import long_run
+from tests.conftest import ALL_CASES, long_run
 from tests.planner.verify import tampering
 
 CHANGES = 40  # of each plan; `python -m tests.planner.verify.tampering 5000` takes more
@@ -215,7 +216,7 @@ def test_a_malformed_plan_ends_in_an_error_with_its_place(small, tmp_path, capsy
     """In `verify`, `compare`, `roi` and side by side: a known exit code, and words, for junk in every kind of place."""
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     good.write_text(json.dumps(small))
-    for change in junk(small, 3):
+    for change in itertools.islice(junk(small, 3), 0, None, 1 if ALL_CASES else 3):
         bad.write_text(json.dumps(change.made(small)))
         commands = [["verify", str(bad)], ["compare", str(bad), str(good)], ["compare", str(good), str(bad), str(good)], ["roi", str(bad), "--gain", "10 %"]]  # fmt: skip
         if change.path[0] == "spec" and len(change.path) > 1:
