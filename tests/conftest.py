@@ -17,13 +17,14 @@ for library in ("OPENBLAS", "OMP", "MKL"):  # tests run side by side, and their 
 
 # A test never fails for being slow. `ci` draws the same examples on every run; a test that states its own number of examples keeps it.
 settings.register_profile("dev", deadline=None, max_examples=100)
-settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True, print_blob=True)
+settings.register_profile("ci", deadline=None, max_examples=30, derandomize=True, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") == "true" else "dev"))
 
 ALL_CASES = bool(os.environ.get("FLOPWATT_ALL_CASES"))
 long_run = pytest.mark.skipif(not ALL_CASES, reason="takes long; runs with FLOPWATT_ALL_CASES=1")
 
 ROOT = Path(__file__).resolve().parent.parent
+LONG_RUNS = ROOT / "tests/long_runs.txt"
 
 TINY = {
     "name": "tiny",
@@ -60,6 +61,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=Path,
         help="folder with hourly prices and carbon; tests that need them skip without it",
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests of `long_runs.txt`. Raises UsageError for a name that no test of the whole suite has."""
+    listed = {line for line in LONG_RUNS.read_text(encoding="utf-8").splitlines() if not line.startswith("#")}
+    for item in items:
+        if item.nodeid in listed:
+            item.add_marker(long_run)
+    if config.args == config.getini("testpaths") and (unknown := listed - {item.nodeid for item in items}):
+        raise pytest.UsageError(f"tests/long_runs.txt names tests that are not there: {', '.join(sorted(unknown)[:5])}")
 
 
 @pytest.fixture(scope="session")
