@@ -1,7 +1,7 @@
 """Whatever stands in a spec, the command answers: a plan, or each problem with its place and its remedy. Never a traceback.
 
 Cases are generated from three small specs that between them use every key: each node is left out, given another type,
-another unit, a value beyond all measure, a name that nobody has. The command runs in this process, as from a shell. About half of the
+another unit, a value beyond all measure, a name that nobody has. The command runs in this process, as from a shell. About a third of the
 cases are run, and all with FLOPWATT_ALL_CASES=1.
 """
 
@@ -524,7 +524,7 @@ def test_the_bases_are_sound(base, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in CASES if TIMES > 1 or name.startswith("limit") or zlib.crc32(name.encode()) % 2 == 0]
+    "name", [name for name in CASES if TIMES > 1 or name.startswith("limit") or zlib.crc32(name.encode()) % 3 == 0]
 )
 def test_a_malformed_spec_is_answered(name, monkeypatch, capsys):
     given = CASES[name]
