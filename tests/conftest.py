@@ -63,6 +63,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Name a failed test at once, so that a run which a time limit ends says what it found."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        print(f"\nFAILED {report.nodeid}", flush=True)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests of `long_runs.txt`. Raises UsageError for a name that no test of the whole suite has."""
     listed = {line for line in LONG_RUNS.read_text(encoding="utf-8").splitlines() if not line.startswith("#")}
