@@ -25,10 +25,23 @@ def check_packing(plan: CheckedPlan) -> None:
             )
             continue
         path, row = rows[key]
+        if (slot := _overfull(plan, key, pools[key])) is not None:
+            plan.say(path, f"the workers of slot {slot} take more chips than the systems have")
+            continue
         if not 0 <= row["slot"] < plan.problem.calendar.slots:
             plan.say(f"{path}.slot", f"there are slots 0 to {plan.problem.calendar.slots - 1}")
             continue
         plan.equal(path, {**row, "shapes": dict(enumerate(row["shapes"]))}, _expected(plan, key, pools[key], row))
+
+
+def _overfull(plan: CheckedPlan, key: HeldKey, workers: dict[Worker, list[int]]) -> int | None:
+    """Find a slot in which workers take more chips than there are on the systems held."""
+    chips, calendar = plan.fleet_options[key].system.chips, plan.problem.calendar
+    for slot in range(calendar.slots):
+        taken = sum(worker[2] * counts[slot] for worker, counts in workers.items())
+        if taken > chips * plan.held[key][int(calendar.window[slot])]:
+            return slot
+    return None
 
 
 def _resident(plan: CheckedPlan) -> dict[HeldKey, dict[Worker, list[int]]]:
@@ -67,15 +80,19 @@ def _fill(sizes: list[int], node: int) -> tuple[list[int], list[int]]:
     """Put blocks on nodes, the largest first, each on the first that has room: (free chips, blocks) of each node."""
     free: list[int] = []
     blocks: list[int] = []
+    last, place = 0, 0
     for size in sorted(sizes, reverse=True):
         if size >= node:
             free.extend([0] * (size // node))
             blocks.extend([1] * (size // node))
             continue
-        if not any(room >= size for room in free):
+        if size != last:  # nodes without room for a size never get it back
+            last, place = size, 0
+        while place < len(free) and free[place] < size:
+            place += 1
+        if place == len(free):
             free.append(node)
             blocks.append(0)
-        place = [room >= size for room in free].index(True)
         free[place] -= size
         blocks[place] += 1
     return free, blocks
