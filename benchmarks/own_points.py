@@ -20,11 +20,11 @@ from catalog.lookup import Catalog
 from models.statistics.fitting import Linearised, group_weights, refit, sensitivity
 from planner.calibration.fit import fit_own, read_measurements, shipped_priors
 from planner.calibration.own_spread import own_spreads
+from planner.problem.intervals import Z80
 from planner.tables import as_markdown
 
 HOME = Path(__file__).resolve().parent
 LEAST_ROWS = 12  # of a source, so that most are left to predict
-Z80 = 1.2816  # standard deviations to either side of 80 % of a normal distribution
 
 
 def some_of_each(cases, most: int, seed: int):
