@@ -64,18 +64,18 @@ def simplest(data: PlanData, best: Found, within: float, options: Options, solve
     """
     sign = -1.0 if data.objective.maximises else 1.0
     worst = best.value + sign * within * abs(best.value)
-    program = build(data)
-    if program.column_count <= SETTINGS.exact:
-        exact = _lexicographic(data, program, best, worst, options)
+    if build(data).column_count <= SETTINGS.exact:
+        exact = _lexicographic(replace(data, keep_dominated=True), best, worst, options)
         if exact is not None:
             return exact
     return _by_dropping(data, best, worst, options, solve_over)
 
 
-def _lexicographic(data: PlanData, program: Program, best: Found, worst: float, options: Options) -> Simplest | None:
+def _lexicographic(data: PlanData, best: Found, worst: float, options: Options) -> Simplest | None:
     """Save parts in their order; None where the time is up before the first count."""
     end = time.perf_counter() + options.time_limit_s
     sense, sign = ("max", -1.0) if data.objective.maximises else ("min", 1.0)
+    program = build(data)
     add_parts(program, data)
     value = objective_vector(program, data)
     touched = np.flatnonzero(value)

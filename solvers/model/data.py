@@ -116,6 +116,9 @@ class PlanData:
     point_cost: Functionals = field(default_factory=dict)  # [P, T]
 
     point_deployment: Ints | None = None  # [P] points of one number are one deployment; None: each is one of its own
+    keep_dominated: bool = (
+        False  # dominated points stay in the program: fewer parts may be enough with them, at no lower cost
+    )
 
     # whole replicas (`solvers.model.residency`); None: replicas of every point are divisible
     point_whole: Bools | None = None  # [P] serving points whose replicas are whole

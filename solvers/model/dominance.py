@@ -19,8 +19,10 @@ PROPORTIONALITY_TOL = 1e-9  # relative difference below which two quantities are
 
 
 def undominated(data: PlanData) -> Bools:
-    """[P, T]: False where a serving point is dominated."""
+    """[P, T]: False where a serving point is dominated; nowhere where dominated points are to be kept."""
     keep = np.ones((len(data.point_pool), data.slots), dtype=bool)
+    if data.keep_dominated:
+        return keep
     uses = _systems_by_option(data)
     limited = (np.isfinite(data.power_limit()[0]).any(axis=1) | data.metered())[data.point_site()]
     wanted = power_may_earn(data)[data.point_site()]  # [P, T]: more power may reduce the objective
