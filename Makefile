@@ -24,9 +24,10 @@ examples: $(VENV)/.installed
 docs:
 	$(PYTHON) docs/build_formulation.py
 
-# What a terminal shows of the examples: docs/pictures.
+# What a terminal shows of the examples: docs/pictures, and the page of the stored plan in README.md and docs/command-line.md.
 pictures: $(VENV)/.installed
 	$(BIN)/python docs/build_pictures.py
+	$(BIN)/python docs/build_page.py
 
 # The pages of the dashboard in a browser: docs/pictures. Needs a Chromium on the path.
 dashboard-pictures: $(VENV)/.installed-test

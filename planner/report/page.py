@@ -21,6 +21,7 @@ from planner.report.story import cost_of_kinds, had, story, tightest
 from planner.report.words import COMPONENT_WORDS, amount, status_words
 
 Row = dict[str, Any]
+Deployment = tuple[str, str, str, tuple[str, ...]]  # workload, site, systems, and how each pool runs
 
 STORY_LINES = 2  # of each sentence that opens the page
 NAMED_SITES = 3  # of a kind of system; further ones are counted
@@ -223,13 +224,15 @@ def _runs(plan: Plan) -> Block:
     whole = {row["point"]: row for row in plan.document.get("deployments", ())}
     work: dict[str, float] = defaultdict(float)
     merged = {deployment: [0.0, 0.0, 0.0] for deployment in deployment_of.values()}
+    by_point: dict[str, float] = defaultdict(float)
     for row in plan["schedule"]:
-        at_once: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0.0, 0.0])
+        at_once: dict[Deployment, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for name in {**row["active"], **row.get("resident", {})}:
             point, deployment = points[name], deployment_of[name]
             done = row["active"].get(name, 0.0) * row["seconds"] * point["capacity"]
             work[deployment[0]] += done
             merged[deployment][0] += done
+            by_point[name] += done
             for at, part in enumerate(_held(point, row, whole.get(name))):
                 at_once[deployment][at] += part
         for deployment, (replicas, systems) in at_once.items():
@@ -237,44 +240,60 @@ def _runs(plan: Plan) -> Block:
             merged[deployment][1:] = max(most, replicas), max(held, systems)
     for deployment, sums in merged.items():
         sums[0] /= work[deployment[0]] or 1.0
+    replica = {deployment_of[name]: points[name] for name in sorted(points, key=lambda name: by_point[name])}
     ranked = _each_workload_first(merged, {row["name"]: row["cost"] for row in plan["workloads"]})
     entries = [
-        (*names[:3], f"{replicas:,.4g}", f"{held:,.4g}", f"{share:.0%}", names[3])
-        for names, (share, replicas, held) in ranked
+        (
+            *deployment[:3],
+            f"{replicas:,.4g}",
+            f"{held:,.4g}",
+            f"{share:.0%}",
+            "; ".join(layout_words(pool, batch=False) for pool in replica[deployment]["pools"]),
+        )
+        for deployment, (share, replicas, held) in ranked
     ]
-
-    def rest(shown: int) -> str:
-        most = max(sums[0] for _, sums in ranked[shown:])
-        return f"{len(ranked) - shown:,} more, each with at most {most:.0%} of the work of its workload"
-
     return Block(
         "How it runs",
         ("site", "system", ">replicas", ">systems", ">work", "a replica"),
         entries,
-        rest,
+        lambda shown: _others(ranked[shown:]),
         least=2,
         wraps=False,
+        rest_lines=2,
     )
+
+
+def _others(rows: Sequence[tuple[Deployment, list[float]]]) -> str:
+    """Name further deployments with their shares of the work of their workloads; those that share a site and systems together."""
+    shares: dict[tuple[str, str, str], float] = defaultdict(float)
+    for (workload, site, systems, _), (share, *_) in rows:
+        shares[workload, site, systems] += share
+    named = [f"{workload} at {site} on {systems} {share:.0%}" for (workload, site, systems), share in shares.items()]
+    return f"{len(rows):,} more: {', '.join(named)}"
 
 
 def _each_workload_first(
-    rows: dict[tuple[str, ...], list[float]], costs: dict[str, float]
-) -> list[tuple[tuple[str, ...], list[float]]]:
+    rows: dict[Deployment, list[float]], costs: dict[str, float]
+) -> list[tuple[Deployment, list[float]]]:
     """Order the deployments by their part of the cost, the largest of each workload before all others."""
     ranked = sorted(rows.items(), key=lambda item: -item[1][0] * costs[item[0][0]])
-    first = {names[0]: names for names, _ in reversed(ranked)}
+    first = {deployment[0]: deployment for deployment, _ in reversed(ranked)}
     return sorted(ranked, key=lambda item: first[item[0][0]] != item[0])
 
 
-def _deployment(workload: Row, point: Row) -> tuple[str, ...]:
-    """Return workload, site, systems and layout of a point; points that differ only in the origins they serve have the same."""
+def _deployment(workload: Row, point: Row) -> Deployment:
+    """Identify the deployment of a point: workload, site, systems, and how each pool runs, whatever its number of workers."""
     systems = " + ".join(dict.fromkeys(pool["system"] for pool in point["pools"]))
-    return (
-        workload["name"],
-        point["site"],
-        systems,
-        "; ".join(layout_words(pool, batch=False) for pool in point["pools"]),
+    runs = tuple(
+        str(
+            [
+                pool.get(key)
+                for key in ("role", "system", "precision", "kv_precision", "waiting", "encoding", "layout", "batch")
+            ]
+        )
+        for pool in point["pools"]
     )
+    return workload["name"], point["site"], systems, (str(point.get("power_cap")), *runs)
 
 
 def _held(point: Row, slot: Row, deployment: Row | None) -> tuple[float, float]:

@@ -40,6 +40,8 @@ class Block:
     """Columns of the page that a name in the first column may take."""
     wraps: bool = True
     """Whether the last column goes on in further lines; otherwise it ends in an ellipsis."""
+    rest_lines: int = 1
+    """Lines that the words on what is left out may take."""
 
 
 class Paper:
@@ -75,7 +77,7 @@ class Paper:
         for cells in self._cells(block, shown):
             table.add_row(*map(Text, cells))
         rest = block.rest(shown) if shown < len(block.entries) else ""
-        return [*self._set(table).split("\n"), *(self.text(f"… {rest}", "dim", most=1) if rest else ())]
+        return [*self._set(table).split("\n"), *(self.text(f"… {rest}", "dim", most=block.rest_lines) if rest else ())]
 
     def _cells(self, block: Block, shown: int) -> list[list[str]]:
         """Cut names until the columns fit beside each other; numbers stay whole, and the last text takes what is left."""

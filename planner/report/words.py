@@ -14,7 +14,7 @@ STATUS_WORDS = {
     "infeasible": "infeasible: no plan meets all limits at once",
     "unbounded": "unbounded: nothing limits the throughput; give a budget, a site's power or rack positions, or a supply for every offer",
 }
-SEARCHED = "best found; the search ended before the asked gap was reached"
+SEARCHED = "best found, short of the asked gap"
 COMPONENT_WORDS = {
     "systems": "systems (capital)",
     "fabric": "fabric (capital)",

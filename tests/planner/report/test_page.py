@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import json
 import re
 from collections import defaultdict
@@ -33,14 +34,17 @@ def one_line(text: str) -> str:
 
 
 def rows_under(page: str, heading: str) -> list[list[str]]:
-    """The cells of a table of the page."""
+    """The cells of a table of the page; what is left out is one cell, wrapped or not."""
     lines = page.split("\n")
     start = next(at for at, line in enumerate(lines) if line.startswith(heading))
     rows = []
     for line in lines[start + 1 :]:
         if not line:
             break
-        rows.append(re.split(r" {2,}", line))
+        if rows and rows[-1][0].startswith("…"):
+            rows[-1][0] += f" {line}"
+        else:
+            rows.append(re.split(r" {2,}", line))
     return rows
 
 
@@ -267,13 +271,16 @@ def test_what_is_left_out_is_counted(mixed):
         (
             w["name"],
             p["site"],
-            *((pool["role"], pool["system"], pool["workers"], *pool["layout"].items()) for pool in p["pools"]),
+            *((pool["role"], pool["system"], pool["batch"], *pool["layout"].items()) for pool in p["pools"]),
         )
         for w in mixed["workloads"]
         for p in w["points"]
     }
+    assert len(merged) == mixed.document["simplicity"]["deployments"]
     rows = rows_under(page, "How it runs")
-    assert rows[-1][0].startswith(f"… {len(merged) - len(rows) + 1} more")
+    assert rows[-1][0].startswith(f"… {len(merged) - len(rows) + 1} more: ")
+    unnamed = {names[0] for names in merged} - {row[0] for row in rows[:-1]}
+    assert all(f"{name} at " in rows[-1][0] for name in unnamed)
 
 
 # -- the three sentences -----------------------------------------------------------------------------------------------
@@ -353,3 +360,15 @@ def test_the_most_at_once_is_that_of_the_fullest_window(spans):
         for at in range(9)
     ]
     assert most_at_once(rows) == max(held)
+
+
+# -- the documents that show a page ------------------------------------------------------------------------------------
+
+
+def test_documents_show_the_page_of_the_stored_plan(root):
+    spec = importlib.util.spec_from_file_location("build_page", root / "docs/build_page.py")
+    build_page = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build_page)
+    for name in build_page.DOCUMENTS:
+        text = (root / name).read_text(encoding="utf-8")
+        assert build_page.with_page(name, text) == text, f"{name} is old: python docs/build_page.py"
