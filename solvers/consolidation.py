@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,6 +42,21 @@ def consolidate(data: PlanData, values: Mapping[str, Floats], worst: float, opti
     return list(_dropped_one_by_one(_Relaxation.of(data, values, options), worst, options.time_limit_s))
 
 
+def single_drops(data: PlanData, values: Mapping[str, Floats], worst: float, options: Options) -> list[Bools]:
+    """List the points [P] that are kept where one deployment of a plan is dropped, the cheapest drop by the linear program first.
+
+    `data`: with divisible replicas. `worst`: the value that the linear program may reach.
+    """
+    relaxation, end = _Relaxation.of(data, values, options), time.perf_counter() + options.time_limit_s
+    found = []
+    for deployment in sorted(relaxation.columns):
+        value = relaxation.without({deployment}) if time.perf_counter() < end else None
+        if value is not None and value <= relaxation.sign * worst:
+            found.append((value, deployment))
+    kept = np.isin(relaxation.deployments, list(relaxation.columns))
+    return [kept & (relaxation.deployments != deployment) for _, deployment in sorted(found)]
+
+
 @dataclass(frozen=True, slots=True)
 class _Relaxation:
     """The linear program over the points of a plan, minimised."""
@@ -72,6 +87,14 @@ class _Relaxation:
         lp = WarmStartedLp(arrays, sign * objective_vector(program, data), settings)
         return cls(lp, arrays.lower, upper, _columns(program, data, kept), data.deployments(), sign)
 
+    def without(self, dropped: Collection[int]) -> float | None:
+        """Return the least value where some deployments do nothing; None where nothing is feasible, or time is up."""
+        upper = self.upper.copy()
+        for deployment in dropped:
+            upper[self.columns[deployment]] = 0.0
+        found = self.lp.solve(self.lower, upper, value_only=True)
+        return found.value if found.status == "optimal" else None
+
 
 def _columns(program: Program, data: PlanData, kept: Bools) -> dict[int, Ints]:
     """Collect the columns of each deployment: replicas, and the share of a job."""
@@ -89,23 +112,19 @@ def _dropped_one_by_one(relaxation: _Relaxation, worst: float, limit_s: float) -
     Dropping is dearer the fewer deployments are left, so that the value found when more were left is a bound by which the next one to
     try is chosen.
     """
-    end, upper = time.perf_counter() + limit_s, relaxation.upper.copy()
-    kept = set(relaxation.columns)
+    end, every = time.perf_counter() + limit_s, set(relaxation.columns)
+    kept = set(every)
     queue = [(-np.inf, deployment) for deployment in sorted(kept)]
     tried: dict[int, int] = {}  # how many were kept when a deployment was tried last
     while queue and time.perf_counter() < end:
         value, deployment = heapq.heappop(queue)
-        mine = relaxation.columns[deployment]
         if tried.get(deployment) == len(kept):
             if value > relaxation.sign * worst:
                 return
-            upper[mine] = 0.0
             kept.discard(deployment)
             yield np.isin(relaxation.deployments, sorted(kept))
             continue
-        without = upper.copy()
-        without[mine] = 0.0
-        found = relaxation.lp.solve(relaxation.lower, without, value_only=True)
         tried[deployment] = len(kept)
-        if found.status == "optimal" and found.value is not None:
-            heapq.heappush(queue, (found.value, deployment))
+        found = relaxation.without((every - kept) | {deployment})
+        if found is not None:
+            heapq.heappush(queue, (found, deployment))

@@ -2,7 +2,8 @@
 
 exact      small programs: fewest deployments, then kinds of systems at sites, then sites, then the best value, each by a program of
            its own in which the counts before it are fixed
-dropping   others: deployments dropped one by one (`solvers.consolidation`), and the plan over those that are left, by bisection
+dropping   others: deployments dropped one by one (`solvers.consolidation`), and the plan over those that are left, by bisection; then
+           single deployments of the plan found, each with a plan over the others
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from solvers.arrays import Bools, Floats
 from solvers.backends.highs_run import OPTIMAL_GAP
-from solvers.consolidation import consolidate
+from solvers.consolidation import consolidate, single_drops
 from solvers.interface import Options
 from solvers.mip import solve as solve_mip
 from solvers.model.build import build, objective_vector
@@ -34,6 +35,8 @@ class SimplestSettings:
     """Of the time, for dropping deployments."""
     plans: int = 4
     """Most plans that are looked for over fewer deployments."""
+    drops: int = 4
+    """Most plans that are looked for over one deployment fewer than those of the plan found."""
 
 
 SETTINGS = SimplestSettings()
@@ -118,23 +121,68 @@ def _with_counts(program: Program, data: PlanData, best: Found) -> Floats:
 
 
 def _by_dropping(data: PlanData, best: Found, worst: float, options: Options, solve_over: SolveOver) -> Simplest | None:
-    """Look for a plan over the fewest deployments that are left; where there is none, over more of them, by bisection."""
-    end, sign = time.perf_counter() + options.time_limit_s, -1.0 if data.objective.maximises else 1.0
-    limits = replace(options, time_limit_s=SETTINGS.ladder_share * options.time_limit_s)
-    ladder = consolidate(data.divisible(), best.values, worst, limits)
-    found, parts = None, parts_of(data, best.values)
-    # a plan is known over the list before position `most`, and none over those from `fewest` on
-    most, fewest, tried = 0, len(ladder), len(ladder)
-    for _ in range(SETTINGS.plans):
-        left = end - time.perf_counter()
-        if tried <= most or left <= 0:
-            break
-        plan = solve_over(ladder[tried - 1], left)
-        if plan is not None and sign * plan.value <= sign * worst:
-            most = tried
-            if (counted := parts_of(data, plan.values)) < parts:
-                found, parts = plan, counted
-        else:
-            fewest = tried - 1
-        tried = (most + fewest + 1) // 2
-    return None if found is None else Simplest(found, parts, fewest=False)
+    """Look for a plan over fewer deployments: first as few as the linear program allows, by bisection, then one fewer at a time."""
+    search = _Dropping(data, worst, time.perf_counter() + options.time_limit_s, options, solve_over, best)
+    search.by_bisection()
+    search.one_by_one()
+    return None if search.plan is best else Simplest(search.plan, search.parts, fewest=False)
+
+
+class _Dropping:
+    """The plan of fewest parts found so far, and the lists of points over which a plan was looked for."""
+
+    def __init__(
+        self, data: PlanData, worst: float, end_s: float, options: Options, solve_over: SolveOver, plan: Found
+    ) -> None:
+        self.data, self.worst, self.options = data, worst, options
+        self.plan, self.parts = plan, parts_of(data, plan.values)
+        self._end_s, self._solve_over = end_s, solve_over
+        self._sign = -1.0 if data.objective.maximises else 1.0
+        self._tried: set[bytes] = set()
+
+    def by_bisection(self) -> None:
+        """Look for a plan over the fewest deployments that are left; where there is none, over more of them."""
+        ladder = consolidate(self.data.divisible(), self.plan.values, self.worst, self._limits())
+        # a plan is known over the list before position `most`, and none over those from `fewest` on
+        most, fewest, tried = 0, len(ladder), len(ladder)
+        for _ in range(SETTINGS.plans):
+            if tried <= most or self._left() <= 0:
+                return
+            if self._is_found_over(ladder[tried - 1]):
+                most = tried
+            else:
+                fewest = tried - 1
+            tried = (most + fewest + 1) // 2
+
+    def one_by_one(self) -> None:
+        """Drop one deployment of the plan, and again one of the next plan, as long as a plan is found.
+
+        The linear program ranks the drops, yet whole replicas and systems may make any of them the cheapest.
+        """
+        drops = self._single_drops()
+        for _ in range(SETTINGS.drops):
+            if not drops or self._left() <= 0:
+                return
+            before = self.parts
+            if self._is_found_over(drops.pop(0)) and self.parts < before:
+                drops = self._single_drops()
+
+    def _single_drops(self) -> list[Bools]:
+        lists = single_drops(self.data.divisible(), self.plan.values, self.worst, self._limits())
+        return [kept for kept in lists if kept.tobytes() not in self._tried]
+
+    def _is_found_over(self, kept: Bools) -> bool:
+        """Look for a plan over some points; keep it where it has fewer parts."""
+        self._tried.add(kept.tobytes())
+        plan = self._solve_over(kept, self._left())
+        if plan is None or self._sign * plan.value > self._sign * self.worst:
+            return False
+        if (counted := parts_of(self.data, plan.values)) < self.parts:
+            self.plan, self.parts = plan, counted
+        return True
+
+    def _left(self) -> float:
+        return self._end_s - time.perf_counter()
+
+    def _limits(self) -> Options:
+        return replace(self.options, time_limit_s=SETTINGS.ladder_share * max(self._left(), 0.0))
