@@ -12,7 +12,7 @@ from typing import Any
 
 from catalog.units import MWH_J, TONNE_KG, show
 from planner.plan import BY_THE_BOUND, Plan, binds
-from planner.report import electricity, explanations, jobs, robust
+from planner.report import electricity, explanations, jobs, quality, robust
 from planner.report.fleet import becomes, layout_words, ways_to_have
 from planner.report.marginal_values import valued_limits, worth_number, worth_unit
 from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, filled, short
@@ -108,6 +108,7 @@ def _blocks(plan: Plan) -> list[Block]:
         ]
     found = (
         _waiting(plan),
+        _architectures(plan),
         _obtained(plan),
         _owned(plan),
         _runs(plan),
@@ -151,6 +152,12 @@ def _waiting(plan: Plan) -> Block:
     """Say which jobs are done after their deadlines."""
     entries = [(sentence,) for sentence in jobs.waiting(plan)]
     return Block(explanations.WAITING, (), entries, _counted(len(entries), "more"), least=4)
+
+
+def _architectures(plan: Plan) -> Block:
+    """Say which architecture answers where the plan chose it."""
+    entries = [(sentence,) for sentence in quality.sentences(plan)]
+    return Block(quality.HEADING, (), entries, _counted(len(entries), "more"), least=3)
 
 
 def _owned(plan: Plan) -> Block:
@@ -430,20 +437,29 @@ def _rests_on(plan: Plan) -> Block:
     rows = sorted(
         (row for row in plan["assumptions"] if (row["share"] or 0.0) >= CARRIES), key=lambda row: -row["share"]
     )
+    alike: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        part = f"{row['share']:.1%}"
+        alike[_without_year(row["path"]), part, row["reason"]].append(row)
     entries = [
-        (
-            row["path"],
-            _value(row),
-            f"{row['share']:.1%}",
-            row["reason"],
-        )
-        for row in rows
+        (path, f"{_value(same[0])} … {_value(same[-1])}" if len(same) > 1 else _value(same[0]), part, reason)
+        for (path, part, reason), same in alike.items()
     ]
     columns = ("value", ">share", "because")
     predicted = list(_predicted(plan))
     return Block(
         "What it rests on", columns, [*predicted, *entries], _counted(len(entries) + len(predicted), "more"), least=2
     )
+
+
+def _without_year(path: str) -> str:
+    """Name the curve of an assumption that is stated year by year.
+
+    >>> _without_year("economics.residual.3y"), _without_year("systems.life")
+    ('economics.residual', 'systems.life')
+    """
+    curve, _, last = path.rpartition(".")
+    return curve if last.endswith("y") and last[:-1].isdigit() else path
 
 
 def _value(row: Row) -> str:

@@ -24,6 +24,7 @@ from planner.problem.quality import NONE, Chosen, is_open, settled
 from solvers.interface import Options
 from solvers.joint import rated, solve
 from solvers.mip import relative_gap
+from solvers.model.fabric import designs_of
 from solvers.solution import Solution
 
 SHARE_TOL = 1e-9  # shares of the requests below this are rounding
@@ -62,7 +63,9 @@ def settle(
         replace(left.data, holding_lower=fleet, holding_upper=fleet),
         replace(options, gap=min(options.gap, RESOLVE_GAP)),
     )
-    if not found.values:  # the rounding of a search may leave the last request unserved
+    if found.values:
+        found = replace(found, values={**found.values, "z": designs_of(left.data, fleet)})
+    else:  # the rounding of a search may leave the last request unserved
         found = solve(left.data, options)
     if not found.values:
         return after, points, left, found

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvers.arrays import Floats
 from solvers.model.data import PlanData
 from solvers.model.fleet import holding_upper
 from solvers.program import Program
@@ -43,3 +44,13 @@ def add_fabric(program: Program, data: PlanData) -> None:
     column = design[data.option_group[option[standing]], data.option_fabric[option[standing]]]
     standing, column = standing[column >= 0], column[column >= 0]
     program.add_linking_rows("standing", held[standing], column, holding_upper(data)[standing], standing[:, None])
+
+
+def designs_of(data: PlanData, held: Floats) -> Floats:
+    """[G, D]: z of a fleet `held` [U], for a program in which the fleet was fixed, so that it had no designs to choose from."""
+    groups, designs = (int(values.max(initial=-1)) + 1 for values in (data.option_group, data.option_fabric))
+    option = data.holding_option[np.asarray(held) > 0.5]
+    option = option[data.option_fabric[option] >= 0]
+    stands = np.zeros((groups, max(designs, 1)))
+    stands[data.option_group[option], data.option_fabric[option]] = 1.0
+    return stands

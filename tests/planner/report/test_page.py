@@ -265,6 +265,14 @@ def test_the_assumptions_with_the_largest_shares(mixed):
     assert [row[2] for row in rows] == [f"{share:.1%}" for share in ranked[: len(rows)]]
 
 
+def test_the_years_of_a_curve_share_a_row(solved):
+    plan = solved["years"]
+    residual = [row["value"] for row in plan["assumptions"] if row["path"].startswith("economics.residual.")]
+    years = [value.removesuffix(" 1") for value in residual]
+    rows = [row for row in rows_under(one_page(plan), "What it rests on") if row[0].startswith("economics.residual")]
+    assert [row[:2] for row in rows] == [["economics.residual", f"{years[0]} … {years[-1]}"]]
+
+
 def test_what_is_left_out_is_counted(mixed):
     page = one_page(mixed)
     merged = {

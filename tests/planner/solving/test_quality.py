@@ -438,6 +438,15 @@ def test_what_cannot_be_asked_is_refused_with_its_place(spec, what):
     )
 
 
+def test_systems_that_are_not_in_use_are_priced(spec):
+    site = spec()["sites"][0]
+    prices = {"DGX H100": "300000 USD", "DGX H200": "900000 USD"}
+    offers = [{"system": name, "how": "buy", "price": price} for name, price in prices.items()]
+    plan = solved(spec(40, sites=[{key: site[key] for key in site if key not in ("systems", "fabric")}], offers=offers))
+    assert [row["system"] for row in plan["runner_up"]] == ["DGX H200"]
+    assert all(row["margin"] for row in plan["runner_up"])
+
+
 # -- told, and asked around --------------------------------------------------------------------------------------------
 
 
