@@ -173,3 +173,11 @@ def paid_on_delivery(money: Economics, term: Term, option: FleetOption) -> float
         return 0.0
     parts = 0.0 if option.offer.owned is not None else money.spare_parts
     return term.price * (term.charges.paid + parts) + option.fabric_capital
+
+
+def charged(option: FleetOption, term: Term) -> float:
+    """Compute the present value of owning one system, without the hall and the energy; 0 for a rented one."""
+    charges = term.charges
+    running = (option.staff_per_year + option.software_per_year) * charges.per_year
+    bought = term.price * charges.of_system + option.fabric_capital * charges.share
+    return bought + option.facility_capital * charges.facility + running

@@ -16,7 +16,7 @@ from models.serving.decode import ServingLayouts
 from models.training.layouts import Layouts, with_levels
 from planner.candidates.cache import EvaluationCache
 from planner.candidates.disaggregated import connected_pairs
-from planner.candidates.fleet_options import FleetOption
+from planner.candidates.fleet_options import FleetOption, charged
 from planner.candidates.layouts import fastest_layout, layout_choices, legal_sizes
 from planner.candidates.points import OperatingPoint, Use
 from planner.candidates.serving import serving_layouts
@@ -43,6 +43,7 @@ from planner.evaluate.serving import layout_of
 from planner.problem.constants import ModelConstants
 from planner.problem.fabrics import uneven
 from planner.problem.facts import Problem, ScaleOut, SystemFacts, permitted
+from planner.problem.phases import terms_of
 from planner.problem.reinforcement import ReinforcementFacts
 
 EIGHTHS = 8
@@ -231,19 +232,38 @@ class Offered:
     """A split of whole systems of one or two fleet options, evaluated."""
 
     split: Split
+    figures: Figures
     options: tuple[FleetOption, FleetOption]  # of update and rollout
     systems: tuple[int, int]  # 0 in rollout where one pool takes turns
-    figures: Figures
+    holding: float  # cost of its systems over the job, at present value
+    slots: float  # cost of environment slots that are held all the time
+    needed: float  # trained tokens/s
 
     @property
     def price(self) -> float:
-        """Compute what its systems cost, as capital or rent."""
-        return sum(count * _price(option) for count, option in zip(self.systems, self.options, strict=True))
+        """Compute what it costs at the throughput needed: its systems, and its environment slots while it is at work."""
+        return self.holding + self.slots * min(self.needed / self.figures.tokens_per_s, 1.0)
+
+    @property
+    def price_at_work(self) -> float:
+        """Compute what it costs when it works all the time."""
+        return self.holding + self.slots
 
 
-def _price(option: FleetOption) -> float:
-    """Compute the capital of one owned system with its fabric and building, or the rent of another [currency], [currency/s]."""
-    return option.capital + option.fabric_capital + option.facility_capital if option.owned else option.rent_per_s
+def job_worth_s(problem: Problem, job: ReinforcementFacts) -> float:
+    """Compute the time between start and deadline, at present value [s]."""
+    calendar = problem.calendar
+    within = calendar.within(job.spec.start, job.spec.deadline)
+    return float((calendar.seconds * calendar.discount)[within].sum())
+
+
+def holding_cost(problem: Problem, option: FleetOption, worth_s: float) -> float:
+    """Compute what one system costs at present value [currency]: owned, over the horizon as first delivered; rented, for `worth_s`."""
+    if not option.owned:
+        return option.rent_per_s * worth_s
+    terms = terms_of(problem, option.site, option.offer)
+    whole_s = float(problem.calendar.seconds @ problem.calendar.discount)
+    return charged(option, terms[0]) + option.hall_per_s * whole_s if terms else np.inf
 
 
 def counts_up_to(most: float) -> list[int]:
@@ -309,8 +329,13 @@ class ReinforcementSearch:
         ]
         pairs += [(n, 0) for n in counts_up_to(most[0])] if one else []
 
-        def price(pair: tuple[int, int]) -> float:
-            return sum(count * _price(option) for count, option in zip(pair, options, strict=True))
+        needed = self._needed(job)
+        worth_s = job_worth_s(self.problem, job)
+        slots = job.environments_per_s * worth_s
+        of_one = [holding_cost(self.problem, option, worth_s) for option in options]
+
+        def holding(pair: tuple[int, int]) -> float:
+            return sum(count * cost for count, cost in zip(pair, of_one, strict=True) if count)
 
         beside: dict[int, int] = {}  # largest rollout pool of each update pool, with which it is fastest
         for n, m in pairs:
@@ -319,24 +344,27 @@ class ReinforcementSearch:
         for n, m in beside.items():
             self.cache.check_time()
             best = self._best(search, options, (n, m)) if m else None
-            if m and (best is None or best.figures.tokens_per_s < NEAR_ENOUGH * self._needed(job)):
+            if m and (best is None or best[1].tokens_per_s < NEAR_ENOUGH * needed):
                 hopeless.add(n)
         pairs = [(n, m) for n, m in pairs if not m or n not in hopeless]
         found: list[Offered] = []
         enough = np.inf
-        for pair in sorted(pairs, key=price):
-            if price(pair) > WIDER * enough:
+        for pair in sorted(pairs, key=holding):
+            if holding(pair) > WIDER * enough:
                 break
             self.cache.check_time()
-            offered = self._best(search, options, pair)
-            found += [] if offered is None else [offered]
-            if offered is not None and offered.figures.tokens_per_s >= self._needed(job):
-                enough = min(enough, price(pair))
+            best = self._best(search, options, pair)
+            if best is None:
+                continue
+            offered = Offered(*best, options, pair, holding(pair), slots, needed)
+            found.append(offered)
+            if offered.figures.tokens_per_s >= needed:
+                enough = min(enough, offered.price)
         return found
 
     def _best(
         self, search: SplitSearch, options: tuple[FleetOption, FleetOption], systems: tuple[int, int]
-    ) -> Offered | None:
+    ) -> tuple[Split, Figures] | None:
         """Find the best way to run on so many systems of update and rollout; options of equal systems and networks share it."""
         key = (
             *systems,
@@ -353,7 +381,7 @@ class ReinforcementSearch:
                 figures = figures_of(search.job, best.way, best.update, best.rollout, best.found, terms)
             search.kept[key] = best, figures
         split, figures = search.kept[key]
-        return None if split is None or figures is None else Offered(split, options, systems, figures)
+        return None if split is None or figures is None else (split, figures)
 
     def _splits(
         self, search: SplitSearch, options: tuple[FleetOption, FleetOption], systems: tuple[int, int]
@@ -385,7 +413,7 @@ def select_offered(found: Sequence[Offered], needed: float, most: int) -> list[O
             fastest = offered.figures.tokens_per_s
             rising.append(offered)
     able = [offered for offered in rising if offered.figures.tokens_per_s >= needed]
-    wider = sorted(able[1:], key=lambda one: -one.figures.tokens_per_s / one.price)[: most - 1]
+    wider = sorted(able[1:], key=lambda one: -one.figures.tokens_per_s / one.price_at_work)[: most - 1]
     return able[:1] + wider
 
 

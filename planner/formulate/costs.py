@@ -13,7 +13,7 @@ import numpy as np
 
 from models.arrays import Bools, Floats, Ints
 from models.energy.carbon import embodied_carbon_kg
-from planner.candidates.fleet_options import FleetOption, paid_on_delivery
+from planner.candidates.fleet_options import FleetOption, charged, paid_on_delivery
 from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.apis import request_price
 from planner.formulate.functionals import CAPITAL, CARBON, COST, ENERGY, capital_of
@@ -72,7 +72,7 @@ def holding_costs(
         idle_w, r = option.idle_at_meter_w, site_of[option.site.region]
         seconds = calendar.seconds[held]
         capital = paid_on_delivery(money, term, option)
-        cost = _charged(option, term)
+        cost = charged(option, term)
         cost += (option.hall_per_s if option.owned else term.price) * float(seconds @ calendar.discount[held])
         cost += term.price * term.owed_worth_s
         charged_w, counted_w = rates.settled_w(np.array(idle_w if option.owned else 0.0), np.array(idle_w), np.array(r))
@@ -84,14 +84,6 @@ def holding_costs(
         if term.phase in limited:
             result[limited[term.phase]][u] = capital
     return result
-
-
-def _charged(option: FleetOption, term: Term) -> float:
-    """Compute the present value of owning one system, without the hall and the energy; 0 for a rented one."""
-    charges = term.charges
-    running = (option.staff_per_year + option.software_per_year) * charges.per_year
-    bought = term.price * charges.of_system + option.fabric_capital * charges.share
-    return bought + option.facility_capital * charges.facility + running
 
 
 def point_costs(

@@ -125,7 +125,10 @@ def test_a_plan_is_as_cheap_as_the_best_of_all_splits(changed, monkeypatch):
 
 def test_selection_keeps_the_cheapest_fast_enough_and_rising_ones():
     figures = [(1, 10.0), (2, 30.0), (3, 25.0), (4, 70.0), (6, 90.0), (8, 91.0)]
-    every = [SimpleNamespace(price=price, figures=SimpleNamespace(tokens_per_s=rate)) for price, rate in figures]
+    every = [
+        SimpleNamespace(price=price, price_at_work=price, figures=SimpleNamespace(tokens_per_s=rate))
+        for price, rate in figures
+    ]
     assert [one.price for one in candidates.select_offered(every, 20.0, 3)] == [2, 4, 6]
     assert [one.price for one in candidates.select_offered(every, 92.0, 3)] == []
     assert [one.price for one in candidates.best_of(every, every[3])] == [4, 2, 3]
