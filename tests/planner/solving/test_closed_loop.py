@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 import planner
+from models.serving.decode import ServingLayouts
+from models.serving.percentiles import latency_s
+from planner.candidates.fleet_options import build_fleet_options
 from planner.errors import SpecError
+from planner.evaluate.serving import engine_choices, evaluate
 from planner.pipeline import check_document
 from planner.plan import Plan
 from planner.resolve.resolver import resolve
@@ -17,7 +23,8 @@ from planner.spec.document import edited
 from planner.spec.load.closed_loop import MOST_OFF, first_rate
 from planner.spec.model import parse_spec
 from planner.verify.plan import verify_plan
-from tests.planner.serving_enumeration import DAY
+from tests.conftest import ALL_CASES
+from tests.planner.serving_enumeration import DAY, assert_fewest, fewest_systems
 
 SPEC: dict[str, Any] = {
     "name": "agents at once",
@@ -34,6 +41,7 @@ SPEC: dict[str, Any] = {
     "simplicity": {"within": 0},
 }  # fmt: skip
 DEMAND = "workloads[0].demand"
+CASES = 150 if ALL_CASES else 4  # of drawn sessions
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +127,65 @@ def test_what_has_no_closed_loop_says_so():
     with pytest.raises(SpecError, match=r"demand\.sessions: is not known together with an objective of throughput"):
         planner.solve(edited(SPEC, (("objective", {"maximise": "throughput"}),)))
     assert check_document(SPEC)["workloads"] == 1
+
+
+# -- against enumeration -----------------------------------------------------------------------------------------------
+
+
+def drawn(seed: int) -> dict[str, Any]:
+    """Draw sessions at once: tasks, waits, ways for caches to wait and limits."""
+    rng = np.random.default_rng(seed)
+    calls = int(rng.integers(1, 20))
+    session = {
+        "calls": calls, "calls_cv": float(rng.choice([0.0, 0.5])) if calls > 1 else 0.0, "growth": int(rng.integers(0, 3000)),
+        "wait": f"{rng.uniform(0, 60):.3g} s", "caches": list(rng.permutation(["resident", "offloaded", "dropped"])[: rng.integers(1, 4)]),
+    }  # fmt: skip
+    changes = {
+        "session": session, "lengths.input": int(rng.integers(100, 8000)), "lengths.output": int(rng.integers(20, 800)),
+        "demand": {"sessions": int(rng.integers(20, 3000)), **({"profile": DAY} if rng.random() < 0.5 else {})},
+        "slo": {"task": {"p95": f"{calls * rng.uniform(10, 60) + 300:.4g} s"}, "ttft": {"p95": f"{rng.uniform(0.5, 4):.3g} s"}},
+    }  # fmt: skip
+    free = (("sites[0].electricity_price", "0 USD/MWh"), ("offers[0].supply", 1000), ("solver.gap", 1e-6))
+    return edited(SPEC, (*((f"workloads[0].{key}", value) for key, value in changes.items()), *free))
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+def test_plans_take_the_fewest_systems_of_all_ways_at_the_rate_that_the_sessions_make(seed):
+    """N = calls (R + Z) summed over the points at work, each evaluated alone; and no way to run serves that rate on fewer systems."""
+    spec = drawn(seed)
+    plan = planner.solve(spec)
+    if not plan.has_answer:
+        assert plan.status == "infeasible"
+        assert_fewest(at_rate(spec, first_rate(parse_spec(spec).workloads[0])))
+        return
+    (row,) = plan["closed_loops"]
+    rated = at_rate(spec, row["tasks_per_s"])
+    assert verify_plan(plan) == []
+    assert sum(held["count"] for held in plan["fleet"]) == math.ceil(fewest_systems(rated) - 1e-6)
+    demand, session = spec["workloads"][0]["demand"], spec["workloads"][0]["session"]
+    peak = max(DAY) * 24 / sum(DAY) if "profile" in demand else 1.0
+    calls_per_s = session["calls"] * row["tasks_per_s"] * peak
+    busiest = max(plan["schedule"], key=lambda each: sum(each["active"].values()))
+    points = [p for p in plan["workloads"][0]["points"] if busiest["active"].get(p["id"], 0.0) > 0]
+    served = [point["capacity"] * busiest["active"][point["id"]] for point in points]
+    assert sum(served) == pytest.approx(calls_per_s, rel=1e-6)
+    between_s = (1 - 1 / session["calls"]) * float(session["wait"].split()[0])
+    at_work = sum(rate * (call_s(rated, point) + between_s) for rate, point in zip(served, points, strict=True))
+    assert at_work == pytest.approx(demand["sessions"], rel=MOST_OFF * 1.001)
+
+
+def at_rate(spec: dict[str, Any], tasks_per_s: float) -> dict[str, Any]:
+    return edited(spec, ((f"{DEMAND}.sessions", None), (f"{DEMAND}.tasks_per_s", tasks_per_s)))
+
+
+def call_s(rated: dict[str, Any], point: dict[str, Any]) -> float:
+    """Evaluate the mean time of a call at a point of a plan [s]."""
+    problem = resolve(parse_spec(rated))
+    (workload,), (pool,) = problem.serving, point["pools"]
+    option = next(each for each in build_fleet_options(problem)[0] if each.fabric == pool["fabric"])
+    choice = next(c for c in engine_choices(workload.spec, option.system) if (c.waiting, c.kv_precision) == (pool.get("waiting", c.waiting), pool.get("kv_precision", c.kv_precision)))  # fmt: skip
+    layout = ServingLayouts(*(pool["layout"][name] for name in ("tp", "pp", "dp", "ep")))
+    found = evaluate(
+        workload, option.system, option.scaleout, layout, float(pool["batch"]), choice, problem.constants.serving
+    )
+    return float(latency_s(found, "e2e", "mean"))
