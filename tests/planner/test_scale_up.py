@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from planner.resolve.resolver import resolve
 from planner.spec.document import edited
 from planner.spec.model import parse_spec
 from planner.verify.plan import findings
+from tests.conftest import ALL_CASES
 from tests.planner.serving_enumeration import DAY
 
 SPEC: dict[str, Any] = {
@@ -46,6 +48,7 @@ SPEC: dict[str, Any] = {
 STARTS = {
     "start": "45 s", "bandwidth": "2 GB/s", "preloaded": 0.75, "preload_bandwidth": "20 GB/s", "data": "3 GB", "warm_up": "20 min",
 }  # fmt: skip
+CASES = 150 if ALL_CASES else 5
 LAYOUT = {"tp": 1, "pp": 1, "dp": 1, "ep": 1}
 
 
@@ -141,3 +144,92 @@ def test_parts_that_are_wrong_or_missing_are_found(plan, name):
 def test_what_does_not_fit_together_is_refused(scale_up, message):
     with pytest.raises(planner.SpecError, match=message):
         parse_spec(edited(SPEC, (("workloads[0].scale_up", scale_up), ("workloads[0].cache", None))))
+
+
+# -- against all ways to hold workers by the hour ------------------------------------------------------------------------
+
+
+def drawn(seed: int) -> dict[str, Any]:
+    """Draw two services that share a few systems by the hour, whose workers take time to start: how much load do the systems bear?"""
+    rng = np.random.default_rng(seed)
+    shift = int(rng.integers(0, 24))
+    spec = edited(
+        SPEC, (("objective", {"maximise": "throughput"}), ("solver.gap", 1e-6), ("solver.points_per_system", 1))
+    )
+    spec["offers"][0]["supply"] = int(rng.integers(1, 4))
+    for workload, profile in zip(spec["workloads"], (DAY, [*DAY[shift:], *DAY[:shift]]), strict=True):
+        start = {
+            "start": f"{rng.uniform(0, 2400):.0f} s",
+            "bandwidth": f"{rng.uniform(0.1, 10):.2f} GB/s",
+            "data": f"{rng.uniform(0, 100):.1f} GB",
+        }
+        if rng.random() < 0.5:
+            start |= {
+                "preloaded": round(float(rng.uniform(0.1, 1)), 2),
+                "preload_bandwidth": f"{rng.uniform(0.1, 20):.2f} GB/s",
+            }
+        if "cache" in workload and rng.random() < 0.5:
+            start["warm_up"] = f"{rng.uniform(1, 40):.1f} min"
+        workload |= {
+            "scale_up": start,
+            "demand": {"requests_per_s": round(float(rng.uniform(5, 25)), 1), "profile": profile},
+        }
+    return spec  # fmt: skip
+
+
+def start_s(scale_up: dict[str, Any], weights_bytes: float, warm_up_s: float) -> float:
+    """Compute what a worker loses at its start from the texts of the spec [s]."""
+    amount = {key: float(str(value).split()[0]) for key, value in scale_up.items()}
+    here = amount.get("preloaded", 0.0)
+    read_s = ((1 - here) * weights_bytes + amount["data"] * 1e9) / (amount["bandwidth"] * 1e9)
+    local_s = here * weights_bytes / (amount.get("preload_bandwidth", 1.0) * 1e9)
+    return amount["start"] + max(read_s, local_s) + warm_up_s
+
+
+def can_serve(systems: int, needs: list[Any], lost: list[float], per_system: list[int]) -> bool:
+    """Tell whether so many systems serve both services: all numbers of workers of one, hour by hour around the day.
+
+    The other takes all systems that are left, since a further worker never does harm. `needs`: workers at work, by service and hour;
+    `lost`: share of an hour that a worker loses at its start; `per_system`: workers that a system holds.
+    """
+    held = np.arange(systems * per_system[0] + 1)
+    rest = np.floor((systems - held / per_system[0]) * per_system[1] + 1e-9)
+
+    def enough(workers: Any, service: int, hour: int) -> Any:  # [before, now]
+        now, before = workers[None, :], workers[:, None]
+        return now - lost[service] * np.maximum(now - before, 0) >= needs[service][hour] - 1e-9
+
+    reach = np.eye(len(held), dtype=bool)  # from the workers of the last hour of the day to those of this hour
+    for hour in range(24):
+        step = enough(held, 0, hour) & enough(rest, 1, hour)
+        reach = (reach.astype(np.int64) @ step) > 0
+    return bool(np.diag(reach).any())
+
+
+def most_load(systems: int, needs: list[Any], lost: list[float], per_system: list[int]) -> float:
+    """Bisect the largest factor on the load that so many systems serve."""
+    low, high = 0.0, 8.0 * systems / min(max(each) for each in needs) + 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        fits = can_serve(systems, [middle * each for each in needs], lost, per_system)
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+def test_systems_bear_as_much_load_as_the_best_of_all_schedules_of_workers(seed):
+    spec = drawn(seed)
+    plan = planner.solve(spec)
+    assert plan.status == "optimal" and findings(resolve(parse_spec(spec)), plan.document) == []
+    needs, lost, per_system = [], [], []
+    for asked, row, facts in zip(spec["workloads"], plan["workloads"], resolve(parse_spec(spec)).serving, strict=True):
+        (point,), (pool,) = row["points"], row["points"][0]["pools"]
+        deployed = next(each for each in plan["deployments"] if each["workload"] == row["name"])
+        profile = np.array(asked["demand"]["profile"])
+        needs.append(asked["demand"]["requests_per_s"] * profile / profile.mean() / point["capacity"])
+        seconds = start_s(asked["scale_up"], facts.weights_bytes, deployed["load_parts_s"].get("warm_up", 0.0))
+        assert deployed["load_s"] == pytest.approx(seconds)
+        lost.append(min(seconds / 3600, 1.0))
+        per_system.append(8 // math.prod(pool["layout"].values()))
+    systems = spec["offers"][0]["supply"]
+    assert plan.objective["value"] == pytest.approx(most_load(systems, needs, lost, per_system), rel=1e-5)
