@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Result
+from models.queueing.finite_source import finite_source_wait
 from models.queueing.queues import closed_loop_response_s
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
@@ -20,7 +21,7 @@ from models.serving.kv_cache import slots
 from models.serving.media import with_encoding
 from models.serving.prefill import DecodeBatch, Prompts
 from models.serving.prefix_cache import PrefixCache, prompt_cost, without
-from models.serving.prompt_terms import unloaded_ttft_s
+from models.serving.prompt_terms import FirstToken, unloaded_ttft_s
 from models.serving.sessions import held_beside
 from models.serving.speculation import Speculation, decode_step
 from models.serving.workload import Lengths, Precisions
@@ -40,6 +41,21 @@ class ClosedLoop:
     ttft_s: Result
     requests_per_s: Result
     tokens_per_s: Result  # output
+    unloaded_ttft_s: Result  # time to first token without any wait
+    surplus_s: Result  # mean wait for a place, of clients beyond those that run at once
+    queue_s: Result  # mean wait for prefill, of clients that come at random
+    burst_s: Result  # mean further wait, over all, of the share of clients that arrive in step
+    burst_share: Result
+    served: Result  # clients that run at once
+    service_s: Result  # of a prompt
+    step_s: Result  # of decode, without prompts
+    stay_s: Result  # in decode
+
+    def first(self) -> FirstToken:
+        """Describe how requests scatter about the mean TTFT: the queue of a finite source, and the burst of those that arrive in step."""
+        chance, scv = finite_source_wait(self.served, self.service_s, self.stay_s)
+        constant = self.unloaded_ttft_s + self.surplus_s
+        return FirstToken(constant, self.step_s, self.queue_s, chance, scv, self.burst_s, self.burst_share)
 
 
 @np.errstate(invalid="ignore")  # infinity less infinity, where there is no network to cross
@@ -98,12 +114,16 @@ def closed_loop(
         response = closed_loop_response_s(served, prompts.occupancy_s, stay)
         batch = (1.0 - _DAMPING) * batch + _DAMPING * served * stay / (response + stay)
     burst = constants.burst_share * 0.5 * (served - 1.0) * stay / (response + stay)
-    queue = response - prompts.occupancy_s + burst * prompts.occupancy_s
+    queue, together = response - prompts.occupancy_s, burst * prompts.occupancy_s
     computed = prompt if found is None else prompt * found.computed_share
-    admitted = queue + unloaded_ttft_s(arch, prompts.latency_s, step.total_s, computed, constants)
+    unloaded = unloaded_ttft_s(arch, prompts.latency_s, step.total_s, computed, constants)
+    admitted = queue + together + unloaded
     rate = served / (admitted + stay)
-    ttft = admitted + np.maximum(clients - served, 0.0) / rate
-    return ClosedLoop(batch, tpot, ttft, rate, rate * (tokens + 1.0))
+    surplus = np.maximum(clients - served, 0.0) / rate
+    return ClosedLoop(
+        batch, tpot, admitted + surplus, rate, rate * (tokens + 1.0), unloaded, surplus, queue, together,
+        constants.burst_share, served, prompts.occupancy_s, step.total_s, stay,
+    )  # fmt: skip
 
 
 def _client_rate(clients: Result, decoding_s: Result, occupancy_s: Result) -> Result:

@@ -30,6 +30,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import transfer_s
 from models.serving.prefill import PrefillTime, Prompts
 from models.serving.prefix_cache import CachedPrefill, held_bytes, pool_memory
+from models.serving.prompt_terms import overhead_s
 from models.serving.sessions import (
     Reuse,
     SessionPrefill,
@@ -292,7 +293,7 @@ class _Group:
         """Compute the terms of TTFT: prefill and transfer, the wait for a prefill worker, the wait for one of so many places in decode."""
         prompts, rate, step_s, slope = self.prompts, self.requests_per_s, self.times.step.total_s, self.times.slope_s
         factor = constants.disaggregated_first_token_factor
-        constant = constants.first_token_s * (constants.moe_first_token_factor if np.any(arch.experts) else 1.0)
+        constant = overhead_s(arch, constants)
         queued = erlang_c(self.prefill_workers, rate * prompts.occupancy_s)
         wait = wait_mean_s(
             rate, prompts.occupancy_s, self.occupancy_scv, self.prefill_workers, queued, self.arrival_scv
@@ -307,6 +308,7 @@ class _Group:
             "prefill_s": prompts.occupancy_s,
             "prefill_utilisation": self.utilisation,
             "unloaded_ttft_s": factor * (constant + prompts.latency_s + transfer_s) + 0.5 * step_s + self.everywhere,
+            "overhead_s": factor * constant + self.everywhere,
             "prompt_s": factor * (prompts.latency_s + transfer_s),
             "prefill_wait_s": factor * wait,
             "prefill_wait_probability": clumped_wait_probability(queued, self.arrival_scv),

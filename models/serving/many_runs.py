@@ -30,7 +30,9 @@ REGIMES = (
     "closed", "open", "maximum", "static", "static_maximum", "burst", "prefill", "decode", "decode_maximum", "disaggregated"
 )  # fmt: skip
 DECODE_ALONE = ("decode", "decode_maximum")
-METRICS = ("tpot", "ttft", "throughput")
+MEANS = ("tpot", "ttft", "throughput")
+TTFT_QUANTILES = {"ttft_p50": 0.5, "ttft_p99": 0.99}
+METRICS = (*MEANS, *TTFT_QUANTILES)
 _FLAGS = ("gated", "tied", "mla", "routing")
 # Figures that switch a block on: runs with and without one are not stacked.
 _SWITCHES = ("experts", "q_lora_rank", "attention_layers", "expert_hidden", "shared_ffn")
@@ -76,6 +78,7 @@ class Case:
     running: float = 0.0  # most that the clients of an open run have in flight, of all workers; 0: any number
     capped: float = 1.0  # 0 where the limit on running requests was raised above the engine's usual one
     link_bytes_per_s: float = 0.0  # over which a KV cache moves, per chip
+    median_ttft: bool = False  # whether the run reports the median of TTFT in place of its mean
 
     def __post_init__(self) -> None:
         if self.regime not in REGIMES:
@@ -118,7 +121,7 @@ class Batch:
                 run.arch, run.chip, run.layouts, np.maximum(each, 1.0),
                 lengths=run.lengths, precisions=run.precisions, constants=run.constants,
             )  # fmt: skip
-            return Served(loop.tpot_s, loop.ttft_s, loop.tokens_per_s, loop.batch)
+            return Served(loop.tpot_s, loop.ttft_s, loop.tokens_per_s, loop.batch, loop.first)
         if self.regime == "open":
             requests, running = (self.columns[name] / self.columns["workers"] for name in ("requests", "running"))
             return request_rate(run, each, requests, running)
@@ -212,12 +215,13 @@ def _joined(profiles: Sequence[ServingConstants], rows: int) -> ServingConstants
 
 class Predictor:
     """ln(value) of observations (place of the case, metric) as a function of the constants; a batch that a changed constant does not
-    touch is not repeated. TPOT and TTFT in s, throughput in output token/s of all workers."""
+    touch is not repeated. TPOT and TTFT in s, throughput in output token/s of all workers; quantiles of TTFT only where one is asked for."""
 
     def __init__(self, cases: Sequence[Case], observations: Sequence[tuple[int, str]]) -> None:
         self.count = len(cases)
         self._case = np.array([case for case, _ in observations], dtype=int)
         self._metric = np.array([METRICS.index(metric) for _, metric in observations], dtype=int)
+        self._metrics = METRICS if np.any(self._metric >= len(MEANS)) else MEANS
         self._cases = list(cases)
         self._batches = stack(cases)
         self._repeated: dict[tuple[int, int], Batch] = {}
@@ -227,7 +231,7 @@ class Predictor:
     def __call__(self, values: Mapping[str, float]) -> Floats:
         """ln(value) [1] of all observations, in their order."""
         constants = ServingConstants.from_values(values)
-        logs = np.empty((len(METRICS), self.count))
+        logs = np.empty((len(self._metrics), self.count))
         for batch, touching, last in zip(self._batches, self._touching, self._last, strict=True):
             same = last is not None and touching is not None and all(values[name] == last[0][name] for name in touching)
             logs[:, batch.index] = last[1] if last is not None and same else self._logs(batch, constants)
@@ -252,7 +256,7 @@ class Predictor:
 
         Each batch is repeated once per point and predicted at once: its arrays are short, so that most of the time goes into calls.
         """
-        logs = np.empty((len(points), len(METRICS), self.count))
+        logs = np.empty((len(points), len(self._metrics), self.count))
         for place, batch in enumerate(self._batches):
             together = max(1, LONGEST // len(batch.index))
             for start in range(0, len(points), together):
@@ -260,7 +264,7 @@ class Predictor:
                 found = self._logs_by(
                     self._again(place, len(some)), _joined([batch.profile(c) for c in some], len(batch.index))
                 )
-                blocks = found.reshape(len(METRICS), len(some), len(batch.index))
+                blocks = found.reshape(len(self._metrics), len(some), len(batch.index))
                 logs[start : start + len(some), :, batch.index] = blocks.transpose(1, 0, 2)
         predicted: Floats = logs[:, self._metric, self._case]
         return predicted
@@ -273,14 +277,15 @@ class Predictor:
             self._repeated[place, times] = _stacked(np.tile(batch.index, times), members * times)
         return self._repeated[place, times]
 
-    @staticmethod
-    def _logs(batch: Batch, constants: ServingConstants) -> Floats:
-        return Predictor._logs_by(batch, batch.profile(constants))
+    def _logs(self, batch: Batch, constants: ServingConstants) -> Floats:
+        return self._logs_by(batch, batch.profile(constants))
 
-    @staticmethod
-    def _logs_by(batch: Batch, profile: ServingConstants) -> Floats:
+    def _logs_by(self, batch: Batch, profile: ServingConstants) -> Floats:
         served = batch.served_by(profile)
         shape = batch.index.shape
-        rows = (served.tpot_s, served.ttft_s, served.tokens_per_s)
+        rows = [served.tpot_s, served.ttft_s, served.tokens_per_s]
+        if self._metrics is METRICS:
+            with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+                rows += [served.ttft_quantile_s(quantile) for quantile in TTFT_QUANTILES.values()]
         logs: Floats = np.log(np.stack([np.broadcast_to(np.asarray(row, float), shape) for row in rows]))
         return logs

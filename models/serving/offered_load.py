@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Result
-from models.queueing.queues import closed_loop_response_s, wait_mean_s
+from models.queueing.finite_source import finite_source_wait
+from models.queueing.queues import closed_loop_response_s, delayed_scv, wait_mean_s
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts, StepLoad, StepTime, step_time
 from models.serving.kv_cache import slots, transfer_s
 from models.serving.prefill import DecodeBatch, PrefillTime, Prompts, prefill_time
-from models.serving.prompt_terms import unloaded_ttft_s
+from models.serving.prompt_terms import FirstToken, overhead_s, unloaded_ttft_s
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
 
@@ -36,6 +38,11 @@ class Served:
     ttft_s: Result
     tokens_per_s: Result  # output
     batch: Result
+    first: Callable[[], FirstToken] | None = None  # how requests scatter about the mean TTFT; None: they do not
+
+    def ttft_quantile_s(self, quantile: float) -> Result:
+        """Compute a quantile of TTFT [s]."""
+        return self.ttft_s if self.first is None else self.first().quantile_s(quantile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +131,15 @@ def best_batch(
     rate = batch / (later * tpot)
     utilisation = np.minimum(rate * prompts.occupancy_s, _HIGHEST_UTILISATION)
     wait = wait_mean_s(utilisation / prompts.occupancy_s, prompts.occupancy_s, _PROMPT_SCV)
-    ttft = wait + unloaded_ttft_s(
-        replica.arch, prompts.latency_s, step.total_s, replica.lengths.prompt, replica.constants
-    )
-    return Served(tpot, ttft, rate * (later + 1.0), batch)
+    unloaded = unloaded_ttft_s(replica.arch, prompts.latency_s, step.total_s, replica.lengths.prompt, replica.constants)
+    first = partial(_open_first, unloaded, step.total_s, prompts.latency_s, wait, utilisation, _PROMPT_SCV)
+    return Served(tpot, wait + unloaded, rate * (later + 1.0), batch, first)
+
+
+def _open_first(unloaded: Result, step_s: Result, prompt_s: Result, wait_s: Result, utilisation: Result, scv: float) -> FirstToken:  # fmt: skip
+    """Describe TTFT where arrivals are random: of those who find the prompt server at work, a share equal to its utilisation, each waits."""
+    waits = delayed_scv(utilisation, scv)
+    return FirstToken(unloaded, step_s, wait_s, utilisation, waits, prompt_s=prompt_s, prompt_scv=scv)
 
 
 def _batch_within(tpot_s: Callable[[Result], Result], most: Result, limit: Result) -> Result:
@@ -193,7 +205,9 @@ def burst(replica: Replica, requests: ArrayLike) -> Served:
     waves = count / full.batch
     whole = waves * stay + 0.5 * np.minimum(count, full.batch) * replica.prompt(0.0, None).occupancy_s
     ttft = 0.5 * replica.all_prompts_s(np.minimum(count, full.batch)) + 0.5 * np.maximum(waves - 1.0, 0.0) * stay
-    return Served(full.tpot_s, ttft, count * replica.lengths.output / whole, full.batch)
+    # Both halves are means of waits that are uniform from 0 on: for the prompts of one's wave, and for one's wave.
+    first = partial(FirstToken, 0.0, 0.0, 0.0, 1.0, 1.0, ttft, 1.0)
+    return Served(full.tpot_s, ttft, count * replica.lengths.output / whole, full.batch, first)
 
 
 def request_rate(
@@ -202,7 +216,8 @@ def request_rate(
     """Predict a replica under Poisson arrivals, at most at the rate that it serves: b = rate (O - 1) TPOT, TPOT = T(b) / (1 - rate S), TTFT with an M/D/1 wait.
 
     A run of n `requests`, 0 for one without end, has at most n of them in decode and lasts until the last has ended: its throughput is
-    n O / ((n - 1)/rate + TTFT + (O - 1) TPOT). At most `running` of them are sent at a time, 0 for any number.
+    n O / ((n - 1)/rate + TTFT + (O - 1) TPOT). At most `running` of them are sent at a time, 0 for any number. The wait leaves out the decode
+    steps that prompts before it ride with: against an event simulation TTFT is 3 % low at a prompt load of 0.12, 11 % at 0.3.
     Shapes: broadcast; rate [1/s], requests and running [1]. Reference: Agrawal et al., Sarathi-Serve, OSDI 2024; Pollaczek-Khinchine formula.
 
     >>> from models.serving import examples
@@ -225,12 +240,12 @@ def request_rate(
         tpot = step.total_s / (1.0 - busy)
         batch = np.minimum(0.5 * batch + 0.5 * rate * later * tpot, places)
     wait = wait_mean_s(busy / prompts.occupancy_s, prompts.occupancy_s, 0.0)
-    ttft = wait + unloaded_ttft_s(
-        replica.arch, prompts.latency_s, step.total_s, replica.lengths.prompt, replica.constants
-    )
+    unloaded = unloaded_ttft_s(replica.arch, prompts.latency_s, step.total_s, replica.lengths.prompt, replica.constants)
+    ttft = wait + unloaded
     lasts = np.maximum(count - 1.0, 0.0) / rate + ttft + later * tpot
     served = np.where(count > 0.0, np.minimum(rate, count / lasts), rate)
-    return Served(tpot, ttft, served * replica.lengths.output, batch)
+    first = partial(_open_first, unloaded, step.total_s, prompts.latency_s, wait, busy, 0.0)
+    return Served(tpot, ttft, served * replica.lengths.output, batch, first)
 
 
 def two_pools(
@@ -263,11 +278,16 @@ def two_pools(
         batch = np.maximum(0.5 * batch + 0.5 * served * stay / (response + stay), 1e-3)
     links = np.minimum(prefill.layouts.tp * prefill.layouts.pp, decode.layouts.tp * decode.layouts.pp)
     moving = transfer_s(decode.arch, decode.lengths.prompt, decode.precisions.kv_cache, link_bytes_per_s, links, 0.0)
-    constant = constants.first_token_s * (constants.moe_first_token_factor if np.any(decode.arch.experts) else 1.0)
+    constant = overhead_s(decode.arch, constants)
     together = constants.burst_share * 0.5 * (served - 1.0) * stay / (response + stay) * service
-    ttft = constants.disaggregated_first_token_factor * (
-        response - service + prompts.latency_s + moving + constant + together
-    )
+    factor = constants.disaggregated_first_token_factor
+    ttft = factor * (response - service + prompts.latency_s + moving + constant + together)
     rate = served / (ttft + stay)
-    ttft = ttft + np.maximum(c - served, 0.0) / rate
-    return Served(step.total_s, ttft, rate * decode.lengths.output, batch / n_d)
+    surplus = np.maximum(c - served, 0.0) / rate
+
+    def first() -> FirstToken:
+        fixed = surplus + factor * (prompts.latency_s + moving + constant)
+        waits = finite_source_wait(served, service, stay)
+        return FirstToken(fixed, 0.0, factor * (response - service), *waits, factor * together, constants.burst_share)
+
+    return Served(step.total_s, ttft + surplus, rate * decode.lengths.output, batch / n_d, first)

@@ -161,7 +161,7 @@ def task_cumulants(point: Points) -> Cumulants:
     between = gamma_cumulants(point.prompt_s, point.input_scv)
     same_place = gamma_cumulants(point.prompt_s, point.prompt_scv)
     chance, each = np.asarray(point.slot_wait_probability, float), point.slot_wait_s
-    slot = delayed_cumulants(each, chance, 1.0)
+    slot = delayed_cumulants(each, chance, point.slot_wait_scv)
     plain = first_token_cumulants(point) + decode_cumulants(point)
     call = Cumulants(
         plain.mean + slot.mean,
@@ -209,7 +209,7 @@ def _mixtures(point: Points, metric: str) -> tuple[Mixture, ...]:
         return ((np.ones((1, *whole[0].shape)), Cumulants(*(part[None] for part in whole))),)
     base = first_token_cumulants(point)
     chance = np.asarray(point.slot_wait_probability, float)
-    wait = gamma_cumulants(point.slot_wait_s / np.maximum(chance, 1e-300), 1.0)
+    wait = gamma_cumulants(point.slot_wait_s / np.maximum(chance, 1e-300), point.slot_wait_scv)
     first = either(chance, base, wait)
     return (first,) if metric == "ttft" else (either(chance, base + decode_cumulants(point), wait), first)
 

@@ -1,16 +1,22 @@
-"""Terms of a prompt's latency under continuous batching: how many share a step, how their times spread, and TTFT without a queue."""
+"""Terms of a prompt's latency under continuous batching: how many share a step, how their times spread, TTFT without a queue, and how TTFT scatters in runs of benchmarks."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result, as_result
+from models.arrays import Floats, Result, as_result
+from models.queueing.cumulants import Cumulants, delayed_cumulants, either, gamma_cumulants, mixture_quantile_s
 from models.serving.constants import ServingConstants
 from models.serving.prefill import PrefillTime
 from models.serving.prefix_cache import CachedPrefill
 from models.serving.workload import Lengths
 from models.transformer.architecture import Architecture
+
+UNIFORM_SCV = 1.0 / 3.0  # squared coefficient of variation of a time that is uniform from 0 on
 
 
 def prompts_together(batch: ArrayLike, steps: ArrayLike, ranks: ArrayLike) -> Result:
@@ -78,6 +84,18 @@ def whole_steps(steps: ArrayLike, scv: ArrayLike) -> Result:
     return as_result((1.0 - varied) * np.ceil(x - 1e-9) + varied / -np.expm1(-1.0 / x))
 
 
+def overhead_s(arch: Architecture, constants: ServingConstants) -> Result:
+    """Return the time that front end and scheduler take of every first token, t_F (x f for MoE) [s].
+
+    Reference: as `unloaded_ttft_s`.
+
+    >>> from models.serving import examples
+    >>> round(float(overhead_s(examples.DENSE, examples.SERVING)), 6), round(float(overhead_s(examples.MOE, examples.SERVING)), 6)
+    (0.015, 0.045)
+    """
+    return as_result(constants.first_token_s * (constants.moe_first_token_factor if np.any(arch.experts) else 1.0))
+
+
 def unloaded_ttft_s(
     arch: Architecture,
     prefill_latency_s: ArrayLike,
@@ -94,6 +112,63 @@ def unloaded_ttft_s(
     >>> round(float(unloaded_ttft_s(examples.DENSE, 0.1, 0.01, 2048, examples.SERVING)), 6)
     0.135
     """
-    constant = constants.first_token_s * (constants.moe_first_token_factor if np.any(arch.experts) else 1.0)
+    constant = overhead_s(arch, constants)
     steps = np.asarray(prompt_tokens, float) / constants.interleave_tokens + constants.steps_waited
     return as_result(constant + np.asarray(prefill_latency_s, float) + steps * np.asarray(step_s, float))
+
+
+def first_token_parts(point: Any) -> dict[str, Result]:
+    """Split the mean time to first token of a serving point into its parts, which add up to it.
+
+    overhead: front end and scheduler; prefill: the prompt itself (with separate pools also the move of its cache); chunking: the end of
+    the step under way and the decode steps that its chunks ride with; prefill_wait: the wait for the prompts before it; slot_wait: the
+    wait for a place in the batch. Shapes: as the point; result [s].
+    Reference: Agrawal et al., Sarathi-Serve, OSDI 2024 (chunked prefill); `steady_state.SteadyState.ttft`.
+
+    >>> from models.serving import examples
+    >>> parts = first_token_parts(examples.POINT)
+    >>> bool(abs(sum(parts.values()) - examples.POINT.ttft_s) < 1e-12), bool(min(parts.values()) >= 0.0)
+    (True, True)
+    """
+    return {
+        "overhead_s": point.overhead_s,
+        "prefill_s": point.prompt_s,
+        "chunking_s": point.unloaded_ttft_s - point.overhead_s - point.prompt_s,
+        "prefill_wait_s": point.prefill_wait_s,
+        "slot_wait_s": point.slot_wait_s,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class FirstToken:
+    """TTFT of a run as a sum of independent times [s]: a constant, the prompt, the end of a step, a wait with an atom at 0, and a burst for some.
+
+    `wait_s` and `burst_s` are means over all requests; of the share `burst_share` the burst is uniform from 0 on.
+    """
+
+    constant_s: Result  # mean of all but waits, half of the step under way included
+    step_s: Result  # an arrival waits for the end of a step, up to this long
+    wait_s: Result
+    wait_probability: Result
+    wait_scv: Result  # of those who wait [1]
+    burst_s: Result = 0.0
+    burst_share: Result = 0.0
+    prompt_s: Result = 0.0  # the part of the constant that goes with the prompt
+    prompt_scv: Result = 0.0  # of its time [1]
+
+    def mixture(self) -> tuple[Floats, Cumulants]:
+        """Describe it as (weights, cumulants) of requests outside a burst and in one, which are the first axis."""
+        wait = delayed_cumulants(self.wait_s, self.wait_probability, self.wait_scv)
+        constant, step = np.asarray(self.constant_s, float), np.asarray(self.step_s, float)
+        prompt = gamma_cumulants(self.prompt_s, self.prompt_scv)
+        least = np.maximum(
+            constant - 0.5 * step - (np.asarray(self.prompt_scv) > 0.0) * prompt.mean, 0.5 * (constant - prompt.mean)
+        )
+        variance, third = wait.variance + prompt.variance + step**2 / 12.0, wait.third + prompt.third
+        alone = Cumulants(constant + wait.mean, variance, third, least)
+        mean = np.asarray(self.burst_s, float) / np.maximum(self.burst_share, 1e-12)
+        return either(self.burst_share, alone, Cumulants(mean, UNIFORM_SCV * mean**2, 0.0))
+
+    def quantile_s(self, quantile: float) -> Result:
+        """Compute a quantile of the TTFT of all requests [s]; quantile [1] from 0.5 up to below 1."""
+        return as_result(mixture_quantile_s(quantile, *self.mixture()))

@@ -14,7 +14,7 @@ from models.arrays import Result
 from models.queueing.queues import clumped_wait_probability, delayed_scv, left_behind_s, place_wait, wait_mean_s
 from models.serving.constants import ServingConstants
 from models.serving.prefill import PrefillTime
-from models.serving.prompt_terms import unloaded_ttft_s, whole_steps
+from models.serving.prompt_terms import overhead_s, unloaded_ttft_s, whole_steps
 from models.serving.workload import Lengths
 from models.transformer.architecture import Architecture
 
@@ -127,6 +127,7 @@ class SteadyState:
             "prefill_s": prompts.occupancy_s,
             "prefill_utilisation": self.utilisation,
             "unloaded_ttft_s": unloaded,
+            "overhead_s": overhead_s(arch, constants),
             "prompt_s": prompts.latency_s,
             "prefill_wait_s": wait,
             "prefill_wait_probability": clumped_wait_probability(load, self.arrival_scv),

@@ -15,7 +15,13 @@ from typing import Any
 
 from planner.errors import Problem, SpecError
 
-FIGURES = ("output_throughput", "mean_ttft_ms", "mean_tpot_ms", "median_tpot_ms")  # one of them makes a result
+FIGURES = (
+    "output_throughput",
+    "mean_ttft_ms",
+    "median_ttft_ms",
+    "mean_tpot_ms",
+    "median_tpot_ms",
+)  # one of them makes a result
 JSON_ENDINGS = (".json", ".jsonl")
 SERVER_COLUMNS = {
     "tp_size": "tp",
@@ -24,6 +30,7 @@ SERVER_COLUMNS = {
     "ep_size": "ep",
     "version": "engine_version",
 }  # of SGLang's server
+MEDIAN_TTFT = "ttft is the median"  # as `serving_cases.reports_median` reads it
 QUEUED = "all requests queued at t0"  # as `serving_loads.load_of` reads a burst
 
 
@@ -69,6 +76,7 @@ def _columns(result: Mapping[str, Any], name: str, source: str, columns: Collect
     """Map the keys of a result to columns of a serving file; what the result states by the name of a column takes precedence."""
     found: dict[str, Any] = {"id": name, "source": source, **_software(result), **_load(result)}
     found |= {"ttft_ms": result.get("mean_ttft_ms"), "output_tokens_per_s_total": result.get("output_throughput")}
+    found |= _quantiles(result, found)
     found["tpot_ms"] = result.get("mean_tpot_ms", result.get("median_tpot_ms"))
     known = {*columns} - {"request_rate_per_s", "mode"}  # the benchmarks' own keys of these names mean something else
     stated = {**dict(_tagged(result.get("tag"))), **{key: value for key, value in result.items() if key in known}}
@@ -108,6 +116,20 @@ def _load(result: Mapping[str, Any]) -> dict[str, Any]:
     elif done:
         found |= {"concurrency": done, "notes": QUEUED, "other_metric": f"requests={done:g}"}
     return found
+
+
+def _quantiles(result: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, str]:
+    """Add the quantiles of TTFT that a result states; its median stands for the mean where there is none, and `notes` say so."""
+    stated = {name: _positive(result.get(f"{name}_ttft_ms")) for name in ("median", "p99")}
+    alone = bool(stated["median"]) and not _positive(result.get("mean_ttft_ms"))
+    told = [f"{name}_ttft_ms={value:g}" for name, value in stated.items() if value and not (alone and name == "median")]
+    columns = {"other_metric": "; ".join([*filter(None, [found.get("other_metric")]), *told])}
+    if alone:
+        columns |= {
+            "ttft_ms": f"{stated['median']:g}",
+            "notes": "; ".join([*filter(None, [found.get("notes")]), MEDIAN_TTFT]),
+        }
+    return {name: value for name, value in columns.items() if value}
 
 
 def _positive(value: Any) -> float:

@@ -61,7 +61,9 @@ class MeasuredServing(MeasuredCase):
     architecture: str
     chip: str
     chips: float
-    measured: Mapping[str, float]  # metric -> value: tpot and ttft [s], throughput [output token/s of all chips]
+    measured: Mapping[
+        str, float
+    ]  # metric -> value: tpot, ttft and its quantiles [s], throughput [output token/s of all chips]
     inferred: tuple[str, ...]
 
 
@@ -102,7 +104,7 @@ def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float])
         arch=arch, chip=rates, decode=decode, prefill=prefill, weight_precision=weights, kv_precision=kv, engine=software.engine,
         release_year=software.release_year, family=family, regime=load.regime, input_tokens=load.input_tokens, output_tokens=load.output_tokens,
         load=load.amount, tpot_limit_s=load.tpot_limit_s, ttft_limit_s=load.ttft_limit_s, requests=load.requests, running=load.running, capped=float(load.capped),
-        link_bytes_per_s=TRANSFER_BYTES_PER_S / per_chip,
+        link_bytes_per_s=TRANSFER_BYTES_PER_S / per_chip, median_ttft=reports_median(row),
     )  # fmt: skip
     return MeasuredServing(
         row, case, record.name, chip.name, chips, measured_figures(row, load), tuple(reader.inferred)
@@ -294,14 +296,29 @@ def pools_of(row: Row) -> tuple[Pool, Pool]:
 # -- figures -----------------------------------------------------------------------------------------------------------
 
 
+MEDIAN = re.compile(r"\bttft(?:/tpot)? (?:are|is the|is a) medians?\b|\bmedian (?:e2e/)?ttft\b")
+QUANTILE = {"ttft_p50": re.compile(r"\b(?:median|p50)_ttft_ms=([\d.]+)"), "ttft_p99": re.compile(r"\bp99_ttft_ms=([\d.]+)")}  # fmt: skip
+
+
+def reports_median(row: Row) -> bool:
+    """Tell whether `ttft_ms` of a row is the median of requests: its notes say so ("ttft is the median")."""
+    return bool(MEDIAN.search(row.text["notes"].lower()))
+
+
 def measured_figures(row: Row, load: Load) -> dict[str, float]:
-    """Read the measured means in SI by metric; a single-phase run has only the metrics of its phase."""
+    """Read the measured figures in SI by metric; a single-phase run has only the metrics of its phase.
+
+    Quantiles of TTFT are those of column `other_metric` ("p99_ttft_ms=436"; "median_ttft_ms=" beside a mean).
+    """
     found = {}
     mode = row.text["mode"]
     if (tpot_ms := row.number("tpot_ms")) and mode != "prefill_only":
         found["tpot"] = tpot_ms * MILLI
     if (ttft_ms := row.number("ttft_ms")) and mode != "decode_only":
         found["ttft"] = ttft_ms * MILLI
+        for metric, pattern in QUANTILE.items():
+            if figure := pattern.search(row.text["other_metric"]):
+                found[metric] = float(figure[1].rstrip(".")) * MILLI
     if (tokens_per_s := row.number("output_tokens_per_s_total")) and mode != "prefill_only":
         found["throughput"] = tokens_per_s
     return found

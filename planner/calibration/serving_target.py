@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from models.serving.many_runs import Predictor
+from collections.abc import Sequence
+
+from models.serving.many_runs import MEANS, Case, Predictor
 from models.serving.priors import SERVING_PRIORS
 from planner.calibration.serving_cases import MeasuredServing, in_score, measured_serving
 from planner.calibration.target import CalibrationTarget
 
-METRICS = ("tpot", "ttft", "throughput")
+QUANTILES_OF = (
+    "ttft_"  # start of the metrics that are quantiles of TTFT: scored, with the interval of TTFT, and never fitted
+)
+
+
+def statistic_of(metric: str) -> str:
+    """Return the metric whose interval and offset a figure shares: a quantile of TTFT is as uncertain as its mean.
+
+    >>> statistic_of("ttft_p99"), statistic_of("tpot")
+    ('ttft', 'tpot')
+    """
+    return "ttft" if metric.startswith(QUANTILES_OF) else metric
+
+
+def predictor(cases: Sequence[Case], observations: Sequence[tuple[int, str]]) -> Predictor:
+    """Build the function from constants to ln(predicted): the figure that a row reports, which may be the median of TTFT."""
+    asked = [(i, "ttft_p50" if metric == "ttft" and cases[i].median_ttft else metric) for i, metric in observations]
+    return Predictor(cases, asked)
 
 
 def environment(m: MeasuredServing, metric: str) -> str:
     """Name the offset that the user's rows of one engine, chip and precision share."""
-    return f"{m.case.engine}|{m.chip}|{m.case.weight_precision}|{metric}"
+    return f"{m.case.engine}|{m.chip}|{m.case.weight_precision}|{statistic_of(metric)}"
 
 
 SERVING = CalibrationTarget(
@@ -20,16 +39,16 @@ SERVING = CalibrationTarget(
     build_case=measured_serving,
     metrics_of=lambda m: m.measured,
     no_metric_reason="no TTFT, TPOT or output tokens/s",
-    predictor=Predictor,
+    predictor=predictor,
     in_metric_unit=lambda m, metric, value, values: value,
     priors=SERVING_PRIORS,
-    fitted_metrics=METRICS,
+    fitted_metrics=MEANS,
     # The first token waits in queues, and its noise floor is several times that of the others.
     outlier_scale={"tpot": 0.15, "ttft": 0.4, "throughput": 0.13},
     offset_spread={"tpot": 0.2, "ttft": 0.4, "throughput": 0.2},
     in_score=in_score,
-    interval_label=lambda m, metric: metric,
-    interval_labels=METRICS,
+    interval_label=lambda m, metric: statistic_of(metric),
+    interval_labels=MEANS,
     offset_key=environment,
     source_evenness=0.0,  # the scores weigh rows alike, too
     data_weight=0.1,

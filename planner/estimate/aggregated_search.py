@@ -13,6 +13,7 @@ from models.serving.closed_loop import closed_loop
 from models.serving.closed_sessions import closed_sessions
 from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts
+from models.serving.prompt_terms import UNIFORM_SCV
 from planner.estimate.batch_search import Batches, Selection, busiest_row, choose_batch
 from planner.estimate.case import CaseFacts
 from planner.estimate.power import capped_pool
@@ -84,7 +85,8 @@ def _closed_loop(
 ) -> SearchResult:
     """Search the best layout for clients that each wait for their answer before they send the next request.
 
-    Means are those of the closed loop, the spread of latencies is that of open arrivals at the same batch. A power cap stretches all
+    Means are those of the closed loop, and so is the spread of waits for the first token; that of the other times is that of open arrivals
+    at the same batch. The burst of clients that arrive in step stands as a wait for a slot. A power cap stretches all
     times alike, so the batch is the same with it and without.
     """
     workload, system = facts.serving.spec, facts.system
@@ -101,13 +103,14 @@ def _closed_loop(
     )  # fmt: skip
     point = uncapped(slice(None), loop.batch)
     runs = np.asarray(point.slots) >= 1.0
-    surplus = np.maximum(clients - np.maximum(point.slots, 1.0), 0.0) / loop.requests_per_s
-    queue = np.maximum(loop.ttft_s - surplus - point.unloaded_ttft_s, 0.0)
+    first, own = loop.first(), facts.serving.engine.correction(system.chip, choice.precision)
     met = replace(
-        point, fits=runs, requests_per_s=loop.requests_per_s, tpot_s=loop.tpot_s, unloaded_ttft_s=loop.ttft_s - queue,
-        prefill_wait_s=queue, slot_wait_s=np.zeros(len(layouts)), slot_wait_probability=np.zeros(len(layouts)),
+        point, batch=loop.batch, fits=runs, requests_per_s=loop.requests_per_s * own.throughput, tpot_s=loop.tpot_s * own.tpot,
+        unloaded_ttft_s=first.constant_s * own.ttft, prefill_wait_s=first.wait_s * own.ttft, boundary_s=first.step_s * own.ttft,
+        prefill_wait_probability=first.wait_probability, prefill_wait_scv=first.wait_scv, slot_wait_s=first.burst_s * own.ttft,
+        slot_wait_probability=np.where(np.asarray(first.burst_s) > 0.0, first.burst_share, 0.0), slot_wait_scv=UNIFORM_SCV,
     )  # fmt: skip
-    return _busiest(facts, layouts, choice, (copies, at_work), replace(met, batch=loop.batch), surplus)
+    return _busiest(facts, layouts, choice, (copies, at_work), met, np.asarray(loop.surplus_s * own.ttft))
 
 
 def _busiest(

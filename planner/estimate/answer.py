@@ -148,6 +148,13 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
         ("What it does", [head]),
         ("Pools", [_pool_row(pool) for pool in answer["pools"]]),
         ("Latencies", latencies),
+        (
+            "Time to first token, mean",
+            [
+                {"part": row["part"], "ms": row["mean_s"] / MILLI, "share": f"{row['share']:.1%}"}
+                for row in answer["first_token"]
+            ],
+        ),
         ("Power and energy", [_power_row(answer)]),
     ]
     if answer["slo"]:

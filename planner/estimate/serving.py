@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from models.serving.percentiles import METRICS, TASK
+from models.serving.prompt_terms import first_token_parts
 from planner.errors import Problem, SpecError
 from planner.estimate.aggregated_search import search_one_pool
 from planner.estimate.case import CaseFacts
@@ -19,6 +20,7 @@ from planner.estimate.disaggregated_search import search_two_pools
 from planner.estimate.pool_comparison import chips_by_pool, compare_pools, pool_rows
 from planner.estimate.power import power_document
 from planner.estimate.serving_configuration import (
+    CONCURRENCY,
     MAX,
     Load,
     SearchResult,
@@ -34,6 +36,11 @@ from planner.evaluate.serving import QUANTILES, mfu, systems_per_replica
 from planner.problem.intervals import serving_bounds, serving_tier
 from planner.report.words import cap_words
 from planner.spec.slo import latency_key
+
+WORDS_OF_PARTS = {
+    "overhead_s": "front end and scheduler", "prefill_s": "prefill of the prompt", "chunking_s": "steps of others beside its chunks",
+    "prefill_wait_s": "wait for the prompts before it", "slot_wait_s": "wait for a place in the batch",
+}  # fmt: skip
 
 
 def answer_serving(facts: CaseFacts) -> dict[str, Any] | str:
@@ -167,13 +174,24 @@ def _configuration_document(facts: CaseFacts, configuration: ServingConfiguratio
         "memory_bytes": float(point.memory_bytes),
         "hbm_bytes": configuration.systems[-1].hbm_bytes,
         "prefill_utilisation": float(point.prefill_utilisation),
-        "waits_s": {
-            "prefill": float(point.prefill_wait_s),
-            "slot": float(point.slot_wait_s) + configuration.surplus_wait_s,
-        },
+        **_first_token(facts, configuration),
         "breakdown": {name: float(share) for name, share in point.shares.items()},
         "bound_by": {name: float(share) for name, share in point.bound_shares().items()},
     }
+
+
+def _first_token(facts: CaseFacts, configuration: ServingConfiguration) -> dict[str, Any]:
+    """Split the mean time to first token into its parts: service, chunking, and waits; a burst of clients waits for the prompts before it."""
+    parts = {name: float(part) for name, part in first_token_parts(configuration.point).items()}
+    surplus = configuration.surplus_wait_s
+    parts["chunking_s"] -= surplus
+    if load_of(facts).kind == CONCURRENCY and configuration.pools is None and facts.serving.spec.session is None:
+        parts["prefill_wait_s"] += parts["slot_wait_s"]
+        parts["slot_wait_s"] = 0.0
+    parts["slot_wait_s"] += surplus
+    mean = configuration.latency("ttft", "mean")
+    rows = [{"part": WORDS_OF_PARTS[name], "mean_s": part, "share": part / mean} for name, part in parts.items()]
+    return {"waits_s": {"prefill": parts["prefill_wait_s"], "slot": parts["slot_wait_s"]}, "first_token": rows}
 
 
 def _interval(

@@ -82,7 +82,9 @@ def evaluate(
 OF_DECODE = (
     "step_s", "tpot_s", "tpot_deviation_s", "tpot_step_deviation_s", "tpot_burst_s", "tpot_behind_s", "tpot_prompt_s", "tpot_chunk_s"
 )  # fmt: skip
-OF_FIRST_TOKEN = ("prefill_s", "unloaded_ttft_s", "prompt_s", "prefill_wait_s", "boundary_s", "slot_wait_s")
+OF_FIRST_TOKEN = (
+    "prefill_s", "unloaded_ttft_s", "overhead_s", "prompt_s", "prefill_wait_s", "boundary_s", "slot_wait_s"
+)  # fmt: skip
 
 
 def corrected(point: ServingPoint, by: Correction) -> ServingPoint:

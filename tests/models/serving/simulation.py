@@ -280,3 +280,43 @@ def _first_token_s(engine: Engine) -> float:
     return engine.constants.first_token_s * (
         engine.constants.moe_first_token_factor if np.any(engine.arch.experts) else 1.0
     )
+
+
+def simulate_closed(
+    engine: Engine, load: Load, clients: int, slots: int, requests: int, seed: int, settled: bool = True
+) -> Outcome:
+    """One pool and a fixed number of clients: all send at the start, and each sends its next request when the last one has ended.
+
+    `load` states the lengths; steps are those of `simulate_aggregated`. Not `settled`: the burst of the start counts, as benchmarks count it.
+    """
+    _, inputs, outputs = load.draw(requests, seed)
+    table = StepTable(engine, slots, load.input_tokens * (1.0 + load.input_scv))
+    budget = engine.constants.chunk_tokens * engine.layouts.dp
+    first, end, sent = np.zeros(requests), np.zeros(requests), np.zeros(requests)
+    waiting, admitted = deque(range(clients)), deque()
+    decoder, now, following = Decoder(), 0.0, clients
+    while waiting or admitted or decoder.ends:
+        while waiting and len(admitted) + len(decoder.ends) < slots:
+            request = waiting.popleft()
+            admitted.append([request, inputs[request]])
+        left, finished = budget, []
+        while admitted and left > 0:
+            taken = min(left, admitted[0][1])
+            admitted[0][1] -= taken
+            left -= taken
+            if admitted[0][1] <= 0:
+                finished.append(int(admitted.popleft()[0]))
+        now += table.seconds(budget - left, len(decoder.ends), decoder.context)
+        for request in decoder.step():
+            end[request] = now
+            if following < requests:
+                sent[following] = now
+                waiting.append(following)
+                following += 1
+        for request in finished:
+            first[request] = now
+            decoder.admit(request, inputs[request], outputs[request])
+    if settled:
+        return outcome(sent, outputs, first, end, _first_token_s(engine))
+    ttft, decoding = first - sent + _first_token_s(engine), end - first
+    return Outcome(ttft, decoding / (outputs - 1), ttft + decoding, float(decoding.sum()) / now)

@@ -205,6 +205,17 @@ def test_a_result_of_sglang_is_a_row(tmp_path):
     assert wanted.items() <= cells.items() and "concurrency" not in cells
 
 
+def test_quantiles_of_a_result_are_read_and_a_median_alone_is_one(tmp_path):
+    catalog = Catalog.load()
+    (case,) = read_measurements(written(tmp_path / "run.json", VLLM), catalog).cases
+    assert {"ttft": 0.09, "ttft_p50": 0.08, "ttft_p99": 0.3}.items() <= case.measured.items()
+    assert not case.case.median_ttft
+    bare = {name: value for name, value in VLLM.items() if name != "mean_ttft_ms"} | {"max_concurrency": None}
+    (case,) = read_measurements(written(tmp_path / "bare.json", bare), catalog).cases
+    assert case.case.median_ttft and case.case.regime == "burst"
+    assert {"ttft": 0.08, "ttft_p99": 0.3}.items() <= case.measured.items() and "ttft_p50" not in case.measured
+
+
 def test_all_requests_at_once_are_a_burst(tmp_path):
     catalog = Catalog.load()
     (case,) = read_measurements(written(tmp_path / "run.json", {**VLLM, "max_concurrency": None}), catalog).cases

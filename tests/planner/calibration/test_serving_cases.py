@@ -7,6 +7,7 @@ import pytest
 from catalog.lookup import Catalog
 from planner.calibration.measurements import FILES, Row, Unpredictable
 from planner.calibration.serving_cases import in_score, measured_serving
+from planner.calibration.serving_target import SERVING
 
 COLUMNS = FILES["serving"]
 BASE = {
@@ -231,3 +232,20 @@ def test_engines_of_single_devices_are_one_kind(catalog, engine):
 
 def test_a_mark_of_quantisation_does_not_hide_the_architecture(catalog):
     assert ask(catalog, model="Qwen3-14B-w8a8sc-310-vllm-tp1").architecture == "Qwen3-14B"
+
+
+def test_a_row_is_compared_with_the_statistic_that_it_reports(catalog):
+    """The median where the notes say that TTFT is one, of requests and not of repeated runs; p99 from the further figures."""
+    told = {"ttft_ms": 200.0, "other_metric": "p99_ttft_ms=812.5; p99_tpot_ms=30; requests=160"}
+    mean, median = ask(catalog, **told), ask(catalog, **told, notes="EXPERIMENTAL; ttft/tpot are medians; short osl")
+    assert (mean.case.median_ttft, median.case.median_ttft) == (False, True)
+    assert mean.measured == {"tpot": 0.02, "ttft": 0.2, "ttft_p99": pytest.approx(0.8125)}
+    assert not ask(catalog, **told, notes="median of 15 runs").case.median_ttft
+    cases = [mean, median]
+    seen = SERVING.observations(cases)
+    assert [o.label for o in seen if o.metric == "ttft_p99"] == ["ttft", "ttft"]
+    assert {o.metric for o in seen if o.fits} == {"tpot", "ttft"}
+    predicted = dict(
+        zip([(o.case, o.metric) for o in seen], SERVING.predict(cases, seen)(catalog.constants("serving")), strict=True)
+    )
+    assert predicted[1, "ttft"] < predicted[0, "ttft"] < predicted[0, "ttft_p99"] == predicted[1, "ttft_p99"]

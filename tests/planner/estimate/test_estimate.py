@@ -192,6 +192,34 @@ def test_the_load_is_carried_just_so():
     assert answer(demand, load={"requests_per_s": 5})["requests_per_s"] == pytest.approx(5)
 
 
+@pytest.mark.parametrize("load", [{"requests_per_s": 5}, {"concurrency": 64}, {"concurrency": 5_000}], ids=str)
+@pytest.mark.parametrize("mode", ["never", "always"])
+def test_the_time_to_first_token_is_split_into_parts(mode, load):
+    found = answer({"disaggregation": mode}, load=load)
+    parts, ttft = {row["part"]: row for row in found["first_token"]}, found["latency_s"]["ttft"]
+    assert sum(row["mean_s"] for row in parts.values()) == pytest.approx(ttft["mean"])
+    assert sum(row["share"] for row in parts.values()) == pytest.approx(1.0)
+    assert all(row["mean_s"] >= -1e-3 * ttft["mean"] for row in parts.values())
+    assert parts["wait for the prompts before it"]["mean_s"] == found["waits_s"]["prefill"]
+    assert ttft["p50"] < ttft["p90"] < ttft["p95"] < ttft["p99"]
+
+
+def test_own_measurements_reach_a_closed_loop(tmp_path):
+    cited = {"unit": "1", "source": ["OWN"], "confidence": "B", "kind": "calibrated"}
+    factors = {"tpot": 1.3, "ttft": 1.5, "throughput": 0.7}
+    figures = {f"vllm|H100 SXM5 80GB|bf16|{label}": {"value": value, **cited} for label, value in factors.items()}
+    document = {
+        "sources": {"OWN": {"title": "own", "date": None, "confidence": "B"}},
+        "constants": [{"name": "serving_anchor", "figures": figures}],
+    }
+    (tmp_path / "serving.json").write_text(json.dumps(document), encoding="utf-8")
+    asked = case({"engine": "vllm", "disaggregation": "never"}, load={"concurrency": 64}, layout={"tp": 2})
+    plain, own = (estimate(asked, overlays).answer for overlays in ((), (tmp_path,)))
+    assert own["latency_s"]["tpot"]["mean"] == pytest.approx(1.3 * plain["latency_s"]["tpot"]["mean"])
+    assert own["latency_s"]["ttft"]["p95"] == pytest.approx(1.5 * plain["latency_s"]["ttft"]["p95"])
+    assert own["requests_per_s"] == pytest.approx(0.7 * plain["requests_per_s"])
+
+
 def test_more_clients_than_run_at_once_wait_outside():
     few, many = (answer({"disaggregation": "never"}, load={"concurrency": n}) for n in (5_000, 200_000))
     assert many["waits_s"]["slot"] > few["waits_s"]["slot"] >= 0 and many["requests_per_s"] == pytest.approx(
