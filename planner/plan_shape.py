@@ -67,7 +67,7 @@ QUEUE = {
 }
 POINT = {
     "id": TEXT, "site": TEXT, "pool": Either(TEXT), "power_cap?": NUMBER, "pools": [POOL], "capacity": NUMBER, "capacity_unit": TEXT,
-    "latency_s": Each(NUMBER), "time_s": Each(NUMBER), "call_s?": NUMBER, "classes?": [CLASS], "interval_80": Either(Each([NUMBER])), "tier": TEXT, "breakdown": Each(NUMBER),
+    "latency_s": Each(NUMBER), "time_s": Each(NUMBER), "first_token_s?": Each(NUMBER), "call_s?": NUMBER, "classes?": [CLASS], "interval_80": Either(Each([NUMBER])), "tier": TEXT, "breakdown": Each(NUMBER),
     "mfu": NUMBER, "hfu?": NUMBER, "goodput": NUMBER, "memory_bytes": NUMBER, "iteration?": ITERATION, "placement": Either(PLACEMENT), "peak_replicas": NUMBER,
 }  # fmt: skip
 SESSION = {

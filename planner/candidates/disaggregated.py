@@ -380,6 +380,7 @@ def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Prob
         breakdown=sides[1][-1],
         call_s=call_s(found.point),
         classes=class_rows(workload.spec.classes, found.point),
+        steady=found.point,
         mfu=mfu(
             workload,
             pair.capacity,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from models.serving.continuous_batching import ServingPoint
 from planner.candidates.fleet_options import FleetOption
 from planner.evaluate.serving import kv_precision
 from planner.problem.engine import EngineChoice
@@ -100,6 +101,7 @@ class OperatingPoint:
     iteration: Mapping[str, Any] | None = None  # of reinforcement learning: the row of its iteration in a plan
     call_s: float | None = None  # mean time of a call of a session, at the site
     classes: tuple[Mapping[str, Any], ...] = ()  # rows of the classes of requests, at the site
+    steady: ServingPoint | None = field(default=None, repr=False, compare=False)  # of a replica that serves
     power_cap: float | None = None  # share of the systems' nameplate that they may draw; None: all of it
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.candidates.points import OperatingPoint, Pool, Use
-from planner.evaluate.power_caps import CappedPoint, capped_at, slowed_class
+from planner.evaluate.power_caps import CappedPoint, capped_at, slowed, slowed_class
 from planner.problem.derating import stretch_of
 from planner.problem.facts import Derating
 from planner.spec.slo import LatencyLimit
@@ -44,7 +44,7 @@ def _slowed(point: OperatingPoint, cap: float, capped: CappedPoint) -> Operating
     )
     s = capped.speed
     return replace(
-        point, uses=uses, capacity=point.capacity * s, mfu=point.mfu * s, hfu=point.hfu * s, power_cap=cap,
+        point, uses=uses, steady=None if point.steady is None else slowed(point.steady, s), capacity=point.capacity * s, mfu=point.mfu * s, hfu=point.hfu * s, power_cap=cap,
         call_s=None if point.call_s is None else point.call_s / s, classes=tuple(slowed_class(row, s) for row in point.classes), latency={name: seconds / s for name, seconds in point.latency.items()}, time_s={name: seconds / s for name, seconds in point.time_s.items()},
     )  # fmt: skip
 

@@ -247,6 +247,7 @@ def serving_point(
     """Build the operating point of a selected grid point on a fleet option."""
     grid, index = choice.grid, (choice.layout, choice.batch)
     point, shape = grid.point, np.shape(grid.point.requests_per_s)
+    mine = point.pick(index)
     systems, layout = float(grid.systems[choice.layout]), layout_of(grid.layouts, choice.layout)
     shares = entry_at(point.shares, shape, index)
     figures = {
@@ -272,9 +273,10 @@ def serving_point(
         workload=workload,
         uses=(use, *_encoders(workload, option, grid, found["rate"], constants)),
         capacity=found["rate"],
-        latency={name: float(value) for name, value in latencies(point.pick(index), workload.spec).items()},
+        latency={name: float(value) for name, value in latencies(mine, workload.spec).items()},
         breakdown=shares,
-        call_s=call_s(point.pick(index)),
-        classes=class_rows(workload.spec.classes, point.pick(index)),
+        call_s=call_s(mine),
+        classes=class_rows(workload.spec.classes, mine),
+        steady=mine,
         mfu=mfu(workload, found["rate"], chips, found["computed_share"]),
     )

@@ -75,7 +75,7 @@ def capped_row(stated: Mapping[str, Any], capped: CappedPoint) -> dict[str, Any]
     """Derive the plan row of a capped point from the row of the same point without the cap."""
     s = capped.speed
 
-    def slowed(times: Mapping[str, float]) -> dict[str, float]:
+    def stretched(times: Mapping[str, float]) -> dict[str, float]:
         return {name: value / s for name, value in times.items()}
 
     interval = stated["interval_80"] and {
@@ -87,7 +87,7 @@ def capped_row(stated: Mapping[str, Any], capped: CappedPoint) -> dict[str, Any]
         for (i, pool), watts in zip(stated["pools"].items(), capped.extra_w, strict=True)
     }
     return {
-        **stated, "pools": pools, "capacity": stated["capacity"] * s, "mfu": stated["mfu"] * s, "latency_s": slowed(stated["latency_s"]),
-        "time_s": slowed(stated["time_s"]), **({"call_s": stated["call_s"] / s} if "call_s" in stated else {}),
+        **stated, "pools": pools, "capacity": stated["capacity"] * s, "mfu": stated["mfu"] * s, "latency_s": stretched(stated["latency_s"]),
+        "time_s": stretched(stated["time_s"]), **({"first_token_s": stretched(stated["first_token_s"])} if "first_token_s" in stated else {}), **({"call_s": stated["call_s"] / s} if "call_s" in stated else {}),
         **({"classes": {i: slowed_class(row, s) for i, row in stated["classes"].items()}} if "classes" in stated else {}), "interval_80": interval, **({"hfu": stated["hfu"] * s} if "hfu" in stated else {}),
     }  # fmt: skip

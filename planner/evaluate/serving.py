@@ -17,6 +17,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.encoder_pool import apart_point, encoder_workers
 from models.serving.media import encoding_s
 from models.serving.percentiles import latency_s
+from models.serving.prompt_terms import first_token_parts
 from models.serving.sessions import OFFLOADED
 from models.serving.software import with_software
 from models.serving.workload import Lengths, Precisions
@@ -187,6 +188,15 @@ def limits_at_site(
 def latencies(point: ServingPoint, workload: Serving) -> dict[str, Result]:
     """Predict the latency of every limit of the SLO, keyed as "ttft.p95" [s], at the site."""
     return {limit.key: latency_s(point, limit.metric, QUANTILES[limit.percentile]) for limit in workload.limits()}
+
+
+FIRST_TOKEN = ("mean", "p50", "p95", "p99")
+
+
+def first_token(point: ServingPoint) -> dict[str, float]:
+    """Describe the time to first token at the site [s]: its mean, median and far percentiles, and the parts that its mean is the sum of."""
+    found = {name: float(latency_s(point, "ttft", QUANTILES[name])) for name in FIRST_TOKEN}
+    return found | {name.removesuffix("_s"): float(part) for name, part in first_token_parts(point).items()}
 
 
 def call_s(point: ServingPoint) -> float | None:

@@ -13,6 +13,7 @@ from models.arrays import Floats
 from planner.candidates.apis import ROLE
 from planner.candidates.points import OperatingPoint, use_row
 from planner.evaluate.rank_placement import placement_of
+from planner.evaluate.serving import first_token
 from planner.interpret.decisions import Decisions
 from planner.interpret.load.classes import classes_of
 from planner.interpret.load.sessions import sessions_of
@@ -112,6 +113,7 @@ class WorkloadRows:
             "capacity_unit": "request/s" if serves else "token/s",
             "latency_s": dict(point.latency),
             "time_s": dict(point.time_s),
+            **({} if point.steady is None else {"first_token_s": first_token(point.steady)}),
             **({} if point.call_s is None else {"call_s": point.call_s}),
             **({"classes": [dict(row) for row in point.classes]} if point.classes else {}),
             **self._interval(point),

@@ -26,7 +26,7 @@ from planner.report import (
 )
 from planner.report.fleet import deployment_rows, fabric_row, fleet_row, owned_sections, point_rows
 from planner.report.limits import limit_row, runner_up_row
-from planner.report.load import classes, kv_tiers, packing, sessions
+from planner.report.load import classes, first_token, kv_tiers, packing, sessions
 from planner.report.words import amount, status_words
 from planner.report.workloads import cost_rows, route_rows, workload_row
 from planner.tables import as_csv, as_markdown, as_text
@@ -40,6 +40,7 @@ NOTES = {
     **interruptions.NOTES,
     **facility.NOTES,
     **reinforcement.NOTES,
+    **first_token.NOTES,
     **sessions.NOTES,
     **classes.NOTES,
     **packing.NOTES,
@@ -117,6 +118,7 @@ def sections_of(plan: Plan) -> list[tuple[str, list[Row]]]:
         *kv_tiers.sections(plan),
         ("What each workload gets", [workload_row(w, currency) for w in plan["workloads"]]),
         *reinforcement.sections(plan),
+        *first_token.sections(plan),
         *sessions.sections(plan),
         *classes.sections(plan),
         *quality.sections(plan),

@@ -17,6 +17,7 @@ from planner.dashboard.views.problems import draw_problems
 from planner.errors import Problem, SpecError
 from planner.escape import page
 from planner.estimate.profile.profile import profile
+from planner.evaluate.serving import FIRST_TOKEN
 from planner.report.charts.interactivity import interactivity_chart
 from planner.report.charts.roofline import roofline_chart
 from planner.report.charts.running import gap_chart, layouts_chart, memory_chart
@@ -199,7 +200,7 @@ def _cards(drawn: Mapping[str, Any], t: Words) -> None:
         cards += [
             ("running.per_user", f"{number(at['user'])} ({number(low)} – {number(high)})"),
             ("running.per_chip", f"{number(at['chip'])} ({number(at['chip_80'][0])} – {number(at['chip_80'][1])})"),
-            ("running.ttft", amount(at["latency_s"]["ttft"]["p95"], "s", t)),
+            ("running.ttft", " · ".join(amount(at["latency_s"]["ttft"][name], "s", t) for name in FIRST_TOKEN)),
             ("running.batch", number(float(at["batch"]))),
         ]
     else:
@@ -212,6 +213,13 @@ def _cards(drawn: Mapping[str, Any], t: Words) -> None:
     with st.container(horizontal=True):
         for label, value in cards:
             st.metric(t(label), value, border=True, width=CARD_PX + 11 * max(len(value) - 13, 0))
+    if serves:
+        parts = (
+            f"{t.phrase(row['part'])} {amount(row['mean_s'], 's', t)}"
+            for row in at["first_token"]
+            if row["mean_s"] > 0.0
+        )
+        st.caption(page(t("running.first_token", parts=", ".join(parts))))
 
 
 def _reasons(drawn: Mapping[str, Any], t: Words) -> None:

@@ -212,7 +212,10 @@ def _at_work(facts: CaseFacts, answer: Mapping[str, Any], percentile: str) -> Do
         "layout": " + ".join(layout_words(pool["layout"]) for pool in answer["pools"]),
         "mode": answer["mode"],
         "chips": chips,
-        **{name: answer[name] for name in ("batch", "meets_slo", "requests_per_s", "tokens_per_s", "mfu", "latency_s")},
+        **{
+            name: answer[name]
+            for name in ("batch", "meets_slo", "requests_per_s", "tokens_per_s", "mfu", "latency_s", "first_token")
+        },
     }
 
 

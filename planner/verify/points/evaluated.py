@@ -27,6 +27,7 @@ class Recomputed:
     tier: str = ""
     placement: Mapping[str, Any] | None = None
     iteration: Mapping[str, Any] | None = None  # of reinforcement learning
+    first_token_s: Mapping[str, float] = field(default_factory=dict)  # of serving
     call_s: float | None = None  # of sessions
     classes: Sequence[Mapping[str, Any]] = ()  # of requests
     computed_share: float = 1.0  # of the tokens of prompts
@@ -80,6 +81,8 @@ def as_evaluated(
             "tier": found.tier,
             "placement": found.placement,
             **({} if found.hfu is None else {"hfu": found.hfu}),
+            # Plans of release 0.2 do not state it.
+            **({"first_token_s": found.first_token_s} if found.first_token_s and "first_token_s" in row else {}),
             **({} if found.call_s is None else {"call_s": found.call_s}),
             **({"classes": dict(enumerate(found.classes))} if found.classes else {}),
             **({} if found.iteration is None else {"iteration": found.iteration}),

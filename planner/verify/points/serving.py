@@ -58,6 +58,7 @@ def one_pool(
         mfu=serving.mfu(workload, rate, [(rates, systems * option.system.chips)], computed_share),
         memory_bytes=[float(found.memory_bytes), *(weights for _, _, weights in encoders)],
         fits=bool(found.fits),
+        first_token_s=_first_token_s(found),
         call_s=_call_s(found),
         classes=class_rows(workload.spec.classes, found),
         **_interval(problem, row, options, latency, rate),
@@ -144,6 +145,7 @@ def two_pools(
         mfu=serving.mfu(workload, rate, chips, float(found.point.computed_share)),
         memory_bytes=[float(found.prefill_memory_bytes), float(found.point.memory_bytes)],
         fits=bool(found.point.fits),
+        first_token_s=_first_token_s(found.point),
         call_s=_call_s(found.point),
         classes=class_rows(workload.spec.classes, found.point),
         **_interval(problem, row, options, latency, rate),
@@ -243,6 +245,21 @@ def _interval(
     known = problem.constants.measured_serving
     chips = [(option.system.chip, pool["precision"]) for option, pool in zip(options, row["pools"], strict=True)]
     return {"interval": serving_bounds(known, chips, latency, capacity), "tier": serving_tier(known, chips)}
+
+
+def _first_token_s(found: ServingPoint) -> dict[str, float]:
+    """Compute mean, median and far percentiles of the time to first token, and the parts of its mean [s]."""
+    alone = found.overhead_s + found.prompt_s
+    parts = (
+        ("overhead", found.overhead_s),
+        ("prefill", found.prompt_s),
+        ("chunking", found.unloaded_ttft_s - alone),
+        ("prefill_wait", found.prefill_wait_s),
+        ("slot_wait", found.slot_wait_s),
+    )
+    known = {name: float(part) for name, part in parts}
+    far = {f"p{share}": float(latency_s(found, "ttft", share / 100)) for share in (50, 95, 99)}
+    return {**known, **far, "mean": sum(known.values())}
 
 
 def _call_s(found: ServingPoint) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import pytest
@@ -10,6 +11,8 @@ import planner
 from planner.dashboard import answers
 from planner.plan import parse_plan
 from planner.report.fleet import point_rows
+from planner.report.load import first_token
+from planner.report.load.first_token import PARTS
 from planner.report.locale import Words
 from planner.report.report import render
 from planner.studies.comparison_tables import replicas
@@ -46,6 +49,26 @@ def test_memory_is_stated_by_role_and_checked(plan):
     document = json.loads(plan.to_json())
     document["workloads"][0]["points"][0]["pools"][0]["memory_bytes"] *= 0.5
     assert any("memory_bytes" in str(finding) for finding in verify_plan(parse_plan(json.dumps(document))))
+
+
+def test_the_time_to_first_token_is_stated_as_a_distribution_and_checked(plan):
+    """Mean, median and far percentiles, under a power cap too; a limit on a percentile holds against that percentile."""
+    for point in points(plan):
+        times = point["first_token_s"]
+        assert sum(times[name] for name in PARTS) == pytest.approx(times["mean"])
+        assert times["p50"] < times["p95"] < times["p99"]
+    limited = copy.deepcopy(SPEC)
+    limited["workloads"][0] |= {"slo": {"ttft": {"p50": "5 s", "p99": "10 s"}}, "disaggregation": "never"}
+    found = planner.solve(limited)
+    assert verify_plan(found) == []
+    for point in points(found):
+        for name in ("p50", "p99"):
+            assert point["latency_s"][f"ttft.{name}"] == pytest.approx(point["first_token_s"][name])
+    rows = dict(first_token.sections(found))[first_token.HEADING]
+    assert len(rows) == len(points(found)) and first_token.HEADING in render(found, "table")
+    document = json.loads(plan.to_json())
+    document["workloads"][0]["points"][0]["first_token_s"]["p99"] *= 0.5
+    assert any("first_token_s" in str(finding) for finding in verify_plan(parse_plan(json.dumps(document))))
 
 
 def test_the_power_cap_is_shown_wherever_a_point_is(plan):
