@@ -158,6 +158,7 @@ DISPATCH = {
 DIAGNOSIS = {
     "conflict_of?": TEXT, "conflict": [{"path": TEXT, "name": TEXT, "words": TEXT}],
     "repair": [{"path": TEXT, "from": ANY, "to": ANY, "unit?": Either(TEXT), "words": TEXT}], "repair_checked": FLAG,
+    "reach?": [{"workload": Either(TEXT), "at_most": NUMBER}],
 }  # fmt: skip
 OUTCOME = {
     "worlds": WHOLE, "kept": NUMBER, "workloads": Each(NUMBER), "budget": NUMBER, "mean_undone": Each(NUMBER), "cost": Each(NUMBER), "seed?": WHOLE

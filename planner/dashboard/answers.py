@@ -272,6 +272,17 @@ def conflict_table(plan: Plan, t: Words) -> list[Row]:
     ]
 
 
+def reach_table(plan: Plan, t: Words) -> list[Row]:
+    """Format the most of the demand that an infeasible spec can serve."""
+    return [
+        {
+            t("column.workload"): t("reach.every") if row["workload"] is None else row["workload"],
+            t("column.at_most"): f"{row['at_most']:.1%}",
+        }
+        for row in (plan["diagnosis"] or {}).get("reach", [])
+    ]
+
+
 def repair_table(plan: Plan, t: Words) -> list[Row]:
     """Format the smallest change after which the spec has a plan."""
     return [

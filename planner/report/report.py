@@ -6,6 +6,7 @@ Puts the tables and sentences of the other files in order; each of those reads t
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from catalog.units import MWH_J, TONNE_KG, show
@@ -32,6 +33,7 @@ from planner.report.workloads import cost_rows, route_rows, workload_row
 from planner.tables import as_csv, as_markdown, as_text
 
 Row = dict[str, Any]
+REACH = "What these limits leave within reach"
 TEXT_WIDTH = 118  # columns of running text in a terminal
 
 LIMITS, RUNNER_UP, FABRICS = "Limits", "What comes next at each site", "The networks between our own systems"
@@ -201,13 +203,16 @@ def diagnosis_chapters(plan: Plan) -> list[tuple[str, list[str]]]:
     if found is None:
         return []
     conflict = [f"{row['words']} ({row['path']})" for row in found["conflict"]] or [
-        "the time was not enough to find which limits those are"
+        "the time or the memory (solver.time_limit, solver.memory) was not enough to find which limits those are"
     ]
     if found.get("conflict_of") == "amounts":
         conflict.append(
             "everything else was kept as stated; the time was not enough to find what of it the conflict needs"
         )
-    parts = [("These limits cannot all be met" if len(conflict) > 1 else "This limit cannot be met", conflict)]
+    alone = len(conflict) == 1 and bool(found["conflict"])
+    parts = [("This limit cannot be met" if alone else "These limits cannot all be met", conflict)]
+    if found.get("reach"):
+        parts.append((REACH, list(_reach_words(found["reach"]))))
     if found["repair"]:
         checked = (
             "with this change there is a plan"
@@ -218,6 +223,17 @@ def diagnosis_chapters(plan: Plan) -> list[tuple[str, list[str]]]:
     elif found["conflict"]:
         parts.append(("The smallest change", ["no sufficient change was found"]))
     return parts
+
+
+def _reach_words(rows: Sequence[Row]) -> Iterator[str]:
+    """Say how much of the demand of all workloads, or of one beside all of the others', any plan serves.
+
+    >>> list(_reach_words([{"workload": None, "at_most": 0.25}, {"workload": "chat", "at_most": 0.125}]))
+    ['at most 25.0% of all demand', 'or all of the other demand and at most 12.5% of chat']
+    """
+    for row in rows:
+        of_one = f"or all of the other demand and at most {row['at_most']:.1%} of {row['workload']}"
+        yield f"at most {row['at_most']:.1%} of all demand" if row["workload"] is None else of_one
 
 
 def totals_line(plan: Plan) -> str:

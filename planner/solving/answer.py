@@ -47,6 +47,7 @@ def answer(
     from planner.solving.marginal_values import compute_marginal_values
     from planner.solving.priority import has_priorities, making_room_in_order, postponed
     from planner.solving.quality import settle, with_runners_up
+    from planner.solving.reach import demand_within_reach
     from planner.solving.replicas import as_found
     from planner.solving.throughput import is_none
     from solvers.joint import is_small
@@ -86,7 +87,10 @@ def answer(
                 waiting = postponed(document, overlays, options, until)
                 if waiting is not None:
                     return _answer_without_the_late(waiting, document, overlays, threads, progress, until)
+            reach = [] if nothing else demand_within_reach(problem, form, until.options(options))
             diagnosis = _diagnosed(problem, asked, until, solution, nothing, is_small(form.data), say)
+            if diagnosis is not None and reach:
+                diagnosis = {**diagnosis, "reach": reach}
         return with_ending(without_answer(problem, candidates, status, solution, document, diagnosis), solution, within)
     problem, form = as_found(problem, form, solution)
     solution = making_room_in_order(problem, form, solution, until.options(options))

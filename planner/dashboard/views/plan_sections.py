@@ -246,6 +246,10 @@ def _diagnosis(plan: Plan, t: Words, on_repair: Callable[[], None] | None) -> No
     if rows := answers.conflict_table(plan, t):
         st.subheader(t("section.conflict"))
         st.table(answers.as_markup(rows), hide_index=True)
+    if rows := answers.reach_table(plan, t):
+        st.subheader(t("section.reach"))
+        st.caption(t("reach.words"))
+        st.table(answers.as_markup(rows), hide_index=True)
     if rows := answers.repair_table(plan, t):
         st.subheader(t("section.repair"))
         st.table(answers.as_markup(rows), hide_index=True)

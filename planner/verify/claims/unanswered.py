@@ -51,5 +51,11 @@ def _check_diagnosis(plan: CheckedPlan, found: Mapping[str, Any]) -> None:
             plan.say(f"diagnosis.repair[{i}].from", f"says {row['from']!r}, the spec says {stated!r}")
         if row["to"] == row["from"]:
             plan.say(f"diagnosis.repair[{i}].to", "changes nothing")
+    served = {workload.name for workload in plan.problem.spec.workloads if workload.kind == "serving"}
+    for i, row in enumerate(found.get("reach", ())):
+        if row["workload"] is not None and row["workload"] not in served:
+            plan.say(f"diagnosis.reach[{i}].workload", f"{row['workload']!r} is no serving workload of the spec")
+        if not 0.0 <= row["at_most"] < 1.0:
+            plan.say(f"diagnosis.reach[{i}].at_most", "must be a share of the demand below 1")
     if found["repair_checked"] and not found["repair"]:
         plan.say("diagnosis.repair_checked", "there is no repair")

@@ -184,5 +184,10 @@ def _without_answer(document: Mapping[str, Any], proven: bool) -> Iterator[Unche
                 f"diagnosis.{name}",
                 "conflict and repair come from other programs, which are not solved again; paths are checked",
             )
+        if "reach" in document["diagnosis"]:
+            yield Unchecked(
+                "diagnosis.reach",
+                "the most of the demand that can be served comes from other programs, which are not solved again",
+            )
     if document.get("robustness"):
         yield Unchecked("robustness", "the search for a robust fleet is not run again")
