@@ -305,9 +305,9 @@ def test_an_infeasible_spec_is_an_answer_with_a_repair_that_works():
     page = solved(opened(work_with(json.loads(TINY.replace(b"1 MW", b"1 kW")))))
     assert not page.exception and not page.metric
     assert [error.value for error in page.error] == ["Infeasible: no plan meets all limits at once."]
-    conflict, repair = (table.value for table in page.table)
+    conflict, reach, repair = (table.value for table in page.table)
     assert list(conflict["Place in the spec"]) == list(repair["Place in the spec"]) == ["sites[0].power"]
-    assert list(repair["From"]) == ["1 kW"]
+    assert list(repair["From"]) == ["1 kW"] and list(reach["Workload"])[0] == "all workloads"
     page = awaited(page.button(key="repair").click().run())
     assert not page.exception and not page.error and metrics(page)["Chips"] == "8"
     assert [field(page, "sites[0].power").value] == list(repair["To"])
