@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,20 +46,23 @@ def packed(blocks: Mapping[int, int], node_chips: int) -> Packing:
     """
     free: list[int] = []
     held: list[int] = []
-    for chips, count in sorted(blocks.items(), reverse=True):
-        for _ in range(count):
-            if chips >= node_chips:
-                whole, rest = divmod(chips, node_chips)
-                free += [0] * whole + ([node_chips - rest] if rest else [])
-                held += [1] * (whole + (rest > 0))
-                continue
-            place = next((i for i, room in enumerate(free) if room >= chips), None)
-            if place is None:
-                free.append(node_chips)
-                held.append(0)
-                place = len(free) - 1
-            free[place] -= chips
-            held[place] += 1
+    for chips, left in sorted(blocks.items(), reverse=True):
+        if chips >= node_chips:
+            whole, rest = divmod(chips, node_chips)
+            free += ([0] * whole + ([node_chips - rest] if rest else [])) * left
+            held += [1] * ((whole + (rest > 0)) * left)
+            continue
+        for place, room in enumerate(free):
+            if left == 0:
+                break
+            count = min(room // chips, left)
+            free[place], held[place], left = room - count * chips, held[place] + count, left - count
+        most = node_chips // chips
+        while left > 0:
+            count = min(most, left)
+            free.append(node_chips - count * chips)
+            held.append(count)
+            left -= count
     return Packing(tuple(sorted(free)), max(held, default=0))
 
 
@@ -84,20 +88,49 @@ def nodes_without_moves(workers: Ints, chips: Sequence[int], node_chips: int, fo
         while (after := int(following[ring[-1]])) != start:
             ring.append(after)
         seen[ring] = True
-        free: list[int] = []
+        nodes = _Nodes(node_chips)
         placed: list[deque[int]] = [deque() for _ in chips]
         for t in ring * 2:
             for k in order:
                 while len(placed[k]) > workers[k, t]:
-                    free[placed[k].popleft()] += chips[k]
+                    nodes.leave(placed[k].popleft(), chips[k])
             for k in order:
                 while len(placed[k]) < workers[k, t]:
-                    able = [i for i, room in enumerate(free) if room >= chips[k]]
-                    if not able:
-                        free.append(node_chips)
-                        able = [len(free) - 1]
-                    place = min(able, key=lambda i: free[i])
-                    free[place] -= chips[k]
-                    placed[k].append(place)
-            found[t] = sum(room < node_chips for room in free)
+                    placed[k].append(nodes.enter(chips[k]))
+            found[t] = nodes.in_use
     return found
+
+
+class _Nodes:
+    """Nodes by their free chips, so that the fullest one with room is found without looking at all of them."""
+
+    def __init__(self, chips: int) -> None:
+        self.chips, self.in_use = chips, 0
+        self._free: list[int] = []  # by node
+        self._by_room: list[list[int]] = [
+            [] for _ in range(chips + 1)
+        ]  # heaps of nodes, some of which have other room by now
+
+    def leave(self, node: int, chips: int) -> None:
+        """Free the chips of a worker."""
+        self._set(node, self._free[node] + chips)
+
+    def enter(self, chips: int) -> int:
+        """Return the fullest node that has room, the first of equals, after a worker has taken its chips there."""
+        for room in range(chips, self.chips + 1):
+            heap = self._by_room[room]
+            while heap and self._free[heap[0]] != room:
+                heapq.heappop(heap)
+            if heap:
+                node = heapq.heappop(heap)
+                break
+        else:
+            node = len(self._free)
+            self._free.append(self.chips)
+        self._set(node, self._free[node] - chips)
+        return node
+
+    def _set(self, node: int, room: int) -> None:
+        self.in_use += (room < self.chips) - (self._free[node] < self.chips)
+        self._free[node] = room
+        heapq.heappush(self._by_room[room], node)
