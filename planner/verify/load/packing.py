@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from typing import Any
 
 from planner.verify.checked_plan import CheckedPlan, Row
@@ -111,22 +112,26 @@ def _followed(workers: dict[Worker, list[int]], node: int, after: list[int]) -> 
             ring.append(t)
             t = after[t]
         taken: list[int] = []
+        with_room: dict[int, list[int]] = {room: [] for room in range(node + 1)}  # nodes in order
         where: dict[Worker, list[int]] = {worker: [] for worker in workers}
         for t in ring + ring:
             for worker in larger_first:
                 surplus = len(where[worker]) - workers[worker][t]
                 for i in where[worker][: max(surplus, 0)]:
+                    with_room[node - taken[i]].remove(i)
                     taken[i] -= worker[2]
+                    insort(with_room[node - taken[i]], i)
                 where[worker] = where[worker][max(surplus, 0) :]
             for worker in larger_first:
                 for _ in range(workers[worker][t] - len(where[worker])):
-                    room = [(node - full, i) for i, full in enumerate(taken) if node - full >= worker[2]]
-                    if room:
-                        i = min(room)[1]
+                    least = next((room for room in range(worker[2], node + 1) if with_room[room]), None)
+                    if least is not None:
+                        i = with_room[least].pop(0)
                     else:
                         taken.append(0)
                         i = len(taken) - 1
                     taken[i] += worker[2]
+                    insort(with_room[node - taken[i]], i)
                     where[worker].append(i)
             used[t] = sum(full > 0 for full in taken)
     return used
