@@ -2,7 +2,8 @@
 
 A session sends its next call when the last one was answered and its tool has run, so that N sessions send N / (R + Z) calls per second,
 with the mean time R of a call in the plan and Z between two calls (`models.serving.closed_sessions`). R is that of the operating points
-of the plan at their capacity. It hardly depends on the rate, so that a few steps suffice.
+of the plan at their capacity. It hardly depends on the rate, so that a few steps suffice; where plans swing between fast and slow points,
+rates between those that were tried are.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from planner.spec.load.closed_loop import MOST_OFF, at_rates, closed_loops, firs
 from planner.spec.model import PlanSpec, parse_spec
 
 Solve = Callable[[dict[str, Any]], Plan]
-MOST_STEPS = 8
+MOST_STEPS = 24
+SAME_RATE = 1e-3  # share by which rates differ that are worth a plan of their own
 SHARE = 0.5  # of the time that is left, for each plan on the way
 LEAST_S = 1.0
 
@@ -50,6 +52,7 @@ def solve_closed(
     _check(spec, loops)
     ends_s = time.perf_counter() + spec.solver.time_limit
     rates = {i: first_rate(workload) for i, workload in loops.items()}
+    tried: dict[int, list[tuple[float, float]]] = {i: [] for i in loops}  # rate, sessions found over those asked for
     for _ in range(MOST_STEPS):
         left_s = ends_s - time.perf_counter()
         if left_s < LEAST_S:
@@ -77,9 +80,25 @@ def solve_closed(
                 for i, rate in rates.items()
             ]
             return Plan({**plan.document, "closed_loops": rows, "spec": document})
-        rates = {i: rate / off[i] for i, rate in rates.items()}
+        for i, rate in rates.items():
+            tried[i].append((rate, off[i]))
+        rates = {i: _next_rate(each) for i, each in tried.items()}
     say("the time was up before as many sessions were at work as asked; allow more of it under solver.time_limit")
     return without_answer(resolve_document(edited(document, at_rates(rates)), overlays), None, "limit", None, document)
+
+
+def _next_rate(tried: Sequence[tuple[float, float]]) -> float:
+    """Choose the next rate from those tried, with the sessions found over those asked for.
+
+    It is that of the calls of the last plan; where that was tried already, the middle of those that enclose the number of sessions.
+    """
+    rate, off = tried[-1]
+    following = rate / off
+    if all(abs(following / before - 1.0) > SAME_RATE for before, _ in tried):
+        return following
+    few = max((before for before, found in tried if found < 1.0), default=0.0)
+    many = min((before for before, found in tried if found >= 1.0), default=0.0)
+    return (few * many) ** 0.5 if few > 0.0 and many > 0.0 else following
 
 
 def _check(spec: PlanSpec, loops: dict[int, Any]) -> None:
