@@ -105,3 +105,20 @@ def computing_share(needed_bytes_per_s: ArrayLike, storage_bytes_per_s: ArrayLik
     rate = np.asarray(storage_bytes_per_s, float)
     unbounded = np.full(np.broadcast(rate, needed).shape, np.inf)
     return as_result(np.minimum(1.0, np.divide(rate, needed, out=unbounded, where=needed > 0)))
+
+
+def warm_up_loss_s(warm_up_s: ArrayLike, slower: ArrayLike) -> Result:
+    """Compute what an empty cache costs while it fills, as time of a warm worker:  w (1 - ln r / (r - 1)).
+
+    The hit rate rises evenly from 0 during w, and with it the time per request falls evenly from r times that of a warm worker to that
+    itself; the mean rate over w is then ln r / (r - 1) of the warm one.
+    Shapes: broadcast. Units: time w until the cache is full [s], time per request of an empty cache over that of a full one r [1],
+    result [s]. Valid for r >= 1; 0 for r = 1, below w for any.
+    Reference: the mean of 1 / (r - (r - 1) x) over x in [0, 1].
+
+    >>> float(warm_up_loss_s(600.0, 1.0)), round(float(warm_up_loss_s(600.0, 2.0)), 1)
+    (0.0, 184.1)
+    """
+    more = np.maximum(np.asarray(slower, float) - 1.0, 0.0)
+    mean = np.divide(np.log1p(more), more, out=np.ones_like(more), where=more > 0)
+    return as_result(np.asarray(warm_up_s, float) * (1.0 - mean))

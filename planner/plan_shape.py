@@ -74,10 +74,15 @@ SESSION = {
     "slot": WHOLE, "calls_per_s": NUMBER, "tasks_per_s": NUMBER, "sessions": NUMBER, "waiting_sessions": NUMBER, "waiting_bytes": NUMBER,
     "prompt_tokens": NUMBER, "waiting": Each(NUMBER),
 }  # fmt: skip
+PREFIX_ROUTING = {
+    "policy": TEXT, "workers": WHOLE, "systems": NUMBER, "imbalance": NUMBER,
+    "points": [{"point": TEXT, "hit_rate": NUMBER, "hit_rate_other": NUMBER, "capacity_other": NUMBER}],
+}  # fmt: skip
 WORKLOAD = {
     "name": TEXT, "of?": TEXT, "architecture?": TEXT, "kind": TEXT, "points": [POINT], "tokens": NUMBER, "cost": NUMBER,
     "cost_per_million_tokens": Either(NUMBER), "utilisation": Either(NUMBER), "mfu": Either(NUMBER), "hfu?": Either(NUMBER), "grade?": Either(TEXT),
     "revenue?": NUMBER, "margin?": NUMBER, "iterations?": NUMBER, "cost_per_iteration?": Either(NUMBER), "session?": SESSION, "queues?": [QUEUE],
+    "prefix_routing?": PREFIX_ROUTING,
     "slo": [{"metric": TEXT, "percentile": TEXT, "limit_s": NUMBER, "predicted_s": Either(NUMBER), "slack_s": Either(NUMBER)}],
 }  # fmt: skip
 ROUTE = {

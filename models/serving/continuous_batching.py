@@ -21,7 +21,17 @@ from models.serving.decode import ServingLayouts, StepTime
 from models.serving.prefill import DecodeBatch, Prompts
 from models.serving.prefix_cache import pool_memory
 from models.serving.prompt_terms import prompts_together
-from models.serving.sessions import Reuse, Task, call_cost, call_lengths, call_scvs, held_beside, task_of, waiting_fits
+from models.serving.sessions import (
+    Reuse,
+    Task,
+    call_cost,
+    call_lengths,
+    call_scvs,
+    held_beside,
+    mean_load,
+    task_of,
+    waiting_fits,
+)
 from models.serving.speculation import Speculation, decode_step
 from models.serving.steady_state import SteadyState
 from models.serving.workload import Lengths, Precisions
@@ -180,8 +190,8 @@ def aggregated(
     Shapes: layouts and batch [request of the replica] broadcast, e.g. layouts [n, 1] x batch [m]; lengths [token];
     `arrival_scv`, the squared coefficient of variation of the gaps between arrivals [1]. With `speculation` a request takes
     (O - 1)/E steps of E tokens; with `cache` S and its second moment are those over hits and misses, or over the calls of sessions, of
-    whose first call `lengths` are (`sessions.call_cost`). Valid for batch > 0,
-    output_tokens > 1, stationary load. Where a layout needs a network that the chip lacks (rate 0) the times are infinite or
+    whose first call `lengths` are (`sessions.call_cost`). Where prefixes are routed, the rate alone is that of a mean worker, all else that
+    of the fullest (`sessions.mean_load`). Valid for batch > 0, output_tokens > 1, stationary load. Where a layout needs a network that the chip lacks (rate 0) the times are infinite or
     undefined, and meet no limit.
     Reference: Agrawal et al., Sarathi-Serve, OSDI 2024; Takács, Introduction to the Theory of Queues (1962), chapter 1
     (delay cycles); Takagi, Queueing Analysis 1 (1991), chapter 2 (gated service); models/queueing/queues.py for the waits.
@@ -227,7 +237,7 @@ def aggregated(
         slots=places + everywhere,
         fits=(b <= places) & waiting_fits(arch, layouts, cache, rate, first, precisions.kv_cache),
         memory_bytes=used,
-        requests_per_s=rate,
+        requests_per_s=rate * mean_load(cache),
         output_tokens=lengths.later_tokens + 1.0,
         computed_share=computed_share,
         input_scv=by_latency,

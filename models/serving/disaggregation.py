@@ -39,6 +39,7 @@ from models.serving.sessions import (
     call_lengths,
     call_scvs,
     held_beside,
+    mean_load,
     task_of,
     waiting_fits,
 )
@@ -123,7 +124,7 @@ def disaggregated(
     TTFT = f (constant + S + transfer + wait) + wait for a slot + half a step, with f the measured overhead of two pools: the first
     token is out when its request joins the decode of the worker that holds fewest, so the swings of all workers are shared.
     The KV cache of a prompt moves over min(tp pp of both workers) links. Decode workers run `speculation`; `cache` stands with
-    the prefill workers, to which the answers of a session do not return. Both as in `continuous_batching.aggregated`.
+    the prefill workers, to which the answers of a session do not return; prefixes are routed to groups. Both as in `continuous_batching.aggregated`.
     Shapes: both layouts, batch [request of a decode worker], workers [1] and lengths [token] broadcast, e.g. prefill
     [p, 1, 1, 1], decode [d, 1, 1], batch [b, 1], workers [r]. Valid for batch > 0, output_tokens > 1, stationary load.
     Reference: Zhong et al., DistServe, OSDI 2024, sections 3-4; Patel et al., Splitwise, ISCA 2024; models/queueing/queues.py.
@@ -157,7 +158,7 @@ def disaggregated(
         & (prefill_places >= dp)
         & waiting_fits(arch, prefill.layouts, cache, each, first, precisions.kv_cache),
         memory_bytes=used,
-        requests_per_s=group.requests_per_s,
+        requests_per_s=group.requests_per_s * mean_load(cache),
         output_tokens=lengths.later_tokens + 1.0,
         input_scv=group.latency_scv,
         prompt_scv=group.prompt_scv,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Floats, Result, as_result
+from models.queueing.placement import fullest_worker
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
@@ -59,13 +60,25 @@ class Sessions:
 
 
 @dataclass(frozen=True, slots=True)
+class Routed:
+    """How requests are divided over so many workers, each with tiers of its own: by their prefix, or at random."""
+
+    workers: int
+    by_prefix: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PrefixCache:
-    """What requests have in common and where it is kept; `domain_chips` share the tiers, and prefixes are routed to them."""
+    """What requests have in common and where it is kept; `domain_chips` share the tiers.
+
+    Without `routed`, prefixes are those of one domain, which finds them all; with it, those of all its workers, of which one is a domain.
+    """
 
     prefix_tokens: float
     reuse: Given | Zipf | Sessions
     tiers: tuple[Tier, ...]  # fastest first; what one drops falls to the next
     domain_chips: int
+    routed: Routed | None = None
 
     def __post_init__(self) -> None:
         reuse = self.reuse
@@ -75,6 +88,7 @@ class PrefixCache:
             ("at least one tier is needed", len(self.tiers) >= 1),
             ("hit_rate must lie between 0 and 1", not isinstance(reuse, Given) or 0.0 <= reuse.hit_rate <= 1.0),
             ("prefixes must be at least 1 and exponent not negative", not isinstance(reuse, Zipf) or (reuse.prefixes >= 1 and reuse.exponent >= 0)),
+            ("workers must be at least 1", self.routed is None or self.routed.workers >= 1),
             ("requests must be at least 1 and gap_s positive", not isinstance(reuse, Sessions) or (reuse.requests >= 1 and reuse.gap_s > 0)),
         ) if not fine]  # fmt: skip
         if wrong:
@@ -85,7 +99,22 @@ class PrefixCache:
         """Hit rate of tiers without bounds [1]."""
         if isinstance(self.reuse, Given):
             return self.reuse.hit_rate
-        return 1.0 if isinstance(self.reuse, Zipf) else 1.0 - 1.0 / self.reuse.requests
+        return 1.0 if isinstance(self.reuse, Zipf) else 1.0 - 1.0 / self.session_requests
+
+    @property
+    def session_requests(self) -> float:
+        """Requests of a session, counted anew wherever the one before went to another worker [1]:  1 / (1 - r/W) at random over W workers."""
+        assert isinstance(self.reuse, Sessions)
+        if self.routed is None or self.routed.by_prefix:
+            return self.reuse.requests
+        return 1.0 / (1.0 - (1.0 - 1.0 / self.reuse.requests) / self.routed.workers)
+
+    @property
+    def imbalance(self) -> float:
+        """Load of the fullest worker over the mean [1]: that of popular prefixes; sessions begin where there is least to do."""
+        if self.routed is None or not self.routed.by_prefix or not isinstance(self.reuse, Zipf):
+            return 1.0
+        return fullest_worker(*zipf_groups(self.reuse.prefixes, self.reuse.exponent), self.routed.workers)
 
     @property
     def hbm_bytes_per_chip(self) -> float:
@@ -163,23 +192,6 @@ def zipf_hit_rate(places: ArrayLike, prefixes: float, exponent: float) -> Result
     return as_result(np.select([inside <= 0, inside >= prefixes], [0.0, 1.0], rate))
 
 
-def warm_up_loss_s(warm_up_s: ArrayLike, slower: ArrayLike) -> Result:
-    """Compute what an empty cache costs while it fills, as time of a warm worker:  w (1 - ln r / (r - 1)).
-
-    The hit rate rises evenly from 0 during w, and with it the time per request falls evenly from r times that of a warm worker to that
-    itself; the mean rate over w is then ln r / (r - 1) of the warm one.
-    Shapes: broadcast. Units: time w until the cache is full [s], time per request of an empty cache over that of a full one r [1],
-    result [s]. Valid for r >= 1; 0 for r = 1, below w for any.
-    Reference: the mean of 1 / (r - (r - 1) x) over x in [0, 1].
-
-    >>> float(warm_up_loss_s(600.0, 1.0)), round(float(warm_up_loss_s(600.0, 2.0)), 1)
-    (0.0, 184.1)
-    """
-    more = np.maximum(np.asarray(slower, float) - 1.0, 0.0)
-    mean = np.divide(np.log1p(more), more, out=np.ones_like(more), where=more > 0)
-    return as_result(np.asarray(warm_up_s, float) * (1.0 - mean))
-
-
 def session_hit_rate(places: ArrayLike, requests_per_s: ArrayLike, requests: float, gap_s: float) -> Result:
     """Predict the hit rate of a least-recently-used cache under sessions:  r (1 - exp(-t / g)),  r = 1 - 1/n the share of repeats.
 
@@ -206,6 +218,8 @@ def tier_hits(cache: PrefixCache, places: tuple[ArrayLike, ...], requests_per_s:
     """Predict the share of requests that find their prefix in each tier:  H(C_1 + ... + C_j) - H(C_1 + ... + C_{j-1}).
 
     What a tier drops falls to the next, and a hit lifts it to the first, so that all tiers are one stack in the order of last use.
+    W workers routed by prefix hold as many prefixes as one with W times the room, on average over their requests; at random each of
+    them needs all prefixes, and finds a session's only if the request before came to it too, with chance 1/W.
     Shapes: places [1] of each tier and rate [1/s], both of the chips that share the tiers, broadcast; result [1].
     Reference: Mattson et al., IBM Systems Journal 9 (1970) (stack algorithms); Che, Tung and Wang, IEEE JSAC 20 (2002).
 
@@ -219,13 +233,14 @@ def tier_hits(cache: PrefixCache, places: tuple[ArrayLike, ...], requests_per_s:
         return (np.zeros(np.shape(places[0])) + reuse.hit_rate, *(np.zeros(np.shape(room)) for room in places[1:]))
     below: Result = 0.0
     held: Result = 0.0
+    workers = cache.routed.workers if cache.routed is not None and cache.routed.by_prefix else 1
     hits = []
     for room in places:
         held = held + np.asarray(room, float)
         if isinstance(reuse, Zipf):
-            found = zipf_hit_rate(held, reuse.prefixes, reuse.exponent)
+            found = zipf_hit_rate(held * workers, reuse.prefixes, reuse.exponent)
         else:
-            found = session_hit_rate(held, requests_per_s, reuse.requests, reuse.gap_s)
+            found = session_hit_rate(held, requests_per_s, cache.session_requests, reuse.gap_s)
         hits.append(np.maximum(found - below, 0.0))
         below = found
     return tuple(hits)

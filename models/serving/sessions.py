@@ -149,6 +149,17 @@ def task_of(reuse: Reuse | None) -> Task | None:
     return reuse.task if isinstance(reuse, Session) else None
 
 
+def mean_load(reuse: Reuse | None) -> float:
+    """Return the mean load of the workers that share requests over that of the fullest [1]; 1 unless they are routed by prefix.
+
+    Shapes: result [1]. Reference: `placement.fullest_worker`.
+
+    >>> mean_load(None), mean_load(Session(Task(3.0), 500.0))
+    (1.0, 1.0)
+    """
+    return 1.0 / reuse.imbalance if isinstance(reuse, PrefixCache) else 1.0
+
+
 def call_cost(
     arch: Architecture,
     chip: ChipRates,

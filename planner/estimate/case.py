@@ -165,6 +165,14 @@ def resolve_case(
         if (cache := case.workload.cache) is not None and cache.reuse is not None and not cache.tiers:
             message = '"reuse" needs "tiers" in which prefixes are kept; add one'
             raise SpecError([Problem("workload.cache.tiers", message)])
+        if (
+            cache is not None
+            and cache.routing is not None
+            and case.load is not None
+            and case.load.concurrency is not None
+        ):
+            message = "clients of one system do not tell how many the fullest of several has; remove it, or state the load as requests_per_s"
+            raise SpecError([Problem("workload.cache.routing", message)])
         memory_utilisation(ledger, case.workload, "workload")  # booked before the overrides are checked
     if unheard := unread(case.overrides, ledger, "case"):
         raise SpecError(unheard)

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from models.serving.decode import ServingLayouts
-from models.serving.prefix_cache import warm_up_loss_s
-from models.storage import load_s
+from models.storage import load_s, warm_up_loss_s
 from planner.evaluate import disaggregated, serving
 from planner.problem.constants import ModelConstants
 from planner.problem.engine import EngineChoice

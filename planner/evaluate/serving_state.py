@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
+from models.roofline import Precision
 from models.serving import sessions as serving_sessions
 from models.serving import workload as serving_media
-from models.serving.prefix_cache import Given, PrefixCache, Sessions, Tier, Zipf
+from models.serving.decode import ServingLayouts
+from models.serving.prefix_cache import Given, PrefixCache, Routed, Sessions, Tier, Zipf, tier_hits, tier_places
 from models.serving.sessions import Reuse
 from models.serving.speculation import Speculation
 from models.transformer.encoder import Encoder
-from planner.problem.facts import SystemFacts
+from planner.problem.facts import ServingFacts, SystemFacts
 from planner.problem.kv_tiers import KvTierSet
 from planner.spec.load.media import Media
 from planner.spec.load.sessions import Session
-from planner.spec.serving import HBM, CacheTier, Drafting, PrefixSharing
+from planner.spec.serving import AT_RANDOM, BY_PREFIX, HBM, CacheTier, Drafting, PrefixRouting, PrefixSharing
 from planner.spec.workloads import Serving
 
 
@@ -52,14 +55,40 @@ def prefix_cache(block: PrefixSharing | None, system_chips: int, bought: KvTierS
         return None
     tiers = tuple(_tier(tier, system_chips) for tier in block.tiers)
     if block.reuse is not None:
-        alike = block.reuse.prefixes is not None
+        alike = block.reuse.prefixes is not None and block.routing != BY_PREFIX
         for tier in bought.tiers if bought is not None else ():
             room, rate = tier.seen_bytes(alike) / system_chips, tier.bytes_per_s / system_chips
             tiers += (Tier(room, rate, tier.latency_s, in_hbm=False),)
         if not tiers:
             return None
     default = Tier(0.0, inf, 0.0, in_hbm=True)  # a stated hit rate does not depend on the size
-    return PrefixCache(block.prefix_tokens, _reuse(block), tiers or (default,), system_chips)
+    routed = None if block.workers is None else Routed(block.workers, block.routing == BY_PREFIX)
+    return PrefixCache(block.prefix_tokens, _reuse(block), tiers or (default,), system_chips, routed)
+
+
+def prefix_hits(
+    workload: ServingFacts, system: SystemFacts, layout: ServingLayouts, precision: Precision, requests_per_s: float
+) -> float:
+    """Compute the share of requests that find their prefix in any tier, on workers that each serve so many requests."""
+    cache = prefix_cache(workload.spec.cache, system.chips, system.kv_tiers)
+    if cache is None:
+        return 0.0
+    places = tier_places(workload.architecture, layout, cache, precision)
+    rate = requests_per_s * system.chips / float(layout.chips)
+    return float(sum(tier_hits(cache, places, rate)))
+
+
+def other_way(block: PrefixSharing) -> PrefixRouting:
+    """Return the way to route prefixes that a workload does not take."""
+    return AT_RANDOM if block.routing == BY_PREFIX else BY_PREFIX
+
+
+def routed_by(workload: ServingFacts, policy: PrefixRouting) -> ServingFacts:
+    """Return a workload whose prefixes are routed in another way."""
+    cache = workload.spec.cache
+    assert cache is not None
+    changed = {"cache": cache.model_copy(update={"routing": policy})}
+    return replace(workload, spec=workload.spec.model_copy(update=changed))
 
 
 def _tier(tier: CacheTier, system_chips: int) -> Tier:

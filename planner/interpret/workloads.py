@@ -16,6 +16,7 @@ from planner.evaluate.rank_placement import placement_of
 from planner.evaluate.serving import first_token
 from planner.interpret.decisions import Decisions
 from planner.interpret.load.classes import classes_of
+from planner.interpret.load.prefix_routing import prefix_routing_of
 from planner.interpret.load.sessions import sessions_of
 from planner.interpret.reinforcement import iterations_of
 from planner.problem.facts import ServingFacts, TrainingFacts
@@ -64,6 +65,7 @@ class WorkloadRows:
             **_sales(workload, worth, cost),
             **classes_of(workload, [(self.form.points[p], self._longest_s(p)) for p in mine]),
             **sessions_of(self.decided, workload, mine),
+            **prefix_routing_of(self.decided, workload, mine),
             **iterations_of(workload, float(tokens @ seconds), worth, cost),
             "slo": self._slo(workload, mine) if isinstance(workload, ServingFacts) else [],
             "utilisation": self._utilisation(mine),

@@ -27,7 +27,7 @@ from planner.report import (
 )
 from planner.report.fleet import deployment_rows, fabric_row, fleet_row, owned_sections, point_rows
 from planner.report.limits import limit_row, runner_up_row
-from planner.report.load import classes, first_token, kv_tiers, packing, sessions
+from planner.report.load import classes, first_token, kv_tiers, packing, prefix_routing, sessions
 from planner.report.words import amount, status_words
 from planner.report.workloads import cost_rows, route_rows, workload_row
 from planner.tables import as_csv, as_markdown, as_text
@@ -47,6 +47,7 @@ NOTES = {
     **classes.NOTES,
     **packing.NOTES,
     **kv_tiers.NOTES,
+    **prefix_routing.NOTES,
     FABRICS: "Parts and price of each network for the systems on it. A system is charged its share of the cheapest network (per system) "
     "with as many tiers that supply and power allow; so the systems on a partly filled network are charged less than it costs.",
     LIMITS: "Worth: change of the objective if a limit grows by one unit. Fleet held: every integer is fixed. "
@@ -118,6 +119,7 @@ def sections_of(plan: Plan) -> list[tuple[str, list[Row]]]:
         ("What holds its weights", deployment_rows(plan)),
         *packing.sections(plan),
         *kv_tiers.sections(plan),
+        *prefix_routing.sections(plan),
         ("What each workload gets", [workload_row(w, currency) for w in plan["workloads"]]),
         *reinforcement.sections(plan),
         *first_token.sections(plan),

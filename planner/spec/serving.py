@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -21,6 +21,8 @@ from planner.spec.quantities import (
 )
 
 HBM = "hbm"
+BY_PREFIX: Final = "prefix"  # of the ways to route prefixes
+AT_RANDOM: Final = "random"
 
 
 Tier = Literal["hbm", "dram", "cxl", "nvme", "remote"]
@@ -61,7 +63,7 @@ class Reuse(Block):
     """How requests share prefixes: `prefixes` with `zipf`, or sessions of `requests` with a `gap`."""
 
     prefixes: Rate | None = None
-    """Different prefixes that requests to one system draw from."""
+    """Different prefixes that requests to one system draw from; to all of them, where the cache states a `routing`."""
     zipf: Annotated[Real, Field(ge=0, le=5)] | None = None
     """Zipf exponent of their popularity: the k-th is requested in proportion to k to the power of minus this."""
     requests: Annotated[Real, Field(ge=1, le=1e6)] | None = None
@@ -79,6 +81,9 @@ class Reuse(Block):
         return self
 
 
+PrefixRouting = Literal["random", "prefix"]
+
+
 class PrefixSharing(Block):
     """Prefix caching: with a given `hit_rate`, or with one that follows from `reuse` and the size of the `tiers`."""
 
@@ -90,6 +95,11 @@ class PrefixSharing(Block):
     """How requests share prefixes, from which the hit rate of each tier follows."""
     tiers: Annotated[list[CacheTier], Field(max_length=len(TIERS))] = []
     """Tiers of the cache, the fastest first; each evicts to the next. With `reuse` there is at least one, or the block `kv_tiers` of the spec."""
+    routing: PrefixRouting | None = None
+    """How requests are divided over `workers`, with which `prefixes` are those of all of them: "random", so that each needs every prefix, or
+    "prefix", to the one that holds it. Prefixes of `reuse` are those of one system, and sessions stay where they are, if omitted."""
+    workers: Annotated[int, Field(ge=1, le=4096), WHOLE] | None = None
+    """Systems over which the requests are divided, as many as the plan is expected to have; with `routing`."""
 
     @field_validator("tiers")
     @classmethod
@@ -109,6 +119,10 @@ class PrefixSharing(Block):
             raise ValueError('give exactly one of "hit_rate" (such as 0.6) and "reuse"')
         if self.hit_rate is not None and len(self.tiers) > 1:
             raise ValueError('a given "hit_rate" holds for one tier; leave one, or give "reuse"')
+        if (self.routing is None) != (self.workers is None):
+            raise ValueError('expected "routing" with "workers", such as "prefix" with 16, or neither')
+        if self.routing is not None and self.reuse is None:
+            raise ValueError('"routing" decides a hit rate that follows from "reuse"; give that in place of "hit_rate"')
         return self
 
 

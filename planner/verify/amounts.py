@@ -8,6 +8,7 @@ from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.fleet.options import HeldKey, key_at, worth_of
 from planner.verify.load.classes import check_classes
+from planner.verify.load.prefix_routing import check_prefix_routing
 from planner.verify.load.sessions import check_sessions
 from planner.verify.sums import add_up
 
@@ -37,6 +38,7 @@ def check_amounts(plan: CheckedPlan) -> None:
         _check_slo(plan, f"workloads[{w}].slo", row)
         check_classes(plan, f"workloads[{w}]", row)
         check_sessions(plan, f"workloads[{w}]", row)
+        check_prefix_routing(plan, f"workloads[{w}]", row)
 
 
 def _add_sites_of_copies(plan: CheckedPlan, copies: set[str]) -> None:

@@ -29,6 +29,7 @@ FEATURES = {  # feature -> how the names of its files begin: the feature, or a p
     "classes of requests": ("classes",),
     "media": ("media",),
     "tiers of KV cache": ("kv_tier",),
+    "routing of prefixes": ("prefix_routing",),
     "start of replicas": ("scale_up", "residency"),
     "packing": ("packing",),
     "power caps": ("power_cap",),

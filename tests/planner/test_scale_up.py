@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import planner
 from models.serving.decode import ServingLayouts
-from models.serving.prefix_cache import warm_up_loss_s
+from models.storage import warm_up_loss_s
 from planner.evaluate import serving
 from planner.evaluate.residency import ServingPool, worker_ready_s
 from planner.problem.engine import EngineChoice

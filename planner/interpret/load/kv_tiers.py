@@ -11,7 +11,7 @@ from models.serving.decode import ServingLayouts
 from planner.candidates.points import OperatingPoint, Use
 from planner.evaluate import disaggregated, serving
 from planner.interpret.decisions import Decisions
-from planner.problem.facts import OfferFacts, SystemFacts
+from planner.problem.facts import OfferFacts, ServingFacts, SystemFacts
 from planner.problem.kv_tiers import KvTierSet
 
 Held = tuple[str, str]  # site, system
@@ -48,7 +48,7 @@ def _rows(
             share = 1.0
             if use is point.uses[0] and _reuses(point):
                 fewer = bought.without(tier.name)
-                found, without = _evaluated(decided, point, bought), _evaluated(decided, point, fewer)
+                found, without = (evaluated(decided, point, point.serving, tiers) for tiers in (bought, fewer))
                 share = without[0] / found[0]
                 points.append(
                     {
@@ -90,8 +90,10 @@ def _reuses(point: OperatingPoint) -> bool:
     return workload.kind == "serving" and workload.cache is not None and workload.cache.reuse is not None
 
 
-def _evaluated(decided: Decisions, point: OperatingPoint, tiers: KvTierSet) -> tuple[float, float]:
-    """Evaluate a point with some of the tiers of its first pool: (requests per second, share of the prompt that is computed)."""
+def evaluated(
+    decided: Decisions, point: OperatingPoint, workload: ServingFacts, tiers: KvTierSet | None
+) -> tuple[float, float]:
+    """Evaluate a point of a workload with some of the tiers of its first pool: (requests per second, share of the prompt that is computed)."""
     constants = decided.problem.constants.serving
     pools = [use for use in point.uses if use.role in ("serve", "prefill", "decode")]
     first = pools[0]
@@ -99,12 +101,12 @@ def _evaluated(decided: Decisions, point: OperatingPoint, tiers: KvTierSet) -> t
     layouts = [ServingLayouts(**use.layout) for use in pools]
     if len(pools) == 1:
         found = serving.evaluate(
-            point.serving, system, first.option.scaleout, layouts[0], float(first.batch), first.choice, constants
+            workload, system, first.option.scaleout, layouts[0], float(first.batch), first.choice, constants
         )
     else:
         second = pools[1]
         found = disaggregated.evaluate(
-            point.serving,
+            workload,
             (system, second.option.system),
             (first.option.scaleout, second.option.scaleout),
             (layouts[0], layouts[1]),

@@ -98,7 +98,9 @@ def test_the_search_ends_where_the_sessions_are_those_asked_for(call_s):
 
 def test_where_plans_swing_between_fast_and_slow_points_rates_between_them_are_tried():
     plans = FixedCalls(lambda rate: 2.0 + 8.0 / (1.0 + math.exp(-20.0 * (rate - 4.0))))
-    assert solve_closed(SPEC, plans, lambda line: None)["closed_loops"][0]["reached"] == pytest.approx(500, rel=MOST_OFF)
+    assert solve_closed(SPEC, plans, lambda line: None)["closed_loops"][0]["reached"] == pytest.approx(
+        500, rel=MOST_OFF
+    )
 
 
 def test_a_search_that_does_not_settle_gives_no_plan():
