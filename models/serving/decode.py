@@ -25,7 +25,7 @@ from models.transformer.architecture import (
     parameter_counts,
 )
 from models.transformer.moe import distinct_destinations
-from models.transformer.routing import Routing
+from models.transformer.routing import EVEN
 
 # Activations travel in 16 bit.
 ACTIVATION_BYTES = 2.0
@@ -40,7 +40,6 @@ HOST = "host"  # the part of a step that is prepared once for all that runs in i
 HOST_LINK_BYTES_PER_S = 100 * GIGA
 # What picks layouts along their axes.
 Index = int | slice | Ints | tuple[int | slice | Ints | None, ...]
-EVEN = Routing()  # nothing stated: as fitted
 REFERENCE_EXPERTS = 128.0  # for which the launch of a MoE layer is stated
 
 
@@ -279,8 +278,7 @@ def expert_times_s(
     ranks, held = layouts.stage_chips, held_experts(arch, layouts)
     touched = experts_touched(held, arch.topk, tokens, constants.expert_skew)
     fitted = 1.0 + constants.rank_imbalance * np.log(np.minimum(layouts.ep, GATHERED_RANKS))
-    stated = routing.excess(arch.experts, held, layouts.ep)
-    imbalance = as_result(np.minimum(fitted if stated is None else stated, max(routing.capacity_factor, 1.0)))
+    imbalance = routing.fullest(fitted, arch.experts, held, layouts.ep)
     saturation = constants.expert_saturation_tokens * _intensity(chip, constants)
     per_expert = tokens * arch.topk / touched
     weights = count.per_expert * count.moe_layers

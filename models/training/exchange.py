@@ -12,6 +12,7 @@ from models.network.collectives import all_gather_s, all_to_all_s, exposed_s
 from models.training.pipeline import DUALPIPE
 from models.training.run import ACTIVATION_BYTES, Run
 from models.transformer.moe import dispatch_copies
+from models.transformer.routing import EVEN
 
 
 def tensor_parallel_s(run: Run, blocks: Floats | float) -> Floats:
@@ -60,7 +61,8 @@ def expert_exchange_s(run: Run, window_s: Floats | float = 0.0) -> Floats:
     """Predict the exposed dispatch and combine of one MoE layer, forward (backward is the same).
 
     Twice the slower of scale-up and NIC traffic of `moe.dispatch_copies` at 2 bytes per element, less what is overlapped. DualPipe runs
-    the exchange of one micro-batch beside the kernels of another, `window_s`, and sends a token to a domain once.
+    the exchange of one micro-batch beside the kernels of another, `window_s`, and sends a token to a domain once. Where the architecture's
+    routing limits the domains of a token, it crosses to each once; where it leaves no second batch to compute, nothing is hidden.
     Shapes: one axis. Units: window [s], result [s]. Zero for ep 1.
     Reference: DeepSeek-V3, arXiv:2412.19437, sections 3.2.1 and 3.2.2; DeepEP's published rates for the fused dispatcher.
 
@@ -75,6 +77,8 @@ def expert_exchange_s(run: Run, window_s: Floats | float = 0.0) -> Floats:
     once = _dispatch_s(run, recipe.fused_dispatch)
     if dual.any() and not recipe.fused_dispatch:
         once = np.where(dual, _dispatch_s(run, fused=True), once)
+    if not (run.arch.routing or EVEN).two_batches:
+        return 2.0 * once
     hidden = c.exchange_overlap if recipe.overlapped_exchange else 0.0
     return np.where(dual, exposed_s(2.0 * once, window_s, c.exchange_overlap), 2.0 * once * (1.0 - hidden))
 
@@ -82,10 +86,13 @@ def expert_exchange_s(run: Run, window_s: Floats | float = 0.0) -> Floats:
 def _dispatch_s(run: Run, fused: bool) -> Floats:
     """Predict one dispatch, nothing hidden [s]."""
     recipe, c = run.recipe, run.constants
+    group = run.arch.topk, run.arch.experts, run.layouts.ep, run.chip.scaleup_chips
+    limit = (run.arch.routing or EVEN).most_domains
     inside, outside = dispatch_copies(
-        run.arch.topk, run.arch.experts, run.layouts.ep, run.chip.scaleup_chips, deduplicated=fused,
-        consecutive=recipe.consecutive_routing, domain_limit=run.arch.routed_groups,
-    )  # fmt: skip
+        *group, deduplicated=fused, consecutive=recipe.consecutive_routing, domain_limit=limit or run.arch.routed_groups
+    )
+    if limit:
+        outside = np.minimum(outside, dispatch_copies(*group, deduplicated=True, domain_limit=limit)[1])
     vector = ACTIVATION_BYTES * run.expert_tokens * run.arch.expert_input
     intra, inter = (
         (c.exchange_fused_intra, c.exchange_fused_inter) if fused else (c.intra_efficiency, c.inter_efficiency)

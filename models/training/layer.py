@@ -23,6 +23,7 @@ from models.training.exchange import (
 from models.training.pipeline import DUALPIPE
 from models.training.run import ACTIVATION_BYTES, Run
 from models.transformer.architecture import attention_flops
+from models.transformer.routing import EVEN
 
 Times = dict[str, Floats]
 PARTS = ("compute", "attention", "elementwise", "tp", "cp", "ep", "overhead")
@@ -100,7 +101,8 @@ def routed_experts_s(run: Run) -> Floats:
     """Predict the grouped GEMMs of the routed experts of a rank, forward.
 
     e = E / EP local experts see T k / e tokens each; with EP 1 an expert is split by tp instead. Slower than a dense GEMM
-    by the fitted expert efficiency, and by the imbalance of the fullest rank.
+    by the fitted expert efficiency, and by the imbalance of the fullest rank: as the architecture's routing states it, or as fitted. Tokens beyond
+    a capacity are left out.
     Shapes: one axis. Units: [s].
     Reference: Gale et al., MegaBlocks, arXiv:2211.15841, section 4; fitted factors see the catalog.
 
@@ -120,7 +122,8 @@ def routed_experts_s(run: Run) -> Floats:
     up = _gemm(run, rows, (arch.ffn_matrices - 1.0) * arch.expert_ffn / split, arch.expert_input)
     down = _gemm(run, rows, arch.expert_input, arch.expert_ffn / split)
     efficiency = c.expert_efficiency_xla if run.recipe.framework == "xla" else c.expert_efficiency
-    time = local * (up + down) * c.expert_imbalance / efficiency
+    imbalance = (arch.routing or EVEN).fullest(c.expert_imbalance, arch.experts, arch.experts, run.layouts.ep)
+    time = local * (up + down) * imbalance / efficiency
     if np.any(arch.expert_hidden):
         time = (
             time
@@ -205,16 +208,18 @@ def elementwise_s(run: Run, moe: bool, mixer: str = "attention", ffn: bool = Tru
     """
     arch, c, tp = run.arch, run.constants, run.tp
     blocks = float(bool(mixer)) + float(ffn)
-    split, cast = 0.0, 0.0
+    split: Result = 0.0
+    cast: Result = 0.0
     if mixer == "attention":
         key_values = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
         split, cast = QKV_BYTES * (arch.heads * arch.qk_dim + key_values), arch.heads * arch.v_dim
     elif mixer == "state":
         split, cast = c.state_bytes * arch.state_width, arch.state_width
     if ffn:
-        width = arch.shared_width + arch.topk * arch.expert_ffn * c.expert_activation_factor if moe else arch.ffn
+        topk = arch.topk * run.kept  # experts of a token
+        width = arch.shared_width + topk * arch.expert_ffn * c.expert_activation_factor if moe else arch.ffn
         split = split + 2.0 * arch.ffn_matrices * width
-        cast = cast + (arch.topk * (arch.expert_input + arch.expert_ffn) + arch.shared_width if moe else arch.ffn)
+        cast = cast + (topk * (arch.expert_input + arch.expert_ffn) + arch.shared_width if moe else arch.ffn)
     per_token = RESIDUAL_BYTES * blocks * arch.hidden / run.sequence_split + split / tp
     if BYTES_PER_ELEMENT[run.precision] < ACTIVATION_BYTES:
         per_token = per_token + CAST_BYTES * (blocks * arch.hidden / run.sequence_split + cast / tp)

@@ -13,8 +13,23 @@ from models.roofline import ChipRates, ridge_flop_per_byte
 from models.training.constants import FrameworkProfile, Recipe, TrainingConstants
 from models.training.layouts import Layouts
 from models.transformer.architecture import Architecture
+from models.transformer.routing import EVEN
 
 ACTIVATION_BYTES = 2.0  # tensors between ranks travel at 16 bit
+
+
+def dispatched_tokens(layouts: Layouts, sequence_tokens: int) -> Floats:
+    """Count the tokens of a micro-batch that a rank dispatches to experts:  b s / cp, and of those 1/tp with expert parallelism.
+
+    Shapes: layouts along one axis. Units: sequence s and result [token]. Reference: Korthikanti et al., arXiv:2205.05198, section 4.2.2
+    (a tensor rank holds 1/tp of the tokens between blocks).
+
+    >>> dispatched_tokens(Layouts.of(dp=8, tp=2, ep=[1, 8]), 4096).tolist()
+    [4096.0, 2048.0]
+    """
+    tokens = layouts.micro_batch * np.asarray(sequence_tokens, float) / layouts.cp
+    found: Floats = np.where(layouts.ep > 1, tokens / layouts.tp, tokens)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +48,8 @@ class Run:
     tokens: Floats  # of a micro-batch on one rank [token]
     tp: Floats  # degree of tensor parallelism [1]
     sequence_split: Floats  # by how much a rank's residual stream is divided: tp with sequence parallelism [1]
-    expert_tokens: Floats  # tokens that a rank dispatches [token]
+    kept: Result  # share of the choices of experts within their capacity [1]
+    expert_tokens: Floats  # tokens that a rank dispatches, those beyond the capacity of their experts left out [token]
     attended_tokens: Floats  # tokens of the example, or of the whole sequence, within which attention looks [token]
     gemm_flop_per_s: float  # sustained, before size and alignment
     memory_bytes_per_s: float
@@ -58,6 +74,8 @@ class Run:
         """
         tp = layouts.tp.astype(float)
         tokens = layouts.micro_batch * np.asarray(sequence_tokens, float) / layouts.cp
+        dispatched = dispatched_tokens(layouts, sequence_tokens)
+        kept = (arch.routing or EVEN).kept(arch.experts, arch.topk, dispatched * layouts.ep)
         profile = constants.framework_profile(recipe.framework)
         sustained = (
             recipe.power_ratio**constants.power_exponent * constants.generation_factors(family)[0] * profile.gemm
@@ -69,7 +87,8 @@ class Run:
             tokens=tokens,
             tp=tp,
             sequence_split=np.where(layouts.sequence_parallel > 0, tp, 1.0),
-            expert_tokens=np.where(layouts.ep > 1, tokens / tp, tokens),
+            kept=kept,
+            expert_tokens=dispatched * kept,
             attended_tokens=recipe.attended_tokens(sequence_tokens),
             gemm_flop_per_s=chip.flop_per_s * constants.gemm_efficiency(precision) * sustained,
             memory_bytes_per_s=chip.hbm_bytes_per_s * constants.memory_efficiency,

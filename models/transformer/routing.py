@@ -45,9 +45,21 @@ class Routing:
             found = np.where(n > 1, self.imbalance, 1.0)
         else:
             a = float(self.popularity or 0.0)
-            each = [fullest_rank(experts, a, int(h), int(r)) for h, r in zip(copies.flat, n.flat, strict=True)]
-            found = np.reshape(each, n.shape)
+            pairs, place = np.unique(np.stack([copies.ravel(), n.ravel()]), axis=1, return_inverse=True)
+            each = np.array([fullest_rank(experts, a, int(h), int(r)) for h, r in pairs.T])
+            found = each[place.reshape(-1)].reshape(n.shape)
         return as_result(np.minimum(found, np.maximum(self.capacity_factor, 1.0)))
+
+    def fullest(self, fitted: ArrayLike, experts: int, held: ArrayLike, ranks: ArrayLike) -> Result:
+        """Return the load of the fullest rank over the mean: as stated, or else as `fitted`, and within the capacity of experts.
+
+        Shapes: fitted, held [copies of all ranks] and ranks broadcast; result [1]. Reference: `excess`.
+
+        >>> float(Routing().fullest(1.05, 8, 8, 8)), float(Routing(imbalance=1.5).fullest(1.05, 8, 8, 8))
+        (1.05, 1.5)
+        """
+        stated = self.excess(experts, held, ranks)
+        return as_result(np.minimum(fitted if stated is None else stated, max(self.capacity_factor, 1.0)))
 
     def kept(self, experts: int, topk: int, tokens: ArrayLike) -> Result:
         """Return the share of tokens that find room at their experts; 1 without a capacity.
@@ -60,6 +72,9 @@ class Routing:
         if self.capacity_factor == inf:
             return 1.0
         return 1.0 - dropped_share(experts, topk, tokens, self.capacity_factor, self.popularity or 0.0)
+
+
+EVEN = Routing()  # where nothing is stated
 
 
 @lru_cache(maxsize=64)

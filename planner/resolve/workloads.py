@@ -80,6 +80,9 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
         except (MissingFigure, ValueError) as error:
             context.add_problem(f"{path}.architecture", str(error))
             continue
+        if isinstance(workload, (Serving, Training)):
+            context.problems.extend(wrong_routing(shape, workload, path))
+            shape = with_routing(shape, workload)
         if isinstance(workload, Training):
             result.training.append(_training(context, path, workload, shape))
             continue
@@ -89,8 +92,6 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
                 reinforcement_facts(context.ledger, path, workload, shape, **extra, slot_price_per_s=slot)
             )
             continue
-        context.problems.extend(wrong_routing(shape, workload, path))
-        shape = with_routing(shape, workload)
         own = replace(_serving(context, path, workload, shape, origins), runs=record.name)
         if workload.quality_floor is None:
             result.serving.append(own)

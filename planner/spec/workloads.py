@@ -334,6 +334,8 @@ class Training(Workload):
     all. It never waits if omitted."""
     media: Annotated[list[Media], SOME] | None = None
     """Images, sounds and videos in each sequence, whose tokens are among its `sequence_tokens`; their encoders compute beside. None if omitted."""
+    routing: Routing | None = None
+    """How the gate of a mixture of experts loads them, with capacity and limits, but no redundant copies; as measured runs do on average if omitted."""
     token_bytes: Bytes | None = None
     """Stored data that it reads per token, such as "60 kB" of video; that of text if omitted."""
     availability: Annotated[Real, Field(gt=0, lt=1)] | None = None

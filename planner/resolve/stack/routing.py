@@ -8,10 +8,10 @@ from math import inf
 from models.transformer import routing
 from models.transformer.architecture import Architecture
 from planner.errors import Problem
-from planner.spec.workloads import Serving
+from planner.spec.workloads import Serving, Training
 
 
-def with_routing(shape: Architecture, workload: Serving) -> Architecture:
+def with_routing(shape: Architecture, workload: Serving | Training) -> Architecture:
     """State the routing of a workload in its architecture; one without experts stays as it is."""
     block = workload.routing
     if block is None or not shape.experts:
@@ -27,8 +27,12 @@ def with_routing(shape: Architecture, workload: Serving) -> Architecture:
     return replace(shape, routing=stated)
 
 
-def wrong_routing(shape: Architecture, workload: Serving, path: str) -> list[Problem]:
-    """List the problem of a routing without experts."""
-    if workload.routing is None or shape.experts:
+def wrong_routing(shape: Architecture, workload: Serving | Training, path: str) -> list[Problem]:
+    """List the problem of a routing without experts, or of copies of experts that are trained."""
+    if workload.routing is None:
+        return []
+    if shape.experts and workload.kind == "training" and workload.routing.redundant_experts:
+        return [Problem(f"{path}.routing.redundant_experts", "experts are trained once, without copies; remove it")]
+    if shape.experts:
         return []
     return [Problem(f"{path}.routing", f"{workload.architecture} has no experts; remove it")]

@@ -94,3 +94,50 @@ def test_a_case_without_experts_is_refused():
     )
     with pytest.raises(SpecError, match="has no experts"):
         estimate(case)
+
+
+TRAINED = {
+    "workload": {"name": "job", "kind": "training", "architecture": "Qwen3-30B-A3B", "tokens": "1T tokens", "deadline": "90 d"},
+    "system": "DGX H200", "chips": 64,
+}  # fmt: skip
+
+
+def trained(**routing):
+    found = estimate(edited(copy.deepcopy(TRAINED), [("workload.routing", routing or None)])).answer
+    assert found is not None
+    return found
+
+
+def test_a_training_case_states_what_its_routing_does():
+    usual, skewed = trained(), trained(popularity=0.8)
+    assert "routing" not in usual and skewed["routing"] == {
+        "fullest_rank": pytest.approx(skewed["routing"]["fullest_rank"]),
+        "dropped_share": 0.0,
+    }
+    assert skewed["routing"]["fullest_rank"] > 1.0 or skewed["layout"]["ep"] == 1
+    dropped = trained(popularity=0.8, capacity_factor=1.0)
+    assert dropped["routing"]["dropped_share"] > 0.05 and dropped["step_s"] < skewed["step_s"]
+
+
+def test_a_plan_of_training_with_a_routing_holds():
+    job = {
+        **TRAINED["workload"],
+        "name": "job",
+        "tokens": "300B tokens",
+        "routing": {"popularity": 0.6, "capacity_factor": 1.25},
+    }
+    plan = planner.solve({**SPEC, "workloads": [job], "offers": [{"system": "DGX H200", "how": "buy", "supply": 32}]})
+    assert plan.has_answer and planner.verify_plan(plan) == []
+
+
+@pytest.mark.parametrize(
+    ("edit", "path", "words"),
+    [
+        (("workload.routing", {"redundant_experts": 8}), "workload.routing.redundant_experts", "without copies"),
+        (("workload.architecture", "Llama-3.1-8B"), "workload.routing", "has no experts"),
+    ],
+)
+def test_what_cannot_be_in_training_is_refused(edit, path, words):
+    with pytest.raises(SpecError) as caught:
+        estimate(edited(copy.deepcopy(TRAINED), [("workload.routing", {"popularity": 0.5}), edit]))
+    assert [(p.path, words in p.message) for p in caught.value.problems] == [(path, True)]
