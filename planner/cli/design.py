@@ -35,7 +35,7 @@ def add_characterise(commands: Commands, shared: argparse.ArgumentParser) -> Non
     parser = commands.add_parser(
         "characterise",
         parents=[shared],
-        help="what workloads ask of any chip (bandwidth, intensity, collectives, memory), and which systems can carry them",
+        help="what workloads ask of any chip (bandwidth, intensity, collectives, memory), and which systems can carry them; of a spec, what they do per price, cost and watt",
     )
     parser.add_argument(
         "document", metavar="CASE|SPEC", help='JSON file of a case or a spec, or "-" for standard input'
@@ -45,12 +45,15 @@ def add_characterise(commands: Commands, shared: argparse.ArgumentParser) -> Non
 
 def _characterise(arguments: argparse.Namespace) -> int:
     from planner.estimate.characterise.answer import characterise, sections
+    from planner.estimate.characterise.value import value_of_systems
     from planner.spec.series import with_series
 
     document = read_json(arguments.document)
     if "workloads" in document:
         document = with_series(document, hourly_folders(arguments, arguments.document))
     found = characterise(document, overlay_folders(arguments))
+    if "workloads" in document:
+        found["value"] = value_of_systems(document, overlay_folders(arguments))
     rows = [{"workload": workload["name"], **row} for workload in found["workloads"] for row in workload["systems"]]
     _write(arguments, found, rows, found["note"], lambda: sections(found))
     able = all(any(row["can"] for row in workload["systems"]) for workload in found["workloads"])

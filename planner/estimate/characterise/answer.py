@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.lookup import Catalog
-from catalog.units import GIGA, MEGA, MICRO, PETA, TERA
+from catalog.units import GIGA, KILO, MEGA, MICRO, PETA, TERA
 from planner.errors import Problem, SpecError
 from planner.estimate.case import resolve_case
 from planner.estimate.characterise.chips import able_systems, without_demand
@@ -124,6 +124,9 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
             found.append((f"{name}: memory per rank", [_rank_row(row) for row in workload["ranks"]]))
         for heading, rows in _by_ability(workload["systems"]):
             found.append((f"{name}: {heading}", rows))
+        value = [_value_row(row) for row in answer.get("value", ()) if row["workload"] == workload["name"]]
+        if value:
+            found.append((f"{name}: systems on offer per price, per cost and per watt, at full load", value))
     return found
 
 
@@ -231,6 +234,23 @@ def _system_row(row: Mapping[str, Any]) -> dict[str, Any]:
             "tokens/s per chip": row["tokens_per_s_per_chip"],
         }
     return shown | {"memory (GB per chip)": row["memory_bytes"] / GIGA, "peak (PFLOP/s)": row["peak_flop_per_s"] / PETA}
+
+
+def _value_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {"system": row["system"], "how": row["how"]}
+    if row["tokens_per_s"] is None:
+        return {**shown, "site": "no operating point within its limits"}
+    per_price = row["tokens_per_s_per_price"]
+    return {
+        **shown,
+        "site": row["site"],
+        "tokens/s": row["tokens_per_s"],
+        "80 % of runs": "{:,.4g} to {:,.4g}".format(*row["interval_80"]),
+        "tokens/s per 1,000 of price": None if per_price is None else per_price * KILO,
+        "cost per hour": row["cost_per_h"],
+        "M tokens per unit of cost": row["tokens_per_cost"] / MEGA,
+        "tokens/s per W": row["tokens_per_j"],
+    }
 
 
 def _scaled(value: float | None, unit: float) -> float | None:
