@@ -29,7 +29,6 @@ WITHOUT_FUNCTIONS = {
     "training.constants",
     "training.examples",
     "training.priors",
-    "training.run",
 }
 
 
