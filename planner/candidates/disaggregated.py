@@ -37,6 +37,7 @@ from planner.problem.facts import Problem, ScaleOut, ServingFacts
 from planner.spec.slo import TPOT
 
 MAX_WORKERS = 12  # of either role in one group; a plan uses any number of groups
+RATIOS = worker_ratios(MAX_WORKERS)
 MAX_BATCHES = 4  # batches kept of each decode layout
 MAX_PREFILL_LAYOUTS = 3
 # Relative: groups that differ less count as equal. If larger, a smaller group that costs more by so much could make looser limits dearer.
@@ -142,14 +143,14 @@ class GroupSearch:
 
     def _evaluate(self, allowance_s: float) -> FeasibleGroups | None:
         """Evaluate the groups at a round trip; None where no prefill layout meets the limits."""
-        n_p, n_d = worker_ratios(MAX_WORKERS)
+        n_p, n_d = RATIOS
         limits = self._limits(allowance_s)
         index = efficient_prefill_layouts(self.prefill, limits, self.problem.constants.serving)
         if not index.size:
             return None
         # The batches that a decode worker can hold hardly depend on the prefill side: select them beside its fastest layout.
         fastest = index[np.argmin(np.asarray(self.prefill.point.prompt_s)[index, 0])]
-        _, alone = self.rate(
+        alone = self.rate(
             np.atleast_1d(fastest),
             np.arange(self.decode.batches.shape[1])[None, :],
             (MAX_WORKERS, 1),
@@ -157,7 +158,7 @@ class GroupSearch:
             allowance_s,
         )
         batch = np.sort(np.argsort(alone[0, ..., 0], axis=1)[:, -MAX_BATCHES:], axis=1)
-        _, rate = self.rate(index, batch, (n_p, n_d), limits, allowance_s)
+        rate = self.rate(index, batch, (n_p, n_d), limits, allowance_s)
         rate = within_demand(rate, self.workload, self.problem)
         prefill_systems, decode_systems, _ = np.broadcast_arrays(
             self.prefill.systems[index][:, None, None, None] * n_p, self.decode.systems[:, None, None] * n_d, rate
@@ -167,11 +168,9 @@ class GroupSearch:
     def _choice(self, groups: FeasibleGroups, position: int, allowance_s: float) -> GroupChoice:
         """Return the group at a flat position, the same object each time."""
         if position not in groups.choices:
-            n_p, n_d = worker_ratios(MAX_WORKERS)
+            n_p, n_d = RATIOS
             p, d, b, r = index = tuple(map(int, np.unravel_index(position, groups.shape)))
-            found, _ = self.rate(
-                groups.prefill_layouts, groups.batches, (n_p, n_d), self._limits(allowance_s), allowance_s
-            )
+            found, _ = self._found(groups.prefill_layouts, groups.batches, (n_p, n_d), self._limits(allowance_s))
             groups.choices[position] = GroupChoice(
                 prefill=self.prefill,
                 decode=self.decode,
@@ -185,8 +184,17 @@ class GroupSearch:
 
     def rate(
         self, index: Ints, batch: Ints, workers: tuple[Result, Result], limits: Limits, allowance_s: float
-    ) -> tuple[DisaggregatedPoint, Floats]:
+    ) -> Floats:
         """Evaluate some prefill layouts with given batches of all decode layouts; rates are 0 where a limit is missed."""
+        found, screen = self._found(index, batch, workers, limits)
+        further = {metric: satisfied for metric, satisfied in limits.items() if metric != TPOT}
+        satisfied = screen.satisfied(further) & meets_classes(self.workload.spec.classes, found.point, allowance_s)
+        return np.where(satisfied, found.point.requests_per_s, 0.0)
+
+    def _found(
+        self, index: Ints, batch: Ints, workers: tuple[Result, Result], limits: Limits
+    ) -> tuple[DisaggregatedPoint, SloScreen]:
+        """Evaluate groups, or look them up, with the screen of their limits."""
         key = (index.tobytes(), batch.tobytes(), np.shape(workers[0]))
 
         def evaluated() -> tuple[DisaggregatedPoint, SloScreen]:
@@ -208,10 +216,8 @@ class GroupSearch:
                 self.evaluated += np.size(found.point.requests_per_s)
             return found, SloScreen(found.point, {TPOT: limits.get(TPOT, ())})
 
-        found, screen = self._recent.get((self._name, *key), evaluated)
-        further = {metric: satisfied for metric, satisfied in limits.items() if metric != TPOT}
-        satisfied = screen.satisfied(further) & meets_classes(self.workload.spec.classes, found.point, allowance_s)
-        return found, np.where(satisfied, found.point.requests_per_s, 0.0)
+        kept: tuple[DisaggregatedPoint, SloScreen] = self._recent.get((self._name, *key), evaluated)
+        return kept
 
 
 def _picked(found: DisaggregatedPoint, index: tuple[int, ...]) -> DisaggregatedPoint:
