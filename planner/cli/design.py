@@ -45,7 +45,7 @@ def add_characterise(commands: Commands, shared: argparse.ArgumentParser) -> Non
 
 def _characterise(arguments: argparse.Namespace) -> int:
     from planner.estimate.characterise.answer import characterise, sections
-    from planner.estimate.characterise.value import value_of_systems
+    from planner.estimate.characterise.value import value_of_systems, with_value
     from planner.spec.series import with_series
 
     document = read_json(arguments.document)
@@ -55,6 +55,8 @@ def _characterise(arguments: argparse.Namespace) -> int:
     if "workloads" in document:
         found["value"] = value_of_systems(document, overlay_folders(arguments))
     rows = [{"workload": workload["name"], **row} for workload in found["workloads"] for row in workload["systems"]]
+    if "value" in found:
+        rows = with_value(rows, found["value"])
     _write(arguments, found, rows, found["note"], lambda: sections(found))
     able = all(any(row["can"] for row in workload["systems"]) for workload in found["workloads"])
     return OK if able else INFEASIBLE

@@ -27,6 +27,7 @@ from planner.estimate.sessions import session_table
 from planner.evaluate.interruptions import goodput_of
 from planner.report.words import cap_words
 from planner.spec.reinforcement import Reinforcement
+from planner.spec.serving import BY_PREFIX
 from planner.spec.workloads import Training
 
 SERVING, TRAINING = "serving", "training"
@@ -117,6 +118,14 @@ def _routing_row(facts: CaseFacts, layout: Layouts) -> dict[str, Any]:
     }
 
 
+def _routed(tiers: Mapping[str, Any]) -> str:
+    """Write how prefixes are routed; empty where nothing is stated."""
+    if "routing" not in tiers:
+        return ""
+    way = "by prefix" if tiers["routing"] == BY_PREFIX else "at random"
+    return f", routed {way} over {tiers['workers']:,} systems, the fullest at {tiers['imbalance']:.2f} of the mean load"
+
+
 def _only(facts: CaseFacts, kind: str, *names: str) -> None:
     """Raise SpecError where a case states fields that mean nothing for its kind of workload."""
     if given := [name for name in names if getattr(facts.case, name) is not None]:
@@ -186,7 +195,7 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
     if answer["tiers"]:
         found.append(
             (
-                f"Prefix cache: {answer['tiers']['hit_rate']:.1%} found",
+                f"Prefix cache: {answer['tiers']['hit_rate']:.1%} found{_routed(answer['tiers'])}",
                 [_tier_row(row) for row in answer["tiers"]["tiers"]],
             )
         )

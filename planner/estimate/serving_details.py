@@ -57,6 +57,11 @@ def cache_tiers(facts: CaseFacts, load: Load, configuration: ServingConfiguratio
     ]  # fmt: skip
     return {
         "hit_rate": float(sum(found.hits)),
+        **(
+            {}
+            if block.routing is None
+            else {"routing": block.routing, "workers": block.workers, "imbalance": cache.imbalance}
+        ),
         "computed_share": float(configuration.point.computed_share),
         "hbm_bytes_per_chip": cache.hbm_bytes_per_chip,
         "tiers": rows,

@@ -91,6 +91,9 @@ def test_an_estimate_is_of_the_fullest_system_and_its_rate_of_the_mean():
     }
     routed, plain = (estimate(edited(case, [("workload.cache.routing", way)])).answer for way in ("prefix", "random"))
     assert routed is not None and plain is not None
+    assert (
+        routed["tiers"]["imbalance"] > 1.2 and plain["tiers"]["imbalance"] == 1.0 and routed["tiers"]["workers"] == 12
+    )
     share = routed["requests_per_s"] / plain["requests_per_s"]
     assert 0.2 < share < 0.8 and routed["latency_s"]["ttft"]["p95"] == pytest.approx(
         plain["latency_s"]["ttft"]["p95"], rel=1e-6

@@ -17,6 +17,10 @@ from planner.problem.phases import terms_of
 from planner.resolve.resolver import resolve_document
 
 Row = dict[str, Any]
+OF_VALUE = (
+    "how", "site", "tokens_per_s", "tokens_per_day", "interval_80", "tier", "price", "tokens_per_s_per_price", "cost_per_h", "tokens_per_cost",
+    "power_w", "tokens_per_j",
+)  # fmt: skip
 
 
 def value_of_systems(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> list[Row]:
@@ -34,6 +38,15 @@ def value_of_systems(document: Mapping[str, Any], overlays: Sequence[Path] = ())
         points[name] += several
     ways = list(dict.fromkeys((o.system, o.how) for o in problem.offers if o.system in problem.systems))
     return [row for name, mine in points.items() for row in _ranked(problem, name, mine, ways)]
+
+
+def with_value(rows: Sequence[Row], value: Sequence[Row]) -> list[Row]:
+    """Join the rows of systems that can carry a workload with those of what they do: one row for each way to have the system, or one without."""
+    found: list[Row] = []
+    for row in rows:
+        mine = [each for each in value if (each["workload"], each["system"]) == (row["workload"], row["system"])]
+        found += [{**{name: each.get(name) for name in OF_VALUE}, **row} for each in mine or [{}]]
+    return found
 
 
 def _ranked(

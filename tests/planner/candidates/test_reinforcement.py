@@ -104,8 +104,13 @@ def cost_of(document):
     return plan.objective["value"] if plan.has_answer else np.inf, plan
 
 
+SLOTS = {"calls": 3, "service": "4 s", "environments": 256, "slot_price": "1 USD/h"}
+
+
 @pytest.mark.parametrize(
-    "changed", [{}, {"ways": ["asynchronous"], "iterations_per_hour": 90}], ids=["all ways", "asynchronous"]
+    "changed",
+    [{}, {"ways": ["asynchronous"], "iterations_per_hour": 90}, {"tools": SLOTS, "iterations_per_hour": 10}],
+    ids=["all ways", "asynchronous", "priced slots"],
 )
 def test_a_plan_is_as_cheap_as_the_best_of_all_splits(changed, monkeypatch):
     """The program over every split that is fast enough, rather than over the few selected."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import csv
+import io
 import json
 from typing import Any
 
@@ -89,7 +91,7 @@ def test_what_cannot_serve_has_a_row_and_jobs_have_rows_too():
     assert trained["workload"] == "job" and trained["tokens_per_s"] > 1e4
 
 
-@pytest.mark.parametrize("form", ["json", "md"])
+@pytest.mark.parametrize("form", ["json", "csv", "md"])
 def test_characterise_prints_it_for_a_spec(form, tmp_path, capsys):
     path = tmp_path / "spec.json"
     path.write_text(json.dumps(edited(SPEC, [("offers", SPEC["offers"][:1])])))
@@ -97,5 +99,10 @@ def test_characterise_prints_it_for_a_spec(form, tmp_path, capsys):
     out = capsys.readouterr().out
     if form == "json":
         assert [row["system"] for row in json.loads(out)["value"]] == ["DGX H100"]
+    elif form == "csv":
+        (row,) = csv.DictReader(io.StringIO(out))
+        assert (row["system"], row["how"], row["can"]) == ("DGX H100", "buy", "True") and float(
+            row["tokens_per_cost"]
+        ) > 0
     else:
         assert "per price, per cost and per watt" in out and "80 % of runs" in out
