@@ -12,6 +12,7 @@ from planner.errors import Problem, SpecError
 from planner.estimate.case import resolve_case
 from planner.estimate.characterise.chips import able_systems, without_demand
 from planner.estimate.characterise.needs import TOLERATED, on_networks, serving_needs, training_needs
+from planner.report.words import amount
 from planner.resolve.resolver import catalog_of
 from planner.spec.model import parse_spec
 from planner.spec.workloads import Serving, Training
@@ -245,7 +246,7 @@ def _value_row(row: Mapping[str, Any]) -> dict[str, Any]:
         **shown,
         "site": row["site"],
         "tokens/s": row["tokens_per_s"],
-        "80 % of runs": "{:,.4g} to {:,.4g}".format(*row["interval_80"]),
+        "80 % of runs": " to ".join(amount(bound) for bound in row["interval_80"]),
         "tokens/s per 1,000 of price": None if per_price is None else per_price * KILO,
         "cost per hour": row["cost_per_h"],
         "M tokens per unit of cost": row["tokens_per_cost"] / MEGA,

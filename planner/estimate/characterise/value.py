@@ -45,7 +45,7 @@ def with_value(rows: Sequence[Row], value: Sequence[Row]) -> list[Row]:
     found: list[Row] = []
     for row in rows:
         mine = [each for each in value if (each["workload"], each["system"]) == (row["workload"], row["system"])]
-        found += [{**{name: each.get(name) for name in OF_VALUE}, **row} for each in mine or [{}]]
+        found += [{**row, **{name: each.get(name) for name in OF_VALUE}} for each in mine or [{}]]
     return found
 
 
