@@ -13,7 +13,7 @@ from planner.dashboard.figures import amount, of_limit, tidy, worth
 from planner.dashboard.headline import latency_intervals, money, per_tokens, price_of_tokens, shown_currency, slo_rows
 from planner.escape import page
 from planner.plan import Plan, binds
-from planner.report import quality
+from planner.report import electricity, quality
 from planner.report.fleet import point_rows
 from planner.report.locale import Words
 from planner.report.phases import phase_name
@@ -170,6 +170,22 @@ def phase_table(plan: Plan, t: Words) -> list[Row]:
             t("column.cost", currency=shown_currency(plan, t)): round(money(plan, row["cost"], t)),
         }
         for row in plan.document.get("phases") or ()
+    ]
+
+
+def dispatch_table(plan: Plan, t: Words, site: str | None = None) -> list[Row]:
+    """Format the grid, contracts and batteries that the plan decides on, of one site or of all."""
+    return [
+        {
+            t("column.site"): row["site"],
+            t("column.what"): " ".join(filter(None, (t(f"dispatch.{row['item']}"), row["name"]))),
+            t("column.size"): amount(row["size"], row["unit"], t),
+            t("column.energy"): "" if row["energy_j"] is None else amount(row["energy_j"], "J", t),
+            t("column.cost", currency=shown_currency(plan, t)): round(money(plan, row["cost"], t)),
+            t("column.carbon"): "" if row["carbon_kg"] is None else amount(row["carbon_kg"], "kg", t),
+        }
+        for row in plan.document.get(electricity.ELECTRICITY) or ()
+        if site in (None, row["site"])
     ]
 
 

@@ -11,7 +11,7 @@ from streamlit import column_config
 from planner.dashboard import answers, cataloguing, own_figures
 from planner.dashboard.state.session import Work
 from planner.dashboard.views import explore
-from planner.dashboard.views.problems import draw_problems
+from planner.dashboard.views.parts import at_hand, choose_part
 from planner.dashboard.workers.studying import CALIBRATE
 from planner.errors import SpecError
 from planner.escape import page
@@ -29,35 +29,20 @@ COLUMNS_OF_RUNS = ("chip", "n_chips", "model", "engine", "isl", "osl", "concurre
 
 def draw(work: Work, t: Words) -> None:
     """Draw the page."""
-    part = st.pills(
-        t("catalog.part"),
-        PARTS,
-        default=FIRST,
-        required=True,
-        format_func=lambda name: t(f"catalog.{name}"),
-        key="catalog-part",
-        persist_state="session",
-        label_visibility="collapsed",
-    )
-    st.markdown(t(f"catalog.{part}.words"))
-    draw_problems(work, t)
-    try:
-        document, shown = work.scenario.document(), work.shown()
-    except SpecError as error:
-        work.problems = tuple(error.problems)
-        draw_problems(work, t)
+    part = choose_part(t("catalog.part"), PARTS, FIRST, lambda name: f"catalog.{name}", "catalog-part", t)
+    here = at_hand(work, t)
+    if here is None:
         return
-    plan = shown.plan if shown is not None and shown.plan.has_answer else None
     if part != OWN:
         st.session_state.pop("own-idle", None)
     if part == FIGURES:
-        _figures(plan, t)
+        _figures(here.plan, t)
     elif part == ACCURACY:
         _accuracy(t)
     elif part == OWN:
-        _own(work, document, t)
+        _own(work, here.document, t)
     else:
-        _calibration(work, document, t)
+        _calibration(work, here.document, t)
 
 
 # -- figures of the catalog --------------------------------------------------------------------------------------------

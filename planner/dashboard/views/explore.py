@@ -11,7 +11,7 @@ import streamlit as st
 from planner.dashboard.state.session import Work
 from planner.dashboard.views import explore_findings as findings
 from planner.dashboard.views import explore_options as options
-from planner.dashboard.views.problems import draw_problems
+from planner.dashboard.views.parts import at_hand, choose_part
 from planner.dashboard.workers import studying
 from planner.dashboard.workers.studying import ALTERNATIVES, FRONTIER, LADDER, MEASURE, SENSITIVITY, SHARING, Study
 from planner.errors import SpecError
@@ -37,25 +37,11 @@ STUDIES = {  # what is shown -> the study that finds it; None for what the plan 
 def draw(work: Work, t: Words) -> None:
     """Draw the page."""
     st.caption(t("explore.words"))
-    draw_problems(work, t)
-    what = st.pills(
-        t("explore.what"),
-        list(STUDIES),
-        default=FIRST,
-        required=True,
-        format_func=lambda name: t(f"study.{name}"),
-        key="explore-what",
-        persist_state="session",
-        label_visibility="collapsed",
-    )
-    st.markdown(t(f"study.{what}.words"))
-    try:
-        document, shown = work.scenario.document(), work.shown()
-    except SpecError as error:
-        work.problems = tuple(error.problems)
-        draw_problems(work, t)
+    what = choose_part(t("explore.what"), list(STUDIES), FIRST, lambda name: f"study.{name}", "explore-what", t)
+    here = at_hand(work, t)
+    if here is None:
         return
-    plan = shown.plan if shown is not None and shown.plan.has_answer else None
+    document, plan = here
     kind = STUDIES[what]
     if plan is None and (kind is None or kind == MEASURE):
         st.info(t("page.no_plan"))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from catalog.units import DAY_S
-from planner.dashboard import headline, sources
-from planner.dashboard.figures import tidy
+from planner.dashboard import answers, headline, sources
 from planner.dashboard.state.session import Shown, Work
 from planner.dashboard.views import site as site_view
 from planner.dashboard.views.drawing import draw_chart, draw_to_pick
@@ -14,7 +13,6 @@ from planner.dashboard.views.problems import draw_problems
 from planner.errors import SpecError
 from planner.escape import page
 from planner.plan import Plan
-from planner.report import electricity
 from planner.report.charts import hours, places
 from planner.report.locale import Words
 from planner.report.phases import phase_name
@@ -53,15 +51,14 @@ def draw(work: Work, t: Words) -> None:
         )
     hour = st.slider(t("hours.hour"), 0, 23, 18, key="hours-hour", format="%02d:00")
     _map(plan, phase, hour, by, t)
+    here = site_view.chosen(plan)
     place = st.container()
-    if draw_chart(shown, t, places.served_chart, phase):
-        place.subheader(t("hours.served"))
+    if draw_chart(shown if here is None else shown.at_site(here), t, places.served_chart, phase):
+        place.subheader(t("hours.served") if here is None else t("hours.served_at", site=page(here)))
     _heat(shown, phase, by, t)
-    if rows := dict(electricity.sections(plan)).get(electricity.DECIDED):
+    if rows := answers.dispatch_table(plan, t, here):
         st.subheader(t("hours.dispatch"))
-        st.dataframe(
-            [{name: tidy(str(value)) for name, value in row.items()} for row in rows], hide_index=True, width="stretch"
-        )
+        st.dataframe(rows, hide_index=True, width="stretch")
 
 
 def _map(plan: Plan, phase: int, hour: int, by: str, t: Words) -> None:

@@ -15,7 +15,8 @@ from planner.report.charts.style import BAR_PX, GREY, coloured
 from planner.report.hours import by_hour
 from planner.report.locale import Words
 
-MAP_PX, LOAD_PX = 340, 240
+MAP_PX, LOAD_PX, LEGEND_PX = 340, 240, 90
+NAME_PX = 32  # of a name above the middle of its site: the largest has a radius of 23
 PAD_DEGREES = 6.0  # around the sites
 LOAD, PRICE, CARBON = "load", "price", "carbon"
 
@@ -69,15 +70,25 @@ def map_chart(
         ),
     )
     dots = base.mark_circle(opacity=0.9, stroke=GREY).encode(
-        size=alt.Size(f"{LOAD}:Q", title=load, scale=alt.Scale(rangeMin=60, rangeMax=1600, zero=True)),
-        color=alt.Color(f"{by}:Q", title=unit, scale=alt.Scale(scheme="cividis", reverse=True)),
+        size=alt.Size(
+            f"{LOAD}:Q",
+            title=load,
+            scale=alt.Scale(rangeMin=60, rangeMax=1600, zero=True),
+            legend=alt.Legend(tickCount=3, format="~r"),
+        ),
+        color=alt.Color(
+            f"{by}:Q",
+            title=unit,
+            scale=alt.Scale(scheme="cividis", reverse=True),
+            legend=alt.Legend(gradientLength=LEGEND_PX),
+        ),
         tooltip=[
             alt.Tooltip("site:N", title=t("column.site")),
             alt.Tooltip(f"{LOAD}:Q", title=load, format=",.4~r"),
             alt.Tooltip(f"{by}:Q", title=unit, format=",.1f"),
         ],
     )
-    names = base.mark_text(dy=-24, color="#777777", fontSize=12).encode(text="site:N")
+    names = base.mark_text(dy=-NAME_PX, color="#777777", fontSize=12).encode(text="site:N")
     return alt.LayerChart(layer=[dots, names], description=words).properties(height=MAP_PX)
 
 

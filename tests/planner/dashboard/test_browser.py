@@ -179,6 +179,56 @@ def test_a_cell_of_a_table_is_an_edit_in_the_address(visit):
     assert not page.locator("[data-testid=stAlert]").count()
 
 
+def test_a_click_on_the_map_shows_a_site_alone_on_every_page(visit):
+    page = visit()
+    page.get_by_role("link", name="Hours & places").click()
+    sites = page.locator(f"{DRAWN} .mark-symbol.role-mark path[aria-label*='us-virginia']")
+    sites.click()
+    page.get_by_role("heading", name="What is served in us-virginia, hour by hour").wait_for()
+    page.locator("[aria-label^='us-virginia over hours']").first.wait_for(state="attached")  # its days and hours
+    page.get_by_role("link", name="Plan", exact=True).click()
+    page.get_by_text("Below, us-virginia alone:").wait_for()
+    page.get_by_role("link", name="Hours & places").click()
+    page.get_by_role("button", name="Show all sites").click()
+    page.get_by_role("heading", name="What is served, hour by hour").wait_for()
+
+
+def test_a_point_of_a_frontier_is_clicked_and_becomes_the_scenario(visit):
+    page = visit()
+    upload(page, ("tiny.json", json.dumps(TINY).encode()))
+    page.get_by_text("No plan for this spec yet").wait_for()
+    page.get_by_role("link", name="Explore").click()
+    page.get_by_role("combobox", name="Against").click()
+    page.get_by_role("option", name="demand").click()
+    page.get_by_role("slider", name="Points").press("Home")
+    page.get_by_role("button", name="Start").click()
+    page.get_by_text("The study has come to its end").wait_for()
+    points = page.locator(f"{DRAWN} .mark-symbol.role-mark path")
+    points.nth(2).wait_for()
+    assert points.count() == 3 and not NO_FIGURE.search(page.locator("main").inner_text())
+    points.last.click()
+    page.get_by_role("button", name="Open this plan").click()
+    page.wait_for_url(re.compile("[?&]set=workloads"))
+
+
+def test_figures_are_found_with_their_source_and_errors_by_chip(visit):
+    page = visit()
+    page.get_by_role("link", name="Catalog & accuracy").click()
+    page.get_by_role("textbox", name="Search").fill("H200 hbm_bytes_per_s")
+    page.get_by_role("textbox", name="Search").press("Enter")
+    page.get_by_text(re.compile(r"^\d of [0-9,]+ figures")).wait_for()
+    page.get_by_text("Accuracy", exact=True).click()
+    page.locator(DRAWN).first.wait_for()
+    assert page.locator(f"{DRAWN} .mark-symbol path").count() > 100
+    page.get_by_text("Own figures", exact=True).click()
+    record = {"chips": [{"name": "H200", "figures": {"tdp_w": "700 mW"}}]}
+    page.locator("input[type=file]").set_input_files(
+        [{"name": "own.json", "mimeType": "application/json", "buffer": json.dumps(record).encode()}]
+    )
+    page.get_by_text("catalog.chips[0].figures.tdp_w").wait_for()
+    assert not NO_FIGURE.search(settled(page).locator("main").inner_text())
+
+
 def test_the_page_in_chinese_holds_no_english_sentence(visit):
     page = answered(visit("?lang=zh"))
     page.get_by_text("修改数字并求解").first.click()

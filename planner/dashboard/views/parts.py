@@ -1,0 +1,49 @@
+"""Begin a page of several parts: the choice of one, its words, and the spec and plan of the scenario at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from planner.dashboard.state.session import Work
+from planner.dashboard.views.problems import draw_problems
+from planner.errors import SpecError
+from planner.plan import Plan
+from planner.report.locale import Words
+
+
+class AtHand(NamedTuple):
+    """The spec of the scenario at hand, and its plan if it is known and answers."""
+
+    document: dict[str, Any]
+    plan: Plan | None
+
+
+def choose_part(label: str, parts: Sequence[str], first: str, text: Callable[[str], str], key: str, t: Words) -> str:
+    """Let the visitor choose a part of a page, and say what it shows: `text` names the key of its title, and with `.words` of its words."""
+    part: str = st.pills(
+        label,
+        parts,
+        default=first,
+        required=True,
+        format_func=lambda name: t(text(name)),
+        key=key,
+        persist_state="session",
+        label_visibility="collapsed",
+    )
+    st.markdown(t(f"{text(part)}.words"))
+    return part
+
+
+def at_hand(work: Work, t: Words) -> AtHand | None:
+    """Draw the problems of the last change, and return the scenario at hand; None where it is none, which is told too."""
+    try:
+        document, shown = work.scenario.document(), work.shown()
+    except SpecError as error:
+        work.problems = tuple(error.problems)
+        draw_problems(work, t)
+        return None
+    draw_problems(work, t)
+    return AtHand(document, shown.plan if shown is not None and shown.plan.has_answer else None)
