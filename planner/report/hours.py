@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from planner.report.locale import Words
 from planner.report.plan_index import PlanIndex, mean_of
 
 BUSY_SHARE = 0.5  # of the largest value: hours with at least so much are busy
@@ -52,8 +53,9 @@ def busy_hours(hours: Sequence[Mapping[str, Any]], name: str) -> str:
     return ", ".join(f"{a:02d}-{b:02d}" for a, b in spans) or "never"
 
 
-def sentences(index: PlanIndex) -> Iterator[str]:
+def sentences(index: PlanIndex, t: Words | None = None) -> Iterator[str]:
     """Compare the mean price that each site pays for electricity with that of a constant load."""
+    t = t or Words()
     for site in index.sites:
         rows = index.schedule[site]
         even = mean_of(rows, "seconds", "price_per_j")
@@ -61,5 +63,4 @@ def sentences(index: PlanIndex) -> Iterator[str]:
             continue
         saved = 1 - index.paid[site] / even
         if abs(saved) >= NAMED_SAVING:
-            reason = "its load moves to cheap hours" if saved > 0 else "its users are awake at expensive hours"
-            yield f"{site} pays {abs(saved):.1%} {'less' if saved > 0 else 'more'} than an even load would: {reason}."
+            yield t("hours.pays_less" if saved > 0 else "hours.pays_more", site=site, share=f"{abs(saved):.1%}")

@@ -8,24 +8,26 @@ from collections.abc import Iterator, Sequence
 from catalog.units import DAY_S, HOUR_S
 from planner.plan import Plan
 from planner.report.hours import busy_hours
+from planner.report.locale import Words
 from planner.report.plan_index import PlanIndex, Row, mean_of
-from planner.report.words import how_words, listed
+from planner.report.words import how_words, joined, listed
 
 NAMED_SHARE = 0.005  # of a job's time: less lost to pre-emption is left out
 NAMED_DAY = 0.1  # of a job's work: typical days with less are left out
 
 
-def sentences(index: PlanIndex) -> Iterator[str]:
+def sentences(index: PlanIndex, t: Words | None = None) -> Iterator[str]:
     """Explain when each job runs."""
+    t = t or Words()
     for workload in index.plan["workloads"]:
         if workload["kind"] == "serving":
             continue
         for point in workload["points"]:
-            yield from _when(index, workload["name"], point)
+            yield from _when(index, workload["name"], point, t)
         for row in index.document.get("preemptions", ()):
             if row["workload"] == workload["name"] and row["lost_share"] >= NAMED_SHARE:
-                lost = f"{row['lost_s'] / HOUR_S:,.1f} hours, {row['lost_share']:.1%} of its time"
-                yield f"{row['workload']} makes room {row['resumptions']:,.0f} times, which costs it {lost}."
+                lost = {"hours": f"{row['lost_s'] / HOUR_S:,.1f}", "share": f"{row['lost_share']:.1%}"}
+                yield t("job.makes_room", name=row["workload"], times=f"{row['resumptions']:,.0f}", **lost)
 
 
 def waiting(plan: Plan) -> Iterator[str]:
@@ -66,21 +68,22 @@ def _days(seconds: float) -> str:
     return f"{seconds / DAY_S:,.1f} days"
 
 
-def _when(index: PlanIndex, name: str, point: Row) -> Iterator[str]:
+def _when(index: PlanIndex, name: str, point: Row, t: Words) -> Iterator[str]:
     every = index.schedule[point["site"]]
     worked = [{**row, "work": row["active"].get(point["id"], 0.0) * row["seconds"]} for row in every]
     share = sum(row["work"] for row in worked) / sum(row["seconds"] for row in every)
     if share <= 0:
         return
     pool = point["pools"][0]
-    words = f"{name} runs in {point['site']} on {how_words(pool['how'])} {pool['system']} for {share:.0%} of the time"
-    words += f", mostly at {busy_hours(_by_hour(worked), 'work')} UTC"
+    how = t.get(f"job.on.{pool['how']}", how_words(pool["how"]))
+    words = t("job.runs", name=name, site=point["site"], how=how, system=pool["system"], share=f"{share:.0%}")
+    words += t("job.mostly", hours=busy_hours(_by_hour(worked), "work"))
     if "day" in worked[0]:
-        words += f" on the days of {listed(_main_days(worked))}"
+        words += t("job.days", days=joined(_main_days(worked), t))
     paid, usual = mean_of(worked, "work", "price_per_j"), mean_of(every, "seconds", "price_per_j")
     if pool["how"] == "buy" and paid is not None and usual is not None:  # a rent includes electricity
-        words += f", at a mean price of {index.per_mwh(paid)} (all hours: {index.per_mwh(usual)})"
-    yield f"{words}."
+        words += t("job.price", paid=index.per_mwh(paid), usual=index.per_mwh(usual))
+    yield words + t("list.stop")
 
 
 def _by_hour(rows: Sequence[Row]) -> list[Row]:

@@ -1,7 +1,7 @@
 """Tell why a plan is as it is in three sentences: why here, why this, why then.
 
 A sentence is a list of clauses, the most important first, so that a page may take as many as it has room for. Each clause states
-figures of the plan document. Not here: the layout of the page (`planner.report.page`), and the full chapters (`planner.report.explanations`).
+figures of the plan document, in the language of the reader. Not here: the layout of the page (`planner.report.page`), and the full chapters (`planner.report.explanations`).
 """
 
 from __future__ import annotations
@@ -13,36 +13,40 @@ from catalog.units import MWH_J, show
 from planner.plan import Plan
 from planner.report import hours, jobs
 from planner.report.fleet import ways_to_have
+from planner.report.locale import Words
 from planner.report.marginal_values import valued_limits, worth_words
 from planner.report.plan_index import PlanIndex, Row
-from planner.report.words import amount, how_words, listed
+from planner.report.words import amount, how_words, joined
 
 NAMED = 3  # sites, systems or phases that a clause names; the rest is counted
 UNEVEN = 1.005  # times the mean: a busiest hour with less is like all others
 NAMED_SHARE = 0.005  # of the tokens: a smaller share is not worth a clause
 
 
-def story(plan: Plan) -> list[tuple[str, list[str]]]:
-    """List (question, clauses of its answer); empty without an answer."""
+def story(plan: Plan, t: Words | None = None, whole: bool = False) -> list[tuple[str, list[str]]]:
+    """List (question, clauses of its answer); empty without an answer. `whole` tells of every job, where no option `--full` does."""
     if not plan.has_answer:
         return []
-    index = PlanIndex(plan)
-    told = (("Why here", _here(index)), ("Why this", _this(index)), ("Why then", _then(index)))
+    index, t = PlanIndex(plan), t or Words()
+    told = (
+        (t("story.here"), _here(index, t)),
+        (t("story.this"), _this(index, t)),
+        (t("story.then"), _then(index, t, whole)),
+    )
     return [(question, clauses) for question, found in told if (clauses := list(found))]
 
 
-def shares(amounts: dict[str, float], total: float, thing: str) -> str:
+def shares(amounts: dict[str, float], total: float, thing: str, t: Words) -> str:
     """List the share of a total that each part has, the largest first; beyond `NAMED` parts the rest is one.
 
-    >>> shares({"a": 1.0, "b": 2.0}, 4.0, "site")
+    >>> shares({"a": 1.0, "b": 2.0}, 4.0, "site", Words())
     'b (50%) and a (25%)'
     """
     ranked = sorted(((name, part) for name, part in amounts.items() if part > 0), key=lambda item: -item[1])
     named, rest = (ranked, []) if len(ranked) <= NAMED + 1 else (ranked[:NAMED], ranked[NAMED:])
     parts = [f"{name} ({part / total:.0%})" for name, part in named]
-    return listed(
-        parts + ([f"{len(rest)} more {thing}s ({sum(part for _, part in rest) / total:.0%})"] if rest else [])
-    )
+    more = f"{sum(part for _, part in rest) / total:.0%}" if rest else ""
+    return joined(parts + ([t(f"story.more.{thing}", count=len(rest), share=more)] if rest else []), t)
 
 
 def cost_of_kinds(plan: Plan) -> dict[tuple[str, str], float]:
@@ -58,19 +62,20 @@ def cost_of_kinds(plan: Plan) -> dict[tuple[str, str], float]:
     return costs
 
 
-def had(how: str) -> str:
+def had(how: str, t: Words | None = None) -> str:
     """Write a way to obtain a system before its name.
 
     >>> had("buy"), had("on_demand")
     ('bought', 'on demand')
     """
-    return {"buy": "bought", "api": "tokens of"}.get(how, how_words(how))
+    t = t or Words()
+    return t.get(f"story.had.{how}", how_words(how))
 
 
 # -- where -------------------------------------------------------------------------------------------------------------
 
 
-def _here(index: PlanIndex) -> Iterator[str]:
+def _here(index: PlanIndex, t: Words) -> Iterator[str]:
     """Name the sites by their part of the cost, what makes them cheap, and what bounds them."""
     asked = index.plan["spec"]["sites"]
     costs: dict[str, float] = defaultdict(float)
@@ -78,21 +83,21 @@ def _here(index: PlanIndex) -> Iterator[str]:
         costs[row["site"]] += row["amount"]
     held = {site: costs[site] for site in index.sites}
     if len(asked) == 1 and len(held) == 1:
-        yield f"{next(iter(held))} is the only site asked about"
+        yield t("story.only_site", site=next(iter(held)))
     elif len(held) == 1:
-        yield f"{next(iter(held))} holds everything, of {len(asked)} sites asked about"
+        yield t("story.one_site", site=next(iter(held)), asked=len(asked))
     elif sum(held.values()) > 0:
-        yield f"cost goes to {shares(held, index.plan['totals']['cost'], 'site')}"
+        yield t("story.cost_sites", parts=shares(held, index.plan["totals"]["cost"], "site", t))
     full = {site: row["limit"] for site in index.sites for row in index.binding if row["name"] in _power_limits(site)}
-    cheapest = _electricity(index)
+    cheapest = _electricity(index, t)
     if cheapest:
         low, words = cheapest
-        yield words + (f", and its {show(full.pop(low), 'W')} are used up" if low in full else "")
-    yield from (f"the {show(limit, 'W')} of {site} are used up" for site, limit in full.items())
-    yield from _at_home(index)
+        yield words + (t("story.and_used_up", power=show(full.pop(low), "W")) if low in full else "")
+    yield from (t("story.used_up", power=show(limit, "W"), site=site) for site, limit in full.items())
+    yield from _at_home(index, t)
     empty = [site["region"] for site in asked if site["region"] not in index.sites]
     if empty and len(empty) == len(asked) - len(index.sites):  # otherwise some have another name in the spec
-        yield f"{listed(empty)} {'stay' if len(empty) > 1 else 'stays'} empty"
+        yield t("story.empty" if len(empty) > 1 else "story.empty_one", sites=joined(empty, t))
 
 
 def _power_limits(site: str) -> tuple[str, str]:
@@ -100,7 +105,7 @@ def _power_limits(site: str) -> tuple[str, str]:
     return f"power in {site}", f"connection of {site}"
 
 
-def _electricity(index: PlanIndex) -> tuple[str, str] | None:
+def _electricity(index: PlanIndex, t: Words) -> tuple[str, str] | None:
     """Name the site with the cheapest electricity of those with systems of their own, in words too; None for a single site."""
     paid = {
         site: price for site, price in index.paid.items() if any(row["own_power_w"] for row in index.schedule[site])
@@ -108,12 +113,11 @@ def _electricity(index: PlanIndex) -> tuple[str, str] | None:
     if len(paid) < 2:
         return None
     low = min(paid, key=paid.__getitem__)
-    return low, (
-        f"electricity is cheapest in {low} ({paid[low] * MWH_J:,.1f} against up to {index.per_mwh(max(paid.values()))})"
-    )
+    most = index.per_mwh(max(paid.values()))
+    return low, t("story.electricity", site=low, price=f"{paid[low] * MWH_J:,.1f}", most=most)
 
 
-def _at_home(index: PlanIndex) -> Iterator[str]:
+def _at_home(index: PlanIndex, t: Words) -> Iterator[str]:
     """State the share of the served tokens that stay in the region that asks for them."""
     home = total = 0.0
     for row in index.plan["routes"]:
@@ -121,45 +125,51 @@ def _at_home(index: PlanIndex) -> Iterator[str]:
         total += tokens
         home += tokens if row["origin"] == row["site"] else 0.0
     if total > 0 and home >= NAMED_SHARE * total:
-        yield f"{home / total:.0%} of the served tokens stay in the region that asks for them"
+        yield t("story.at_home", share=f"{home / total:.0%}")
 
 
 # -- what --------------------------------------------------------------------------------------------------------------
 
 
-def _this(index: PlanIndex) -> Iterator[str]:
+def _this(index: PlanIndex, t: Words) -> Iterator[str]:
     """Name the systems by their part of the cost, the scarcest of them, the closest left out, and the tightest latency."""
-    ways = {kind: words if "owned" in words else had(kind[1]) for kind, words in ways_to_have(index.plan).items()}
+    ways = {
+        kind: t.phrase(words) if "owned" in words else had(kind[1], t)
+        for kind, words in ways_to_have(index.plan).items()
+    }
     costs = {f"{ways[kind]} {kind[0]}": cost for kind, cost in cost_of_kinds(index.plan).items()}
     if len(costs) == 1:
-        yield f"{next(iter(costs))} alone does all the work"
+        yield t("story.one_kind", kind=next(iter(costs)))
     elif sum(costs.values()) > 0:
-        yield f"cost goes into {shares(costs, index.plan['totals']['cost'], 'kind')}"
+        yield t("story.cost_kinds", parts=shares(costs, index.plan["totals"]["cost"], "kind", t))
     scarce = [limit for limit in valued_limits(index.plan) if limit.row["unit"] in ("system", "token/s")]
     supplies = [limit for limit in scarce if limit.row["name"].startswith("supply of ")]
     if supplies:
         best = supplies[0]
-        yield f"{best.words[0].lower()}{best.words[1:]} would be worth {worth_words(index.plan, best.gain)}"
-    yield from _closest(index.plan)
-    yield from _tightest(index.plan)
+        thing = f"{best.words[0].lower()}{best.words[1:]}"
+        yield t("story.worth", thing=t.phrase(thing), worth=t.phrase(worth_words(index.plan, best.gain)))
+    yield from _closest(index.plan, t)
+    yield from _tightest(index.plan, t)
 
 
-def _closest(plan: Plan) -> Iterator[str]:
+def _closest(plan: Plan, t: Words) -> Iterator[str]:
     """Name the unused system that is nearest to being used."""
     rows = [row for row in plan["runner_up"] if row["system"] is not None and row["margin"] is not None]
     if rows:
         row = min(rows, key=lambda row: row["margin"])
-        unit = row["margin_unit"].replace("/", " per ")
-        yield f"nearest to use is {had(row['how'])} {row['system']} in {row['site']}, {amount(row['margin'])} {unit} away"
+        per = t("story.per")
+        away = f"{amount(row['margin'])} {row['margin_unit'].replace('/', per)}"
+        yield t("story.closest", how=had(row["how"], t), system=row["system"], site=row["site"], away=away)
 
 
-def _tightest(plan: Plan) -> Iterator[str]:
+def _tightest(plan: Plan, t: Words) -> Iterator[str]:
     """Name the latency that is nearest to its limit."""
     found = [(tightest(workload), workload["name"]) for workload in plan["workloads"]]
     rows = [(row, name) for row, name in found if row is not None]
     if rows:
         row, name = min(rows, key=lambda item: item[0]["slack_s"] / item[0]["limit_s"])
-        yield f"{row['metric']} {row['percentile']} of {name} is nearest to its limit, {show(row['predicted_s'], 's')} of {show(row['limit_s'], 's')}"
+        times = {"predicted": show(row["predicted_s"], "s"), "limit": show(row["limit_s"], "s")}
+        yield t("story.tightest", metric=f"{row['metric']} {row['percentile']}", workload=name, **times)
 
 
 def tightest(workload: Row) -> Row | None:
@@ -171,26 +181,28 @@ def tightest(workload: Row) -> Row | None:
 # -- when --------------------------------------------------------------------------------------------------------------
 
 
-def _then(index: PlanIndex) -> Iterator[str]:
+def _then(index: PlanIndex, t: Words, whole: bool) -> Iterator[str]:
     """State what is held when, the busiest hour, when jobs run, and what the timing of the load saves."""
     phases = index.document.get("phases", ())
     if phases:
-        grown = [f"{row['chips']:,} in {row['name']} from {row['start']}" for row in phases]
-        yield f"chips held: {', '.join(grown[:NAMED])}" + (
-            f" and {phases[-1]['chips']:,} at the end" if len(grown) > NAMED else ""
-        )
+        grown = [
+            t("story.phase", chips=f"{row['chips']:,}", phase=row["name"], start=row["start"]) for row in phases[:NAMED]
+        ]
+        end = t("story.end", chips=f"{phases[-1]['chips']:,}") if len(phases) > NAMED else ""
+        yield t("story.phases", phases=t("list.comma").join(grown), end=end)
     elif all(row["phase"] is None and not row.get("windows") for row in index.plan["fleet"]):
         years = index.plan["spec"].get("horizon", {}).get("years", 1)
-        yield f"everything is held throughout the {'year' if years == 1 else f'{years} years'}"
-    yield from _peak(index)
-    told = [sentence.rstrip(".") for sentence in jobs.sentences(index)]
-    yield from told[:1]
-    if len(told) > 1:
-        yield f"--full tells of {len(told) - 1} more job{'s' if len(told) > 2 else ''}"
-    yield from (sentence.rstrip(".") for sentence in hours.sentences(index))
+        yield t("story.throughout_year") if years == 1 else t("story.throughout", years=years)
+    yield from _peak(index, t)
+    stops = t("list.stop")
+    told = [sentence.rstrip(stops) for sentence in jobs.sentences(index, t)]
+    yield from told if whole else told[:1]
+    if len(told) > 1 and not whole:
+        yield t("story.more_jobs" if len(told) > 2 else "story.more_job", count=len(told) - 1)
+    yield from (sentence.rstrip(stops) for sentence in hours.sentences(index, t))
 
 
-def _peak(index: PlanIndex) -> Iterator[str]:
+def _peak(index: PlanIndex, t: Words) -> Iterator[str]:
     """Compare the busiest hour of the served tokens with the mean."""
     rates: dict[int, float] = defaultdict(float)
     for row in index.plan["routes"]:
@@ -200,4 +212,4 @@ def _peak(index: PlanIndex) -> Iterator[str]:
     if mean > 0 and max(rates.values()) >= UNEVEN * mean:
         busiest = max(rates, key=rates.__getitem__)
         hour = next(row["hour_utc"] for row in index.plan["schedule"] if row["slot"] == busiest)
-        yield f"the busiest hour ({hour:02d} UTC) serves {rates[busiest] / mean:.2f} times the mean"
+        yield t("story.peak", hour=f"{hour:02d}", times=f"{rates[busiest] / mean:.2f}")

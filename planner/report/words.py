@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.plan import Plan
+from planner.report.locale import Words
 
 STATUS_WORDS = {
     "optimal": "optimal",
@@ -61,6 +62,15 @@ def listed(words: Sequence[str]) -> str:
     if not words:
         return "none"
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def joined(parts: Sequence[str], t: Words) -> str:
+    """Join parts as a list in a sentence.
+
+    >>> joined(["a", "b", "c"], Words()), joined(["a", "b", "c"], Words("zh"))
+    ('a, b and c', 'a、b和c')
+    """
+    return t("list.and").join([t("list.comma").join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def spread(values: Sequence[float]) -> str:

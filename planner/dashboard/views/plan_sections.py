@@ -18,7 +18,7 @@ from planner.dashboard.views.units import rate_words
 from planner.escape import page
 from planner.plan import Plan
 from planner.report.charts import costs, fleet, flows, hours
-from planner.report.locale import DEFAULT, Words
+from planner.report.locale import Words
 from planner.report.outputs import excel, html
 from planner.report.phases import phase_name
 from planner.report.story import story
@@ -133,11 +133,11 @@ def _downloads(shown: Shown, t: Words) -> None:
 
 
 def _why(plan: Plan, t: Words) -> None:
-    """Tell why the plan is as it is; the sentences are written in English."""
-    if t.language != DEFAULT:
-        return
+    """Tell why the plan is as it is."""
     st.subheader(t("section.why"))
-    st.markdown("\n".join(f"- **{question}:** {page('; '.join(clauses))}." for question, clauses in story(plan)))
+    colon, stop, between = t("list.colon"), t("list.stop"), t("list.semicolon")
+    told = story(plan, t, whole=True)
+    st.markdown("\n".join(f"- **{question}{colon}**{page(between.join(clauses))}{stop}" for question, clauses in told))
 
 
 def _flows(shown: Shown, t: Words) -> None:

@@ -54,7 +54,7 @@ def html_page(plan: Plan) -> str:
         *(f"<p>{_text(line)}</p>" for line in plan["spec"].get("note", "").splitlines()),
         f'<p class="verdict">{_text(headline(plan))}</p>',
         f"<p>{_text(totals_line(plan))}</p>" if totals_line(plan) else "",
-        *(f"<p><b>{question}:</b> {_text('; '.join(clauses))}.</p>" for question, clauses in story(plan)),
+        *(f"<p><b>{question}:</b> {_text('; '.join(clauses))}.</p>" for question, clauses in story(plan, whole=True)),
     ]
     chapters = [
         f"<h2>{_text(heading)}</h2><ul>{''.join(f'<li>{_text(line)}</li>' for line in lines)}</ul>"

@@ -12,12 +12,11 @@ from planner.dashboard import sources
 from planner.plan import BY_THE_BOUND
 from planner.report import words
 from planner.report.locale import Words, languages, phrases
+from planner.report.story import story
 
 HOME = Path(__file__).resolve().parents[3]
 CODE = "\n".join(
-    path.read_text()
-    for folder in ("dashboard", "report/charts", "report/web")
-    for path in (HOME / "planner" / folder).rglob("*.py")
+    path.read_text() for folder in ("dashboard", "report") for path in (HOME / "planner" / folder).rglob("*.py")
 )
 TEXTS = Words().texts
 # Keys that are put together from names in the plan.
@@ -39,6 +38,10 @@ FAMILIES = (
     "units.",
     "buy.",
     "hours.",
+    "story.had.",
+    "story.more.",
+    "job.on.",
+    "dispatch.",
     "status.",
     "goal.",
     "how.",
@@ -125,6 +128,16 @@ def test_what_the_stored_plan_says_has_translations(language):
     said = {row["name"] for row in plan["limits"]} | {row["note"] for row in plan["limits"]} | {BY_THE_BOUND}
     said |= {row["words"] for row in plan["runner_up"]} | {row["reason"] for row in plan["assumptions"]}
     assert not {text for text in said if not phrases.is_known(text, language)}
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_why_a_plan_is_as_it_is_is_told_without_an_english_sentence(language):
+    told = story(sources.stored_plan(), Words(language), whole=True)
+    assert [len(clauses) for _, clauses in told] == [
+        len(clauses) for _, clauses in story(sources.stored_plan(), whole=True)
+    ]
+    clauses = [clause for _, clauses in told for clause in clauses]
+    assert not [clause for clause in clauses if LATIN_SENTENCE.search(clause) or clause.isascii()]
 
 
 @pytest.mark.parametrize("language", OTHERS)
