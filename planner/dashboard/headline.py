@@ -96,18 +96,13 @@ def in_short(plan: Plan, t: Words) -> str:
         ]
         more = [t("buy.others", count=len(mine) - NAMED)] if len(mine) > NAMED else []
         if mine:
-            parts.append(t(f"buy.{way}", things=", ".join(named + more)))
+            parts.append(t(f"buy.{way}", things=t("buy.comma").join(named + more)))
     years = (plan["spec"].get("horizon") or {}).get("years", 1)
     cost, unit = plan["totals"]["cost"], currency(plan)
-    return page(
-        t(
-            "buy.plan",
-            parts="; ".join(parts),
-            cost=amount(cost, unit, t),
-            years=number(float(years)),
-            yearly=amount(cost / years, unit, t),
-        )
-    )
+    told = {"parts": t("list.semicolon").join(parts), "cost": amount(cost, unit, t)}
+    if years == 1:
+        return page(t("buy.plan_of_a_year", **told))
+    return page(t("buy.plan", years=number(float(years)), yearly=amount(cost / years, unit, t), **told))
 
 
 def plan_metrics(plan: Plan, t: Words) -> list[Metric]:

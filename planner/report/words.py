@@ -68,7 +68,7 @@ def joined(parts: Sequence[str], t: Words) -> str:
     """Join parts as a list in a sentence.
 
     >>> joined(["a", "b", "c"], Words()), joined(["a", "b", "c"], Words("zh"))
-    ('a, b and c', 'a、b和c')
+    ('a, b and c', 'a、b 与 c')
     """
     return t("list.and").join([t("list.comma").join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 

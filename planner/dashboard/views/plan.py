@@ -76,7 +76,7 @@ def _edit(work: Work, document: dict[str, object], fields: list[editing.Field], 
                         help=page(field.key),
                     )
                     if field.key in wrong:
-                        st.markdown(f":red[:material/error: {page(wrong[field.key])}]")
+                        st.markdown(f":red[:material/error: {page(t.phrase(wrong[field.key]))}]")
     if solve:
         _start(work, editing.new_values(document, texts, fields))
         st.rerun()  # so that the form is drawn as busy

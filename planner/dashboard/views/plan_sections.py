@@ -137,7 +137,7 @@ def _why(plan: Plan, t: Words) -> None:
     st.subheader(t("section.why"))
     colon, stop, between = t("list.colon"), t("list.stop"), t("list.semicolon")
     told = story(plan, t, whole=True)
-    st.markdown("\n".join(f"- **{question}{colon}**{page(between.join(clauses))}{stop}" for question, clauses in told))
+    st.markdown("\n".join(f"- **{question}**{colon}{page(between.join(clauses))}{stop}" for question, clauses in told))
 
 
 def _flows(shown: Shown, t: Words) -> None:

@@ -1,6 +1,6 @@
 """Translate phrases that a plan holds in English: names of limits, reasons, notes and words of margins.
 
-`phrases_zh.json` maps an English phrase to its translation. A place such as `{site}` stands for any text that holds no phrase of ours:
+`phrases_zh.json` maps an English phrase to its translation, `problems_zh.json` what is wrong in a spec, and the remedy. A place such as `{site}` stands for any text that holds no phrase of ours:
 a name, an amount, a path. The longest pattern that fits a whole text is taken.
 """
 
@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 _HOME = Path(__file__).parent
+FILES = ("phrases", "problems")
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
@@ -32,7 +33,9 @@ def is_known(text: str, language: str) -> bool:
 @cache
 def _patterns(language: str) -> tuple[dict[str, str], list[tuple[re.Pattern[str], str]]]:
     """Read the phrases of a language: whole texts, and patterns with the longest first."""
-    table: dict[str, str] = json.loads((_HOME / f"phrases_{language}.json").read_text("utf-8"))
+    table: dict[str, str] = {}
+    for file in FILES:
+        table |= json.loads((_HOME / f"{file}_{language}.json").read_text("utf-8"))
     fixed = {english: other for english, other in table.items() if not _PLACE.search(english)}
     patterns = sorted((english for english in table if _PLACE.search(english)), key=len, reverse=True)
     return fixed, [(_compiled(english), table[english]) for english in patterns]

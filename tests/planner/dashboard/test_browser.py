@@ -229,20 +229,30 @@ def test_figures_are_found_with_their_source_and_errors_by_chip(visit):
     assert not NO_FIGURE.search(settled(page).locator("main").inner_text())
 
 
-def test_the_page_in_chinese_holds_no_english_sentence(visit):
-    page = answered(visit("?lang=zh"))
-    page.get_by_text("修改数字并求解").first.click()
+def english_sentences(page) -> list[str]:
+    return [text for text in settled(page).locator("main").inner_text().splitlines() if ENGLISH_SENTENCE.search(text)]
+
+
+def test_the_pages_in_chinese_hold_no_english_sentence(visit):
+    page = visit("?lang=zh")
     page.get_by_text("方案（JSON）").wait_for()
     assert "lang=zh" in page.url
-    page.get_by_role("link", name="时段与地点").click()
-    page.get_by_text("按经纬度排列的站点").wait_for()
-    assert not [
-        text for text in settled(page).locator("main").inner_text().splitlines() if ENGLISH_SENTENCE.search(text)
-    ]
-    page.get_by_role("link", name="方案").click()
-    page.get_by_text("方案（JSON）").wait_for()
-    said = [text for text in page.locator("main").inner_text().splitlines() if ENGLISH_SENTENCE.search(text)]
-    assert not said
+    page.get_by_text("修改数字并求解").first.click()
+    page.get_by_role("textbox", name="输出 token").first.fill("3 MB")
+    page.get_by_role("button", name="求解", exact=True).click()
+    page.get_by_text("应为 token 速率").first.wait_for()
+    assert not english_sentences(page)
+    for name, shown in (
+        ("问题", "电力"),
+        ("比较", "保存"),
+        ("探索", "开始"),
+        ("时段与地点", "按经纬度排列的站点"),
+        ("推理与训练", "屋顶线"),
+        ("目录与精度", "目录中的每个数据"),
+    ):
+        page.get_by_role("link", name=name).click()
+        page.get_by_text(shown).first.wait_for()
+        assert not english_sentences(page), name
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

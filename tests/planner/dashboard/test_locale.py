@@ -7,8 +7,11 @@ import string
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from planner.dashboard import sources
+from planner.errors import SpecError
 from planner.plan import BY_THE_BOUND
 from planner.report import words
 from planner.report.locale import Words, languages, phrases
@@ -93,6 +96,7 @@ def test_every_status_and_component_of_a_plan_has_a_text():
 # -- phrases of plans --------------------------------------------------------------------------------------------------
 
 OTHERS = [code for code in languages() if code != "en"]
+PLACE = re.compile(r"\{\w+\}")
 LATIN_SENTENCE = re.compile(r"[A-Za-z]+(?: [a-z]+){4,}")  # five words in a row
 
 
@@ -146,7 +150,9 @@ def test_titles_and_assumptions_of_the_examples_have_translations(language):
     unknown = set()
     for path in sources.examples().values():
         document = json.loads(path.read_text())
-        unknown |= {document["name"]} - {name for name in [document["name"]] if phrases.is_known(name, language)}
+        unknown |= {
+            name for name in (document["name"], path.stem.replace("_", " ")) if not phrases.is_known(name, language)
+        }
         own = json.dumps(document)
         for assumption in sources.resolved(document).assumptions:
             known = phrases.is_known(assumption.reason, language)
@@ -155,11 +161,87 @@ def test_titles_and_assumptions_of_the_examples_have_translations(language):
     assert not unknown
 
 
+def table_of(file: str, language: str) -> dict[str, str]:
+    return json.loads((HOME / "planner/report/locale" / f"{file}_{language}.json").read_text())
+
+
+SAYS_WHAT_IS_WRONG = ("Problem", "SpecProblem", "ValueError", "UnitError", "SpecError", "add_problem", "wrong")
+PASSED_ON = ("{error}", "{words}, got {shown(given)}")  # messages of other functions, which are collected there
+
+
+def messages(folder: str) -> set[str]:
+    """The messages on wrong specs that the code of a folder writes, with a text in each place to fill."""
+    found = set()
+    for path in (HOME / "planner" / folder).rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(call, ast.Call) or not call.args:
+                continue
+            name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+            if name in SAYS_WHAT_IS_WRONG and (message := _filled(call.args[-1])) and " " in message:
+                found.add(message)
+    return found
+
+
+def _filled(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if not isinstance(node, ast.JoinedStr) or any(passed in ast.unparse(node) for passed in PASSED_ON):
+        return None
+    parts = (part.value if isinstance(part, ast.Constant) else _sample(ast.unparse(part.value)) for part in node.values)
+    return "".join(map(str, parts))
+
+
+def _sample(code: str) -> str:
+    """Text for a place that the code fills: spans and close names hold words of ours."""
+    if "close" in code or "did_you_mean" in code:
+        return '; close names: "x"'
+    return "; known here: x" if code == "known" else "from 1 W to 2 W" if code in ("span", "self.span") else "x"
+
+
+@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("folder", ["spec", "resolve", "dashboard"])
+def test_what_is_wrong_in_a_spec_is_told_in_every_language(folder, language):
+    found = messages(folder)
+    assert len(found) >= {"spec": 100, "resolve": 40}.get(folder, 1)
+    assert not {message for message in found if not phrases.is_known(message, language)}
+
+
+WRONG = (-1, 0, 1e30, "x", "3 MB", [], {}, None, True, "-3 MW", "1e9 USD", "0 s", [1], {"a": 1})
+
+
+def parts_of(value, path=()):
+    """The places of a document, each with the list or object that holds it."""
+    for key, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield path, key
+        yield from parts_of(each, (*path, key))
+
+
+@given(draw=st.data())
+def test_an_example_with_a_wrong_part_is_refused_in_every_language(draw):
+    name = draw.draw(st.sampled_from(["mixed_fleet", "national_stack", "quality"]))
+    document = json.loads(sources.examples()[name].read_text())
+    path, key = draw.draw(st.sampled_from(list(parts_of(document))))
+    holder = document
+    for part in path:
+        holder = holder[part]
+    change = draw.draw(st.sampled_from(["remove", "rename", *WRONG]))
+    if change == "remove" or (change == "rename" and isinstance(holder, list)):
+        del holder[key]
+    elif change == "rename":
+        holder[f"{key}x"] = holder.pop(key)
+    else:
+        holder[key] = change
+    try:
+        sources.resolved(document)
+    except SpecError as error:
+        said = {problem.message for problem in error.problems}
+        assert not {text for text in said for language in OTHERS if not phrases.is_known(text, language)}
+
+
 @pytest.mark.parametrize("language", OTHERS)
 def test_translations_keep_the_places_and_hold_no_english_sentence(language):
-    table = json.loads((HOME / "planner/report/locale" / f"phrases_{language}.json").read_text())
-    for english, other in table.items():
-        assert places(english) == places(other), english
+    for english, other in [pair for file in phrases.FILES for pair in table_of(file, language).items()]:
+        assert set(PLACE.findall(english)) == set(PLACE.findall(other)), english
         assert not LATIN_SENTENCE.search(other), other
     for key, text in Words(language).texts.items():
         assert not LATIN_SENTENCE.search(text), key

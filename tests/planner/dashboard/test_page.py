@@ -307,7 +307,7 @@ def test_an_infeasible_spec_is_an_answer_with_a_repair_that_works():
     assert [error.value for error in page.error] == ["Infeasible: no plan meets all limits at once."]
     conflict, reach, repair = (table.value for table in page.table)
     assert list(conflict["Place in the spec"]) == list(repair["Place in the spec"]) == ["sites[0].power"]
-    assert list(repair["From"]) == ["1 kW"] and list(reach["Workload"])[0] == "all workloads"
+    assert list(repair["From"]) == ["1 kW"] and next(iter(reach["Workload"])) == "all workloads"
     page = awaited(page.button(key="repair").click().run())
     assert not page.exception and not page.error and metrics(page)["Chips"] == "8"
     assert [field(page, "sites[0].power").value] == list(repair["To"])
