@@ -81,7 +81,7 @@ def verdict(plan: Plan, t: Words) -> tuple[str, str]:
 
 
 def in_short(plan: Plan, t: Words) -> str:
-    """Say in one sentence what to buy and rent, where, and what it comes to."""
+    """Say in short what to buy and rent, where, what it comes to, and how sure it is."""
     kinds: dict[tuple[str, str], dict[str, int]] = {}
     for row in plan["fleet"]:
         held = kinds.setdefault((row["system"], row["how"]), {})
@@ -101,8 +101,12 @@ def in_short(plan: Plan, t: Words) -> str:
     cost, unit = plan["totals"]["cost"], currency(plan)
     told = {"parts": t("list.semicolon").join(parts), "cost": amount(cost, unit, t)}
     if years == 1:
-        return page(t("buy.plan_of_a_year", **told))
-    return page(t("buy.plan", years=number(float(years)), yearly=amount(cost / years, unit, t), **told))
+        words = t("buy.plan_of_a_year", **told)
+    else:
+        words = t("buy.plan", years=number(float(years)), yearly=amount(cost / years, unit, t), **told)
+    if sure := plan.document.get("confidence"):
+        words += t("buy.sure", kept=f"{sure['kept']:.0%}", worlds=f"{sure['worlds']:,}")
+    return page(words)
 
 
 def plan_metrics(plan: Plan, t: Words) -> list[Metric]:

@@ -157,9 +157,13 @@ def _closest(plan: Plan, t: Words) -> Iterator[str]:
     rows = [row for row in plan["runner_up"] if row["system"] is not None and row["margin"] is not None]
     if rows:
         row = min(rows, key=lambda row: row["margin"])
+        thing = {"how": had(row["how"], t), "system": row["system"], "site": row["site"]}
+        if amount(row["margin"]) == "0":
+            yield t("story.as_well", **thing)
+            return
         per = t("story.per")
         away = f"{amount(row['margin'])} {row['margin_unit'].replace('/', per)}"
-        yield t("story.closest", how=had(row["how"], t), system=row["system"], site=row["site"], away=away)
+        yield t("story.closest", away=away, **thing)
 
 
 def _tightest(plan: Plan, t: Words) -> Iterator[str]:
