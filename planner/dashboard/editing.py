@@ -85,8 +85,8 @@ def _places(document: Mapping[str, Any], prices: Mapping[str, str]) -> Iterator[
     for i, site in enumerate(document["sites"]):
         yield ("sites", i, "power"), "sites", "field.power", site["region"], ""
     for i, offer in enumerate(document.get("offers") or []):
-        subject = f"{offer['system']}, {offer['how'].replace('_', ' ')}"
-        yield ("offers", i, "price"), "offers", "field.price", subject, prices.get(f"offers[{i}]", "")
+        label = f"field.price.{offer['how']}"
+        yield ("offers", i, "price"), "offers", label, offer["system"], prices.get(f"offers[{i}]", "")
     for name in ("budget", "capital", "carbon"):
         yield ("limits", name), "limits", f"field.{name}", "", ""
     for name, unit in (("gap", "1"), ("time_limit", "s")):

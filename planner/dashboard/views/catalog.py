@@ -57,6 +57,7 @@ def _figures(plan: Plan | None, t: Words) -> None:
             list(counts),
             format_func=lambda kind: f"{kind} ({counts[kind]:,})",
             key="catalog-kinds",
+            placeholder=t("choose.some"),
             width=330,
         )
         used = plan is not None and st.toggle(t("catalog.used"), key="catalog-used")
@@ -87,7 +88,9 @@ def _accuracy(t: Words) -> None:
         key="accuracy-metric",
     )
     rows = cataloguing.accuracy_table(metric, t)
-    chips = st.multiselect(t("accuracy.chips"), [row[t("column.chip")] for row in rows], key="accuracy-chips")
+    chips = st.multiselect(
+        t("accuracy.chips"), [row[t("column.chip")] for row in rows], key="accuracy-chips", placeholder=t("choose.some")
+    )
     chart = accuracy.accuracy_chart(cataloguing.points_of(metric, chips), t(f"accuracy.{metric}"), t)
     if chart is not None:
         st.altair_chart(chart, width="stretch")

@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from catalog.lookup import Catalog
+from catalog.units import MICRO
 from planner.dashboard import answers, running, sources
 from planner.dashboard.figures import amount, number
 from planner.dashboard.running import CLIENTS, LOADS, MAX, MOST_CHIPS, Choice, Settings
@@ -200,7 +201,10 @@ def _cards(drawn: Mapping[str, Any], t: Words) -> None:
         cards += [
             ("running.per_user", f"{number(at['user'])} ({number(low)} – {number(high)})"),
             ("running.per_chip", f"{number(at['chip'])} ({number(at['chip_80'][0])} – {number(at['chip_80'][1])})"),
-            ("running.ttft", " · ".join(amount(at["latency_s"]["ttft"][name], "s", t) for name in FIRST_TOKEN)),
+            *(
+                (label, " · ".join(amount(at["latency_s"]["ttft"][name], "s", t) for name in names))
+                for label, names in (("running.ttft", FIRST_TOKEN[:2]), ("running.ttft_tail", FIRST_TOKEN[2:]))
+            ),
             ("running.batch", number(float(at["batch"]))),
         ]
     else:
@@ -217,9 +221,9 @@ def _cards(drawn: Mapping[str, Any], t: Words) -> None:
         parts = (
             f"{t.phrase(row['part'])} {amount(row['mean_s'], 's', t)}"
             for row in at["first_token"]
-            if row["mean_s"] > 0.0
+            if row["mean_s"] > MICRO
         )
-        st.caption(page(t("running.first_token", parts=", ".join(parts))))
+        st.caption(page(t("running.first_token", parts=t("list.comma").join(parts))))
 
 
 def _reasons(drawn: Mapping[str, Any], t: Words) -> None:

@@ -132,7 +132,13 @@ def _other(work: Work, fields: list[editing.Field], t: Words) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         names = {field.key: _name(field, t) for field in fields}
         path = st.selectbox(
-            t("whatif.other"), list(names), index=None, format_func=lambda key: names[key], key="other", width=380
+            t("whatif.other"),
+            list(names),
+            index=None,
+            format_func=lambda key: names[key],
+            key="other",
+            placeholder=t("choose.some"),
+            width=380,
         )
         if path is not None:
             field = next(field for field in fields if field.key == path)
