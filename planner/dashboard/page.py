@@ -69,6 +69,8 @@ def draw() -> None:
     }
     st.session_state.pages = pages
     chosen = st.navigation(list(pages.values()), position="top")
+    if st.session_state.setdefault("page", chosen.url_path) != chosen.url_path:
+        st.session_state.page, work.problems = chosen.url_path, ()  # what was refused on another page is over
     _bar(work, t)
     if work.job:
         st.fragment(_watch, run_every=POLL_S)(work, t)

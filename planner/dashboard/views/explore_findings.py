@@ -146,7 +146,9 @@ def _plan(work: Work, plan: Plan, base: Plan | None, t: Words, name: str = "") -
             scenario, renamed = exploring.opened(work.scenario, plan, name)
             work.turn_to(scenario)
             work.verify(scenario.document(), renamed)
-            st.switch_page(st.session_state["pages"]["plan"])
+            there = st.session_state["pages"]["plan"]
+            st.session_state["page"] = there.url_path  # what the server has to say of the plan is told there
+            st.switch_page(there)
 
 
 # -- the other studies -------------------------------------------------------------------------------------------------

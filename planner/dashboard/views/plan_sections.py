@@ -88,7 +88,7 @@ def _verdict(shown: Shown, changes: list[dict[str, Any]], t: Words) -> None:
     level, sentence = headline.verdict(shown.plan, t)
     {"success": st.success, "warning": st.warning, "error": st.error}[level](sentence)
     if shown.findings:
-        st.error(t("check.broken") + "\n\n" + "\n".join(f"- {page(finding)}" for finding in shown.findings))
+        st.error(t("check.broken") + "\n\n" + "\n".join(f"- {page(t.phrase(finding))}" for finding in shown.findings))
     elif shown.plan.has_answer:
         st.caption(t("check.stored" if shown.stored else "check.holds"))
     if changes:

@@ -118,7 +118,7 @@ def _choose(found: list[Choice], t: Words) -> Choice | None:
             st.session_state.own_cases = [running.read_case(file.name, file.getvalue()), *_own()][:KEPT]
         except SpecError as error:
             for problem in error.problems:
-                st.error(f"{page(problem.path)}: {page(t.phrase(problem.message))}")
+                st.error(f"{page(problem.path or t('problems.file'))}: {page(t.phrase(problem.message))}")
         else:
             st.rerun()
     return by_key.get(key) if key is not None else None

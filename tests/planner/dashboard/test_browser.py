@@ -240,7 +240,7 @@ def test_the_pages_in_chinese_hold_no_english_sentence(visit):
     page.get_by_text("修改数字并求解").first.click()
     page.get_by_role("textbox", name="输出 token").first.fill("3 MB")
     page.get_by_role("button", name="求解", exact=True).click()
-    page.get_by_text("应为 token 速率").first.wait_for()
+    page.get_by_text("应为每秒 token 数").first.wait_for()
     assert not english_sentences(page)
     for name, shown in (
         ("问题", "电力"),

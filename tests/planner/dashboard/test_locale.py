@@ -199,7 +199,7 @@ def _sample(code: str) -> str:
 
 
 @pytest.mark.parametrize("language", OTHERS)
-@pytest.mark.parametrize("folder", ["spec", "resolve", "dashboard"])
+@pytest.mark.parametrize("folder", ["spec", "resolve", "dashboard", "calibration"])
 def test_what_is_wrong_in_a_spec_is_told_in_every_language(folder, language):
     found = messages(folder)
     assert len(found) >= {"spec": 100, "resolve": 40}.get(folder, 1)

@@ -21,6 +21,7 @@ from planner.dashboard.state.session import Work
 from planner.dashboard.state.session import opened as open_work
 from planner.dashboard.views import catalog, explore
 from planner.dashboard.workers import studying, whatif
+from planner.errors import Problem
 from planner.report.locale import languages
 
 HOME = Path(__file__).resolve().parents[3]
@@ -243,7 +244,7 @@ def test_a_wrong_figure_is_named_at_its_field_and_the_plan_stays():
     field(page, "workloads[0].slo.ttft.p95").set_value("500 MB")
     field(page, "sites[1].power").set_value("-3 MW")
     page = page.button(key="solve").click().run()
-    assert [error.value for error in page.error] == ["The spec is not valid. Correct these places and solve again."]
+    assert [error.value for error in page.error] == ["Not taken over: correct these places, then try again."]
     problems = dict(page.table[0].value.values.tolist())
     assert set(problems) == {"workloads[0].slo.ttft.p95", "sites[1].power"}
     assert "500 MB" in problems["workloads[0].slo.ttft.p95"] and '"500 ms"' in problems["workloads[0].slo.ttft.p95"]
@@ -564,3 +565,11 @@ def test_own_measurements_are_fitted_and_used_in_the_scenario(monkeypatch):
     assert not page.exception and list(tables(page)[0]["After"]) == [1.2]
     page.button(key="calibration-use").click().run()
     assert page.session_state.work.scenario.document()["overrides"]["defaults/memory_utilisation/value"]["value"] == 0.8
+
+
+def test_what_was_refused_on_a_page_is_not_told_on_the_next():
+    page = opened()
+    page.session_state.work.problems = (Problem("sites[0].power", "is missing; add it"),)
+    assert [error.value for error in page.run().error] and page.session_state.page == ""
+    page.session_state.page = "hours"  # as if another page had been open before
+    assert not page.run().error and not page.session_state.work.problems
