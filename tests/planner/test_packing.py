@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import planner
+from models.packing import nodes_without_moves
 from planner.errors import SpecError
 from planner.resolve.resolver import resolve
 from planner.spec.document import edited
 from planner.spec.model import parse_spec
+from planner.verify.load.packing import _followed
 from tests.conftest import ALL_CASES
 from tests.planner.serving_enumeration import DAY, fewest_systems, said
 
@@ -50,6 +54,24 @@ def test_the_plan_states_how_full_its_systems_are(document):
     assert row["free_chips"] == 8 * row["nodes"] - taken
     assert row["nodes"] <= row["nodes_without_moves"] and row["mean_nodes"] <= row["mean_nodes_without_moves"] + 1e-9
     assert row["lost_spread"] <= row["lost_packed"] and row["mean_nodes"] <= row["nodes"]
+
+
+KINDS = st.lists(
+    st.tuples(st.sampled_from([1, 2, 4]), st.lists(st.integers(0, 9), min_size=4, max_size=4)), min_size=1, max_size=4
+)
+
+
+@settings(max_examples=100)
+@given(KINDS, st.randoms(use_true_random=False))
+def test_the_check_follows_workers_as_the_model_does_in_whatever_order_it_meets_them(kinds, random):
+    """Workers of one size that leave and come in another order would stand on other nodes."""
+    after = [1, 2, 3, 0]
+    mine = nodes_without_moves(
+        np.array([counts for _, counts in kinds]), [chips for chips, _ in kinds], 8, np.array(after)
+    )
+    named = [((f"chat/{k}", 0, chips), counts) for k, (chips, counts) in enumerate(kinds)]
+    random.shuffle(named)
+    assert _followed(dict(named), 8, after) == mine.tolist()
 
 
 def test_systems_that_are_not_shared_have_rows_of_their_own():

@@ -47,7 +47,11 @@ def _rows(decided: Decisions, by_option: dict[int, list[tuple[int, Use, Ints]]])
         small = [k for k, size in enumerate(sizes) if size <= node]
         kept = None
         if len(small) == len(sizes) and workers.shape[1] <= MOST_SLOTS:
-            kept = nodes_without_moves(workers, sizes, node, np.asarray(decided.problem.calendar.next))
+            named = sorted(
+                range(len(entries)), key=lambda k: decided.point_ids[entries[k][0]]
+            )  # pools keep their order
+            following = np.asarray(decided.problem.calendar.next)
+            kept = nodes_without_moves(workers[named], [sizes[k] for k in named], node, following)
         held = int(held_by_slot[key][slot])
         spread = min(max(held, found.nodes), count)
         yield {

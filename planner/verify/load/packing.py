@@ -102,7 +102,7 @@ def _fill(sizes: list[int], node: int) -> tuple[list[int], list[int]]:
 def _followed(workers: dict[Worker, list[int]], node: int, after: list[int]) -> list[int]:
     """Follow workers that never move twice round each ring of slots, and count the nodes in use."""
     slots, used, done = len(after), [0] * len(after), set[int]()
-    larger_first = sorted(workers, key=lambda worker: -worker[2])
+    larger_first = sorted(workers, key=lambda worker: (-worker[2], worker[:2]))
     for start in range(slots):
         if start in done:
             continue
