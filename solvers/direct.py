@@ -31,6 +31,7 @@ TIE_SLACK = 1e-9  # relative change of the objective permitted while cost is min
 MIP_START_SHARE = 0.5  # of the time left, for a MIP start from the decomposition
 LEAST_COLUMNS_BY_PARTS = 100_000  # of a program that the decomposition does not cover, from which on it is taken apart
 MOST_COLUMNS_IN_ONE_PIECE = 250_000  # up to which it is also searched in one piece, where its parts have no plan
+IN_ONE_PIECE_SHARE = 0.6  # of the further time for a first plan, before the program is taken apart for one
 LEAST_TIME_LIMIT_S = 1.0  # of a later step when the time is nearly up
 
 
@@ -62,7 +63,9 @@ def solve_direct(data: PlanData, options: Options = Options(), start: Mapping[st
     if _prefers_general(program, data, options, covered):
         raw = _by_parts(program, objective, sense, data.slots, options, begin)
     else:
-        raw = solve_mip(program, objective, sense, options, start=known, mip_start=mip_start)
+        raw = solve_mip(program, objective, sense, _sooner(options, data), start=known, mip_start=mip_start)
+        if raw.status == "limit" and raw.x is None and data.slots > 1 and options.method == "auto":
+            raw = _first_plan_by_parts(program, objective, sense, data.slots, options, begin, raw)
     raw = polish_line_units(program, objective, sense, raw, options)
     if raw.x is not None and data.objective.functional != COST and COST in program.functionals:
         raw = _cheapest_optimum(data, program, objective, raw, raw.x, options, begin)
@@ -96,11 +99,35 @@ def _by_parts(
     found = solve_mip(
         program, objective, sense, replace(options, method="direct", time_limit_s=_time_left(options, begin))
     )
-    if found.status != "limit" or raw.bound is None:
+    return _with_better_bound(found, raw.bound, sense) if found.status == "limit" else found
+
+
+def _sooner(options: Options, data: PlanData) -> Options:
+    """Leave a part of the further time for a first plan to the search by parts, where there is one."""
+    if options.longest_s is None or data.slots < 2 or options.method != "auto":
+        return options
+    further = max(options.longest_s - options.time_limit_s, 0.0)
+    return replace(options, longest_s=options.time_limit_s + IN_ONE_PIECE_SHARE * further)
+
+
+def _first_plan_by_parts(
+    program: Program, objective: Floats, sense: str, slots: int, options: Options, begin: float, raw: RawSolution
+) -> RawSolution:
+    """Take apart a program whose search in one piece found no plan, in the time allowed until the first one."""
+    left = options.until_found().left_s(begin)
+    if options.solver != "highs" or left < LEAST_TIME_LIMIT_S:
+        return raw
+    found = solve_general(program, objective, sense, slots, replace(options, time_limit_s=left, longest_s=None))
+    return _with_better_bound(found, raw.bound, sense)
+
+
+def _with_better_bound(found: RawSolution, bound: float | None, sense: str) -> RawSolution:
+    """Return a solution with the better one of its bound and another."""
+    if found.status == "infeasible" or bound is None:
         return found
     sign = -1.0 if sense == "max" else 1.0
-    bound = raw.bound if found.bound is None else sign * max(sign * raw.bound, sign * found.bound)
-    return replace(found, bound=bound, gap=None if found.objective is None else relative_gap(found.objective, bound))
+    best = bound if found.bound is None else sign * max(sign * bound, sign * found.bound)
+    return replace(found, bound=best, gap=None if found.objective is None else relative_gap(found.objective, best))
 
 
 def _time_left(options: Options, begin: float) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.plan import Plan
-from planner.solving.deadline import LEAST_S, PROGRAM_SHARE, Deadline
+from planner.solving.deadline import LEAST_S, PROGRAM_SHARE, SHARE_BEFORE_DISPATCH, Deadline
 from planner.spec.model import PlanSpec
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def answer(
             f"the program takes at least {needed / 1e9:,.1f} GB beside what is held, more than solver.memory allows; {ASK_FOR_LESS}"
         )
         return without_answer(problem, candidates, "limit", None, document)
-    within = replace(until.options(options_of(problem.spec, threads, progress), PROGRAM_SHARE), memory=watch)
+    share = SHARE_BEFORE_DISPATCH if is_asked(problem) else PROGRAM_SHARE
+    within = replace(until.options(options_of(problem.spec, threads, progress), share), memory=watch)
     solution = (solve_program or solve_cold)(form.data, within)
     say(_solved_words(solution))
     nothing = is_none(problem, solution)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from solvers.interface import Options
 
 PROGRAM_SHARE = 0.9  # of what is left goes to the program, the rest to marginal values and the plan document
+SHARE_BEFORE_DISPATCH = (
+    0.6  # of what is left goes to the program where the plan is dispatched on all hours of the year after it
+)
 LEAST_S = 0.2  # that a step gets when the time is up, so that it can end in order
 
 

@@ -31,7 +31,7 @@ def configured_highs(options: Options, tolerance: float, scaled: Scaled) -> Any:
     highs = new_highs()
     settings = {
         "random_seed": options.seed,
-        "time_limit": float(options.time_limit_s),
+        "time_limit": float(options.until_found().time_limit_s),
         "mip_rel_gap": options.gap,
         "primal_feasibility_tolerance": min(LP_FEASIBILITY_TOL, tolerance),
         "dual_feasibility_tolerance": LP_FEASIBILITY_TOL,
@@ -84,6 +84,8 @@ def run_highs(
         highs.cbMipInterrupt.subscribe(lambda now: report(now.data_out.mip_primal_bound, now.data_out.mip_dual_bound))
     if options.memory is not None and scaled.arrays.integer.any():
         highs.cbMipInterrupt.subscribe(_ended_by(options.memory))
+    if options.longest_s is not None and scaled.arrays.integer.any():
+        highs.cbMipInterrupt.subscribe(_ended_with_a_plan_after(options.time_limit_s))
     highs.run()
     status, statuses = highs.getModelStatus(), highspy.HighsModelStatus
     if status in (statuses.kUnboundedOrInfeasible, statuses.kUnbounded):
@@ -103,6 +105,17 @@ def _ended_by(memory: MemoryWatch) -> Callable[[Any], None]:
             looked_s = time.perf_counter()
             if memory.is_full():
                 now.interrupt()
+
+    return look
+
+
+def _ended_with_a_plan_after(seconds: float) -> Callable[[Any], None]:
+    """Return a callback that ends a mixed-integer search after a time from now on, if it has a solution by then, or as soon as it has."""
+    end = time.perf_counter() + seconds
+
+    def look(now: Any) -> None:
+        if time.perf_counter() > end and abs(now.data_out.mip_primal_bound) < math.inf:
+            now.interrupt()
 
     return look
 

@@ -72,9 +72,10 @@ def run_branch_and_bound(
         gap: float,
         progress: ProgressReporter | None = None,
         clock: Callable[[], float] = seconds_left_to_search,
+        longest_s: float | None = None,
     ) -> SubMipResult:
         part = replace(scaled, arrays=replace(arrays, lower=lower, upper=upper))
-        limits = replace(options, time_limit_s=max(LEAST_SUB_MIP_S, clock()), gap=gap)
+        limits = replace(options, time_limit_s=max(LEAST_SUB_MIP_S, clock()), longest_s=longest_s, gap=gap)
         outcome = run_highs(part, limits, tolerance, known, target, progress)
         if outcome.status == "infeasible":
             return SubMipResult(math.inf, None, math.inf)
@@ -91,10 +92,13 @@ def run_branch_and_bound(
     if relaxation.status in ("infeasible", "unbounded") and found.x is None and not math.isfinite(found.bound):
         # HiGHS tells the two apart, and unbounded from a program without an integer solution
         return run_highs(scaled, options, tolerance)
-    if not found.complete and seconds_left() > LEAST_HANDOVER_S:
+    longest_s = options.until_found().left_s(begin) if found.x is None else seconds_left()
+    if not found.complete and longest_s > LEAST_HANDOVER_S:
         # Small programs start afresh: HiGHS 1.15 may end early from a MIP start, far from the optimum.
         known = None if small else found.x
-        answer = solve_sub_mip(arrays.lower, arrays.upper, known, found.bound, options.gap, progress, seconds_left)
+        answer = solve_sub_mip(
+            arrays.lower, arrays.upper, known, found.bound, options.gap, progress, seconds_left, longest_s
+        )
         x = answer.x if answer.value < found.value else found.x
         return _outcome(x, answer.bound, max(found.bound, answer.bound))
     return _outcome(found.x, found.bound, found.bound)

@@ -81,6 +81,7 @@ def solve_general(
     sign = -1.0 if sense == "max" else 1.0
     structure = structure_of(program, sign * np.asarray(objective, dtype=float), slots)
     relaxation, longest, light = DualBound(structure), options.until_found(), lighter(program, structure, slots)
+    options = replace(options, longest_s=None)  # of each of its searches
 
     def bounded(columns: int) -> tuple[float, Floats | None, MergedLp | None]:
         merged = _merged(program, light, slots, columns)

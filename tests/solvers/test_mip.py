@@ -491,3 +491,14 @@ def test_a_relaxation_without_a_result_is_settled_by_highs(monkeypatch):
     monkeypatch.setattr(relaxation.NodeLp, "solve", lambda *_: NodeResult(None))
     answer = mip.solve(program, program.functional("cost"), "min", Options(method="branch"))
     assert answer.status == "infeasible" and answer.x is None and answer.bound is None
+
+
+@pytest.mark.parametrize("method", ["direct", "branch"])
+def test_a_search_without_a_solution_goes_on_until_its_first_one(method):
+    """And ends there: the knapsack takes many more nodes to its optimum."""
+    program = knapsack(count=60, rows=20)
+    options = Options(gap=0.0, method=method, time_limit_s=1e-3)
+    ended = mip.solve(program, program.functional("cost"), "min", options)
+    further = mip.solve(program, program.functional("cost"), "min", replace(options, longest_s=120.0))
+    assert ended.x is None and further.x is not None
+    assert further.status == "limit"
