@@ -72,6 +72,8 @@ class WholeReplicaSettings:
 
 
 SETTINGS = WholeReplicaSettings()
+BROKEN = 1e-6  # violation of a row from which on values are no plan
+MOST_OTHERS = 2  # other plans that are kept beside that of fewest parts
 
 
 def solve(
@@ -120,8 +122,10 @@ def with_fewer_parts(data: PlanData, best: Solution, within: float, options: Opt
 
     found = simplest(data, Found(best.value, dict(best.values)), within, options, solve_over)
     parts = parts_of(data, best.values)
+    others = () if found is None else tuple(plan.values for plan in found.others[:MOST_OTHERS])
     if found is None or found.parts >= parts:
-        return replace(best, before=(best.value, parts), fewest=found is not None and found.fewest)
+        fewest = found is not None and found.fewest
+        return replace(best, before=(best.value, parts), fewest=fewest, others=others)
     simple = replace(
         best,
         value=found.plan.value,
@@ -130,6 +134,7 @@ def with_fewer_parts(data: PlanData, best: Solution, within: float, options: Opt
         gap=None if best.bound is None else relative_gap(found.plan.value, best.bound),
         before=(best.value, parts),
         fewest=found.fewest,
+        others=others,
         row_duals={},
         built=None,
     )
@@ -137,6 +142,23 @@ def with_fewer_parts(data: PlanData, best: Solution, within: float, options: Opt
     if sign * found.plan.value < sign * best.value:  # the search over fewer deployments found a better plan
         simple = replace(rated(simple, options), before=(found.plan.value, parts))
     return _with_duals(data, simple, best, options)
+
+
+def with_values(data: PlanData, solution: Solution, values: Mapping[str, Floats]) -> Solution | None:
+    """Return the solution with other values, which another search found; None where they break a row. Its duals stay, until `priced_anew`."""
+    program = build(data)
+    x = program.vector(values)
+    if program.arrays().violation(x) > BROKEN:
+        return None
+    value = float(objective_vector(program, data) @ x)
+    functionals = {name: float(program.functional(name) @ x) for name in program.functionals}
+    gap = None if solution.bound is None else relative_gap(value, solution.bound)
+    return replace(solution, value=value, values=dict(values), functionals=functionals, gap=gap)
+
+
+def priced_anew(data: PlanData, solution: Solution, options: Options) -> Solution:
+    """Price the rows of a solution whose values were replaced (`with_values`)."""
+    return _with_duals(data, replace(solution, row_duals={}, built=None), solution, options)
 
 
 def _functionals(data: PlanData, values: Mapping[str, Floats]) -> dict[str, float]:

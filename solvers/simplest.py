@@ -37,6 +37,8 @@ class SimplestSettings:
     """Most plans that are looked for over fewer deployments."""
     drops: int = 4
     """Most plans that are looked for over one deployment fewer than those of the plan found."""
+    alike: int = 1
+    """Deployments by which plans with equally few parts may differ."""
 
 
 SETTINGS = SimplestSettings()
@@ -53,11 +55,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Simplest:
-    """The plan of fewest parts that was found; `fewest`: whether it is proven that none has fewer."""
+    """The plan of fewest parts that was found; `fewest`: whether it is proven that none has fewer.
+
+    `others`: further plans found that are as good as asked, with at most `SETTINGS.alike` deployments more.
+    """
 
     plan: Found
     parts: Parts
     fewest: bool
+    others: tuple[Found, ...] = ()
 
 
 def simplest(data: PlanData, best: Found, within: float, options: Options, solve_over: SolveOver) -> Simplest | None:
@@ -125,7 +131,7 @@ def _by_dropping(data: PlanData, best: Found, worst: float, options: Options, so
     search = _Dropping(data, worst, time.perf_counter() + options.time_limit_s, options, solve_over, best)
     search.by_bisection()
     search.one_by_one()
-    return None if search.plan is best else Simplest(search.plan, search.parts, fewest=False)
+    return Simplest(search.plan, search.parts, fewest=False, others=search.alike())
 
 
 class _Dropping:
@@ -139,6 +145,7 @@ class _Dropping:
         self._end_s, self._solve_over = end_s, solve_over
         self._sign = -1.0 if data.objective.maximises else 1.0
         self._tried: set[bytes] = set()
+        self._found = [(self.parts, plan)]
 
     def by_bisection(self) -> None:
         """Look for a plan over the fewest deployments that are left; where there is none, over more of them."""
@@ -177,9 +184,17 @@ class _Dropping:
         plan = self._solve_over(kept, self._left())
         if plan is None or self._sign * plan.value > self._sign * self.worst:
             return False
-        if (counted := parts_of(self.data, plan.values)) < self.parts:
+        counted = parts_of(self.data, plan.values)
+        self._found.append((counted, plan))
+        if counted < self.parts:
             self.plan, self.parts = plan, counted
         return True
+
+    def alike(self) -> tuple[Found, ...]:
+        """Return the other plans found with about as few parts as the one of fewest, best first."""
+        few = self.parts.deployments + SETTINGS.alike
+        others = [plan for parts, plan in self._found if plan is not self.plan and parts.deployments <= few]
+        return tuple(sorted(others, key=lambda plan: self._sign * plan.value))
 
     def _left(self) -> float:
         return self._end_s - time.perf_counter()

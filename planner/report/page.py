@@ -65,7 +65,7 @@ def _verdict(plan: Plan) -> str:
     proof = "no bound was proven" if plan.gap is None else f"no plan{of} is better{better}"
     if better and plan.document.get("replicas") == "whole":
         proof += ", not even with divisible replicas"
-    return f"{words}: {goal(plan)} {amount(plan.objective['value'])} {plan.objective['unit']}; {proof}{_fewer(plan)}"
+    return f"{words}: {goal(plan)} {amount(plan.objective['value'])} {plan.objective['unit']}; {proof}{_fewer(plan)}{_surer(plan)}"
 
 
 def _fewer(plan: Plan) -> str:
@@ -77,6 +77,12 @@ def _fewer(plan: Plan) -> str:
     less = "less throughput" if plan.objective["sense"] == "max" else "more"
     noun = "deployment" if row["deployments"] == 1 else "deployments"
     return f". {row['deployments']} {noun} instead of {row['best']['deployments']}: {lost:.2%} {less}"
+
+
+def _surer(plan: Plan) -> str:
+    """State that the plan was chosen as the surest, where it was."""
+    words = robust.chosen_words(plan)
+    return f". {words[0].upper()}{words[1:]}" if words else ""
 
 
 def _is_divided(plan: Plan) -> bool:

@@ -102,6 +102,7 @@ def sure_clauses(plan: Plan) -> list[str]:
 def sure_words(plan: Plan) -> str:
     """Say it in a sentence; empty where the plan does not say, or as a robust plan says it elsewhere."""
     found = sure_clauses(plan) if plan.document.get("confidence") else []
+    found += [words for words in [chosen_words(plan)] if words and found]
     return f"{QUESTION}: {'; '.join(found)}." if found else ""
 
 
@@ -116,6 +117,18 @@ def _sure_clauses(plan: Plan) -> Iterator[str]:
         yield f"{row['share']:.0%} would cost {amount(row['cost'])} {_currency(plan)}{share} at most: {more} more"
     if found["left_out"]:
         yield f"not modelled: {', '.join(found['left_out'])}"
+
+
+def chosen_words(plan: Plan) -> str:
+    """Say that a surer plan than the one found first was chosen, and what it costs; empty where none was."""
+    row = plan.document.get("surety")
+    if row is None:
+        return ""
+    value, before = plan.objective["value"], row["value_before"]
+    cost = f" for {(value - before) / abs(before):+.2%}" if before else ""
+    more = listed([f"{each['count']:,} {each['system']}" for each in row["further"]])
+    by = f" with {more} more" if more else ""
+    return f"surest within {row['within']:.0%}: {row['kept']:.1%} of scenarios instead of {row['kept_before']:.1%}{cost}{by}"
 
 
 def _by_workload(found: dict[str, Any]) -> str:

@@ -49,6 +49,7 @@ def answer(
     from planner.solving.quality import settle, with_runners_up
     from planner.solving.reach import demand_within_reach
     from planner.solving.replicas import as_found
+    from planner.solving.surest import Surest, surest
     from planner.solving.throughput import is_none
     from solvers.joint import is_small
     from solvers.joint import solve as solve_cold
@@ -94,7 +95,11 @@ def answer(
                 diagnosis = {**diagnosis, "reach": reach}
         return with_ending(without_answer(problem, candidates, status, solution, document, diagnosis), solution, within)
     problem, form = as_found(problem, form, solution)
-    solution = making_room_in_order(problem, form, solution, until.options(options))
+    sure = Surest(form, solution)
+    if diagnosing and prepare is None and until.left_s > 0:
+        sure = surest(problem, candidates, form, solution, until.options(options))
+        form = sure.form
+    solution = making_room_in_order(problem, form, sure.solution, until.options(options))
     every, points, first = problem, candidates, solution
     if prepare is None:  # else the program has more in it than its architectures
         problem, candidates, form, solution = settle(problem, candidates, form, solution, until.options(options))
@@ -105,6 +110,7 @@ def answer(
     if every.quality and diagnosing:
         plan = with_runners_up(plan, every, points, lambda: until.options(options), say)
     plan = with_confidence(plan, problem, candidates, form, solution) if diagnosing and until.left_s > 0 else plan
+    plan = sure.stated_in(plan)
     if not is_asked(problem):
         return plan
     found = dispatched(problem, candidates, form, solution, plan["totals"], overlays, until.options(options))

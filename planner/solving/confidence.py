@@ -6,7 +6,7 @@ prices as typical. Not here: fleets chosen for a share of scenarios (`planner.ro
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,19 +41,42 @@ def with_confidence(
     return Plan({**plan.document, "confidence": confidence_section(Answer(problem, candidates, form, solution))})
 
 
-def confidence_section(answer: Answer) -> dict[str, Any]:
-    """Build the section `confidence` of a plan."""
+@dataclass(frozen=True, slots=True)
+class Sureness:
+    """An answer in the scenarios: its fleet, what it can do there, and what is kept."""
+
+    answer: Answer
+    scenarios: Scenarios
+    routed: RoutedFleet
+    capacity: Floats  # [point, scenario]
+    rate: Floats  # of jobs [job, scenario]
+    found: Settled
+
+    @property
+    def kept(self) -> float:
+        """Return the share of scenarios in which all promises are kept."""
+        return float(self.found.kept.mean())
+
+
+def measured(answer: Answer) -> Sureness:
+    """Dispatch the fleet of an answer in the scenarios of `confidence`."""
     problem = with_robust(answer.problem)
     scenarios = draw(problem, CONFIDENCE_WORLDS, CONFIDENCE_SEED)
     routed = routed_fleet(answer)
     capacity, rate = routed.capacities(problem, scenarios), _rates(routed, scenarios)
-    found = settle(routed.fleet, capacity, rate)
+    return Sureness(answer, scenarios, routed, capacity, rate, settle(routed.fleet, capacity, rate))
+
+
+def confidence_section(answer: Answer) -> dict[str, Any]:
+    """Build the section `confidence` of a plan."""
+    sure = measured(answer)
+    problem, routed, scenarios, found = with_robust(answer.problem), sure.routed, sure.scenarios, sure.found
     names = [w.name for w in problem.serving] + [point.workload.name for point in routed.jobs]
     return {
         "worlds": CONFIDENCE_WORLDS, "seed": CONFIDENCE_SEED, "kept": float(found.kept.mean()), "open": float(found.open.mean()),
         "workloads": {name: float(found.done[:, i].mean()) for i, name in enumerate(names)},
         "breaks_first": _breaks_first(answer, routed, scenarios, found, names),
-        "surer": _surer(answer, routed, capacity, rate, found),
+        "surer": _surer(sure),
         "left_out": left_out(problem),
     }  # fmt: skip
 
@@ -124,14 +147,13 @@ def _peak_replicas(answer: Answer, routed: RoutedFleet) -> Floats:
 # -- what keeping more would cost --------------------------------------------------------------------------------------
 
 
-def _surer(
-    answer: Answer, routed: RoutedFleet, capacity: Floats, rate: Floats, found: Settled
-) -> dict[str, Any] | None:
+def _surer(sure: Sureness) -> dict[str, Any] | None:
     """Price a promise of `PRICED_SHARE` by further systems of the kinds held, as many as the cheapest scenarios need together.
 
     A cheaper way may exist, such as other layouts. None where the plan keeps the share already, where what is held or limited makes the
     price of one system more than its cost (phases, halls, ceilings on totals), or where no number of these systems is enough.
     """
+    answer, found = sure.answer, sure.found
     count = len(found.kept)
     wanted = int(np.ceil(PRICED_SHARE * count)) - int(found.kept.sum())
     data, limits = answer.form.data, answer.problem.spec.limits
@@ -140,20 +162,13 @@ def _surer(
         return None
     if data.site_racks is not None or data.parts is not None:
         return None
-    extension, holdings = _extension(answer)
-    program = Redispatch(routed.fleet, extension)
-    if not len(holdings) or program.columns * (count - found.kept.sum()) > MOST_COLUMNS:
-        return None
-    needs = []
-    for s in np.flatnonzero(~found.kept).tolist():
-        undone = program.shortfall(capacity[:, s], rate[:, s])
-        if undone.max(initial=0.0) <= WHOLE_TOL:
-            needs.append(np.ceil(program.further() - WHOLE_TOL))
+    extension, holdings = further_systems(answer)
+    needs = further_needs(sure, extension)
     needs.sort(key=lambda systems: float(extension.cost @ systems))
     if len(needs) < wanted:
         return None
     systems = np.max(needs[:wanted], axis=0)
-    if not _supplied(data, answer.solution.values["n"], holdings, systems):
+    if not supplied(data, answer.solution.values["n"], holdings, systems):
         return None
     rows = []
     for e, u in enumerate(holdings):
@@ -164,7 +179,23 @@ def _surer(
     return {"share": PRICED_SHARE, "cost": float(extension.cost @ systems), "systems": rows}
 
 
-def _extension(answer: Answer) -> tuple[Extension, list[int]]:
+def further_needs(sure: Sureness, extension: Extension) -> list[Floats]:
+    """List the least further systems [E] that keep all promises, of each scenario in which the fleet fails and these are enough.
+
+    None of them where programs of all scenarios would take too long.
+    """
+    program, lost = Redispatch(sure.routed.fleet, extension), ~sure.found.kept
+    if not len(extension.option) or program.columns * lost.sum() > MOST_COLUMNS:
+        return []
+    needs = []
+    for s in np.flatnonzero(lost).tolist():
+        undone = program.shortfall(sure.capacity[:, s], sure.rate[:, s])
+        if undone.max(initial=0.0) <= WHOLE_TOL:
+            needs.append(np.ceil(program.further() - WHOLE_TOL))
+    return needs
+
+
+def further_systems(answer: Answer) -> tuple[Extension, list[int]]:
     """Return the further systems of the holdings in use, and those holdings; what costs nothing is no choice."""
     data, held = answer.form.data, answer.solution.values["n"]
     most = _room_in_supplies(data, held)
@@ -186,7 +217,7 @@ def _room_in_supplies(data: PlanData, held: Floats) -> Floats:
     return whole
 
 
-def _supplied(data: PlanData, held: Floats, holdings: list[int], systems: Floats) -> bool:
+def supplied(data: PlanData, held: Floats, holdings: list[int], systems: Floats) -> bool:
     """Tell whether the supplies provide what is held and the further systems together."""
     total = np.rint(held)
     total[holdings] += systems

@@ -150,7 +150,7 @@ class Simplicity(Block):
     """Preference for few moving parts among plans that are nearly as good as the best one found, and limits on them."""
 
     within: Annotated[Real, Field(ge=0, le=0.5)] = 0.01
-    """Share of its value that the best plan found may lose to one with fewer deployments, kinds of systems and sites, in this order; 0: none."""
+    """Share of its value that the best plan found may lose to one with fewer deployments, kinds of systems and sites, in this order, and then to the surest of about as few; 0: none."""
     most_sites: Annotated[int, Field(ge=1, le=1000), WHOLE] | None = None
     """Most sites at which systems are held; any number if omitted."""
     most_kinds: Annotated[int, Field(ge=1, le=1000), WHOLE] | None = None

@@ -12,7 +12,7 @@ from planner.verify.checked_plan import CheckedPlan
 from planner.verify.claims.objective import check_objective
 from planner.verify.claims.record import check_assumptions
 from planner.verify.claims.references import check_references
-from planner.verify.claims.simplicity import check_simplicity
+from planner.verify.claims.simplicity import check_simplicity, check_surety
 from planner.verify.claims.unanswered import check_without_answer
 from planner.verify.claims.worth import check_labels, check_worth
 from planner.verify.electricity import ElectricityCheck
@@ -156,6 +156,7 @@ CHECKS: tuple[tuple[str, Callable[[CheckedPlan], None]], ...] = (
     ("fleet", check_fleet),
     ("owned", check_owned),
     ("simplicity", check_simplicity),
+    ("surety", check_surety),
     ("facility", lambda plan: FacilityCheck(plan).run()),
     ("schedule", check_schedule),
     ("deployments", check_deployments),

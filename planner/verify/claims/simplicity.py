@@ -38,6 +38,29 @@ def check_simplicity(plan: CheckedPlan) -> None:
         plan.say(f"{ROW}.best.deployments", "the plan is worse than the best one and has more deployments")
 
 
+def check_surety(plan: CheckedPlan) -> None:
+    """Compare what a plan says of being chosen as the surest with its other sections."""
+    row, sure = plan.document.get("surety"), plan.document.get("confidence")
+    if row is None:
+        return
+    if sure is None or "simplicity" not in plan.document:
+        plan.say("surety", "belongs to a plan that says how sure it is, and how good the best plan found is")
+        return
+    plan.equal("surety.within", row["within"], plan.problem.spec.simplicity.within)
+    plan.equal("surety.kept", row["kept"], sure["kept"])
+    if row["kept"] <= row["kept_before"]:
+        plan.say(
+            "surety.kept", f"{row['kept']:.1%} is not more than {row['kept_before']:.1%}, which another plan keeps"
+        )
+    for i, more in enumerate(row["further"]):
+        key = (more["site"], more["system"], more["how"])
+        held = sum(
+            each["count"] for each in plan.document["fleet"] if (each["site"], each["system"], each["how"]) == key
+        )
+        if not 0 < more["count"] <= held:
+            plan.say(f"surety.further[{i}].count", f"{more['count']} of the {held} systems held")
+
+
 def _deployment(workload: str, point: Row) -> tuple[Any, ...]:
     """Return what identifies a deployment: workload, site, and how each pool runs on which system."""
     pools = (

@@ -92,6 +92,11 @@ def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
     if "simplicity" in document:
         searched = "of a search that is not made again; the value is compared with that of the plan"
         yield from (Unchecked(f"simplicity.{name}", searched) for name in ("best", "fewest"))
+    if "surety" in document:
+        yield from (
+            Unchecked(f"surety.{name}", "of plans that were not chosen, which are not in the document")
+            for name in ("plans", "kept_before", "value_before")
+        )
     if "bound_divisible" in document:
         yield Unchecked(
             "bound_divisible", "that no plan can be better; it is compared with the bound and the values of limits"

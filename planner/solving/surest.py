@@ -1,0 +1,135 @@
+"""Choose the surest of the plans within the band of `simplicity`: plans of about as few parts, and further systems of the kinds held.
+
+How sure a plan is, is measured as its section `confidence` does. Not here: plans that are asked to be sure (`planner.robust`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from models.arrays import Floats
+from planner.candidates.points import Candidates
+from planner.formulate.formulation import Formulation
+from planner.formulate.functionals import COST
+from planner.plan import Plan
+from planner.problem.facts import Problem
+from planner.problem.quality import is_open
+from planner.solving.confidence import Sureness, further_needs, further_systems, measured, supplied
+from planner.solving.variants import Answer
+from solvers.fixed_fleet.redispatch import Extension
+from solvers.interface import Options
+from solvers.joint import priced_anew, with_values
+from solvers.model.fabric import designs_of
+from solvers.parts import parts_of
+from solvers.solution import Solution
+
+
+@dataclass(frozen=True, slots=True)
+class Surest:
+    """The plan chosen, its program, and the row that says so; None where it is the plan that was found first."""
+
+    form: Formulation
+    solution: Solution
+    row: dict[str, Any] | None = None
+
+    def stated_in(self, plan: Plan) -> Plan:
+        """Return the plan with the section `surety`, where another one was chosen and the plan says how sure it is."""
+        if self.row is None or not plan.document.get("confidence"):
+            return plan
+        return Plan({**plan.document, "surety": {**self.row, "kept": plan["confidence"]["kept"]}})
+
+
+def surest(problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, options: Options) -> Surest:
+    """Choose the plan that keeps all promises in most scenarios among those within the band; of equals the first found.
+
+    The band is `simplicity.within` of the best plan's value. Plans are compared that have about as few parts as the one found, and the surest
+    of them gets further systems of the kinds that it holds as far as the band allows. A robust plan, or a choice among
+    architectures, or a band of zero, leaves the plan as it is.
+    """
+    asked = problem.spec
+    if asked.robust is not None or asked.simplicity.within <= 0.0 or is_open(problem) or solution.value is None:
+        return Surest(form, solution)
+    best, parts = solution.before or (solution.value, parts_of(form.data, solution.values))
+    sign = -1.0 if form.data.objective.maximises else 1.0
+    worst = best + sign * asked.simplicity.within * abs(best)
+    first = measured(Answer(problem, candidates, form, solution))
+    if first.found.kept.all() or first.found.open.any():
+        return Surest(form, solution)
+    plans = [first]
+    for values in solution.others:
+        other = with_values(form.data, solution, values)
+        fewer = parts_of(form.data, values).deployments <= parts.deployments
+        if other is not None and other.value is not None and fewer and sign * other.value <= sign * worst:
+            plans.append(measured(Answer(problem, candidates, form, other)))
+    chosen = max(plans, key=lambda plan: plan.kept)
+    further: list[dict[str, Any]] = []
+    found = _with_further(chosen, worst)
+    if found is not None:
+        chosen, further = found
+    if chosen is first or chosen.answer.value is None:
+        return Surest(form, solution)
+    row = {
+        "within": asked.simplicity.within, "plans": len(plans), "kept": chosen.kept, "kept_before": first.kept,
+        "value_before": solution.value, "further": further,
+    }  # fmt: skip
+    before = (sign * min(sign * best, sign * chosen.answer.value), parts)
+    same_parts = parts_of(form.data, chosen.answer.solution.values) == parts_of(form.data, solution.values)
+    fewest = solution.fewest and same_parts
+    form = chosen.answer.form
+    return Surest(
+        form, priced_anew(form.data, replace(chosen.answer.solution, before=before, fewest=fewest), options), row
+    )
+
+
+def _with_further(sure: Sureness, worst: float) -> tuple[Sureness, list[dict[str, Any]]] | None:
+    """Add the further systems that keep most scenarios for what the band leaves; None where there are none, or they help in none."""
+    answer = sure.answer
+    data, solution = answer.form.data, answer.solution
+    if data.windows > 1 or data.objective.maximises or data.objective.functional != COST or solution.value is None:
+        return None
+    extension, holdings = further_systems(answer)
+    needs = further_needs(sure, extension)
+    for systems in reversed(bundles(needs, extension, worst - solution.value)):
+        held = solution.values["n"].copy()
+        if not supplied(data, held, holdings, systems):
+            continue
+        held[holdings] += systems
+        # The program counts no more systems than the demand as predicted can use.
+        wide = replace(data, holding_upper=np.maximum(data.holding_upper, held))
+        more = with_values(wide, solution, {**solution.values, "n": held, "z": designs_of(wide, held)})
+        if more is None or more.value is None or more.value > worst:
+            continue
+        found = measured(replace(answer, form=replace(answer.form, data=wide), solution=more))
+        if found.kept <= sure.kept:
+            return None
+        options = [answer.form.fleet_options[data.holding_option[u]] for u in holdings]
+        rows = [
+            {"site": option.site.region, "system": option.system.name, "how": option.offer.how, "count": int(count)}
+            for option, count in zip(options, systems, strict=True)
+            if count > 0
+        ]
+        return found, rows
+    return None
+
+
+def bundles(needs: list[Floats], extension: Extension, room: float) -> list[Floats]:
+    """List ever larger numbers of further systems [E] that cost no more than `room`: each keeps the scenario that is cheapest to add.
+
+    >>> one = np.ones(1)
+    >>> bundles([3.0 * one, 1.0 * one, 9.0 * one], Extension(one.astype(int), 2.0 * one, 9.0 * one, one, one.astype(int)), 7.0)
+    [array([1.]), array([3.])]
+    """
+    held, left, found = np.zeros(len(extension.cost)), list(needs), list[Floats]()
+    while left:
+        larger = [np.maximum(held, need) for need in left]
+        cheapest = min(larger, key=lambda systems: float(extension.cost @ systems))
+        if float(extension.cost @ cheapest) > room:
+            break
+        held = cheapest
+        left = [need for need in left if (need > held).any()]
+        if not found or (held != found[-1]).any():
+            found.append(held)
+    return found
