@@ -23,6 +23,7 @@ GOAL_BY_SOURCE = {"tpot": "≤ 18 %", "ttft": "≤ 45 %", "throughput": "≤ 18 
 DOMESTIC = ("Ascend 910B", "Ascend 910C")
 FEW_CLIENTS = 4  # up to which the warm-up shows in a mean of the first token
 CHOICES = ("tp", "pp", "dp", "ep")
+TRIED = Path(__file__).with_name("accuracy_tried.md")  # forms that were fitted and not shipped
 
 
 def chapter(path: Path, catalog: Catalog) -> tuple[str, dict[str, str]]:
@@ -49,6 +50,7 @@ def chapter(path: Path, catalog: Catalog) -> tuple[str, dict[str, str]]:
         ]
     for by in LEAVE_OUTS:
         parts += [f"### Serving: leave one {by} out", as_markdown(left_out(scored, by))]
+    parts += ["### Serving: Ascend with groups left out, what was tried", TRIED.read_text(encoding="utf-8")]
     parts += scored.uncertainty("Serving")
     parts += ["### Serving: choice of chip or layout (leave-group-out)", as_markdown(choice_table(regret(scored)))]
     parts += ["### Serving: the worst rows of the shipped constants", as_markdown(scored.worst(suspicion))]
