@@ -8,7 +8,7 @@ import streamlit as st
 
 from planner.dashboard import comparing
 from planner.dashboard.headline import shown_currency
-from planner.dashboard.state.scenario import Scenario
+from planner.dashboard.state.scenario import UPLOAD, Scenario
 from planner.dashboard.state.session import MOST_SAVED, Work
 from planner.dashboard.views.problems import draw_problems
 from planner.errors import SpecError
@@ -53,7 +53,7 @@ def _save(work: Work, t: Words) -> None:
     """Let the user save the scenario at hand under a name."""
     with st.form("save", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.text_input(
-            t("compare.name"), _proposed(work), key=f"name-{work.scenario.key}", max_chars=60, width=330
+            t("compare.name"), _proposed(work, t), key=f"name-{work.scenario.key}", max_chars=60, width=330
         )
         if st.form_submit_button(t("compare.save"), icon=":material/bookmark_add:", key="save-scenario"):
             kept = [each for each in work.saved if each.name != name.strip()]
@@ -63,12 +63,19 @@ def _save(work: Work, t: Words) -> None:
             st.rerun()
 
 
-def _proposed(work: Work) -> str:
+def _proposed(work: Work, t: Words) -> str:
     """Propose a name: the last change, or the base."""
     if not work.scenario.edits:
-        return work.scenario.base.replace("_", " ")
+        return _base_of(work.scenario, t)[:60]
     path, value = work.scenario.edits[-1]
     return f"{path.rsplit('.', 1)[-1]} {value}"[:60]
+
+
+def _base_of(scenario: Scenario, t: Words) -> str:
+    """Name the base of a scenario: an example, or what was uploaded."""
+    if scenario.base == UPLOAD:
+        return str((scenario.upload or {}).get("name", scenario.base))
+    return t.phrase(scenario.base.replace("_", " "))
 
 
 def _list(work: Work, scenarios: dict[str, Scenario], t: Words) -> None:
@@ -80,7 +87,7 @@ def _list(work: Work, scenarios: dict[str, Scenario], t: Words) -> None:
             except SpecError:
                 has_plan = False
             edits = "; ".join(f"{path} = {value}" for path, value in scenario.edits) or t("compare.base")
-            st.markdown(f"**{page(name)}** · {page(scenario.base)} · {page(edits)}", width=560)
+            st.markdown(f"**{page(name)}** · {page(_base_of(scenario, t))} · {page(edits)}", width=560)
             if st.button(t("compare.open"), key=f"open-{name}"):
                 work.turn_to(replace(scenario, name=""))
                 st.rerun()
