@@ -12,10 +12,15 @@ from solvers.backends.highs import highs_lp, new_highs
 
 LEAST_TIME_S = 0.1
 INTERIOR = (("solver", "ipm"), ("run_crossover", "off"))
+ROUGH_GAP = 1e-4  # relative, at which a rough interior point ends, in half to two thirds of the iterations
+ROUGH_INTERIOR = (*INTERIOR, ("ipm_optimality_tolerance", ROUGH_GAP))
 
 
 class LpResult(NamedTuple):
-    """`bound`: lower bound on the optimum, inf where the program is infeasible and -inf where nothing is proven."""
+    """`bound`: lower bound on the optimum, inf where the program is infeasible and -inf where nothing is proven.
+
+    With `ROUGH_INTERIOR` nothing is: x keeps the rows, and the duals are near the best ones.
+    """
 
     bound: float
     x: Floats | None
@@ -48,7 +53,9 @@ def solve_lp(
     if whole:
         ended = status in (statuses.kOptimal, statuses.kTimeLimit)
         return LpResult(float(info.mip_dual_bound) if ended else -np.inf, x, None)
-    if status != statuses.kOptimal:
-        return LpResult(-np.inf, None, None)
     duals = np.asarray(solution.row_dual) if solution.dual_valid else None
-    return LpResult(float(info.objective_function_value), x, duals)
+    if status == statuses.kOptimal:
+        return LpResult(float(info.objective_function_value), x, duals)
+    if status == statuses.kUnknown and info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
+        return LpResult(-np.inf, x, duals)
+    return LpResult(-np.inf, None, None)

@@ -19,6 +19,9 @@ from solvers.program import Program
 AFTER_FAILURE = "zone "
 """Beginning of the names of blocks that hold copies after a failure, `zone z ...` for that of z."""
 BUSIEST = 2  # slots of each failure whose rows are kept
+MOST_COPIES = (
+    80_000  # columns of such slots up to which all of these are kept; one slot of each failure is kept in any case
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +63,20 @@ def lighter(program: Program, structure: Structure, slots: int) -> Lighter:
     tried[copy, slot] = True
     rank = np.argsort(np.argsort(-np.where(tried, asked, -1.0), axis=1, kind="stable"), axis=1)
     deferred = np.zeros(len(asks), dtype=bool)
-    deferred[row] = rank[copy, slot] >= BUSIEST
-    busiest = np.flatnonzero((tried & (rank < BUSIEST)).any(axis=0))
+    busy = BUSIEST
+    while busy > 1 and _copies_kept(copies, structure.slot, rank < busy) > MOST_COPIES:
+        busy -= 1
+    deferred[row] = rank[copy, slot] >= busy
+    busiest = np.flatnonzero((tried & (rank < busy)).any(axis=0))
     matrix = arrays.matrix.copy()
     matrix.data[deferred[matrix.indices]] = 0.0
     matrix.eliminate_zeros()
     lower, upper = (np.where(deferred & np.isfinite(side), 0.0, side) for side in (arrays.row_lower, arrays.row_upper))
     light = replace(structure, arrays=replace(arrays, matrix=matrix, row_lower=lower, row_upper=upper))
     return Lighter(light, deferred, busiest)
+
+
+def _copies_kept(copies: Ints, slot: Ints, kept: Bools) -> int:
+    """Count the columns after failures in kept slots [failures, slots]."""
+    mine = copies >= 0
+    return int(kept[copies[mine], slot[mine]].sum())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from solvers.arrays import Floats
-from solvers.backends.plain_lp import INTERIOR, solve_lp
+from solvers.backends.plain_lp import INTERIOR, ROUGH_INTERIOR, solve_lp
 from solvers.general.aggregation import Merged
 
 
@@ -19,8 +19,11 @@ class MergedLp:
     reduced: Floats  # reduced costs, by merged column
 
 
-def solve_merged_lp(merged: Merged, limit_s: float) -> MergedLp | None:
-    """Solve the LP of the merged program by the interior point without crossover; None where time is up first."""
+def solve_merged_lp(merged: Merged, limit_s: float, *, rough: bool = True) -> MergedLp | None:
+    """Solve the LP of the merged program by the interior point without crossover; None where time is up first.
+
+    `rough`: whether it may end at `ROUGH_GAP`, which is enough to choose a first stage. The bound asks for better duals.
+    """
     scaled = merged.arrays.scaled(merged.cost)
     arrays = scaled.arrays
     found = solve_lp(
@@ -29,7 +32,7 @@ def solve_merged_lp(merged: Merged, limit_s: float) -> MergedLp | None:
         (arrays.row_lower, arrays.row_upper),
         (arrays.lower, arrays.upper),
         seconds=limit_s,
-        settings=INTERIOR,
+        settings=ROUGH_INTERIOR if rough else INTERIOR,
     )
     if found.x is None or found.duals is None:
         return None

@@ -26,8 +26,9 @@ from solvers.program import Arrays, row_size
 ROW_TOL = 1e-7  # violation of a row, relative to its largest coefficient in units of its columns
 SWEEPS = 4
 LACKING = 0.1  # what rows of a part without a solution are said to lack, of their largest coefficient
-SHRINKS = 0.7  # of what was wrong before, more than which another sweep must leave
+SHRINKS = 0.7  # of what was wrong before: the sweeps end where more is left and the first stage did not grow
 PENALTY = 1.0  # of leaving a row over several parts by its largest coefficient in units of its columns, as a share of what the plan costs
+DEARER = 10.0  # by how much it rises with each sweep, so that a small lack does not stay cheaper than one more system
 QUICK_SHARE = 0.4  # of the time left before a sweep, beyond which its parts are rounded up instead of searched
 LEAST_TIME_S = 1.0
 WHOLE_TOL = 1e-5
@@ -70,6 +71,8 @@ class Rolling:
         self._first_rows = np.flatnonzero(structure.row_part == FIRST)
         self._first = np.flatnonzero(structure.first)
         self._penalty = 1.0
+        self.grew = np.zeros(structure.parts, dtype=bool)
+        """[parts]: in which more whole numbers of the first stage were needed."""
 
     def plan(self, expected: Floats) -> tuple[Floats | None, Floats]:
         """Decide all parts; `expected` [columns]: the solution of the merged program, whole in the first stage.
@@ -82,6 +85,7 @@ class Rolling:
         order: Sequence[int] = np.argsort(-self._load(expected), kind="stable").tolist()
         before, wrong = math.inf, np.zeros(len(arrays.row_lower))
         for _ in range(SWEEPS):
+            held = x[self._first]
             begin, left = time.perf_counter(), self.options.left_s(self._begin)
             for i, p in enumerate(order):
                 mean_s = (time.perf_counter() - begin) / max(i, 1)
@@ -92,13 +96,15 @@ class Rolling:
                 if found is None:
                     wrong[self._rows[p]] = LACKING
                     return None, wrong
+                whole = self._first[arrays.integer[self._first]]
+                self.grew[p] |= bool((found[whole] > x[whole] + WHOLE_TOL).any())
                 x = found
             wrong = self._wrong(x)
             if not wrong.any():
                 return x, wrong
-            if wrong.sum() > SHRINKS * before:
+            if wrong.sum() > SHRINKS * before and (x[self._first] <= held + WHOLE_TOL).all():
                 break
-            before = wrong.sum()
+            before, self._penalty = wrong.sum(), self._penalty * DEARER
             order = [p for p in order if wrong[self._rows[p]].any()]
         return None, wrong
 

@@ -16,7 +16,8 @@ from solvers.general.dual_bound import DualBound
 from solvers.general.dual_placement import holding_rows, placed
 from solvers.general.merged_lp import solve_merged_lp
 from solvers.general.rolling import Piece
-from solvers.general.solve import SETTINGS, solve_general
+from solvers.general.settings import SETTINGS
+from solvers.general.solve import solve_general
 from solvers.general.structure import FIRST, LINK, implied_upper, structure_of, sufficient_upper
 from solvers.interface import Options
 from solvers.joint import solve
@@ -162,6 +163,43 @@ def test_rows_of_failures_are_deferred_but_for_the_busiest_slots():
                 found += 1
         assert (np.diff(light.structure.arrays.matrix.tocsr().indptr)[light.deferred] == 0).all()
     assert found
+
+
+def test_slots_stay_apart_where_parts_needed_more():
+    """Counts chosen again with such slots apart never make the plan dearer, and the bound stays below."""
+    asked, better = replace(SETTINGS, first_stage_columns=1, bound_columns=2, searched_columns=0), 0
+    for seed in range(12):
+        data = problem(np.random.default_rng(seed), ("cost",))
+        optimum = best(data)
+        program = build(data)
+        cost = objective_vector(program, data)
+        plans = [
+            solve_general(program, cost, "min", data.slots, LIMITS, replace(asked, refinements=times)).objective
+            for times in (0, 2)
+        ]
+        if optimum is None:
+            assert plans == [None, None]
+            continue
+        assert (plans[0] is None) == (plans[1] is None)
+        if plans[0] is not None:
+            assert optimum * (1 - 1e-6) - 1e-6 <= plans[1] <= plans[0] * (1 + 1e-9)
+            better += plans[1] < plans[0] * (1 - 1e-6)
+    assert better
+
+
+def test_fewer_slots_of_failures_are_kept_where_copies_are_many():
+    kept = []
+    for seed in range(40):
+        data = problem(np.random.default_rng(seed), ("cost",))
+        if data.spread is None or not data.spread.survives.any() or data.slots < 2:
+            continue
+        program = build(replace(data, spread=replace(data.spread, tried_slots=np.arange(2))))
+        whole = structure_of(program, objective_vector(program, data), data.slots)
+        with pytest.MonkeyPatch.context() as patch:
+            several = int(lighter(program, whole, data.slots).deferred.sum())
+            patch.setattr(deferred_rows, "MOST_COPIES", 0)
+            kept.append((several, int(lighter(program, whole, data.slots).deferred.sum())))
+    assert kept and all(few > several for several, few in kept)
 
 
 def test_merged_slots_keep_what_all_slots_do_alike():
