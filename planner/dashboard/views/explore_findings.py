@@ -12,7 +12,7 @@ from streamlit import column_config
 from planner.dashboard import exploring, headline
 from planner.dashboard.figures import amount
 from planner.dashboard.state.session import Work
-from planner.dashboard.views.whatif import CARD_PX, cards
+from planner.dashboard.views.whatif import card_px, cards
 from planner.dashboard.workers.study_worker import BEST
 from planner.dashboard.workers.studying import (
     ALTERNATIVES,
@@ -137,7 +137,7 @@ def _plan(work: Work, plan: Plan, base: Plan | None, t: Words, name: str = "") -
                     delta_color="inverse",
                     help=card.help,
                     border=True,
-                    width=CARD_PX,
+                    width=card_px(card.label),
                 )
         if base is not None:
             plans = {t("explore.of_scenario"): base, t("explore.of_point"): plan}

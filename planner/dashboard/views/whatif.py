@@ -203,7 +203,13 @@ def _answer(work: Work, base: Plan, question: Question, t: Words) -> None:
     with st.container(horizontal=True):
         for card in cards(base, plan, t):
             st.metric(
-                card.label, card.value, card.delta, delta_color="inverse", help=card.help, border=True, width=CARD_PX
+                card.label,
+                card.value,
+                card.delta,
+                delta_color="inverse",
+                help=card.help,
+                border=True,
+                width=card_px(card.label),
             )
     if work.scenario.edits:
         left, right = st.columns(2)
@@ -224,6 +230,11 @@ def _answer(work: Work, base: Plan, question: Question, t: Words) -> None:
             disabled=work.job is not None,
             type="primary",
         )
+
+
+def card_px(label: str) -> int:
+    """Return the width of a card that has room for its label."""
+    return CARD_PX + 9 * max(0, len(label) - 20)
 
 
 class Card:

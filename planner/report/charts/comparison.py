@@ -9,7 +9,7 @@ import altair as alt
 
 from planner.plan import Plan
 from planner.report.charts.fleet import fleet_rows
-from planner.report.charts.style import BAR_PX, BLUE, RED, coloured
+from planner.report.charts.style import BAR_PX, BLUE, RED, coloured, money_axis
 from planner.report.locale import Words
 
 LEAST_CHANGE = 0.5  # of a unit of money: less is rounding
@@ -81,9 +81,7 @@ def difference_chart(before: Plan, after: Plan, t: Words) -> alt.Chart:
         .mark_bar()
         .encode(
             y=alt.Y("component:N", title=None, sort=[row["component"] for row in rows], axis=alt.Axis(labelLimit=180)),
-            x=alt.X(
-                "difference:Q", title=t("chart.difference", currency=currency), axis=alt.Axis(format="~s", tickCount=6)
-            ),
+            x=alt.X("difference:Q", title=t("chart.difference", currency=currency), axis=money_axis()),
             color=alt.condition("datum.difference > 0", alt.value(RED), alt.value(BLUE)),
             tooltip=[
                 alt.Tooltip("component:N", title=t("column.component")),

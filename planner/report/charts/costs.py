@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 
 from planner.plan import Plan
-from planner.report.charts.style import BAR_PX, BLUE, GREY
+from planner.report.charts.style import BAR_PX, BLUE, GREY, money_axis
 from planner.report.locale import Words
 
 
@@ -31,7 +31,7 @@ def cost_chart(plan: Plan, t: Words) -> alt.LayerChart:
     words = t("chart.cost.alt", parts=", ".join(f"{row['component']} {row['share']:.1%}" for row in rows))
     base = alt.Chart(alt.InlineData(values=rows), description=words).encode(
         y=alt.Y("component:N", title=None, sort=[row["component"] for row in rows], axis=alt.Axis(labelLimit=180)),
-        x=alt.X("begin:Q", title=t("chart.cost", currency=currency), axis=alt.Axis(format="~s", tickCount=6)),
+        x=alt.X("begin:Q", title=t("chart.cost", currency=currency), axis=money_axis()),
         x2="end:Q",
         tooltip=[
             alt.Tooltip("component:N", title=t("column.component")),

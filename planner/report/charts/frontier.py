@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from catalog.units import TONNE_KG
-from planner.report.charts.style import BLUE, GREY, SKY, coloured
+from planner.report.charts.style import BLUE, GREY, SKY, coloured, money_axis
 from planner.report.locale import Words
 
 PICKED = "picked"
@@ -51,7 +51,7 @@ def frontier_chart(found: Mapping[str, Any], t: Words, picked: str | None = None
     money = t("chart.frontier.cost", currency=found["currency"])
     base = alt.Chart(alt.InlineData(values=rows), description=words).encode(
         x=alt.X("measure:Q", title=measure, scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(tickCount=6)),
-        y=alt.Y("cost:Q", title=money, scale=alt.Scale(zero=False), axis=alt.Axis(format="~s", tickCount=6)),
+        y=alt.Y("cost:Q", title=money, scale=alt.Scale(zero=False), axis=money_axis()),
         tooltip=[
             alt.Tooltip("measure:Q", title=measure, format=",.4"),
             alt.Tooltip("cost:Q", title=money, format=",.0f"),

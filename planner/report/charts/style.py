@@ -20,3 +20,8 @@ def coloured(field: str, names: Sequence[str], title: str | None) -> alt.Color:
     return alt.Color(
         field, title=title, scale=alt.Scale(domain=list(names), range=colours), legend=alt.Legend(labelLimit=220)
     )
+
+
+def money_axis() -> alt.Axis:
+    """Return an axis of money: a billion is written B, where the prefix of SI would be G."""
+    return alt.Axis(format="~s", tickCount=6, labelExpr="replace(datum.label, 'G', 'B')")
