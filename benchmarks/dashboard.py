@@ -1,0 +1,264 @@
+"""Measure in a browser how fast the dashboard answers, and what it leaves running.
+
+    python benchmarks/dashboard.py [--moves N] [--only CHECK ...] [--write]
+
+On the main example, with a server of its own. `--write`: benchmarks/dashboard.md. Takes about five minutes on two quiet cores; needs Linux,
+the extra `test` and a Chromium on the path. Prices and limits are moved by the sliders of What if; each answer is one not given before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.browser import chromium, go_to, opened, served, visited
+
+CHECKS = ("first", "sliders", "infeasible", "visitors", "killed")
+REPORT = Path(__file__).with_suffix(".md")
+BASE = "?base=mixed_fleet"
+VISITORS = 10
+BUDGETS_KT = [66.0 - 1.5 * each for each in range(VISITORS)]  # of carbon: the plan without one emits 66.8 kt
+TOO_LITTLE = "set=limits.budget=100M+USD"
+NEAR_KT = 0.3  # of a budget, which binds: others are 1.5 kt away
+LONGEST_S = 400.0
+WORKER = b"planner.dashboard.workers."
+ANSWER = "[class*='st-key-answer-']"
+MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A check of the dashboard: what was asked, and what was found."""
+
+    check: str
+    goal: str
+    found: str
+    holds: bool
+
+
+def seconds(check: str, goal_s: float, times: list[float]) -> Row:
+    """State the median of some times against a goal."""
+    median = statistics.median(times)
+    more = f" (median of {len(times)}, most {max(times):.2f} s)" if len(times) > 1 else ""
+    return Row(check, f"≤ {goal_s:g} s", f"{median:.2f} s{more}", median <= goal_s)
+
+
+# -- what runs ---------------------------------------------------------------------------------------------------------
+
+
+def workers(server: int) -> list[int]:
+    """List the processes of solves and questions that a server has started, which are told its number."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            command = (folder / "cmdline").read_bytes().split(b"\0") if folder.name.isdigit() else []
+        except OSError:
+            continue
+        if str(server).encode() in command and any(part.startswith(WORKER) for part in command):
+            found.append(int(folder.name))
+    return found
+
+
+def resident_bytes(pid: int) -> int:
+    """Read the memory that a process holds; 0 for one that has ended."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def until(holds: Callable[[], bool], longest_s: float = LONGEST_S, look_s: float = 0.1) -> float:
+    """Wait until something holds: the time that it took [s]."""
+    began = time.perf_counter()
+    while not holds():
+        if time.perf_counter() - began > longest_s:
+            raise TimeoutError(f"did not hold within {longest_s:g} s")
+        time.sleep(look_s)
+    return time.perf_counter() - began
+
+
+# -- checks ------------------------------------------------------------------------------------------------------------
+
+
+def first_figures(browser: Browser, address: str) -> list[Row]:
+    """Open the first page cold, then warm, and click on sites."""
+    rows, page = [], None
+    for kind, goal_s in (("cold", 3.0), ("warm", 1.5)):
+        began = time.perf_counter()
+        page = opened(browser, address)
+        rows.append(seconds(f"first figures, {kind}", goal_s, [time.perf_counter() - began]))
+    assert page is not None
+    times = []
+    for site in ("us-texas", "us-virginia", "us-oregon") * 2:
+        page.wait_for_timeout(1500)  # what was drawn before has ended
+        began = time.perf_counter()
+        page.get_by_role("radio", name=site).or_(page.get_by_role("button", name=site, exact=True)).first.click()
+        page.get_by_text(re.compile(f"Below, {site} alone")).wait_for()
+        times.append(time.perf_counter() - began)
+    page.context.close()
+    return [*rows, seconds("a click on a site", 0.3, times)]
+
+
+def moved(page: Page, lever: int, key: str) -> float:
+    """Move a slider by a step and wait for its answer, which has a key of its own [s]."""
+    before = page.locator(ANSWER).first.get_attribute("class")
+    began = time.perf_counter()
+    page.locator("[data-testid=stSlider] input[type=range]").nth(lever).press(key)
+    while (found := page.locator(ANSWER)).count() != 1 or found.first.get_attribute("class") == before:
+        if time.perf_counter() - began > LONGEST_S:
+            raise TimeoutError(f"slider {lever} gave no answer within {LONGEST_S:g} s")
+        page.wait_for_timeout(20)
+    return time.perf_counter() - began
+
+
+def sliders(browser: Browser, address: str, moves: int) -> list[Row]:
+    """Move the slider of a price and that of a latency, there and back, each from its base; answers given before are told by their speed
+    and left out: only half of the moves, those away from the base, are new."""
+    page, rows = opened(browser, address), []
+    go_to(page, "What if")
+    page.get_by_text("Answered in").wait_for()
+    labels = page.locator("[data-testid=stSlider] label").all_inner_texts()
+    for what, label, goal_s in (("price", ", buy", 1.5), ("latency", "p95 at most", 4.0)):
+        lever = next((i for i, text in enumerate(labels) if label in text), None)
+        if lever is None:
+            rows.append(Row(f"{what} slider", f"≤ {goal_s:g} s", "no such slider", False))
+            continue
+        times: list[float] = []
+        while len(times) < moves:
+            steps = min(moves - len(times), 5)
+            for key in ("ArrowLeft", "ArrowRight"):
+                away = [moved(page, lever, key) for _ in range(steps)]
+                back = "ArrowRight" if key == "ArrowLeft" else "ArrowLeft"
+                for _ in range(steps):
+                    moved(page, lever, back)
+                times += away
+            other = next(i for i in range(len(labels)) if i != lever)
+            moved(page, other, "ArrowRight")  # another base, so that no answer is known
+        rows.append(seconds(f"{what} slider, release to new plan", goal_s, times[:moves]))
+    page.context.close()
+    return rows
+
+
+def infeasible(browser: Browser, address: str) -> list[Row]:
+    """Solve the main example with too small a budget: until it is said that no plan exists, and until the repair is shown."""
+    page = visited(browser, f"{address}{BASE}&{TOO_LITTLE}")
+    page.get_by_text("Change figures and solve").first.click()
+    button = page.get_by_role("button", name="Solve", exact=True)
+    button.wait_for()
+    began = time.perf_counter()
+    button.click()
+    page.get_by_text(re.compile("no plan meets all limits")).first.wait_for(timeout=LONGEST_S * 1000)
+    verdict = time.perf_counter() - began
+    page.get_by_role("button", name="Make this change and solve").wait_for(timeout=LONGEST_S * 1000)
+    repair = time.perf_counter() - began
+    page.context.close()
+    return [seconds("infeasible: verdict", 5.0, [verdict]), seconds("infeasible: repair", 20.0, [repair])]
+
+
+def visitors(browser: Browser, address: str, server: int) -> list[Row]:
+    """Let ten visitors ask with ten budgets at once; then close their tabs."""
+    pages, most_workers, most_bytes = [], 0, 0
+    for budget in BUDGETS_KT:
+        page = opened(browser, f"{address}{BASE}")
+        go_to(page, "What if")
+        pages.append((budget, page))
+    for budget, page in pages:
+        page.goto(re.sub(r"whatif.*", f"whatif{BASE}&set=limits.carbon={budget}+kt", page.url))
+    began, emitted = time.perf_counter(), {}
+    while len(emitted) < VISITORS:
+        running = workers(server)
+        most_workers = max(most_workers, len(running))
+        most_bytes = max(most_bytes, sum(map(resident_bytes, [server, *running])))
+        for budget, page in pages:
+            if budget not in emitted and page.locator(ANSWER).count() and f"carbon%3D{budget}" in page.url:
+                cards = page.locator(f"{ANSWER} [data-testid=stMetricValue]").all_inner_texts()
+                emitted[budget] = next((float(card.split()[0]) for card in cards if card.endswith(" kt")), float("nan"))
+        if time.perf_counter() - began > LONGEST_S:
+            break
+        pages[0][1].wait_for_timeout(100)
+    took = time.perf_counter() - began
+    kept = sum(abs(carbon - budget) <= NEAR_KT for budget, carbon in emitted.items())
+    for _, page in pages:
+        page.context.close()
+    gone = until(lambda: not workers(server), longest_s=240.0, look_s=1.0)
+    return [
+        Row(
+            "ten visitors with ten budgets of carbon: each has its own answer",
+            "10 of 10",
+            f"{kept} of {VISITORS}, all within {took:.0f} s",
+            kept == VISITORS,
+        ),
+        Row("their processes", "≤ 2", str(most_workers), most_workers <= 2),
+        Row("memory of server and processes", "≤ 3 GB", f"{most_bytes / 1e9:.2f} GB", most_bytes <= 3e9),
+        seconds("all tabs closed: processes gone", 120.0, [gone]),
+    ]
+
+
+def killed(browser: Browser, address: str, server: subprocess.Popen[str]) -> list[Row]:
+    """Kill the server while a process works for it."""
+    page = opened(browser, address)
+    go_to(page, "What if")
+    until(lambda: bool(workers(server.pid)))
+    server.kill()
+    server.wait()
+    gone = until(lambda: not workers(server.pid), longest_s=240.0)
+    page.context.close()
+    return [seconds("server killed: processes gone", 120.0, [gone])]
+
+
+def run() -> None:
+    """Measure all, print the table, and write it if asked."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--moves", type=int, default=20, help="of each slider (20)")
+    parser.add_argument("--only", nargs="*", choices=CHECKS, help="some of the checks; without it, all")
+    parser.add_argument("--write", action="store_true", help="write benchmarks/dashboard.md")
+    arguments = parser.parse_args()
+    load = os.getloadavg()[0]
+    rows: list[Row] = []
+    with chromium() as browser, served() as (address, server):
+        checks: dict[str, Callable[[], list[Row]]] = {
+            "first": lambda: first_figures(browser, address),
+            "sliders": lambda: sliders(browser, address, arguments.moves),
+            "infeasible": lambda: infeasible(browser, address),
+            "visitors": lambda: visitors(browser, address, server.pid),
+            "killed": lambda: killed(browser, address, server),
+        }
+        for check in [checks[name] for name in CHECKS if name in (arguments.only or CHECKS)]:
+            for row in check():
+                rows.append(row)
+                print(f"{row.check:<64} {row.goal:>9}  {row.found}{'' if row.holds else '  MISSED'}", flush=True)
+    if arguments.write:
+        REPORT.write_text(report(rows, load), encoding="utf-8")
+
+
+def report(rows: list[Row], load: float) -> str:
+    """Write the table, with the load beside which it was measured."""
+    lines = [
+        "# The dashboard in a browser",
+        "",
+        f"Written by `python {' '.join(['benchmarks/dashboard.py', *sys.argv[1:]])}` on the main example, {os.cpu_count()} cores, beside a load of "
+        f"{load:.1f} (mean of the minute before).",
+        "Times are those of a visitor: from the click, or the release of a slider, until the page shows the answer.",
+        "",
+        "| check | goal | found | holds |",
+        "| --- | --- | --- | --- |",
+        *(f"| {row.check} | {row.goal} | {row.found} | {'yes' if row.holds else '**no**'} |" for row in rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    run()
