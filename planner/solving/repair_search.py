@@ -113,7 +113,12 @@ class RepairSearch:
             if not exact:
                 heapq.heappush(waiting, (self.tests.relief_bound(some, exact=True), True, i))
                 continue
-            change, edits = least_change(self.tests, some, most)
+            try:
+                change, edits = least_change(self.tests, some, most)
+            except OutOfTime:
+                if best.edits:  # it gives a plan, though another change might be smaller
+                    return best
+                raise
             if math.isfinite(change):
                 best = Repair(len(some), change, edits)
         return best

@@ -20,7 +20,7 @@ from planner.candidates.search import find_candidates
 from planner.interpret.framing import ending
 from planner.report.report import render
 from planner.resolve.resolver import resolve_document
-from planner.solving import deadline
+from planner.solving import deadline, repair_search
 from planner.solving.deadline import LEAST_S, PROGRAM_SHARE, Deadline
 from planner.solving.infeasibility import diagnose
 from planner.spec.document import read_document
@@ -117,6 +117,22 @@ def test_a_diagnosis_that_is_cut_short_tells_nothing_that_is_not_so(tiny, monkey
     cut = diagnose(problem, candidates, document, (), Options(time_limit_s=float(steps)))
     assert {row["path"] for row in cut["conflict"]} <= {row["path"] for row in whole["conflict"]}
     assert cut["repair"] == whole["repair"] or not cut["repair_checked"]
+
+
+def test_a_repair_that_was_found_is_kept_when_time_ends_the_search_for_a_smaller_one(tiny, monkeypatch):
+    """Other limits may take less of a change, and their points more time than there is."""
+    whole = planner.solve(tiny(limits={"budget": "1000 USD"}))["diagnosis"]
+    exact = repair_search.least_change
+
+    def amounts_alone(tests, limits, most):
+        if not all(limit.is_row for limit in limits):
+            raise OutOfTime
+        return exact(tests, limits, most)
+
+    monkeypatch.setattr(repair_search, "least_change", amounts_alone)
+    cut = planner.solve(tiny(limits={"budget": "1000 USD"}))["diagnosis"]
+    assert cut["repair"] == whole["repair"] and cut["repair"][0]["path"] == "limits.budget"
+    assert cut["repair_checked"]
 
 
 def test_points_that_are_not_all_found_in_time_give_no_plan(tiny):
