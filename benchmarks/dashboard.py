@@ -2,7 +2,7 @@
 
     python benchmarks/dashboard.py [--moves N] [--only CHECK ...] [--write]
 
-On the main example, with a server of its own. `--write`: benchmarks/dashboard.md. Takes about five minutes on two quiet cores; needs Linux,
+On the main example, with a server of its own. `--write`: benchmarks/dashboard.md. The check of the sliders does not end yet. Needs Linux,
 the extra `test` and a Chromium on the path. Prices and limits are moved by the sliders of What if; each answer is one not given before.
 """
 
