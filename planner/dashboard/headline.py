@@ -58,6 +58,11 @@ def serves_nothing(plan: Plan) -> bool:
     return plan.has_answer and plan.objective["sense"] == "max" and plan.objective["value"] <= 0
 
 
+def tells_figures(plan: Plan) -> bool:
+    """Tell whether a plan has main figures to show."""
+    return plan.has_answer and not serves_nothing(plan)
+
+
 def verdict(plan: Plan, t: Words) -> tuple[str, str]:
     """State the status and the proven gap: (level, sentence), the level success, warning or error."""
     searched = is_searched(plan)

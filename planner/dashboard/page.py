@@ -4,38 +4,23 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from importlib import import_module
 
 import streamlit as st
 
 from planner.dashboard import answers, sources, units
 from planner.dashboard.state.scenario import UPLOAD, Scenario
 from planner.dashboard.state.session import Work, opened
-from planner.dashboard.views import catalog as catalog_page
-from planner.dashboard.views import compare as compare_page
-from planner.dashboard.views import explore as explore_page
-from planner.dashboard.views import hours as hours_page
-from planner.dashboard.views import plan as plan_page
-from planner.dashboard.views import running as running_page
-from planner.dashboard.views import tables as tables_page
 from planner.dashboard.views import units as units_view
-from planner.dashboard.views import whatif as whatif_page
+from planner.dashboard.workers import studying
 from planner.dashboard.workers.solving import STAGES, Job
 from planner.errors import SpecError
 from planner.escape import page
 from planner.report.locale import DEFAULT, Words, languages
 
 POLL_S = 0.5
+VIEWS = "planner.dashboard.views"
 PAGES = {
-    "plan": plan_page.draw,
-    "tables": tables_page.draw,
-    "whatif": whatif_page.draw,
-    "compare": compare_page.draw,
-    "explore": explore_page.draw,
-    "hours": hours_page.draw,
-    "running": running_page.draw,
-    "catalog": catalog_page.draw,
-}
-ICONS = {
     "plan": ":material/receipt_long:",
     "tables": ":material/table_edit:",
     "whatif": ":material/tune:",
@@ -45,6 +30,7 @@ ICONS = {
     "running": ":material/speed:",
     "catalog": ":material/menu_book:",
 }
+"""The pages with their icons; each is a module of `views`, loaded when it is first asked for."""
 
 
 def draw() -> None:
@@ -59,13 +45,13 @@ def draw() -> None:
     t = units_view.chosen(work, t.language, query)
     pages = {
         name: st.Page(
-            partial(body, work, t),
+            partial(_draw_page, name, work, t),
             title=t(f"nav.{name}"),
             url_path="" if name == "plan" else name,
-            icon=ICONS[name],
+            icon=icon,
             default=name == "plan",
         )
-        for name, body in PAGES.items()
+        for name, icon in PAGES.items()
     }
     st.session_state.pages = pages
     chosen = st.navigation(list(pages.values()), position="top")
@@ -74,9 +60,15 @@ def draw() -> None:
     _bar(work, t)
     if work.job:
         st.fragment(_watch, run_every=POLL_S)(work, t)
-    explore_page.keep_alive(work, t)
+    if studying.under_way(work.id):
+        import_module(f"{VIEWS}.explore").keep_alive(work, t)
     chosen.run()
     _write_address(work, t)
+
+
+def _draw_page(name: str, work: Work, t: Words) -> None:
+    """Load a page, and draw it."""
+    import_module(f"{VIEWS}.{name}").draw(work, t)
 
 
 STYLE = """<style>

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from planner.dashboard import answers, one_site, sources
+from planner.dashboard import answers, sources
 from planner.dashboard.state import store
 from planner.dashboard.state.digest import digest
 from planner.dashboard.state.scenario import UPLOAD, Scenario
@@ -33,6 +33,8 @@ class Shown:
 
     def at_site(self, site: str) -> Shown:
         """Return the plan at one site."""
+        from planner.dashboard import one_site  # loads Altair, which the main figures need none of
+
         if site not in self.sites:
             self.sites[site] = Shown(one_site.at_site(self.plan, site), self.files, self.findings, self.stored)
         return self.sites[site]

@@ -125,6 +125,5 @@ LOOK_S = 20.0
 
 
 def keep_alive(work: Work, t: Words) -> None:
-    """Draw `watch_all` where studies are under way."""
-    if studying.under_way(work.id):
-        st.fragment(partial(watch_all, work, t), run_every=LOOK_S)()
+    """Look at the studies under way, on whatever page."""
+    st.fragment(partial(watch_all, work, t), run_every=LOOK_S)()

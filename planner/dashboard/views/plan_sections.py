@@ -1,20 +1,18 @@
-"""Draw the parts of the page that show a plan: each places figures of `headline`, rows of `answers` or a chart."""
+"""Draw what of a plan is below its main figures: each part places rows of `answers` or a chart. The figures: `plan`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import streamlit as st
 from streamlit import column_config
 
 from catalog.units import DAY_S
-from planner.dashboard import answers, headline, sources
+from planner.dashboard import answers, headline
 from planner.dashboard.views import site as site_view
 from planner.dashboard.views.drawing import draw_chart, draw_to_pick, written
-from planner.dashboard.views.units import rate_words
 from planner.escape import page
 from planner.plan import Plan
 from planner.report.charts import costs, fleet, flows, hours
@@ -25,78 +23,51 @@ from planner.report.story import story
 
 if TYPE_CHECKING:
     from planner.dashboard.state.session import Shown
+    from planner.dashboard.views.plan_form import MoreTime
 
-NARROW_PX, WIDE_PX = 170, 214  # of metrics, which wrap where the page is narrow
 CHARTS_PER_ROW = 2
 EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
-@dataclass(frozen=True, slots=True)
-class MoreTime:
-    """A longer time limit, and what solves with it."""
-
-    text: str
-    solve: Callable[[], None]
-
-
-def draw_plan(
-    shown: Shown,
-    changes: list[dict[str, Any]],
-    t: Words,
-    on_repair: Callable[[], None] | None,
-    on_more_time: MoreTime | None,
+def draw_rest(
+    shown: Shown, t: Words, on_repair: Callable[[], None] | None, on_more_time: Callable[[], MoreTime | None]
 ) -> None:
-    """Draw a plan from its verdict down to its sources; `on_repair` applies the repair of an infeasible one."""
+    """Draw of a plan what is below its main figures, down to its sources; `on_repair` applies the repair of an infeasible one."""
     plan = shown.plan
-    st.header(page(t.phrase(str(plan["name"]))), anchor=False)
-    _verdict(shown, changes, t)
-    if plan.has_answer and not headline.serves_nothing(plan):
-        st.markdown(headline.in_short(plan, t))
-        if words := rate_words(headline.currency(plan), t, sources.rates(plan["spec"])):
-            st.caption(words)
-        _metrics(plan, t)
+    if headline.tells_figures(plan):
         _downloads(shown, t)
         _why(plan, t)
         st.subheader(t("section.fleet"))
-        if (spec := written(shown, t, fleet.fleet_chart)) is not None:
-            draw_to_pick(spec, "site", site_view.key("fleet"), site_view.choose)
-        here = site_view.draw(plan, t)
-        part = shown if here is None else shown.at_site(here)
-        _fleet(part.plan, t)
-        _costs(part, t)
-        _flows(part, t)
-        _day(part, t)
-        if here is None:
-            _workloads(plan, t)
-        _points(part.plan, t)
-        _limits(part.plan, t)
-        _runner_up(part.plan, t)
-        if here is None:
-            _assumptions(plan, t)
+        st.fragment(_places)(shown, t)
     elif plan.has_answer:
         _downloads(shown, t)
         _limits(plan, t)
     else:
         _diagnosis(plan, t, on_repair)
         if plan.status == "limit":
-            _out_of_time(t, on_more_time)
+            _out_of_time(t, on_more_time())
         _downloads(shown, t)
     _background(plan, t)
 
 
-def _verdict(shown: Shown, changes: list[dict[str, Any]], t: Words) -> None:
-    level, sentence = headline.verdict(shown.plan, t)
-    {"success": st.success, "warning": st.warning, "error": st.error}[level](sentence)
-    if shown.findings:
-        st.error(t("check.broken") + "\n\n" + "\n".join(f"- {page(t.phrase(finding))}" for finding in shown.findings))
-    elif shown.plan.has_answer:
-        st.caption(t("check.stored" if shown.stored else "check.holds"))
-    if changes:
-        words = "; ".join(
-            f"{page(row['path'])} {page(answers.written(row['from'])) or '–'} → {page(answers.written(row['to'])) or '–'}"
-            for row in changes
-        )
-        st.caption(t("changes.title", changes=words))
+def _places(shown: Shown, t: Words) -> None:
+    """Draw what a plan holds, pays and runs, at all its sites or at the one that was clicked; a fragment, for a click changes no more."""
+    plan = shown.plan
+    if (spec := written(shown, t, fleet.fleet_chart)) is not None:
+        draw_to_pick(spec, "site", site_view.key("fleet"), site_view.choose)
+    here = site_view.draw(plan, t)
+    part = shown if here is None else shown.at_site(here)
+    _fleet(part.plan, t)
+    _costs(part, t)
+    _flows(part, t)
+    _day(part, t)
+    if here is None:
+        _workloads(plan, t)
+    _points(part.plan, t)
+    _limits(part.plan, t)
+    _runner_up(part.plan, t)
+    if here is None:
+        _assumptions(plan, t)
 
 
 def _out_of_time(t: Words, more: MoreTime | None) -> None:
@@ -104,17 +75,6 @@ def _out_of_time(t: Words, more: MoreTime | None) -> None:
     st.markdown(t("time.remedies"))
     if more is not None:
         st.button(t("time.more", limit=more.text), key="more-time", on_click=more.solve, icon=":material/timer:")
-
-
-def _metrics(plan: Plan, t: Words) -> None:
-    for found, width in (
-        (headline.plan_metrics(plan, t), NARROW_PX),
-        (headline.workload_metrics(plan, t), WIDE_PX),
-    ):
-        with st.container(horizontal=True):
-            for metric in found:
-                st.metric(metric.label, metric.value, help=metric.help, border=True, width=width)
-    st.caption(headline.energy_line(plan, t))
 
 
 def _downloads(shown: Shown, t: Words) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import streamlit as st
 
 from planner.dashboard import answers
@@ -11,8 +9,8 @@ from planner.dashboard.state.session import Work
 from planner.report.locale import Words
 
 
-def draw_problems(work: Work, t: Words, at_fields: Collection[str] = ()) -> None:
-    """Show the problems of the last change or upload; those of `at_fields` are told at their fields too."""
+def draw_problems(work: Work, t: Words) -> None:
+    """Show the problems of the last change or upload."""
     if work.problems:
         st.error(t("problems.title"))
         rows = [

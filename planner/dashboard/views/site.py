@@ -33,16 +33,20 @@ def key(name: str) -> str:
     return f"pick-{name}-{st.session_state.get(DRAWN, 0)}"
 
 
+def _pick(before: str | None) -> None:
+    """Choose the site whose name was clicked, or all if it was clicked again."""
+    show_all()
+    choose(st.session_state[f"site-{before}"])
+
+
 def draw(plan: Plan, t: Words) -> str | None:
     """Draw the names of the sites, and what the chosen one comes to; returns it."""
     names, now = one_site.sites_of(plan), chosen(plan)
     if len(names) < 2:
         return None
-    picked = st.pills(t("site.choose"), names, default=now, key=f"site-{now}", selection_mode="single")
-    if picked != now:
-        show_all()
-        choose(picked)
-        st.rerun()
+    st.pills(
+        t("site.choose"), names, default=now, key=f"site-{now}", selection_mode="single", on_change=_pick, args=(now,)
+    )
     if now is not None:
         st.info(one_site.site_words(plan, now, t), icon=":material/filter_alt:")
     return now

@@ -20,6 +20,7 @@ from planner.dashboard.state.scenario import Scenario
 from planner.dashboard.state.session import Work
 from planner.dashboard.state.session import opened as open_work
 from planner.dashboard.views import catalog, explore
+from planner.dashboard.views import plan as plan_page
 from planner.dashboard.workers import studying, whatif
 from planner.errors import Problem
 from planner.report.locale import languages
@@ -47,6 +48,7 @@ def opened(work: Work | None = None, **query) -> AppTest:
         page.query_params[key] = value
     if work is not None:
         page.session_state.work = work
+    page.session_state[plan_page.BEGUN] = True  # as if a browser had drawn the main figures, and asked for the rest
     return page.run()
 
 
@@ -55,6 +57,7 @@ def opened_at(name: str, work: Work) -> AppTest:
     page = AppTest.from_file(str(HOME / "app.py"), default_timeout=LONGEST_S)
     page._page_hash = calc_hash(name)
     page.session_state.work = work
+    page.session_state[plan_page.BEGUN] = True
     return page.run()
 
 
@@ -117,6 +120,18 @@ def test_the_page_opens_with_the_stored_plan_in_every_language():
         assert len(page.get("vega_lite_chart")) == 3 + 2 * len({row["site"] for row in plan["schedule"]})
         shapes.add(tuple(table.shape for table in tables(page)))
     assert len(shapes) == 1  # two columns with one name would be one column
+
+
+def test_the_first_look_has_the_main_figures_alone():
+    """A browser draws nothing while it loads what draws charts; it asks for the rest once it had time to draw the figures."""
+    page = AppTest.from_file(str(HOME / "app.py"), default_timeout=LONGEST_S).run()
+    found, verdict = metrics(page), page.success[0].value
+    assert not page.exception and f"{sources.stored_plan()['totals']['chips']:,}" in found.values()
+    assert not page.get("vega_lite_chart") and not page.dataframe and not page.text_input
+    page.session_state[plan_page.BEGUN] = True
+    page.run()
+    assert (metrics(page), page.success[0].value) == (found, verdict)
+    assert page.get("vega_lite_chart") and page.dataframe and page.text_input
 
 
 def test_a_study_is_drawn_and_one_of_its_points_opens_as_a_scenario(tiny_plan):
