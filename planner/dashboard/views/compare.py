@@ -10,7 +10,7 @@ from planner.dashboard import comparing
 from planner.dashboard.headline import shown_currency
 from planner.dashboard.state.scenario import UPLOAD, Scenario
 from planner.dashboard.state.session import MOST_SAVED, Work
-from planner.dashboard.views.problems import draw_problems
+from planner.dashboard.views.problems import draw_problems, draw_refusal
 from planner.errors import SpecError
 from planner.escape import page
 from planner.plan import Plan
@@ -45,8 +45,7 @@ def draw(work: Work, t: Words) -> None:
         if len(plans) >= 2:
             _differences({name: scenarios[name] for name in plans}, plans, t)
     except SpecError as error:
-        work.problems = tuple(error.problems)
-        draw_problems(work, t)
+        draw_refusal(work, error, t)
 
 
 def _save(work: Work, t: Words) -> None:

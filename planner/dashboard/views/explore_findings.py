@@ -12,7 +12,7 @@ from streamlit import column_config
 from planner.dashboard import exploring, headline
 from planner.dashboard.figures import amount
 from planner.dashboard.state.session import Work
-from planner.dashboard.views.whatif import card_px, cards
+from planner.dashboard.views.whatif import draw_cards
 from planner.dashboard.workers.study_worker import BEST
 from planner.dashboard.workers.studying import (
     ALTERNATIVES,
@@ -128,17 +128,7 @@ def _plan(work: Work, plan: Plan, base: Plan | None, t: Words, name: str = "") -
     """Show a plan that a study found against that of the scenario, and offer to turn to it."""
     with st.container(border=True):
         st.markdown(headline.in_short(plan, t))
-        with st.container(horizontal=True):
-            for card in cards(base or plan, plan, t):
-                st.metric(
-                    card.label,
-                    card.value,
-                    card.delta,
-                    delta_color="inverse",
-                    help=card.help,
-                    border=True,
-                    width=card_px(card.label),
-                )
+        draw_cards(base or plan, plan, t)
         if base is not None:
             plans = {t("explore.of_scenario"): base, t("explore.of_point"): plan}
             st.altair_chart(comparison.fleets_chart(plans, t), width="stretch")

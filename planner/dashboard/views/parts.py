@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from planner.dashboard.state.session import Work
-from planner.dashboard.views.problems import draw_problems
+from planner.dashboard.views.problems import draw_problems, draw_refusal
 from planner.errors import SpecError
 from planner.plan import Plan
 from planner.report.locale import Words
@@ -42,8 +42,7 @@ def at_hand(work: Work, t: Words) -> AtHand | None:
     try:
         document, shown = work.scenario.document(), work.shown()
     except SpecError as error:
-        work.problems = tuple(error.problems)
-        draw_problems(work, t)
+        draw_refusal(work, error, t)
         return None
     draw_problems(work, t)
     return AtHand(document, shown.plan if shown is not None and shown.plan.has_answer else None)

@@ -9,7 +9,7 @@ import streamlit as st
 
 from planner.dashboard import answers, headline, sources
 from planner.dashboard.state.session import Work
-from planner.dashboard.views.problems import draw_problems
+from planner.dashboard.views.problems import draw_problems, draw_refusal
 from planner.dashboard.views.units import rate_words
 from planner.errors import SpecError
 from planner.escape import page
@@ -30,8 +30,7 @@ def draw(work: Work, t: Words) -> None:
     try:
         shown = work.shown()
     except SpecError as error:
-        work.problems = tuple(error.problems)
-        draw_problems(work, t)
+        draw_refusal(work, error, t)
         return
     draw_problems(work, t)
     form = st.expander(t("edit.title"), key=f"edit-{st.session_state.get('solves', 0)}", icon=":material/edit:")
@@ -60,8 +59,7 @@ def _rest(work: Work, shown: Shown | None, form: Any, t: Words) -> None:
         with form:
             plan_form.draw(work, t)
     except SpecError as error:
-        work.problems = tuple(error.problems)
-        draw_problems(work, t)
+        draw_refusal(work, error, t)
         return
     if shown is not None:
         plan_sections.draw_rest(

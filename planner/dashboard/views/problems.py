@@ -6,6 +6,7 @@ import streamlit as st
 
 from planner.dashboard import answers
 from planner.dashboard.state.session import Work
+from planner.errors import SpecError
 from planner.report.locale import Words
 
 
@@ -20,3 +21,9 @@ def draw_problems(work: Work, t: Words) -> None:
         st.table(answers.as_markup(rows), hide_index=True)  # not a data frame, which would cut long remedies
     if work.trace:
         st.error(t("problems.bug"))
+
+
+def draw_refusal(work: Work, error: SpecError, t: Words) -> None:
+    """Keep the problems of a spec that is none, and show them."""
+    work.problems = tuple(error.problems)
+    draw_problems(work, t)

@@ -14,7 +14,7 @@ from planner.dashboard import answers, running, sources
 from planner.dashboard.figures import amount, number
 from planner.dashboard.running import CLIENTS, LOADS, MAX, MOST_CHIPS, Choice, Settings
 from planner.dashboard.state.session import Work
-from planner.dashboard.views.problems import draw_problems
+from planner.dashboard.views.problems import draw_problems, draw_refusal
 from planner.errors import Problem, SpecError
 from planner.escape import page
 from planner.estimate.profile.profile import profile
@@ -38,8 +38,7 @@ def draw(work: Work, t: Words) -> None:
         shown = work.shown()
         found = [*_own(), *running.choices(document, None if shown is None else shown.plan, catalog)]
     except SpecError as error:
-        work.problems = tuple(error.problems)
-        draw_problems(work, t)
+        draw_refusal(work, error, t)
         return
     st.caption(t("running.words"))
     draw_problems(work, t)

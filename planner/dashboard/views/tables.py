@@ -14,7 +14,7 @@ from planner.dashboard.editor.columns import CATALOG, TABLES, Column, Table
 from planner.dashboard.editor.draft import Draft, change_of
 from planner.dashboard.editor.tables import SITE, Place, Row, rows_of, sorted_problems
 from planner.dashboard.state.session import Work
-from planner.dashboard.views.problems import draw_problems
+from planner.dashboard.views.problems import draw_refusal
 from planner.errors import Problem, SpecError
 from planner.escape import page
 from planner.report.locale import Words
@@ -36,8 +36,7 @@ def draw(work: Work, t: Words) -> None:
     try:
         draft = _draft(work)
     except SpecError as error:
-        work.problems = tuple(error.problems)
-        draw_problems(work, t)
+        draw_refusal(work, error, t)
         return
     document = draft.scenario.document()
     by_table, others = sorted_problems(draft.problems, document, TABLES)

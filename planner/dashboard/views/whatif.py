@@ -10,7 +10,7 @@ from planner.dashboard import editing, headline, sources
 from planner.dashboard.figures import number, tidy
 from planner.dashboard.levers import Lever, levers
 from planner.dashboard.state.session import Work
-from planner.dashboard.views.problems import draw_problems
+from planner.dashboard.views.problems import draw_problems, draw_refusal
 from planner.dashboard.workers import whatif
 from planner.dashboard.workers.whatif import Kept, Question
 from planner.errors import SpecError
@@ -33,8 +33,7 @@ def draw(work: Work, t: Words) -> None:
         fields = editing.main_figures(base, problem.offers, problem.spec.currency)
         kept = whatif.kept(base)
     except SpecError as error:
-        work.problems = tuple(error.problems)
-        draw_problems(work, t)
+        draw_refusal(work, error, t)
         return
     st.caption(t("whatif.words"))
     draw_problems(work, t)
@@ -200,17 +199,7 @@ def _answer(work: Work, base: Plan, question: Question, t: Words) -> None:
         st.button(t("whatif.why"), key="why", on_click=lambda: work.start(work.scenario), type="primary")
         return
     st.markdown(sentence)
-    with st.container(horizontal=True):
-        for card in cards(base, plan, t):
-            st.metric(
-                card.label,
-                card.value,
-                card.delta,
-                delta_color="inverse",
-                help=card.help,
-                border=True,
-                width=card_px(card.label),
-            )
+    draw_cards(base, plan, t)
     if work.scenario.edits:
         left, right = st.columns(2)
         with left:
@@ -232,9 +221,14 @@ def _answer(work: Work, base: Plan, question: Question, t: Words) -> None:
         )
 
 
-def card_px(label: str) -> int:
-    """Return the width of a card that has room for its label."""
-    return CARD_PX + 9 * max(0, len(label) - 20)
+def draw_cards(base: Plan, plan: Plan, t: Words) -> None:
+    """Draw the main figures of a plan with their change against the base."""
+    with st.container(horizontal=True):
+        for card in cards(base, plan, t):
+            width = CARD_PX + 9 * max(0, len(card.label) - 20)  # room for its label
+            st.metric(
+                card.label, card.value, card.delta, delta_color="inverse", help=card.help, border=True, width=width
+            )
 
 
 class Card:
