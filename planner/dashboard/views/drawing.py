@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from planner.dashboard.state.session import Shown
+from planner.report.charts.style import MARKS
 from planner.report.locale import Words
 
 
@@ -38,12 +39,15 @@ def draw_chart(
 
 
 def draw_to_pick(spec: dict[str, Any], field: str, key: str, on_pick: Callable[[str | None], None]) -> None:
-    """Draw a chart in which a click on a mark picks the value of a field, and a click beside one picks nothing."""
+    """Draw a chart in which a click on a mark picks the value of a field, and a click beside one picks nothing.
+
+    The marks of a chart of layers are those of the layer `MARKS`.
+    """
     given = copy.deepcopy(spec)
-    unit = given["layer"][0] if "layer" in given else given
+    unit = next((layer for layer in given.get("layer", ()) if layer.get("name") == MARKS), given)
     parameter: dict[str, Any] = {"name": PICKED, "select": {"type": "point", "fields": [field]}}
     if "layer" in given:
-        unit["name"], parameter["views"] = "marks", ["marks"]
+        parameter["views"] = [MARKS]
     given["params"] = [parameter]
     unit.setdefault("encoding", {})["opacity"] = {"condition": {"param": PICKED, "value": 1.0}, "value": 0.35}
 

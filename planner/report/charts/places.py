@@ -10,8 +10,9 @@ import altair as alt
 
 from catalog.units import GRAM_KG, KWH_J, MWH_J
 from planner.plan import Plan
+from planner.report.charts.coasts import coasts
 from planner.report.charts.hours import load_unit
-from planner.report.charts.style import BAR_PX, GREY, coloured
+from planner.report.charts.style import BAR_PX, GREY, MARKS, coloured
 from planner.report.hours import by_hour
 from planner.report.locale import Words
 
@@ -41,7 +42,7 @@ def map_chart(
 ) -> alt.LayerChart | None:
     """Draw the sites by longitude and latitude, as large as their load and coloured `by` price or carbon in an hour; None without a place.
 
-    `places`: (latitude, longitude) of sites. There are no tiles and no coasts: nothing is asked of any host.
+    `places`: (latitude, longitude) of sites. The coasts are lines of a file of ours; there are no tiles: nothing is asked of any host.
     """
     rows: list[dict[str, Any]] = [
         {"site": site, "latitude": places[site][0], "longitude": places[site][1], **row}
@@ -55,45 +56,56 @@ def map_chart(
     words = t(
         "chart.map.alt", sites=", ".join(f"{row['site']} {row[LOAD]:.3g} {load}, {row[by]:,.3g} {unit}" for row in rows)
     )
-    base = alt.Chart(alt.InlineData(values=rows), description=words).encode(
-        x=alt.X(
-            "longitude:Q",
-            title=t("chart.longitude"),
-            axis=alt.Axis(tickCount=8),
-            scale=_around([row["longitude"] for row in rows]),
-        ),
-        y=alt.Y(
-            "latitude:Q",
-            title=t("chart.latitude"),
-            axis=alt.Axis(tickCount=6),
-            scale=_around([row["latitude"] for row in rows]),
-        ),
-    )
-    dots = base.mark_circle(opacity=0.9, stroke=GREY).encode(
-        size=alt.Size(
-            f"{LOAD}:Q",
-            title=load,
-            scale=alt.Scale(rangeMin=60, rangeMax=1600, zero=True),
-            legend=alt.Legend(tickCount=3, format="~r"),
-        ),
-        color=alt.Color(
-            f"{by}:Q",
-            title=unit,
-            scale=alt.Scale(scheme="cividis", reverse=True),
-            legend=alt.Legend(gradientLength=LEGEND_PX),
-        ),
-        tooltip=[
-            alt.Tooltip("site:N", title=t("column.site")),
-            alt.Tooltip(f"{LOAD}:Q", title=load, format=",.4~r"),
-            alt.Tooltip(f"{by}:Q", title=unit, format=",.1f"),
-        ],
+    longitudes, latitudes = (_around([row[key] for row in rows]) for key in ("longitude", "latitude"))
+    where = {
+        "x": alt.X("longitude:Q", title=t("chart.longitude"), axis=alt.Axis(tickCount=8), scale=_scale(longitudes)),
+        "y": alt.Y("latitude:Q", title=t("chart.latitude"), axis=alt.Axis(tickCount=6), scale=_scale(latitudes)),
+    }
+    base = alt.Chart(alt.InlineData(values=rows), description=words).encode(**where)
+    dots = (
+        base.mark_circle(opacity=0.9, stroke=GREY)
+        .properties(name=MARKS)
+        .encode(
+            size=alt.Size(
+                f"{LOAD}:Q",
+                title=load,
+                scale=alt.Scale(rangeMin=60, rangeMax=1600, zero=True),
+                legend=alt.Legend(tickCount=3, format="~r"),
+            ),
+            color=alt.Color(
+                f"{by}:Q",
+                title=unit,
+                scale=alt.Scale(scheme="cividis", reverse=True),
+                legend=alt.Legend(gradientLength=LEGEND_PX),
+            ),
+            tooltip=[
+                alt.Tooltip("site:N", title=t("column.site")),
+                alt.Tooltip(f"{LOAD}:Q", title=load, format=",.4~r"),
+                alt.Tooltip(f"{by}:Q", title=unit, format=",.1f"),
+            ],
+        )
     )
     names = base.mark_text(dy=-NAME_PX, color="#777777", fontSize=12).encode(text="site:N")
-    return alt.LayerChart(layer=[dots, names], description=words).properties(height=MAP_PX)
+    shore = [
+        {"line": i, "point": k, "longitude": longitude, "latitude": latitude}
+        for i, line in enumerate(coasts(longitudes, latitudes))
+        for k, (longitude, latitude) in enumerate(line)
+    ]
+    outline = (
+        alt.Chart(alt.InlineData(values=shore))
+        .mark_line(clip=True, color=GREY, opacity=0.5, strokeWidth=1, aria=False)
+        .encode(**where, detail="line:N", order="point:Q")
+    )
+    return alt.LayerChart(layer=[outline, dots, names], description=words).properties(height=MAP_PX)
 
 
-def _around(values: list[float]) -> alt.Scale:
-    return alt.Scale(domain=[min(values) - PAD_DEGREES, max(values) + PAD_DEGREES], nice=False, zero=False)
+def _around(values: list[float]) -> tuple[float, float]:
+    """Return the window of a map in one direction [degrees]."""
+    return min(values) - PAD_DEGREES, max(values) + PAD_DEGREES
+
+
+def _scale(window: tuple[float, float]) -> alt.Scale:
+    return alt.Scale(domain=list(window), nice=False, zero=False)
 
 
 def served_rows(plan: Plan, phase: int) -> list[dict[str, Any]]:

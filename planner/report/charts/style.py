@@ -12,6 +12,7 @@ import altair as alt
 BLUE, SKY, RED, GREEN, GREY = "#0072B2", "#56B4E9", "#D55E00", "#009E73", "#999999"
 PALETTE = (BLUE, "#E69F00", GREEN, "#CC79A7", SKY, RED, "#F0E442", GREY)
 BAR_PX = 30
+MARKS = "marks"  # the layer of a chart whose marks are clicked
 
 
 def coloured(field: str, names: Sequence[str], title: str | None) -> alt.Color:

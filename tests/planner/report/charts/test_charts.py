@@ -11,7 +11,8 @@ pytest.importorskip("altair")
 from planner.dashboard import sources
 from planner.plan import Plan
 from planner.report.charts import comparison, costs, fleet, flows, hours, places
-from planner.report.charts.style import PALETTE
+from planner.report.charts.coasts import coasts, every_line
+from planner.report.charts.style import MARKS, PALETTE
 from planner.report.locale import Words
 
 PLAN = sources.stored_plan()
@@ -21,7 +22,9 @@ WORDS = Words()
 def drawn(chart) -> tuple[dict, list[dict]]:
     """The spec, checked against Vega-Lite's own schema by Altair, and its inline rows."""
     spec = chart.to_dict()
-    data = spec.get("data") or spec["layer"][0]["data"]  # of the first layer
+    layers = spec.get("layer", [])
+    marks = next((layer for layer in layers if layer.get("name") == MARKS), layers[0] if layers else {})
+    data = spec.get("data") or marks["data"]
     return spec, spec["datasets"][data["name"]] if "name" in data else data["values"]
 
 
@@ -124,7 +127,7 @@ def test_the_map_places_sites_as_large_as_their_load_at_the_hour():
     assert set(known) == set(hours.sites_with_load(PLAN, 0)) and -125 < known["us-texas"][1] < -90
     for by, unit in (("price", "USD/MWh"), ("carbon", "g/kWh")):
         spec, rows = drawn(places.map_chart(PLAN, known, 0, 18, by, WORDS))
-        assert unit in spec["layer"][0]["description"]
+        assert unit in spec["description"]
         for row in rows:
             slot = next(
                 each
@@ -135,6 +138,26 @@ def test_the_map_places_sites_as_large_as_their_load_at_the_hour():
             assert row["price"] == pytest.approx(slot["price_per_j"] * 3.6e9)
             assert row["carbon"] == pytest.approx(slot["carbon_kg_per_j"] * 3.6e9)
     assert places.map_chart(PLAN, {}, 0, 18, "price", WORDS) is None
+
+
+def test_the_map_shows_the_coasts_around_its_sites():
+    spec = places.map_chart(PLAN, sources.places_of(PLAN), 0, 18, "price", WORDS).to_dict()
+    outline, dots, _ = spec["layer"]
+    window, same = (
+        tuple(layer["encoding"][axis]["scale"]["domain"] for axis in ("x", "y")) for layer in (outline, dots)
+    )
+    points = [(row["longitude"], row["latitude"]) for row in spec["datasets"][outline["data"]["name"]]]
+    assert len(points) > 50 and window == same
+    florida = [x for x, y in points if 25 < y < 31 and x < -79.5]
+    assert florida and max(florida) > -81  # its east coast lies at 80 to 81 degrees west
+    every = {point for line in every_line() for point in line}
+    inside = {(x, y) for x, y in every if window[0][0] < x < window[0][1] and window[1][0] < y < window[1][1]}
+    assert inside <= set(points) <= every
+
+
+def test_coasts_far_from_any_are_none():
+    assert coasts((-140.0, -130.0), (0.0, 10.0)) == []  # the Pacific
+    assert len(every_line()) > 100
 
 
 def test_what_is_served_by_hour_adds_up_to_the_routes_of_a_phase():
