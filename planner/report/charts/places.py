@@ -57,11 +57,9 @@ def map_chart(
         "chart.map.alt", sites=", ".join(f"{row['site']} {row[LOAD]:.3g} {load}, {row[by]:,.3g} {unit}" for row in rows)
     )
     longitudes, latitudes = (_around([row[key] for row in rows]) for key in ("longitude", "latitude"))
-    where = {
-        "x": alt.X("longitude:Q", title=t("chart.longitude"), axis=alt.Axis(tickCount=8), scale=_scale(longitudes)),
-        "y": alt.Y("latitude:Q", title=t("chart.latitude"), axis=alt.Axis(tickCount=6), scale=_scale(latitudes)),
-    }
-    base = alt.Chart(alt.InlineData(values=rows), description=words).encode(**where)
+    x = alt.X("longitude:Q", title=t("chart.longitude"), axis=alt.Axis(tickCount=8), scale=_scale(longitudes))
+    y = alt.Y("latitude:Q", title=t("chart.latitude"), axis=alt.Axis(tickCount=6), scale=_scale(latitudes))
+    base = alt.Chart(alt.InlineData(values=rows), description=words).encode(x=x, y=y)
     dots = (
         base.mark_circle(opacity=0.9, stroke=GREY)
         .properties(name=MARKS)
@@ -94,7 +92,7 @@ def map_chart(
     outline = (
         alt.Chart(alt.InlineData(values=shore))
         .mark_line(clip=True, color=GREY, opacity=0.5, strokeWidth=1, aria=False)
-        .encode(**where, detail="line:N", order="point:Q")
+        .encode(x=x, y=y, detail="line:N", order="point:Q")
     )
     return alt.LayerChart(layer=[outline, dots, names], description=words).properties(height=MAP_PX)
 
