@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +20,12 @@ def resident_bytes() -> float:
         return int(PAGES.read_text(encoding="ascii").split()[1]) * float(os.sysconf("SC_PAGE_SIZE"))
     except (OSError, ValueError, IndexError):
         return 0.0
+
+
+def give_back() -> None:
+    """Return freed memory to the system, where the C library can (glibc keeps what many small arrays held); elsewhere nothing happens."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def most_for_a_step(allowed_bytes: float) -> float:

@@ -61,6 +61,7 @@ class WhatIf:
         self._grids: dict[Any, Any] = {}
         self._program = Reoptimizer()
         self.base = self.plan({}, diagnosing=diagnosing)
+        self._of_base = frozenset(self._grids)
 
     def plan(self, changes: Changes, *, diagnosing: bool = True) -> Plan:
         """Solve the changed spec to the same gap; which of the plans within the gap is found may depend on earlier questions.
@@ -83,9 +84,13 @@ class WhatIf:
         )
         return plan
 
-    def forget_points(self) -> None:
-        """Drop the evaluated grids of points, to save memory; later questions evaluate again those that they need."""
-        self._grids.clear()
+    def forget_points(self, *, of_base: bool = False) -> None:
+        """Drop the evaluated grids of points, to save memory: those that questions added, or those of the base too.
+
+        Later questions evaluate again those that they need; most need many of the base's.
+        """
+        for key in [key for key in self._grids if of_base or key not in self._of_base]:
+            del self._grids[key]
 
     def _resolved(self, changes: Changes) -> tuple[dict[str, Any], Problem]:
         """Apply the changes to the spec, and resolve it."""

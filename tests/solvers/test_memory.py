@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 
@@ -71,3 +72,15 @@ def test_the_estimate_counts_no_more_than_is_built(data):
     kept = sum(part.nbytes for part in parts) + sum(index.nbytes for index in program.columns.values())
     assert least_program_bytes(data) < 2 * kept
     assert least_program_bytes(data, math.inf) >= least_program_bytes(data)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="malloc_trim is of glibc")
+def test_memory_of_many_small_pieces_is_given_back():
+    """Pieces that stay hold the top of the heap, below which freed ones are not given back by themselves."""
+    before = memory.resident_bytes()
+    pieces = [bytearray(20_000) for _ in range(5_000)]
+    kept = pieces[::50]
+    taken = memory.resident_bytes() - before
+    del pieces
+    memory.give_back()
+    assert taken > 80e6 and memory.resident_bytes() - before < 0.4 * taken and kept

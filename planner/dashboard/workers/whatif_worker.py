@@ -26,13 +26,15 @@ def _answer(send: Send) -> None:
     from planner.dashboard.workers.bounds import MOST_KEPT_BYTES
     from planner.errors import SpecError
     from planner.studies.whatif import WhatIf
-    from solvers.memory import resident_bytes
+    from solvers.memory import give_back, resident_bytes
 
     kept = WhatIf(json.loads(sys.stdin.readline())["spec"], progress=lambda line: send(say=line), diagnosing=False)
     send(base=kept.base.document)
     for line in sys.stdin:
-        if resident_bytes() > FULL * MOST_KEPT_BYTES:
-            kept.forget_points()
+        for of_base in (False, True):
+            if resident_bytes() > FULL * MOST_KEPT_BYTES:
+                kept.forget_points(of_base=of_base)
+                give_back()
         asked, began = json.loads(line), time.perf_counter()
         try:
             plan = kept.plan(asked["changes"], diagnosing=False)

@@ -180,3 +180,17 @@ def test_a_demand_without_any_way_to_serve_it_is_infeasible(data):
     program = Reoptimizer()
     program.solve(data, mip.Options(gap=GAP))
     assert program.solve(replace(data, demand=data.demand * 1e6), mip.Options(gap=GAP)).status == "infeasible"
+
+
+def test_points_of_questions_are_forgotten_and_those_of_the_base_kept(kept):
+    faster = {"workloads[0].lengths.output": 210}
+    kept.forget_points()
+    of_base = set(kept._grids)
+    before = kept.plan(faster)
+    assert of_base and of_base < set(kept._grids)
+    kept.forget_points()
+    assert set(kept._grids) == of_base
+    assert kept.plan(faster).objective == before.objective
+    kept.forget_points(of_base=True)
+    assert not kept._grids
+    same(kept.plan({}), kept.base)
