@@ -114,8 +114,8 @@ def figures(page) -> list[str]:
     return settled(page).locator("[data-testid=stMetricValue]").all_inner_texts()
 
 
-def upload(page, *files: tuple[str, bytes]):
-    page.get_by_role("button", name="Upload").first.click()
+def upload(page, *files: tuple[str, bytes], button: str = "Upload"):
+    page.get_by_role("button", name=button).first.click()
     page.locator("input[type=file]").set_input_files(
         [{"name": name, "mimeType": "application/json", "buffer": content} for name, content in files]
     )
@@ -253,6 +253,12 @@ def test_the_pages_in_chinese_hold_no_english_sentence(visit):
         page.get_by_role("link", name=name).click()
         page.get_by_text(shown).first.wait_for()
         assert not english_sentences(page), name
+    upload(page, ("tiny.json", json.dumps(TINY).encode()), button="上传")
+    page.get_by_role("link", name="假设分析").click()
+    page.get_by_text("内作答").wait_for()
+    page.locator("[data-testid=stSlider] input[type=range]").first.press("ArrowRight")
+    page.get_by_text("改动前后的机群").wait_for()
+    assert not english_sentences(page)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
