@@ -36,10 +36,12 @@ def served() -> Iterator[tuple[str, subprocess.Popen[str]]]:
         environment = {**os.environ, "FLOPWATT_DASHBOARD": folder, "PYTHONPATH": str(HOME)}
         server = subprocess.Popen(command, cwd=HOME, env=environment, stdout=subprocess.PIPE, text=True)
         assert server.stdout is not None
-        next(line for line in server.stdout if "http://" in line)
-        yield f"http://localhost:{port}/", server
-        server.terminate()
-        server.wait()
+        try:
+            next(line for line in server.stdout if "http://" in line)
+            yield f"http://localhost:{port}/", server
+        finally:
+            server.terminate()
+            server.wait()
 
 
 @contextmanager
@@ -47,8 +49,10 @@ def chromium() -> Iterator[Browser]:
     """Start the Chromium on the path."""
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        yield browser
-        browser.close()
+        try:
+            yield browser
+        finally:
+            browser.close()
 
 
 def opened(browser: Browser, address: str, size: dict[str, int] = WIDE, scheme: str = "light") -> Page:

@@ -2,8 +2,8 @@
 
     python benchmarks/dashboard.py [--moves N] [--only CHECK ...] [--write]
 
-On the main example, with a server of its own. `--write`: benchmarks/dashboard.md. The check of the sliders does not end yet. Needs Linux,
-the extra `test` and a Chromium on the path. Prices and limits are moved by the sliders of What if; each answer is one not given before.
+On the main example, with a server of its own. `--write`: benchmarks/dashboard.md. Needs Linux, the extra `test` and a Chromium on the path.
+Prices and limits are moved by the sliders of What if; each answer is one not given before.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,8 +36,9 @@ VISITORS = 10
 BUDGETS_KT = [66.0 - 1.5 * each for each in range(VISITORS)]  # of carbon: the plan without one emits 66.8 kt
 TOO_LITTLE = "set=limits.budget=100M+USD"
 NEAR_KT = 0.3  # of a budget, which binds: others are 1.5 kt away
-LONGEST_S = 400.0
+LONGEST_S = 200.0
 WORKER = b"planner.dashboard.workers."
+AGAIN = "Start again"  # offered where the process of questions has ended
 ANSWER = "[class*='st-key-answer-']"
 MIB = 2**20
 
@@ -132,8 +135,11 @@ def moved(page: Page, lever: int, key: str) -> float:
     began = time.perf_counter()
     page.locator("[data-testid=stSlider] input[type=range]").nth(lever).press(key)
     while (found := page.locator(ANSWER)).count() != 1 or found.first.get_attribute("class") == before:
-        if time.perf_counter() - began > LONGEST_S:
-            raise TimeoutError(f"slider {lever} gave no answer within {LONGEST_S:g} s")
+        ended = page.get_by_role("button", name=AGAIN).count() > 0
+        if ended or time.perf_counter() - began > LONGEST_S:
+            page.screenshot(path=(shot := f"{tempfile.gettempdir()}/dashboard.png"), full_page=True)
+            why = "its process has ended" if ended else f"within {LONGEST_S:g} s"
+            raise TimeoutError(f"slider {lever} gave no answer, {why}; see {shot}")
         page.wait_for_timeout(20)
     return time.perf_counter() - began
 
@@ -186,11 +192,7 @@ def visitors(browser: Browser, address: str, server: int) -> list[Row]:
     """Let ten visitors ask with ten budgets at once; then close their tabs."""
     pages, most_workers, most_bytes = [], 0, 0
     for budget in BUDGETS_KT:
-        page = opened(browser, f"{address}{BASE}")
-        go_to(page, "What if")
-        pages.append((budget, page))
-    for budget, page in pages:
-        page.goto(re.sub(r"whatif.*", f"whatif{BASE}&set=limits.carbon={budget}+kt", page.url))
+        pages.append((budget, visited(browser, f"{address}whatif{BASE}&set=limits.carbon={budget}+kt")))
     began, emitted = time.perf_counter(), {}
     while len(emitted) < VISITORS:
         running = workers(server)
@@ -240,6 +242,7 @@ def run() -> None:
     parser.add_argument("--only", nargs="*", choices=CHECKS, help="some of the checks; without it, all")
     parser.add_argument("--write", action="store_true", help="write benchmarks/dashboard.md")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that server and browser end too
     load = os.getloadavg()[0]
     rows: list[Row] = []
     with chromium() as browser, served() as (address, server):
