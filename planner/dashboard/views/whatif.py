@@ -38,6 +38,8 @@ def draw(work: Work, t: Words) -> None:
     st.caption(t("whatif.words"))
     draw_problems(work, t)
     question = _asked(work, kept)
+    if question is not None and question.is_answered:
+        st.session_state.seen = _state(kept, question)  # what is drawn below
     st.fragment(_watch, run_every=LOOK_S if _is_settled(kept, question) else POLL_S)(kept, question, t)
     plan = kept.base
     _sliders(work, levers(base, fields, plan or _known_plan(work)), t)
@@ -69,6 +71,11 @@ def _is_settled(kept: Kept, question: Question | None) -> bool:
     return bool(kept.problems) or (question is not None and question.is_answered)
 
 
+def _state(kept: Kept, question: Question) -> tuple[int, bool, bool]:
+    """Tell one state of a question from another: a page draws each once."""
+    return id(question), kept.base is not None, question.is_answered
+
+
 def _watch(kept: Kept, question: Question | None, t: Words) -> None:
     """Say what is under way; a fragment that reruns by itself, and redraws the page once there is an answer."""
     kept.touch()
@@ -79,11 +86,8 @@ def _watch(kept: Kept, question: Question | None, t: Words) -> None:
             whatif.forget_kept(kept)
             st.rerun()
         return
-    seen = st.session_state.get("seen")
-    state = (kept.base is not None, question is not None and question.is_answered)
     if question is not None and question.is_answered:
-        if seen != (id(question), *state):
-            st.session_state.seen = (id(question), *state)
+        if st.session_state.get("seen") != _state(kept, question):
             st.rerun()
         st.caption(t("whatif.answered", seconds=f"{question.seconds:.1f}"))
     elif kept.base is None:
@@ -102,28 +106,29 @@ def _sliders(work: Work, found: list[Lever], t: Words) -> None:
     for i, lever in enumerate(found):
         name, _, what = lever.field.subject.partition("|")
         now = at(document, lever.path)
+        key = f"lever/{work.scenario.origin}/{lever.path}"
+        st.session_state[key] = lever.place(lever.base if now is None else now)  # whatever an earlier run left there
         with columns[i % 3]:
-            place = st.select_slider(
+            st.select_slider(
                 t(lever.field.label, name=page(name), what=page(what)),
                 options=range(len(lever.values)),
-                value=lever.place(lever.base if now is None else now),
                 format_func=partial(_value_text, lever),
-                key=f"lever/{work.scenario.origin}/{lever.path}/{now}",
+                key=key,
                 help=page(lever.path),
+                on_change=_move,
+                args=(work, lever, key),
             )
-        value = lever.values[place]
-        if value != (lever.base if now is None else now) and lever.place(now) != place:
-            _change(work, lever.path, value, at(work.scenario.base_document(), lever.path), lever.base)
+
+
+def _move(work: Work, lever: Lever, key: str) -> None:
+    """Take the value of a slider that was released; back at the base of a figure that the spec does not state, it is not stated again."""
+    value = lever.values[st.session_state[key]]
+    is_base = value == lever.base and at(work.scenario.base_document(), lever.path) is None
+    work.turn_to(work.scenario.with_edits({lever.path: None if is_base else value}))
 
 
 def _value_text(lever: Lever, place: int) -> str:
     return tidy(str(lever.values[place]))
-
-
-def _change(work: Work, path: str, value: object, stated: object, base: object) -> None:
-    """Change one figure; back at the base of a figure that the spec does not state, it is not stated again."""
-    work.turn_to(work.scenario.with_edits({path: None if value == base and stated is None else value}))
-    st.rerun()
 
 
 def _other(work: Work, fields: list[editing.Field], t: Words) -> None:
