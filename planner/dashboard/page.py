@@ -12,6 +12,7 @@ from planner.dashboard import answers, sources, units
 from planner.dashboard.state.scenario import UPLOAD, Scenario
 from planner.dashboard.state.session import Work, opened
 from planner.dashboard.views import units as units_view
+from planner.dashboard.views.plan import BEGUN
 from planner.dashboard.workers import studying
 from planner.dashboard.workers.solving import STAGES, Job
 from planner.errors import SpecError
@@ -57,12 +58,19 @@ def draw() -> None:
     chosen = st.navigation(list(pages.values()), position="top")
     if st.session_state.setdefault("page", chosen.url_path) != chosen.url_path:
         st.session_state.page, work.problems = chosen.url_path, ()  # what was refused on another page is over
-    _bar(work, t)
+    bar = st.container(key="bar")
+    first_look = chosen is pages["plan"] and BEGUN not in st.session_state  # nothing was chosen in the bar yet
+    if not first_look:
+        with bar:
+            _bar(work, t)
     if work.job:
         st.fragment(_watch, run_every=POLL_S)(work, t)
     if studying.under_way(work.id):
         import_module(f"{VIEWS}.explore").keep_alive(work, t)
     chosen.run()
+    if first_look:  # what draws the bar is loaded after what draws the figures
+        with bar:
+            _bar(work, t)
     _write_address(work, t)
 
 
@@ -73,6 +81,7 @@ def _draw_page(name: str, work: Work, t: Words) -> None:
 
 STYLE = """<style>
 .stMainBlockContainer { padding-top: 4rem; padding-bottom: 3rem; }
+.st-key-bar { min-height: 4.5rem; }
 @media (max-width: 640px) { .stMainBlockContainer h2 { font-size: 1.5rem; } }
 </style>"""
 
