@@ -12,7 +12,7 @@ import time
 
 from planner.dashboard.workers.worker import Send, serve
 
-FULL = 0.75  # of the memory: from then on evaluated points are dropped before the next question
+FULL = 0.6  # of the memory: from then on evaluated points are dropped before the next question, which may add a third of it
 
 
 def main() -> None:
@@ -37,7 +37,12 @@ def _answer(send: Send) -> None:
                 give_back()
         asked, began = json.loads(line), time.perf_counter()
         try:
-            plan = kept.plan(asked["changes"], diagnosing=False)
+            try:
+                plan = kept.plan(asked["changes"], diagnosing=False)
+            except MemoryError:  # with the points of earlier questions; it may be enough without them
+                kept.forget_points(of_base=True)
+                give_back()
+                plan = kept.plan(asked["changes"], diagnosing=False)
         except SpecError as error:
             send(answer=asked["ask"], problems=[[problem.path, problem.message] for problem in error.problems])
             continue

@@ -1,5 +1,6 @@
 """Specs that stay solved for what-if questions: right answers to the right visitor, and no process too many."""
 
+import io
 import json
 import os
 import time
@@ -9,7 +10,7 @@ import pytest
 
 from planner.dashboard import editing, levers, sources
 from planner.dashboard.state.scenario import Scenario
-from planner.dashboard.workers import bounds, whatif
+from planner.dashboard.workers import bounds, whatif, whatif_worker
 from planner.dashboard.workers.solving import Job
 from planner.errors import SpecError
 from planner.studies.whatif import WhatIf
@@ -88,6 +89,24 @@ def test_a_kept_spec_that_nobody_looks_at_is_ended(monkeypatch):
     assert kept.problems[0].message == bounds.FORGOTTEN
     with pytest.raises(ProcessLookupError):
         os.kill(kept.pid, 0)
+
+
+def test_a_question_that_runs_out_of_memory_is_answered_without_the_points_of_earlier_ones(monkeypatch):
+    plan_of, asked, said = WhatIf.plan, [], []
+
+    def plan(self, changes, **options):
+        asked.append(dict(changes))
+        if len(asked) == 2:  # the first is the base
+            raise MemoryError
+        assert len(asked) < 3 or not self._grids
+        return plan_of(self, changes, **options)
+
+    monkeypatch.setattr(WhatIf, "plan", plan)
+    lines = [{"spec": TINY}, {"ask": 1, "changes": {RATE: 21}}]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(map(json.dumps, lines))))
+    whatif_worker._answer(lambda **message: said.append(message))
+    assert asked == [{}, {RATE: 21}, {RATE: 21}] and said[-1]["answer"] == 1
+    assert said[-1]["plan"]["spec"]["workloads"][0]["demand"] == {"requests_per_s": 21}
 
 
 def test_a_robust_spec_is_not_kept():
