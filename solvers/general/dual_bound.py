@@ -16,11 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from solvers.arrays import Bools, Floats, Ints
-from solvers.backends.plain_lp import solve_lp
+from solvers.arrays import Floats, Ints
+from solvers.backends.plain_lp import ROUGH_INTERIOR, solve_lp
 from solvers.general.structure import FIRST, LINK, Structure, implied_upper, sufficient_upper
 from solvers.program import row_size
 
+INTERIOR_COLUMNS = 30_000  # of a block, from which on the interior point solves it as an LP; its duals prove the bound
 SAFETY = 1e-9  # relative, of what rounding may add to the optimum of a part
 
 
@@ -45,13 +46,13 @@ class DualBound:
         by_row = arrays.matrix.tocsr()
         self._link_matrix = by_row[self.links]
         self._size = row_size(self._link_matrix.tocsc(), np.ones(self._link_matrix.shape[1]))
-        self._first = _block(structure, by_row, structure.part < 0, FIRST)
-        self._parts = [_block(structure, by_row, structure.part == p, p) for p in range(structure.parts)]
+        self._first = _block(structure, np.flatnonzero(structure.first), FIRST)
+        self._parts = [_block(structure, np.flatnonzero(structure.part == p), p) for p in range(structure.parts)]
 
     def at(self, duals: Floats, left_s: Callable[[], float]) -> tuple[float, Floats]:
         """Evaluate L at duals of all rows; returns -inf, and the values of the columns, where time ends first.
 
-        The columns' values minimise their parts; A x of the linking rows less their sides is a supergradient of L.
+        The columns' values minimise their parts, nearly so where the interior point solves one; A x of the linking rows less their sides is a supergradient of L.
         """
         arrays, y = self.structure.arrays, self._valid(duals[self.links])
         reduced = self.structure.cost - self._link_matrix.T @ y
@@ -100,15 +101,28 @@ class DualBound:
         arrays, mine = self.structure.arrays, block.columns
         if not len(mine):
             return 0.0
-        whole = arrays.integer[mine] if integer else np.zeros(len(mine), dtype=bool)
+        interior = len(mine) >= INTERIOR_COLUMNS
+        whole = arrays.integer[mine] if integer and not interior else np.zeros(len(mine), dtype=bool)
         cost, bounds = reduced[mine], (arrays.lower[mine], self.upper[mine])
         if not len(block.row_lower):
             return _least_within(cost, bounds, mine, x)
         size = max(float(np.abs(cost).max(initial=0.0)), np.finfo(float).tiny)
-        found = solve_lp(cost / size, block.matrix, (block.row_lower, block.row_upper), bounds, whole, seconds=limit_s)
-        if math.isfinite(found.bound) and found.x is not None:
+        found = solve_lp(
+            cost / size,
+            block.matrix,
+            (block.row_lower, block.row_upper),
+            bounds,
+            whole,
+            seconds=limit_s,
+            settings=ROUGH_INTERIOR if interior else (),
+        )
+        if found.x is not None:
             x[mine] = found.x
-        certified = found.bound if found.duals is None else _dual_value(found.duals, cost / size, block, bounds)
+        if found.duals is None:
+            return found.bound * size
+        certified = _dual_value(found.duals, cost / size, block, bounds)
+        if interior:  # what a rough interior point says of its own value proves nothing
+            return certified * size if math.isfinite(certified) else -math.inf
         return min(found.bound, certified) * size
 
 
@@ -138,8 +152,13 @@ def _least_within(cost: Floats, bounds: tuple[Floats, Floats], mine: Ints, x: Fl
     return float(cost @ best)
 
 
-def _block(structure: Structure, by_row: sparse.csr_array, mine: Bools, rows: int) -> Block:
+def _block(structure: Structure, columns: Ints, rows: int) -> Block:
     """Cut a block out of the program."""
-    columns, inside = np.flatnonzero(mine), np.flatnonzero(structure.row_part == rows)
     arrays = structure.arrays
-    return Block(columns, by_row[inside][:, columns].tocsc(), arrays.row_lower[inside], arrays.row_upper[inside])
+    entries = arrays.matrix[:, columns].tocoo()
+    mine = structure.row_part[entries.row] == rows
+    inside, row = np.unique(entries.row[mine], return_inverse=True)
+    matrix = sparse.csc_array(
+        (entries.data[mine], (row.reshape(-1), entries.col[mine])), shape=(len(inside), len(columns))
+    )
+    return Block(columns, matrix, arrays.row_lower[inside], arrays.row_upper[inside])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from solvers.arrays import Floats
 from solvers.backends.plain_lp import INTERIOR, ROUGH_INTERIOR, solve_lp
 from solvers.general.aggregation import Merged
@@ -26,15 +28,18 @@ def solve_merged_lp(merged: Merged, limit_s: float, *, rough: bool = True) -> Me
     """
     scaled = merged.arrays.scaled(merged.cost)
     arrays = scaled.arrays
+    there = (np.diff(arrays.matrix.indptr) > 0) | (scaled.cost != 0)  # others are nowhere but in deferred rows
     found = solve_lp(
-        scaled.cost,
-        arrays.matrix,
+        scaled.cost[there],
+        arrays.matrix[:, there],
         (arrays.row_lower, arrays.row_upper),
-        (arrays.lower, arrays.upper),
+        (arrays.lower[there], arrays.upper[there]),
         seconds=limit_s,
         settings=ROUGH_INTERIOR if rough else INTERIOR,
     )
     if found.x is None or found.duals is None:
         return None
     duals: Floats = found.duals * scaled.row / scaled.objective
-    return MergedLp(merged, found.x * scaled.column, duals, merged.cost - merged.arrays.matrix.T @ duals)
+    x = np.clip(0.0, arrays.lower, arrays.upper)
+    x[there] = found.x
+    return MergedLp(merged, x * scaled.column, duals, merged.cost - merged.arrays.matrix.T @ duals)

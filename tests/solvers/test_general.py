@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from solvers.general import deferred_rows, rolling, structure
+from solvers.general import deferred_rows, dual_bound, rolling, structure
 from solvers.general.aggregation import groups_of, merge
 from solvers.general.deferred_rows import lighter
 from solvers.general.diving import dive
@@ -66,10 +66,11 @@ def test_bound_and_plan_enclose_the_optimum(slots_of_a_part, data):
         assert signed(data) * found.objective >= optimum - tolerance
 
 
+@pytest.mark.parametrize("interior_columns", [0, dual_bound.INTERIOR_COLUMNS])
 @settings(max_examples=20 * TIMES, **SMALL)
 @given(problems(("cost",)))
-def test_any_duals_bound_the_optimum(data):
-    """Also wild ones, of either sign."""
+def test_any_duals_bound_the_optimum(interior_columns, data):
+    """Also wild ones, of either sign, and with blocks that the interior point solves roughly."""
     optimum = best(data)
     if optimum is None:
         return
@@ -78,7 +79,10 @@ def test_any_duals_bound_the_optimum(data):
     rng = np.random.default_rng(len(whole.cost))
     relaxation = DualBound(whole)
     for scale in (0.0, 0.1, 10.0):
-        bound, _ = relaxation.at(scale * rng.standard_normal(program.row_count), lambda: 60.0)
+        duals = scale * rng.standard_normal(program.row_count)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(dual_bound, "INTERIOR_COLUMNS", interior_columns)
+            bound, _ = relaxation.at(duals, lambda: 60.0)
         assert bound <= optimum + 1e-9 * max(abs(optimum), 1.0)
 
 
