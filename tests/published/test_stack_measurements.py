@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.stack import error, exchanges, hit_rates, transfers
+from benchmarks.stack import ALIKE, error, exchanges, hit_rates, in_order, transfers
 
 
 def folder(measurements):
@@ -20,8 +20,11 @@ def test_exchanges_between_experts_are_within_a_fifth(measurements):
 
 
 def test_hit_rates_fall_with_the_load_as_measured(measurements):
-    _, right, clear = hit_rates(folder(measurements))
-    assert clear > 500 and right > 0.65  # 0.85 is the goal: benchmarks/stack.md says what it misses
+    rows = hit_rates(folder(measurements))
+    right, clear = in_order(rows)
+    assert clear > 500 and right >= 0.85
+    right, clear = in_order(rows, alike=ALIKE)
+    assert clear > 50 and right >= 0.85  # where the runs repeat alike, the room in the cache decides
 
 
 def test_a_prefill_on_ascend_is_predicted_without_a_cache(measurements):
