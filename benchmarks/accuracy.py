@@ -1,8 +1,8 @@
 """Measure how far the models are from published runs; write benchmarks/accuracy.md and its scatter plots.
 
-    python benchmarks/accuracy.py --measurements DIR [--chapter training|serving]
+    python benchmarks/accuracy.py --measurements DIR [--chapter training|serving|edge]
 
-DIR holds training.csv and serving.csv. With --chapter only that chapter is written anew. Constants are refitted only to leave groups
+DIR holds training.csv and serving.csv, of which the chapter on the edge takes the rows of edge devices. With --chapter only that chapter is written anew. Constants are refitted only to leave groups
 out; the catalog does not change.
 """
 
@@ -23,7 +23,11 @@ Written by `python benchmarks/accuracy.py --measurements DIR`. Errors are |predi
 predicted / measured - 1. A figure "leave-one-... -out" is of rows predicted by constants fitted without their group; "held back" are
 rows that are not in these files.
 """
-CHAPTERS = ("training", "serving")
+CHAPTERS = {
+    "training": "training.csv",
+    "serving": "serving.csv",
+    "edge": "serving.csv",
+}  # chapter -> file of measurements
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -45,7 +49,7 @@ def chapter(name: str, folder: Path) -> str:
 
     from catalog.lookup import Catalog
 
-    text, plots = import_module(f"accuracy_{name}").chapter(folder / f"{name}.csv", Catalog.load())
+    text, plots = import_module(f"accuracy_{name}").chapter(folder / CHAPTERS[name], Catalog.load())
     for file, plot in plots.items():
         (HERE / file).write_text(plot, encoding="utf-8")
     return text

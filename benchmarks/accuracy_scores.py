@@ -45,7 +45,7 @@ COLOURS = (
 class Scored:
     """The observations of a file: measured, predicted by the shipped constants, and predicted with each group left out."""
 
-    def __init__(self, path: Path, catalog: Catalog) -> None:
+    def __init__(self, path: Path, catalog: Catalog, leave_outs: Sequence[str] = LEAVE_OUTS) -> None:
         self.path, self.catalog = path, catalog
         self.measurements = read_measurements(path, catalog)
         self.target, self.cases = self.measurements.target, self.measurements.cases
@@ -58,7 +58,7 @@ class Scored:
         whole = with_slopes(fit_problem(self.cases, self.start))
         self.left: dict[str, np.ndarray] = {}
         self.refits: dict[str, dict[str, dict[str, float]]] = {}
-        for by in LEAVE_OUTS:
+        for by in leave_outs:
             self.left[by], self.refits[by] = leave_out_by_group(self.cases, by, self.start, whole)
 
     def signed(self, log_value: np.ndarray, label: str | None = None) -> np.ndarray:

@@ -1,8 +1,9 @@
 """Fit the constants of a model to published measurements; write constants, intervals, errors and the range of the data into the catalog.
 
-    python benchmarks/refit.py training|serving --measurements DIR [--write]
+    python benchmarks/refit.py training|serving --measurements DIR [--only NAME ...] [--write]
 
-DIR holds training.csv and serving.csv. The fit starts from the physical priors and uses trusted rows only. The 10-90 % range of a
+DIR holds training.csv and serving.csv. With --only these constants alone are fitted and written, the others held; bands and errors stay as
+they are. The fit starts from the physical priors and uses trusted rows only. The 10-90 % range of a
 constant is taken over refits that leave out a group, a source or a chip; the error bands, the tables of errors for robust plans and the
 levels of the errors are those of such refits. Scores are in accuracy.py.
 """
@@ -14,6 +15,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,16 +27,19 @@ from refit_halved import fitted_by_halved_steps
 from residuals import residual_figures
 
 from catalog.lookup import Catalog
+from models.statistics.fitting import Linearised, refit
 from models.statistics.intervals import bands_by_tier
 from planner.calibration.fit import (
     LEAVE_OUT_OF_TIER,
     band_figures,
     calibrated_figure,
     enters_fit,
+    fit_problem,
     leave_out_by_group,
     log_measured,
     read_measurements,
     seen_figures,
+    with_slopes,
 )
 from planner.calibration.levels import level_figures, missed_by_tier, spreads_by_label
 from planner.calibration.targets import target_of
@@ -44,17 +49,24 @@ DATA = ROOT / "catalog" / "data" / "constants.json"
 SOURCES = {"training": "CAL-TRAINING", "serving": "CAL-SERVING"}  # model -> the catalog's source of its constants
 DATE = "2026-11"
 DECILES = (0.1, 0.9)
+SAME = 1e-4  # relative change of a constant below which a refit has left it where it was
+ROUNDS_ALONE = 3  # re-linearisations of a fit of few constants
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("model", choices=tuple(SOURCES), help="whose constants")
     parser.add_argument("--measurements", metavar="DIR", required=True, type=Path)
+    parser.add_argument("--only", metavar="NAME", nargs="+", help="fit only these constants, all others held")
     parser.add_argument("--write", action="store_true", help="write into the catalog")
     options = parser.parse_args(argv)
     catalog = Catalog.load()
     cases = read_measurements(options.measurements / f"{options.model}.csv", catalog).cases
-    records, lines = refitted(cases, catalog, SOURCES[options.model])
+    source = SOURCES[options.model]
+    if options.only:
+        records, lines = refitted_alone(cases, catalog, source, options.only)
+    else:
+        records, lines = refitted(cases, catalog, source)
     print("\n".join(lines))
     if options.write:
         write_file(DATA, replaced(DATA.read_text(encoding="utf-8"), records))
@@ -78,15 +90,7 @@ def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, 
             lines.append(
                 f"leave one {by} out, {label}: n {len(signed)}, median {np.median(np.abs(signed)):.1%}, within 20 % {np.mean(np.abs(signed) <= 0.2):.1%}, bias {np.median(signed):+.1%}"
             )
-    missed = whole.predict(whole.values) - whole.log_measured
-    note = f"fitted to {len(missed)} rows; median |ln(predicted / measured)| {np.median(np.abs(missed)):.3f}, 80 % within {np.quantile(np.abs(missed), 0.8):.3f}"
-    records = {}
-    for name in target.priors:
-        value, unit = whole.values[name], catalog.get("constants", f"{target.name}.{name}").figure("value").unit
-        low, high = np.quantile([values[name] for values in ranges], DECILES)
-        records[f"{target.name}.{name}"] = {
-            "value": calibrated_figure(value, source, unit, min(low, value), max(high, value), note)
-        }
+    records = constant_records(catalog, target.name, whole, ranges, source)
     missed = missed_by_tier(cases, left_out)
     records[f"{target.name}_interval"] = band_figures(bands_by_tier(missed), source)
     records[f"{target.name}_residuals"] = residual_figures(cases, missed, left_out["source"], source)
@@ -95,6 +99,47 @@ def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, 
     records[f"{target.name}_anchor"] = {}
     records[f"{target.name}_own_spread"] = {}
     return records, lines
+
+
+def refitted_alone(
+    cases: Sequence, catalog: Catalog, source: str, names: Sequence[str]
+) -> tuple[dict[str, dict[str, dict]], list[str]]:
+    """Fit these constants with all others held at the catalog's values: (record name -> figures, lines for people)."""
+    target = target_of(cases)
+    start = catalog.constants(target.name)
+    whole = fit_problem(cases, start)
+    whole = replace(whole, priors={name: target.priors[name] for name in names}, values=start)
+    for _ in range(ROUNDS_ALONE):
+        whole = with_slopes(whole)
+        whole = replace(whole, values=refit(whole, np.ones(len(whole.log_measured), bool)))
+    whole, ranges = with_slopes(whole), []
+    for by in LEAVE_OUT_OF_TIER.values():
+        if by != "generation":
+            found = leave_out_by_group(cases, by, whole.values, whole)[1].values()
+            ranges += [values for values in found if any(moved(values[n], whole.values[n]) for n in names)]
+    lines = [f"{name}: {start[name]:.4g} -> {whole.values[name]:.4g}" for name in names]
+    return constant_records(catalog, target.name, whole, ranges, source), lines
+
+
+def moved(value: float, whole: float) -> bool:
+    """Tell whether a refit moved a constant; most groups hold no row that a constant of one generation is seen in."""
+    return abs(value / whole - 1.0) > SAME
+
+
+def constant_records(
+    catalog: Catalog, model: str, whole: Linearised, ranges: Sequence[Mapping[str, float]], source: str
+) -> dict[str, dict[str, dict]]:
+    """Write the fitted constants as records of the catalog, each with its 10-90 % range over refits."""
+    missed = whole.predict(whole.values) - whole.log_measured
+    note = f"fitted to {len(missed)} rows; median |ln(predicted / measured)| {np.median(np.abs(missed)):.3f}, 80 % within {np.quantile(np.abs(missed), 0.8):.3f}"
+    records = {}
+    for name in whole.priors:
+        value, unit = whole.values[name], catalog.get("constants", f"{model}.{name}").figure("value").unit
+        low, high = np.quantile([values[name] for values in ranges], DECILES)
+        records[f"{model}.{name}"] = {
+            "value": calibrated_figure(value, source, unit, min(low, value), max(high, value), note)
+        }
+    return records
 
 
 def replaced(text: str, records: Mapping[str, Mapping[str, dict]]) -> str:

@@ -18,7 +18,7 @@ from models.roofline import Precision, operand_bits
 # Engines of single devices (llama.cpp, OpenVINO, RKLLM) share the factors of "local".
 ENGINES = ("tensorrt_llm", "tensorrt_plan", "vllm", "sglang", "local")
 FAMILIES = (
-    "ampere", "ada", "hopper", "blackwell", "blackwell_ultra", "bwrtx", "cdna3", "cdna4", "gaudi", "ascend", "intelgpu",
+    "ampere", "ada", "hopper", "blackwell", "blackwell_ultra", "bwrtx", "cdna3", "cdna4", "gaudi", "ascend", "intelgpu", "rockchip",
 )  # fmt: skip
 PORTED = ("cdna3", "cdna4", "gaudi", "ascend", "intelgpu")  # to which the main engines were ported from others
 REFERENCE_YEAR = 2025.5  # at which the times of host and launch are stated
@@ -133,7 +133,7 @@ class ServingConstants:
         >>> ServingConstants.from_values({"chunk_tokens": 8192})
         Traceback (most recent call last):
         ...
-        ValueError: serving constants: missing all_reduce_efficiency, all_reduce_start_host_s, ... (123 in all)
+        ValueError: serving constants: missing all_reduce_efficiency, all_reduce_start_host_s, ... (127 in all)
         """
         known = set(cls.names())
         missing, unknown = sorted(known - set(values)), sorted(set(values) - known)

@@ -61,5 +61,11 @@ SERVING_PRIORS |= {f"launch_{family}": Prior(0.6, 0.25) for family in ("blackwel
 # What the main engines were not written for: ports start each kernel from the host, and few kernels were tuned.
 SERVING_PRIORS |= {f"{part}_{family}": Prior(centre, spread) for family in PORTED
                    for part, centre, spread in (("compute", 0.8, 0.3), ("memory", 0.9, 0.15), ("launch", 1.5, 0.9), ("wait", 1.5, 0.6))}  # fmt: skip
+# NPUs of boards: an ARM core starts each kernel, and the memory serves that core too.
+SERVING_PRIORS |= {
+    "compute_rockchip": Prior(1.0, 0.3),
+    "memory_rockchip": Prior(1.0, 0.2),
+    "launch_rockchip": Prior(1.0, 0.9),
+}
 # Single devices run other kernels than servers: quantised weights are unpacked on the way.
 SERVING_PRIORS |= {"compute_local": Prior(0.5, 0.5), "host_local": Prior(0.5, 0.8), "launch_local": Prior(1.0, 0.8), "first_token_local": Prior(0.3, 0.8)}  # fmt: skip
