@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from catalog.units import GIGA, KILO, MILLI, MWH_J
 from models.training.layouts import OFFLOAD, RECOMPUTE, Layouts
 from models.training.pipeline import SCHEDULES
-from models.training.run import dispatched_tokens
 from planner.errors import Problem, SpecError
 from planner.estimate import reinforcement
 from planner.estimate.case import CaseFacts, best_layouts, nothing_fits, resolve_case
 from planner.estimate.power import power_document, training_draw
+from planner.estimate.routing import training_routing
 from planner.estimate.serving import answer_serving
 from planner.estimate.sessions import session_table
 from planner.evaluate.interruptions import goodput_of
@@ -99,22 +97,7 @@ def _training(document: Mapping[str, Any], facts: CaseFacts, overlays: Sequence[
         "memory_bytes": best["memory_bytes"],
         "hbm_bytes": facts.system.hbm_bytes,
         "breakdown_s": best["breakdown_s"],
-        **_routing_row(facts, Layouts.of(**best["layout"])),
-    }
-
-
-def _routing_row(facts: CaseFacts, layout: Layouts) -> dict[str, Any]:
-    """State what the routing of the workload does to a micro-batch; nothing where none is stated."""
-    arch = facts.architecture
-    if arch.routing is None:
-        return {}
-    excess = arch.routing.excess(arch.experts, arch.experts, layout.ep)
-    tokens = dispatched_tokens(layout, facts.job.spec.sequence_tokens) * layout.ep
-    return {
-        "routing": {
-            "fullest_rank": None if excess is None else float(np.ravel(excess)[0]),
-            "dropped_share": 1.0 - float(np.ravel(arch.routing.kept(arch.experts, arch.topk, tokens))[0]),
-        }
+        **training_routing(facts.architecture, Layouts.of(**best["layout"]), facts.job.spec.sequence_tokens),
     }
 
 

@@ -133,7 +133,11 @@ def resolve_case(
             problems.append(Problem(path, message))
         except (MissingFigure, ValueError) as error:
             problems.append(Problem(path, str(error)))
-    if case is not None and isinstance(case.workload, (Serving, Training)) and "workload.architecture" in architectures:
+    if (
+        case is not None
+        and isinstance(case.workload, (Serving, Training, Reinforcement))
+        and "workload.architecture" in architectures
+    ):
         shape = architectures["workload.architecture"]
         problems += wrong_routing(shape, case.workload, "workload")
         architectures["workload.architecture"] = with_routing(shape, case.workload)

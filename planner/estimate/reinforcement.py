@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from catalog.units import GIGA, HOUR_S, KILO
 from models.reinforcement.iteration import COLOCATED
 from models.training.layouts import Layouts, legal_rules
@@ -13,6 +15,7 @@ from planner.candidates.layouts import layout_text
 from planner.candidates.reinforcement import Split, SplitSearch, splits_of
 from planner.errors import Problem, SpecError
 from planner.estimate.case import CaseFacts
+from planner.estimate.routing import decode_routing, training_routing
 from planner.evaluate.interruptions import RunTerms
 from planner.evaluate.layouts import TrainingSetup
 from planner.evaluate.reinforcement import ROLLOUT, UPDATE, Figures, UpdatePool, figures_of, fitting, updates_of
@@ -50,13 +53,16 @@ def ranked_splits(facts: CaseFacts) -> list[Split]:
     ]
     search = SplitSearch(job, facts.constants)
     if case.layout is not None:
-        _fix_layout(facts, search, setups)
+        setups = _fix_layout(facts, search, setups)
     unit = system.chips if case.chips > system.scaleup_chips else 1
     return splits_of(search, setups, case.chips, unit, stated)
 
 
-def _fix_layout(facts: CaseFacts, search: SplitSearch, setups: list[TrainingSetup]) -> None:
-    """Fix the update layout that the case states, on as many chips as it takes."""
+def _fix_layout(facts: CaseFacts, search: SplitSearch, setups: list[TrainingSetup]) -> list[TrainingSetup]:
+    """Fix the update layout that the case states, on as many chips as it takes; returns the setups in whose precision it fits.
+
+    Raises SpecError for an unknown size, and for a layout that no framework accepts or that does not fit in memory.
+    """
     job, stated = facts.learning, facts.case.layout or {}
     if unknown := [name for name in stated if name not in Layouts.__dataclass_fields__]:
         raise SpecError(Problem(f"layout.{name}", "unknown size") for name in unknown)
@@ -74,10 +80,15 @@ def _fix_layout(facts: CaseFacts, search: SplitSearch, setups: list[TrainingSetu
     )
     if broken := [words for words, kept in rules if not kept[0]]:
         raise SpecError(Problem("layout", f"no framework would accept it: {words}") for words in broken)
-    for setup in setups:
-        updates = updates_of(setup, layouts, job)
-        if fitting(updates, setup.system)[0]:
-            search.known(setup, chips, UpdatePool(setup, updates))
+    pools = [UpdatePool(setup, updates_of(setup, layouts, job)) for setup in setups]
+    able = [pool for pool in pools if fitting(pool.updates, facts.system)[0]]
+    if not able:
+        needed = min(float(pool.updates.memory_bytes[0]) for pool in pools)
+        message = f"needs {needed / GIGA:,.0f} GB of the {facts.system.hbm_bytes / GIGA:,.0f} GB of a chip, the longest response included; shard it over more chips, recompute, or remove it"
+        raise SpecError([Problem("layout", message)])
+    for pool in able:
+        search.known(pool.setup, chips, pool)
+    return [pool.setup for pool in able]
 
 
 def answer_reinforcement(facts: CaseFacts) -> dict[str, Any] | str:
@@ -132,6 +143,8 @@ def _chips(split: Split) -> dict[str, int]:
 def pool_rows(split: Split, found: Figures) -> list[dict[str, Any]]:
     """Write both pools with their layouts; the chips of one that takes turns stand in both."""
     rows: list[dict[str, Any]] = []
+    setup = split.update.setup
+    arch = setup.job.architecture
     if split.rollout is not None:
         pool, engines, i = split.rollout
         rows.append(
@@ -145,6 +158,7 @@ def pool_rows(split: Split, found: Figures) -> list[dict[str, Any]]:
                 "in_decode": float(engines.rollout.in_decode[i]),
                 "memory_bytes": float(engines.memory_bytes[i]),
                 "idle": float(split.found.rollout_idle[i]),
+                **decode_routing(arch, engines.layouts.take(np.array([i])), float(engines.rollout.in_decode[i])),
             }
         )
     updates = split.update.updates
@@ -152,10 +166,11 @@ def pool_rows(split: Split, found: Figures) -> list[dict[str, Any]]:
         {
             "role": UPDATE,
             "chips": split.update.chips,
-            "precision": split.update.setup.precision,
+            "precision": setup.precision,
             "layout": updates.layouts.row(0),
             "memory_bytes": float(updates.memory_bytes[0]),
             "idle": found.idle[UPDATE],
+            **training_routing(arch, updates.layouts, setup.job.spec.sequence_tokens),
         }
     )
     return rows

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from models.arrays import Result
-from models.serving.decode import held_experts
 from models.serving.percentiles import METRICS
 from models.serving.prefill import DecodeBatch, Prompts
 from models.serving.prefix_cache import prompt_cost
@@ -21,6 +20,7 @@ from planner.estimate.aggregated_search import search_one_pool
 from planner.estimate.case import CaseFacts
 from planner.estimate.disaggregated_search import search_two_pools
 from planner.estimate.pool_comparison import chips_by_pool
+from planner.estimate.routing import decode_routing
 from planner.estimate.serving_configuration import Load, ServingConfiguration, draw_of_pools
 from planner.evaluate.power_caps import slowed
 from planner.evaluate.serving import corrected, engine_constants, lengths_of, precisions_of
@@ -71,19 +71,7 @@ def cache_tiers(facts: CaseFacts, load: Load, configuration: ServingConfiguratio
 
 def routing_row(facts: CaseFacts, configuration: ServingConfiguration) -> dict[str, Any]:
     """State what the routing of the workload does to decode steps of the configuration; nothing where none is stated."""
-    arch, layout = facts.architecture, configuration.layouts[-1]
-    if arch.routing is None:
-        return {}
-    tokens = float(configuration.batch) / float(layout.pp)
-    held, ranks = float(held_experts(arch, layout)), int(layout.ep)
-    excess = arch.routing.excess(arch.experts, held, ranks)
-    return {
-        "routing": {
-            "held_experts": int(held),
-            "fullest_rank": None if excess is None else float(excess),
-            "dropped_share": 1.0 - float(arch.routing.kept(arch.experts, arch.topk, tokens)),
-        }
-    }
+    return decode_routing(facts.architecture, configuration.layouts[-1], float(configuration.batch))
 
 
 def _uncapped(configuration: ServingConfiguration, speed: float) -> ServingConfiguration:

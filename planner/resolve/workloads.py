@@ -80,9 +80,8 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
         except (MissingFigure, ValueError) as error:
             context.add_problem(f"{path}.architecture", str(error))
             continue
-        if isinstance(workload, (Serving, Training)):
-            context.problems.extend(wrong_routing(shape, workload, path))
-            shape = with_routing(shape, workload)
+        context.problems.extend(wrong_routing(shape, workload, path))
+        shape = with_routing(shape, workload)
         if isinstance(workload, Training):
             result.training.append(_training(context, path, workload, shape))
             continue

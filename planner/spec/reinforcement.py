@@ -9,6 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from catalog.units import HOUR_S, YEAR_S
 from planner.spec.base import SOME, Block
+from planner.spec.load.routing import Routing
 from planner.spec.quantities import WHOLE, AmountPerSecond, Bytes, Name, Real, Seconds, SecondsFromStart, Switch
 from planner.spec.requirements.preemption import Preemption
 from planner.spec.requirements.priority import Priority
@@ -118,6 +119,9 @@ class Reinforcement(Workload):
     """Of the asynchronous way: whether responses go on with new weights, rather than that the batch waits for the last of them."""
     engine: Engine | None = None
     """Serving engine of the rollout; others if omitted."""
+    routing: Routing | None = None
+    """How the gate of a mixture of experts loads them, in rollout and update alike; redundant copies in the rollout alone. As measured runs do on
+    average if omitted."""
     preemption: Preemption | None = None
     """Cost of interrupting it; none if omitted."""
     priority: Priority | None = None

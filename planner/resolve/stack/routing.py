@@ -8,10 +8,13 @@ from math import inf
 from models.transformer import routing
 from models.transformer.architecture import Architecture
 from planner.errors import Problem
+from planner.spec.reinforcement import Reinforcement
 from planner.spec.workloads import Serving, Training
 
+Routed = Serving | Training | Reinforcement
 
-def with_routing(shape: Architecture, workload: Serving | Training) -> Architecture:
+
+def with_routing(shape: Architecture, workload: Routed) -> Architecture:
     """State the routing of a workload in its architecture; one without experts stays as it is."""
     block = workload.routing
     if block is None or not shape.experts:
@@ -27,11 +30,12 @@ def with_routing(shape: Architecture, workload: Serving | Training) -> Architect
     return replace(shape, routing=stated)
 
 
-def wrong_routing(shape: Architecture, workload: Serving | Training, path: str) -> list[Problem]:
-    """List the problem of a routing without experts, or of copies of experts that are trained."""
+def wrong_routing(shape: Architecture, workload: Routed, path: str) -> list[Problem]:
+    """List the problem of a routing without experts, or of copies of experts where nothing but training holds them."""
     if workload.routing is None:
         return []
-    if shape.experts and workload.kind == "training" and workload.routing.redundant_experts:
+    trained = workload.kind == "training" or (workload.kind == "reinforcement" and workload.algorithm == "dpo")
+    if shape.experts and trained and workload.routing.redundant_experts:
         return [Problem(f"{path}.routing.redundant_experts", "experts are trained once, without copies; remove it")]
     if shape.experts:
         return []

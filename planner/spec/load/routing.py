@@ -1,4 +1,4 @@
-"""The block `routing` of a workload that serves or trains: how the experts of a mixture are loaded."""
+"""The block `routing` of a workload that serves, trains or does both: how the experts of a mixture are loaded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Routing(Block):
     imbalance: Annotated[Real, Field(ge=1, le=1000)] | None = None
     """Load of the fullest expert-parallel rank over the mean, as measured, in place of `popularity`."""
     redundant_experts: Annotated[int, Field(ge=0, le=4096), WHOLE] = 0
-    """Second copies of experts in each layer, of the most popular ones first, beyond those that fill up the ranks; they take memory. In serving only."""
+    """Second copies of experts in each layer, of the most popular ones first, beyond those that fill up the ranks; they take memory. In serving and the rollout of reinforcement only."""
     most_domains: Annotated[int, Field(ge=1, le=4096), WHOLE] | None = None
     """Scale-up domains (nodes) that a token may visit, crossing to each once; a copy crosses for each of its experts if omitted."""
     capacity_factor: Annotated[Real, Field(ge=0.1, le=1000)] | None = None

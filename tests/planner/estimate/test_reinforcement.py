@@ -110,6 +110,14 @@ def test_a_stated_split_and_layout_are_kept():
     assert found["iteration_s"] >= answer(ways=["synchronous"], rollout_chips=8)["iteration_s"]
 
 
+def test_a_stated_layout_that_does_not_fit_is_refused_rather_than_replaced():
+    stated = case(ways=["synchronous"], architecture="Qwen3-32B", rollout_chips=8, layout={"dp": 8, "zero": 1})
+    with pytest.raises(SpecError) as caught:
+        estimate(stated)
+    (problem,) = caught.value.problems
+    assert problem.path == "layout" and "of the 80 GB of a chip" in problem.message
+
+
 def test_splits_of_several_systems_are_whole_systems():
     for split in ranked_splits(resolve_case(case(chips=64))):
         assert split.update.chips % 8 == 0

@@ -7,6 +7,7 @@ import copy
 import pytest
 
 import planner
+from models.transformer import routing as routings
 from planner.errors import SpecError
 from planner.estimate.answer import estimate
 from planner.spec.document import edited
@@ -140,4 +141,55 @@ def test_a_plan_of_training_with_a_routing_holds():
 def test_what_cannot_be_in_training_is_refused(edit, path, words):
     with pytest.raises(SpecError) as caught:
         estimate(edited(copy.deepcopy(TRAINED), [("workload.routing", {"popularity": 0.5}), edit]))
+    assert [(p.path, words in p.message) for p in caught.value.problems] == [(path, True)]
+
+
+LEARNED = {
+    "workload": {
+        "name": "rl", "kind": "reinforcement", "architecture": "Qwen3-30B-A3B", "prompts": 64, "samples": 8, "mini_batches": 2,
+        "lengths": {"prompt": 300, "response": 1000, "limit": 4096, "endless": 0}, "ways": ["synchronous"],
+    },
+    "system": "DGX H200", "chips": 32, "rollout_chips": 16, "layout": {"tp": 1, "pp": 1, "dp": 16, "ep": 16, "zero": 1},
+}  # fmt: skip
+
+
+def learned(**routing):
+    found = estimate(edited(copy.deepcopy(LEARNED), [("workload.routing", routing or None)])).answer
+    assert isinstance(found, dict)
+    return found, {pool["role"]: pool.get("routing") for pool in found["pools"]}
+
+
+def test_reinforcement_routes_alike_in_rollout_and_update():
+    usual, none = learned()
+    even, _ = learned(popularity=0.0)
+    skewed, loads = learned(popularity=1.0)
+    copied, held = learned(popularity=1.0, redundant_experts=64)
+    assert none == {"rollout": None, "update": None}
+    assert skewed["parts_s"]["update"] > even["parts_s"]["update"]
+    assert skewed["parts_s"]["generation"] >= even["parts_s"]["generation"]
+    expected = routings.fullest_rank(128, 1.0, 128, 16)
+    assert loads["update"]["fullest_rank"] == pytest.approx(expected) and loads["update"]["dropped_share"] == 0.0
+    # Copies are held by engines alone: the update takes as long, on ranks as full.
+    assert held["update"] == loads["update"] and copied["parts_s"]["update"] == skewed["parts_s"]["update"]
+    assert usual["iteration_s"] > 0
+
+
+def test_dropped_tokens_shorten_the_update_of_reinforcement():
+    skewed, dropped = learned(popularity=1.0)[0], learned(popularity=1.0, capacity_factor=1.0)
+    assert dropped[1]["update"]["dropped_share"] > 0.05
+    assert dropped[0]["parts_s"]["update"] < skewed["parts_s"]["update"]
+
+
+@pytest.mark.parametrize(
+    ("edits", "path", "words"),
+    [
+        ([("workload.algorithm", "dpo"), ("workload.samples", 2), ("workload.ways", ["colocated"]), ("rollout_chips", None)],
+         "workload.routing.redundant_experts", "without copies"),
+        ([("workload.architecture", "Llama-3.1-8B")], "workload.routing", "has no experts"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_in_reinforcement_is_refused(edits, path, words):
+    routed = [("workload.routing", {"redundant_experts": 8})]
+    with pytest.raises(SpecError) as caught:
+        estimate(edited(copy.deepcopy(LEARNED), [*routed, *edits]))
     assert [(p.path, words in p.message) for p in caught.value.problems] == [(path, True)]
