@@ -20,6 +20,7 @@ from models.transformer.architecture import (
     kv_bytes,
     parameter_counts,
 )
+from models.transformer.encoder import Encoder, encoder_flops
 
 ACTIVATION_BYTES = 2.0
 BACKWARD = 2.0  # work of a backward pass over that of the forward pass, for matrix products
@@ -121,10 +122,12 @@ def decode_work(
     return found
 
 
-def prefill_work(arch: Architecture, prompt_tokens: ArrayLike, precisions: Precisions) -> dict[str, Work]:
-    """Count the work of the prefill of one prompt of s tokens: products over all of them, causal attention without score traffic.
+def prefill_work(
+    arch: Architecture, prompt_tokens: ArrayLike, precisions: Precisions, cached_tokens: ArrayLike = 0.0
+) -> dict[str, Work]:
+    """Count the work of the prefill of one prompt of s tokens, of which a cache holds the first c: products and queries of s - c, causal attention without score traffic.
 
-    Shapes: as prompt_tokens. Units: [token], result [FLOP] and [byte].
+    Shapes: broadcast. Units: [token], result [FLOP] and [byte]; the cache of all s passes the memory, what is held is read.
     Reference: Dao et al., FlashAttention, NeurIPS 2022 (queries, keys, values and outputs pass the memory once).
 
     >>> from models.serving import examples
@@ -132,13 +135,29 @@ def prefill_work(arch: Architecture, prompt_tokens: ArrayLike, precisions: Preci
     >>> bool(found["feed-forward"].intensity > 1000)
     True
     """
-    s = np.asarray(prompt_tokens, float)
+    prompt = np.asarray(prompt_tokens, float)
+    s = prompt - np.asarray(cached_tokens, float)
     assert isinstance(precisions.weights, str)
     found = products(arch, s, np.ones_like(s), precisions.weights)
     read = ACTIVATION_BYTES * s * arch.attending_layers * arch.heads * 1.0 * (arch.qk_dim + arch.v_dim)
-    cache = np.asarray(kv_bytes(arch, s, element_bytes(precisions.kv_cache)))
-    found["attention"] = Work(attention_flops(arch, s, s), 0.0, read + cache)
+    cache = np.asarray(kv_bytes(arch, prompt, element_bytes(precisions.kv_cache)))
+    found["attention"] = Work(attention_flops(arch, s, prompt), 0.0, read + cache)
     return found
+
+
+def encoding_work(encoder: Encoder, items: ArrayLike = 1.0) -> dict[str, Work]:
+    """Count the work of encoding items of media one by one: FLOPs of `encoder_flops`, weights read for each, activations of layers with an inner width of 4 h.
+
+    16 h elements in and out of the products of a layer per token. Shapes: as items. Units: items [1], result [FLOP] and [byte].
+    Reference: Dosovitskiy et al., An Image is Worth 16x16 Words, ICLR 2021 (shape of a layer); Williams et al., CACM 52 (2009).
+
+    >>> found = encoding_work(Encoder(0.3e9, 24, 1024, 576, 576))["encoder"]
+    >>> bool(found.intensity > 100)
+    True
+    """
+    n = np.asarray(items, float)
+    moved = 16.0 * encoder.hidden * encoder.layers * encoder.input_tokens
+    return {"encoder": Work(encoder_flops(encoder, n), n * encoder.weight_bytes, ACTIVATION_BYTES * n * moved)}
 
 
 def training_work(arch: Architecture, tokens: ArrayLike, sequence_tokens: ArrayLike) -> dict[str, Work]:

@@ -11,11 +11,18 @@ from catalog.units import GIGA, KILO, MEGA, MICRO, PETA, TERA
 from planner.errors import Problem, SpecError
 from planner.estimate.case import resolve_case
 from planner.estimate.characterise.chips import able_systems, without_demand
-from planner.estimate.characterise.needs import TOLERATED, on_networks, serving_needs, training_needs
+from planner.estimate.characterise.needs import (
+    TOLERATED,
+    on_networks,
+    reinforcement_needs,
+    serving_needs,
+    training_needs,
+)
 from planner.report.words import amount
 from planner.resolve.resolver import catalog_of
 from planner.spec.model import parse_spec
-from planner.spec.workloads import Serving, Training
+from planner.spec.reinforcement import Reinforcement
+from planner.spec.workloads import Training
 
 REFERENCE = "DGX H100"  # resolved for the shape of a workload of a spec; none of its figures are used
 NOTE = (
@@ -69,14 +76,10 @@ def _characterised(path: str, case: Mapping[str, Any], catalog: Catalog, systems
             Problem(problem.path.replace("workload", path, 1), problem.message) for problem in error.problems
         ) from None
     workload = facts.case.workload
-    if not isinstance(workload, Serving | Training):
-        raise SpecError([Problem(f"{path}.kind", 'expected "serving" or "training"')])
-    if parts := [name for name in ("session", "media") if getattr(workload, name, None) is not None]:
-        raise SpecError(
-            Problem(f"{path}.{name}", "is not characterised, only plain requests and sequences are; remove it")
-            for name in parts
-        )
-    needs = training_needs(facts.job) if isinstance(workload, Training) else serving_needs(facts.serving)
+    if isinstance(workload, Reinforcement):
+        needs = reinforcement_needs(facts.learning)
+    else:
+        needs = training_needs(facts.job) if isinstance(workload, Training) else serving_needs(facts.serving)
     return {
         "name": workload.name,
         "kind": workload.kind,
@@ -107,6 +110,8 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
                     [_bandwidth_row(row) for row in workload["bandwidth"]],
                 )
             )
+        elif "iteration_flop" in workload:
+            found.append((f"{name}: an iteration", [_iteration_row(workload)]))
         else:
             found.append((f"{name}: to be done by the deadline", [_job_row(workload)]))
         share = f"{answer['tolerated_share']:.0%} of a step"
@@ -178,6 +183,16 @@ def _job_row(workload: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _iteration_row(workload: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "iterations": workload["iterations"],
+        "seconds of one": workload["iteration_s"],
+        "PFLOP of one": workload["iteration_flop"] / PETA,
+        "PFLOP/s sustained": _scaled(workload["sustained_flop_per_s"], PETA),
+        "weights, gradients, optimizer (GB)": workload["state_bytes"] / GIGA,
+    }
+
+
 def _collective_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "collective": row["collective"],
@@ -234,6 +249,8 @@ def _system_row(row: Mapping[str, Any]) -> dict[str, Any]:
             "compute-bound from batch": row["critical_tokens"],
             "tokens/s per chip": row["tokens_per_s_per_chip"],
         }
+    if "way" in row:
+        shown |= {"way": row["way"], "iteration (s)": row["iteration_s"]}
     return shown | {"memory (GB per chip)": row["memory_bytes"] / GIGA, "peak (PFLOP/s)": row["peak_flop_per_s"] / PETA}
 
 

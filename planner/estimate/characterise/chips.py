@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from models.transformer.work import critical_tokens
 from planner.candidates.layouts import layout_space
 from planner.errors import SpecError
 from planner.estimate.case import CaseFacts, resolve_case
+from planner.estimate.characterise.searched import reinforcement_figures, serving_figures
 from planner.estimate.codesign.search import search_space
 from planner.estimate.codesign.space import Shape, Space, Variant
 from planner.estimate.serving_configuration import allowed_layouts
@@ -29,6 +30,7 @@ from planner.spec.workloads import Training
 
 COUNTS = (1, 4, 16)  # systems on which a serving workload is tried
 TRAINING_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128)
+LEARNING_COUNTS = (1, 2, 4, 8, 16)
 MOST_CHIPS = 4096  # beyond which no more systems are joined
 
 
@@ -43,9 +45,18 @@ class Tried:
 
 def able_systems(document: Mapping[str, Any], catalog: Catalog, names: Sequence[str]) -> list[dict[str, Any]]:
     """List for each system whether it can carry the workload of a case document."""
-    training = document["workload"].get("kind") == "training"
-    tried = [_tried(document, catalog, name, TRAINING_COUNTS if training else COUNTS) for name in names]
-    rows = _training_rows(tried) if training else _serving_rows(tried)
+    workload = document["workload"]
+    training, learning = (workload.get("kind") == kind for kind in ("training", "reinforcement"))
+    counts = TRAINING_COUNTS if training else LEARNING_COUNTS if learning else COUNTS
+    tried = [_tried(document, catalog, name, counts) for name in names]
+    if training:
+        rows = _training_rows(tried)
+    elif learning:
+        rows = _searched_rows(tried, reinforcement_figures)
+    elif workload.get("session") or workload.get("media"):
+        rows = _searched_rows(tried, serving_figures)
+    else:
+        rows = _serving_rows(tried)
     return sorted(rows, key=lambda row: (not row["can"], row["system"]))
 
 
@@ -66,6 +77,25 @@ def _tried(document: Mapping[str, Any], catalog: Catalog, name: str, counts: Seq
                 return Tried(name, (), "; ".join(problem.message for problem in error.problems))
             break  # no network joins so many
     return Tried(name, tuple(found))
+
+
+def _searched_rows(
+    tried: Sequence[Tried], figures: Callable[[CaseFacts], dict[str, Any] | str]
+) -> list[dict[str, Any]]:
+    """Take for each system the fewest of it that carry the workload, each number searched for itself."""
+    rows = []
+    for each in tried:
+        why: dict[str, Any] | str = each.why_not
+        for facts in each.facts:
+            why = figures(facts)
+            if not isinstance(why, str):
+                break
+        rows.append(
+            _cannot(each, why)
+            if isinstance(why, str)
+            else _row(each.system, each.facts[0]) | {"can": True, "why_not": "", **why}
+        )
+    return rows
 
 
 # -- serving -----------------------------------------------------------------------------------------------------------

@@ -11,14 +11,19 @@ from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.units import GIGA
 from models.network.algorithms import ALGORITHMS, chosen_algorithm, latency_share, slowest_s
-from models.roofline import BYTES_PER_ELEMENT
+from models.roofline import BYTES_PER_ELEMENT, Precision
 from models.serving.decode import ACTIVATION_BYTES, ALL_TO_ALL_BYTES, ServingLayouts
 from models.serving.kv_cache import kv_bytes_per_chip, weight_bytes_per_chip
+from models.serving.sessions import RESIDENT, call_lengths
 from models.training.memory import GRADIENT_BYTES, OPTIMIZER_BYTES, WEIGHT_BYTES
 from models.transformer.architecture import Architecture, kv_bytes, parameter_counts
-from models.transformer.work import Work, decode_work, prefill_work, training_work
+from models.transformer.work import Work, decode_work, encoding_work, prefill_work, training_work
 from planner.evaluate.serving import lengths_of, precisions
+from planner.evaluate.serving_state import media_of, session_of
 from planner.problem.facts import ServingFacts, TrainingFacts
+from planner.problem.reinforcement import ReinforcementFacts
+from planner.spec.load.media import Media
+from planner.spec.reinforcement import SCORING
 from planner.spec.slo import TPOT, TTFT
 
 BATCHES = (1, 8, 32, 128)  # requests in decode at which bandwidth and intensity are stated
@@ -31,28 +36,37 @@ BLOCK = 32  # elements that share a scale in block formats (OCP MX)
 
 
 def serving_needs(workload: ServingFacts) -> dict[str, Any]:
-    """Characterise a serving workload."""
-    arch, lengths = workload.architecture, lengths_of(workload)
+    """Characterise a serving workload: of sessions its mean call, the prefill of a later one beside the cache, and the encoders of media."""
+    arch, opening = workload.architecture, lengths_of(workload)
+    session = None if workload.spec.session is None else session_of(workload.spec.session, RESIDENT, None)
+    lengths = call_lengths(session, opening)
     first = precisions(workload.spec.precision[0])
     context = float(lengths.running_context_tokens)
-    prompt = float(lengths.prompt)
+    prompt = float(opening.prompt)
     limits = {metric: _tightest(workload, metric) for metric in (TTFT, TPOT)}
     ttft = limits[TTFT]
     prefill = prefill_work(arch, prompt, first)
-    phases = [_phase("prefill of one prompt", prefill, prompt)]
+    phases = [_phase("prefill of one prompt" if session is None else "prefill of the first call", prefill, prompt)]
+    if session is not None and session.task.calls > 1:
+        whole, new = float(session.later_lengths(opening).prompt), float(session.new_tokens(opening))
+        if new:
+            phases.append(
+                _phase("prefill of a later call, the rest in cache", prefill_work(arch, whole, first, whole - new), new)
+            )
     decoding = {batch: decode_work(arch, batch, context, first) for batch in BATCHES}
     phases += [_phase(f"decode, batch {batch}", work, batch) for batch, work in decoding.items()]
+    phases += [_encoding_phase(media, "one request") for media in workload.spec.media or ()]
     return {
         **_shape(arch),
         "precision": first.weights,
         "context_tokens": context,
-        "kv_bytes_per_request": float(kv_bytes(arch, prompt + float(lengths.output), BYTES_PER_ELEMENT[str(first.kv_cache)])),
+        "kv_bytes_per_request": float(kv_bytes(arch, float(lengths.prompt) + float(lengths.output), BYTES_PER_ELEMENT[str(first.kv_cache)])),
         "phases": phases,
         "bandwidth": [_bandwidth(batch, work, limits[TPOT]) for batch, work in decoding.items()],
         "prefill_flop_per_s": None if ttft is None else _sum(prefill, "flop") / ttft,
         "collectives": _serving_collectives(arch, prompt, limits),
         "precisions": [_precision(arch, name) for name in BYTES_PER_ELEMENT],
-        "ranks": serving_ranks(workload),
+        "ranks": serving_ranks(arch, workload.spec.precision[0], float(lengths.prompt + lengths.output)),
     }  # fmt: skip
 
 
@@ -65,18 +79,14 @@ def training_needs(job: TrainingFacts) -> dict[str, Any]:
     seconds = (spec.deadline - spec.start) * tokens / spec.tokens
     counts = parameter_counts(arch)
     state = counts.total * (WEIGHT_BYTES + GRADIENT_BYTES + OPTIMIZER_BYTES)
-    vector = ACTIVATION_BYTES * sequence * arch.hidden
-    rows = [
-        _collective("tensor: reduce and gather of a layer, one sequence", 4.0 * arch.layers * job.batch_sequences, vector, seconds * TOLERATED),
-        _collective("data: gradients, once per step", 1.0, GRADIENT_BYTES * counts.total, seconds * TOLERATED),
-    ]  # fmt: skip
-    if arch.experts:
-        each = ALL_TO_ALL_BYTES * sequence * arch.hidden * arch.topk
-        rows.append(_collective("experts: dispatch or combine of a layer, one sequence", 6.0 * arch.moe_layers * job.batch_sequences, each, seconds * TOLERATED))  # fmt: skip
+    rows = _training_collectives(arch, job.batch_sequences, sequence, seconds * TOLERATED)
     return {
         **_shape(arch),
         "precision": spec.precision[0],
-        "phases": [_phase("one optimizer step", work, tokens)],
+        "phases": [
+            _phase("one optimizer step", work, tokens),
+            *(_encoding_phase(media, "a step's sequences", job.batch_sequences) for media in spec.media or ()),
+        ],
         "sustained_flop_per_s": flop / seconds,
         "steps": spec.tokens / tokens,
         "step_s": seconds,
@@ -84,6 +94,63 @@ def training_needs(job: TrainingFacts) -> dict[str, Any]:
         "collectives": rows,
         "precisions": [_precision(arch, name) for name in BYTES_PER_ELEMENT],
     }
+
+
+def reinforcement_needs(job: ReinforcementFacts) -> dict[str, Any]:
+    """Characterise a job of reinforcement: generation as in serving, scoring and the update as in training; of all its chips together.
+
+    Scoring is a forward pass of a third of training's work for policy and reference each; critic and reward are not in it.
+    """
+    arch, spec = job.architecture, job.spec
+    sequence = float(spec.sequence_tokens)
+    tokens = job.batch_sequences * sequence
+    update, phases = training_work(arch, tokens, sequence), []
+    flop = _sum(update, "flop") * spec.mini_batches * spec.epochs
+    passes = SCORING[spec.algorithm] + spec.reference
+    flop += _sum(update, "flop") / 3.0 * spec.mini_batches * passes
+    rolling = precisions(spec.rollout_precision[0])
+    found: dict[str, Any] = {}
+    rows = []
+    if spec.algorithm != "dpo":
+        prompt, response = float(spec.lengths.prompt), spec.sample_tokens - spec.lengths.prompt
+        context = prompt + 0.5 * response
+        prefill, one = prefill_work(arch, prompt, rolling), decode_work(arch, 1, context, rolling)
+        flop += spec.prompts * _sum(prefill, "flop") + spec.responses * spec.lengths.response * _sum(one, "flop")
+        phases = [_phase("rollout: prefill of one prompt", prefill, prompt)]
+        phases += [
+            _phase(f"rollout: decode, batch {batch}", decode_work(arch, batch, context, rolling), batch)
+            for batch in BATCHES
+        ]
+        rows = _serving_collectives(arch, prompt, {TTFT: None, TPOT: None})
+        found = {
+            "context_tokens": context,
+            "kv_bytes_per_request": float(kv_bytes(arch, prompt + response, BYTES_PER_ELEMENT[str(rolling.kv_cache)])),
+            "ranks": serving_ranks(arch, spec.rollout_precision[0], prompt + response),
+        }
+    seconds = (spec.deadline - spec.start) / spec.all_iterations if spec.all_iterations else None
+    counts = parameter_counts(arch)
+    return {
+        **_shape(arch),
+        "precision": spec.precision[0],
+        "rollout_precision": rolling.weights,
+        "phases": [*phases, _phase("update: one mini-batch", update, tokens)],
+        "iterations": spec.iterations,
+        "iteration_s": seconds,
+        "iteration_flop": flop,
+        "sustained_flop_per_s": None if seconds is None else flop / seconds,
+        "state_bytes": counts.total * (WEIGHT_BYTES + GRADIENT_BYTES + OPTIMIZER_BYTES),
+        **found,
+        "collectives": rows + _training_collectives(arch, job.batch_sequences, sequence, None),
+        "precisions": [_precision(arch, name) for name in BYTES_PER_ELEMENT],
+    }
+
+
+def _encoding_phase(block: Media, of: str, times: float = 1.0) -> dict[str, Any]:
+    """State the work of the encoder of media; its phase counts the tokens that the network reads. A trained encoder's backward pass is not in it."""
+    media = media_of(block, apart=False)
+    return _phase(
+        f"encoding the {block.kind} of {of}", encoding_work(media.encoder, times * media.items), times * media.tokens
+    )
 
 
 def _shape(arch: Architecture) -> dict[str, Any]:
@@ -151,6 +218,22 @@ def _serving_collectives(arch: Architecture, prompt: float, limits: Mapping[str,
         if arch.experts:
             each = ALL_TO_ALL_BYTES * tokens * arch.hidden * arch.topk
             rows.append(_collective(f"experts: dispatch or combine, {phase}", 2.0 * arch.moe_layers, each, allowed))
+    return rows
+
+
+def _training_collectives(
+    arch: Architecture, sequences: float, sequence: float, allowed_s: float | None
+) -> list[dict[str, Any]]:
+    """State size, number and tolerated time of the collectives of an optimizer step."""
+    counts = parameter_counts(arch)
+    vector = ACTIVATION_BYTES * sequence * arch.hidden
+    rows = [
+        _collective("tensor: reduce and gather of a layer, one sequence", 4.0 * arch.layers * sequences, vector, allowed_s),
+        _collective("data: gradients, once per step", 1.0, GRADIENT_BYTES * counts.total, allowed_s),
+    ]  # fmt: skip
+    if arch.experts:
+        each = ALL_TO_ALL_BYTES * sequence * arch.hidden * arch.topk
+        rows.append(_collective("experts: dispatch or combine of a layer, one sequence", 6.0 * arch.moe_layers * sequences, each, allowed_s))  # fmt: skip
     return rows
 
 
@@ -233,11 +316,8 @@ def _precision(arch: Architecture, name: str) -> dict[str, Any]:
     }
 
 
-def serving_ranks(workload: ServingFacts) -> list[dict[str, Any]]:
+def serving_ranks(arch: Architecture, precision: Precision, context: float) -> list[dict[str, Any]]:
     """List memory per rank over tensor-parallel widths, and over expert-parallel ones of a network with experts; which of them make sense, and why."""
-    arch, precision = workload.architecture, workload.spec.precision[0]
-    lengths = lengths_of(workload)
-    context = float(lengths.prompt + lengths.output)
     found = [("tp", width, ServingLayouts(width, 1, 1, 1)) for width in WIDTHS]
     if arch.experts:
         found += [("ep", width, ServingLayouts(1, 1, width, width)) for width in WIDTHS if 1 < width <= arch.experts]

@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 from models.serving.examples import BF16, DENSE, MOE
 from models.serving.workload import Precisions
 from models.transformer.architecture import Architecture, forward_flops_per_token, kv_bytes, parameter_counts
+from models.transformer.encoder import Encoder, encoder_flops
 from models.transformer.variants import with_latent
-from models.transformer.work import critical_tokens, decode_work, prefill_work, products, touched_experts, training_work
+from models.transformer.work import (
+    critical_tokens,
+    decode_work,
+    encoding_work,
+    prefill_work,
+    products,
+    touched_experts,
+    training_work,
+)
 
 NETWORKS = [DENSE, MOE, with_latent(DENSE), with_latent(MOE)]
 
@@ -68,3 +77,19 @@ def test_at_the_critical_batch_arithmetic_and_memory_take_as_long():
 def test_narrow_weights_move_fewer_bytes():
     wide, narrow = (decode_work(DENSE, 4, 1000, Precisions(p, "bf16")) for p in ("bf16", "fp8"))
     assert total(narrow, "weight_bytes") == pytest.approx(total(wide, "weight_bytes") / 2)
+
+
+def test_a_prompt_in_two_parts_computes_as_much_as_in_one():
+    for arch in (DENSE, MOE):
+        bf16 = Precisions("bf16", "bf16")
+        whole, first, rest = (prefill_work(arch, s, bf16, c) for s, c in ((5000, 0), (3000, 0), (5000, 3000)))
+        for name in set(whole) - {"head"}:  # the head passes once for each part
+            assert float(first[name].flop + rest[name].flop) == pytest.approx(float(whole[name].flop))
+        assert float(rest["attention"].other_bytes) > 2000 / 5000 * float(whole["attention"].other_bytes)
+
+
+def test_encoding_is_done_item_by_item():
+    encoder = Encoder(6.75e8, 32, 1280, 4096, 1024)
+    one, four = (encoding_work(encoder, n)["encoder"] for n in (1, 4))
+    assert float(four.flop) == pytest.approx(4 * float(one.flop)) and float(one.flop) == float(encoder_flops(encoder))
+    assert float(one.weight_bytes) == 2 * 6.75e8 and float(four.intensity) == pytest.approx(float(one.intensity))

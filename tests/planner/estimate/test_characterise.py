@@ -123,6 +123,60 @@ def test_a_spec_is_characterised_on_its_own_systems():
     assert all(len(w["systems"]) <= len(named) for w in found)
 
 
+def one(path: str, index: int, **changed) -> tuple[dict, dict]:
+    """Characterise one workload of an example alone; (its document, what was found)."""
+    document = json.loads((EXAMPLES / path).read_text())
+    document["workloads"] = [document["workloads"][index] | changed]
+    return document["workloads"][0], characterise(document)["workloads"][0]
+
+
+def as_case(workload: dict, system: str, chips: int) -> dict:
+    asked = {name: value for name, value in workload.items() if name not in ("demand", "origins")}
+    return {"workload": asked, "system": system, "chips": chips}
+
+
+def test_sessions_are_characterised_by_their_mean_and_later_calls():
+    workload, found = one("sessions.json", 0)
+    phases = {phase["phase"]: phase for phase in found["phases"]}
+    assert phases["prefill of the first call"]["tokens"] == 6000
+    assert phases["prefill of a later call, the rest in cache"]["tokens"] == 1200
+    # 15 calls with a deviation of half: (15 (1 + 0.25) - 1) / 2 calls before one on average, each of 1,200 + 400 tokens; answers half written.
+    before = (15 * 1.25 - 1) / 2
+    assert found["context_tokens"] == pytest.approx(6000 + before * 1600 + 200, rel=0.2)
+    for row in found["systems"]:
+        answer = estimate(as_case(workload, row["system"], 8) | {"load": "max"}).answer
+        assert row["can"] and row["tokens_per_s_per_chip"] == pytest.approx(answer["tokens_per_s"] / 8, rel=1e-9)
+
+
+def test_media_add_their_tokens_and_their_encoders():
+    workload, found = one("media.json", 0)
+    phases = {phase["phase"]: phase for phase in found["phases"]}
+    assert phases["prefill of one prompt"]["tokens"] == 400 + 2 * 1024
+    encoding = phases["encoding the image of one request"]
+    assert encoding["tokens"] == 2 * 1024 and encoding["flop"] > 2 * 2 * 6.75e8 * 4096
+    (row,) = found["systems"]
+    answer = estimate(as_case(workload, "DGX H100", 8) | {"load": "max"}).answer
+    assert row["can"] and row["tokens_per_s_per_chip"] == pytest.approx(answer["tokens_per_s"] / 8, rel=1e-9)
+    _, tight = one("media.json", 0, slo={"tpot": {"p95": "1 us"}})
+    assert not tight["systems"][0]["can"] and "meets all limits" in tight["systems"][0]["why_not"]
+
+
+def test_reinforcement_is_generation_and_update():
+    changed = {"architecture": "Llama-3.1-8B", "ways": ["colocated"], "prompts": 32, "samples": 4, "mini_batches": 2}
+    workload, found = one("reinforcement.json", 1, **changed)
+    phases = {phase["phase"]: phase for phase in found["phases"]}
+    update, decode = phases["update: one mini-batch"], phases["rollout: decode, batch 1"]
+    assert update["flop"] == pytest.approx(6 * 8.03e9 * 64 * 3312, rel=0.15)
+    passes = 1 + workload.get("reference", True)
+    training = 2 * update["flop"] * (1 + passes / 3)
+    rolled = 32 * phases["rollout: prefill of one prompt"]["flop"] + 128 * 3000 * decode["flop"]
+    assert found["iteration_flop"] == pytest.approx(training + rolled)
+    assert found["sustained_flop_per_s"] == pytest.approx(found["iteration_flop"] / 300)  # twelve an hour
+    for row in found["systems"]:
+        answer = estimate(as_case(workload, row["system"], 8 * row["systems"])).answer
+        assert row["can"] and row["iteration_s"] == pytest.approx(answer["iteration_s"])
+
+
 @pytest.mark.parametrize("form", ["json", "csv", "md", "table"])
 def test_every_format(form, tmp_path, capsys):
     path = tmp_path / "case.json"
