@@ -82,6 +82,7 @@ class Reuse(Block):
 
 
 PrefixRouting = Literal["random", "prefix"]
+ROUTERS: tuple[PrefixRouting, ...] = get_args(PrefixRouting)
 
 
 class PrefixSharing(Block):
@@ -100,6 +101,16 @@ class PrefixSharing(Block):
     "prefix", to the one that holds it. Prefixes of `reuse` are those of one system, and sessions stay where they are, if omitted."""
     workers: Annotated[int, Field(ge=1, le=4096), WHOLE] | None = None
     """Systems over which the requests are divided, as many as the plan is expected to have; with `routing`."""
+
+    @field_validator("routing", mode="before")
+    @classmethod
+    def _known_router(cls, routing: object) -> object:
+        if isinstance(routing, str) and routing not in ROUTERS:
+            raise ValueError(
+                f'routers that trade hits for balance are not modelled, got "{routing}"; their hit rate and load lie between those of "random" (even load) and '
+                '"prefix" (most hits): ask for both, or state the measured "hit_rate"'
+            )
+        return routing
 
     @field_validator("tiers")
     @classmethod
