@@ -11,7 +11,7 @@ from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.units import GIGA
 from models.network.algorithms import ALGORITHMS, chosen_algorithm, latency_share, slowest_s
-from models.roofline import BYTES_PER_ELEMENT, Precision
+from models.roofline import BYTES_PER_ELEMENT
 from models.serving.decode import ACTIVATION_BYTES, ALL_TO_ALL_BYTES, ServingLayouts
 from models.serving.kv_cache import kv_bytes_per_chip, weight_bytes_per_chip
 from models.serving.sessions import RESIDENT, call_lengths
@@ -25,6 +25,7 @@ from planner.problem.reinforcement import ReinforcementFacts
 from planner.spec.load.media import Media
 from planner.spec.reinforcement import SCORING
 from planner.spec.slo import TPOT, TTFT
+from planner.spec.workloads import Training
 
 BATCHES = (1, 8, 32, 128)  # requests in decode at which bandwidth and intensity are stated
 RANKS = 8  # of a group of tensor parallelism on a network
@@ -85,7 +86,10 @@ def training_needs(job: TrainingFacts) -> dict[str, Any]:
         "precision": spec.precision[0],
         "phases": [
             _phase("one optimizer step", work, tokens),
-            *(_encoding_phase(media, "a step's sequences", job.batch_sequences) for media in spec.media or ()),
+            *(
+                _encoding_phase(media, "a step's sequences", job.batch_sequences)
+                for media in (spec.media if isinstance(spec, Training) else None) or ()
+            ),
         ],
         "sustained_flop_per_s": flop / seconds,
         "steps": spec.tokens / tokens,
@@ -316,7 +320,7 @@ def _precision(arch: Architecture, name: str) -> dict[str, Any]:
     }
 
 
-def serving_ranks(arch: Architecture, precision: Precision, context: float) -> list[dict[str, Any]]:
+def serving_ranks(arch: Architecture, precision: str, context: float) -> list[dict[str, Any]]:
     """List memory per rank over tensor-parallel widths, and over expert-parallel ones of a network with experts; which of them make sense, and why."""
     found = [("tp", width, ServingLayouts(width, 1, 1, 1)) for width in WIDTHS]
     if arch.experts:

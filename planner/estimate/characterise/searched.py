@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from catalog.units import GIGA
 from models.roofline import ridge_flop_per_byte
 from models.serving.kv_cache import weight_bytes_per_chip
@@ -30,7 +32,7 @@ def serving_figures(facts: CaseFacts) -> dict[str, Any] | str:
     on = f"on {count} system{'s' if count > 1 else ''}"
     if best is None or not best.meets:
         layouts = allowed_layouts(facts, system, facts.case.chips, None, "layout")
-        least = min(float(weight_bytes_per_chip(facts.architecture, layouts, name).min()) for name in able)
+        least = min(float(np.min(weight_bytes_per_chip(facts.architecture, layouts, name))) for name in able)
         room = engine_constants(workload, system, facts.constants.serving).usable_memory * system.hbm_bytes
         if least > room:
             return f"memory: {on} weights take at least {least / GIGA:.1f} GB of each chip, and an engine may fill {room / GIGA:.1f} GB"
