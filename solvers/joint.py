@@ -25,6 +25,7 @@ from solvers.mip import relative_gap, solve_with_fixed_integers
 from solvers.model.build import build, objective_vector
 from solvers.model.data import COST, PlanData
 from solvers.model.residency import is_whole
+from solvers.model.size import MOST_COLUMNS_IN_ONE_PIECE
 from solvers.parts import parts_of, points_in_use
 from solvers.simplest import Found, simplest
 from solvers.slot_rounding import round_replicas
@@ -205,8 +206,8 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
 
 
 def _consolidated(data: PlanData, divisible: Solution, options: Options) -> Solution:
-    """Solve the relaxation over fewer deployments, as each whole replica of one more may cost; the relaxation itself where that fails."""
-    if divisible.value is None:
+    """Solve the relaxation over fewer deployments, as each whole replica of one more may cost; the relaxation itself where that fails, or is too large."""
+    if divisible.value is None or divisible.columns > MOST_COLUMNS_IN_ONE_PIECE:
         return divisible
     sign = -1.0 if data.objective.maximises else 1.0
     worst = divisible.value + sign * SETTINGS.consolidated * abs(divisible.value)

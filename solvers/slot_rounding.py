@@ -4,7 +4,8 @@
     peak       whole residents in the fullest slot, together with the fleet; other slots as the schedule has them
     rest       each further slot in turn as a small program with whole residents; the fleet may grow, never shrink
 
-If that ends at a slot for which nothing fits, a further attempt keeps more in reserve. A heuristic: the plan meets all rows, and nothing is
+If that ends at a slot for which nothing fits, a further attempt keeps more in reserve, unless its schedule is a program too large for one
+search. A heuristic: the plan meets all rows, and nothing is
 proven about its value.
 """
 
@@ -23,6 +24,7 @@ from solvers.interface import Options
 from solvers.mip import solve_with_fixed_integers
 from solvers.model.build import build, objective_vector
 from solvers.model.data import COST, PlanData
+from solvers.model.size import MOST_COLUMNS_IN_ONE_PIECE
 from solvers.program import Arrays, Program
 
 
@@ -58,7 +60,8 @@ class RoundingSettings:
 
 SETTINGS = RoundingSettings()
 DECIDED = ("open", "z", "host", "y", "run")  # blocks taken from the divisible plan
-IN_SLOTS = ("f", "x", "loading", "deployed", "grid")  # blocks decided slot by slot
+IN_SLOTS = ("f", "x", "loading", "grid")  # blocks decided slot by slot
+BY_GROUP = ("residents", "deployments")  # blocks with a group of slots as their last index
 GROWING = ("n", "peak")  # blocks that may grow from slot to slot
 
 
@@ -97,7 +100,7 @@ def round_replicas(data: PlanData, start: Mapping[str, Floats], options: Options
     matrix = arrays.matrix.tocsr()
     task = Rounding(data, program, arrays, matrix, cost, group, replace(options, progress=None), deadline)
     for reserve in SETTINGS.reserves:
-        if task.left_s <= 0:
+        if task.left_s <= 0 or (reserve and program.column_count > MOST_COLUMNS_IN_ONE_PIECE):
             return None
         schedule = _schedule(task, start, reserve) if reserve else _as_divided(task, start)
         x = None if schedule is None else _slot_by_slot(task, schedule)
@@ -159,7 +162,7 @@ def _schedule(task: Rounding, start: Mapping[str, Floats], reserve: float) -> Fl
     present = program.columns["present"]
     there = present >= 0
     lower[present[there]] = upper[present[there]] = _full_slots(task.data, start)[there]
-    whole = arrays.integer & ~_columns_of(program, "residents", "deployed", "n")
+    whole = arrays.integer & ~_columns_of(program, "residents", "deployments", "n")
     part = replace(arrays, integer=whole, lower=lower, upper=upper)
     return _solved(task, part, task.cost, task.left_s, SETTINGS.slot_nodes)
 
@@ -379,9 +382,10 @@ def _units(program: Program, group: Ints) -> Ints:
     for block, columns in program.columns.items():
         if block.startswith("limit "):  # sub-totals by slot
             unit[columns] = group[: len(columns)]
-    held = program.columns["residents"]
-    where = np.nonzero(held >= 0)
-    unit[held[where]] = where[1]
+    for block in BY_GROUP:
+        columns = program.columns[block]
+        where = np.nonzero(columns >= 0)
+        unit[columns[where]] = where[1]
     return unit
 
 

@@ -24,14 +24,16 @@ Variables
     residents_{i,g}  integer, workers that hold their weights in the slots of group g
     resident_{i,t}   the column residents_{i,g} of the group of slot t
     loading_{i,t}   >= 0, workers that load their weights in a slot; only where that takes time and the order of slots is known
-    deployed_{p,t}   in {0, 1}, 1 when a point is deployed; only where a replica has several workers of a role, or spares
+    deployments_{p,g}  in {0, 1}, 1 when a point is deployed in the slots of group g; only where a replica has several workers of a role,
+                     or spares
+    deployed_{p,t}   the column deployments_{p,g} of the group of slot t
     present_{p,t}    in {0, 1}, 1 when a job runs in a slot; only where it shares a fleet option with whole replicas
 Objective
     None of its own.
 Constraints
     resident     workers_i x_{p(i),t} + share_{p(i),t} loading_{i,t} + spares_i deployed_{p(i),t} <= resident_{i,t}    for each i, t
     loading     resident_{i,t} - resident_{i,t-1} <= loading_{i,t}    for each i, t
-    one replica  (workers_i + spares_i) deployed_{p(i),t} <= resident_{i,t}    for each i, t with deployed
+    one replica  (workers_i + spares_i) deployments_{p(i),g} <= residents_{i,g}    for each i, g with deployments
     deployed     cap_p x_{p,t} <= most_{q,t} deployed_{p,t}    for each p of q, t with deployed
     first one    sum_{a into q} f_{a,t} <= sum_{p of q} min(cap_p, most_{q,t}) resident_{i,t}, i the role of p
                  for each q, t where a replica can serve more than is asked; most_{q,t} deployed_{p,t} in place of the term where there is
@@ -100,7 +102,7 @@ def add_residency(program: Program, data: PlanData, most: Floats) -> None:
     loading = _add_loading(program, data, resident, group, share[point] > 0)
     asked = np.zeros((data.pools, data.slots))
     np.add.at(asked, data.arc_pool, most * (program.columns["f"] >= 0))
-    deployed = _add_deployed(program, data, asked, resident)
+    deployed = _add_deployed(program, data, asked, held, group)
     use, slot = np.nonzero(where & (active[point] >= 0))
     row = np.arange(len(use))
     program.add_rows(
@@ -140,21 +142,28 @@ def _add_loading(program: Program, data: PlanData, resident: Ints, group: Ints, 
     return loading
 
 
-def _add_deployed(program: Program, data: PlanData, asked: Floats, resident: Ints) -> Ints:
-    """Add `deployed` and its rows; return its columns [P, T]. `asked` [Q, T]: most requests/s of the arcs into a pool."""
+def _add_deployed(program: Program, data: PlanData, asked: Floats, held: Ints, group: Ints) -> Ints:
+    """Add `deployments` and its rows; return the columns `deployed` [P, T].
+
+    `asked` [Q, T]: most requests/s of the arcs into a pool. `held` [I, G]: columns `residents`.
+    """
     active, point, workers = program.columns["x"], data.point_uses[:, 0], data.role_workers()
     several = np.zeros(len(active), dtype=bool)
     spares = data.role_spares()
     np.logical_or.at(several, point, (workers > 1) | (spares > 0))
     where = (active >= 0) & (several & is_whole(data))[:, None]
-    deployed = program.add_columns("deployed", active.shape, upper=1.0, integer=True, where=where)
-    use, slot = np.nonzero((deployed[point] >= 0) & (resident >= 0))
+    in_group = np.zeros((len(active), held.shape[1]), dtype=bool)
+    np.logical_or.at(in_group.T, group, where.T)
+    deployments = program.add_columns("deployments", in_group.shape, upper=1.0, integer=True, where=in_group)
+    deployed: Ints = np.where(where, deployments[:, group], -1)
+    program.columns["deployed"] = deployed
+    use, there = np.nonzero((deployments[point] >= 0) & (held >= 0))
     program.add_linking_rows(
         "one replica",
-        deployed[point[use], slot],
-        resident[use, slot],
+        deployments[point[use], there],
+        held[use, there],
         1 / (workers + spares)[use],
-        np.column_stack([use, slot]),
+        np.column_stack([use, there]),
     )
     there, slot = np.nonzero(deployed >= 0)
     most = asked[data.point_pool[there], slot] / data.point_capacity[there]
