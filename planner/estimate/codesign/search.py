@@ -2,7 +2,7 @@
 
 The grids are the same: a coarse one for all layouts, a fine one for the best few. Of a row of a grid only the batches are evaluated that a
 bisection asks for: memory and limits on latencies hold up to some batch, and the throughput rises up to it. Where the throughput around the
-batch found does not rise, the whole row is evaluated. A layout is refined only if it could be the best: its throughput at the next larger
+batch found does not rise, or prefill cannot keep up with a batch of the fine grid, the whole row is evaluated. A layout is refined only if it could be the best: its throughput at the next larger
 batch of the coarse grid, limits aside, is no less than the best that its variant has reached.
 """
 
@@ -69,7 +69,7 @@ def search_space(space: Space) -> Found:
         grid = np.concatenate(
             [np.tile(FRACTIONS, (group.rows.size, 1)), batch_grid(np.asarray(pairs.layouts.dp)[group.rows])], axis=1
         )
-        column, rate, places = _best_columns(group, np.arange(group.rows.size), grid, limits)
+        column, rate, places = _best_columns(group, np.arange(group.rows.size), grid, limits, fine=False)
         last, line = grid.shape[1] - 1, np.arange(group.rows.size)
         rates[group.rows] = rate * pairs.copies[group.rows]
         low[group.rows], high[group.rows] = (grid[line, np.clip(column + step, 0, last)] for step in (-1, 1))
@@ -81,13 +81,14 @@ def search_space(space: Space) -> Found:
     for group in groups:
         inside = np.flatnonzero(np.isin(group.rows, chosen))
         rows = group.rows[inside]
-        most = group.evaluate(inside, high[rows]).requests_per_s * pairs.copies[rows]
-        able = most >= reached[pairs.variant[rows]]
+        next_larger = group.evaluate(inside, high[rows])
+        able = next_larger.requests_per_s * pairs.copies[rows] >= reached[pairs.variant[rows]]
+        able |= ~np.isfinite(next_larger.ttft_s)  # beyond what prefill can keep up with, throughput may fall
         inside, rows = inside[able], rows[able]
         if not rows.size:
             continue
         grid = np.geomspace(low[rows], high[rows], FINE_BATCHES, axis=1)
-        column, rate, _ = _best_columns(group, inside, grid, limits)
+        column, rate, _ = _best_columns(group, inside, grid, limits, fine=True)
         fine[rows], batch[rows] = rate * pairs.copies[rows], grid[np.arange(rows.size), column]
     best = _first_most(pairs.variant, fine, rates, len(space.variants))
     points, shares = _figures(groups, best, batch, len(space.variants))
@@ -214,18 +215,22 @@ def _taken(record: Any, index: Ints) -> Any:
 
 
 def _best_columns(
-    group: _Group, rows: Ints, grid: Floats, limits: Mapping[str, list[tuple[str | float, float]]]
+    group: _Group, rows: Ints, grid: Floats, limits: Mapping[str, list[tuple[str | float, float]]], fine: bool
 ) -> tuple[Ints, Floats, Floats]:
     """Find the batch of most throughput of each row of a rising grid; (its column, requests per second, requests that fit at once).
 
-    The rate is minus infinity where no batch fits within the limits.
+    The rate is minus infinity where no batch fits within the limits. `fine`: find the peak right below the batch with which prefill cannot
+    keep up, too.
     """
     places = group.places(rows)
+    saturated = np.zeros(rows.size, dtype=bool)  # rows in which prefill cannot keep up at a batch that was tried
 
     def at(lines: Ints, columns: Ints) -> Floats:
-        """Requests per second, minus infinity beyond memory and limits."""
+        """Requests per second, minus infinity beyond memory and limits, or where prefill cannot keep up."""
         point = group.evaluate(rows[lines], grid[lines, columns])
-        meets = np.asarray(within_slo(point, limits))
+        keeps_up = np.broadcast_to(np.isfinite(point.ttft_s), lines.shape)
+        saturated[lines[~keeps_up]] = True
+        meets = np.asarray(within_slo(point, limits)) & keeps_up
         return np.where(meets, np.broadcast_to(point.requests_per_s, lines.shape), -np.inf)
 
     column = (grid <= places[:, None]).sum(axis=1) - 1
@@ -245,7 +250,7 @@ def _best_columns(
     column[failing], rate[failing] = below[failing], below_rate[failing]
     known = np.flatnonzero(np.isfinite(rate) & (column > 0))
     falls = known[at(known, column[known] - 1) >= rate[known]]
-    whole = np.union1d(falls, failing[below[failing] < 0])
+    whole = np.unique(np.concatenate([falls, failing[below[failing] < 0], np.flatnonzero(saturated & fine)]))
     if whole.size:
         lines = np.repeat(whole, grid.shape[1])
         every = at(lines, np.tile(np.arange(grid.shape[1]), whole.size)).reshape(whole.size, -1)

@@ -117,6 +117,16 @@ def test_drawn_cases_equal_estimate(workload, attention, layout, data):
         check(document, found.rows, data.draw(st.integers(0, len(found.rows) - 1)))
 
 
+@pytest.mark.parametrize("prompt", [40, 71])
+def test_prefill_that_cannot_keep_up_ends_the_batches_without_limits(prompt):
+    document = copy.deepcopy(CASE)
+    document["workload"] |= {"architecture": "Qwen3-30B-A3B", "lengths": {"input": prompt, "output": 3}, "slo": {}}
+    document["workload"] |= {"cache": {"prefix_tokens": 5, "hit_rate": 0.5}}
+    document["workload"] |= {"speculation": {"draft_tokens": 1, "acceptance": 0.8}}
+    document["codesign"] |= {"attention": ["mha"], "experts": [{"experts": 16, "topk": 2}]}
+    check(document, codesign(document).rows, 0)
+
+
 def test_changes_are_ranked_and_compared_with_the_named_architecture(example):
     for chip in example["chips"]:
         named, by = chip["as_named"], chip["ranked_by"]
