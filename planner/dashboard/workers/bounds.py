@@ -22,7 +22,7 @@ MOST_WALL_S = MOST_LIMIT_S + 60
 """After which a solve is ended, whatever it does."""
 HEARTBEAT_S = 30.0
 """After which a solve is ended that no page has asked for: its tab was closed."""
-MOST_KEPT_BYTES = 5 * 2**28
+MOST_KEPT_BYTES = 3 * 2**29
 """Memory of a spec that is kept for what-if questions."""
 KEPT_HEARTBEAT_S = 90.0
 """The same for a kept spec: a browser lets a page in the background look once a minute."""

@@ -177,10 +177,17 @@ class Kept:
 
     def _trace(self) -> str:
         self._errors.seek(0)
-        print(self._errors.read().decode(errors="replace"), file=sys.stderr, flush=True)
+        trace = self._errors.read().decode(errors="replace")
+        if any(words in trace for words in NATIVE_OUT_OF_MEMORY):
+            return bounds.NO_KEPT_MEMORY
+        print(trace, file=sys.stderr, flush=True)
         return "the process of what-if questions ended without an answer; its trace is in the output of the server"
 
 
+NATIVE_OUT_OF_MEMORY = (
+    "Memory allocation still failed",
+    "bad_alloc",
+)  # last words of libraries that end the process themselves
 _KEPT: dict[str, Kept] = {}
 _LOCK = threading.Lock()
 
