@@ -82,7 +82,8 @@ class Rolling:
         structure, arrays = self.structure, self.structure.arrays
         x = np.clip(expected, arrays.lower, arrays.upper)
         self._penalty = PENALTY * max(float(np.abs(structure.cost) @ np.abs(x)), 1e-9)
-        order: Sequence[int] = np.argsort(-self._load(expected), kind="stable").tolist()
+        every: Sequence[int] = np.argsort(-self._load(expected), kind="stable").tolist()
+        order = every
         before, wrong = math.inf, np.zeros(len(arrays.row_lower))
         for _ in range(SWEEPS):
             held = x[self._first]
@@ -105,7 +106,7 @@ class Rolling:
             if wrong.sum() > SHRINKS * before and (x[self._first] <= held + WHOLE_TOL).all():
                 break
             before, self._penalty = wrong.sum(), self._penalty * DEARER
-            order = [p for p in order if wrong[self._rows[p]].any()]
+            order = [p for p in every if wrong[self._rows[p]].any()]
         return None, wrong
 
     def _load(self, x: Floats) -> Floats:
