@@ -71,14 +71,31 @@ class RepairSearch:
                 others = [
                     limit
                     for limit in self.limits
-                    if not limit.is_row and (limit.is_number or best.change > CHOICE_CHANGE)
+                    if not limit.is_row
+                    and (limit.is_number or best.change > CHOICE_CHANGE)
+                    and limit.network_of is None  # other networks ask for most points anew
                 ]
-                return self._smallest([(limit,) for limit in others], best).edits
+                return self._smallest([(limit,) for limit in self._near_enough(others, best.change)], best).edits
             sets = self._sets_to_loosen(self._conflict, self.conflicts)
             best = self._smallest([some for some in sets if not all(limit.is_row for limit in some)], best)
             if best.edits or not self.tests.by_relaxation or self.trials.seconds_left <= 0:
                 return best.edits
             self.tests.by_relaxation = False  # what is enough for fractions of systems is not enough for integers
+
+    def _near_enough(self, limits: Sequence[Limit], most: float) -> list[Limit]:
+        """Drop latencies and deadlines if all of them together, each grown by the share `most`, are proven to give no plan: none alone does.
+
+        One search of operating points in place of one for each of them.
+        """
+        grown = {
+            limit: edits
+            for limit in limits
+            if limit.is_number and len(edits := limit.grown(min(limit.amount * (1 + most), limit.most))) == 1
+        }
+        together = tuple(edit for edits in grown.values() for edit in edits)
+        if len(grown) < 2 or not math.isfinite(most) or not self.tests.relaxation_fails((), together):
+            return list(limits)
+        return [limit for limit in limits if limit not in grown]
 
     def _takes_too_long(self) -> bool:
         """Tell whether a search for conflicts with other limits would run out of time: without those limits there are many more points."""
