@@ -89,8 +89,9 @@ def answer(
                 waiting = postponed(document, overlays, options, until)
                 if waiting is not None:
                     return _answer_without_the_late(waiting, document, overlays, threads, progress, until)
+            say("no plan meets all limits; looking for the limits in conflict and the smallest repair")
             reach = [] if nothing else demand_within_reach(problem, form, until.options(options))
-            diagnosis = _diagnosed(problem, asked, until, solution, nothing, is_small(form.data), say)
+            diagnosis = _diagnosed(problem, asked, until, solution, nothing, is_small(form.data))
             if diagnosis is not None and reach:
                 diagnosis = {**diagnosis, "reach": reach}
         return with_ending(without_answer(problem, candidates, status, solution, document, diagnosis), solution, within)
@@ -130,12 +131,11 @@ def _solved_words(solution: Solution) -> str:
 
 def _diagnosed(
     problem: Problem, asked: tuple[Candidates, dict[str, Any], Sequence[Path], Options], until: Deadline, solution: Solution,
-    nothing: bool, small: bool, say: Progress,
+    nothing: bool, small: bool,
 ) -> dict[str, Any] | None:  # fmt: skip
     """Say why there is no plan: with whole replicas where that takes little time, else with divisible ones, where not even those have one."""
     from planner.solving.replicas import asking_for
 
-    say("no plan meets all limits; looking for the limits in conflict and the smallest repair")
     if not solution.relaxed:
         return _diagnosis(problem, *asked, until, nothing)
     diagnosis = _diagnosis(problem, *asked, until.first_half(), nothing) if small else None
