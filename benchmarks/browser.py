@@ -41,7 +41,11 @@ def served() -> Iterator[tuple[str, subprocess.Popen[str]]]:
             yield f"http://localhost:{port}/", server
         finally:
             server.terminate()
-            server.wait()
+            try:
+                server.wait(timeout=5)
+            except subprocess.TimeoutExpired:  # it waits for its visitors
+                server.kill()
+                server.wait()
 
 
 @contextmanager
