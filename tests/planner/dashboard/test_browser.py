@@ -254,6 +254,7 @@ def test_the_pages_in_chinese_hold_no_english_sentence(visit):
         page.get_by_text(shown).first.wait_for()
         assert not english_sentences(page), name
     upload(page, ("tiny.json", json.dumps(TINY).encode()), button="上传")
+    page.wait_for_url(re.compile("base=upload"))  # it has arrived
     page.get_by_role("link", name="假设分析").click()
     page.get_by_text("内作答").wait_for()
     page.locator("[data-testid=stSlider] input[type=range]").first.press("ArrowRight")
