@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+import time
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -26,7 +26,7 @@ BEGUN = "plan_begun"  # set once a visitor was sent a whole page of a plan
 
 
 def draw(work: Work, t: Words) -> None:
-    """Draw the page; at a visitor's first look the main figures alone, and the rest once the browser had time to show them."""
+    """Draw the page; at a visitor's first look the rest waits until the browser had time to show the main figures."""
     try:
         shown = work.shown()
     except SpecError as error:
@@ -37,17 +37,8 @@ def draw(work: Work, t: Words) -> None:
     if shown is not None:
         _figures(shown, work.scenario.changes(), t)
         if BEGUN not in st.session_state:
-            st.fragment(partial(_rest_later, []), run_every=HEAD_START_S)()
-            return
+            time.sleep(HEAD_START_S)  # in the script itself: a rerun of its own could undo a click on another page
     _rest(work, shown, form, t)
-
-
-def _rest_later(looks: list[bool]) -> None:
-    """Draw the whole page at the second look; a fragment that the browser runs again once it had time to draw what it has."""
-    if looks:
-        st.session_state[BEGUN] = True
-        st.rerun()
-    looks.append(True)
 
 
 def _rest(work: Work, shown: Shown | None, form: Any, t: Words) -> None:

@@ -24,6 +24,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path")
 if CHROMIUM is not None:
     from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import TimeoutError as PlaywrightTimeout
     from playwright.sync_api import sync_playwright
 
 TINY = json.loads((Path(__file__).parent / "tiny.json").read_text())
@@ -256,7 +257,10 @@ def test_the_pages_in_chinese_hold_no_english_sentence(visit):
     upload(page, ("tiny.json", json.dumps(TINY).encode()), button="上传")
     page.wait_for_url(re.compile("base=upload"))  # it has arrived
     page.get_by_role("link", name="假设分析").click()
-    page.get_by_text("内作答").wait_for()
+    try:
+        page.get_by_text("内作答").wait_for()
+    except PlaywrightTimeout:
+        pytest.fail(f"no answer at {page.url}: {page.inner_text('body')}")
     page.locator("[data-testid=stSlider] input[type=range]").first.press("ArrowRight")
     page.get_by_text("改动前后的机群").wait_for()
     assert not english_sentences(page)
