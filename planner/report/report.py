@@ -221,7 +221,12 @@ def diagnosis_chapters(plan: Plan) -> list[tuple[str, list[str]]]:
             if found["repair_checked"]
             else "the time was not enough to check whether this suffices"
         )
-        parts.append(("The smallest change", [*(row["words"] for row in found["repair"]), checked]))
+        words = [*(row["words"] for row in found["repair"]), checked]
+        if found.get("conflict_of") == "amounts":
+            words.append(
+                "other networks were not tried, and the time may have ended the search: a smaller change may exist"
+            )
+        parts.append(("The smallest change", words))
     elif found["conflict"]:
         parts.append(("The smallest change", ["no sufficient change was found"]))
     return parts

@@ -214,6 +214,8 @@ def _diagnosis(plan: Plan, t: Words, on_repair: Callable[[], None] | None) -> No
         st.subheader(t("section.repair"))
         st.table(answers.as_markup(rows), hide_index=True)
         st.caption(t("repair.checked" if plan["diagnosis"]["repair_checked"] else "repair.unchecked"))
+        if plan["diagnosis"]["conflict_of"] == "amounts":
+            st.caption(t("repair.amounts"))
         st.button(t("repair.apply"), key="repair", on_click=on_repair, disabled=on_repair is None)
 
 
