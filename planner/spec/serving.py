@@ -107,8 +107,8 @@ class PrefixSharing(Block):
     def _known_router(cls, routing: object) -> object:
         if isinstance(routing, str) and routing not in ROUTERS:
             raise ValueError(
-                f'routers that trade hits for balance are not modelled, got "{routing}"; their hit rate and load lie between those of "random" (even load) and '
-                '"prefix" (most hits): ask for both, or state the measured "hit_rate"'
+                f'expected "random" (even load) or "prefix" (most hits), got "{routing}"; a router that trades hits for balance lies between them: '
+                'ask for both, or state the measured "hit_rate"'
             )
         return routing
 

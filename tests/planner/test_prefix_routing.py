@@ -119,7 +119,7 @@ def test_bent_figures_of_points_are_found(plan, key):
 @pytest.mark.parametrize(
     ("edits", "words"),
     [
-        ([(ROUTING, "balance")], 'between those of "random"'),
+        ([(ROUTING, "balance")], "lies between them"),
         ([(WORKERS, None)], 'expected "routing" with "workers"'),
         ([(ROUTING, None)], 'expected "routing" with "workers"'),
         ([(ROUTING, "sticky")], "random"),
