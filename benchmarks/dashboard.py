@@ -1,8 +1,8 @@
 """Measure in a browser how fast the dashboard answers, and what it leaves running.
 
-    python benchmarks/dashboard.py [--moves N] [--only CHECK ...] [--write]
+    python benchmarks/dashboard.py [--moves N] [--only CHECK ...]
 
-On the main example, with a server of its own. `--write`: benchmarks/dashboard.md. Needs Linux, the extra `test` and a Chromium on the path.
+On the main example, with a server of its own; benchmarks/dashboard.md holds the figures and their causes. Needs Linux, the extra `test` and a Chromium on the path.
 Prices and limits are moved by the sliders of What if; each answer is one not given before.
 """
 
@@ -30,7 +30,6 @@ from planner.dashboard import headline, sources
 from planner.report.locale import DEFAULT, Words
 
 CHECKS = ("first", "sliders", "infeasible", "visitors", "killed")
-REPORT = Path(__file__).with_suffix(".md")
 BASE = "?base=mixed_fleet"
 VISITORS = 10
 BUDGETS_KT = [58.5 - 0.75 * each for each in range(VISITORS)]  # of carbon: the plan without one emits 59.3 kt
@@ -237,15 +236,12 @@ def killed(browser: Browser, address: str, server: subprocess.Popen[str]) -> lis
 
 
 def run() -> None:
-    """Measure all, print the table, and write it if asked."""
+    """Measure what was asked, and print a line for each check."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--moves", type=int, default=20, help="of each slider (20)")
     parser.add_argument("--only", nargs="*", choices=CHECKS, help="some of the checks; without it, all")
-    parser.add_argument("--write", action="store_true", help="write benchmarks/dashboard.md")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that server and browser end too
-    load = os.getloadavg()[0]
-    rows: list[Row] = []
     with chromium() as browser, served() as (address, server):
         checks: dict[str, Callable[[], list[Row]]] = {
             "first": lambda: first_figures(browser, address),
@@ -256,26 +252,7 @@ def run() -> None:
         }
         for check in [checks[name] for name in CHECKS if name in (arguments.only or CHECKS)]:
             for row in check():
-                rows.append(row)
                 print(f"{row.check:<64} {row.goal:>9}  {row.found}{'' if row.holds else '  MISSED'}", flush=True)
-    if arguments.write:
-        REPORT.write_text(report(rows, load), encoding="utf-8")
-
-
-def report(rows: list[Row], load: float) -> str:
-    """Write the table, with the load beside which it was measured."""
-    lines = [
-        "# The dashboard in a browser",
-        "",
-        f"Written by `python {' '.join(['benchmarks/dashboard.py', *sys.argv[1:]])}` on the main example, {os.cpu_count()} cores, beside a load of "
-        f"{load:.1f} (mean of the minute before).",
-        "Times are those of a visitor: from the click, or the release of a slider, until the page shows the answer.",
-        "",
-        "| check | goal | found | holds |",
-        "| --- | --- | --- | --- |",
-        *(f"| {row.check} | {row.goal} | {row.found} | {'yes' if row.holds else '**no**'} |" for row in rows),
-    ]
-    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
