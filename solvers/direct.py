@@ -24,13 +24,13 @@ from solvers.model.build import build, objective_vector, slot_of_columns
 from solvers.model.data import COST, PlanData
 from solvers.model.routing import unserved
 from solvers.model.schedule import unfinished
-from solvers.model.size import MOST_COLUMNS_IN_ONE_PIECE
 from solvers.program import Program
 from solvers.solution import Solution
 
 TIE_SLACK = 1e-9  # relative change of the objective permitted while cost is minimised among its optima
 MIP_START_SHARE = 0.5  # of the time left, for a MIP start from the decomposition
 LEAST_COLUMNS_BY_PARTS = 100_000  # of a program that the decomposition does not cover, from which on it is taken apart
+MOST_COLUMNS_IN_ONE_PIECE = 250_000  # up to which it is also searched in one piece, where its parts have no plan
 IN_ONE_PIECE_SHARE = 0.6  # of the further time for a first plan, before the program is taken apart for one
 LEAST_TIME_LIMIT_S = 1.0  # of a later step when the time is nearly up
 

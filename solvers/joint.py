@@ -19,13 +19,12 @@ import numpy as np
 from solvers.arrays import Bools, Floats, Ints
 from solvers.backends.highs_run import OPTIMAL_GAP
 from solvers.consolidation import consolidate, restricted
-from solvers.direct import solve_direct
+from solvers.direct import MOST_COLUMNS_IN_ONE_PIECE, solve_direct
 from solvers.interface import Options
 from solvers.mip import relative_gap, solve_with_fixed_integers
 from solvers.model.build import build, objective_vector
 from solvers.model.data import COST, PlanData
 from solvers.model.residency import is_whole
-from solvers.model.size import MOST_COLUMNS_IN_ONE_PIECE
 from solvers.parts import parts_of, points_in_use
 from solvers.simplest import Found, simplest
 from solvers.slot_rounding import round_replicas

@@ -5,8 +5,7 @@
     rest       each further slot in turn as a small program with whole residents; the fleet may grow, never shrink
 
 If that ends at a slot for which nothing fits, a further attempt keeps more in reserve, unless its schedule is a program too large for one
-search. A heuristic: the plan meets all rows, and nothing is
-proven about its value.
+search. A heuristic: the plan meets all rows, and nothing is proven about its value.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from scipy import sparse
 
 from solvers.arrays import Bools, Floats, Ints
 from solvers.backends.highs_run import MIP_FEASIBILITY_TOL, run_highs
+from solvers.direct import MOST_COLUMNS_IN_ONE_PIECE
 from solvers.interface import Options
 from solvers.mip import solve_with_fixed_integers
 from solvers.model.build import build, objective_vector
 from solvers.model.data import COST, PlanData
-from solvers.model.size import MOST_COLUMNS_IN_ONE_PIECE
 from solvers.program import Arrays, Program
 
 

@@ -19,9 +19,7 @@ from solvers.program import Program
 AFTER_FAILURE = "zone "
 """Beginning of the names of blocks that hold copies after a failure, `zone z ...` for that of z."""
 BUSIEST = 2  # slots of each failure whose rows are kept
-MOST_COPIES = (
-    80_000  # columns of such slots up to which all of these are kept; one slot of each failure is kept in any case
-)
+MOST_COPIES = 80_000  # columns of such slots up to which all are kept; one slot of each failure is kept in any case
 
 
 @dataclass(frozen=True, slots=True)
