@@ -47,8 +47,8 @@ class _Settling:
     """The state of `settle`."""
 
     def __init__(self, fleet: FixedFleet, capacity: Floats, rate: Floats, most_columns: int):
-        self.fleet, self.capacity, self.rate = fleet, capacity, rate
-        self.program = Redispatch(fleet)
+        self.fleet, self.capacity, self.rate = fleet.without_idle_options(), capacity, rate
+        self.program = Redispatch(self.fleet)
         self.works = np.vstack([capacity, rate])  # [P + J, scenario]
         self.count = self.works.shape[1]
         parts = fleet.workloads + len(fleet.job_work)
@@ -58,7 +58,7 @@ class _Settling:
         self.done = np.zeros((self.count, parts), dtype=bool)
         self.left = most_columns // max(self.program.columns, 1)
         self.programs = 0
-        self.carried = _Carried(fleet) if _Carried.cells(fleet, self.count) <= MOST_CELLS else None
+        self.carried = _Carried(self.fleet) if _Carried.cells(self.fleet, self.count) <= MOST_CELLS else None
 
     def run(self) -> Settled:
         """Solve the program of the open scenario in the middle, carry its answer over, and so on."""
@@ -95,10 +95,9 @@ class _Carried:
     def __init__(self, fleet: FixedFleet):
         self.fleet = fleet
         points, options, sites = len(fleet.point_pool), len(fleet.option_count), len(fleet.room_w)
-        rows = np.concatenate([fleet.point_uses[:, 0], np.arange(points)])
-        columns = np.concatenate([fleet.point_uses[:, 1], options + fleet.point_site])
-        values = np.concatenate([fleet.point_systems, fleet.point_power_w])
-        self.uses = sparse.csr_array((values, (rows, columns)), shape=(points, options + sites))
+        self.rows = np.concatenate([fleet.point_uses[:, 0], np.arange(points)])  # of (point, what it takes, how much)
+        self.taken = np.concatenate([fleet.point_uses[:, 1], options + fleet.point_site])
+        self.amount = np.concatenate([fleet.point_systems, fleet.point_power_w])
         self.limit = np.vstack([fleet.option_count, fleet.room_w])  # [K + R, T]
         jobs = np.zeros((len(fleet.job_work), options + sites))
         np.add.at(jobs, (fleet.job_uses[:, 0], fleet.job_uses[:, 1]), fleet.job_systems)
@@ -106,7 +105,7 @@ class _Carried:
         self.job_uses = jobs
         reach = np.zeros((len(fleet.demand), fleet.pools), dtype=bool)
         reach[fleet.arcs[:, 0], fleet.arcs[:, 1]] = True
-        self.reached = [np.flatnonzero(row[fleet.point_pool]) for row in reach]  # points by class
+        self.reached = [row[fleet.point_pool] for row in reach]  # points by class
 
     @staticmethod
     def cells(fleet: FixedFleet, scenarios: int) -> int:
@@ -115,18 +114,23 @@ class _Carried:
 
     def serves(self, replicas: Floats, capacity: Floats, rate: Floats) -> Bools:
         """[scenario]: whether the replicas [P, T], scaled, serve the demand there, and leave room for the jobs."""
-        fleet, slots = self.fleet, len(self.fleet.seconds)
+        fleet, slots = self.fleet, np.arange(len(self.fleet.seconds))
         able = np.ones(capacity.shape[1], dtype=bool)
         need = np.zeros((capacity.shape[1], *self.limit.shape))
+        running = (capacity > 0).T * 1.0
+        columns = self.taken[:, None] * len(slots) + slots  # of (what is taken, slot)
         for c, points in enumerate(self.reached):
             offered = capacity[points].T @ replicas[points]  # [scenario, T]
             demand = np.broadcast_to(fleet.demand[c], offered.shape)
             able &= (offered > 0).all(axis=1, where=demand > 0)
             share = np.divide(demand, offered, out=np.zeros(offered.shape), where=offered > 0)
-            running = (capacity[points] > 0).T * 1.0
-            for t in range(slots):
-                taken = running @ (self.uses[points] * replicas[points, t, None])
-                need[:, :, t] += share[:, [t]] * taken
+            e = np.flatnonzero(points[self.rows])
+            taken = self.amount[e, None] * replicas[self.rows[e]]  # [entry, T]
+            places = np.repeat(self.rows[e], len(slots)), columns[e].ravel()
+            matrix = sparse.csr_array((taken.ravel(), places), shape=(len(points), self.limit.size))
+            used = (running @ matrix).reshape(need.shape)
+            used *= share[:, None, :]
+            need += used
         able &= (need <= self.limit * (1 + FITS_TOL)).all(axis=(1, 2))
         return able & self._work_is_done(np.maximum(self.limit - need, 0.0), rate)
 

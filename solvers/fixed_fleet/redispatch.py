@@ -102,6 +102,17 @@ class FixedFleet:
             seconds=seconds,
         )
 
+    def without_idle_options(self) -> FixedFleet:
+        """Restrict it to the fleet options that a point or a job uses; the others bound nothing."""
+        used, place = np.unique(np.concatenate([self.point_uses[:, 1], self.job_uses[:, 1]]), return_inverse=True)
+        points, jobs = np.split(place, [len(self.point_uses)])
+        return replace(
+            self,
+            point_uses=np.stack([self.point_uses[:, 0], points], axis=1),
+            job_uses=np.stack([self.job_uses[:, 0], jobs], axis=1),
+            option_count=self.option_count[used],
+        )
+
     def _without_repeated_slots(self, operating: OperatingCost) -> FixedFleet:
         costs = (operating.point, operating.arc, *operating.by_price.values())
         groups = alike_slots(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -66,6 +68,30 @@ def test_with_fewer_programs_nothing_is_said_that_they_would_deny(seed):
     assert some.programs <= 2
     assert not (some.kept & ~every.kept).any()
     assert ((some.kept | some.open) >= every.kept).all()
+
+
+@given(st.integers(0, 10**6), st.integers(0, 3))
+def test_options_that_nothing_uses_change_nothing(seed, before):
+    fleet, capacity, rate = drawn_fleet(seed)
+    idle = np.ones((before, len(fleet.seconds)))
+    shift = np.array([0, before])
+    more = replace(
+        fleet, option_count=np.vstack([idle, fleet.option_count, idle]), point_uses=fleet.point_uses + shift, job_uses=fleet.job_uses + shift,
+    )  # fmt: skip
+    one, other = settle(fleet, capacity, rate), settle(more, capacity, rate)
+    assert (one.kept == other.kept).all() and (one.done == other.done).all() and one.programs == other.programs
+
+
+def test_a_fleet_without_points_loses_every_scenario():
+    fleet, _, _ = drawn_fleet(0)
+    none = np.zeros((0, 2), dtype=np.int64)
+    empty = replace(
+        fleet, demand=fleet.demand + 1.0, arcs=none, pools=0, point_pool=whole(), point_uses=none, point_systems=np.zeros(0), point_power_w=np.zeros(0),
+        point_site=whole(), job_uses=none, job_systems=np.zeros(0), job_power_w=np.zeros(0), job_site=whole(), job_mask=fleet.job_mask[:0],
+        job_work=np.zeros(0),
+    )  # fmt: skip
+    found = settle(empty, np.zeros((0, SCENARIOS)), np.zeros((0, SCENARIOS)))
+    assert not found.kept.any() and not found.open.any()
 
 
 def test_one_kind_of_point_needs_few_programs():
