@@ -110,7 +110,8 @@ def answer(
     plan = with_ending(interpret(problem, candidates, form, solution, document, values), first, within)
     if every.quality and diagnosing:
         plan = with_runners_up(plan, every, points, lambda: until.options(options), say)
-    plan = with_confidence(plan, problem, candidates, form, solution) if diagnosing and until.left_s > 0 else plan
+    if diagnosing and until.left_s > 0:
+        plan = with_confidence(plan, problem, candidates, form, solution, sure.measured)
     plan = sure.stated_in(plan)
     if not is_asked(problem):
         return plan

@@ -7,6 +7,7 @@ prices as typical. Not here: fleets chosen for a share of scenarios (`planner.ro
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,15 +34,20 @@ DEMAND, DEADLINE = "demand", "deadline"  # promises beside latencies
 
 
 def with_confidence(
-    plan: Plan, problem: Problem, candidates: Candidates, form: Formulation, solution: Solution
-) -> Plan:
-    """Return the plan with the section `confidence`; a robust plan states its promise instead."""
+    plan: Plan, problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, known: Sureness | None = None
+) -> Plan:  # fmt: skip
+    """Return the plan with the section `confidence`; a robust plan states its promise instead.
+
+    `known`: an answer in the scenarios already, used where it is this one.
+    """
     if problem.spec.robust is not None:
         return plan
-    return Plan({**plan.document, "confidence": confidence_section(Answer(problem, candidates, form, solution))})
+    same = known is not None and known.answer.form is form and known.answer.solution.values is solution.values
+    sure = known if known is not None and same else measured(Answer(problem, candidates, form, solution))
+    return Plan({**plan.document, "confidence": confidence_section(sure)})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sureness:
     """An answer in the scenarios: its fleet, what it can do there, and what is kept."""
 
@@ -57,6 +63,16 @@ class Sureness:
         """Return the share of scenarios in which all promises are kept."""
         return float(self.found.kept.mean())
 
+    @cached_property
+    def further(self) -> tuple[Extension, list[int]]:
+        """Further systems that the fleet could get, and the holdings of which they would be more."""
+        return further_systems(self.answer)
+
+    @cached_property
+    def needs(self) -> list[Floats]:
+        """The least of the further systems [E] that keep all promises, for each scenario in which they are enough."""
+        return further_needs(self, self.further[0])
+
 
 def measured(answer: Answer) -> Sureness:
     """Dispatch the fleet of an answer in the scenarios of `confidence`."""
@@ -67,9 +83,9 @@ def measured(answer: Answer) -> Sureness:
     return Sureness(answer, scenarios, routed, capacity, rate, settle(routed.fleet, capacity, rate))
 
 
-def confidence_section(answer: Answer) -> dict[str, Any]:
+def confidence_section(sure: Sureness) -> dict[str, Any]:
     """Build the section `confidence` of a plan."""
-    sure = measured(answer)
+    answer = sure.answer
     problem, routed, scenarios, found = with_robust(answer.problem), sure.routed, sure.scenarios, sure.found
     names = [w.name for w in problem.serving] + [point.workload.name for point in routed.jobs]
     return {
@@ -162,9 +178,8 @@ def _surer(sure: Sureness) -> dict[str, Any] | None:
         return None
     if data.site_racks is not None or data.parts is not None:
         return None
-    extension, holdings = further_systems(answer)
-    needs = further_needs(sure, extension)
-    needs.sort(key=lambda systems: float(extension.cost @ systems))
+    extension, holdings = sure.further
+    needs = sorted(sure.needs, key=lambda systems: float(extension.cost @ systems))
     if len(needs) < wanted:
         return None
     systems = np.max(needs[:wanted], axis=0)

@@ -17,7 +17,7 @@ from planner.formulate.functionals import COST
 from planner.plan import Plan
 from planner.problem.facts import Problem
 from planner.problem.quality import is_open
-from planner.solving.confidence import Sureness, further_needs, further_systems, measured, supplied
+from planner.solving.confidence import Sureness, measured, supplied
 from planner.solving.variants import Answer
 from solvers.fixed_fleet.redispatch import Extension
 from solvers.interface import Options
@@ -29,11 +29,15 @@ from solvers.solution import Solution
 
 @dataclass(frozen=True, slots=True)
 class Surest:
-    """The plan chosen, its program, and the row that says so; None where it is the plan that was found first."""
+    """The plan chosen, its program, and the row that says so; None where it is the plan that was found first.
+
+    `measured`: the plan in the scenarios, where it was measured.
+    """
 
     form: Formulation
     solution: Solution
     row: dict[str, Any] | None = None
+    measured: Sureness | None = None
 
     def stated_in(self, plan: Plan) -> Plan:
         """Return the plan with the section `surety`, where another one was chosen and the plan says how sure it is."""
@@ -57,7 +61,7 @@ def surest(problem: Problem, candidates: Candidates, form: Formulation, solution
     worst = best + sign * asked.simplicity.within * abs(best)
     first = measured(Answer(problem, candidates, form, solution))
     if first.found.kept.all() or first.found.open.any():
-        return Surest(form, solution)
+        return Surest(form, solution, measured=first)
     plans = [first]
     for values in solution.others:
         other = with_values(form.data, solution, values)
@@ -70,7 +74,7 @@ def surest(problem: Problem, candidates: Candidates, form: Formulation, solution
     if found is not None:
         chosen, further = found
     if chosen is first or chosen.answer.value is None:
-        return Surest(form, solution)
+        return Surest(form, solution, measured=first)
     row = {
         "within": asked.simplicity.within, "plans": len(plans), "kept": chosen.kept, "kept_before": first.kept,
         "value_before": solution.value, "further": further,
@@ -80,7 +84,10 @@ def surest(problem: Problem, candidates: Candidates, form: Formulation, solution
     fewest = solution.fewest and same_parts
     form = chosen.answer.form
     return Surest(
-        form, priced_anew(form.data, replace(chosen.answer.solution, before=before, fewest=fewest), options), row
+        form,
+        priced_anew(form.data, replace(chosen.answer.solution, before=before, fewest=fewest), options),
+        row,
+        chosen,
     )
 
 
@@ -90,9 +97,8 @@ def _with_further(sure: Sureness, worst: float) -> tuple[Sureness, list[dict[str
     data, solution = answer.form.data, answer.solution
     if data.windows > 1 or data.objective.maximises or data.objective.functional != COST or solution.value is None:
         return None
-    extension, holdings = further_systems(answer)
-    needs = further_needs(sure, extension)
-    for systems in reversed(bundles(needs, extension, worst - solution.value)):
+    extension, holdings = sure.further
+    for systems in reversed(bundles(sure.needs, extension, worst - solution.value)):
         held = solution.values["n"].copy()
         if not supplied(data, held, holdings, systems):
             continue
