@@ -96,6 +96,17 @@ class Layouts:
         return {f.name: int(getattr(self, f.name)[index]) for f in fields(self)}
 
 
+def joined(parts: Sequence[Layouts]) -> Layouts:
+    """Put layouts one after another.
+
+    Shapes: one axis each in, one axis out. Units: [1]. Reference: as `Layouts`.
+
+    >>> joined([Layouts.of(tp=[1, 2]), Layouts.of(tp=4)]).tp.tolist()
+    [1, 2, 4]
+    """
+    return Layouts(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Layouts)))
+
+
 def divisors(number: int) -> Ints:
     """List all divisors, ascending.
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints
-from models.training.layouts import OFFLOAD, RECOMPUTE, Layouts, LayoutSpace, parallel_layouts, with_levels
+from models.training.layouts import OFFLOAD, RECOMPUTE, Layouts, LayoutSpace, joined, parallel_layouts, with_levels
 from models.training.pipeline import SCHEDULES
 from models.training.step import TrainingStep
 from planner.evaluate.layouts import TrainingSetup, carries, evaluate_layouts, fits, memory_needed
@@ -83,39 +83,76 @@ def search_layouts(setup: TrainingSetup, layouts: Layouts) -> LayoutSearch:
 
 
 def fastest_layout(setup: TrainingSetup, sizes: Layouts) -> LayoutSearch:
-    """Find the fastest layout of `legal_sizes` with any ZeRO level, recompute and offload: the first of `search_layouts`.
+    """Find the fastest layout of `legal_sizes` with any ZeRO level, recompute and offload: the first of `search_layouts`."""
+    [found] = fastest_layouts(setup, sizes)
+    return found
+
+
+def fastest_layouts(setup: TrainingSetup, sizes: Layouts) -> list[LayoutSearch]:
+    """Find the fastest layout on each number of chips of some `legal_sizes`, by ascending numbers; see `fastest_layout`.
 
     Recompute and offload never shorten a step, so all sizes are timed without them first. Only those that do not fit and are faster
     than the fastest that fits can gain by them. ZeRO-1 without pipeline is as fast as ZeRO-2 and needs more memory.
     """
     space = layout_choices(setup.system)
-    legal = _count(sizes, space)
+    widths = _Widths(np.unique(sizes.chips))
+    legal = _count(widths, sizes, space)
     sizes = sizes.take(carries(setup, sizes))
+    carried = _count(widths, sizes, space)
     plain = with_levels(sizes, replace(space, recomputes=(0,), offloads=(0,)))
     plain = plain.take((plain.zero != 1) | (plain.pp > 1))
     step = evaluate_layouts(setup, plain)
     within = fits(setup, plain, step.memory_bytes)
-    tried, fitting = len(plain), int(within.sum())
-    best = _first(step, within)
-    least_s = np.inf if best is None else step.step_s[best]
-    relieved = _relieved(plain.take(~within & (step.step_s < least_s)), space)
+    tried, fitting = widths.count(plain), widths.count(plain.take(within))
+    best = widths.first(plain, step, within)
+    least_s = np.array([np.inf if i < 0 else step.step_s[i] for i in best])
+    relieved = _relieved(plain.take(~within & (step.step_s < least_s[widths.of(plain)])), space)
+    further, better = step, np.full(len(best), -1)
     if len(relieved):
         needed = memory_needed(setup, relieved)
         inside = fits(setup, relieved, needed)
-        tried, fitting = tried + len(relieved), fitting + int(inside.sum())
+        tried = tried + widths.count(relieved)
         relieved = relieved.take(inside)
+        fitting = fitting + widths.count(relieved)
         further = evaluate_layouts(setup, relieved)
-        found = _first(further, np.ones(len(relieved), bool))
-        if found is not None and further.step_s[found] < least_s:
-            plain, step, best = relieved, further, found
-    index = np.array([] if best is None else [best], dtype=np.int64)
-    chosen = steps_at(step, index)
-    return LayoutSearch(plain.take(index), chosen, chosen.memory_bytes, legal, _count(sizes, space), fitting, tried)
+        better = widths.first(relieved, further, np.ones(len(relieved), bool))
+    found = []
+    for width, (first, second) in enumerate(zip(best, better, strict=True)):
+        layouts, steps, place = plain, step, first
+        if second >= 0 and further.step_s[second] < least_s[width]:
+            layouts, steps, place = relieved, further, second
+        index = np.array([] if place < 0 else [place], dtype=np.int64)
+        chosen = steps_at(steps, index)
+        counts = (int(each[width]) for each in (legal, carried, fitting, tried))
+        found.append(LayoutSearch(layouts.take(index), chosen, chosen.memory_bytes, *counts))
+    return found
 
 
-def _first(step: TrainingStep, within: Bools) -> int | None:
-    """Return the place of the fastest step among some; None where there are none."""
-    return int(np.argmin(np.where(within, step.step_s, np.inf))) if within.any() else None
+@dataclass(frozen=True, slots=True)
+class _Widths:
+    """Numbers of chips, ascending, by which layouts are told apart."""
+
+    chips: Ints
+
+    def of(self, layouts: Layouts) -> Ints:
+        """Return the place of each layout's number of chips."""
+        return np.searchsorted(self.chips, layouts.chips)
+
+    def count(self, layouts: Layouts, each: Ints | int = 1) -> Ints:
+        """Add up the layouts, or so many for each of them, on each number of chips."""
+        found = np.zeros(len(self.chips), dtype=np.int64)
+        np.add.at(found, self.of(layouts), each)
+        return found
+
+    def first(self, layouts: Layouts, step: TrainingStep, within: Bools) -> Ints:
+        """Return the place of the fastest layout among some on each number of chips, the first of equal ones; -1 where there are none."""
+        able = np.flatnonzero(within)
+        width = self.of(layouts)[able]
+        order = np.lexsort((step.step_s[able], width))
+        found = np.full(len(self.chips), -1)
+        there, start = np.unique(width[order], return_index=True)
+        found[there] = able[order[start]]
+        return found
 
 
 def _relieved(layouts: Layouts, space: LayoutSpace) -> Layouts:
@@ -124,15 +161,15 @@ def _relieved(layouts: Layouts, space: LayoutSpace) -> Layouts:
     parts = [with_levels(layouts.take(layouts.zero == zero), replace(space, zeros=(zero,))) for zero in zeros]
     if not parts:
         return layouts
-    every = Layouts(*(np.concatenate([getattr(part, name) for part in parts]) for name in Layouts.__dataclass_fields__))
+    every = joined(parts)
     return every.take((every.recompute > 0) | (every.offload > 0))
 
 
-def _count(sizes: Layouts, space: LayoutSpace) -> int:
-    """Count the layouts that the sizes make with all levels of a space."""
+def _count(widths: _Widths, sizes: Layouts, space: LayoutSpace) -> Ints:
+    """Count the layouts that the sizes make with all levels of a space, on each number of chips."""
     levels = len(space.recomputes) * len(space.offloads)
-    shallow = int((sizes.pp == 1).sum())
-    return levels * (shallow * len(space.zeros) + (len(sizes) - shallow) * sum(zero <= 1 for zero in space.zeros))
+    shallow, deep = len(space.zeros), sum(zero <= 1 for zero in space.zeros)
+    return widths.count(sizes, levels * np.where(sizes.pp == 1, shallow, deep))
 
 
 def steps_at(step: TrainingStep, index: Ints) -> TrainingStep:

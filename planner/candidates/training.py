@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from models.training.flops import training_flops_per_token
-from models.training.layouts import DEFAULT_SPACE, Layouts
+from models.training.layouts import DEFAULT_SPACE, Layouts, joined
 from models.training.pipeline import SCHEDULES
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.layouts import LayoutSearch, fastest_layout, legal_sizes
+from planner.candidates.layouts import LayoutSearch, fastest_layouts, legal_sizes
 from planner.candidates.points import OperatingPoint, Use
 from planner.evaluate.interruptions import RunTerms, spares_of
 from planner.evaluate.layouts import TrainingSetup, recipe_of
@@ -26,6 +26,9 @@ from planner.problem.facts import Problem, SystemFacts, TrainingFacts
 POINTS_PER_PART = 1.5  # of `points_per_system`: how many of them make one part of each doubling of the width
 MAX_SYSTEMS = 1 << 16  # no single run is wider
 NO_PEAK_COUNT = 1 << 30  # systems; beyond any ceiling
+MOST_TOGETHER = (
+    8_000  # layouts of several widths that are evaluated at once: arrays that stay in the cache of a processor
+)
 
 
 def searched_words() -> str:
@@ -50,20 +53,34 @@ class LayoutSearches:
         """Bundle a job with the system and network of a fleet option."""
         return TrainingSetup(job, option.system, precision, self._constants, option.scaleout, uneven(option.plant))
 
-    def fastest(self, setup: TrainingSetup, systems: int) -> LayoutSearch | None:
-        """Find the fastest layout on a number of systems; None where no layout on so many is legal."""
+    def fastest(self, setup: TrainingSetup, counts: Sequence[int]) -> list[LayoutSearch | None]:
+        """Find the fastest layout on each of some numbers of systems; None where no layout on so many is legal."""
         job, system = setup.job, setup.system
-        chips = systems * system.chips
-        shape = (job.architecture, job.batch_sequences, job.spec.sequence_tokens, chips, system.scaleup_chips)
-        if shape not in self._spaces:
-            self._spaces[shape] = legal_sizes(job, chips, system)
-        sizes = self._spaces[shape]
-        if not len(sizes):
-            return None
-        key = (*shape, setup.recipe, system.plain_name, setup.precision, setup.scaleout, setup.plant)
-        if key not in self._found:
-            self._found[key] = fastest_layout(setup, sizes)
-        return self._found[key]
+        shared = (job.architecture, job.batch_sequences, job.spec.sequence_tokens, system.scaleup_chips)
+        run = (*shared, setup.recipe, system.plain_name, setup.precision, setup.scaleout, setup.plant)
+        chips = [systems * system.chips for systems in counts]
+        for width in chips:
+            if (width, *shared) not in self._spaces:
+                self._spaces[width, *shared] = legal_sizes(job, width, system)
+        missing = [w for w in chips if (w, *run) not in self._found and len(self._spaces[w, *shared])]
+        for together in _in_batches(missing, [len(self._spaces[w, *shared]) for w in missing]):
+            found = fastest_layouts(setup, joined([self._spaces[w, *shared] for w in together]))
+            self._found.update(((w, *run), each) for w, each in zip(together, found, strict=True))
+        return [self._found.get((width, *run)) for width in chips]
+
+
+def _in_batches(widths: Sequence[int], layouts: Sequence[int]) -> Iterator[list[int]]:
+    """Divide widths into runs of at most `MOST_TOGETHER` layouts, at least one width each."""
+    batch: list[int] = []
+    held = 0
+    for width, count in zip(widths, layouts, strict=True):
+        if batch and held + count > MOST_TOGETHER:
+            yield batch
+            batch, held = [], 0
+        batch.append(width)
+        held += count
+    if batch:
+        yield batch
 
 
 def candidate_widths(
@@ -84,11 +101,13 @@ def candidate_widths(
     needed = job.spec.tokens / (job.spec.deadline - job.spec.start) / counted_share(problem.derating, job, (system,))
     found: list[tuple[int, Width]] = []
     count = 1 << (_fewest_systems(job, system, needed).bit_length() - 1)
+    counts = []
     while count <= most:
-        best, tried = _best(job, option, count, problem, dropped, searches)
+        counts.append(count)
+        count = _next_count(count)
+    for count, (best, tried) in zip(counts, _best(job, option, counts, problem, dropped, searches), strict=True):
         evaluated += tried
         found += [] if best is None else [(count, best)]
-        count = _next_count(count)
     delivered_s = max(job.spec.start, option.offer.ready_s(option.site))
     left_s = job.spec.deadline - delivered_s
     needed_after_delivery = needed * (job.spec.deadline - job.spec.start) / left_s if left_s > 0 else math.inf
@@ -149,34 +168,36 @@ def _next_count(count: int) -> int:
 def _best(
     job: TrainingFacts,
     option: FleetOption,
-    count: int,
+    counts: Sequence[int],
     problem: Problem,
     dropped: Counter[str],
     searches: LayoutSearches,
-) -> tuple[Width | None, int]:
-    """Find the fastest layout on `count` systems over the requested precisions; returns also the number of layouts tried."""
-    system, best, tried = option.system, None, 0
+) -> list[tuple[Width | None, int]]:
+    """Find the fastest layout on each number of systems over the requested precisions; returns also the number of layouts tried."""
+    system = option.system
     terms = RunTerms.of(system, option.offer, option.site)
+    best: list[Width | None] = [None] * len(counts)
+    tried = [0] * len(counts)
     for precision in job.spec.precision:
         if precision not in system.flop_per_s:
-            dropped["system has none of the asked precisions"] += 1
+            dropped["system has none of the asked precisions"] += len(counts)
             continue
         setup = searches.setup(job, option, precision)
-        found = searches.fastest(setup, count)
-        if found is None:
-            dropped["no legal layout on so many chips"] += 1
-            continue
-        tried += found.tried
-        dropped["fabric carries no such group"] += found.legal - found.carried
-        dropped["layout dominated by another of the width"] += found.carried - found.tried
-        dropped["does not fit memory"] += found.tried - found.fitting
-        if not found.fitting:
-            continue
-        dropped["another layout of the width is faster"] += found.fitting - 1
-        width = width_of(setup, found.layouts, found.step, found.memory_bytes, 0, terms)
-        if best is None or width.tokens_per_s > best.tokens_per_s:
-            best = width
-    return best, tried
+        for i, found in enumerate(searches.fastest(setup, counts)):
+            if found is None:
+                dropped["no legal layout on so many chips"] += 1
+                continue
+            tried[i] += found.tried
+            dropped["fabric carries no such group"] += found.legal - found.carried
+            dropped["layout dominated by another of the width"] += found.carried - found.tried
+            dropped["does not fit memory"] += found.tried - found.fitting
+            if not found.fitting:
+                continue
+            dropped["another layout of the width is faster"] += found.fitting - 1
+            width, before = width_of(setup, found.layouts, found.step, found.memory_bytes, 0, terms), best[i]
+            if before is None or width.tokens_per_s > before.tokens_per_s:
+                best[i] = width
+    return list(zip(best, tried, strict=True))
 
 
 def training_point(job: TrainingFacts, option: FleetOption, width: Width, problem: Problem) -> OperatingPoint:

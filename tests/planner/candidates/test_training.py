@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import planner
 from catalog.units import DAY_S
-from planner.candidates.layouts import fastest_layout, layout_space, legal_sizes, search_layouts
+from models.training.layouts import joined
+from planner.candidates.layouts import fastest_layout, fastest_layouts, layout_space, legal_sizes, search_layouts
 from planner.estimate.case import resolve_case
 
 LLAMA_405B = {
@@ -57,6 +58,26 @@ def test_the_plan_finds_the_best_of_all_layouts(case):
         assert found.step.step_s[0] <= every.step.step_s[0] * (1 + 1e-9)
         assert found.memory_bytes[0] <= facts.system.hbm_bytes
         assert found.tried <= every.tried and found.fitting <= every.fitting
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(cases(), st.sets(st.sampled_from([1, 2, 3, 5, 6, 7, 8, 16, 40, 64]), min_size=2, max_size=4))
+def test_widths_searched_together_are_those_searched_alone(case, counts):
+    facts = resolve_case(case)
+    setup = facts.training_setup("bf16")
+    spaces = [legal_sizes(facts.job, count * facts.system.chips, facts.system) for count in sorted(counts)]
+    spaces = [space for space in spaces if len(space)]
+    if not spaces:
+        return
+    together = fastest_layouts(setup, joined(spaces))
+    for space, found in zip(spaces, together, strict=True):
+        alone = fastest_layout(setup, space)
+        counted = [(each.legal, each.carried, each.fitting, each.tried, len(each)) for each in (found, alone)]
+        assert counted[0] == counted[1]
+        if len(alone):
+            assert found.layouts.row(0) == alone.layouts.row(0)
+            assert found.step.step_s[0] == pytest.approx(alone.step.step_s[0], rel=1e-12)
+            assert found.memory_bytes[0] == pytest.approx(alone.memory_bytes[0], rel=1e-12)
 
 
 def test_deep_pipelines_uneven_stages_and_all_schedules_are_in_the_space():
