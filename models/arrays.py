@@ -52,3 +52,18 @@ def equal_rows(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
         key = key * size + whole
     _, first, place = np.unique(key, return_index=True, return_inverse=True)
     return first, place.reshape(-1)
+
+
+def picked(values: NDArray[Any] | float, index: tuple[int, ...]) -> Any:
+    """Pick the value at an index of a shape to which the values broadcast.
+
+    Shapes: the index has as many axes as the shape, or more than the values; axes of one are those that broadcast. Units: [as given].
+    Reference: NumPy user guide, broadcasting.
+
+    >>> float(picked(np.array([[1.0], [2.0]]), (0, 1, 7))), picked(3.0, (1, 1))
+    (2.0, 3.0)
+    """
+    if not isinstance(values, np.ndarray) or not values.ndim:
+        return values
+    own = index[len(index) - values.ndim :]
+    return values[tuple(i if size > 1 else 0 for i, size in zip(own, values.shape, strict=True))]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Bools, Ints, Result
+from models.arrays import Bools, Result, picked
 from models.queueing.queues import shared_rate
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
@@ -91,10 +91,9 @@ class ServingPoint:
     slot_wait_scv: Result = 1.0  # squared coefficient of variation of those waits for a slot that are not 0
     task: Task | None = None  # to which the requests belong; None: each is its own
 
-    def pick(self, index: tuple[int, ...] | Ints) -> ServingPoint:
-        """Pick the points at an index of the broadcast shape, without their time shares; plain numbers stay as they are."""
-        shape = np.shape(self.requests_per_s)
-        numbers: dict[str, Any] = {name: _picked(getattr(self, name), shape, index) for name in _NUMBERS}
+    def pick(self, index: tuple[int, ...]) -> ServingPoint:
+        """Pick the point at an index of the broadcast shape, without its time shares; plain numbers stay as they are."""
+        numbers: dict[str, Any] = {name: picked(getattr(self, name), index) for name in _NUMBERS}
         return ServingPoint(**numbers, shares={}, task=self.task)
 
     @property
@@ -113,13 +112,6 @@ class ServingPoint:
 
 
 _NUMBERS = tuple(f.name for f in fields(ServingPoint) if f.name not in ("shares", "task"))
-
-
-def _picked(value: Result, shape: tuple[int, ...], index: tuple[int, ...] | Ints) -> Result:
-    if not isinstance(value, np.ndarray) or not value.ndim:
-        return value
-    picked: Result = (value if value.shape == shape else np.broadcast_to(value, shape))[index]
-    return picked
 
 
 @dataclass(frozen=True, slots=True)

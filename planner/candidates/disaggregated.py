@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from models.arrays import Floats, Ints, Result
+from models.arrays import Bools, Floats, Ints, Result, picked
 from models.queueing.queues import gamma_quantile
 from models.serving.constants import ServingConstants
 from models.serving.disaggregation import DisaggregatedPoint, worker_ratios
@@ -94,13 +94,12 @@ def connected_pairs(fleet_options: Sequence[FleetOption]) -> Iterator[tuple[Flee
 
 @dataclass(frozen=True, slots=True)
 class FeasibleGroups:
-    """Groups evaluated under the limits of one round trip; arrays over (prefill layout, decode layout, batch, worker ratio)."""
+    """Groups under the limits of one round trip; arrays over (prefill layout, decode layout, batch, worker ratio)."""
 
     prefill_layouts: Ints  # [prefill layout] index into the grid
     batches: Ints  # [decode layout, batch] index into the batches of the layout
     shape: tuple[int, ...]  # of the arrays
     hull: LowerHull
-    choices: dict[int, GroupChoice] = field(default_factory=dict)  # cache, by flat position
 
 
 class GroupSearch:
@@ -124,6 +123,7 @@ class GroupSearch:
         self._name = next(NAMES)
         self._counted: set[tuple[Any, ...]] = set()
         self._feasible: dict[float, FeasibleGroups | None] = {}
+        self._choices: dict[tuple[Any, ...], GroupChoice] = {}  # one object per group, whatever origins it serves
 
     def choose(self, prices: tuple[float, float], most: int, allowance_s: float) -> list[GroupChoice]:
         """Select at most `most` groups by the systems they occupy per request; see `LowerHull.fewest_systems`."""
@@ -143,7 +143,6 @@ class GroupSearch:
 
     def _evaluate(self, allowance_s: float) -> FeasibleGroups | None:
         """Evaluate the groups at a round trip; None where no prefill layout meets the limits."""
-        n_p, n_d = RATIOS
         limits = self._limits(allowance_s)
         index = efficient_prefill_layouts(self.prefill, limits, self.problem.constants.serving)
         if not index.size:
@@ -158,20 +157,21 @@ class GroupSearch:
             allowance_s,
         )
         batch = np.sort(np.argsort(alone[0, ..., 0], axis=1)[:, -MAX_BATCHES:], axis=1)
-        rate = self.rate(index, batch, (n_p, n_d), limits, allowance_s)
+        found, screen = self._found(index, batch, RATIOS, limits)
+        ranked = self._ranked(index, batch, limits)
+        satisfied = self._satisfied(found, screen, limits, allowance_s)
+        rate = np.where(satisfied.ravel()[ranked.positions], ranked.rate, 0.0)
         rate = within_demand(rate, self.workload, self.problem)
-        prefill_systems, decode_systems, _ = np.broadcast_arrays(
-            self.prefill.systems[index][:, None, None, None] * n_p, self.decode.systems[:, None, None] * n_d, rate
-        )
-        return FeasibleGroups(index, batch, rate.shape, LowerHull.of(prefill_systems, decode_systems, rate))
+        return FeasibleGroups(index, batch, satisfied.shape, ranked.hull(rate > 0.0))
 
     def _choice(self, groups: FeasibleGroups, position: int, allowance_s: float) -> GroupChoice:
         """Return the group at a flat position, the same object each time."""
-        if position not in groups.choices:
+        key = (*_key(groups.prefill_layouts, groups.batches), position)
+        if key not in self._choices:
             n_p, n_d = RATIOS
             p, d, b, r = index = tuple(map(int, np.unravel_index(position, groups.shape)))
-            found, _ = self._found(groups.prefill_layouts, groups.batches, (n_p, n_d), self._limits(allowance_s))
-            groups.choices[position] = GroupChoice(
+            found, _ = self._found(groups.prefill_layouts, groups.batches, RATIOS, self._limits(allowance_s))
+            self._choices[key] = GroupChoice(
                 prefill=self.prefill,
                 decode=self.decode,
                 prefill_layout=int(groups.prefill_layouts[p]),
@@ -180,22 +180,37 @@ class GroupSearch:
                 workers=(int(n_p[r]), int(n_d[r])),
                 found=_picked(found, index),
             )
-        return groups.choices[position]
+        return self._choices[key]
 
     def rate(
         self, index: Ints, batch: Ints, workers: tuple[Result, Result], limits: Limits, allowance_s: float
     ) -> Floats:
         """Evaluate some prefill layouts with given batches of all decode layouts; rates are 0 where a limit is missed."""
         found, screen = self._found(index, batch, workers, limits)
+        return np.where(self._satisfied(found, screen, limits, allowance_s), found.point.requests_per_s, 0.0)
+
+    def _satisfied(self, found: DisaggregatedPoint, screen: SloScreen, limits: Limits, allowance_s: float) -> Bools:
+        """Tell which groups keep the limits at a round trip."""
         further = {metric: satisfied for metric, satisfied in limits.items() if metric != TPOT}
-        satisfied = screen.satisfied(further) & meets_classes(self.workload.spec.classes, found.point, allowance_s)
-        return np.where(satisfied, found.point.requests_per_s, 0.0)
+        return screen.satisfied(further) & meets_classes(self.workload.spec.classes, found.point, allowance_s)
+
+    def _ranked(self, index: Ints, batch: Ints, limits: Limits) -> RankedGroups:
+        """Rank the groups of all worker ratios that keep the limits of every round trip."""
+
+        def ranked() -> RankedGroups:
+            (n_p, n_d), (found, screen) = RATIOS, self._found(index, batch, RATIOS, limits)
+            rate = np.where(screen.satisfied({}), found.point.requests_per_s, 0.0)
+            prefill = self.prefill.systems[index][:, None, None, None] * n_p
+            return RankedGroups.of(prefill, self.decode.systems[:, None, None] * n_d, rate)
+
+        kept: RankedGroups = self._recent.get((self._name, "ranked", *_key(index, batch)), ranked)
+        return kept
 
     def _found(
         self, index: Ints, batch: Ints, workers: tuple[Result, Result], limits: Limits
     ) -> tuple[DisaggregatedPoint, SloScreen]:
         """Evaluate groups, or look them up, with the screen of their limits."""
-        key = (index.tobytes(), batch.tobytes(), np.shape(workers[0]))
+        key = (*_key(index, batch), np.shape(workers[0]))
 
         def evaluated() -> tuple[DisaggregatedPoint, SloScreen]:
             found = evaluate(
@@ -220,12 +235,17 @@ class GroupSearch:
         return kept
 
 
+def _key(index: Ints, batch: Ints) -> tuple[bytes, bytes]:
+    """Return what tells apart the groups of some prefill layouts with given batches of all decode layouts."""
+    return index.tobytes(), batch.tobytes()
+
+
 def _picked(found: DisaggregatedPoint, index: tuple[int, ...]) -> DisaggregatedPoint:
     """Take one group out of arrays of them, in plain numbers."""
-    shape, point = np.shape(found.point.requests_per_s), found.point
+    point = found.point
 
     def one(value: Result | Ints) -> float:
-        return float(np.broadcast_to(value, shape)[index])
+        return float(picked(value, index))
 
     return DisaggregatedPoint(
         point=replace(point.pick(index), shares={name: one(share) for name, share in point.shares.items()}),
@@ -280,8 +300,38 @@ def _price(option: FleetOption) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class RankedGroups:
+    """Groups of positive rate by the prefill systems that they occupy per request, then by the decode systems, then by position."""
+
+    positions: Ints  # [group] flat position
+    first: Floats  # [group] prefill systems per request
+    second: Floats  # [group] decode systems per request
+    rate: Floats  # [group] requests/s
+
+    @classmethod
+    def of(cls, first: Floats, second: Floats, rate: Floats) -> RankedGroups:
+        """Rank groups that occupy `first` and `second` systems, which broadcast to the shape of the rates."""
+        able = rate != 0.0
+        positions, rate = np.flatnonzero(able), rate[able]
+        x, y = (np.broadcast_to(systems, able.shape)[able] / rate for systems in (first, second))
+        order = np.lexsort((y, x))
+        return cls(positions[order], x[order], y[order], rate[order])
+
+    def hull(self, kept: Bools | slice = slice(None)) -> LowerHull:
+        """Build the hull of some of the groups, or of all."""
+        x, y = self.first[kept], self.second[kept]
+        falling = np.flatnonzero(y < np.minimum.accumulate(np.concatenate([[np.inf], y]))[:-1])
+        corners: list[tuple[float, float, int]] = []
+        for corner in zip(x[falling].tolist(), y[falling].tolist(), falling.tolist(), strict=True):
+            while len(corners) > 1 and _is_not_convex(corners[-2], corners[-1], corner):
+                corners.pop()
+            corners.append(corner)
+        return LowerHull(self.positions[kept], x, y, self.rate[kept], [i for _, _, i in corners])
+
+
+@dataclass(frozen=True, slots=True)
 class LowerHull:
-    """Groups of positive rate, and the corners of the lower left hull of their systems per request.
+    """Groups in the order of `RankedGroups`, and the corners of the lower left hull of their systems per request.
 
     A plan mixes groups in any proportion, so that only these corners matter.
     """
@@ -291,20 +341,6 @@ class LowerHull:
     second: Floats  # [group] decode systems per request
     rate: Floats  # [group] requests/s
     corners: list[int]  # indices of groups
-
-    @classmethod
-    def of(cls, first: Floats, second: Floats, rate: Floats) -> LowerHull:
-        """Build the hull of groups that occupy `first` and `second` systems, all in arrays of one shape."""
-        able = np.flatnonzero(rate)
-        x, y = first.flat[able] / rate.flat[able], second.flat[able] / rate.flat[able]
-        order = np.lexsort((y, x))
-        falling = y[order] < np.minimum.accumulate(np.concatenate([[np.inf], y[order]]))[:-1]
-        corners: list[int] = []
-        for i in order[falling]:
-            while len(corners) > 1 and _is_not_convex(x, y, corners[-2], corners[-1], i):
-                corners.pop()
-            corners.append(int(i))
-        return cls(able, x, y, rate.flat[able], corners)
 
     def fewest_systems(self, prices: tuple[float, float], most: int, smaller: bool = False) -> list[int]:
         """Select the corner of the least capital per request, and its neighbours, which save systems of the type that is scarce.
@@ -318,20 +354,24 @@ class LowerHull:
         capital = prices[0] * self.first + prices[1] * self.second
         middle = int(np.argmin(capital[self.corners]))
         as_good = np.flatnonzero(capital <= (1 + THROUGHPUT_TIE_TOL) * capital[self.corners[middle]])
-        smallest = int(as_good[np.argmin(self.rate[as_good])])
+        smallest = self._least(self.rate, as_good)
         kept = [smallest, *(self.corners[i] for i in (middle - 1, middle + 1) if 0 <= i < len(self.corners))][:most]
         occupied = self.rate * (prices[0] * self.first + prices[1] * self.second)
         for worse in SMALLER_GROUPS if smaller else ():
-            able = np.flatnonzero(capital <= (1 + worse) * capital[smallest])
-            least = int(able[np.argmin(occupied[able])])
+            least = self._least(occupied, np.flatnonzero(capital <= (1 + worse) * capital[smallest]))
             if occupied[least] < occupied[kept].min() * (1 - THROUGHPUT_TIE_TOL):
                 kept.append(least)
         return [int(self.positions[i]) for i in kept]
 
+    def _least(self, values: Floats, groups: Ints) -> int:
+        """Return the group of the least value among some; of equal ones the first by position."""
+        equal = groups[values[groups] == values[groups].min()]
+        return int(equal[np.argmin(self.positions[equal])])
 
-def _is_not_convex(x: Floats, y: Floats, a: int, b: int, c: int) -> bool:
-    """Tell whether point b lies on or above the line from a to c."""
-    return bool((x[b] - x[a]) * (y[c] - y[a]) <= (y[b] - y[a]) * (x[c] - x[a]))
+
+def _is_not_convex(a: tuple[float, float, int], b: tuple[float, float, int], c: tuple[float, float, int]) -> bool:
+    """Tell whether point b lies on or above the line from a to c; (x, y, index) each."""
+    return (b[0] - a[0]) * (c[1] - a[1]) <= (b[1] - a[1]) * (c[0] - a[0])
 
 
 def efficient_prefill_layouts(grid: Grid, limits: Limits, constants: ServingConstants) -> Ints:

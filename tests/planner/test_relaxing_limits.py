@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import planner
-from planner.candidates.disaggregated import LowerHull
+from planner.candidates.disaggregated import RankedGroups
 from planner.candidates.points import OperatingPoint
 from planner.candidates.search import find_candidates
 from planner.candidates.training import select_widths
@@ -180,7 +180,7 @@ def test_looser_limits_never_raise_what_the_leanest_group_ties_up(seed, worth, m
     ties = [
         (first + worth * second)[kept[0]] / rate[kept[0]]
         for rate in (tight, loose)
-        if (kept := LowerHull.of(first, second, rate).fewest_systems((1.0, worth), most))
+        if (kept := RankedGroups.of(first, second, rate).hull().fewest_systems((1.0, worth), most))
     ]
     assert len(ties) == 2 and ties[1] <= ties[0] * SLACK
 

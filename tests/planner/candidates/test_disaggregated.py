@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from models.transformer.architecture import Architecture
-from planner.candidates.disaggregated import THROUGHPUT_TIE_TOL, LowerHull, without_replaceable
+from planner.candidates.disaggregated import THROUGHPUT_TIE_TOL, RankedGroups, without_replaceable
 from planner.candidates.serving import serving_layouts, within_demand
 from planner.evaluate.serving import systems_per_replica
 
@@ -28,7 +28,7 @@ def random_groups(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_first_group_kept_is_as_good_as_the_best_and_as_small_as_can_be(seed):
     first, second, rate = random_groups(seed)
     worth = (1.0, 3.0)
-    kept = LowerHull.of(first, second, rate).fewest_systems(worth, most=3)
+    kept = RankedGroups.of(first, second, rate).hull().fewest_systems(worth, most=3)
     able = np.flatnonzero(rate)
     cost = (worth[0] * first[able] + worth[1] * second[able]) / rate[able]
     as_good = able[cost <= (1 + THROUGHPUT_TIE_TOL) * cost.min()]
@@ -40,7 +40,7 @@ def test_first_group_kept_is_as_good_as_the_best_and_as_small_as_can_be(seed):
 def test_smaller_groups_join_each_at_more_capital_per_request(seed):
     first, second, rate = random_groups(seed)
     worth = (1.0, 3.0)
-    kept = LowerHull.of(first, second, rate).fewest_systems(worth, most=1, smaller=True)
+    kept = RankedGroups.of(first, second, rate).hull().fewest_systems(worth, most=1, smaller=True)
     capital = worth[0] * first + worth[1] * second
     per_request = capital / np.where(rate, rate, np.nan)
     for before, after in itertools.pairwise(kept):
@@ -51,7 +51,7 @@ def test_smaller_groups_join_each_at_more_capital_per_request(seed):
 @pytest.mark.parametrize("seed", range(20))
 def test_neighbours_are_best_at_some_other_worth(seed):
     first, second, rate = random_groups(seed)
-    kept = LowerHull.of(first, second, rate).fewest_systems((1.0, 1.0), most=3)
+    kept = RankedGroups.of(first, second, rate).hull().fewest_systems((1.0, 1.0), most=3)
     able = np.flatnonzero(rate)
     winners = {
         int(able[np.argmin((first[able] + w * second[able]) / rate[able])]) for w in np.geomspace(1e-4, 1e4, 4001)
@@ -59,8 +59,24 @@ def test_neighbours_are_best_at_some_other_worth(seed):
     assert set(kept[1:]) <= winners
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_groups_ranked_once_give_the_hull_of_any_of_them(seed):
+    """Figures of few values, so that many groups tie: the first of them by position is taken either way."""
+    rng = np.random.default_rng(seed)
+    first, second, rate = rng.integers(1, 4, (3, 300)) * 1.0
+    ranked = RankedGroups.of(first, second, rate)
+    kept = rng.random(300) < 0.4
+    some, alone = ranked.hull(kept[ranked.positions]), RankedGroups.of(first, second, np.where(kept, rate, 0.0)).hull()
+    for smaller in (False, True):
+        assert some.fewest_systems((1.0, 2.0), 3, smaller) == alone.fewest_systems((1.0, 2.0), 3, smaller)
+    able = np.flatnonzero(kept)
+    cost = (first + 2.0 * second)[able] / rate[able]
+    as_good = able[cost <= (1 + THROUGHPUT_TIE_TOL) * cost.min()]
+    assert some.fewest_systems((1.0, 2.0), 1) == [as_good[np.argmin(rate[as_good])]]
+
+
 def test_no_group_where_none_meets_the_limits():
-    assert LowerHull.of(np.ones(3), np.ones(3), np.zeros(3)).fewest_systems((1.0, 1.0), most=3) == []
+    assert RankedGroups.of(np.ones(3), np.ones(3), np.zeros(3)).hull().fewest_systems((1.0, 1.0), most=3) == []
 
 
 def test_a_replica_above_the_whole_demand_is_dropped_unless_it_is_the_smallest():
