@@ -7,7 +7,7 @@ and by the incomplete gamma function where they are more skewed than that transf
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -205,19 +205,18 @@ def mixture_share(limit_s: ArrayLike, weights: Floats, time: Cumulants) -> Resul
     >>> round(float(mixture_share(2.0, np.array([0.3, 0.7]), two)), 6)
     0.3
     """
-    return next(mixture_shares([limit_s], weights, time))
+    return MixtureShares(weights, time).below(limit_s)
 
 
-def mixture_shares(limits_s: Iterable[ArrayLike], weights: Floats, time: Cumulants) -> Iterator[Result]:
-    """Compute `mixture_share` at one limit after the other. Units: limits [s], results [1]. Reference: as `mixture_share`.
+class MixtureShares:
+    """The shares of a mixture below one limit after the other: what does not depend on the limit is computed once."""
 
-    >>> two = Cumulants(np.array([1.0, 3.0]), np.array([0.01, 0.01]), np.zeros(2))
-    >>> [round(float(share), 6) for share in mixture_shares([2.0, 9.0], np.array([0.3, 0.7]), two)]
-    [0.3, 1.0]
-    """
-    curve = _Curve.of(time)
-    for limit in limits_s:
-        yield as_result((weights * curve.share(np.asarray(limit, float))).sum(axis=0))
+    def __init__(self, weights: Floats, time: Cumulants):
+        self._weights, self._curve = weights, _Curve.of(time)
+
+    def below(self, limit_s: ArrayLike) -> Result:
+        """Compute `mixture_share` at a limit [s]."""
+        return as_result((self._weights * self._curve.share(np.asarray(limit_s, float))).sum(axis=0))
 
 
 def mixture_quantile_s(quantile: float, weights: Floats, time: Cumulants) -> Result:

@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 from models.arrays import Bools, Floats, Result, as_result
 from models.queueing.cumulants import (
     Cumulants,
+    MixtureShares,
     delayed_cumulants,
     either,
     gamma_cumulants,
     length_nodes,
     mixture_quantile_s,
     mixture_share,
-    mixture_shares,
 )
 from models.serving.continuous_batching import ServingPoint
 from models.serving.sessions import Task
@@ -333,7 +333,7 @@ def within_slo(point: ServingPoint, slo: Mapping[str, Sequence[tuple[Quantile, f
         tails = _tails(slo[metric])
         if tails and satisfied.any():
             left = _Chosen(point, satisfied)
-            satisfied[satisfied] = _below_limits(left, metric, tails, _mixtures(left, metric))
+            satisfied[satisfied] = _below_limits(left, metric, tails, _shares(left, metric))
     meeting: Bools = satisfied[()]
     return meeting
 
@@ -343,17 +343,18 @@ def _tails(limits: Sequence[tuple[Quantile, float]]) -> list[tuple[float, float]
     return [(float(quantile), limit) for quantile, limit in limits if quantile != MEAN]
 
 
+def _shares(point: Points, metric: str) -> list[MixtureShares]:
+    """Prepare the shares of requests below limits, of all mixtures of a latency."""
+    return [MixtureShares(*mixture) for mixture in _mixtures(point, metric)]
+
+
 def _below_limits(
-    point: Points, metric: str, tails: Sequence[tuple[float, float]], mixtures: Sequence[Mixture]
+    point: Points, metric: str, tails: Sequence[tuple[float, float]], shares: Sequence[MixtureShares]
 ) -> Bools:
     """Tell whether quantiles are below their limits; one evaluation each, where the quantile itself takes several."""
-    ceiling, limits = np.asarray(_ceiling_s(point, metric)), [limit for _, limit in tails]
+    ceiling = np.asarray(_ceiling_s(point, metric))
     below: Bools = np.logical_and.reduce(
-        [
-            (limit >= ceiling) | (share >= quantile)
-            for mixture in mixtures
-            for (quantile, limit), share in zip(tails, mixture_shares(limits, *mixture), strict=True)
-        ]
+        [(limit >= ceiling) | (each.below(limit) >= quantile) for each in shares for quantile, limit in tails]
     )
     return below & _known(point, metric)
 
@@ -367,7 +368,7 @@ class SloScreen:
     def __init__(self, point: ServingPoint, common: Mapping[str, Sequence[tuple[Quantile, float]]]):
         self._point, self._mask = point, np.asarray(within_slo(point, common))
         self._left = _Chosen(point, self._mask)
-        self._mixtures: dict[str, tuple[Mixture, ...]] = {}
+        self._shares: dict[str, list[MixtureShares]] = {}
 
     @np.errstate(invalid="ignore", over="ignore")
     def satisfied(self, slo: Mapping[str, Sequence[tuple[Quantile, float]]]) -> Bools:
@@ -381,8 +382,8 @@ class SloScreen:
             for limit in (limit for quantile, limit in limits if quantile == MEAN):
                 good &= latency_s(self._left, metric, MEAN) <= limit
             if tails:
-                if metric not in self._mixtures:
-                    self._mixtures[metric] = _mixtures(self._left, metric)
-                good &= _below_limits(self._left, metric, tails, self._mixtures[metric])
+                if metric not in self._shares:
+                    self._shares[metric] = _shares(self._left, metric)
+                good &= _below_limits(self._left, metric, tails, self._shares[metric])
         found[found] = good
         return found
