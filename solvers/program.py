@@ -282,7 +282,9 @@ class Arrays:
         return self._in_units(objective * other.column * other.objective, other.column, other.row, other.objective)
 
     def _in_units(self, cost: Floats, column: Floats, row: Floats, scale: float) -> Scaled:
-        matrix = (sparse.diags_array(row) @ self.matrix @ sparse.diags_array(column)).tocsc()
+        matrix = self.matrix.tocsc(copy=True)
+        matrix.sum_duplicates()
+        matrix.data = row[matrix.indices] * matrix.data * np.repeat(column, np.diff(matrix.indptr))
         small = np.abs(matrix.data) < COEFFICIENT_TOL
         if small.any():  # the largest entry of every row lies in [1, 2)
             matrix.data[small] = 0.0

@@ -58,7 +58,10 @@ def undominated(data: PlanData) -> Bools:
             keep[points] = _undominated(np.hstack(replica), varying[:, :, :0]) | wanted[points]
             continue
         corner, described = _corners_of(steady, varying)
-        keep[points] = np.where(described, corner[:, None], _undominated(steady, varying)) | wanted[points]
+        kept = np.broadcast_to(corner[:, None], varying.shape[:2])
+        if not described.all():
+            kept = np.where(described, kept, _undominated(steady, varying))
+        keep[points] = kept | wanted[points]
     return keep
 
 
