@@ -72,6 +72,8 @@ class Rounding:
     program: Program
     arrays: Arrays
     matrix: sparse.csr_array
+    size: sparse.csr_array
+    """The matrix without its signs."""
     cost: Floats
     """[columns]"""
     group: Ints
@@ -97,7 +99,7 @@ def round_replicas(data: PlanData, start: Mapping[str, Floats], options: Options
         cost = -cost
     group = np.arange(data.slots) if data.resident_group is None else data.resident_group
     matrix = arrays.matrix.tocsr()
-    task = Rounding(data, program, arrays, matrix, cost, group, replace(options, progress=None), deadline)
+    task = Rounding(data, program, arrays, matrix, abs(matrix), cost, group, replace(options, progress=None), deadline)
     for reserve in SETTINGS.reserves:
         if task.left_s <= 0 or (reserve and program.column_count > MOST_COLUMNS_IN_ONE_PIECE):
             return None
@@ -218,7 +220,7 @@ def _slot_programs(task: Rounding, schedule: Floats) -> SlotPrograms:
 def _job_rows(task: Rounding, schedule: Floats) -> Bools:
     """[rows]: those on the systems that a job uses, in slots in which it runs."""
     runs = _columns_of(task.program, "v") & (schedule > 0)
-    touched: Bools = abs(task.matrix) @ runs.astype(float) > 0
+    touched: Bools = task.size @ runs.astype(float) > 0
     return touched & _rows_of(task.program, "installed")
 
 
@@ -251,7 +253,7 @@ def _order(task: Rounding, schedule: Floats) -> Ints:
     held = _columns_of(program, "n")
     in_use = task.matrix @ np.where(held, 0.0, schedule)  # systems, by row of `installed`
     value = np.where(held, np.abs(program.functional(COST)), 0.0) if COST in program.functionals else held.astype(float)
-    price = (abs(task.matrix) @ value) / np.maximum(abs(task.matrix) @ held.astype(float), 1.0)
+    price = (task.size @ value) / np.maximum(task.size @ held.astype(float), 1.0)
     asked = np.zeros(task.data.slots)
     for part in program.row_blocks["installed"]:
         np.add.at(asked, part.index[:, 1], (in_use * price)[part.rows])
@@ -286,17 +288,17 @@ def _decided(
     shrinks.
     """
     first = not len(decided)
-    arrays, linked = task.arrays, np.isin(shared.follows, together) | shared.limits
+    linked = np.isin(shared.follows, together) | shared.limits
     factor = _columns_of(task.program, "lambda")
     mine = np.flatnonzero(np.isin(shared.unit, together) | shared.grows | factor)
     if first:
         linked = linked | shared.jobs
     none = np.zeros_like(shared.limits)
     for skipped in (none, shared.limits) if shared.limits.any() else (none,):
-        part = _part(arrays, task.matrix, x, mine, known & ~factor, skipped, linked, factor)
+        part = _part(task, x, mine, known & ~factor, skipped, linked, factor)
         for lower, upper, cost, limit_s, nodes, gap in _attempts(task, shared, x, together, decided):
             bounded = replace(part, lower=lower[mine], upper=upper[mine])
-            found = _solved(task, bounded, cost[mine], min(limit_s, task.left_s), nodes, gap)
+            found = _solved(task, bounded, cost[mine], min(limit_s, task.left_s), nodes, gap, None if first else 1)
             if found is not None:
                 whole = x.copy()
                 whole[mine] = found
@@ -340,7 +342,8 @@ def _attempts(
 def _unlikely(task: Rounding, shared: SlotPrograms, x: Floats, groups: Ints) -> Bools:
     """[columns]: residents of the roles that neither the schedule uses nor anybody holds in some groups of slots."""
     held = task.program.columns["residents"]
-    there = np.where(held >= 0, np.maximum(x[held], shared.schedule[held]), 0.0)[:, groups]
+    here = held[:, groups]
+    there = np.where(here >= 0, np.maximum(x[here], shared.schedule[here]), 0.0)
     unlikely = np.zeros(len(x), dtype=bool)
     columns = held[there.max(axis=1, initial=0.0) < SETTINGS.used]
     unlikely[columns[columns >= 0]] = True
@@ -358,12 +361,19 @@ def _thrifty(task: Rounding) -> Floats:
     return cost
 
 
-def _solved(task: Rounding, part: Arrays, cost: Floats, limit_s: float, nodes: int, gap: float = 0.0) -> Floats | None:
-    """Return the columns of the best solution of a part, None where it has none in time."""
+def _solved(
+    task: Rounding, part: Arrays, cost: Floats, limit_s: float, nodes: int, gap: float = 0.0, threads: int | None = None
+) -> Floats | None:
+    """Return the columns of the best solution of a part, None where it has none in time.
+
+    `threads`: other than those asked for. The program of a slot takes some milliseconds, in which a second thread only waits.
+    """
     if limit_s <= 0 or (part.lower > part.upper).any():
         return None
     scaled = part.scaled(cost)
-    options = replace(task.options, time_limit_s=limit_s, gap=max(gap, task.options.gap), node_limit=nodes)
+    options = replace(
+        task.options, time_limit_s=limit_s, gap=max(gap, task.options.gap), node_limit=nodes, threads=threads or task.options.threads,
+    )  # fmt: skip
     outcome = run_highs(scaled, options, MIP_FEASIBILITY_TOL)
     if outcome.x is None:
         return None
@@ -397,21 +407,21 @@ def _loading_groups(program: Program, group: Ints) -> Ints:
 
 
 def _part(
-    arrays: Arrays, matrix: sparse.csr_array, x: Floats, mine: Ints, known: Bools, skipped: Bools, linked: Bools,
-    loose: Bools,
+    task: Rounding, x: Floats, mine: Ints, known: Bools, skipped: Bools, linked: Bools, loose: Bools
 ) -> Arrays:  # fmt: skip
     """Cut out the program of some columns, the others as in x; rows with undecided columns are left out unless `linked`.
 
     Rows are left out also where only `loose` columns touch them.
     """
-    inside = np.zeros(len(x), dtype=bool)
+    arrays, inside = task.arrays, np.zeros(len(x), dtype=bool)
     inside[mine] = True
-    touches: Bools = abs(matrix) @ (inside & ~loose).astype(float) > 0
-    open_: Bools = abs(matrix) @ (~inside & ~known).astype(float) > 0
+    touches: Bools = task.size @ (inside & ~loose).astype(float) > 0
+    open_: Bools = task.size @ (~inside & ~known).astype(float) > 0
     rows = np.flatnonzero(touches & ~skipped & (~open_ | linked))
-    offset = matrix[rows] @ np.where(inside, 0.0, x)
+    held = task.matrix[rows]
+    offset = held @ np.where(inside, 0.0, x)
     return Arrays(
-        matrix[rows][:, mine].tocsc(),
+        held[:, mine].tocsc(),
         arrays.row_lower[rows] - offset,
         arrays.row_upper[rows] - offset,
         arrays.lower[mine],
