@@ -26,6 +26,7 @@ from solvers.model.build import build, objective_vector
 from solvers.model.data import COST, PlanData
 from solvers.model.residency import is_whole
 from solvers.parts import parts_of, points_in_use
+from solvers.program import Program
 from solvers.simplest import Found, simplest
 from solvers.slot_rounding import round_replicas
 from solvers.solution import Solution
@@ -117,10 +118,11 @@ def with_fewer_parts(data: PlanData, best: Solution, within: float, options: Opt
         rounded = round_replicas(part, found.values, replace(limits, node_limit=SETTINGS.nodes))
         if rounded is None:
             return None
-        program = build(part)
-        return Found(float(objective_vector(program, part) @ program.vector(rounded)), rounded)
+        program, values = rounded
+        return Found(float(objective_vector(program, part) @ program.vector(values)), values)
 
-    found = simplest(data, Found(best.value, dict(best.values)), within, options, solve_over)
+    program = best.program_of(data) or build(data)
+    found = simplest(data, program.column_count, Found(best.value, dict(best.values)), within, options, solve_over)
     parts = parts_of(data, best.values)
     others = () if found is None else tuple(plan.values for plan in found.others[:MOST_OTHERS])
     if found is None or found.parts >= parts:
@@ -130,7 +132,7 @@ def with_fewer_parts(data: PlanData, best: Solution, within: float, options: Opt
         best,
         value=found.plan.value,
         values=found.plan.values,
-        functionals=_functionals(data, found.plan.values),
+        functionals=_functionals(program, found.plan.values),
         gap=None if best.bound is None else relative_gap(found.plan.value, best.bound),
         before=(best.value, parts),
         fewest=found.fewest,
@@ -146,7 +148,7 @@ def with_fewer_parts(data: PlanData, best: Solution, within: float, options: Opt
 
 def with_values(data: PlanData, solution: Solution, values: Mapping[str, Floats]) -> Solution | None:
     """Return the solution with other values, which another search found; None where they break a row. Its duals stay, until `priced_anew`."""
-    program = build(data)
+    program = solution.program_of(data) or build(data)
     x = program.vector(values)
     if program.arrays().violation(x) > BROKEN:
         return None
@@ -161,9 +163,8 @@ def priced_anew(data: PlanData, solution: Solution, options: Options) -> Solutio
     return _with_duals(data, replace(solution, row_duals={}, built=None), solution, options)
 
 
-def _functionals(data: PlanData, values: Mapping[str, Floats]) -> dict[str, float]:
+def _functionals(program: Program, values: Mapping[str, Floats]) -> dict[str, float]:
     """Compute the functionals of a plan."""
-    program = build(data)
     x = program.vector(values)
     return {name: float(program.functional(name) @ x) for name in program.functionals}
 
@@ -195,7 +196,7 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
         part = replace(restricted(data, kept), resident_group=_groups(data))
         rounded = round_replicas(part, relaxed.values, limits(SETTINGS.rounding_share))
         if rounded is not None:
-            best = _better_of(best, rated(_valued(data, part, rounded, divisible), options))
+            best = _better_of(best, rated(_valued(data, *rounded, divisible), options))
     if _is_wide(best, options) and _activities(data) <= SETTINGS.most_full:
         _say(options, "whole replicas over all operating points")
         enough = replace(limits(SETTINGS.full_share), target=_good_enough(divisible, options), method="direct")
@@ -234,9 +235,8 @@ def _is_wide(solution: Solution, options: Options) -> bool:
     )
 
 
-def _valued(data: PlanData, part: PlanData, values: dict[str, Floats], divisible: Solution) -> Solution:
-    """Shape a rounded plan as a solution with the bound of the relaxation."""
-    program = build(part)
+def _valued(data: PlanData, program: Program, values: dict[str, Floats], divisible: Solution) -> Solution:
+    """Shape a rounded plan of some program as a solution with the bound of the relaxation."""
     x = program.vector(values)
     return replace(
         divisible,
@@ -396,7 +396,7 @@ def _with_duals(data: PlanData, solution: Solution, divisible: Solution, options
     if _activities(data) > SETTINGS.most_priced:
         return replace(solution, row_duals=divisible.row_duals)
     relaxed = data.divisible()
-    program = build(relaxed)
+    program = divisible.program_of(relaxed) or build(relaxed)
     sense = "max" if data.objective.maximises else "min"
     x: Floats = program.vector(solution.values)
     _, duals = solve_with_fixed_integers(program, objective_vector(program, relaxed), sense, x, options)

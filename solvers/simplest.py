@@ -66,14 +66,16 @@ class Simplest:
     others: tuple[Found, ...] = ()
 
 
-def simplest(data: PlanData, best: Found, within: float, options: Options, solve_over: SolveOver) -> Simplest | None:
+def simplest(
+    data: PlanData, columns: int, best: Found, within: float, options: Options, solve_over: SolveOver
+) -> Simplest | None:
     """Find a plan of fewer parts whose value is within a share of the best plan's; None where none was found.
 
-    `solve_over`: finds a plan over some points [P] in so much time [s].
+    `columns`: of the program of the data. `solve_over`: finds a plan over some points [P] in so much time [s].
     """
     sign = -1.0 if data.objective.maximises else 1.0
     worst = best.value + sign * within * abs(best.value)
-    if build(data).column_count <= SETTINGS.exact:
+    if columns <= SETTINGS.exact:
         exact = _lexicographic(replace(data, keep_dominated=True), best, worst, options)
         if exact is not None:
             return exact

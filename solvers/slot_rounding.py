@@ -87,8 +87,10 @@ class Rounding:
         return self.deadline - time.perf_counter()
 
 
-def round_replicas(data: PlanData, start: Mapping[str, Floats], options: Options) -> dict[str, Floats] | None:
-    """Return a plan with whole replicas as blocks of values, None where none was found; `start`: a plan with divisible ones."""
+def round_replicas(
+    data: PlanData, start: Mapping[str, Floats], options: Options
+) -> tuple[Program, dict[str, Floats]] | None:
+    """Return (program, a plan with whole replicas as blocks of values), None where none was found; `start`: a plan with divisible ones."""
     deadline = time.perf_counter() + options.time_limit_s
     program = build(data)
     if "residents" not in program.columns or not program.column_count:
@@ -109,7 +111,7 @@ def round_replicas(data: PlanData, start: Mapping[str, Floats], options: Options
             continue
         polished, _ = solve_with_fixed_integers(program, objective_vector(program, data), sense, x, task.options)
         if polished is not None:
-            return program.values(polished)
+            return program, program.values(polished)
     return None
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from solvers import simplest
 from solvers.consolidation import consolidate, restricted
 from solvers.joint import solve
+from solvers.model.build import build
 from solvers.parts import Parts, parts_of
 from tests.solvers.model.test_residency import SEEDS, whole_problem
 from tests.solvers.reference import SMALL, TIMES, near
@@ -93,7 +94,8 @@ def fewest_parts_equal_enumeration(seed, within):
 
 def simpler_of(data, best):
     """The simplest of the best plans."""
-    plan = simplest.simplest(data, simplest.Found(best.value, dict(best.values)), 0.0, EXACT, lambda *_: None)
+    found, columns = simplest.Found(best.value, dict(best.values)), build(data).column_count
+    plan = simplest.simplest(data, columns, found, 0.0, EXACT, lambda *_: None)
     return replace(best, value=plan.plan.value, values=plan.plan.values)
 
 
