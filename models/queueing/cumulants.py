@@ -82,13 +82,19 @@ def delayed_cumulants(mean_s: ArrayLike, probability: ArrayLike, scv: ArrayLike)
 
 @dataclass(frozen=True, slots=True)
 class _Curve:
-    """Shifted gamma variable: mean and deviation [s], skewness [1]; `steep`: where the cube root does not follow it, and its start there [s]."""
+    """Shifted gamma variable: mean and deviation [s], skewness [1]; `steep`: where the cube root does not follow it, and its start there [s].
+
+    `scale`, `bend`, `shift`: what the normal deviate of a limit takes of these.
+    """
 
     mean: Result
     deviation: Result
     skew: Result
     steep: Bools | None
     start: Result
+    scale: Result
+    bend: Result
+    shift: Result
 
     @classmethod
     def of(cls, time: Cumulants) -> _Curve:
@@ -103,11 +109,14 @@ class _Curve:
             wide = deviation / np.maximum(time.mean - np.asarray(time.least), 1e-100)
             if np.any(wide > 1.0):
                 skew = np.maximum(skew, np.minimum(np.where(wide > 2.0, 2.0 * wide, 4.0 * (wide - 1.0)), _LARGEST_SKEW))
-            steep = skew > _MOST_SKEW
-            if not np.any(steep):
-                return cls(time.mean, deviation, skew, None, 0.0)
-            start = np.maximum(time.mean - 2.0 * deviation / np.maximum(skew, _MOST_SKEW), time.least)
-        return cls(time.mean, deviation, skew, np.asarray(steep), start)
+            steep, start = skew > _MOST_SKEW, np.asarray(0.0)
+            if np.any(steep):
+                start = np.maximum(time.mean - 2.0 * deviation / np.maximum(skew, _MOST_SKEW), time.least)
+        scale = np.maximum(deviation, 1e-9 * np.abs(time.mean) + 1e-300)
+        followed = np.minimum(skew, _MOST_SKEW)
+        return cls(
+            time.mean, deviation, skew, np.asarray(steep) if np.any(steep) else None, start, scale, 0.5 * followed, followed / 6.0,
+        )  # fmt: skip
 
     def quantile_s(self, quantile: ArrayLike) -> Result:
         """Compute the quantile [s]."""
@@ -119,16 +128,23 @@ class _Curve:
 
     def below(self, limit: Result) -> tuple[Result, Result]:
         """Compute the share below the limit and its derivative by the limit [1/s]."""
-        z, scale, square = _deviate(limit, self.mean, self.deviation, np.minimum(self.skew, _MOST_SKEW))
-        share, slope = ndtr(z), np.exp(-0.5 * z * z) / (2.5066282746310002 * scale * square)
+        z, square = self._deviate(limit)
+        share, slope = ndtr(z), np.exp(-0.5 * z * z) / (2.5066282746310002 * self.scale * square)
         if self.steep is None:
             return share, slope
         return self._with_steep(share, _gamma_share, limit), self._with_steep(slope, _gamma_density, limit)
 
     def share(self, limit: Result) -> Result:
         """Compute the share below the limit."""
-        share = ndtr(_deviate(limit, self.mean, self.deviation, np.minimum(self.skew, _MOST_SKEW))[0])
+        share = ndtr(self._deviate(limit)[0])
         return share if self.steep is None else self._with_steep(share, _gamma_share, limit)
+
+    def _deviate(self, limit: Result) -> tuple[Result, Result]:
+        """Compute the normal deviate of the limit, with the square that its slope takes."""
+        k = (limit - self.mean) / self.scale
+        y = np.cbrt(np.maximum(1.0 + self.bend * k, 1e-30))
+        square = y * y
+        return 3.0 * k / (square + y + 1.0) + self.shift, square
 
     def _with_steep(
         self, found: Result, by_gamma: Callable[[Floats, Floats, Floats, Floats], Floats], given: ArrayLike
@@ -184,15 +200,6 @@ def share_below(limit_s: ArrayLike, time: Cumulants) -> Result:
     0.5
     """
     return as_result(_Curve.of(time).share(np.asarray(limit_s, float)))
-
-
-def _deviate(limit: Result, mean: Result, deviation: Result, skew: Result) -> tuple[Result, Result, Result]:
-    """Compute the normal deviate of the limit, with the scale and the square that its slope takes."""
-    scale = np.maximum(deviation, 1e-9 * np.abs(mean) + 1e-300)
-    k = (limit - mean) / scale
-    y = np.cbrt(np.maximum(1.0 + 0.5 * skew * k, 1e-30))
-    square = y * y
-    return 3.0 * k / (square + y + 1.0) + skew / 6.0, scale, square
 
 
 def mixture_share(limit_s: ArrayLike, weights: Floats, time: Cumulants) -> Result:

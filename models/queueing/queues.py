@@ -29,11 +29,13 @@ def erlang_c(servers: ArrayLike, offered: ArrayLike) -> Result:
     (0.7, 0.333333)
     """
     c, a = np.broadcast_arrays(np.asarray(servers, float), np.asarray(offered, float))
-    safe = np.where((a > 0) & (a < c), a, 0.5)
-    log_pmf = c * np.log(safe) - safe - gammaln(c + 1.0)
-    blocking = np.exp(log_pmf) / gammaincc(c + 1.0, safe)
-    waiting = blocking / (1.0 - safe / c * (1.0 - blocking))
-    return as_result(np.select([a <= 0, a >= c], [0.0, 1.0], np.minimum(waiting, 1.0)))
+    found = np.where(a >= c, 1.0, np.where(a <= 0, 0.0, np.nan))  # nan where the load is unknown
+    queued = (a > 0) & (a < c)
+    c, a = c[queued], a[queued]
+    log_pmf = c * np.log(a) - a - gammaln(c + 1.0)
+    blocking = np.exp(log_pmf) / gammaincc(c + 1.0, a)
+    found[queued] = np.minimum(blocking / (1.0 - a / c * (1.0 - blocking)), 1.0)
+    return as_result(found)
 
 
 def wait_mean_s(

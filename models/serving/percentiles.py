@@ -36,12 +36,12 @@ class _Chosen:
     """The points of a mask, whose arrays are gathered when they are first asked for; plain numbers stay what they are."""
 
     def __init__(self, point: ServingPoint, mask: Bools):
-        self._point, self._shape, self._places = point, mask.shape, np.nonzero(mask) if mask.ndim else ()
+        self._point, self._shape, self._places = point, mask.shape, np.flatnonzero(mask)
 
     def __getattr__(self, name: str) -> Result:
         value: Result = getattr(self._point, name)
         if isinstance(value, np.ndarray) and value.ndim:
-            value = (value if value.shape == self._shape else np.broadcast_to(value, self._shape))[self._places]
+            value = np.broadcast_to(value, self._shape).reshape(-1)[self._places]
         setattr(self, name, value)
         return value
 
@@ -87,8 +87,10 @@ def output_token_mixture(point: Points) -> tuple[Floats, Cumulants]:
     shape = (-1,) + (1,) * (np.ndim(point.tpot_s) + 1 - lengths.ndim)
     if lengths.ndim == 1:
         weights, lengths = weights.reshape((*weights.shape, *shape[1:])), lengths.reshape((*lengths.shape, *shape[1:]))
-    inverse = 1.0 / np.maximum(point.steps * lengths, 1.0)
     averaged = np.sqrt(_averaged(point.relaxation * lengths))
+    if not any(np.any(part) for part in (point.tpot_chunk_s, point.tpot_burst_s, point.tpot_behind_s)):
+        return weights, _token_cumulants_without_prompts(point, point.tpot_deviation_s * averaged)
+    inverse = 1.0 / np.maximum(point.steps * lengths, 1.0)
     slow, alone = point.tpot_deviation_s * averaged, point.tpot_step_deviation_s * averaged
     # No step carries more than a chunk, which bounds what prompts add to the mean of a few steps, and its variance.
     room = np.maximum(point.tpot_chunk_s - point.tpot_prompt_s, 1e-12)
@@ -108,6 +110,14 @@ def output_token_mixture(point: Points) -> tuple[Floats, Cumulants]:
     # No step is shorter than one in an engine that is nearly empty, and none is on average than one without prompts.
     least = np.clip(point.relaxation, 0.02, 0.9) * alone_s
     return weights, Cumulants(np.maximum(mean, alone_s), variance, third, least)
+
+
+def _token_cumulants_without_prompts(point: Points, deviation_s: Result) -> Cumulants:
+    """Describe the time per output token where no step carries prompts: only the number in decode varies it, with a deviation at each length."""
+    alone_s = point.step_s * point.steps / (point.output_tokens - 1.0)
+    mean = np.broadcast_to(np.maximum(point.tpot_s, alone_s), np.shape(deviation_s))
+    least = np.clip(point.relaxation, 0.02, 0.9) * alone_s
+    return Cumulants(mean, deviation_s**2, point.tpot_skew * deviation_s**3, least)
 
 
 def _averaged(stay: ArrayLike) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +15,7 @@ from models.serving import examples
 from models.serving.continuous_batching import ServingPoint, aggregated
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated
-from models.serving.percentiles import METRICS, latency_s, share_within, within_slo
+from models.serving.percentiles import METRICS, latency_s, output_token_mixture, share_within, within_slo
 from models.serving.workload import Lengths
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
@@ -61,6 +62,19 @@ def test_percentiles_of_two_pools_are_in_order(arch, layout, batch, lengths, pre
         arch, *pools, batch, link=TransferLink(25e9), lengths=lengths, precisions=examples.BF16,
     )  # fmt: skip
     assert_in_order(found.point)
+
+
+@MANY
+@given(architectures, layouts, batches, lengths, st.integers(1, 4))
+def test_output_tokens_of_two_pools_are_those_beside_prompts_that_take_no_time(arch, layout, batch, lengths, prefill):
+    pools = [WorkerPool(examples.CHIP, layout, count, examples.SERVING) for count in (prefill, np.array([1, 3]))]
+    point = disaggregated(
+        arch, *pools, batch, link=TransferLink(25e9), lengths=lengths, precisions=examples.BF16,
+    ).point  # fmt: skip
+    apart, beside = output_token_mixture(point), output_token_mixture(replace(point, tpot_chunk_s=1e-300))
+    for name in ("mean", "variance", "third", "least"):
+        found, expected = (np.asarray(getattr(time, name)) for _, time in (apart, beside))
+        assert np.array_equal(*np.broadcast_arrays(found, expected), equal_nan=True), name
 
 
 @MANY
