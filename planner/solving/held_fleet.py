@@ -15,6 +15,7 @@ from planner.problem.derating import scaled
 from planner.problem.facts import Problem
 from planner.problem.scenarios import Scenarios
 from planner.scenarios.redispatch import (
+    BatchCurve,
     Capacities,
     Deployment,
     ScenarioOutcome,
@@ -75,15 +76,15 @@ class RoutedFleet:
 
     fleet: FixedFleet
     deployments: tuple[OperatingPoint, ...]
+    curves: tuple[BatchCurve | None, ...]  # of each deployment, over its batches; None for an API
     points: tuple[tuple[int, float], ...]  # of each point of the fleet: its deployment, and the round trip [s]
     jobs: tuple[OperatingPoint, ...]
 
     def capacities(self, problem: Problem, scenarios: Scenarios) -> Floats:
         """Compute the capacity of each point over the growth of demand, [point, scenario] [request/s]."""
-        curves = [None if is_api(point) else curve_of(problem, point) for point in self.deployments]
         found = np.zeros((len(self.points), scenarios.count))
         for p, (i, rtt_s) in enumerate(self.points):
-            point, curve = self.deployments[i], curves[i]
+            point, curve = self.deployments[i], self.curves[i]
             rate: Floats | float = point.capacity  # what a provider states is no prediction
             if curve is not None:
                 errors = worst_errors(scenarios, [use.option.system.chip for use in point.uses])
@@ -119,7 +120,8 @@ def routed_fleet(answer: Answer) -> RoutedFleet:
         fleet, arcs=np.array(arcs, dtype=np.int64).reshape(-1, 2), pools=len(arcs), point_pool=np.array(pool_of, dtype=np.int64), point_uses=uses,
         point_systems=systems, point_power_w=_power_w(serving), point_site=np.array([site_of[p.site] for p in serving], dtype=np.int64),
     )  # fmt: skip
-    return RoutedFleet(routed.without_dominated_slots(), deployments, tuple(points), tuple(jobs))
+    curves = tuple(None if is_api(point) else curve_of(problem, point) for point in deployments)
+    return RoutedFleet(routed.without_dominated_slots(), deployments, curves, tuple(points), tuple(jobs))
 
 
 def _demand(answer: Answer) -> Floats:
