@@ -3,7 +3,8 @@
 Each part is a small mixed-integer program over its slots and the first stage. What the first stage holds already stays, and may grow where
 a part needs more. Rows over several parts, such as the work of a job or a limit, count what the other parts do: what was decided there, or
 what the merged program expects; a part may leave them wrong at a price, and later parts make up for it. Further sweeps mend the parts that
-rows over several parts, or a first stage that grew, leave wrong.
+rows over several parts, or a first stage that grew, leave wrong: with what the first stage holds as far as that goes, and with more of it for
+an equal share of what a row lacks then, since all parts that are still to come use what one of them adds.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from solvers.arrays import Bools, Floats
+from solvers.arrays import Bools, Floats, Ints
 from solvers.general.structure import FIRST, Structure
 from solvers.interface import Options
 from solvers.mip import polish
@@ -85,13 +86,17 @@ class Rolling:
         every: Sequence[int] = np.argsort(-self._load(expected), kind="stable").tolist()
         order = every
         before, wrong = math.inf, np.zeros(len(arrays.row_lower))
-        for _ in range(SWEEPS):
-            held = x[self._first]
+        for sweep in range(SWEEPS):
+            held, coming = x[self._first], self._touching(order)
             begin, left = time.perf_counter(), self.options.left_s(self._begin)
             for i, p in enumerate(order):
                 mean_s = (time.perf_counter() - begin) / max(i, 1)
                 quick = left * QUICK_SHARE < mean_s * len(order)
-                found = self._decide(x, p, self._kept, quick)
+                allowed = self._lack(x, p) * (1 - 1 / coming[self._rows[p]]) if sweep else None
+                coming[self._rows[p]] -= 1
+                if sweep:
+                    x = self._used(x, p, quick)
+                found = self._decide(x, p, self._kept, quick, allowed)
                 if found is None:  # also over what the first stage does without
                     found = self._decide(x, p, np.ones_like(self._kept), quick)
                 if found is None:
@@ -108,6 +113,25 @@ class Rolling:
             before, self._penalty = wrong.sum(), self._penalty * DEARER
             order = [p for p in every if wrong[self._rows[p]].any()]
         return None, wrong
+
+    def _touching(self, parts: Sequence[int]) -> Ints:
+        """Count the parts, of those given, that each row [rows] has columns of."""
+        none = np.zeros(0, dtype=np.int64)
+        return np.bincount(
+            np.concatenate([none, *(self._rows[p] for p in parts)]), minlength=len(self.structure.arrays.row_lower)
+        )
+
+    def _used(self, x: Floats, p: int, quick: bool) -> Floats:
+        """Decide a part with the whole numbers that the first stage holds; x as it is where that has no solution."""
+        found = self._decide(x, p, self._kept & ~self.structure.arrays.integer, quick)
+        return x if found is None else found
+
+    def _lack(self, x: Floats, p: int) -> Floats:
+        """Compute by how much x violates rows of a part that other parts share [rows of the part]; 0 for others."""
+        arrays, rows = self.structure.arrays, self._rows[p]
+        activity = self._by_row[rows] @ x
+        lack: Floats = np.maximum(np.maximum(arrays.row_lower[rows] - activity, activity - arrays.row_upper[rows]), 0.0)
+        return np.where(self._shared[rows], lack, 0.0)
 
     def _load(self, x: Floats) -> Floats:
         """[parts]: cost of the slots of each part in the merged program, per slot: a stand-in for how much is asked of the first stage."""
@@ -128,10 +152,11 @@ class Rolling:
         found: Floats = np.where(beyond > ROW_TOL * np.maximum(1.0, np.abs(activity) / self._size), beyond, 0.0)
         return found
 
-    def _decide(self, x: Floats, p: int, kept: Bools, quick: bool) -> Floats | None:
+    def _decide(self, x: Floats, p: int, kept: Bools, quick: bool, allowed: Floats | None = None) -> Floats | None:
         """Decide the slots of a part, and what the first stage needs more for it; returns all columns, or None.
 
         `kept` [columns]: which columns of the first stage may grow. `quick`: round up what the first stage needs more, instead of searching for it.
+        `allowed` [rows of the part]: by how much a row may stay wrong at no price, which is left to other parts.
         """
         left = self.options.left_s(self._begin)
         if left <= 0:
@@ -143,6 +168,8 @@ class Rolling:
         inside[mine] = True
         others = self._by_row[rows] @ np.where(inside, 0.0, x)
         slack = SIDE_SLACK * np.abs(others)
+        if allowed is not None:
+            slack[len(self._first_rows) :] += allowed
         lower, upper = arrays.lower[mine].copy(), arrays.upper[mine].copy()
         held = structure.part[mine] < 0
         lower[held] = np.maximum(lower[held], np.minimum(_whole(x, arrays)[mine][held], upper[held]))

@@ -15,7 +15,7 @@ from solvers.general.diving import dive
 from solvers.general.dual_bound import DualBound
 from solvers.general.dual_placement import holding_rows, placed
 from solvers.general.merged_lp import solve_merged_lp
-from solvers.general.rolling import Piece
+from solvers.general.rolling import Piece, Rolling
 from solvers.general.settings import SETTINGS
 from solvers.general.solve import solve_general
 from solvers.general.structure import FIRST, LINK, implied_upper, structure_of, sufficient_upper
@@ -23,6 +23,7 @@ from solvers.interface import Options
 from solvers.joint import solve
 from solvers.mip import solve as solve_mip
 from solvers.model.build import build, objective_vector
+from solvers.program import Program
 from tests.solvers.reference import SMALL, TIMES
 from tests.solvers.test_all_blocks_bruteforce import OBJECTIVES, problem, problems
 
@@ -238,3 +239,35 @@ def test_the_method_general_plans_small_questions_too():
         found = solve(data, replace(LIMITS, method="general"))
         assert (found.value is None) == (optimum is None)
         assert optimum is None or optimum * (1 - 1e-6) - 1e-6 <= found.value <= WORST * optimum
+
+
+def test_what_a_row_over_many_parts_lacks_is_shared_among_them():
+    """A job of one and a half systems on each of many slots gets two systems, not as many as one slot would need to make up for all."""
+    slots = 10
+    program = Program()
+    held = program.add_columns("n", (), upper=100.0, integer=True, cost={"cost": 10.0})
+    run = program.add_columns("v", (slots,), upper=100.0, cost={"cost": 0.01})
+    each = np.arange(slots)
+    program.add_rows(
+        "capacity",
+        -np.inf,
+        0.0,
+        np.tile(each, 2),
+        np.concatenate([run, np.repeat(held, slots)]),
+        np.repeat([1.0, -1.0], slots),
+        index=each[:, None],
+    )
+    chosen = program.add_columns("y", (), lower=1.0, upper=1.0, cost={"cost": 90.0})
+    work = np.append(np.ones(slots), -1.5 * slots)
+    program.add_rows(
+        "progress", 0.0, np.inf, np.zeros(slots + 1, dtype=np.int64), np.append(run, chosen), work, count=1
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structure, "MOST_SLOTS", 1)
+        whole = structure_of(program, program.functional("cost"), slots)
+    expected = np.full(program.column_count, 1.5)
+    expected[held] = expected[chosen] = 1.0
+    x, wrong = Rolling(whole, LIMITS, np.ones(program.column_count, dtype=bool)).plan(expected)
+    assert not wrong.any()
+    assert x[held] == pytest.approx(2.0)
+    assert x[run].sum() >= 1.5 * slots * (1 - 1e-6)
