@@ -15,16 +15,15 @@ from dataclasses import replace
 import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
-from solvers.general.aggregation import NONE, Merged, discounted, groups_of, merge
-from solvers.general.deferred_rows import Lighter
+from solvers.general.aggregation import NONE, Merged, discounted
 from solvers.general.diving import dive
 from solvers.general.merged_lp import MergedLp, solve_merged_lp
+from solvers.general.merging import Merging
 from solvers.general.rolling import Piece, Rolling
 from solvers.general.settings import GeneralSettings
 from solvers.general.structure import Structure
 from solvers.interface import Options
 from solvers.mip import solve as solve_mip
-from solvers.program import Program
 
 
 class Planner:
@@ -32,24 +31,22 @@ class Planner:
 
     def __init__(
         self,
-        program: Program,
+        merging: Merging,
         structure: Structure,
-        light: Lighter,
-        slots: int,
         options: Options,
         begin: float,
         settings: GeneralSettings,
     ):
         """`begin`: when solving started, on the performance counter."""
-        self._program, self._structure, self._light, self._slots = program, structure, light, slots
+        self._merging, self._structure = merging, structure
         self._options, self._begin, self._settings = options, begin, settings
-        self._kept: Bools = np.ones(program.column_count, dtype=bool)  # columns that a first stage may use
+        self._kept: Bools = np.ones(len(structure.cost), dtype=bool)  # columns that a first stage may use
         self._grew: Ints = NONE  # slots of the parts that needed more of the first stage
-        self._alone, self._refinements = light.busiest, 0
+        self._alone, self._refinements = merging.light.busiest, 0
         self.finer: Merged | None = None
         """The program over more groups of slots, which the counts are taken from."""
         if settings.bound_columns > settings.first_stage_columns:
-            self.finer = merged_to(program, light, slots, settings.bound_columns)
+            self.finer = merging.merged(settings.bound_columns)
 
     def plan(self, found: MergedLp) -> Floats | None:
         """Choose the first stage on merged slots, then decide each part; again with what the parts could not do, where rows stay wrong."""
@@ -85,7 +82,7 @@ class Planner:
         if done or self._options.left_s(self._begin) <= 0:
             return x, None
         self._alone = alone
-        merged = merged_to(self._program, self._light, self._slots, self._settings.bound_columns, alone)
+        merged = self._merging.merged(self._settings.bound_columns, alone)
         other, _ = self._in_parts(x, merged)
         if other is not None:
             say(self._options, f"plan {float(cost @ other) / float(cost @ x) - 1:+.2%} with {len(alone)} slots apart")
@@ -104,16 +101,6 @@ class Planner:
         found = rolling.plan(expected)
         self._grew = np.unique(self._structure.slot[(self._structure.part >= 0) & rolling.grew[self._structure.part]])
         return found
-
-
-def merged_to(program: Program, light: Lighter, slots: int, columns: int, alone: Ints | None = None) -> Merged:
-    """Merge slots to a program of about so many columns, besides those of `alone`, slots that stay apart; the busiest ones if None."""
-    structure = light.structure
-    timed = max(int(((structure.slot >= 0) & (np.diff(structure.arrays.matrix.indptr) > 0)).sum()), 1)
-    most = max(columns * slots // timed, 1)
-    if alone is None:
-        alone = light.busiest if most > 1 else NONE
-    return merge(program, structure, groups_of(structure, slots, most, alone))
 
 
 def _restricted(found: MergedLp, settings: GeneralSettings) -> Bools:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 class GeneralSettings:
     """Sizes and shares of time of the steps."""
 
+    rough_columns: int = 4_000
+    """Columns of the merged program whose solution says which slots differ least, about."""
     first_stage_columns: int = 16_000
     """Columns of the merged program that the first stage is chosen on, about."""
     bound_columns: int = 40_000

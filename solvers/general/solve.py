@@ -1,5 +1,6 @@
 """Solve a large program of any blocks: merged slots for duals and the first stage, then its parts one by one, then better duals.
 
+groups      which slots to merge, from the LP of few groups (`solvers.general.grouping`)
 bound       Lagrangian relaxation of the whole program at the duals of merged slots (`solvers.general.dual_bound`), placed on single
             slots (`solvers.general.dual_placement`)
 plan        a first stage from merged slots, then the parts of the calendar one by one (`solvers.general.planning`)
@@ -22,7 +23,8 @@ from solvers.general.deferred_rows import lighter
 from solvers.general.dual_bound import DualBound
 from solvers.general.dual_placement import placed
 from solvers.general.merged_lp import MergedLp, solve_merged_lp
-from solvers.general.planning import Planner, merged_to, say
+from solvers.general.merging import merging_of
+from solvers.general.planning import Planner, say
 from solvers.general.settings import SETTINGS, GeneralSettings
 from solvers.general.structure import structure_of
 from solvers.interface import Options, RawSolution
@@ -51,13 +53,14 @@ def solve_general(
         return found, y, solved
 
     say(options, f"{program.column_count:,} columns, taken apart into {structure.parts} parts")
+    merging = merging_of(program, light, slots, settings, settings.merged_lp_share * longest.left_s(begin))
     columns = settings.first_stage_columns
-    bound, y, solved = bounded(merged_to(program, light, slots, columns), rough=True)
+    bound, y, solved = bounded(merging.merged(columns), rough=True)
     if solved is None:
-        bound, y, solved = bounded(merged_to(program, light, slots, columns // settings.coarser), rough=True)
+        bound, y, solved = bounded(merging.merged(columns // settings.coarser), rough=True)
     x = None
     if solved is not None:
-        planner = Planner(program, structure, light, slots, longest, begin, settings)
+        planner = Planner(merging, structure, longest, begin, settings)
         x = planner.plan(solved)
         if x is not None:
             say(options, f"plan {sign * float(structure.cost @ x):,.6g}, every slot decided")
