@@ -4,7 +4,7 @@ Each part is a small mixed-integer program over its slots and the first stage. W
 a part needs more. Rows over several parts, such as the work of a job or a limit, count what the other parts do: what was decided there, or
 what the merged program expects; a part may leave them wrong at a price, and later parts make up for it. Further sweeps mend the parts that
 rows over several parts, or a first stage that grew, leave wrong: with what the first stage holds as far as that goes, and with more of it for
-an equal share of what a row lacks then, since all parts that are still to come use what one of them adds.
+a share of what a row lacks then, by its coefficients, since all parts that are still to come use what one of them adds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from solvers.arrays import Bools, Floats, Ints
+from solvers.arrays import Bools, Floats
 from solvers.general.structure import FIRST, Structure
 from solvers.interface import Options
 from solvers.mip import polish
@@ -66,6 +66,11 @@ class Rolling:
         touched.sum_duplicates()
         self._shared = np.diff(touched[:, 1:].tocsr().indptr) > 1  # rows over several parts
         by_part = touched.tocsc()
+        reach = sparse.csc_array(
+            (np.abs(entries.data) * arrays.unit[entries.col], (entries.row, structure.part[entries.col] + 1)),
+            shape=touched.shape,
+        )
+        self._reach = reach[:, 1:].tocsc()  # [rows, parts]: sums of coefficients
         self._rows = [
             np.sort(by_part.indices[by_part.indptr[p + 1] : by_part.indptr[p + 2]]) for p in range(structure.parts)
         ]
@@ -87,14 +92,17 @@ class Rolling:
         order = every
         before, wrong = math.inf, np.zeros(len(arrays.row_lower))
         for sweep in range(SWEEPS):
-            held, coming = x[self._first], self._touching(order)
+            held, coming = x[self._first], self._reach @ np.bincount(order, minlength=structure.parts)
             begin, left = time.perf_counter(), self.options.left_s(self._begin)
             for i, p in enumerate(order):
                 mean_s = (time.perf_counter() - begin) / max(i, 1)
                 quick = left * QUICK_SHARE < mean_s * len(order)
-                allowed = self._lack(x, p) * (1 - 1 / coming[self._rows[p]]) if sweep else None
-                coming[self._rows[p]] -= 1
+                allowed = None
                 if sweep:
+                    mine = self._reach[:, [p]].toarray()[:, 0]
+                    coming -= mine  # of the parts after this one
+                    share = mine[self._rows[p]] / np.maximum(mine + coming, np.finfo(float).tiny)[self._rows[p]]
+                    allowed = self._lack(x, p) * np.clip(1 - share, 0.0, 1.0)
                     x = self._used(x, p, quick)
                 found = self._decide(x, p, self._kept, quick, allowed)
                 if found is None:  # also over what the first stage does without
@@ -113,13 +121,6 @@ class Rolling:
             before, self._penalty = wrong.sum(), self._penalty * DEARER
             order = [p for p in every if wrong[self._rows[p]].any()]
         return None, wrong
-
-    def _touching(self, parts: Sequence[int]) -> Ints:
-        """Count the parts, of those given, that each row [rows] has columns of."""
-        none = np.zeros(0, dtype=np.int64)
-        return np.bincount(
-            np.concatenate([none, *(self._rows[p] for p in parts)]), minlength=len(self.structure.arrays.row_lower)
-        )
 
     def _used(self, x: Floats, p: int, quick: bool) -> Floats:
         """Decide a part with the whole numbers that the first stage holds; x as it is where that has no solution."""
