@@ -26,6 +26,8 @@ Constraints
     running      v_{p,t} <= run_{p,w(t)}    for each p, t
     window       run_{p,w} <= y_p    for each p, w
     width        sum_{p of j} uses_{p,k} run_{p,w} <= sum_{u of k, u covers w} n_u    for each j, k, w
+    held width   sum_{p of j} uses_{p,k} y_p <= sum_{u of k, u covers a window of j} n_u    for each j, k where run takes the place of y: implied by
+                 whole numbers, since a job with work runs in some window, and not by fractions of them
     housed job   y_p <= open_r    for each p at a site with open
 """
 
@@ -135,6 +137,7 @@ def add_schedule(program: Program, data: PlanData) -> None:
     point, window = np.nonzero(run >= 0)
     program.add_linking_rows("window", run[point, window], chosen[point], 1.0, np.column_stack([point, window]))
     _add_width(program, data, switch)
+    _add_held_width(program, data, run)
 
     opened = program.columns["open"]
     housed = points_able[opened[data.point_site()[points_able]] >= 0]
@@ -169,6 +172,28 @@ def _add_width(program: Program, data: PlanData, switch: Ints) -> None:
         0.0,
         np.concatenate([row, held_row]),
         np.concatenate([switch[point[use], window], holding_of[holding]]),
+        np.concatenate([data.point_uses_systems[use], -np.ones(len(holding))]),
+        index=index,
+    )
+
+
+def _add_held_width(program: Program, data: PlanData, run: Ints) -> None:
+    """Add the rows `held width`: a job that may run in several windows has its width in one of them at least."""
+    point, option = data.point_uses.T
+    use = np.flatnonzero((run[point] >= 0).any(axis=1))
+    use = use[data.job_work[data.point_job[point[use]]] > 0]
+    index, row = np.unique(np.column_stack([data.point_job[point[use]], option[use]]), axis=0, return_inverse=True)
+    row = row.reshape(-1)
+    windows = np.zeros((len(index), data.windows), dtype=bool)
+    np.logical_or.at(windows, row, run[point[use]] >= 0)
+    there = (index[:, 1][:, None] == data.holding_option[None, :]) & (windows @ data.covers().T)  # [row, holding]
+    held_row, holding = np.nonzero(there)
+    program.add_rows(
+        "held width",
+        -np.inf,
+        0.0,
+        np.concatenate([row, held_row]),
+        np.concatenate([program.columns["y"][point[use]], program.columns["n"][holding]]),
         np.concatenate([data.point_uses_systems[use], -np.ones(len(holding))]),
         index=index,
     )
