@@ -22,7 +22,9 @@ from solvers.general.merging import Merging
 from solvers.general.rolling import Piece, Rolling
 from solvers.general.settings import GeneralSettings
 from solvers.general.structure import Structure
+from solvers.general.swapping import swapped
 from solvers.interface import Options
+from solvers.mip import relative_gap
 from solvers.mip import solve as solve_mip
 
 
@@ -174,13 +176,19 @@ def _searched(solved: MergedLp, counts: Ints, options: Options, settings: Genera
 def _first_stage(
     merged: Merged, found: MergedLp, kept: Bools, limit_s: float, options: Options, settings: GeneralSettings
 ) -> Floats | None:
-    """Choose the first stage of a merged program: by a search where it is small, by diving else."""
+    """Choose the first stage of a merged program: by a search where it is small; else by diving, and by other choices where the dive ends far
+    above the LP.
+    """
     if len(merged.cost) <= settings.searched_columns:
         gap = max(options.gap, settings.first_stage_gap)
         search = replace(options, gap=gap, time_limit_s=limit_s, progress=None, method="direct", target=None)
         return solve_mip(Piece(merged.arrays), merged.cost, "min", search, polished=False).x
     begin = time.perf_counter()
-    return dive(replace(found, merged=merged), kept, lambda: limit_s - (time.perf_counter() - begin))
+    start, least = replace(found, merged=merged), float(merged.cost @ found.x)
+    x = dive(start, kept, lambda: limit_s - (time.perf_counter() - begin))
+    if x is None or relative_gap(float(merged.cost @ x), least) <= max(options.gap, settings.first_stage_gap):
+        return x
+    return swapped(start, kept, x, lambda: limit_s - (time.perf_counter() - begin))
 
 
 def say(options: Options, line: str) -> None:
