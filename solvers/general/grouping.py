@@ -3,7 +3,8 @@
 Each slot has a signature, money in the rougher program's terms: of each row, dual times what its side leaves to columns at their mean over the
 calendar; of each column, its mean times its reduced cost at the mean duals. Merging slots loses about what their signatures
 differ. Whole parts are clustered first (Ward 1963), place by place; then each cluster is cut into runs of slots of least sum of squares
-(dynamic programming, Fisher 1958). The number of clusters is the one that loses least in all.
+(dynamic programming, Fisher 1958). The number of clusters is the one that loses least money: absolute differences from the means of groups, of
+columns as they are and of rows for the share of slots in which a row decides.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from scipy import sparse
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
-from solvers.arrays import Floats, Ints
+from solvers.arrays import Bools, Floats, Ints
 from solvers.general.aggregation import NONE
 from solvers.general.merged_lp import MergedLp
 from solvers.general.structure import FEW_SLOTS, Structure, column_keys, row_keys
 from solvers.program import Program
 
 CLUSTERS = 12  # numbers of clusters that are tried, from one to all parts
+DECIDES = 0.1  # of the slots, those in which a row decides; the duals of the others are about 0
 LEAST = 1e-9  # of the largest entry of the signatures, below which one counts as 0
 
 
@@ -29,7 +31,8 @@ class Grouping:
     def __init__(self, program: Program, structure: Structure, slots: int, solved: MergedLp):
         """`solved`: a merged program of these slots, of any grouping."""
         self._slots, self._structure = slots, structure
-        signature = _signatures(program, structure, slots, solved)
+        signature, of_rows = _signatures(program, structure, slots, solved)
+        self._money = np.where(of_rows, DECIDES, 1.0)  # by entry of a signature
         part = np.full(slots, -1)
         timed = structure.slot >= 0
         part[structure.slot[timed]] = structure.part[timed]
@@ -47,7 +50,7 @@ class Grouping:
         kinds, parts = len(self._trees), len(self._parts)
         most = max(most, kinds)
         tried = np.unique(np.rint(np.geomspace(kinds, min(parts, most), CLUSTERS)).astype(int))
-        _, group = min((self._cut(self._clusters(int(count)), most) for count in tried), key=lambda found: found[0])
+        group = min((self._cut(self._clusters(int(count)), most) for count in tried), key=self._lost)
         number = int(group.max(initial=-1)) + 1
         group[self._rest] = number
         group[alone] = number + 1 + np.arange(len(alone))
@@ -66,30 +69,32 @@ class Grouping:
                 found.append(np.array([self._parts[p] for p in mine[number == n]]))
         return found
 
-    def _cut(self, clusters: list[Ints], most: int) -> tuple[float, Ints]:
-        """Cut clusters into runs, `most` in all; returns the sum of squares within groups, and the groups [slots]."""
-        lost, gains, cuts = 0.0, [], []
+    def _cut(self, clusters: list[Ints], most: int) -> Ints:
+        """Cut clusters into runs, `most` in all, of least sum of squares; returns the groups [slots]."""
+        gains, cuts = [], []
         for c, slots in enumerate(clusters):
-            values = self._signature[slots]
-            mean = values.mean(axis=0)
-            lost += float(((values - mean) ** 2).sum())
-            least, cut = _runs(mean)
-            least *= len(slots)
-            lost += float(least[0])
+            least, cut = _runs(self._signature[slots].mean(axis=0))
             cuts.append(cut)
-            gains += [(float(least[k] - least[k + 1]), c) for k in range(len(least) - 1)]
+            gains += [(len(slots) * float(least[k] - least[k + 1]), c) for k in range(len(least) - 1)]
         gains.sort(key=lambda gain: -gain[0])
-        taken = gains[: max(most - len(clusters), 0)]
-        pieces = 1 + np.bincount([c for _, c in taken], minlength=len(clusters)).astype(int)
+        taken = [c for _, c in gains[: max(most - len(clusters), 0)]]
+        pieces = 1 + np.bincount(taken, minlength=len(clusters)).astype(int)
         group, number = np.zeros(self._slots, dtype=np.int64), 0
         for slots, cut, count in zip(clusters, cuts, pieces, strict=True):
             group[slots] = number + cut[count - 1]
             number += int(count)
-        return lost - sum(gain for gain, _ in taken), group
+        return group
+
+    def _lost(self, group: Ints) -> float:
+        """Estimate what merging these groups [slots] loses, in money."""
+        count = np.bincount(group)
+        sums = sparse.csr_array((np.ones(self._slots), (group, np.arange(self._slots)))) @ self._signature
+        mean = sums / np.maximum(count, 1)[:, None]
+        return float((np.abs(self._signature - mean[group]) @ self._money).sum())
 
 
-def _signatures(program: Program, structure: Structure, slots: int, solved: MergedLp) -> Floats:
-    """Compute the signature of each slot [slots, entries]."""
+def _signatures(program: Program, structure: Structure, slots: int, solved: MergedLp) -> tuple[Floats, Bools]:
+    """Compute the signature of each slot [slots, entries], and which entries are of rows."""
     arrays, one = structure.arrays, np.zeros(slots, dtype=np.int64)
     columns, rows = column_keys(program, structure, one), row_keys(program, structure, one)
     x, y = solved.merged.spread(solved.x), solved.merged.spread_duals(solved.duals)
@@ -115,8 +120,9 @@ def _signatures(program: Program, structure: Structure, slots: int, solved: Merg
     found.data[np.abs(found.data) < LEAST * np.abs(found.data).max(initial=0.0)] = 0.0
     found.eliminate_zeros()
     entries = np.unique(found.indices)
-    signature: Floats = found[:, entries].toarray()
-    return signature if signature.shape[1] else np.zeros((slots, 1))
+    if not len(entries):
+        return np.zeros((slots, 1)), np.zeros(1, dtype=bool)
+    return found[:, entries].toarray(), entries >= columns.count
 
 
 def _slots_of_rows(structure: Structure, slots: int) -> Ints:
