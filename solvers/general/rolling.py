@@ -103,7 +103,10 @@ class Rolling:
                     coming -= mine  # of the parts after this one
                     share = mine[self._rows[p]] / np.maximum(mine + coming, np.finfo(float).tiny)[self._rows[p]]
                     allowed = self._lack(x, p) * np.clip(1 - share, 0.0, 1.0)
-                    x = self._used(x, p, quick)
+                    used = self._decide(x, p, self._kept & ~arrays.integer, quick)
+                    x = x if used is None else used
+                    if used is not None and (self._lack(x, p) <= allowed + ROW_TOL * self._size[self._rows[p]]).all():
+                        continue
                 found = self._decide(x, p, self._kept, quick, allowed)
                 if found is None:  # also over what the first stage does without
                     found = self._decide(x, p, np.ones_like(self._kept), quick)
@@ -121,11 +124,6 @@ class Rolling:
             before, self._penalty = wrong.sum(), self._penalty * DEARER
             order = [p for p in every if wrong[self._rows[p]].any()]
         return None, wrong
-
-    def _used(self, x: Floats, p: int, quick: bool) -> Floats:
-        """Decide a part with the whole numbers that the first stage holds; x as it is where that has no solution."""
-        found = self._decide(x, p, self._kept & ~self.structure.arrays.integer, quick)
-        return x if found is None else found
 
     def _lack(self, x: Floats, p: int) -> Floats:
         """Compute by how much x violates rows of a part that other parts share [rows of the part]; 0 for others."""
