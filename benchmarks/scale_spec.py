@@ -165,7 +165,7 @@ def _question(size: Size, seed: int, folder: Path, gap: float, time_limit_s: flo
         "catalog": {"chips": [system.chip() for system in systems], "systems": [system.record() for system in systems], "fabrics": [{"name": "Made-up network", "figures": _figures(**NETWORK)}]},
         "solver": {
             "gap": gap, "time_limit": f"{time_limit_s:g} s", "points_per_system": size.points,
-            "memory": "16 GB" if size.sites * size.hours >= LARGE else "2 GB",
+            "memory": "16 GB" if size.sites * size.hours >= LARGE else "4 GB" if size.electricity else "2 GB",
         },
     }  # fmt: skip
 
