@@ -34,20 +34,25 @@ class Merged:
     cost: Floats
     columns: Keys
     rows: Keys
+    deferred: Bools  # [rows of the whole program] left out, with a dual of 0
+
+    def occurring(self) -> int:
+        """Count the columns that occur in a row."""
+        return int((np.diff(self.arrays.matrix.indptr) > 0).sum())
 
     def spread(self, values: AnyArray) -> AnyArray:
         """Give each column of the whole program the value of its merged column."""
         return values[self.columns.number]
 
     def spread_duals(self, duals: Floats) -> Floats:
-        """Give each row of the whole program the dual of its merged row."""
-        found: Floats = duals[self.rows.number]
-        return found
+        """Give each row of the whole program the dual of its merged row; 0 to those left out."""
+        return np.where(self.deferred, 0.0, duals[self.rows.number])
 
 
-def merge(program: Program, structure: Structure, group: Ints) -> Merged:
-    """Build the program over groups of slots; `group` [slots]."""
+def merge(program: Program, structure: Structure, group: Ints, deferred: Bools | None = None) -> Merged:
+    """Build the program over groups of slots; `group` [slots], `deferred` [rows]: rows that the structure leaves out."""
     arrays = structure.arrays
+    deferred = np.zeros(len(arrays.row_lower), dtype=bool) if deferred is None else deferred
     columns, rows = column_keys(program, structure, group), row_keys(program, structure, group)
     tie = sparse.csc_array(
         (np.ones(len(columns.number)), (np.arange(len(columns.number)), columns.number)),
@@ -71,7 +76,7 @@ def merge(program: Program, structure: Structure, group: Ints) -> Merged:
         np.bincount(columns.number, arrays.unit, columns.count) / share,
     )
     cost: Floats = np.asarray(np.bincount(columns.number, structure.cost, columns.count), dtype=float)
-    return Merged(merged, cost, columns, rows)
+    return Merged(merged, cost, columns, rows, deferred)
 
 
 def _added(side: Floats, rows: Keys, endless: float) -> Floats:
@@ -110,26 +115,23 @@ def groups_of(structure: Structure, slots: int, most: int, alone: Ints = NONE) -
     Where that leaves a part fewer than `LEAST_PIECES`, and `FURTHER` times as many would too, neighbouring parts of equal length are merged
     too, place by place: load and prices differ more by the hour than from day to day.
     """
-    part = np.full(slots, -1)
-    timed = structure.slot >= 0
-    part[structure.slot[timed]] = structure.part[timed]
-    lengths = np.bincount(part[part >= 0], minlength=structure.parts)
-    apart = most > 1 and structure.parts * LEAST_PIECES <= FURTHER * most
-    together = 1 if apart or most <= 1 else math.ceil(structure.parts * LEAST_PIECES / most)
-    first, cluster = 0, np.zeros(structure.parts, dtype=np.int64)
-    for p in range(1, structure.parts):
+    part, parts = structure.run, structure.runs
+    lengths = np.bincount(part, minlength=parts)
+    apart = most > 1 and parts * LEAST_PIECES <= FURTHER * most
+    together = 1 if apart or most <= 1 else math.ceil(parts * LEAST_PIECES / most)
+    first, cluster = 0, np.zeros(parts, dtype=np.int64)
+    for p in range(1, parts):
         if p - first >= together or lengths[p] != lengths[first]:
             first = p
         cluster[p] = first
     each = max(most // max(len(np.unique(cluster)), 1), LEAST_PIECES if apart else 1)
     group, number, start = np.zeros(slots, dtype=np.int64), 0, {}
-    for p in range(structure.parts):
+    for p in range(parts):
         mine = np.flatnonzero(part == p)
         pieces = min(each, max(len(mine), 1))
         if int(cluster[p]) not in start:
             start[int(cluster[p])] = number
             number += pieces
         group[mine] = start[int(cluster[p])] + np.arange(len(mine)) * pieces // max(len(mine), 1)
-    group[part < 0] = number
-    group[alone] = number + 1 + np.arange(len(alone))
+    group[alone] = number + np.arange(len(alone))
     return group

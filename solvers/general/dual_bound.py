@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from solvers.arrays import Floats, Ints
 from solvers.backends.plain_lp import ROUGH_INTERIOR, solve_lp
@@ -33,6 +34,24 @@ class Block:
     matrix: sparse.csc_array
     row_lower: Floats
     row_upper: Floats
+    piece: Ints  # [columns] which of the pieces that share no row a column belongs to
+
+    def where_costly(self, cost: Floats) -> Block:
+        """Leave out the pieces in which no column has a cost [columns of the program]: their least cost is 0."""
+        costly = np.zeros(int(self.piece.max(initial=-1)) + 1, dtype=bool)
+        costly[self.piece[cost[self.columns] != 0]] = True
+        if costly.all():
+            return self
+        columns = costly[self.piece]
+        matrix = self.matrix[:, columns]
+        rows = np.unique(matrix.indices)
+        return Block(
+            self.columns[columns],
+            matrix.tocsr()[rows].tocsc(),
+            self.row_lower[rows],
+            self.row_upper[rows],
+            self.piece[columns],
+        )
 
 
 class DualBound:
@@ -62,7 +81,7 @@ class DualBound:
         for block, integer in ((self._first, True), *((part, False) for part in self._parts)):
             if left_s() <= 0:
                 return -math.inf, x
-            value = self._least(block, reduced, integer, x, left_s())
+            value = self._least(block.where_costly(reduced), reduced, integer, x, left_s())
             if not math.isfinite(value):
                 return value, x
             bound += value - SAFETY * abs(value)
@@ -161,4 +180,10 @@ def _block(structure: Structure, columns: Ints, rows: int) -> Block:
     matrix = sparse.csc_array(
         (entries.data[mine], (row.reshape(-1), entries.col[mine])), shape=(len(inside), len(columns))
     )
-    return Block(columns, matrix, arrays.row_lower[inside], arrays.row_upper[inside])
+    nodes = len(columns) + len(inside)
+    joined = sparse.csr_array(
+        (np.ones(int(mine.sum())), (entries.col[mine], len(columns) + row.reshape(-1))), shape=(nodes, nodes)
+    )
+    _, label = connected_components(joined, directed=False)
+    piece = label[: len(columns)].astype(np.int64)
+    return Block(columns, matrix, arrays.row_lower[inside], arrays.row_upper[inside], piece)

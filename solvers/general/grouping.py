@@ -33,11 +33,7 @@ class Grouping:
         self._slots, self._structure = slots, structure
         signature, of_rows = _signatures(program, structure, slots, solved)
         self._money = np.where(of_rows, DECIDES, 1.0)  # by entry of a signature
-        part = np.full(slots, -1)
-        timed = structure.slot >= 0
-        part[structure.slot[timed]] = structure.part[timed]
-        self._parts = [mine for p in range(structure.parts) if len(mine := np.flatnonzero(part == p))]
-        self._rest = np.flatnonzero(part < 0)
+        self._parts = [np.flatnonzero(structure.run == p) for p in range(structure.runs)]
         self._signature = signature
         self._trees: list[tuple[Ints, Floats | None]] = []  # parts of one length, and their linkage
         lengths = np.array([len(mine) for mine in self._parts], dtype=np.int64)
@@ -51,9 +47,7 @@ class Grouping:
         most = max(most, kinds)
         tried = np.unique(np.rint(np.geomspace(kinds, min(parts, most), CLUSTERS)).astype(int))
         group = min((self._cut(self._clusters(int(count)), most) for count in tried), key=self._lost)
-        number = int(group.max(initial=-1)) + 1
-        group[self._rest] = number
-        group[alone] = number + 1 + np.arange(len(alone))
+        group[alone] = int(group.max(initial=-1)) + 1 + np.arange(len(alone))
         return group
 
     def _clusters(self, count: int) -> list[Ints]:

@@ -2,44 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from solvers.arrays import Ints
 from solvers.general.aggregation import NONE, Merged, groups_of, merge
-from solvers.general.deferred_rows import Lighter
+from solvers.general.deferred_rows import DeferrableRows, Lighter
 from solvers.general.grouping import Grouping
 from solvers.general.merged_lp import solve_merged_lp
 from solvers.general.settings import GeneralSettings
 from solvers.program import Program
 
+FEW_GROUPS = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Merging:
-    """A program whose slots are merged; `grouping`: None before it is known which of them differ least."""
+    """A program whose slots are merged.
+
+    `bare`: its structure without rows of failures, `kept`: with those of few slots. `grouping`: None before it is known which slots differ
+    least.
+    """
 
     program: Program
-    light: Lighter
+    waiting: DeferrableRows
+    bare: Lighter
+    kept: Lighter
     slots: int
     grouping: Grouping | None = None
 
-    def merged(self, columns: int, alone: Ints | None = None) -> Merged:
-        """Merge slots to a program of about so many columns, besides those of `alone`, slots that stay apart; the busiest ones if None."""
-        structure = self.light.structure
-        timed = max(int(((structure.slot >= 0) & (np.diff(structure.arrays.matrix.indptr) > 0)).sum()), 1)
-        most = max(columns * self.slots // timed, 1)
+    def merged(self, columns: int, light: Lighter, alone: Ints | None = None, least: int = 1) -> Merged:
+        """Merge slots to a program of about so many columns, besides those of `alone`, slots that stay apart; those of failures if None.
+
+        `least`: groups that are made in any case, where there are twice as many slots.
+        """
+        most = max(columns * self.slots // max(light.timed, 1), min(least, self.slots // 2), 1)
         if alone is None:
-            alone = self.light.busiest if most > 1 else NONE
+            alone = light.apart if most > 1 else NONE
         if self.grouping is None:
-            return merge(self.program, structure, groups_of(structure, self.slots, most, alone))
-        return merge(self.program, structure, self.grouping.groups(most, alone))
+            group = groups_of(light.structure, self.slots, most, alone)
+        else:
+            group = self.grouping.groups(most, alone)
+        return merge(self.program, light.structure, group, light.deferred)
+
+    def finer(self, light: Lighter, settings: GeneralSettings, alone: Ints | None = None) -> Merged:
+        """Merge slots to the program that the better duals and the counts come from."""
+        return self.merged(settings.bound_columns, light, alone, settings.least_bound_groups)
 
 
-def merging_of(program: Program, light: Lighter, slots: int, settings: GeneralSettings, limit_s: float) -> Merging:
-    """Solve a program of few groups of slots to find out which slots differ least; evenly merged ones where that does not end in time."""
-    evenly = Merging(program, light, slots)
-    solved = solve_merged_lp(evenly.merged(settings.rough_columns), limit_s)
-    return (
-        evenly if solved is None else Merging(program, light, slots, Grouping(program, light.structure, slots, solved))
-    )
+def merging_of(
+    program: Program, waiting: DeferrableRows, slots: int, settings: GeneralSettings, limit_s: float
+) -> Merging:
+    """Solve a program of few groups of slots to find out which slots differ least.
+
+    Evenly merged ones where that does not end in time, and where its columns are so many that it has fewer than `FEW_GROUPS`, which tell
+    little.
+    """
+    evenly = Merging(program, waiting, waiting.lighter(waiting.busiest(0)), waiting.lighter(waiting.busiest()), slots)
+    if settings.rough_columns * slots < FEW_GROUPS * evenly.bare.timed:
+        return evenly
+    solved = solve_merged_lp(evenly.merged(settings.rough_columns, evenly.bare), limit_s)
+    if solved is None:
+        return evenly
+    return replace(evenly, grouping=Grouping(program, evenly.bare.structure, slots, solved))

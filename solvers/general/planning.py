@@ -8,7 +8,6 @@ refined     counts again, with each slot apart of the parts that needed more of 
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import replace
 
@@ -16,7 +15,8 @@ import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
 from solvers.general.aggregation import NONE, Merged, discounted
-from solvers.general.diving import dive
+from solvers.general.counting import Counting
+from solvers.general.diving import Dived, dive
 from solvers.general.merged_lp import MergedLp, solve_merged_lp
 from solvers.general.merging import Merging
 from solvers.general.rolling import Piece, Rolling
@@ -26,6 +26,7 @@ from solvers.general.swapping import swapped
 from solvers.interface import Options
 from solvers.mip import relative_gap
 from solvers.mip import solve as solve_mip
+from solvers.program import Arrays
 
 
 class Planner:
@@ -40,15 +41,16 @@ class Planner:
         settings: GeneralSettings,
     ):
         """`begin`: when solving started, on the performance counter."""
-        self._merging, self._structure = merging, structure
+        self._merging, self.structure = merging, structure
         self._options, self._begin, self._settings = options, begin, settings
         self._kept: Bools = np.ones(len(structure.cost), dtype=bool)  # columns that a first stage may use
         self._grew: Ints = NONE  # slots of the parts that needed more of the first stage
-        self._alone, self._refinements = merging.light.busiest, 0
+        self._alone, self._refinements = merging.kept.apart, 0
+        self._failures = merging.kept.kept  # [failures, slots] in programs for counts
         self.finer: Merged | None = None
         """The program over more groups of slots, which the counts are taken from."""
         if settings.bound_columns > settings.first_stage_columns:
-            self.finer = merging.merged(settings.bound_columns)
+            self.finer = merging.finer(merging.kept, settings)
 
     def plan(self, found: MergedLp) -> Floats | None:
         """Choose the first stage on merged slots, then decide each part; again with what the parts could not do, where rows stay wrong."""
@@ -57,52 +59,130 @@ class Planner:
         self._kept = found.merged.spread(kept)
         arrays = found.merged.arrays
         merged = replace(found.merged, arrays=replace(arrays, upper=np.where(kept, arrays.upper, arrays.lower)))
-        finer, chosen = self.finer, None
+        finer, chosen, after = self.finer, None, None
+        if (found.merged.deferred & ~self._merging.kept.deferred).any():
+            columns, least = settings.first_stage_columns, settings.least_groups
+            after = self._merging.merged(columns, self._merging.kept, least=least)
         for attempt in range(settings.attempts):
             left = options.left_s(begin)
             if left <= 0:
                 return None
             if attempt % settings.recounts == 0 or finer is None:
-                chosen = _first_stage(merged, found, kept, settings.first_stage_share * left, options, settings)
-            expected = merged.spread(found.x if chosen is None else chosen)  # parts choose what the search did not
-            x, wrong = self._in_parts(expected, None if chosen is None else finer)
+                limit_s = settings.first_stage_share * left
+                chosen = self._first_stage(replace(found, merged=merged), kept, after, limit_s)
+            expected = merged.spread(found.x) if chosen is None else chosen  # parts choose what the search did not
+            x, wrong = self._in_parts(expected, None if chosen is None else finer, chosen is not None)
             if x is not None or not wrong.any():
                 return x
             say(options, f"{int((wrong > 0).sum())} rows stay wrong in attempt {attempt + 1}")
-            merged = discounted(merged, self._structure, wrong)
-            finer = None if finer is None else discounted(finer, self._structure, wrong)
+            merged = discounted(merged, self.structure, wrong)
+            finer = None if finer is None else discounted(finer, self.structure, wrong)
+            after = None if after is None else discounted(after, self.structure, wrong)
         return None
+
+    def _first_stage(self, found: MergedLp, kept: Bools, after: Merged | None, limit_s: float) -> Floats | None:
+        """Choose the first stage of a merged program: by a search where it is small, by diving else; returns all columns.
+
+        `after`: the program with rows of failures, where that of `found` has none. Binaries that failures do not touch are decided without them,
+        the others with them.
+        """
+        whole, begin = found.merged if after is None else after, time.perf_counter()
+        if len(whole.cost) <= self._settings.searched_columns:
+            gap = max(self._options.gap, self._settings.first_stage_gap)
+            search = replace(self._options, gap=gap, time_limit_s=limit_s, progress=None, method="direct", target=None)
+            x = solve_mip(Piece(_closed(whole, self._kept)), whole.cost, "min", search, polished=False).x
+            return None if x is None else whole.spread(x)
+
+        def left_s() -> float:
+            return limit_s - (time.perf_counter() - begin)
+
+        untouched = np.ones(len(found.x), dtype=bool)
+        untouched[found.merged.columns.number[self._merging.waiting.touched]] = False
+        least, among = float(found.merged.cost @ found.x), None if after is None else untouched
+        dived = dive(found, kept, left_s, among)
+        if dived is not None and relative_gap(float(found.merged.cost @ dived.found.x), least) > max(
+            self._options.gap, self._settings.first_stage_gap
+        ):
+            dived = swapped(found, kept, dived, left_s, among)
+        if dived is not None and after is not None:
+            cost = float(found.merged.cost @ dived.found.x)
+            say(self._options, f"first stage {cost:,.6g} with binaries whole that failures do not touch")
+            solved = solve_merged_lp(_bounded(after, self.structure, dived), max(left_s(), 0.0))
+            dived = None if solved is None else dive(solved, np.ones(len(solved.x), dtype=bool), left_s)
+        if dived is None:
+            return None
+        merged = dived.found.merged
+        say(self._options, f"first stage {float(merged.cost @ dived.found.x):,.6g} with all of them whole")
+        return merged.spread(dived.whole())
 
     def refined(self, x: Floats) -> tuple[Floats, Merged | None]:
         """Choose counts again, slots of parts that needed more apart.
 
         Returns the better plan, and the program over these groups of slots; None where there are no such parts, or no time.
         """
-        cost, alone = self._structure.cost, np.union1d(self._alone, self._grew)
+        cost, alone = self.structure.cost, np.union1d(self._alone, self._grew)
         self._refinements += 1
         done = len(alone) == len(self._alone) or self._refinements > self._settings.refinements
         if done or self._options.left_s(self._begin) <= 0:
             return x, None
         self._alone = alone
-        merged = self._merging.merged(self._settings.bound_columns, alone)
-        other, _ = self._in_parts(x, merged)
+        light = self._merging.waiting.lighter(self._failures)
+        merged = self._merging.finer(light, self._settings, np.union1d(alone, light.apart))
+        other, _ = self._in_parts(x, merged, whole=True)
         if other is not None:
             say(self._options, f"plan {float(cost @ other) / float(cost @ x) - 1:+.2%} with {len(alone)} slots apart")
             x = other if float(cost @ other) < float(cost @ x) else x
         return x, merged
 
-    def _in_parts(self, expected: Floats, finer: Merged | None) -> tuple[Floats | None, Floats]:
-        """Choose counts on a finer merged program, if there is one, and decide each part; returns what `Rolling.plan` does."""
-        limit_s = max(self._options.left_s(self._begin), 0.0)
+    def _in_parts(self, expected: Floats, finer: Merged | None, whole: bool) -> tuple[Floats | None, Floats]:
+        """Choose counts on a finer merged program, if there is one, and decide each part; returns what `Rolling.plan` does.
+
+        `whole`: whether binaries of the first stage are; parts leave those at 0 there then, as far as they can.
+        """
         if finer is not None:
-            limit_s *= self._settings.merged_lp_share
-            expected = _recounted(finer, self._structure, expected, self._kept, limit_s, self._options, self._settings)
+            expected = self._counted(expected, finer)
+            say(self._options, f"first stage {float(self.structure.cost @ expected):,.6g} with counts from more slots")
         left = max(self._options.left_s(self._begin), 0.0)
         parts = replace(self._options, gap=self._settings.part_gap, time_limit_s=left)
-        rolling = Rolling(self._structure, parts, self._kept)
+        kept, arrays = self._kept, self.structure.arrays
+        if whole:
+            binary = self.structure.first & arrays.integer & (arrays.lower >= 0.0) & (arrays.upper <= 1.0)
+            kept = kept & ~(binary & (expected < 0.5))
+        rolling = Rolling(self.structure, parts, kept)
         found = rolling.plan(expected)
-        self._grew = np.unique(self._structure.slot[(self._structure.part >= 0) & rolling.grew[self._structure.part]])
+        grew = (self.structure.part >= 0) & rolling.grew[self.structure.part]
+        self._grew = np.unique(self.structure.slot[grew])
+        self._failures = self._failures | self._merging.waiting.of(grew)
         return found
+
+    def _counted(self, expected: Floats, finer: Merged) -> Floats:
+        """Choose counts on a finer merged program, with the slots in which failures lack something; as expected where that has no solution in time."""
+        begin, settings, waiting = time.perf_counter(), self._settings, self._merging.waiting
+        limit_s = settings.merged_lp_share * max(self._options.left_s(self._begin), 0.0)
+
+        def left_s() -> float:
+            return limit_s - (time.perf_counter() - begin)
+
+        counting = Counting(self.structure, expected, self._kept, left_s, self._options, settings)
+        solved = counting.relaxed(finer)
+        if solved is None:
+            return expected
+        for _ in range(settings.failure_rounds if waiting else 0):
+            lack = waiting.lacking(solved.merged.spread(solved.x), left_s)
+            lack = np.where(self._failures, 0.0, lack)
+            say(
+                self._options, f"failures lack something in {int((lack > settings.failures_lack).sum())} of their slots"
+            )
+            more = (lack > settings.failures_lack) & (lack == lack.max(axis=1, keepdims=True))  # the worst slot of each
+            if not more.any():
+                break
+            self._failures = self._failures | more
+            light = waiting.lighter(self._failures)
+            again = counting.relaxed(self._merging.finer(light, settings))
+            if again is None:
+                break
+            solved = again
+        return counting.whole(solved)
 
 
 def _restricted(found: MergedLp, settings: GeneralSettings) -> Bools:
@@ -116,79 +196,20 @@ def _restricted(found: MergedLp, settings: GeneralSettings) -> Bools:
     return kept
 
 
-def _recounted(
-    finer: Merged,
-    structure: Structure,
-    expected: Floats,
-    kept: Bools,
-    limit_s: float,
-    options: Options,
-    settings: GeneralSettings,
-) -> Floats:
-    """Choose counts over more groups of slots, with the binaries [columns] as expected; returns all columns.
-
-    By a search over the counts that the LP uses. Where that finds none in time, round after round, counts of the largest fractions are
-    rounded up, so that others need less. What is expected stays where the LP has no solution in time.
-    """
-    arrays, number = structure.arrays, finer.columns.number
-    integer = structure.first & arrays.integer
-    binary = integer & (arrays.lower >= 0.0) & (arrays.upper <= 1.0)
-    counts = np.unique(number[integer & ~binary])
-    lower, upper = finer.arrays.lower.copy(), finer.arrays.upper.copy()
-    closed = structure.first & ~kept
-    upper[number[closed]] = lower[number[closed]]
-    lower[number[binary]] = upper[number[binary]] = np.round(expected[binary])
-    best, begin = expected, time.perf_counter()
-    for i in range(settings.rounds_up):
-        left = limit_s - (time.perf_counter() - begin)
-        program = replace(finer, arrays=replace(finer.arrays, lower=lower, upper=upper))
-        solved = solve_merged_lp(program, left) if left > 0 else None
-        if solved is None:
-            return best
-        best = np.where(binary, expected, finer.spread(solved.x))
-        if i == 0:
-            left = settings.counts_share * (limit_s - (time.perf_counter() - begin))
-            whole = _searched(solved, counts, replace(options, time_limit_s=left), settings)
-            if whole is not None:
-                return np.where(binary, expected, finer.spread(whole))
-        fraction = solved.x[counts] - np.floor(solved.x[counts] + settings.used)
-        open_ = counts[(fraction > settings.used) & (np.ceil(solved.x[counts]) <= upper[counts])]
-        if not len(open_):
-            return best
-        order = np.argsort(np.floor(solved.x[open_]) - solved.x[open_], kind="stable")
-        up = open_[order[: max(math.ceil(settings.rounded_share * len(open_)), 1)]]
-        lower[up] = np.ceil(solved.x[up] - settings.used)
-    return best
+def _closed(merged: Merged, kept: Bools) -> Arrays:
+    """Return the arrays of a merged program with columns at their lower bound where those that they stand for are not kept."""
+    arrays, closed = merged.arrays, np.zeros(len(merged.cost), dtype=bool)
+    closed[merged.columns.number[~kept]] = True
+    return replace(arrays, upper=np.where(closed, arrays.lower, arrays.upper))
 
 
-def _searched(solved: MergedLp, counts: Ints, options: Options, settings: GeneralSettings) -> Floats | None:
-    """Search for whole counts [merged columns] near those of an LP whose binaries are fixed; None where none are found in time."""
-    if options.time_limit_s <= 0:
-        return None
-    arrays = solved.merged.arrays
-    unused = counts[solved.x[counts] < settings.counted]
-    upper = arrays.upper.copy()
-    upper[unused] = arrays.lower[unused]
-    search = replace(options, gap=settings.counts_gap, progress=None, method="direct", target=None)
-    return solve_mip(Piece(replace(arrays, upper=upper)), solved.merged.cost, "min", search, polished=False).x
-
-
-def _first_stage(
-    merged: Merged, found: MergedLp, kept: Bools, limit_s: float, options: Options, settings: GeneralSettings
-) -> Floats | None:
-    """Choose the first stage of a merged program: by a search where it is small; else by diving, and by other choices where the dive ends far
-    above the LP.
-    """
-    if len(merged.cost) <= settings.searched_columns:
-        gap = max(options.gap, settings.first_stage_gap)
-        search = replace(options, gap=gap, time_limit_s=limit_s, progress=None, method="direct", target=None)
-        return solve_mip(Piece(merged.arrays), merged.cost, "min", search, polished=False).x
-    begin = time.perf_counter()
-    start, least = replace(found, merged=merged), float(merged.cost @ found.x)
-    x = dive(start, kept, lambda: limit_s - (time.perf_counter() - begin))
-    if x is None or relative_gap(float(merged.cost @ x), least) <= max(options.gap, settings.first_stage_gap):
-        return x
-    return swapped(start, kept, x, lambda: limit_s - (time.perf_counter() - begin))
+def _bounded(merged: Merged, structure: Structure, dived: Dived) -> Merged:
+    """Give columns of the first stage the bounds that a dive on another merged program left them."""
+    first, number = np.flatnonzero(structure.first), merged.columns.number
+    lower, upper = merged.arrays.lower.copy(), merged.arrays.upper.copy()
+    lower[number[first]] = dived.found.merged.spread(dived.lower)[first]
+    upper[number[first]] = dived.found.merged.spread(dived.upper)[first]
+    return replace(merged, arrays=replace(merged.arrays, lower=lower, upper=upper))
 
 
 def say(options: Options, line: str) -> None:

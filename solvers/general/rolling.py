@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from solvers.arrays import Bools, Floats
+from solvers.arrays import Bools, Floats, Ints
 from solvers.general.structure import FIRST, Structure
 from solvers.interface import Options
 from solvers.mip import polish
@@ -76,6 +76,7 @@ class Rolling:
         ]
         self._first_rows = np.flatnonzero(structure.row_part == FIRST)
         self._first = np.flatnonzero(structure.first)
+        self._among_first = self._by_row[self._first_rows].tocsc()
         self._penalty = 1.0
         self.grew = np.zeros(structure.parts, dtype=bool)
         """[parts]: in which more whole numbers of the first stage were needed."""
@@ -88,7 +89,9 @@ class Rolling:
         structure, arrays = self.structure, self.structure.arrays
         x = np.clip(expected, arrays.lower, arrays.upper)
         self._penalty = PENALTY * max(float(np.abs(structure.cost) @ np.abs(x)), 1e-9)
-        every: Sequence[int] = np.argsort(-self._load(expected), kind="stable").tolist()
+        load = self._load(expected)
+        free = load == 0  # copies after failures, before the days
+        every: Sequence[int] = np.lexsort((-load, ~free)).tolist()
         order = every
         before, wrong = math.inf, np.zeros(len(arrays.row_lower))
         for sweep in range(SWEEPS):
@@ -103,13 +106,11 @@ class Rolling:
                     coming -= mine  # of the parts after this one
                     share = mine[self._rows[p]] / np.maximum(mine + coming, np.finfo(float).tiny)[self._rows[p]]
                     allowed = self._lack(x, p) * np.clip(1 - share, 0.0, 1.0)
-                    used = self._decide(x, p, self._kept & ~arrays.integer, quick)
+                    used = self._used(x, p, quick)
                     x = x if used is None else used
                     if used is not None and (self._lack(x, p) <= allowed + ROW_TOL * self._size[self._rows[p]]).all():
                         continue
-                found = self._decide(x, p, self._kept, quick, allowed)
-                if found is None:  # also over what the first stage does without
-                    found = self._decide(x, p, np.ones_like(self._kept), quick)
+                found = self._beside_none(x, p, quick) if free[p] and not sweep else self._grown(x, p, quick, allowed)
                 if found is None:
                     wrong[self._rows[p]] = LACKING
                     return None, wrong
@@ -124,6 +125,20 @@ class Rolling:
             before, self._penalty = wrong.sum(), self._penalty * DEARER
             order = [p for p in every if wrong[self._rows[p]].any()]
         return None, wrong
+
+    def _grown(self, x: Floats, p: int, quick: bool, allowed: Floats | None = None) -> Floats | None:
+        """Decide the slots of a part, over what the first stage does without too where there is no solution else."""
+        found = self._decide(x, p, self._kept, quick, allowed)
+        return self._decide(x, p, np.ones_like(self._kept), quick) if found is None else found
+
+    def _beside_none(self, x: Floats, p: int, quick: bool) -> Floats | None:
+        """Decide a part that costs nothing as if no other one ran anything: rather does a job of a day move than that a copy holds more."""
+        mine = self.structure.first | (self.structure.part == p)
+        alone = np.where(mine, x, 0.0)
+        found = self._used(alone, p, quick)
+        if found is None or (self._lack(found, p) > ROW_TOL * self._size[self._rows[p]]).any():
+            found = self._grown(alone, p, quick)
+        return None if found is None else np.where(mine, found, x)
 
     def _lack(self, x: Floats, p: int) -> Floats:
         """Compute by how much x violates rows of a part that other parts share [rows of the part]; 0 for others."""
@@ -151,24 +166,45 @@ class Rolling:
         found: Floats = np.where(beyond > ROW_TOL * np.maximum(1.0, np.abs(activity) / self._size), beyond, 0.0)
         return found
 
-    def _decide(self, x: Floats, p: int, kept: Bools, quick: bool, allowed: Floats | None = None) -> Floats | None:
+    def _near(self, p: int) -> tuple[Ints, Ints]:
+        """Find the columns of the first stage in rows of a part, and the rows of the first stage alone with such columns."""
+        touched = np.unique(self._by_row[self._rows[p]].indices).astype(np.int64)
+        columns = touched[self.structure.first[touched]]
+        rows = np.unique(self._among_first[:, columns].indices)
+        return columns, self._first_rows[rows].astype(np.int64)
+
+    def _used(self, x: Floats, p: int, quick: bool) -> Floats | None:
+        """Decide the slots of a part with the whole numbers that the first stage holds; returns all columns, or None."""
+        return self._decide(x, p, self._kept & ~self.structure.arrays.integer, quick, None, self._near(p))
+
+    def _decide(
+        self,
+        x: Floats,
+        p: int,
+        kept: Bools,
+        quick: bool,
+        allowed: Floats | None = None,
+        near: tuple[Ints, Ints] | None = None,
+    ) -> Floats | None:
         """Decide the slots of a part, and what the first stage needs more for it; returns all columns, or None.
 
         `kept` [columns]: which columns of the first stage may grow. `quick`: round up what the first stage needs more, instead of searching for it.
-        `allowed` [rows of the part]: by how much a row may stay wrong at no price, which is left to other parts.
+        `allowed` [rows of the part]: by how much a row may stay wrong at no price, which is left to other parts. `near`: columns and rows of the
+        first stage, all of them if None; the others stay.
         """
         left = self.options.left_s(self._begin)
         if left <= 0:
             return None
         structure, arrays = self.structure, self.structure.arrays
-        mine = np.concatenate([self._first, np.flatnonzero(structure.part == p)])
-        rows = np.concatenate([self._first_rows, self._rows[p]])
+        first, first_rows = (self._first, self._first_rows) if near is None else near
+        mine = np.concatenate([first, np.flatnonzero(structure.part == p)])
+        rows = np.concatenate([first_rows, self._rows[p]])
         inside = np.zeros(len(x), dtype=bool)
         inside[mine] = True
         others = self._by_row[rows] @ np.where(inside, 0.0, x)
         slack = SIDE_SLACK * np.abs(others)
         if allowed is not None:
-            slack[len(self._first_rows) :] += allowed
+            slack[len(first_rows) :] += allowed
         lower, upper = arrays.lower[mine].copy(), arrays.upper[mine].copy()
         held = structure.part[mine] < 0
         lower[held] = np.maximum(lower[held], np.minimum(_whole(x, arrays)[mine][held], upper[held]))

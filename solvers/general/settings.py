@@ -13,8 +13,14 @@ class GeneralSettings:
     """Columns of the merged program whose solution says which slots differ least, about."""
     first_stage_columns: int = 16_000
     """Columns of the merged program that the first stage is chosen on, about."""
+    least_groups: int = 12
+    """Groups of slots of that program in any case, so that there are some of much and of little load."""
+    together_columns: int = 80_000
+    """Columns of a merged program with rows of failures up to which all is chosen on it, instead of first what failures do not touch."""
     bound_columns: int = 40_000
-    """The same, of the one that the duals come from, once there is a plan."""
+    """The same, of the one that the better duals and the counts come from."""
+    least_bound_groups: int = 24
+    """Groups of slots of that one in any case."""
     merged_lp_share: float = 0.3
     """Of the time left, for the LP of a merged program."""
     first_stage_share: float = 0.35
@@ -35,10 +41,14 @@ class GeneralSettings:
     """Gap to which counts are searched for."""
     counts_share: float = 0.5
     """Of the time for counts that is left after that LP."""
-    rounds_up: int = 5
-    """LPs over more groups of slots, after each of which counts are rounded up, where the search finds none."""
+    failure_rounds: int = 2
+    """Times that the LP for counts is solved again with the slots of failures that lack something."""
+    failures_lack: float = 1e-3
+    """What that is: a share of what rows of a failure ask for in a slot."""
+    searched_counts_columns: int = 100_000
+    """Columns of the merged program up to which counts are searched for."""
     rounded_share: float = 0.4
-    """Of the fractional counts, those that are rounded up in a round."""
+    """Of the fractional counts, those that are rounded up in a first round; twice the share in each further one."""
     first_stage_gap: float = 0.005
     """Gap to which the first stage is searched for."""
     coarser: int = 4

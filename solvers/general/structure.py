@@ -35,14 +35,18 @@ BY_SLOT = (
     "back",
 )
 """Blocks of columns with the slot as their last index."""
-ALSO_BY_SLOT = ("zone ", "limit ")
+AFTER_FAILURE = "zone "
+"""Beginning of the names of blocks that hold copies after a failure, `zone z ...` for that of z."""
+ALSO_BY_SLOT = (AFTER_FAILURE, "limit ")
 """Beginnings of the names of further ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """`slot` [columns]: slot of a column, -1 in the first stage; `part` [columns]: part of its slot, -1 in the first stage.
+    """`slot` [columns]: slot of a column, -1 in the first stage; `part` [columns]: part of a column, -1 in the first stage.
 
+    `run` [slots]: the part of the calendar of each slot. Copies of a fleet after a failure are parts of their own, one for each slot in which the
+    failure is tried, after those of the calendar.
     `row_part` [rows]: the part that all columns of a row belong to, `LINK` for rows over several parts or with columns of both stages, and
     `FIRST` for rows of the first stage alone.
     """
@@ -53,6 +57,12 @@ class Structure:
     part: Ints
     row_part: Ints
     parts: int
+    run: Ints
+
+    @property
+    def runs(self) -> int:
+        """Number of parts of the calendar."""
+        return int(self.run.max(initial=-1)) + 1
 
     @property
     def first(self) -> Bools:
@@ -80,7 +90,23 @@ def structure_of(program: Program, cost: Floats, slots: int) -> Structure:
     slot = slots_of_columns(program, slots)
     part_of_slot = _parts(arrays, slot, slots)
     part = np.where(slot >= 0, part_of_slot[np.maximum(slot, 0)], -1)
-    return Structure(arrays, cost, slot, part, _row_parts(arrays, part), int(part_of_slot.max(initial=-1)) + 1)
+    parts = int(part_of_slot.max(initial=-1)) + 1
+    copy = copies_after_failures(program)
+    mine = np.flatnonzero((copy >= 0) & (slot >= 0))
+    _, number = np.unique(copy[mine] * slots + slot[mine], return_inverse=True)
+    part[mine] = parts + number.reshape(-1)
+    parts += int(number.max(initial=-1)) + 1
+    return Structure(arrays, cost, slot, part, _row_parts(arrays, part), parts, part_of_slot)
+
+
+def copies_after_failures(program: Program) -> Ints:
+    """Number the failures that columns are copies after [columns]; -1 for others."""
+    found = np.full(program.column_count, -1)
+    names = sorted({name.rsplit(" ", 1)[0] for name in program.columns if name.startswith(AFTER_FAILURE)})
+    for block, columns in program.columns.items():
+        if block.startswith(AFTER_FAILURE):
+            found[columns[columns >= 0]] = names.index(block.rsplit(" ", 1)[0])
+    return found
 
 
 def _parts(arrays: Arrays, slot: Ints, slots: int) -> Ints:

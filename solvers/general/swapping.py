@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.arrays import Bools, Floats, Ints
-from solvers.general.diving import dive
+from solvers.arrays import Bools, Ints
+from solvers.general.diving import Dived, dive
 from solvers.general.merged_lp import MergedLp, solve_merged_lp
 from solvers.program import Arrays
 
@@ -33,14 +33,17 @@ def sets_of_one(arrays: Arrays) -> list[Ints]:
     return found
 
 
-def swapped(found: MergedLp, kept: Bools, x: Floats, left_s: Callable[[], float]) -> Floats:
-    """Return the columns of the merged program with cheaper choices in sets of one, or x, those of a dive, where there are none in time.
+def swapped(
+    found: MergedLp, kept: Bools, dived: Dived, left_s: Callable[[], float], among: Bools | None = None
+) -> Dived:
+    """Return a dive with cheaper choices in sets of one, or the one given, where there are none in time.
 
-    `kept`: which columns may be above their lower bound.
+    `kept`: which columns may be above their lower bound. `among`: as in `dive`.
     """
     arrays, cost = found.merged.arrays, found.merged.cost
     sets = sets_of_one(arrays)
-    chosen = [int(mine[np.argmax(x[mine])]) for mine in sets]
+    sets = [mine for mine in sets if among is None or among[mine].all()]
+    chosen = [int(mine[np.argmax(dived.found.x[mine])]) for mine in sets]
     allowed = np.where(kept, arrays.upper, arrays.lower)
 
     def fixed(choices: list[int], free: int = -1) -> MergedLp:
@@ -55,7 +58,7 @@ def swapped(found: MergedLp, kept: Bools, x: Floats, left_s: Callable[[], float]
     def solved(choices: list[int], free: int = -1) -> MergedLp | None:
         return solve_merged_lp(fixed(choices, free).merged, left_s()) if left_s() > 0 else None
 
-    begin = value = float(cost @ x)
+    begin = value = float(cost @ dived.found.x)
     rested, s = 0, 0  # sets in a row without a better choice
     while rested < len(sets):
         mine = sets[s]
@@ -72,6 +75,6 @@ def swapped(found: MergedLp, kept: Bools, x: Floats, left_s: Callable[[], float]
                 chosen[s] = int(choice)
         s = (s + 1) % len(sets)
     if value == begin:
-        return x
-    better = dive(fixed(chosen), kept, left_s) if left_s() > 0 else None
-    return x if better is None or float(cost @ better) >= begin else better
+        return dived
+    better = dive(fixed(chosen), kept, left_s, among) if left_s() > 0 else None
+    return dived if better is None or float(cost @ better.found.x) >= begin else better

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
 
 from solvers.general import deferred_rows, dual_bound, rolling, structure
 from solvers.general.aggregation import groups_of, merge
-from solvers.general.deferred_rows import lighter
+from solvers.general.deferred_rows import DeferrableRows
 from solvers.general.diving import dive
 from solvers.general.dual_bound import DualBound
 from solvers.general.dual_placement import holding_rows, placed
 from solvers.general.merged_lp import solve_merged_lp
+from solvers.general.propagation import Propagation
 from solvers.general.rolling import Piece, Rolling
 from solvers.general.settings import SETTINGS
 from solvers.general.solve import solve_general
@@ -23,13 +27,15 @@ from solvers.interface import Options
 from solvers.joint import solve
 from solvers.mip import solve as solve_mip
 from solvers.model.build import build, objective_vector
-from solvers.program import Program
+from solvers.program import Arrays, Program
 from tests.solvers.reference import SMALL, TIMES
 from tests.solvers.test_all_blocks_bruteforce import OBJECTIVES, problem, problems
 
 LIMITS = Options(gap=1e-3, time_limit_s=60.0)
 WORST = 1.6  # of the optimum; these questions of two or three slots lose most, 1.23 on the six that are asked
-COARSE = replace(SETTINGS, first_stage_columns=1, bound_columns=1)  # one group of slots for each part
+COARSE = replace(
+    SETTINGS, first_stage_columns=1, bound_columns=1, least_groups=1, least_bound_groups=1
+)  # one group of slots for each part
 
 
 def signed(data):
@@ -53,7 +59,8 @@ def test_bound_and_plan_enclose_the_optimum(slots_of_a_part, data):
         patch.setattr(deferred_rows, "BUSIEST", slots_of_a_part - 1)  # none, one, all
         if slots_of_a_part == 2:
             patch.setattr(rolling, "QUICK_SHARE", 0.0)  # counts are rounded up, not searched
-        found = solve_general(program, objective_vector(program, data), sense, data.slots, LIMITS, COARSE)
+        asked = replace(COARSE, searched_columns=0) if slots_of_a_part == 2 else COARSE  # dived for, not searched
+        found = solve_general(program, objective_vector(program, data), sense, data.slots, LIMITS, asked)
     tolerance = 1e-6 * max(abs(optimum or 0.0), 1.0)
     if optimum is None:
         assert found.x is None
@@ -135,11 +142,41 @@ def test_a_dive_ends_with_whole_binaries():
         arrays = found.merged.arrays
         binary = arrays.integer & (arrays.lower >= 0) & (arrays.upper <= 1)
         at_once, in_time = (dive(found, np.ones(len(found.x), dtype=bool), lambda s=s: s) for s in (0.0, 60.0))
-        assert (at_once[binary] <= found.x[binary] + 1e-5).all()
-        for x in (at_once, in_time):
+        assert (at_once.whole()[binary] <= found.x[binary] + 1e-5).all()
+        for dived in (at_once, in_time):
+            x = None if dived is None else dived.whole()
             assert x is None or (x[binary] == np.round(x[binary])).all()
         ended += in_time is not None
     assert ended
+
+
+@settings(max_examples=100 * TIMES, **SMALL)
+@given(st.integers(0, 2**32 - 1))
+def test_propagation_keeps_every_solution(seed):
+    """Of random rows over binaries: what holds with a binary fixed is within the bounds that follow, and a contradiction has none."""
+    rng = np.random.default_rng(seed)
+    matrix = sparse.csc_array(rng.integers(-2, 3, (4, 6)).astype(float))
+    low, high = (
+        np.where(rng.random(4) < 0.5, -np.inf, -1.0),
+        np.where(rng.random(4) < 0.3, np.inf, rng.integers(0, 3, 4)),
+    )
+    zeros, ones = np.zeros(6), np.ones(6)
+    bounds = Propagation(Arrays(matrix, low, high, zeros, ones, ones > 0, ones), zeros, ones)
+    every = np.array(list(product([0.0, 1.0], repeat=6)))
+    activity = (matrix @ every.T).T
+    left = every[(activity >= low - 1e-9).all(axis=1) & (activity <= high + 1e-9).all(axis=1)]
+    for column in rng.permutation(6)[:3]:
+        value = float(rng.integers(0, 2))
+        if not bounds.lower[column] <= value <= bounds.upper[column]:
+            assert not (left[:, column] == value).any()
+            continue
+        before = bounds.lower.copy()
+        if not bounds.fix(int(column), value):
+            assert not (left[:, column] == value).any()
+            assert (bounds.lower == before).all()
+            return
+        left = left[left[:, column] == value]
+        assert ((left >= bounds.lower) & (left <= bounds.upper)).all()
 
 
 def test_rows_of_failures_are_deferred_but_for_the_busiest_slots():
@@ -151,9 +188,8 @@ def test_rows_of_failures_are_deferred_but_for_the_busiest_slots():
         data = replace(data, spread=replace(data.spread, tried_slots=np.arange(2)))
         program = build(data)
         whole = structure_of(program, objective_vector(program, data), data.slots)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(deferred_rows, "BUSIEST", 1)
-            light = lighter(program, whole, data.slots)
+        waiting = DeferrableRows(program, whole, data.slots)
+        light = waiting.lighter(waiting.busiest(1))
         width = np.diff(whole.arrays.matrix.tocsr().indptr)
         for zone in range(data.spread.zone_count):
             asked = {}
@@ -168,6 +204,31 @@ def test_rows_of_failures_are_deferred_but_for_the_busiest_slots():
                 found += 1
         assert (np.diff(light.structure.arrays.matrix.tocsr().indptr)[light.deferred] == 0).all()
     assert found
+
+
+def test_failures_lack_nothing_beside_a_plan_and_all_without_systems():
+    """Beside the columns of an optimum every copy has a solution; where nothing is held, each lacks each demand that must survive."""
+    asked = 0
+    for seed in range(40):
+        data = problem(np.random.default_rng(seed), ("cost",))
+        if data.spread is None or not data.spread.survives.any() or data.slots < 2:
+            continue
+        program = build(data)
+        found = solve_mip(program, objective_vector(program, data), "min", Options(gap=0.0))
+        if found.x is None:
+            continue
+        waiting = DeferrableRows(
+            program, structure_of(program, objective_vector(program, data), data.slots), data.slots
+        )
+        assert waiting.lacking(found.x, lambda: 60.0) == pytest.approx(0.0, abs=1e-6)
+        nothing = waiting.lacking(np.zeros(program.column_count), lambda: 60.0)
+        demands = np.zeros_like(nothing)
+        for block in program.row_blocks.get("survived balance", ()):
+            upper = program.arrays().row_upper[block.rows]
+            np.add.at(demands, (block.index[:, 0], block.index[:, 3]), upper > 0)
+        assert nothing == pytest.approx(demands)
+        asked += int(demands.sum())
+    assert asked
 
 
 def test_slots_stay_apart_where_parts_needed_more():
@@ -201,9 +262,10 @@ def test_fewer_slots_of_failures_are_kept_where_copies_are_many():
         program = build(replace(data, spread=replace(data.spread, tried_slots=np.arange(2))))
         whole = structure_of(program, objective_vector(program, data), data.slots)
         with pytest.MonkeyPatch.context() as patch:
-            several = int(lighter(program, whole, data.slots).deferred.sum())
+            waiting = DeferrableRows(program, whole, data.slots)
+            several = int(waiting.lighter(waiting.busiest()).deferred.sum())
             patch.setattr(deferred_rows, "MOST_COPIES", 0)
-            kept.append((several, int(lighter(program, whole, data.slots).deferred.sum())))
+            kept.append((several, int(waiting.lighter(waiting.busiest()).deferred.sum())))
     assert kept and all(few > several for several, few in kept)
 
 

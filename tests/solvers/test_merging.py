@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solvers.general.aggregation import groups_of, merge
-from solvers.general.deferred_rows import lighter
+from solvers.general.deferred_rows import DeferrableRows
 from solvers.general.diving import dive
 from solvers.general.grouping import Grouping, _runs
 from solvers.general.merged_lp import solve_merged_lp
@@ -89,7 +89,10 @@ def test_groups_are_no_more_than_asked():
     for seed in range(20):
         data = problem(np.random.default_rng(seed), ("cost",))
         program = build(data)
-        whole = lighter(program, structure_of(program, objective_vector(program, data), data.slots), data.slots)
+        waiting = DeferrableRows(
+            program, structure_of(program, objective_vector(program, data), data.slots), data.slots
+        )
+        whole = waiting.lighter(waiting.busiest())
         evenly = groups_of(whole.structure, data.slots, 1)
         solved = solve_merged_lp(merge(program, whole.structure, evenly), 60.0)
         if solved is None:
@@ -98,7 +101,7 @@ def test_groups_are_no_more_than_asked():
         for most in (1, 2, data.slots):
             group = grouping.groups(most, np.array([0]))
             assert (np.flatnonzero(group == group[0]) == [0]).all()
-            kinds = len(np.unique(np.bincount(whole.structure.part[whole.structure.part >= 0])))
+            kinds = len(np.unique(np.bincount(whole.structure.run)))
             assert len(np.unique(group[1:])) <= max(most, kinds) + 1
 
 
@@ -113,10 +116,10 @@ def test_swapped_choices_are_no_dearer():
         if found is None or not sets_of_one(found.merged.arrays):
             continue
         kept = np.ones(len(found.x), dtype=bool)
-        x = dive(found, kept, lambda: 60.0)
-        if x is None:
+        dived = dive(found, kept, lambda: 60.0)
+        if dived is None:
             continue
-        other = swapped(found, kept, x, lambda: 60.0)
+        x, other = dived.whole(), swapped(found, kept, dived, lambda: 60.0).whole()
         cost = found.merged.cost
         assert cost @ other <= cost @ x + 1e-9
         for mine in sets_of_one(found.merged.arrays):
