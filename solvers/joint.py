@@ -19,6 +19,7 @@ import numpy as np
 from solvers.arrays import Bools, Floats, Ints
 from solvers.backends.highs_run import OPTIMAL_GAP
 from solvers.consolidation import consolidate, restricted
+from solvers.decomposition.solve import supports
 from solvers.direct import MOST_COLUMNS_IN_ONE_PIECE, solve_direct
 from solvers.interface import Options
 from solvers.mip import relative_gap, solve_with_fixed_integers
@@ -104,9 +105,14 @@ def solve(
 
 
 def with_fewer_parts(data: PlanData, best: Solution, within: float, options: Options) -> Solution:
-    """Take a plan of fewer parts that loses at most a share of the best plan's value, if there is one; the best plan otherwise."""
+    """Take a plan of fewer parts that loses at most a share of the best plan's value, if there is one; the best plan otherwise.
+
+    None is looked for where the program is too large for one piece and not decomposed: what to drop is found in one piece.
+    """
     if best.value is None:
         return best
+    if best.columns > MOST_COLUMNS_IN_ONE_PIECE and not supports(data):
+        return replace(best, before=(best.value, parts_of(data, best.values)), fewest=False)
     _say(options, "fewer deployments")
 
     def solve_over(points: Bools, limit_s: float) -> Found | None:

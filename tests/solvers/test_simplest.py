@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers import simplest
+from solvers import joint, simplest
 from solvers.consolidation import consolidate, restricted
 from solvers.joint import solve
 from solvers.model.build import build
@@ -128,3 +128,22 @@ def test_each_list_of_points_is_part_of_the_one_before(seed):
     for before, after in itertools.pairwise(ladder):
         gone = np.unique(data.deployments()[before & ~after])
         assert not (after & ~before).any() and len(gone) == 1
+
+
+def test_no_fewer_parts_are_looked_for_in_a_program_too_large_for_one_piece():
+    """Unless it decomposes; the best plan stays, and is not said to have the fewest."""
+    seen = set()
+    for seed in range(12):
+        data = drawn(seed)
+        best = solve(data, EXACT)
+        if best.value is None:
+            continue
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(joint, "MOST_COLUMNS_IN_ONE_PIECE", 0)
+            patch.setattr(joint, "supports", lambda _, yes=bool(seed % 2): yes)
+            patch.setattr(joint, "simplest", lambda *_: seen.add("looked for"))
+            found = joint.with_fewer_parts(data, best, 0.2, EXACT)
+        assert found.values is best.values or found.value == best.value
+        assert found.before == (best.value, parts_of(data, best.values)) and not found.fewest
+        assert ("looked for" in seen) == bool(seed % 2)
+        seen.clear()
