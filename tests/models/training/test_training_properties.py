@@ -154,7 +154,7 @@ OF_LAYOUTS = {
 SCALAR_ONLY = {  # take no arrays
     layouts.divisors, layouts.enumerate_layouts, layouts.parallel_layouts, layouts.with_levels, adapters.mixer_matrices,
     adapters.feed_forward_matrices, adapters.adapter_parameters, flops.forward_flops, flops.training_flops_per_token, architecture.attention_parameters_per_layer, architecture.parameter_counts,
-    architecture.kv_elements_per_layer, pipeline.schedule_code, training.release_factor,
+    architecture.kv_elements_per_layer, layouts.joined, pipeline.schedule_code, training.release_factor,
 }  # fmt: skip
 
 
