@@ -112,7 +112,7 @@ def with_fewer_parts(data: PlanData, best: Solution, within: float, options: Opt
     if best.value is None:
         return best
     if best.columns > MOST_COLUMNS_IN_ONE_PIECE and not supports(data):
-        return replace(best, before=(best.value, parts_of(data, best.values)), fewest=False)
+        return best
     _say(options, "fewer deployments")
 
     def solve_over(points: Bools, limit_s: float) -> Found | None:

@@ -131,7 +131,7 @@ def test_each_list_of_points_is_part_of_the_one_before(seed):
 
 
 def test_no_fewer_parts_are_looked_for_in_a_program_too_large_for_one_piece():
-    """Unless it decomposes; the best plan stays, and is not said to have the fewest."""
+    """Unless it decomposes; the best plan stays, and nothing is said of others."""
     seen = set()
     for seed in range(12):
         data = drawn(seed)
@@ -143,7 +143,6 @@ def test_no_fewer_parts_are_looked_for_in_a_program_too_large_for_one_piece():
             patch.setattr(joint, "supports", lambda _, yes=bool(seed % 2): yes)
             patch.setattr(joint, "simplest", lambda *_: seen.add("looked for"))
             found = joint.with_fewer_parts(data, best, 0.2, EXACT)
-        assert found.values is best.values or found.value == best.value
-        assert found.before == (best.value, parts_of(data, best.values)) and not found.fewest
+        assert found.value == best.value and (found.before is not None) == bool(seed % 2)
         assert ("looked for" in seen) == bool(seed % 2)
         seen.clear()
