@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from models.arrays import Floats, Ints
+from planner.problem.calendar import BUSIEST_TOL
 from planner.problem.facts import Problem
 from planner.problem.spread import is_asked, zones_of
 from solvers.model.block_data.choice import ChoiceData
@@ -32,7 +33,10 @@ def spread_data(problem: Problem, demand: Floats, choice: ChoiceData | None) -> 
 
 
 def tried_slots(problem: Problem, demand: Floats) -> Ints:
-    """Find the busiest slot of each workload in each window; `demand`: [workload, slot]."""
-    window = problem.calendar.window
-    found = {int(np.where(window == v, row, -1.0).argmax()) for row in demand for v in range(problem.calendar.windows)}
+    """Find the first of the busiest slots of each workload in each window, but for rounding; `demand`: [workload, slot]."""
+    window, found = problem.calendar.window, set()
+    for row in demand:
+        for v in range(problem.calendar.windows):
+            here = np.where(window == v, row, -1.0)
+            found.add(int(np.argmax(here >= here.max() * (1 - BUSIEST_TOL))))
     return np.array(sorted(found), dtype=np.int64)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 
+from planner.problem.calendar import BUSIEST_TOL
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.findings import RELATIVE_TOL, close
 from planner.verify.fleet.options import HeldKey, key_at
 from planner.verify.lines import LineCheck
 from planner.verify.power import power_at
 from planner.verify.timing import TIME_TOL_S
-
-BUSIEST_TOL = 1e-12  # of the most requests in a slot, relative
 
 
 class FailoverCheck:
