@@ -54,6 +54,7 @@ def polish_line_units(
         options,
         gap=max(GAP_SHARE * options.gap, LEAST_GAP),
         time_limit_s=TIME_LIMIT_S,
+        longest_s=None,
         method="direct",
         node_limit=None,
     )

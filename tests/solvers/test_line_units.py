@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvers import mip
+from solvers import line_units, mip
 from solvers.line_units import polish_line_units
 from solvers.mip import Options, RawSolution
 from solvers.program import Program
@@ -39,3 +39,19 @@ def test_an_optimal_or_missing_solution_is_unchanged(program):
     assert polish_line_units(program, cost, "min", best, options) is best
     nothing = RawSolution("limit")
     assert polish_line_units(program, cost, "min", nothing, options) is nothing
+
+
+def test_a_further_time_for_a_first_plan_is_not_spent_on_units(program, monkeypatch):
+    """The plan is there already: the search for units ends at its own limit."""
+    seen = []
+
+    def solve(*given, **named):
+        seen.append(given[3].until_found().time_limit_s)
+        return mip.solve(*given, **named)
+
+    monkeypatch.setattr(line_units, "solve", solve)
+    cost, options = program.functional("cost"), Options(gap=0.01, time_limit_s=100.0, longest_s=200.0)
+    x = np.array([11.0, 3.0, 2.0, 0.0])
+    wasteful = RawSolution("within_gap", float(cost @ x), 10_950.0, 0.0, x, 1.0, None, True)
+    assert polish_line_units(program, cost, "min", wasteful, options) is not wasteful
+    assert seen == [line_units.TIME_LIMIT_S]
