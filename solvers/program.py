@@ -256,6 +256,11 @@ class Arrays:
     unit: Floats
     branching_sets: tuple[tuple[Ints, Ints], ...] = ()
 
+    @property
+    def binary(self) -> Bools:
+        """[columns]: integers between 0 and 1."""
+        return self.integer & (self.lower >= 0.0) & (self.upper <= 1.0)
+
     def violation(self, x: Floats) -> float:
         """Largest violation of a row, relative to its largest coefficient, or of a bound, relative to the column's unit."""
         activity = self.matrix @ x

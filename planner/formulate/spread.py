@@ -33,7 +33,7 @@ def spread_data(problem: Problem, demand: Floats, choice: ChoiceData | None) -> 
 
 
 def tried_slots(problem: Problem, demand: Floats) -> Ints:
-    """Find the first of the busiest slots of each workload in each window, but for rounding; `demand`: [workload, slot]."""
+    """Find the busiest slot of each workload in each window, the first of those within `BUSIEST_TOL`; `demand`: [workload, slot]."""
     window, found = problem.calendar.window, set()
     for row in demand:
         for v in range(problem.calendar.windows):

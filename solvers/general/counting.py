@@ -34,7 +34,7 @@ class Counting:
         arrays = structure.arrays
         integer = structure.first & arrays.integer
         self._expected, self._closed, self._left_s = expected, structure.first & ~kept, left_s
-        self._binary = integer & (arrays.lower >= 0.0) & (arrays.upper <= 1.0)
+        self._binary = structure.first & arrays.binary
         self._count = integer & ~self._binary
         self._options, self._settings = options, settings
         self._little: Bools | None = None  # [columns] counts of which the LP of a program used little

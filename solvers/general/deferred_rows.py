@@ -28,8 +28,8 @@ MOST_COPIES = 80_000  # columns of such slots up to which all are kept; one slot
 class Lighter:
     """A structure whose matrix has no entries in the deferred rows, and which these are [rows].
 
-    `kept` [failures, slots]: whose rows are kept. `apart`: slots in which some are. They are not merged with others, which such rows do not charge. `timed`: columns of
-    slots beside the copies.
+    `kept` [failures, slots]: whose rows are kept. `apart`: slots in which some are; these are not merged with others, which such rows do not
+    charge. `timed`: number of columns of slots beside the copies.
     """
 
     structure: Structure
@@ -59,7 +59,7 @@ class DeferrableRows:
         self._asked = np.where(np.isfinite(asks) & (structure.row_part >= 0), asks, 0.0)
         waiting = np.zeros(len(arrays.row_lower), dtype=bool)
         waiting[self._row] = True
-        binary = arrays.integer & (arrays.lower >= 0.0) & (arrays.upper <= 1.0)
+        binary = arrays.binary
         touched = np.zeros(program.column_count, dtype=bool)
         touched[entries.col[waiting[entries.row]]] = True
         touched &= binary
@@ -74,7 +74,7 @@ class DeferrableRows:
         return bool(len(self._row))
 
     def busiest(self, count: int | None = None) -> Bools:
-        """[failures, slots]: so many of the busiest slots of each failure, `BUSIEST` if None, or fewer where there are many copies.
+        """Select the `count` busiest slots of each failure [failures, slots], `BUSIEST` if None; fewer where there are many copies.
 
         The busiest slots are those where rows of single parts ask for most in all.
         """
@@ -88,7 +88,7 @@ class DeferrableRows:
         return found
 
     def of(self, columns: Bools) -> Bools:
-        """[failures, slots]: those with a copy among columns."""
+        """Select the failures and slots [failures, slots] with a copy among some columns [columns]."""
         found, mine = np.zeros(self._shape, dtype=bool), columns & (self._copies >= 0)
         found[self._copies[mine], self._structure.slot[mine]] = True
         return found
@@ -112,7 +112,7 @@ class DeferrableRows:
         return Lighter(light, deferred, kept, np.flatnonzero(kept.any(axis=0)), timed)
 
     def lacking(self, x: Floats, left_s: Callable[[], float]) -> Floats:
-        """[failures, slots]: least share of what the rows of a failure ask for that its copies cannot do beside all other columns of x.
+        """Compute the least share of its demand that each failure leaves unmet in each slot [failures, slots], with all other columns as in x.
 
         0 where time is up first. Shares of several rows are added up.
         """

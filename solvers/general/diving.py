@@ -36,7 +36,7 @@ class Dived:
 
 
 def binaries(merged: Merged) -> Bools:
-    """[merged columns]: integers between 0 and 1."""
+    """Select the integers between 0 and 1 [merged columns]."""
     arrays = merged.arrays
     return arrays.integer & (arrays.lower >= -WHOLE_TOL) & (arrays.upper <= 1 + WHOLE_TOL)
 

@@ -12,7 +12,7 @@ from solvers.general.merged_lp import solve_merged_lp
 from solvers.general.settings import GeneralSettings
 from solvers.program import Program
 
-FEW_GROUPS = 4
+FEW_GROUPS = 4  # of slots, below which a rough solution tells little of which slots differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,7 @@ def merging_of(
 ) -> Merging:
     """Solve a program of few groups of slots to find out which slots differ least.
 
-    Evenly merged ones where that does not end in time, and where its columns are so many that it has fewer than `FEW_GROUPS`, which tell
-    little.
+    Slots are merged evenly where that program does not end in time, or would have fewer than `FEW_GROUPS` groups.
     """
     evenly = Merging(program, waiting, waiting.lighter(waiting.busiest(0)), waiting.lighter(waiting.busiest()), slots)
     if settings.rough_columns * slots < FEW_GROUPS * evenly.bare.timed:

@@ -146,8 +146,7 @@ class Planner:
         parts = replace(self._options, gap=self._settings.part_gap, time_limit_s=left)
         kept, arrays = self._kept, self.structure.arrays
         if whole:
-            binary = self.structure.first & arrays.integer & (arrays.lower >= 0.0) & (arrays.upper <= 1.0)
-            kept = kept & ~(binary & (expected < 0.5))
+            kept = kept & ~(self.structure.first & arrays.binary & (expected < 0.5))
         rolling = Rolling(self.structure, parts, kept)
         found = rolling.plan(expected)
         grew = (self.structure.part >= 0) & rolling.grew[self.structure.part]

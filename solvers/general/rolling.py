@@ -132,7 +132,7 @@ class Rolling:
         return self._decide(x, p, np.ones_like(self._kept), quick) if found is None else found
 
     def _beside_none(self, x: Floats, p: int, quick: bool) -> Floats | None:
-        """Decide a part that costs nothing as if no other one ran anything: rather does a job of a day move than that a copy holds more."""
+        """Decide a part that costs nothing as if no other part ran anything, so that jobs yield to copies instead of copies adding systems."""
         mine = self.structure.first | (self.structure.part == p)
         alone = np.where(mine, x, 0.0)
         found = self._used(alone, p, quick)

@@ -23,7 +23,7 @@ USED = 1e-3  # value of a binary in the LP from which on it may be tried
 
 def sets_of_one(arrays: Arrays) -> list[Ints]:
     """Find the sets of binaries of which a row asks for exactly one."""
-    binary = arrays.integer & (arrays.lower >= 0.0) & (arrays.upper <= 1.0)
+    binary = arrays.binary
     by_row, found = arrays.matrix.tocsr(), []
     for row in np.flatnonzero((arrays.row_lower == arrays.row_upper) & (arrays.row_lower > 0.0)):
         inside = slice(by_row.indptr[row], by_row.indptr[row + 1])
