@@ -219,6 +219,7 @@ PLAN = {
         {"site": TEXT, "system": Either(TEXT), "how": Either(TEXT), "margin": Either(NUMBER), "margin_unit": Either(TEXT), "words": TEXT}
     ],
     "dropped": Each(Each(WHOLE)),
+    "notes?": [{"path": TEXT, "code": TEXT, "arguments": Each(AnyOf((NUMBER, TEXT))), "text": TEXT, "source": TEXT}],
     "assumptions": [{"path": TEXT, "value": AnyOf((NUMBER, TEXT)), "unit": TEXT, "reason": TEXT, "share": Either(NUMBER)}],
     "provenance": [
         {"path": TEXT, "value": AnyOf((NUMBER, TEXT, [NUMBER])), "unit": TEXT, "source": [TEXT], "date": Either(TEXT), "confidence": TEXT, "kind": TEXT}

@@ -18,7 +18,7 @@ from planner.interpret.decisions import Decisions
 from planner.interpret.deployments import replicas_and_deployments
 from planner.interpret.fabrics import fabric_rows
 from planner.interpret.facility import facility_rows
-from planner.interpret.framing import assumption_rows, dropped, provenance, sense_and_unit, solver, versions
+from planner.interpret.framing import assumption_rows, dropped, noted, provenance, sense_and_unit, solver, versions
 from planner.interpret.limit_rows import limit_rows
 from planner.interpret.load.kv_tiers import kv_tier_rows
 from planner.interpret.load.packing import packing_rows
@@ -96,6 +96,7 @@ def interpret(
             "limits": values.fill_in(rows),
             "runner_up": values.runner_up,
             "dropped": dropped(candidates),
+            **noted(problem),
             "assumptions": assumption_rows(problem.assumptions, charged),
             "provenance": provenance(problem),
             "versions": versions(),

@@ -9,6 +9,7 @@ from importlib import metadata
 from typing import Any
 
 from planner.candidates.points import Candidates
+from planner.facts import rows
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.problem.facts import Problem
 from planner.problem.provenance import Assumption
@@ -57,6 +58,7 @@ def without_answer(
             "limits": [],
             "runner_up": [],
             "dropped": dropped(candidates),
+            **noted(problem),
             "assumptions": [],
             "provenance": [],
             "versions": versions(),
@@ -83,6 +85,12 @@ def dropped(candidates: Candidates | None) -> dict[str, dict[str, int]]:
         if candidates is None
         else {name: dict(sorted(counts.items())) for name, counts in candidates.dropped.items()}
     )
+
+
+def noted(problem: Problem) -> dict[str, list[dict[str, Any]]]:
+    """Return the section `notes`: how the spec was understood; nothing without notes."""
+    found = rows(problem.notes)
+    return {"notes": found} if found else {}
 
 
 def provenance(problem: Problem) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from catalog.units import YEAR_S
 from models.arrays import Floats
 from models.roofline import ChipRates
 from models.transformer.architecture import Architecture
+from planner.facts import Fact
 from planner.problem.batches import rounded_batch
 from planner.problem.calendar import SAMPLED_DAYS, SLOTS_PER_DAY, TYPICAL_DAY, TYPICAL_DAYS, Calendar
 from planner.problem.constants import ModelConstants
@@ -374,6 +375,7 @@ class Problem:
     porting: tuple[PortingFacts, ...] = ()
     derating: Derating | None = None  # what a robust plan counts on instead of predictions
     quality: tuple[QualityFacts, ...] = ()  # of the workloads with a quality floor
+    notes: tuple[Fact, ...] = ()  # how the spec was understood, and what in it is at odds with what is known
 
     @property
     def robust(self) -> Robust:

@@ -12,12 +12,13 @@ from typing import Any
 
 from catalog.units import MWH_J, TONNE_KG, show
 from planner.plan import BY_THE_BOUND, Plan, binds
-from planner.report import electricity, explanations, jobs, quality, robust
+from planner.report import electricity, jobs, notes, quality, robust
 from planner.report.fleet import becomes, layout_words, ways_to_have
 from planner.report.marginal_values import valued_limits, worth_number, worth_unit
 from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, filled, short
 from planner.report.report import diagnosis_chapters, goal
 from planner.report.story import cost_of_kinds, had, story, tightest
+from planner.report.why import explanations
 from planner.report.words import COMPONENT_WORDS, amount, status_words
 
 Row = dict[str, Any]
@@ -108,11 +109,13 @@ def _opening(plan: Plan, paper: Paper) -> list[str]:
 def _blocks(plan: Plan) -> list[Block]:
     """List the blocks that have something to say."""
     if not plan.has_answer:
-        return [
+        told = [
             Block(heading, (), [(sentence,) for sentence in sentences], _counted(len(sentences), "more"))
             for heading, sentences in diagnosis_chapters(plan)
         ]
+        return [block for block in (*told, _understood(plan)) if block.entries]
     found = (
+        _understood(plan),
         _waiting(plan),
         _architectures(plan),
         _obtained(plan),
@@ -158,6 +161,12 @@ def _waiting(plan: Plan) -> Block:
     """Say which jobs are done after their deadlines."""
     entries = [(sentence,) for sentence in jobs.waiting(plan)]
     return Block(explanations.WAITING, (), entries, _counted(len(entries), "more"), least=4)
+
+
+def _understood(plan: Plan) -> Block:
+    """Say how the spec was understood, and what in it is at odds with what is known."""
+    entries = [(sentence,) for sentence in notes.sentences(plan)]
+    return Block(notes.HEADING, (), entries, _counted(len(entries), "more"), least=4)
 
 
 def _architectures(plan: Plan) -> Block:

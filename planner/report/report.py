@@ -14,12 +14,12 @@ from planner.escape import markdown, terminal
 from planner.plan import TABLES, Plan
 from planner.report import (
     electricity,
-    explanations,
     facility,
     grades,
     interruptions,
     lines,
     marginal_values,
+    notes,
     phases,
     quality,
     reinforcement,
@@ -28,6 +28,7 @@ from planner.report import (
 from planner.report.fleet import deployment_rows, fabric_row, fleet_row, owned_sections, point_rows
 from planner.report.limits import limit_row, runner_up_row
 from planner.report.load import classes, first_token, kv_tiers, packing, prefix_routing, sessions
+from planner.report.why import explanations
 from planner.report.words import amount, status_words
 from planner.report.workloads import cost_rows, route_rows, workload_row
 from planner.tables import as_csv, as_markdown, as_text
@@ -158,8 +159,8 @@ def _text(plan: Plan) -> str:
         filled = [_filled(line, "  - ", "    ") for line in sentences]
         parts.append(f"{heading}\n{''.join(filled)}")
     for heading, rows in sections_of(plan):
-        note = _filled(NOTES[heading], "  ", "  ") if heading in NOTES else ""
-        parts.append(f"{heading}\n{as_text(rows, indent='  ')}{note}")
+        remark = _filled(NOTES[heading], "  ", "  ") if heading in NOTES else ""
+        parts.append(f"{heading}\n{as_text(rows, indent='  ')}{remark}")
     return _joined([*parts, _filled(ending(plan), "", "") if ending(plan) else "", closing(plan)])
 
 
@@ -177,8 +178,9 @@ def _joined(parts: list[str]) -> str:
 
 
 def chapters_of(plan: Plan) -> list[tuple[str, list[str]]]:
-    """List the chapters of sentences: diagnosis, marginal values of limits, explanations."""
-    return [*diagnosis_chapters(plan), *marginal_values.chapters(plan), *explanations.chapters(plan)]
+    """List the chapters of sentences: diagnosis, notes on the spec, marginal values of limits, explanations."""
+    understood = [(notes.HEADING, listed)] if (listed := list(notes.sentences(plan))) else []
+    return [*diagnosis_chapters(plan), *understood, *marginal_values.chapters(plan), *explanations.chapters(plan)]
 
 
 def _markdown(plan: Plan) -> str:

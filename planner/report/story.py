@@ -1,7 +1,7 @@
 """Tell why a plan is as it is in three sentences: why here, why this, why then.
 
 A sentence is a list of clauses, the most important first, so that a page may take as many as it has room for. Each clause states
-figures of the plan document, in the language of the reader. Not here: the layout of the page (`planner.report.page`), and the full chapters (`planner.report.explanations`).
+figures of the plan document, in the language of the reader. Not here: the layout of the page (`planner.report.page`), and the full chapters (`planner.report.why.explanations`).
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from catalog.lookup import Catalog
 from catalog.records import Record
 from models.arrays import Ints
 from planner.errors import Problem, SpecError
+from planner.facts import Fact
 from planner.problem.calendar import DAYS_PER_YEAR, SAMPLED_DAYS, TYPICAL_DAY, Clock, sampled_days
 from planner.problem.price_levels import at_stated_levels, stated_level
 from planner.resolve.ledger import Ledger
@@ -36,6 +37,7 @@ class ResolveContext:
     clock: Clock
     represented_by: Ints | None  # [365] the day that stands for each day of the year; None with one typical day
     problems: list[Problem] = field(default_factory=list)
+    notes: list[Fact] = field(default_factory=list)
 
     @classmethod
     def of(cls, spec: PlanSpec, catalog: Catalog) -> ResolveContext:
@@ -55,6 +57,13 @@ class ResolveContext:
     def add_problem(self, path: str, message: str) -> None:
         """Report a problem at a place of the spec, with its remedy."""
         self.problems.append(Problem(path, message))
+
+    def add_fact(self, fact: Fact) -> None:
+        """Keep a note for the plan, or report a fact that refuses as a problem of the spec."""
+        if fact.refuses:
+            self.problems.append(fact.problem())
+        else:
+            self.notes.append(fact)
 
     def raise_problems(self) -> None:
         """Raise SpecError with all problems found so far, if there are any."""

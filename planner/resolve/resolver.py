@@ -154,6 +154,7 @@ def build_problem(context: ResolveContext) -> Problem:
         phases=phases,
         porting=porting,
         quality=tuple(workloads.quality),
+        notes=tuple(sorted(set(context.notes))),
     )
 
 

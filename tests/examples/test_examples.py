@@ -225,7 +225,7 @@ def test_a_year_with_every_block_is_solved_to_half_a_per_cent_and_holds(year, na
 @pytest.mark.parametrize("name", YEARS)
 def test_a_year_is_explained(year, name):
     """Every place with a fleet, line, battery and contract has its sentence, and the fabrics are compared with the others."""
-    from planner.report.explanations import chapters
+    from planner.report.why.explanations import chapters
 
     spec, plan = year(name)
     told = dict(chapters(plan))

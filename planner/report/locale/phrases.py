@@ -2,6 +2,7 @@
 
 `phrases_zh.json` maps an English phrase to its translation, `problems_zh.json` what is wrong in a spec, and the remedy. A place such as `{site}` stands for any text that holds no phrase of ours:
 a name, an amount, a path. The longest pattern that fits a whole text is taken.
+Messages (`planner.messages`) are known by their texts too, for places that hold only the text.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import json
 import re
 from functools import cache
 from pathlib import Path
+
+from planner.messages import DEFAULT, texts
 
 _HOME = Path(__file__).parent
 FILES = ("phrases", "problems")
@@ -34,6 +37,8 @@ def is_known(text: str, language: str) -> bool:
 def _patterns(language: str) -> tuple[dict[str, str], list[tuple[re.Pattern[str], str]]]:
     """Read the phrases of a language: whole texts, and patterns with the longest first."""
     table: dict[str, str] = {}
+    for code, english in texts(DEFAULT).items():
+        table[english] = texts(language)[code]
     for file in FILES:
         table |= json.loads((_HOME / f"{file}_{language}.json").read_text("utf-8"))
     fixed = {english: other for english, other in table.items() if not _PLACE.search(english)}

@@ -28,6 +28,8 @@ def check_record(report: Report, problem: Problem, document: Mapping[str, Any], 
         report.say("versions", "must name the release of the program that made the plan")
     if same_figures and document["objective"]["value"] is not None:
         _check_provenance(report, problem, document["provenance"])
+    if same_figures and release_of(document) == __version__:
+        check_notes(report, problem, document)
     _check_solver(report, problem, document)
     stated = {path: "memory_bytes" in pool for path, pool in pools_of(document)}
     for path in stated if any(stated.values()) else ():
@@ -63,6 +65,16 @@ def _check_provenance(report: Report, problem: Problem, stated: Sequence[Mapping
             "kind": figure.kind,
         }
     _check_rows(report, "provenance", stated, computed)
+
+
+def check_notes(report: Report, problem: Problem, document: Mapping[str, Any]) -> None:
+    """Compare the notes on the spec, by place, code and arguments, with those of the spec resolved again."""
+    computed = {(fact.path, fact.message.code): fact.message.arguments for fact in problem.notes if not fact.refuses}
+    stated = {(row["path"], row["code"]): row["arguments"] for row in document.get("notes", ())}
+    for path, code in sorted(stated.keys() ^ computed.keys()):
+        report.say(f"notes {path}", f"{code} {'is missing' if (path, code) in computed else 'is not true of the spec'}")
+    for path, code in sorted(stated.keys() & computed.keys()):
+        report.equal(f"notes {path} {code}", stated[path, code], computed[path, code])
 
 
 def check_assumptions(plan: CheckedPlan) -> None:

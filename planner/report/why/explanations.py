@@ -7,8 +7,9 @@ Not here: the tables (`planner.report.report`).
 from __future__ import annotations
 
 from planner.plan import Plan
-from planner.report import electricity, hours, jobs, lines, quality, sites, systems
+from planner.report import electricity, hours, jobs, lines, quality
 from planner.report.plan_index import PlanIndex
+from planner.report.why import sites, systems
 
 WAITING = "Which jobs wait"
 

@@ -1,0 +1,19 @@
+"""Say how the spec was understood, and what in it is at odds with what is known: the section `notes` of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from planner.messages import DEFAULT, of_row
+from planner.plan import Plan
+
+HEADING = "What was understood"
+
+
+def sentences(plan: Plan, language: str = DEFAULT) -> Iterable[str]:
+    """Yield a sentence for each note, with its place and the source of what is known."""
+    for row in plan.document.get("notes", ()):
+        message = of_row(row)
+        text = row["text"] if message is None else message.text(language)
+        source = f" [{row['source']}]" if row["source"] else ""
+        yield f"{row['path']}: {text}{source}"

@@ -1,0 +1,1 @@
+"""Sentences that explain a plan: why these sites, systems, lines and hours."""
