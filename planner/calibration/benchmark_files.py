@@ -1,5 +1,8 @@
 """Read the JSON that serving benchmarks write, as rows of a serving file: `vllm bench serve`, and SGLang's `bench_serving`.
 
+With a finite rate requests arrive on their own, and a limit on clients is a ceiling over what is in flight; without one the limit is the
+number of clients. What was in flight on average follows from the result (`serving_loads.in_flight`).
+
 A file holds one object, a list of objects, or one object per line. The benchmarks do not say what they ran on, so a result carries
 columns of a serving file beside its figures: with vLLM by `--metadata chip=... n_chips=...`, with SGLang by `--tag "chip=...,n_chips=..."`
 (and from what its server tells of itself), or for all results by `--set chip=...` of the command.
@@ -14,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem, SpecError
+from planner.messages import Message
 
 FIGURES = (
     "output_throughput",
@@ -30,6 +34,16 @@ SERVER_COLUMNS = {
     "ep_size": "ep",
     "version": "engine_version",
 }  # of SGLang's server
+MEASURED = {
+    "mean_ttft_ms": "ttft_ms",
+    "output_throughput": "output_tokens_per_s_total",
+    "mean_e2el_ms": "e2e_ms",
+    "mean_e2e_latency_ms": "e2e_ms",
+    "request_throughput": "requests_per_s",
+    "max_concurrent_requests": "peak_in_flight",
+    "spec_decode_acceptance_length": "tokens_per_step",
+    "accept_length": "tokens_per_step",
+}  # keys of both benchmarks -> columns
 MEDIAN_TTFT = "ttft is the median"  # as `serving_cases.reports_median` reads it
 QUEUED = "all requests queued at t0"  # as `serving_loads.load_of` reads a burst
 
@@ -47,6 +61,9 @@ def benchmark_cells(path: Path, columns: Collection[str]) -> list[dict[str, str]
             problems.append(
                 Problem(f"{path} result {i + 1}", f"expected a benchmark result with one of {', '.join(FIGURES)}")
             )
+            continue
+        if reason := _no_steady_load(result):
+            problems.append(Problem(f"{path} result {i + 1}", reason))
             continue
         cells.append(
             {name: _cell(value) for name, value in _columns(result, f"{path.stem} {i + 1}", path.stem, columns).items()}
@@ -75,11 +92,13 @@ def _objects(path: Path) -> list[Any]:
 def _columns(result: Mapping[str, Any], name: str, source: str, columns: Collection[str]) -> dict[str, Any]:
     """Map the keys of a result to columns of a serving file; what the result states by the name of a column takes precedence."""
     found: dict[str, Any] = {"id": name, "source": source, **_software(result), **_load(result)}
-    found |= {"ttft_ms": result.get("mean_ttft_ms"), "output_tokens_per_s_total": result.get("output_throughput")}
+    found |= {column: result[key] for key, column in MEASURED.items() if key in result}
     found |= _quantiles(result, found)
     found["tpot_ms"] = result.get("mean_tpot_ms", result.get("median_tpot_ms"))
     known = {*columns} - {"request_rate_per_s", "mode"}  # the benchmarks' own keys of these names mean something else
     stated = {**dict(_tagged(result.get("tag"))), **{key: value for key, value in result.items() if key in known}}
+    if not isinstance(result.get("concurrency"), str):
+        stated.pop("concurrency", None)  # as a number it is what SGLang measured to be in flight, not what it was told
     return {**found, **{key: value for key, value in stated.items() if key in known}}
 
 
@@ -104,18 +123,29 @@ def _software(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _load(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe lengths and load: clients, an arrival rate, or all requests at once."""
+    """Describe lengths and load: arrivals at a rate, under a ceiling where there is one; clients; or all requests at once."""
     done = _positive(result.get("completed")) or _positive(result.get("num_prompts"))
     totals = {"isl": _positive(result.get("total_input_tokens")), "osl": _positive(result.get("total_output_tokens"))}
     found: dict[str, Any] = {name: total / done for name, total in totals.items() if total and done}
-    rate = _positive(result.get("request_rate"))
-    if clients := _positive(result.get("max_concurrency")):
-        found["concurrency"] = clients
-    elif rate and math.isfinite(rate):
+    rate, most = _positive(result.get("request_rate")), _positive(result.get("max_concurrency"))
+    if most:
+        found["concurrency"] = most
+    if rate and math.isfinite(rate):
         found["request_rate_per_s"] = rate
-    elif done:
+        found |= {"notes": f"{done:g} requests"} if done else {}
+    elif done and not most:
         found |= {"concurrency": done, "notes": QUEUED, "other_metric": f"requests={done:g}"}
     return found
+
+
+def _no_steady_load(result: Mapping[str, Any]) -> str:
+    """Tell why a result has no steady load, with the remedy; empty where it has one."""
+    if ramp := result.get("ramp_up_strategy"):
+        return Message.of("measured.ramp", strategy=str(ramp)).text()
+    rate = result.get("request_rate")
+    if isinstance(rate, str) and not _positive(rate):
+        return Message.of("measured.no_rate", rate=rate).text()
+    return ""
 
 
 def _quantiles(result: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, str]:
@@ -133,9 +163,12 @@ def _quantiles(result: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str,
 
 
 def _positive(value: Any) -> float:
-    """Return a positive number; 0 for anything else."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and value > 0 else 0.0
+    """Return a positive number, also one written as text; 0 for anything else."""
+    try:
+        number = 0.0 if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return 0.0
+    return number if number > 0 else 0.0
 
 
 def _tagged(tag: Any) -> Iterator[tuple[str, str]]:

@@ -56,6 +56,7 @@ SERVING_TEXT = (
 SERVING_NUMBERS = (
     "year", "params_total_B", "params_active_B", "n_chips", "chips_per_node", "tp", "pp", "ep", "dp", "isl", "osl", "concurrency",
     "is_max_throughput", "request_rate_per_s", "output_tokens_per_s_total", "total_tokens_per_s", "tokens_per_s_per_chip", "ttft_ms", "tpot_ms",
+    "e2e_ms", "requests_per_s", "peak_in_flight", "tokens_per_step",
 )  # fmt: skip
 FILES = {
     "training": Columns(

@@ -93,8 +93,9 @@ def load_of(row: Row, note: Note) -> Load:
     """Identify regime, lengths and amount of the load.
 
     Disaggregated or a single phase where column `mode` says so; the best batch for MLPerf scenarios and `is_max_throughput`; a static
-    batch or a burst where the notes say so; open arrivals at a request rate, of as many
-    requests as the notes say, `concurrency` of them in flight at most; else a closed loop of `concurrency` clients.
+    batch or a burst where the notes say so; open arrivals at a request rate, of as many requests as the notes say, `concurrency` of them
+    in flight at most; else a closed loop of `concurrency` clients. Arrivals that would keep more in flight than the ceiling lets through
+    (rate x time of a request, by Little's law) wait for it: as many clients as the ceiling.
     """
     if found := re.search(r"mlperf scenario=(\w+)", row.text["other_metric"]):
         return benchmark_load(row, found[1], note)
@@ -132,6 +133,9 @@ def load_of(row: Row, note: Note) -> Load:
     sent = re.search(r"(\d+) requests;", notes)
     if "queued at t0" in notes or (sent and row.number("is_max_throughput") and row.number("ttft_ms")):
         return burst_load(row, prompt, output, count)
+    if rate and count and (held := rate * request_s(row)) >= count:
+        note(f"{count:g} clients: arrivals would keep {held:.4g} in flight")
+        return Load("closed", prompt, output, count)
     if rate:
         sent = re.search(r"(\d+) (?:prompts|requests)\b", notes)
         return Load("open", prompt, output, rate, requests=float(sent[1]) if sent else 0.0, running=count or 0.0)
@@ -142,6 +146,24 @@ def load_of(row: Row, note: Note) -> Load:
     if "phase timed separately" in notes:
         return Load("static", prompt, output, 1.0)
     raise Unpredictable("no concurrency, request rate or maximum throughput")
+
+
+def request_s(row: Row) -> float:
+    """Return the measured mean time of a request [s]: column `e2e_ms`, else TTFT + (output tokens - 1) TPOT; 0 where neither is known."""
+    if whole_ms := row.number("e2e_ms"):
+        return whole_ms * MILLI
+    ttft_ms, tpot_ms, output = (row.number(name) for name in ("ttft_ms", "tpot_ms", "osl"))
+    return (ttft_ms + (output - 1.0) * tpot_ms) * MILLI if ttft_ms and tpot_ms and output else 0.0
+
+
+def in_flight(row: Row) -> float:
+    """Compute how many requests were in flight on average, by Little's law: completed per second times the time of one; 0 where unknown.
+
+    Completed per second are in column `requests_per_s`, else output tokens per second over output tokens.
+    """
+    tokens_per_s, output = row.number("output_tokens_per_s_total"), row.number("osl")
+    completed = row.number("requests_per_s") or (tokens_per_s / output if tokens_per_s and output else 0.0)
+    return completed * request_s(row)
 
 
 def benchmark_load(row: Row, scenario: str, note: Note) -> Load:
