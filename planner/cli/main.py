@@ -22,7 +22,7 @@ from planner.cli.design import add_characterise, add_codesign, add_edge, add_kv_
 from planner.cli.measure import add_measure
 from planner.cli.options import answer_options
 from planner.cli.output import check_outputs
-from planner.cli.plan import HTML, add_check, add_plan, add_verify
+from planner.cli.plan import HTML, add_check, add_plan, add_show, add_verify
 from planner.cli.resources import hold_to_memory, not_installed, out_of_memory
 from planner.cli.robust import add_robust
 from planner.cli.schema import add_schema
@@ -78,6 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"flopwatt {__version__}")
     commands, shared = parser.add_subparsers(metavar="COMMAND", required=True), answer_options()
     add_plan(commands, answer_options(HTML))
+    add_show(commands, answer_options(HTML))
     add_batch(commands)
     add_schema(commands)
     add_check(commands, shared)

@@ -37,7 +37,9 @@ def check_outputs(arguments: argparse.Namespace) -> None:
     elif may_be_folder:
         check_folder(output)
     else:
-        raise IsADirectoryError(None, "is a folder; only `plan --format csv` writes one, name a file", output)
+        raise IsADirectoryError(
+            None, "is a folder; only `plan` and `show` with --format csv write one, name a file", output
+        )
     for name in ("chart", "rows"):
         if path := getattr(arguments, name, None):
             check_writable(path)

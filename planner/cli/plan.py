@@ -1,4 +1,4 @@
-"""The commands `plan`, `check` and `verify`."""
+"""The commands `plan`, `show`, `check` and `verify`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from planner.cli.options import Commands
     from planner.verify.plan import Verification
 
-HTML = "html"  # format of the command `plan` alone
+HTML = "html"  # format of the commands `plan` and `show` alone
 
 
 def add_plan(commands: Commands, shared: argparse.ArgumentParser) -> None:
@@ -35,6 +35,14 @@ def add_plan(commands: Commands, shared: argparse.ArgumentParser) -> None:
     plan.add_argument("--full", action="store_true", help="print every table instead of one page")
     add_solver_options(plan)
     plan.set_defaults(run=_plan, folder_formats=("csv",))
+
+
+def add_show(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `show`."""
+    show = commands.add_parser("show", parents=[shared], help="print a stored plan again, in any format of `plan`")
+    show.add_argument("plan", metavar="PLAN", help=f'{PLAN_HELP}, or "-" for standard input')
+    show.add_argument("--full", action="store_true", help="print every table instead of one page")
+    show.set_defaults(run=_show, folder_formats=("csv",))
 
 
 def add_check(commands: Commands, shared: argparse.ArgumentParser) -> None:
@@ -60,13 +68,9 @@ def add_verify(commands: Commands, shared: argparse.ArgumentParser) -> None:
 
 def _plan(arguments: argparse.Namespace) -> int:
     from planner.pipeline import solve_document
-    from planner.report.outputs.html import MISSING, can_draw, html_page
-    from planner.report.page import one_page
-    from planner.report.report import render
     from planner.report.words import is_searched
 
-    if arguments.format == HTML and not can_draw():
-        print(MISSING, file=sys.stderr)
+    if _lacks_charts(arguments):
         return USAGE
     try:
         plan = solve_document(
@@ -76,15 +80,48 @@ def _plan(arguments: argparse.Namespace) -> int:
         for finding in error.findings:
             print(f"bug: the plan fails its own verification: {terminal(str(finding))}", file=sys.stderr)
         return BUG
-    paged = arguments.format == "table" and not arguments.full
-    write = {"table": lambda: one_page(plan, *terminal_page(arguments)), HTML: lambda: html_page(plan)}
-    alone = paged or arguments.format == HTML
-    emit(arguments, plan, lambda form: write[form]() if alone else render(plan, form))
+    _print_plan(arguments, plan)
     if plan.status == "unbounded":
         from planner.formulate.limits import UNBOUNDED
 
         print(UNBOUNDED, file=sys.stderr)
     return OK if is_searched(plan) else EXIT_BY_STATUS[plan.status]
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    if _lacks_charts(arguments):
+        return USAGE
+    _print_plan(arguments, _stored_plan(arguments))
+    return OK
+
+
+def _lacks_charts(arguments: argparse.Namespace) -> bool:
+    """Tell whether a page in HTML is asked for and what draws its charts is missing, and say so."""
+    from planner.report.outputs.html import MISSING, can_draw
+
+    lacks = arguments.format == HTML and not can_draw()
+    if lacks:
+        print(MISSING, file=sys.stderr)
+    return lacks
+
+
+def _print_plan(arguments: argparse.Namespace, plan: Plan) -> None:
+    """Print a plan in the asked format: as a table one page, unless --full asks for all of it."""
+    from planner.report.outputs.html import html_page
+    from planner.report.page import one_page
+    from planner.report.report import render
+
+    paged = arguments.format == "table" and not arguments.full
+    write = {"table": lambda: one_page(plan, *terminal_page(arguments)), HTML: lambda: html_page(plan)}
+    alone = paged or arguments.format == HTML
+    emit(arguments, plan, lambda form: write[form]() if alone else render(plan, form))
+
+
+def _stored_plan(arguments: argparse.Namespace) -> Plan:
+    """Read the plan that a command names. Raises SpecError, or OSError when the file cannot be read."""
+    if arguments.plan == "-":
+        return parse_plan(standard_input().read(), STANDARD_INPUT)
+    return load_plan(arguments.plan)
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -99,7 +136,7 @@ def _check(arguments: argparse.Namespace) -> int:
 def _verify(arguments: argparse.Namespace) -> int:
     from planner.verify.plan import verified
 
-    plan = parse_plan(standard_input().read(), STANDARD_INPUT) if arguments.plan == "-" else load_plan(arguments.plan)
+    plan = _stored_plan(arguments)
     found = verified(plan, overlays=overlay_folders(arguments))
     if found.note:
         print(terminal(found.note), file=sys.stderr)

@@ -7,58 +7,14 @@ import io
 import json
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
-from planner.cli.main import main
 from planner.plan import TABLES, parse_plan
 from planner.verify.plan import verify_plan
 
 OK, BUG, USAGE, INVALID, INFEASIBLE, LIMIT, BROKEN, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
-
-
-@dataclass(frozen=True)
-class Run:
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def flopwatt(capsys, monkeypatch):
-    """Runs the command in this process: `flopwatt("plan", path, stdin=b"...")`."""
-
-    def run(*arguments: object, stdin: bytes = b"") -> Run:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        capsys.readouterr()
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as leaving:  # argparse
-            code = leaving.code
-        captured = capsys.readouterr()
-        return Run(code, captured.out, captured.err)
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory, tiny, small_plan):
-    """A folder with a valid spec, an infeasible one, one without any limit, an invalid one, and a plan."""
-    folder = tmp_path_factory.mktemp("specs")
-    broken = json.loads(small_plan.to_json())
-    broken["totals"]["cost"] *= 1.001
-    for name, document in {
-        "tiny": tiny(),
-        "poor": tiny(limits={"budget": "10 USD"}),
-        "hasty": tiny(workloads=[{**tiny()["workloads"][0], "slo": {"tpot": {"p95": "1 us"}}}]),
-        "endless": tiny(objective={"maximise": "throughput"}),
-        "wrong": tiny(currency="dollars"),
-        "plan": small_plan.document,
-        "broken": broken,
-    }.items():
-        (folder / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
-    return folder
 
 
 # -- plan --------------------------------------------------------------------------------------------------------------
