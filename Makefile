@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 QUICK := tests/golden tests/solvers/model tests/planner/spec tests/house models catalog
 VERSIONS ?= 3.11 3.13
 
-.PHONY: pictures dashboard-pictures plan test quick versions audit fuzz coverage lint format examples docs clean
+.PHONY: pictures dashboard-pictures plan test nightly quick versions audit fuzz coverage lint format examples docs clean
 
 plan: $(VENV)/.installed
 	$(BIN)/flopwatt plan examples/mixed_fleet.json
@@ -36,6 +36,11 @@ dashboard-pictures: $(VENV)/.installed-test
 # All tests, and the examples in the docstrings of the four packages.
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# What `make test` leaves out: the long tests, and those that draw more cases. `make nightly NIGHTLY=tests/solvers` for one folder.
+NIGHTLY ?= tests
+nightly: $(VENV)/.installed-test
+	FLOPWATT_ALL_CASES=1 $(BIN)/python -m pytest -n auto --dist loadfile -m "long or drawn" $(NIGHTLY)
 
 # The quick part alone; on another Python: `make quick PYTHON=python3.13 VENV=.venv-3.13`.
 quick: $(VENV)/.installed-test

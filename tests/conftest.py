@@ -21,7 +21,10 @@ settings.register_profile("ci", deadline=None, max_examples=30, derandomize=True
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") == "true" else "dev"))
 
 ALL_CASES = bool(os.environ.get("FLOPWATT_ALL_CASES"))
-long_run = pytest.mark.skipif(not ALL_CASES, reason="takes long; runs with FLOPWATT_ALL_CASES=1")
+long_run = pytest.mark.long
+NEVER_LEFT_OUT = "tests/house/"
+MORE_AT_NIGHT = ("ALL_CASES", "CASES", "TIMES")
+"""Names by which a module draws more cases with FLOPWATT_ALL_CASES=1."""
 
 ROOT = Path(__file__).resolve().parent.parent
 LONG_RUNS = ROOT / "tests/long_runs.txt"
@@ -70,11 +73,21 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests of `long_runs.txt`. Raises UsageError for a name that no test of the whole suite has."""
+    """Mark the tests of `long_runs.txt`, and skip long ones unless all cases are asked for; mark what draws more cases then.
+
+    Raises UsageError for a rule of the house in the list, or a name that no test of the whole suite has.
+    """
     listed = {line for line in LONG_RUNS.read_text(encoding="utf-8").splitlines() if not line.startswith("#")}
+    if rules := sorted(name for name in listed if name.startswith(NEVER_LEFT_OUT)):
+        raise pytest.UsageError(f"tests/long_runs.txt names rules of the house, which every run checks: {', '.join(rules)}")
+    skipped = pytest.mark.skip(reason="takes long; runs with FLOPWATT_ALL_CASES=1")
     for item in items:
         if item.nodeid in listed:
             item.add_marker(long_run)
+        if not ALL_CASES and item.get_closest_marker("long") is not None:
+            item.add_marker(skipped)
+        if any(hasattr(getattr(item, "module", None), name) for name in MORE_AT_NIGHT):
+            item.add_marker(pytest.mark.drawn)
     if config.args == config.getini("testpaths") and (unknown := listed - {item.nodeid for item in items}):
         raise pytest.UsageError(f"tests/long_runs.txt names tests that are not there: {', '.join(sorted(unknown)[:5])}")
 

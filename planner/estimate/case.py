@@ -5,7 +5,7 @@ The commands `flopwatt layouts` and `flopwatt estimate` read cases.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,29 +110,8 @@ def resolve_case(
         problems = problems_of(error, Case)
     catalog = catalog or _catalog(document, case, overlays, problems)
     ledger = Ledger(catalog)
-    reported = {problem.path for problem in problems}
-    names = [(path, kind, name) for path, kind, name in _names(document) if path not in reported]
-    systems: dict[str, SystemFacts] = {}
-    architectures: dict[str, Architecture] = {}
-    for path, kind, name in names:
-        try:
-            record = catalog.get(kind, name)
-            if kind == "systems":
-                systems[path] = system_facts(record, ledger)
-            elif kind == "architectures":
-                architectures[path] = shape_of(record, ledger)
-            elif kind == "engines":
-                role = path.rpartition(".")[2]
-                problems += wrong_role(record, role, path)
-                software_of(ledger, record, path)  # booked before the overrides are checked
-            else:
-                network_ports(record, ledger)
-        except UnknownName as error:
-            known = f"`flopwatt catalog list {kind}` lists them all"
-            message = f'unknown {kind.removesuffix("s")} "{name}"{did_you_mean(error.close)}; {known}'
-            problems.append(Problem(path, message))
-        except (MissingFigure, ValueError) as error:
-            problems.append(Problem(path, str(error)))
+    systems, architectures, wrong = _looked_up(document, catalog, ledger, {problem.path for problem in problems})
+    problems += wrong
     if (
         case is not None
         and isinstance(case.workload, (Serving, Training, Reinforcement))
@@ -166,21 +145,55 @@ def resolve_case(
     )
     if not trains:
         assert isinstance(case.workload, Serving)
-        if (cache := case.workload.cache) is not None and cache.reuse is not None and not cache.tiers:
-            message = '"reuse" needs "tiers" in which prefixes are kept; add one'
-            raise SpecError([Problem("workload.cache.tiers", message)])
-        if (
-            cache is not None
-            and cache.routing is not None
-            and case.load is not None
-            and case.load.concurrency is not None
-        ):
-            message = "clients of one system do not tell how many the fullest of several has; remove it, or state the load as requests_per_s"
-            raise SpecError([Problem("workload.cache.routing", message)])
+        _check_cache(case, case.workload)
         memory_utilisation(ledger, case.workload, "workload")  # booked before the overrides are checked
     if unheard := unread(case.overrides, ledger, "case"):
         raise SpecError(unheard)
     return facts
+
+
+def _looked_up(
+    document: Mapping[str, Any], catalog: Catalog, ledger: Ledger, reported: Set[str]
+) -> tuple[dict[str, SystemFacts], dict[str, Architecture], list[Problem]]:
+    """Look up every name of a case but at places that are `reported` already: systems and architectures by path, and the problems found."""
+    systems: dict[str, SystemFacts] = {}
+    architectures: dict[str, Architecture] = {}
+    problems: list[Problem] = []
+    for path, kind, name in _names(document):
+        if path in reported:
+            continue
+        try:
+            record = catalog.get(kind, name)
+            if kind == "systems":
+                systems[path] = system_facts(record, ledger)
+            elif kind == "architectures":
+                architectures[path] = shape_of(record, ledger)
+            elif kind == "engines":
+                role = path.rpartition(".")[2]
+                problems += wrong_role(record, role, path)
+                software_of(ledger, record, path)  # booked before the overrides are checked
+            else:
+                network_ports(record, ledger)
+        except UnknownName as error:
+            known = f"`flopwatt catalog list {kind}` lists them all"
+            message = f'unknown {kind.removesuffix("s")} "{name}"{did_you_mean(error.close)}; {known}'
+            problems.append(Problem(path, message))
+        except (MissingFigure, ValueError) as error:
+            problems.append(Problem(path, str(error)))
+    return systems, architectures, problems
+
+
+def _check_cache(case: Case, workload: Serving) -> None:
+    """Check that a cache has the tiers and the load that its other keys need. Raises SpecError."""
+    cache = workload.cache
+    if cache is None:
+        return
+    if cache.reuse is not None and not cache.tiers:
+        message = '"reuse" needs "tiers" in which prefixes are kept; add one'
+        raise SpecError([Problem("workload.cache.tiers", message)])
+    if cache.routing is not None and case.load is not None and case.load.concurrency is not None:
+        message = "clients of one system do not tell how many the fullest of several has; remove it, or state the load as requests_per_s"
+        raise SpecError([Problem("workload.cache.routing", message)])
 
 
 def _learning(case: Case, architectures: Mapping[str, Architecture], ledger: Ledger) -> ReinforcementFacts | None:

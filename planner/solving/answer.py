@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,43 @@ THREADS = 2
 ASK_FOR_LESS = "allow more of it, or ask of fewer sites, offers, workloads or hours"
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A problem with its candidates and how it is to be answered; `diagnosing`: say why, and how sure, as well."""
+
+    problem: Problem
+    candidates: Candidates
+    document: dict[str, Any]
+    overlays: Sequence[Path]
+    progress: Progress | None
+    threads: int
+    until: Deadline
+    diagnosing: bool
+
+    def say(self, line: str) -> None:
+        """Tell the progress, where somebody listens."""
+        if self.progress is not None:
+            self.progress(line)
+
+    @property
+    def options(self) -> Options:
+        """Return the solver options of the spec, without a limit of what is left of the time."""
+        return options_of(self.problem.spec, self.threads)
+
+    @property
+    def options_left(self) -> Options:
+        """Return the solver options with the time that is left."""
+        return self.until.options(self.options)
+
+    def unanswered(
+        self, status: str, solution: Solution | None = None, diagnosis: dict[str, Any] | None = None
+    ) -> Plan:
+        """Build the document of a question without a plan."""
+        from planner.interpret.framing import without_answer
+
+        return without_answer(self.problem, self.candidates, status, solution, self.document, diagnosis)
+
+
 def answer(
     problem: Problem, candidates: Candidates, document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None,
     threads: int = THREADS, solve_program: Callable[[PlanData, Options], Solution] | None = None, diagnosing: bool = True,
@@ -40,86 +77,123 @@ def answer(
     """
     from planner.formulate.formulation import formulate
     from planner.formulate.limits import Unbounded
-    from planner.interpret.document import interpret
-    from planner.interpret.framing import sense_and_unit, with_ending, without_answer
-    from planner.solving.confidence import with_confidence
-    from planner.solving.full_year_dispatch import dispatched, is_asked
-    from planner.solving.marginal_values import compute_marginal_values
-    from planner.solving.priority import has_priorities, making_room_in_order, postponed
-    from planner.solving.quality import settle, with_runners_up
-    from planner.solving.reach import demand_within_reach
-    from planner.solving.replicas import as_found
-    from planner.solving.surest import Surest, surest
     from planner.solving.throughput import is_none
-    from solvers.joint import is_small
     from solvers.joint import solve as solve_cold
-    from solvers.memory import MemoryWatch, most_for_a_step, resident_bytes
-    from solvers.model.size import least_program_bytes
 
-    say = progress or (lambda line: None)
     until = deadline or Deadline.after(problem.spec.solver.time_limit)
+    asked = Asked(problem, candidates, document, overlays, progress, threads, until, diagnosing)
     try:
         form = formulate(problem, candidates)
     except Unbounded:
-        return without_answer(problem, candidates, "unbounded", None, document)
+        return asked.unanswered("unbounded")
     form = prepare(form) if prepare is not None else form
-    if until.left_s < -LEAST_S:  # up to then a program that takes no time may still be solved
-        say("the time was up before the program was built; allow more of it under solver.time_limit")
-        return without_answer(problem, candidates, "limit", None, document)
-    options = options_of(problem.spec, threads)
-    watch = MemoryWatch(most_for_a_step(problem.spec.solver.memory))
+    within = _room_to_solve(asked, form)
+    if within is None:
+        return asked.unanswered("limit")
+    solution = (solve_program or solve_cold)(form.data, within)
+    asked.say(_solved_words(solution))
+    if is_none(problem, solution) or not solution.values:
+        return _without_plan(asked, form, solution, within)
+    return _planned(asked, form, solution, within, prepared=prepare is not None)
+
+
+def _room_to_solve(asked: Asked, form: Formulation) -> Options | None:
+    """Return the options for the search of the program; None, and a word on it, where there is no time or memory left for any."""
+    from planner.solving.full_year_dispatch import is_asked
+    from solvers.memory import MemoryWatch, most_for_a_step, resident_bytes
+    from solvers.model.size import least_program_bytes
+
+    if asked.until.left_s < -LEAST_S:  # up to then a program that takes no time may still be solved
+        asked.say("the time was up before the program was built; allow more of it under solver.time_limit")
+        return None
+    watch = MemoryWatch(most_for_a_step(asked.problem.spec.solver.memory))
     free = watch.most_bytes - resident_bytes()
     if (needed := least_program_bytes(form.data, free)) > free:
-        say(
+        asked.say(
             f"the program takes at least {needed / 1e9:,.1f} GB beside what is held, more than solver.memory allows; {ASK_FOR_LESS}"
         )
-        return without_answer(problem, candidates, "limit", None, document)
-    share = SHARE_BEFORE_DISPATCH if is_asked(problem) else PROGRAM_SHARE
-    within = replace(until.options(options_of(problem.spec, threads, progress), share), memory=watch)
-    solution = (solve_program or solve_cold)(form.data, within)
-    say(_solved_words(solution))
-    nothing = is_none(problem, solution)
-    if nothing or not solution.values:
-        status = "infeasible" if nothing and solution.status != "limit" else solution.status
-        diagnosis: dict[str, Any] | None = None
-        if status == "infeasible" and diagnosing:
-            asked = (candidates, document, overlays, options)
-            if has_priorities(problem):
-                say("no plan meets all limits; looking for the jobs that wait")
-                waiting = postponed(document, overlays, options, until)
-                if waiting is not None:
-                    return _answer_without_the_late(waiting, document, overlays, threads, progress, until)
-            say("no plan meets all limits; looking for the limits in conflict and the smallest repair")
-            reach = [] if nothing else demand_within_reach(problem, form, until.options(options))
-            diagnosis = _diagnosed(problem, asked, until, solution, nothing, is_small(form.data))
-            if diagnosis is not None and reach:
-                diagnosis = {**diagnosis, "reach": reach}
-        return with_ending(without_answer(problem, candidates, status, solution, document, diagnosis), solution, within)
+        return None
+    share = SHARE_BEFORE_DISPATCH if is_asked(asked.problem) else PROGRAM_SHARE
+    limits = asked.until.options(options_of(asked.problem.spec, asked.threads, asked.progress), share)
+    return replace(limits, memory=watch)
+
+
+def _without_plan(asked: Asked, form: Formulation, solution: Solution, within: Options) -> Plan:
+    """Answer without a plan: why there is none, or the plan in which jobs of less priority wait."""
+    from planner.interpret.framing import with_ending
+    from planner.solving.priority import has_priorities, postponed
+    from planner.solving.reach import demand_within_reach
+    from planner.solving.throughput import is_none
+    from solvers.joint import is_small
+
+    problem, nothing = asked.problem, is_none(asked.problem, solution)
+    status = "infeasible" if nothing and solution.status != "limit" else solution.status
+    diagnosis: dict[str, Any] | None = None
+    if status == "infeasible" and asked.diagnosing:
+        if has_priorities(problem):
+            asked.say("no plan meets all limits; looking for the jobs that wait")
+            waiting = postponed(asked.document, asked.overlays, asked.options, asked.until)
+            if waiting is not None:
+                return _answer_without_the_late(waiting, asked)
+        asked.say("no plan meets all limits; looking for the limits in conflict and the smallest repair")
+        reach = [] if nothing else demand_within_reach(problem, form, asked.options_left)
+        diagnosis = _diagnosed(asked, solution, nothing, is_small(form.data))
+        if diagnosis is not None and reach:
+            diagnosis = {**diagnosis, "reach": reach}
+    return with_ending(asked.unanswered(status, solution, diagnosis), solution, within)
+
+
+def _planned(asked: Asked, form: Formulation, solution: Solution, within: Options, prepared: bool) -> Plan:
+    """Choose among the plans within the band, price its limits, and build the plan; `prepared`: the program is not the spec's alone.
+
+    Steps replace the program and its solution, and lose neither: a step that finds nothing better returns what it was given.
+    """
+    from planner.interpret.document import interpret
+    from planner.interpret.framing import sense_and_unit, with_ending
+    from planner.solving.confidence import with_confidence
+    from planner.solving.marginal_values import compute_marginal_values
+    from planner.solving.priority import making_room_in_order
+    from planner.solving.quality import settle, with_runners_up
+    from planner.solving.replicas import as_found
+    from planner.solving.surest import Surest, surest
+
+    problem, candidates, until = asked.problem, asked.candidates, asked.until
     problem, form = as_found(problem, form, solution)
     sure = Surest(form, solution)
-    if diagnosing and prepare is None and until.left_s > 0:
-        sure = surest(problem, candidates, form, solution, until.options(options))
+    if asked.diagnosing and not prepared and until.left_s > 0:
+        sure = surest(problem, candidates, form, solution, asked.options_left)
         form = sure.form
-    solution = making_room_in_order(problem, form, sure.solution, until.options(options))
-    every, points, first = problem, candidates, solution
-    if prepare is None:  # else the program has more in it than its architectures
-        problem, candidates, form, solution = settle(problem, candidates, form, solution, until.options(options))
+    solution = making_room_in_order(problem, form, sure.solution, asked.options_left)
+    every, first = problem, solution
+    if not prepared:  # else the program has more in it than its architectures
+        problem, candidates, form, solution = settle(problem, candidates, form, solution, asked.options_left)
     if not solution.values:
-        return without_answer(problem, candidates, "limit", solution, document)
-    values = compute_marginal_values(problem, form, solution, sense_and_unit(document)[1], until.options(options))
-    plan = with_ending(interpret(problem, candidates, form, solution, document, values), first, within)
-    if every.quality and diagnosing:
-        plan = with_runners_up(plan, every, points, lambda: until.options(options), say)
-    if diagnosing and until.left_s > 0:
+        return asked.unanswered("limit", solution)
+    unit = sense_and_unit(asked.document)[1]
+    values = compute_marginal_values(problem, form, solution, unit, asked.options_left)
+    plan = with_ending(interpret(problem, candidates, form, solution, asked.document, values), first, within)
+    if every.quality and asked.diagnosing:
+        plan = with_runners_up(plan, every, asked.candidates, lambda: asked.options_left, asked.say)
+    if asked.diagnosing and until.left_s > 0:
         plan = with_confidence(plan, problem, candidates, form, solution, sure.measured)
-    plan = sure.stated_in(plan)
+    return _with_dispatch(sure.stated_in(plan), asked, problem, candidates, form, solution)
+
+
+def _with_dispatch(
+    plan: Plan, asked: Asked, problem: Problem, candidates: Candidates, form: Formulation, solution: Solution
+) -> Plan:
+    """Add the dispatch on all hours of the year to a plan on fewer; null where the time was up before it."""
+    from planner.solving.full_year_dispatch import dispatched, is_asked
+
     if not is_asked(problem):
         return plan
-    found = dispatched(problem, candidates, form, solution, plan["totals"], overlays, until.options(options))
+    found = dispatched(problem, candidates, form, solution, plan["totals"], asked.overlays, asked.options_left)
     if found is None:
-        say("the time was up before the plan was dispatched on all hours of the year")
+        asked.say("the time was up before the plan was dispatched on all hours of the year")
         return Plan({**plan.document, "dispatch": None})
-    say(f"dispatched on {found['slots']:,} hours: {found['difference']:+.3%} of the cost  {found['seconds']:.1f} s")
+    asked.say(
+        f"dispatched on {found['slots']:,} hours: {found['difference']:+.3%} of the cost  {found['seconds']:.1f} s"
+    )
     return Plan({**plan.document, "dispatch": found})
 
 
@@ -130,24 +204,19 @@ def _solved_words(solution: Solution) -> str:
     return f"{size}  {solution.status}{gap} in {solution.seconds:.1f} s"
 
 
-def _diagnosed(
-    problem: Problem, asked: tuple[Candidates, dict[str, Any], Sequence[Path], Options], until: Deadline, solution: Solution,
-    nothing: bool, small: bool,
-) -> dict[str, Any] | None:  # fmt: skip
+def _diagnosed(asked: Asked, solution: Solution, nothing: bool, small: bool) -> dict[str, Any] | None:
     """Say why there is no plan: with whole replicas where that takes little time, else with divisible ones, where not even those have one."""
     from planner.solving.replicas import asking_for
 
     if not solution.relaxed:
-        return _diagnosis(problem, *asked, until, nothing)
-    diagnosis = _diagnosis(problem, *asked, until.first_half(), nothing) if small else None
+        return _diagnosis(asked.problem, asked, asked.until, nothing)
+    diagnosis = _diagnosis(asked.problem, asked, asked.until.first_half(), nothing) if small else None
     if diagnosis is None or not diagnosis["repair"]:
-        diagnosis = _diagnosis(asking_for(problem, "divisible"), *asked, until, nothing)
+        diagnosis = _diagnosis(asking_for(asked.problem, "divisible"), asked, asked.until, nothing)
     return diagnosis
 
 
-def _answer_without_the_late(
-    found: Postponement, document: dict[str, Any], overlays: Sequence[Path], threads: int, progress: Progress | None, until: Deadline
-) -> Plan:  # fmt: skip
+def _answer_without_the_late(found: Postponement, asked: Asked) -> Plan:
     """Answer the problem in which some jobs wait, and say which."""
     from planner.candidates.cache import OutOfTime
     from planner.candidates.search import find_candidates
@@ -158,25 +227,23 @@ def _answer_without_the_late(
     if problem.spec.solver.replicas == "auto":
         problem = asking_for(problem, "whole")
     try:
-        candidates = find_candidates(problem, until=until.ends_s)
+        candidates = find_candidates(problem, until=asked.until.ends_s)
     except OutOfTime:
-        return without_answer(problem, None, "limit", None, document)
+        return without_answer(problem, None, "limit", None, asked.document)
     plan = answer(
-        problem, candidates, document, overlays=overlays, progress=progress, threads=threads, solve_program=solve_program,
-        deadline=until,
-    )  # fmt: skip
+        problem,
+        candidates,
+        asked.document,
+        overlays=asked.overlays,
+        progress=asked.progress,
+        threads=asked.threads,
+        solve_program=solve_program,
+        deadline=asked.until,
+    )
     return Plan({**plan.document, "postponed": found.rows}) if plan.has_answer else plan
 
 
-def _diagnosis(
-    problem: Problem,
-    candidates: Candidates,
-    document: dict[str, Any],
-    overlays: Sequence[Path],
-    options: Options,
-    until: Deadline,
-    nothing: bool,
-) -> dict[str, Any]:
+def _diagnosis(problem: Problem, asked: Asked, until: Deadline, nothing: bool) -> dict[str, Any]:
     """Diagnose a spec without a plan; `nothing`: it asks for the most throughput, of which there is none.
 
     With whole replicas a repair of a throughput question has to serve some of the demand.
@@ -188,16 +255,17 @@ def _diagnosis(
     from planner.solving.throughput import asking_for_some
     from planner.spec.document import edited
 
+    candidates, document = asked.candidates, asked.document
     if problem.spec.solver.whole:
         document = edited(document, (("solver.replicas", "whole"),))
     if nothing or (problem.spec.objective.maximise is not None and problem.spec.solver.whole):
         document = asking_for_some(document, problem)
-        problem = resolve_document(document, overlays)
+        problem = resolve_document(document, asked.overlays)
         try:
             candidates = find_candidates(problem, until=until.ends_s)
         except OutOfTime:
             return NOTHING_FOUND
-    return diagnose(problem, candidates, document, overlays, until.options(options))
+    return diagnose(problem, candidates, document, asked.overlays, until.options(asked.options))
 
 
 def options_of(spec: PlanSpec, threads: int = THREADS, progress: Progress | None = None) -> Options:
