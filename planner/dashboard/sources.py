@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from catalog.lookup import shipped_catalog
 from catalog.units import UnitError, parse
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
+from planner.messages import Message
 from planner.plan import Plan, load_plan, parse_plan
 from planner.spec.document import read_document
 from planner.spec.series import named_files, read_series
@@ -62,6 +64,8 @@ def read_upload(files: Sequence[tuple[str, bytes]], at_hand: Mapping[str, Any]) 
     Returns the spec, and the plan where one was given. Raises SpecError.
     """
     tables = {name: content for name, content in files if name.lower().endswith(".csv")}
+    if twice := sorted(name for name, times in Counter(name for name, _ in files).items() if times > 1):
+        raise SpecError([SpecProblem(name, Message.of("dashboard.same_name").text()) for name in twice])
     others = [(name, content) for name, content in files if name not in tables]
     if len(others) > 1:
         names = ", ".join(name for name, _ in others)

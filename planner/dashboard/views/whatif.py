@@ -11,7 +11,7 @@ from planner.dashboard.figures import number, tidy
 from planner.dashboard.levers import Lever, levers
 from planner.dashboard.state.session import Work
 from planner.dashboard.views.problems import draw_problems, draw_refusal
-from planner.dashboard.workers import whatif
+from planner.dashboard.workers import bounds, whatif
 from planner.dashboard.workers.whatif import Kept, Question
 from planner.errors import SpecError
 from planner.escape import page
@@ -79,6 +79,8 @@ def _state(kept: Kept, question: Question) -> tuple[int, bool, bool]:
 def _watch(kept: Kept, question: Question | None, t: Words) -> None:
     """Say what is under way; a fragment that reruns by itself, and redraws the page once there is an answer."""
     kept.touch()
+    if kept.may_restart and all(problem.message != bounds.ROOM for problem in kept.problems):
+        st.rerun()  # the page starts another; after ROOM only who does something gets one, or open pages would end each other's
     if kept.problems and not (question is not None and question.plan):
         for problem in kept.problems:
             st.error(page(t.phrase(problem.message)))

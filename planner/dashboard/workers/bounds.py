@@ -12,7 +12,9 @@ from typing import Any
 
 from catalog.units import UnitError, parse, show
 from planner.errors import Problem, SpecError
+from planner.messages import Message
 
+MINUTE_S = 60.0
 MOST_SOLVES = 2
 MOST_BYTES = 2 * 2**30
 """Memory of a solve: what its process may write (RLIMIT_DATA)."""
@@ -50,6 +52,9 @@ NO_MEMORY = (
 )
 NO_KEPT_MEMORY = f"out of memory: a spec kept for what-if questions has {MOST_KEPT_BYTES / 2**30:g} GiB; solve the changed spec as a whole"
 ROOM = "ended to make room for another; ask again"
+AGED = Message.of("dashboard.kept_aged", minutes=round(MOST_KEPT_S / MINUTE_S)).text()
+MAY_RESTART = frozenset({FORGOTTEN, ROOM, AGED})
+"""Reasons for which a process was ended that say nothing of its spec: whoever asks again gets another process."""
 
 
 class Worker:
@@ -75,7 +80,7 @@ class Worker:
         longest = MOST_WALL_S if self.is_idle is None or self.busy_since == self.begun else MOST_ANSWER_S
         if self.busy_since is not None and now - self.busy_since > longest:
             return OVERDUE
-        return OVERDUE if now - self.begun > MOST_KEPT_S else ""
+        return AGED if now - self.begun > MOST_KEPT_S else ""
 
     def end(self, reason: str = "") -> None:
         """End the process with its whole group."""

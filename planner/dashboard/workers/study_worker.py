@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 TOTAL_SHARE = 0.9  # of the longest time of a study, after which those that can stop themselves do
 BEST = "best"  # key of the plan that alternatives are compared with
+MOST_LETTERS = 50  # of the name of an upload; a file system takes 255 bytes
+OVERLAY = "overlay"  # folder of what the fit writes
 CONSTANTS = "constants/"  # begin of the paths of fitted constants
 Asked = Mapping[str, Any]
 
@@ -130,6 +133,18 @@ def _measure(asked: Asked, findings: _Findings) -> None:
     findings.take(measure(Plan(asked["plan"]), budget=asked["options"].get("budget")))
 
 
+def file_name(name: str, taken: Collection[str]) -> str:
+    """Name the file of an upload: its own name without folders and odd characters, numbered where another has it already.
+
+    >>> file_name("run.json", {"run.json"}), file_name("../a/b.csv", ()), file_name("..", ())
+    ('run (2).json', 'b.csv', 'file')
+    """
+    plain = Path("".join(letter for letter in name if letter.isprintable())).name.strip(". ") or "file"
+    stem, ending = Path(plain).stem[:MOST_LETTERS], Path(plain).suffix[:MOST_LETTERS]
+    names = (f"{stem}{f' ({number})' if number > 1 else ''}{ending}" for number in count(1))
+    return next(each for each in names if each not in taken)
+
+
 def _calibrate(asked: Asked, findings: _Findings) -> None:
     """Fit to measurements that were uploaded, by the catalog with the spec's own records but without a calibration of before."""
     from planner.calibration.fit import calibrate
@@ -141,12 +156,12 @@ def _calibrate(asked: Asked, findings: _Findings) -> None:
     }
     catalog = catalog_of(parse_spec({**asked["spec"], "overrides": overrides}), (), {})
     with tempfile.TemporaryDirectory() as folder:
-        paths = []
+        paths: list[Path] = []
         for name, text in asked["options"]["files"]:
-            paths.append(Path(folder, Path(name).name))
+            paths.append(Path(folder, file_name(name, {OVERLAY, *(path.name for path in paths)})))
             paths[-1].write_text(text, encoding="utf-8")
         try:
-            written, changes = calibrate(paths, Path(folder, "overlay"), catalog, asked["options"]["cells"])
+            written, changes = calibrate(paths, Path(folder, OVERLAY), catalog, asked["options"]["cells"])
         except SpecError as error:
             raise SpecError(
                 [

@@ -75,6 +75,11 @@ class Kept:
         return self._worker.process.poll() is None
 
     @property
+    def may_restart(self) -> bool:
+        """Tell whether the process has ended for a reason that says nothing of its spec, so that another answers as it would."""
+        return not self.is_alive and all(problem.message in bounds.MAY_RESTART for problem in self.problems)
+
+    @property
     def pid(self) -> int:
         """Return the number of the process."""
         return self._worker.process.pid
@@ -193,7 +198,10 @@ _LOCK = threading.Lock()
 
 
 def kept(document: dict[str, Any]) -> Kept:
-    """Return the process that keeps a spec, started if there is none. Raises SpecError if the server is busy."""
+    """Return the process that keeps a spec, started if there is none or if it was ended for no fault of the spec.
+
+    Raises SpecError if the server is busy.
+    """
     if (document.get("robust") or None) is not None:
         words = "a robust plan is searched over many scenarios and cannot be kept; solve it on the page of the plan"
         raise SpecError([Problem("robust", words)])
@@ -202,7 +210,7 @@ def kept(document: dict[str, Any]) -> Kept:
         for old in [old for old, each in _KEPT.items() if not each.is_alive and old != key]:
             del _KEPT[old]
         found = _KEPT.get(key)
-        if found is None or not (found.is_alive or found.problems):
+        if found is None or found.may_restart:
             found = _KEPT[key] = Kept(document)
         found.touch()
         return found

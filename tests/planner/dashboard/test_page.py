@@ -21,7 +21,7 @@ from planner.dashboard.state.session import Work
 from planner.dashboard.state.session import opened as open_work
 from planner.dashboard.views import catalog, explore
 from planner.dashboard.views import plan as plan_page
-from planner.dashboard.workers import studying, whatif
+from planner.dashboard.workers import bounds, studying, whatif
 from planner.errors import Problem
 from planner.report.locale import languages
 
@@ -327,6 +327,12 @@ def test_a_spec_comes_with_its_hourly_prices():
     assert "no site names it" in dict(page.table[0].value.values.tolist())["prices.csv"]
 
 
+def test_two_uploads_of_one_name_are_told():
+    files = ("prices.csv", b"utc,price_usd_per_mwh\n2024-01-01T00,30\n"), ("prices.csv", b"utc,price_usd_per_mwh\n")
+    page = uploaded(("spec.json", TINY), *files)
+    assert not page.exception and "rename one" in dict(page.table[0].value.values.tolist())["prices.csv"]
+
+
 def test_an_infeasible_spec_is_an_answer_with_a_repair_that_works():
     page = solved(opened(work_with(json.loads(TINY.replace(b"1 MW", b"1 kW")))))
     assert not page.exception and not page.metric
@@ -428,6 +434,24 @@ def test_a_slider_moves_the_plan_and_the_address():
     page.button(key="whole").click().run()
     assert page.session_state.work.job is not None
     page.button(key="cancel").click().run()
+    for kept in list(whatif._KEPT.values()):
+        whatif.forget_kept(kept)
+
+
+def test_what_if_answers_after_its_process_has_ended():
+    """The process ends some time after the last page was closed; whoever comes next is answered all the same."""
+    for rate in (25, 35):
+        work = work_with(json.loads(TINY))
+        work.turn_to(work.scenario.with_edits({"workloads[0].demand.requests_per_s": rate}))
+        page, end = opened_at("whatif", work), time.monotonic() + LONGEST_S
+        while not any(metric.delta for metric in page.metric):
+            assert time.monotonic() < end and not page.exception and not page.error
+            time.sleep(0.1)
+            page.run()
+        for kept in list(whatif._KEPT.values()):
+            kept._worker.end(bounds.FORGOTTEN)
+            while not kept.problems:
+                time.sleep(0.01)
     for kept in list(whatif._KEPT.values()):
         whatif.forget_kept(kept)
 

@@ -91,6 +91,28 @@ def test_a_kept_spec_that_nobody_looks_at_is_ended(monkeypatch):
         os.kill(kept.pid, 0)
 
 
+@pytest.mark.parametrize("reason", sorted(bounds.MAY_RESTART))
+def test_a_kept_spec_that_was_ended_is_begun_again_whoever_asks(reason):
+    ended = whatif.kept(TINY)
+    ended._worker.end(reason)
+    while not ended.problems:  # its reader notes the reason
+        time.sleep(0.01)
+    again = whatif.kept(TINY)
+    assert again is not ended and again.is_alive and not again.problems and whatif.kept(TINY) is again
+
+
+def test_a_kept_spec_that_failed_by_itself_is_not_begun_again_for_every_look():
+    wrong = whatif.kept({**TINY, "name": ""})
+    while not wrong.problems or wrong.is_alive:
+        time.sleep(0.01)
+    assert whatif.kept({**TINY, "name": ""}) is wrong and not wrong.may_restart
+    overdue = whatif.kept(TINY)
+    overdue._worker.end(bounds.OVERDUE)
+    while not overdue.problems:
+        time.sleep(0.01)
+    assert whatif.kept(TINY) is overdue
+
+
 def test_a_question_that_runs_out_of_memory_is_answered_without_the_points_of_earlier_ones(monkeypatch):
     plan_of, asked, said = WhatIf.plan, [], []
 
