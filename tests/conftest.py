@@ -79,7 +79,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     listed = {line for line in LONG_RUNS.read_text(encoding="utf-8").splitlines() if not line.startswith("#")}
     if rules := sorted(name for name in listed if name.startswith(NEVER_LEFT_OUT)):
-        raise pytest.UsageError(f"tests/long_runs.txt names rules of the house, which every run checks: {', '.join(rules)}")
+        raise pytest.UsageError(
+            f"tests/long_runs.txt names rules of the house, which every run checks: {', '.join(rules)}"
+        )
     skipped = pytest.mark.skip(reason="takes long; runs with FLOPWATT_ALL_CASES=1")
     for item in items:
         if item.nodeid in listed:

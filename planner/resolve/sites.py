@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from catalog.errors import MissingFigure
 from catalog.records import Record
-from planner.errors import SpecError
+from planner.errors import Problem, SpecError
 from planner.problem.economics import Economics
-from planner.problem.facts import PhaseFacts, SiteFacts
+from planner.problem.facts import NetworkFacts, PhaseFacts, SiteFacts
 from planner.resolve.context import ResolveContext
 from planner.resolve.electricity import electricity_facts
 from planner.resolve.electricity_prices import carbon_by_hour, price_by_hour
@@ -17,7 +17,7 @@ from planner.resolve.facility import assured, hall_facts
 from planner.resolve.money.economics import building_premium
 from planner.resolve.phases import power_in_time, site_from_s
 from planner.resolve.power_caps import measured_curve
-from planner.resolve.systems import network_facts
+from planner.resolve.systems import network_facts, not_bought
 from planner.spec.sites import Site
 
 
@@ -56,6 +56,16 @@ def resolve_sites(context: ResolveContext, money: Economics, phases: tuple[Phase
     return sites
 
 
+def _network(context: ResolveContext, place: SitePlace) -> NetworkFacts:
+    """Resolve the network of a site. Raises SpecError for a fabric that nobody buys as one, MissingFigure for a part without a figure."""
+    try:
+        return network_facts(context, place.network)
+    except MissingFigure:
+        if (wrong := not_bought(context, place.network)) is None:
+            raise
+        raise SpecError([Problem(f"{place.path}.network", wrong.text())]) from None
+
+
 def _site(context: ResolveContext, place: SitePlace, money: Economics, phases: tuple[PhaseFacts, ...]) -> SiteFacts:
     """Resolve one site. Raises MissingFigure or SpecError where it cannot go on."""
     site, path, region = place.site, place.path, place.region
@@ -73,7 +83,7 @@ def _site(context: ResolveContext, place: SitePlace, money: Economics, phases: t
         fixed_cost_per_s=0.0 if site.fixed_cost is None else context.convert(site.fixed_cost),
         systems=place.systems,
         fabrics=tuple(dict.fromkeys(site.fabrics)),
-        network=replace(network_facts(context, place.network), used_share=site.network_share),
+        network=replace(_network(context, place), used_share=site.network_share),
         export_zone=region.words("export_zone") or "none",
         zones=tuple(filter(None, (region.words("residency"), region.words("country")))),
         fails_with=site.zone or region.name,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from catalog.errors import MissingFigure
 from catalog.records import Record
 from models.training.constants import GEMM_FAMILIES
+from planner.messages import Message
 from planner.problem.facts import NetworkFacts, OfferFacts, SiteFacts, SystemFacts
 from planner.resolve.chip_rates import Read, attention8_flop_per_s, attention_flop_per_s, peak_rates
 from planner.resolve.context import ResolveContext
@@ -121,6 +122,23 @@ def network_ports(record: Record, ledger: Ledger) -> NetworkFacts:
     radix, port = (ledger.value("fabrics", record.name, field) for field in ("radix", "port_bytes_per_s"))
     start, hop = (ledger.optional("fabrics", record.name, field) for field in ("alpha_s", "hop_latency_s"))
     return NetworkFacts(record.name, int(radix), port, 0.0, 0.0, 0.0, 0.0, 0.0, start, hop)
+
+
+NETWORKS = ("infiniband", "ethernet")
+"""Families of fabrics that are bought in switches and links."""
+NO_NETWORKS = {"scale-up": "network.within_systems", "provider": "network.provider"}
+
+
+def not_bought(context: ResolveContext, record: Record) -> Message | None:
+    """Say why a fabric of the catalog is no network between systems that one can buy; None where a mere figure is missing."""
+    family = record.words("family") or ""
+    if family in ("", *NETWORKS):
+        return None
+    code = NO_NETWORKS.get(family, "network.no_parts")
+    words = {"name": record.name, "family": family}
+    fabrics = context.catalog.records("fabrics")
+    bought = [other.name for other in fabrics if other.words("family") in NETWORKS and other.get("switch_price")]
+    return Message.of(code, **words, known=", ".join(f'"{name}"' for name in bought))
 
 
 def network_facts(context: ResolveContext, record: Record) -> NetworkFacts:
