@@ -42,6 +42,7 @@ class ClosedLoop:
     requests_per_s: Result
     tokens_per_s: Result  # output
     unloaded_ttft_s: Result  # time to first token without any wait
+    prompt_s: Result  # the part of it that is the prompt itself
     surplus_s: Result  # mean wait for a place, of clients beyond those that run at once
     queue_s: Result  # mean wait for prefill, of clients that come at random
     burst_s: Result  # mean further wait, over all, of the share of clients that arrive in step
@@ -49,6 +50,7 @@ class ClosedLoop:
     served: Result  # clients that run at once
     service_s: Result  # of a prompt
     step_s: Result  # of decode, without prompts
+    between_s: Result  # of TPOT, what prompts of others take
     stay_s: Result  # in decode
 
     def first(self) -> FirstToken:
@@ -76,7 +78,8 @@ def closed_loop(
     TPOT = T(b) + S b/(O - 1) x (c - 1)/c;  R = closed-loop response of S, Z;  b = n Z/(R + Z) for the n = min(c, slots) that run;
     TTFT = R - S + unloaded + kappa (n - 1)/2 S Z/(R + Z) + (c - n)/X, where kappa is the share of clients that
     arrive in step, as all do at the start of a run (of those in decode), and X = n/(TTFT + Z) the rate at which slots come free.
-    `speculation` and `cache` as in `continuous_batching.aggregated`. The spread of the lengths does not enter. Shapes: layouts,
+    The spread of the lengths enters S and T(b) as it does with open arrivals: attention goes with the square of a prompt, and long
+    answers are met more often among those in decode. `speculation` and `cache` as in `continuous_batching.aggregated`. Shapes: layouts,
     clients [1] and lengths [token] broadcast. Valid for clients >= 1 and output_tokens > 1;
     with outputs of a few tokens the rate dips by up to 10 % as clients are added: the burst term is an overestimate there.
     Reference: Reiser and Lavenberg, J. ACM 27 (1980); Lazowska et al., Quantitative System Performance (1984), chapter 6.
@@ -94,9 +97,10 @@ def closed_loop(
     left = chip if held is None else without(chip, held, constants)
     places = slots(arch, left, layouts, lengths=lengths, precisions=precisions, constants=constants)
     served = np.clip(clients, 1.0, np.maximum(places, 1.0))
-    context = prompt + 0.5 * tokens
-    batch = served
+    context = lengths.running_context_tokens
+    batch = settled = served
     for _ in range(_ROUNDS):
+        batch = settled
         in_stage = batch / layouts.pp
         mixed, step = decode_step(
             arch, chip, layouts, speculation, decode_sequences=in_stage, context_tokens=context,
@@ -105,14 +109,15 @@ def closed_loop(
         decoding = tokens / per_step * step.total_s
         prompts, found = prompt_cost(
             arch, chip, layouts, cache, partial(_client_rate, served, decoding),
-            Prompts(prompt, together=np.maximum(batch * per_step / (tokens * layouts.dp), 1.0)),
+            Prompts(prompt, lengths.scv_of_input, np.maximum(batch * per_step / (tokens * layouts.dp), 1.0)),
             DecodeBatch(mixed, in_stage, context, passed), precisions=precisions, constants=constants,
         )  # fmt: skip
         prompts = with_encoding(prompts, chip, layouts, lengths, 1.0, constants)
-        tpot = step.total_s / per_step + prompts.occupancy_s * batch / tokens * (served - 1.0) / served
+        between = prompts.occupancy_s * batch / tokens * (served - 1.0) / served
+        tpot = step.total_s / per_step + between
         stay = tokens * tpot
         response = closed_loop_response_s(served, prompts.occupancy_s, stay)
-        batch = (1.0 - _DAMPING) * batch + _DAMPING * served * stay / (response + stay)
+        settled = (1.0 - _DAMPING) * batch + _DAMPING * served * stay / (response + stay)
     burst = constants.burst_share * 0.5 * (served - 1.0) * stay / (response + stay)
     queue, together = response - prompts.occupancy_s, burst * prompts.occupancy_s
     computed = prompt if found is None else prompt * found.computed_share
@@ -121,8 +126,8 @@ def closed_loop(
     rate = served / (admitted + stay)
     surplus = np.maximum(clients - served, 0.0) / rate
     return ClosedLoop(
-        batch, tpot, admitted + surplus, rate, rate * (tokens + 1.0), unloaded, surplus, queue, together,
-        constants.burst_share, served, prompts.occupancy_s, step.total_s, stay,
+        batch, tpot, admitted + surplus, rate, rate * (tokens + 1.0), unloaded, prompts.latency_s, surplus, queue, together,
+        constants.burst_share, served, prompts.occupancy_s, step.total_s, between, stay,
     )  # fmt: skip
 
 

@@ -43,11 +43,12 @@ def roofline_s(
     chips: ArrayLike,
     context_tokens: ArrayLike,
     precisions: Precisions,
+    caches: ArrayLike = 1.0,
 ) -> Result:
     """Compute the bandwidth roofline of one request's decode: the weights it visits and its KV cache, read once by all chips at full bandwidth.
 
-    (w N_active + q kv(ctx)) / (n B), with the vocabulary head at 8 bit or more. Shapes: chips n [1] and context [token] broadcast;
-    result [s]. Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009); Pope et al., MLSys 2023, section 2.
+    (w N_active + c q kv(ctx)) / (n B), with the vocabulary head at 8 bit or more, and c < 1 `caches` where a step reads less than one on
+    average. Shapes: chips n [1], context [token] and caches [1] broadcast; result [s]. Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009); Pope et al., MLSys 2023, section 2.
 
     >>> from models.serving import examples
     >>> one, eight = (roofline_s(examples.DENSE, examples.CHIP, n, 1000, Precisions("bf16", "bf16")) for n in (1, 8))
@@ -59,7 +60,7 @@ def roofline_s(
     read = (
         width * (count.active - head)
         + np.maximum(width, 1.0) * head
-        + kv_bytes(arch, context_tokens, element_bytes(precisions.kv_cache))
+        + np.asarray(caches, float) * kv_bytes(arch, context_tokens, element_bytes(precisions.kv_cache))
     )
     return as_result(read / (np.asarray(chips, float) * chip.hbm_bytes_per_s))
 
@@ -80,7 +81,8 @@ def decode_waterfall(
     In this order, each cause on top of those before it: copies of weights and latent caches on ranks, and stages passed in turn;
     experts that the batch touches beyond one request's; KV caches of the batch; memory below its peak; the fullest rank's excess;
     arithmetic; communication; launch; host; drafts and their verification less the tokens they gain; prompts between the
-    steps; waits for prefill and for a slot. They add up to predicted = TPOT + waits / (O - 1) exactly.
+    steps; waits for prefill and for a slot. They add up to predicted = TPOT + waits / (O - 1) exactly. All but the drafts' are >= 0; where
+    less than one request decodes on average, the step holds that part of its cache, and so does the roofline.
     `point` is of these layouts, of one pool or of a decode pool. Shapes: layouts broadcast with the point; result [s].
     Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009), section 5 (ceilings); the step's parts as in decode.py.
 
@@ -112,7 +114,7 @@ def decode_waterfall(
     )  # fmt: skip
     parts, step, tpot = plain.breakdown, np.asarray(point.step_s, float), np.asarray(point.tpot_s, float)
     gained = 1.0 if speculation is None else speculation.tokens_per_step
-    alone = roofline_s(arch, chip, layouts.chips, context, precisions)
+    alone = roofline_s(arch, chip, layouts.chips, context, precisions, np.minimum(point.batch, 1.0))
     few = np.minimum(batch, layouts.dp)  # one request on each attention rank
     lone = weights_s(even, 1.0) + cache_s(at_peak, few)
     memory = parts["dense_memory"] + parts["expert_memory"] + parts["kv_memory"]

@@ -106,6 +106,7 @@ def _closed_loop(
     first, own = loop.first(), facts.serving.engine.correction(system.chip, choice.precision)
     met = replace(
         point, batch=loop.batch, fits=runs, requests_per_s=loop.requests_per_s * own.throughput, tpot_s=loop.tpot_s * own.tpot,
+        tpot_prompt_s=loop.between_s * own.tpot, prompt_s=loop.prompt_s * own.ttft,
         unloaded_ttft_s=first.constant_s * own.ttft, prefill_wait_s=first.wait_s * own.ttft, boundary_s=first.step_s * own.ttft,
         prefill_wait_probability=first.wait_probability, prefill_wait_scv=first.wait_scv, slot_wait_s=first.burst_s * own.ttft,
         slot_wait_probability=np.where(np.asarray(first.burst_s) > 0.0, first.burst_share, 0.0), slot_wait_scv=UNIFORM_SCV,
