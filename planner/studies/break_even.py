@@ -65,6 +65,8 @@ class BreakEven:
     balances: tuple[Balance, ...]
     left_out: tuple[tuple[str, str], ...]
     seconds: float
+    crossings: tuple[tuple[tuple[str, str, str], float], ...] = ()
+    """(system, how, level) -> share of the time from which buying costs less, where it does; for `against` "utilisation"."""
     status: str = "optimal"
 
     @property
@@ -79,8 +81,11 @@ class BreakEven:
     def point(self, system: str, how: str, level: str = "typical") -> float | None:
         """Find where buying begins to cost less and goes on to the end of the range; None where it does not.
 
-        The first of the range where it costs less from there on. Linear between the points in the ratio of the costs.
+        The first of the range where it costs less from there on. Costs are straight lines in the share of the time, so that the point is
+        where they meet; between whole years the ratio of the costs is taken as linear.
         """
+        if self.against == UTILISATION:
+            return dict(self.crossings).get((system, how, level))
         found = self.of(system, how, level)
         if not found or found[-1].ratio > 1:
             return None
@@ -201,6 +206,10 @@ def break_even(
     began, document = time.perf_counter(), read_spec(source, hourly)
     given = span or ((1, 6) if against == HORIZON else (0.1, 1.0))
     _check(against, given, utilisation, systems)
+    if against == UTILISATION and points < 2:
+        raise SpecError(
+            [SpecProblem("--points", f"expected at least 2 shares of the time, the ends of --span, got {points}")]
+        )
     asked: list[tuple[int, tuple[float, ...]]]
     if against == HORIZON:
         asked = [(years, (utilisation,)) for years in range(round(given[0]), round(given[1]) + 1)]
@@ -209,13 +218,25 @@ def break_even(
         asked = [(int((document.get("horizon") or {}).get("years", 1)), shares)]
     found: list[Balance] = []
     left_out: dict[str, str] = {}
+    crossings: dict[tuple[str, str, str], float] = {}
     for level, moved in LEVELS.items():
         for years, shares in asked:
             problem = _resolved(_question(document, years, moved), overlays)
             ways = RENTS if against == HORIZON else BY_WINDOW
-            found += _balances(problem, ways, (level, years, systems), shares, left_out)
+            for kind in _kinds(problem, ways, systems, left_out):
+                balances = list(_balances(problem, kind, (level, years), shares, left_out))
+                found += balances
+                if against == UTILISATION and balances:
+                    bought, rented = (_lines(problem, options, given) for options in (kind.bought, kind.rented))
+                    point = _crossing(bought, rented, given)
+                    crossings |= {} if point is None else {(kind.system, kind.how, level): point}
     return BreakEven(
-        against, document.get("currency", "USD"), tuple(found), tuple(left_out.items()), time.perf_counter() - began
+        against,
+        document.get("currency", "USD"),
+        tuple(found),
+        tuple(left_out.items()),
+        time.perf_counter() - began,
+        tuple(crossings.items()),
     )
 
 
@@ -272,18 +293,18 @@ def _resolved(document: dict[str, Any], overlays: Sequence[Path]) -> Problem:
         return resolve_document({**document, "overrides": kept}, overlays)
 
 
-def _balances(
-    problem: Problem,
-    rents: Sequence[str],
-    case: tuple[str, int, int],
-    shares: Sequence[float],
-    left_out: dict[str, str],
-) -> Iterator[Balance]:
-    """Yield the balance of each kind of system and way to rent it, at each share of the time; each at the site where it costs least.
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of system with one way to rent it: the options to buy and to rent one."""
 
-    `case`: level of prices, years, systems held together.
-    """
-    level, years, systems = case
+    system: str
+    how: str
+    bought: Sequence[FleetOption]
+    rented: Sequence[FleetOption]
+
+
+def _kinds(problem: Problem, rents: Sequence[str], systems: int, left_out: dict[str, str]) -> Iterator[Kind]:
+    """Yield each kind of system that is offered both to buy and to rent, `systems` on one network; others are booked as left out."""
     options, _ = build_fleet_options(problem)
     by_kind: dict[str, dict[str, list[FleetOption]]] = {}
     for option in options:
@@ -294,14 +315,61 @@ def _balances(
             left_out[system] = f"cannot be rented ({listed(rents)})" if "buy" in ways else "cannot be bought"
             continue
         owned = _on_networks(ways["buy"], systems)
-        for how in offered:
-            for share in shares:
-                bought = [cost for option in owned if (cost := _cost(problem, option, share)) is not None]
-                rented = [cost for option in ways[how] if (cost := _cost(problem, option, share)) is not None]
-                if not bought or not rented:
-                    left_out[system] = "is not there from the start of the horizon to its end"
-                    break
-                yield Balance(system, how, level, years, share, min(bought), min(rented))
+        yield from (Kind(system, how, owned, ways[how]) for how in offered)
+
+
+def _balances(
+    problem: Problem, kind: Kind, case: tuple[str, int], shares: Sequence[float], left_out: dict[str, str]
+) -> Iterator[Balance]:
+    """Yield the balance of a kind of system at each share of the time; each at the site where it costs least.
+
+    `case`: level of prices, years.
+    """
+    for share in shares:
+        bought = [cost for option in kind.bought if (cost := _cost(problem, option, share)) is not None]
+        rented = [cost for option in kind.rented if (cost := _cost(problem, option, share)) is not None]
+        if not bought or not rented:
+            left_out[kind.system] = "is not there from the start of the horizon to its end"
+            break
+        yield Balance(kind.system, kind.how, *case, share, min(bought), min(rented))
+
+
+def _lines(problem: Problem, options: Sequence[FleetOption], span: tuple[float, float]) -> list[tuple[float, float]]:
+    """Return the present value of one system of each option at both ends of a span of shares, between which it is a straight line."""
+    ends = ([_cost(problem, option, share) for share in span] for option in options)
+    return [(low, high) for low, high in ends if low is not None and high is not None]
+
+
+def _crossing(
+    bought: Sequence[tuple[float, float]], rented: Sequence[tuple[float, float]], span: tuple[float, float]
+) -> float | None:
+    """Find the share of the time from which the cheapest of the lines `bought` lies below the cheapest of `rented` to the end of the span.
+
+    The sign changes only where a line of one side meets a line of the other. None where buying costs more at the end.
+
+    >>> round(_crossing([(10.0, 12.0)], [(2.0, 22.0)], (0.0, 1.0)), 4)
+    0.4444
+    >>> _crossing([(10.0, 12.0)], [(0.0, 11.0)], (0.0, 1.0)) is None
+    True
+    """
+
+    def more(part: float) -> float:
+        one, other = (min(low + (high - low) * part for low, high in lines) for lines in (bought, rented))
+        return one - other
+
+    if more(1.0) > 0:
+        return None
+    meet = set[float]()
+    for low, high in bought:
+        for other_low, other_high in rented:
+            before, after = low - other_low, high - other_high
+            if before * after < 0:
+                meet.add(before / (before - after))
+    parts = [0.0, *sorted(meet), 1.0]
+    for one, two in reversed(list(pairwise(parts))):
+        if more((one + two) / 2) > 0:
+            return span[0] + (span[1] - span[0]) * two
+    return span[0]
 
 
 def _on_networks(owned: Sequence[FleetOption], systems: int) -> list[FleetOption]:

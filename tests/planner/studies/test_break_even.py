@@ -117,11 +117,12 @@ def test_the_interval_holds_the_typical_point(found):
 def test_the_share_of_the_time_from_which_buying_pays():
     """Linear in the share on both sides, so that two shares give the point exactly."""
     found = break_even(spec(horizon={"years": 3}), "utilisation", points=10)
+    assert break_even(spec(horizon={"years": 3}), "utilisation", points=2).points == found.points
     assert found.pairs == [(SYSTEM, "on_demand")]  # the rent of what is reserved is due at all hours
     first, *_, last = found.of(SYSTEM, "on_demand")
     slope = (last.bought - last.rented - first.bought + first.rented) / (last.utilisation - first.utilisation)
     exact = first.utilisation - (first.bought - first.rented) / slope
-    assert found.point(SYSTEM, "on_demand") == pytest.approx(exact, abs=0.01)
+    assert found.point(SYSTEM, "on_demand") == pytest.approx(exact, rel=1e-12)
     longer = break_even(spec(horizon={"years": 5}), "utilisation", points=10)
     assert longer.point(SYSTEM, "on_demand") < found.point(SYSTEM, "on_demand")
 
@@ -158,6 +159,7 @@ def test_what_only_plans_need_plays_no_part(found):
         ({"utilisation": 0.0}, "--utilisation"),
         ({"systems": 0}, "--systems"),
         ({"against": "utilisation", "span": (0.5, 1.5)}, "--span"),
+        ({"against": "utilisation", "points": 1}, "--points"),
     ],
 )
 def test_a_wrong_range_is_refused(options, path):
