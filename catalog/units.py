@@ -55,6 +55,8 @@ _TIME = {
     **_prefixed("s", "nuµm1"),
     "min": MINUTE_S,
     "h": HOUR_S,
+    "hour": HOUR_S,
+    "hours": HOUR_S,
     "d": DAY_S,
     "day": DAY_S,
     "days": DAY_S,
@@ -91,7 +93,7 @@ _TABLES: dict[str, dict[str, float]] = {
     "kg": _MASS,
     "kg/J": _per(_MASS, {k: v for k, v in _ENERGY.items() if k}),
     "token": _TOKENS,
-    "token/s": {"": 1.0, **_per({"tokens": 1.0, "token": 1.0}, _RATE_DIVISORS)},
+    "token/s": _per({"tokens": 1.0, "token": 1.0}, _RATE_DIVISORS),
     "request": _REQUESTS,
     "request/s": {"": 1.0, **_per({"": 1.0, "requests": 1.0, "request": 1.0}, _RATE_DIVISORS)},
     "1": {"": 1.0, "%": PERCENT},
@@ -126,6 +128,8 @@ _EXPECTED = {
     "degree": ("an angle in degrees", "39.04"),
 }
 
+_CHIPS = ("chip", "gpu", "GPU", "npu", "NPU", "tpu", "TPU", "accelerator")
+
 # What money is paid per: SI divisor -> accepted symbols.
 _MONEY_PER: dict[str, dict[str, float]] = {
     "": {"": 1.0},
@@ -140,7 +144,16 @@ _MONEY_PER: dict[str, dict[str, float]] = {
     },
     "kg": _MASS,
     "token": {"token": 1.0, "1M tokens": MILLION, "M tokens": MILLION, "million tokens": MILLION},
-    "chip": {"chip": 1.0},
+    "chip": dict.fromkeys(_CHIPS, 1.0),
+    "chip s": {
+        "chip s": 1.0,
+        **{
+            form: seconds
+            for chip in _CHIPS
+            for time, seconds in _RATE_DIVISORS.items()
+            for form in (f"{chip}/{time}", f"{time}/{chip}", f"{chip}-{time}")
+        },
+    },
 }
 _MONEY_EXAMPLE = {
     "": "420M CNY",
@@ -152,6 +165,7 @@ _MONEY_EXAMPLE = {
     "kg": "90 USD/t",
     "token": "0.3 USD/1M tokens",
     "chip": "30000 USD/chip",
+    "chip s": "2.1 USD/chip/h",
 }
 MOST_CHARACTERS = 200
 """Of a text that may be a quantity; longer ones are refused before any expression reads them."""
@@ -159,6 +173,7 @@ _NUMBER = re.compile(
     r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(.*)", re.ASCII | re.DOTALL
 )  # no spaces: they would backtrack
 _CURRENCY = re.compile(r"([A-Z]{3})(?:\s*/\s*(.+))?")
+_DOLLARS = re.compile(r"(?:US)?\$")  # for USD, before the number or after it
 
 
 def _number(text: str) -> tuple[float, str] | None:
@@ -167,6 +182,19 @@ def _number(text: str) -> tuple[float, str] | None:
         return None
     value = float(match[1])
     return (value, " ".join(match[2].split())) if math.isfinite(value) else None
+
+
+def _in_dollars(text: str) -> str:
+    """Write a text with the sign of the dollar as one in USD: "$2.10/gpu/h" -> "2.10 USD/gpu/h", "2 $" -> "2 USD"."""
+    before = _DOLLARS.match(text.lstrip())
+    if before is None:
+        return _DOLLARS.sub("USD", text, count=1)
+    number = _NUMBER.match(text.lstrip()[before.end() :].lstrip())
+    if number is None:
+        return text
+    rest = number[2].lstrip()
+    suffix = rest[:1] if rest[:1] in _SUFFIX and not rest[1:2].isalpha() else ""
+    return f"{number[1]} {suffix} USD{rest[len(suffix) :].lstrip()}"
 
 
 def _count_suffix(rest: str) -> tuple[float, str]:
@@ -220,16 +248,17 @@ def parse(value: str | int | float, unit: str) -> float:
 
 
 def parse_money(text: str, per: str = "") -> tuple[float, str]:
-    """Parse a text such as "2.95 USD/h" to an amount (per SI unit `per`) and a currency.
+    """Parse a text such as "2.95 USD/h" to an amount (per SI unit `per`) and a currency; "$" stands for USD.
 
-    >>> parse_money("420M CNY"), parse_money("11.7M USD/MW", "W")
-    ((420000000.0, 'CNY'), (11.7, 'USD'))
+    >>> parse_money("420M CNY"), parse_money("11.7M USD/MW", "W"), parse_money("$2.16/gpu/hour", "chip s")
+    ((420000000.0, 'CNY'), (11.7, 'USD'), (0.0006, 'USD'))
     """
     error = UnitError(f'expected an amount of money such as "{_MONEY_EXAMPLE[per]}", got {_quoted(text)}')
-    number = _number(text) if isinstance(text, str) else None
+    number = _number(_in_dollars(text)) if isinstance(text, str) and len(text) <= MOST_CHARACTERS else None
     if number is None:
         raise error
     scale, rest = _count_suffix(number[1])
+    rest = rest.replace(" / ", "/").replace(" /", "/").replace("/ ", "/")
     match = _CURRENCY.fullmatch(rest)
     factor = _MONEY_PER[per].get(match[2] or "") if match else None
     if match is None or factor is None or not math.isfinite(number[0] * scale / factor):
@@ -342,6 +371,7 @@ _MONEY_SHOW = {
     "kg": "t",
     "token": "1M tokens",
     "chip": "chip",
+    "chip s": "chip/h",
 }
 # A larger time unit is used only when at least this many of it, so that 90 s stays "90 s".
 _AT_LEAST = {"min": 2, "h": 1, "d": 2, "years": 2}

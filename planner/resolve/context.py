@@ -19,6 +19,7 @@ from planner.errors import Problem, SpecError
 from planner.facts import Fact
 from planner.problem.calendar import DAYS_PER_YEAR, SAMPLED_DAYS, TYPICAL_DAY, Clock, sampled_days
 from planner.problem.price_levels import at_stated_levels, stated_level
+from planner.resolve.chip_prices import per_system
 from planner.resolve.ledger import Ledger
 from planner.resolve.names import WrongName, find_record
 from planner.spec.model import PlanSpec
@@ -43,6 +44,7 @@ class ResolveContext:
     def of(cls, spec: PlanSpec, catalog: Catalog) -> ResolveContext:
         """Set up the resolution of a spec: move its prices to their levels, and start the clock and the ledger."""
         problems: list[Problem] = []
+        spec = per_system(spec, catalog)
         ledger = Ledger(catalog, spec.prices)
         spec = at_stated_levels(spec, lambda path, message: problems.append(Problem(path, message)))
         horizon = spec.horizon

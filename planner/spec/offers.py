@@ -62,11 +62,15 @@ class Offer(Assurance, SpotTerms, CommitmentTerms, OfferInTime):
     how: Literal["buy", "reserved", "on_demand", "spot"]
     price: (
         Annotated[
-            str, Field(examples=["310000 USD", "55.04 USD/h"], json_schema_extra={"x-unit": "currency, or currency/s"})
+            str,
+            Field(
+                examples=["310000 USD", "55.04 USD/h", "6.88 USD/gpu/h"],
+                json_schema_extra={"x-unit": "currency, or currency/s"},
+            ),
         ]
         | None
     ) = None
-    """Per system when bought, per system and time when rented."""
+    """Per system when bought, per system and time when rented; or per chip, such as "6.88 USD/gpu/h", "$6.88/gpu/hour" or "38750 USD/chip"."""
     components: Components | None = None
     """Parts of a bought system from which its price follows, in place of `price`."""
     supply: Annotated[int, Field(ge=0, le=10_000_000), WHOLE] | None = None
@@ -78,14 +82,14 @@ class Offer(Assurance, SpotTerms, CommitmentTerms, OfferInTime):
     note: str = ""
 
     def amount(self) -> tuple[float, str] | None:
-        """Return (amount, currency), per system when bought and per system and second when rented."""
+        """Return (amount, currency), per system when bought and per system and second when rented. Raises ValueError for a price per chip."""
         return None if self.price is None else offer_price(self.price, self.how == "buy")
 
     @field_validator("price", mode="before")
     @classmethod
     def _readable(cls, price: Any, known: ValidationInfo) -> Any:
         if price is not None and "how" in known.data:
-            offer_price(price, known.data["how"] == "buy")
+            offer_price(price, known.data["how"] == "buy", chips=1)
         return price
 
     @model_validator(mode="after")

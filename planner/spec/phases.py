@@ -92,7 +92,7 @@ class OfferInTime(Block):
         """Check the prices by phase. Raises ValueError for one that cannot be read, or beside a change per year."""
         for name, price in self.price_by_phase.items():
             try:
-                offer_price(price, bought)
+                offer_price(price, bought, chips=1)
             except ValueError as error:
                 raise ValueError(f"price_by_phase.{name}: {error}") from None
         if self.price_by_phase and self.price_change_per_year:

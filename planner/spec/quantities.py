@@ -33,6 +33,7 @@ from catalog.units import (
     TONNE_KG,
     YEAR_S,
 )
+from planner.messages import Message
 
 MOST_TOKENS = 1e17
 MOST_MONEY = 1e18
@@ -190,8 +191,35 @@ PowerPrice = Annotated[tuple[float, str], Money("W", "150 USD/kW", NANO, GIGA)]
 PeakPrice = Annotated[tuple[float, str], Money("W s", "15 USD/kW-month", NANO / YEAR_S, GIGA / MONTH_S)]
 
 
-def offer_price(text: str, bought: bool) -> tuple[float, str]:
-    """Read (amount, currency) of an offer: per system when bought, per system and second when rented."""
-    if bought:
-        return read_money(text, "", "310000 USD", CENT, TERA)
-    return read_money(text, "s", "55.04 USD/h", CENT / YEAR_S, TERA / HOUR_S)
+def offer_price(text: str, bought: bool, chips: float | None = None) -> tuple[float, str]:
+    """Read (amount, currency) of an offer: per system when bought, per system and second when rented.
+
+    `chips`: of a system, for a price per chip. Raises ValueError for a text that is no price, and for a price per chip without `chips`.
+    """
+    least, most = (CENT, TERA) if bought else (CENT / YEAR_S, TERA / HOUR_S)
+    if of_a_chip(text):
+        if chips is None:
+            raise ValueError(Message.of("spec.price_of_a_system", given=shown(text)).text())
+        amount, currency = read_money(
+            text, *(("chip", "30000 USD/chip") if bought else ("chip s", "2.1 USD/chip/h")), 0, most
+        )
+        return amount * chips, currency
+    return read_money(text, *(("", "310000 USD") if bought else ("s", "55.04 USD/h")), least, most)
+
+
+def of_a_chip(text: Any) -> bool:
+    """Tell whether a text is a price of one chip: its purchase, or its rent."""
+    return any(_is_money(text, per) for per in ("chip", "chip s"))
+
+
+def is_purchase(text: str) -> bool:
+    """Tell whether a price is of a purchase: a rent states a time."""
+    return not _is_money(text, "s") and not _is_money(text, "chip s")
+
+
+def _is_money(text: Any, per: str) -> bool:
+    try:
+        units.parse_money(text, per)
+    except units.UnitError:
+        return False
+    return True

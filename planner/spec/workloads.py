@@ -8,7 +8,8 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from catalog.units import HOUR_S, YEAR_S
+from catalog.units import HOUR_S, HOURS_PER_DAY, YEAR_S
+from planner.messages import Message
 from planner.spec.base import SOME, Block
 from planner.spec.facility import AuditClasses
 from planner.spec.lines import Security, Traffic
@@ -90,6 +91,13 @@ class Demand(DemandInTime):
                 '"session", "tasks_per_s" or "sessions"'
             )
         return self
+
+    @field_validator("profile", mode="before")
+    @classmethod
+    def _hours(cls, profile: object) -> object:
+        if isinstance(profile, list) and len(profile) != HOURS_PER_DAY:
+            raise ValueError(Message.of("spec.hours_of_a_day", hours=HOURS_PER_DAY, count=len(profile)).text())
+        return profile
 
     @field_validator("profile")
     @classmethod

@@ -24,9 +24,8 @@ from planner.estimate.codesign.prices import converted, energy_price, held_per_s
 from planner.estimate.serving_configuration import MAX, Load, ServingConfiguration, draw_of_pools
 from planner.estimate.serving_details import cache_tiers
 from planner.spec.base import problems_of
-from planner.spec.quantities import offer_price
+from planner.spec.quantities import is_purchase, offer_price
 from planner.spec.serving import HBM, CacheTier, PrefixSharing
-from planner.spec.stack.codesign import is_purchase
 from planner.spec.stack.kv_tiers import TierOffer
 from planner.spec.stack.kv_tiers_case import KvTiers, KvTiersCase
 from planner.spec.workloads import Serving
@@ -187,7 +186,8 @@ def resolve_study(document: Mapping[str, Any], overlays: Sequence[Path] = ()) ->
     per_j = converted(price, block.currency, ledger, "kv_tiers.electricity") * pue
     bought = is_purchase(block.price)
     ledger.assume("kv_tiers.price", block.price, "", "stated in the case")
-    system = converted(offer_price(block.price, bought), block.currency, ledger, "kv_tiers.price")
+    price_of_one = offer_price(block.price, bought, facts.system.chips)
+    system = converted(price_of_one, block.currency, ledger, "kv_tiers.price")
     rates = [
         held_per_s(converted(tier.price, block.currency, ledger, f"kv_tiers.tiers[{i}].price"), True, ledger)
         + (tier.power_per_tb or 0.0) / TERA * per_j

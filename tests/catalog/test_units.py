@@ -61,6 +61,18 @@ def test_a_text_states_a_number_in_si(text, unit, value):
         ("11.7M USD/MW", "W", 11.7, "USD"),
         ("217.3 USD/kW-month", "W s", 217.3 / (1000 * 365 * 24 * 3600 / 12), "USD"),
         ("0.3 USD/1M tokens", "token", 0.3e-6, "USD"),
+        ("2.16 USD/chip/h", "chip s", 2.16 / 3600, "USD"),
+        ("15.5 CNY/gpu/hour", "chip s", 15.5 / 3600, "CNY"),
+        ("2.16 USD / GPU / h", "chip s", 2.16 / 3600, "USD"),
+        ("2.16 USD/GPU-hour", "chip s", 2.16 / 3600, "USD"),
+        ("2.16 USD/h/npu", "chip s", 2.16 / 3600, "USD"),
+        ("30000 USD/gpu", "chip", 30_000, "USD"),
+        ("2.16 USD/hour", "s", 2.16 / 3600, "USD"),
+        ("$2.16/hour", "s", 2.16 / 3600, "USD"),
+        ("US$ 310k", "", 310_000, "USD"),
+        ("$1.2M/year", "s", 1.2e6 / (365 * 24 * 3600), "USD"),
+        ("2.16 $/gpu/h", "chip s", 2.16 / 3600, "USD"),
+        ("$0.09/kWh", "J", 0.09 / 3.6e6, "USD"),
     ],
 )
 def test_money_has_an_amount_and_a_currency(text, per, value, currency):
@@ -98,6 +110,8 @@ def test_the_error_names_what_was_expected_and_what_was_got():
         ("5B", "s"),
         ("400 GB", "byte/s"),
         ("3 tokens/s", "token"),
+        ("10B", "token/s"),  # of no time
+        ("10B tokens", "token/s"),
         ("１２ s", "s"),
     ],
 )
@@ -117,6 +131,12 @@ def test_what_is_not_the_quantity_is_refused(value, unit):
         (5, ""),
         ("nan USD", ""),
         ("5 USDT", ""),
+        ("$", ""),
+        ("$ USD 5", ""),
+        ("$5 USD", ""),
+        ("5 USD/gpu/h", "s"),  # of one chip
+        ("5 USD/gpu", ""),
+        ("5 USD/h", "chip s"),
     ],
 )
 def test_what_is_not_money_is_refused(text, per):

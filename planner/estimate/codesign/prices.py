@@ -16,8 +16,8 @@ from planner.errors import Problem, SpecError
 from planner.estimate.case import CaseFacts
 from planner.estimate.codesign.space import Space
 from planner.resolve.ledger import Ledger
-from planner.spec.quantities import offer_price
-from planner.spec.stack.codesign import Codesign, is_purchase
+from planner.spec.quantities import is_purchase, offer_price
+from planner.spec.stack.codesign import Codesign
 
 WAYS = ("buy", "reserved", "on_demand")  # in which a published price is looked for
 LIFE_YEARS = 5  # age at which the residual value is taken, the catalog's life of a system
@@ -73,7 +73,7 @@ def energy_price(
 def _holding(facts: CaseFacts, text: str | None, block: Codesign, path: str) -> Holding:
     if text is not None:
         bought = is_purchase(text)
-        price = converted(offer_price(text, bought), block.currency, facts.ledger, path)
+        price = converted(offer_price(text, bought, facts.system.chips), block.currency, facts.ledger, path)
         facts.ledger.assume(path, text, "", "stated in the case")
         return Holding(held_per_s(price, bought, facts.ledger), "buy" if bought else "rent", price)
     offers = [r for r in facts.ledger.catalog.records("offers") if r.words("system") == facts.system.name]

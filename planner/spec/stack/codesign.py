@@ -14,6 +14,7 @@ from planner.spec.quantities import (
     EnergyPrice,
     Name,
     Real,
+    is_purchase,
     offer_price,
 )
 from planner.spec.workloads import Precisions
@@ -104,13 +105,8 @@ class OnSystem(Block):
     @classmethod
     def _readable(cls, price: str | None) -> str | None:
         if price is not None:
-            offer_price(price, bought=is_purchase(price))
+            offer_price(price, is_purchase(price), chips=1)
         return price
-
-
-def is_purchase(price: str) -> bool:
-    """Tell whether a price is of a purchase: a rent states a time."""
-    return "/" not in price
 
 
 def _name_alone(value: Any) -> Any:

@@ -24,9 +24,9 @@ from planner.spec.quantities import (
     Seconds,
     SecondsFromStart,
     Watts,
+    is_purchase,
     offer_price,
 )
-from planner.spec.stack.codesign import is_purchase
 
 DEVICE = "device"  # the tier of the devices themselves
 MOST = 40  # tasks, fleets, tiers
@@ -101,7 +101,7 @@ class Tier(Block):
     @field_validator("price")
     @classmethod
     def _readable(cls, price: str) -> str:
-        offer_price(price, bought=is_purchase(price))
+        offer_price(price, is_purchase(price), chips=1)
         return price
 
 

@@ -8,9 +8,8 @@ from pydantic import Field, field_validator
 
 from planner.spec.base import Block
 from planner.spec.case import Case
-from planner.spec.quantities import WHOLE, Bytes, EnergyPrice, Real, RequestRate, offer_price
+from planner.spec.quantities import WHOLE, Bytes, EnergyPrice, Real, RequestRate, is_purchase, offer_price
 from planner.spec.serving import Reuse
-from planner.spec.stack.codesign import is_purchase
 from planner.spec.stack.kv_tiers import MOST_SIZES, TierOffers
 
 
@@ -38,7 +37,7 @@ class KvTiers(Block):
     @field_validator("price")
     @classmethod
     def _readable(cls, price: str) -> str:
-        offer_price(price, bought=is_purchase(price))
+        offer_price(price, is_purchase(price), chips=1)
         return price
 
 

@@ -16,8 +16,7 @@ from planner.errors import SpecError
 from planner.estimate.codesign.prices import converted, energy_price, held_per_s
 from planner.resolve.ledger import Ledger
 from planner.spec.base import problems_of
-from planner.spec.quantities import offer_price
-from planner.spec.stack.codesign import is_purchase
+from planner.spec.quantities import is_purchase, offer_price
 from planner.spec.stack.edge import DEVICE, EdgeSpec
 from planner.studies.edge.options import Option, Options, find_options
 from planner.studies.edge.program import Assignment, DeviceLimits, EdgeData, TierLimits, solve_edge
@@ -122,7 +121,8 @@ def _tier_limits(options: Options, ledger: Ledger, per_j: float, k: int) -> Tier
     bought = is_purchase(tier.price)
     path = f"tiers[{k}].price"
     ledger.assume(path, tier.price, "", "stated in the spec")
-    held = held_per_s(converted(offer_price(tier.price, bought), options.spec.currency, ledger, path), bought, ledger)
+    price = offer_price(tier.price, bought, system.chips)
+    held = held_per_s(converted(price, options.spec.currency, ledger, path), bought, ledger)
     by_power = math.inf if tier.power is None else math.floor(tier.power / system.power_w)
     return TierLimits(tier.places, (held + system.idle_w * per_j) * YEAR_S, min(tier.most or math.inf, by_power))
 
