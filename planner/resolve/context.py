@@ -19,8 +19,8 @@ from planner.errors import Problem, SpecError
 from planner.facts import Fact
 from planner.problem.calendar import DAYS_PER_YEAR, SAMPLED_DAYS, TYPICAL_DAY, Clock, sampled_days
 from planner.problem.price_levels import at_stated_levels, stated_level
-from planner.resolve.chip_prices import per_system
 from planner.resolve.ledger import Ledger
+from planner.resolve.money.chip_prices import per_system
 from planner.resolve.names import WrongName, find_record
 from planner.spec.model import PlanSpec
 
