@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from functools import partial
 from importlib import import_module
+from urllib.parse import urlencode
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from planner.dashboard import answers, sources, units
 from planner.dashboard.state.scenario import UPLOAD, Scenario
@@ -42,6 +44,8 @@ def draw() -> None:
     query = {name: st.query_params.get_all(name) for name in st.query_params}
     if "work" not in st.session_state:
         st.session_state.work = opened(query)
+    elif _has_come_back():
+        st.session_state.work.follow(query)
     work: Work = st.session_state.work
     t = units_view.chosen(work, t.language, query)
     pages = {
@@ -65,13 +69,30 @@ def draw() -> None:
             _bar(work, t)
     if work.job:
         st.fragment(_watch, run_every=POLL_S)(work, t)
-    if studying.under_way(work.id):
+    if studying.under_way(work.visitor):
         import_module(f"{VIEWS}.explore").keep_alive(work, t)
-    chosen.run()
+    if work.scenario.problems:
+        _dead(work, t)
+    else:
+        chosen.run()
     if first_look:  # what draws the bar is loaded after what draws the figures
         with bar:
             _bar(work, t)
     _write_address(work, t)
+
+
+def _has_come_back() -> bool:
+    """Tell whether the browser went back or on in its history, so that the address says what to show; otherwise the work does."""
+    context = get_script_run_ctx()
+    return context is not None and context.is_history_navigation
+
+
+def _dead(work: Work, t: Words) -> None:
+    """Say that the address leads to nothing, and why; no plan is shown in its place."""
+    st.header(t("link.dead"), anchor=False)
+    for problem in work.scenario.problems:
+        st.error(f"{page(problem.path)}: {page(t.phrase(problem.message))}")
+    st.markdown(t("link.dead.words"))
 
 
 def _draw_page(name: str, work: Work, t: Words) -> None:
@@ -96,7 +117,7 @@ def _bar(work: Work, t: Words) -> None:
         closed = f"upload-{st.session_state.get('uploads', 0)}"  # another one after each upload, so that it closes
         with st.popover(t("choose.upload"), icon=":material/upload:", disabled=work.job is not None, key=closed):
             _upload(work, t)
-        with st.popover(t("share.title"), icon=":material/share:"):
+        with st.popover(t("share.title"), icon=":material/share:", disabled=bool(work.scenario.problems)):
             _share(work, t)
         with st.popover(t("units.title"), icon=":material/straighten:"):
             units_view.draw(work, t)
@@ -111,13 +132,14 @@ def _choose(work: Work, t: Words) -> None:
     chosen = st.selectbox(
         t("choose.label"),
         names,
-        index=names.index(at_hand) if at_hand in names else 0,
+        index=names.index(at_hand) if at_hand in names else None,
+        placeholder=t("choose.some"),
         format_func=lambda name: _title_of(name, uploads, t),
         key=f"source-{at_hand}",
         disabled=work.job is not None,
         width=330,
     )
-    if chosen != at_hand:
+    if chosen is not None and chosen != at_hand:
         work.choose(chosen)
         st.rerun()
 
@@ -155,9 +177,16 @@ def _upload(work: Work, t: Words) -> None:
 
 
 def _share(work: Work, t: Words) -> None:
-    """Show the address, the command and the Python that give the same plan."""
-    st.caption(t("share.address" if work.scenario.base != UPLOAD else "share.upload"))
-    st.caption(t("share.kept" if work.kept else "share.not_kept"))
+    """Offer a link for others, the command and the Python that give the same plan."""
+    if work.scenario.problems:
+        return
+    st.caption(t("share.own" if work.kept else "share.not_kept"))
+    st.caption(t("share.link.words"))
+    if st.button(t("share.link"), key="share-link", icon=":material/link:"):
+        st.session_state.link = (work.scenario.key, _link(work, t))
+    of, link = st.session_state.get("link", ("", ""))
+    if link and of == work.scenario.key:
+        st.code(link, language=None, wrap_lines=True)
     st.caption(t("share.command"))
     st.code(work.scenario.command(), language="sh", wrap_lines=True)
     st.code(work.scenario.python(), language="python", wrap_lines=True)
@@ -171,11 +200,22 @@ def _share(work: Work, t: Words) -> None:
     )
 
 
+def _link(work: Work, t: Words) -> str:
+    """Make a link for others to the page at hand, with the scenario, its plan, units and language."""
+    return f"{st.context.url or ''}?{urlencode({**work.share(), **_ways(t)}, doseq=True)}"
+
+
+def _ways(t: Words) -> dict[str, list[str]]:
+    """Return units and language as parameters of an address."""
+    language = {"lang": [t.language]} if t.language != DEFAULT else {}
+    return {**units.to_address(st.session_state.units), **language}
+
+
 def _write_address(work: Work, t: Words) -> None:
-    """Put scenario, id and language into the address; what is the same stays untouched."""
-    wanted = {**work.scenario.address(), "id": [work.id], **units.to_address(st.session_state.units)}
-    if t.language != DEFAULT:
-        wanted["lang"] = [t.language]
+    """Put scenario, id and language into the address; what is the same stays untouched, and so does an address that leads to nothing."""
+    if work.scenario.problems:
+        return
+    wanted = {**work.scenario.address(), "id": [work.id], **_ways(t)}
     there = {name: st.query_params.get_all(name) for name in st.query_params}
     if there != wanted:
         st.query_params.from_dict(wanted)
@@ -215,7 +255,7 @@ def _finish(work: Work, job: Job) -> None:
     if outcome.trace:
         print(outcome.trace, file=sys.stderr, flush=True)  # for who runs the server; the page may be shown to anybody
     if outcome.plan:
-        work.keep(job.document, outcome.plan, outcome.findings)
+        work.keep(job.document, outcome.plan, outcome.findings, work.asked)
 
 
 # -- the language ------------------------------------------------------------------------------------------------------

@@ -12,11 +12,12 @@ from typing import Any
 from planner.dashboard import sources
 from planner.dashboard.state.digest import digest
 from planner.errors import Problem, SpecError
+from planner.messages import Message
 from planner.spec.document import at, changed, edited, path_parts
 
 UPLOAD = "upload"
 LONGEST_ADDRESS = 1500  # characters of edits; a longer scenario travels as a file, or by its id
-BASE, SET = "base", "set"  # keys of the address
+BASE, SET, KEPT = "base", "set", "edits"  # keys of the address
 Edit = tuple[str, Any]
 
 
@@ -32,17 +33,26 @@ class Scenario:
     """The base spec of an upload."""
     digest: str = ""
     """Of the upload, so that two uploads differ."""
+    problems: tuple[Problem, ...] = ()
+    """Why there is no spec: of an address that leads to nothing."""
 
     @classmethod
     def of_upload(cls, document: Mapping[str, Any]) -> Scenario:
         """Begin a scenario with a spec that was uploaded."""
         return cls(UPLOAD, upload=document, digest=digest(document))
 
+    @classmethod
+    def of_nothing(cls, problems: Sequence[Problem]) -> Scenario:
+        """Stand for an address that leads to nothing, for these reasons."""
+        return cls("", problems=tuple(problems))
+
     def base_document(self) -> dict[str, Any]:
         """Return the base spec. Raises SpecError for a base that is not there."""
+        if self.problems:
+            raise SpecError(list(self.problems))
         if self.base == UPLOAD:
             if self.upload is None:
-                raise SpecError([Problem(BASE, "the uploaded spec is not kept here any more; upload it again")])
+                raise SpecError([not_kept()])
             return dict(self.upload)
         return sources.example(self.base)
 
@@ -85,19 +95,21 @@ class Scenario:
     # -- as an address, a file and a command --------------------------------------------------------------------------
 
     def address(self) -> dict[str, list[str]]:
-        """Return the parameters of the address that holds the scenario; without edits where these are too long for one."""
+        """Return the parameters of the address of the scenario; of edits that are too long for one, the key under which they are kept."""
         texts = [f"{path}={_written(value)}" for path, value in self.edits]
-        fits = sum(map(len, texts)) <= LONGEST_ADDRESS
-        return {BASE: [self.base], **({SET: texts} if texts and fits else {})}
+        if sum(map(len, texts)) > LONGEST_ADDRESS:
+            return {BASE: [self.base], KEPT: [self.key]}
+        return {BASE: [self.base], **({SET: texts} if texts else {})}
 
-    @classmethod
-    def from_address(cls, base: str, texts: Sequence[str]) -> Scenario:
-        """Read a scenario from the parameters of an address. Raises SpecError."""
-        scenario = cls(base)
-        document = scenario.base_document()
-        changed(document, texts, {})  # raises SpecError for a text that is no edit, or a place that is not there
-        edits = {path: _value(value) for path, _, value in (text.partition("=") for text in texts)}
-        return scenario.with_edits(edits)
+    def with_texts(self, texts: Sequence[str]) -> Scenario:
+        """Change figures as the parameters of an address say. Raises SpecError for a text that is no edit, or a place that is not there."""
+        changed(copy.deepcopy(self.base_document()), texts, {})
+        return self.with_edits({path: _value(value) for path, _, value in (text.partition("=") for text in texts)})
+
+    @property
+    def root(self) -> Scenario:
+        """Return the base without edits."""
+        return replace(self, edits=(), name="")
 
     def to_json(self) -> dict[str, Any]:
         """Return the scenario as a document that `from_json` reads."""
@@ -135,6 +147,11 @@ class Scenario:
                 "plan = planner.solve(spec)",
             ]
         )
+
+
+def not_kept() -> Problem:
+    """Say that an address names what is not kept here."""
+    return Problem(BASE, Message.of("dashboard.not_kept").text())
 
 
 def _without(document: dict[str, Any], path: str) -> dict[str, Any]:

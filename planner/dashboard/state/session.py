@@ -1,21 +1,31 @@
-"""The work of one visitor: the scenario at hand, those kept, and their plans. No Streamlit here."""
+"""The work of one visitor: the scenario at hand, those kept, and their plans. No Streamlit here.
+
+What is kept under an id belongs to one base: its spec where it was uploaded, scenarios saved under names, plans. The address of a page names
+base, edits and id, so that it opens one scenario, and never what its owner did with other bases. Links for others have ids of their own.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from planner.dashboard import answers, sources
 from planner.dashboard.state import store
 from planner.dashboard.state.digest import digest
-from planner.dashboard.state.scenario import UPLOAD, Scenario
+from planner.dashboard.state.scenario import BASE, KEPT, SET, UPLOAD, Scenario, not_kept
 from planner.dashboard.workers.solving import Job
 from planner.errors import Problem, SpecError
 from planner.plan import Plan
 
 KEPT_PLANS = 8
-MOST_SAVED = 12
+MOST_SAVED = 60
+"""Scenarios saved of one base."""
+MOST_EDITS = 40
+"""Lists of edits too long for an address that are kept of one base."""
+ID = "id"  # key of the address
+Query = Mapping[str, Sequence[str]]
 
 
 @dataclass(slots=True)
@@ -26,6 +36,8 @@ class Shown:
     files: tuple[answers.Download, ...]
     findings: tuple[str, ...] = ()
     stored: bool = False
+    origin: str = ""
+    """Of the base whose plan it is."""
     drawn: dict[Any, dict[str, Any] | None] = field(default_factory=dict, compare=False)
     """Charts that were written, in the language of Vega-Lite."""
     sites: dict[str, Shown] = field(default_factory=dict, compare=False)
@@ -36,40 +48,58 @@ class Shown:
         from planner.dashboard import one_site  # loads Altair, which the main figures need none of
 
         if site not in self.sites:
-            self.sites[site] = Shown(one_site.at_site(self.plan, site), self.files, self.findings, self.stored)
+            part = one_site.at_site(self.plan, site)
+            self.sites[site] = Shown(part, self.files, self.findings, self.stored, self.origin)
         return self.sites[site]
 
 
 @dataclass(slots=True)
 class Work:
-    """What one visitor works on; `id` names the file in which it is kept."""
+    """What one visitor works on."""
 
     scenario: Scenario
-    id: str = field(default_factory=store.new_id)
+    visitor: str = field(default_factory=store.new_id)
+    """By which the processes of the server know the visitor; never shown."""
     by_base: dict[str, Scenario] = field(default_factory=dict)
     """The last scenario of every base, so that a switch of examples loses no edit."""
     saved: list[Scenario] = field(default_factory=list)
     """Named scenarios, to compare."""
     plans: dict[str, Shown] = field(default_factory=dict)
     job: Job | None = None
+    asked: Scenario | None = None
+    """The scenario of the job."""
     problems: tuple[Problem, ...] = ()
     """Of the last change that was refused."""
     trace: str = ""
     kept: bool = True
     """Whether the work could be written."""
+    _ids: dict[str, str] = field(default_factory=dict)
+    """The id under which the work with a base is kept, by origin of the base."""
+    _links: set[str] = field(default_factory=set)
+    """Ids of links for others, which nobody writes."""
+    _held: set[tuple[str, str]] = field(default_factory=set)
+    """What is known to be kept: (id, key of a scenario that an address cannot hold)."""
+    _shared: dict[tuple[str, bool], str] = field(default_factory=dict)
+    """Links that were made, by scenario and whether its plan was known."""
 
     def __post_init__(self) -> None:
         self.by_base.setdefault(self.scenario.origin, self.scenario)
+
+    @property
+    def id(self) -> str:
+        """Return the id under which the work with the base at hand is kept, or will be once there is something to keep."""
+        return self._ids.setdefault(self.scenario.origin, store.new_id())
 
     def choose(self, base: str) -> None:
         """Turn to a base as it was left."""
         self.turn_to(self.by_base.get(base) or Scenario(base))
 
     def turn_to(self, scenario: Scenario) -> None:
-        """Make a scenario the one at hand."""
+        """Make a scenario the one at hand; what an address cannot hold of it is kept."""
         self.scenario, self.problems, self.trace = scenario, (), ""
         self.by_base[scenario.origin] = scenario
-        self.save()
+        if _needs(scenario) and (self.id, _needs(scenario)) not in self._held:
+            self._write(scenario)
 
     def shown(self) -> Shown | None:
         """Return the plan of the scenario at hand, if it is known. Raises SpecError for a scenario that is none."""
@@ -85,47 +115,141 @@ class Work:
                 return stored
         return self.plans.get(key)
 
-    def keep(self, document: dict[str, Any], plan: Plan, findings: tuple[str, ...]) -> None:
-        """Keep the plan of a spec, and drop the oldest beyond `KEPT_PLANS`."""
+    def keep(
+        self, document: dict[str, Any], plan: Plan, findings: tuple[str, ...], scenario: Scenario | None = None
+    ) -> None:
+        """Keep the plan of a scenario, of that at hand if none is given, and drop the oldest beyond `KEPT_PLANS`."""
+        scenario = scenario or self.scenario
         key = digest(document)
         self.plans.pop(key, None)
-        files = answers.downloads(plan, self.scenario.base)
-        self.plans[key] = Shown(plan, files, findings)
+        shown = Shown(plan, answers.downloads(plan, scenario.base), findings, origin=scenario.origin)
+        self.plans[key] = shown
         while len(self.plans) > KEPT_PLANS:
             self.plans.pop(next(iter(self.plans)))
-        self.save()
+        row = _plan_row(key, shown)
+        self._write(scenario, lambda there: there | {"plans": _with(there["plans"], row, "key", KEPT_PLANS)})
 
     def start(self, scenario: Scenario) -> None:
         """Begin to solve a scenario; it becomes the one at hand. Problems of the server are kept as `problems`."""
         self.turn_to(scenario)
-        try:
-            self.job = Job(scenario.document())
-        except SpecError as error:  # the server is busy, or allows less time
-            self.problems = tuple(error.problems)
+        self._begin(scenario.document())
 
     def verify(self, document: dict[str, Any], plan: Plan) -> None:
         """Begin to verify a plan that was uploaded; it is shown once that has ended."""
+        self._begin(document, plan)
+
+    def _begin(self, document: dict[str, Any], plan: Plan | None = None) -> None:
         try:
-            self.job = Job(document, plan)
-        except SpecError as error:
+            self.job, self.asked = Job(document, plan), self.scenario
+        except SpecError as error:  # the server is busy, or allows less time
             self.problems = tuple(error.problems)
+
+    # -- scenarios with names -----------------------------------------------------------------------------------------
+
+    def save_as(self, name: str) -> None:
+        """Save the scenario at hand under a name, in place of one that its base has of that name."""
+        mine = replace(self.scenario, name=name)
+        self.saved = [*(each for each in self.saved if not _is_named(each, mine)), mine]
+        row = _saved_row(mine)
+        self._write(mine, lambda there: there | {"saved": _with(there["saved"], row, "name", MOST_SAVED)})
+
+    def remove(self, scenario: Scenario) -> None:
+        """Remove a scenario that was saved."""
+        self.saved = [each for each in self.saved if not _is_named(each, scenario)]
+        self._write(
+            scenario,
+            lambda there: there | {"saved": [row for row in there["saved"] if row["name"] != scenario.name]},
+        )
 
     # -- kept between visits ------------------------------------------------------------------------------------------
 
-    def save(self) -> None:
-        """Write the work under its id."""
-        self.kept = store.save(
-            self.id,
-            {
-                "scenario": self.scenario.to_json(),
-                "by_base": [scenario.to_json() for scenario in self.by_base.values()],
-                "saved": [scenario.to_json() for scenario in self.saved],
-                "plans": [
-                    {"key": key, "plan": shown.plan.document, "findings": shown.findings}
-                    for key, shown in self.plans.items()
-                ],
-            },
-        )
+    def follow(self, query: Query) -> None:
+        """Turn to what an address names, with what is kept under its id; an address that names nothing changes nothing.
+
+        Writes nothing and raises no error: an address that leads nowhere becomes a scenario without a spec, which says why.
+        """
+        name, base = _first(query, ID), _first(query, BASE)
+        if not (name or base):
+            return
+        found = store.load(name)
+        if found is not None and base not in ("", found["root"]["base"]):
+            name, found = "", None  # the id of another base
+        try:
+            scenario = _named(found, base, query)
+        except SpecError as error:
+            self.scenario, self.problems, self.trace = Scenario.of_nothing(error.problems), (), ""
+            return
+        if store.is_id(name):
+            self._ids[scenario.origin] = name
+        if found is not None:
+            self._take(found, name, scenario.root)
+        self.scenario, self.problems, self.trace = scenario, (), ""
+        self.by_base[scenario.origin] = scenario
+
+    def share(self) -> dict[str, list[str]]:
+        """Return the parameters of an address for others: it opens the scenario at hand with its plan, as they are now, and nothing else."""
+        scenario, shown = replace(self.scenario, name=""), self.shown()
+        address = scenario.address()
+        if not _needs(scenario) and (shown is None or shown.stored):
+            return address
+        known = (scenario.key, shown is not None)
+        name = self._shared.get(known) or store.new_id()
+        if known not in self._shared:
+            plans = [_plan_row(digest(scenario.document()), shown)] if shown is not None else []
+            self.kept = store.save(name, {**_document(scenario), "plans": plans, "link": True})
+            if self.kept:
+                self._shared[known] = name
+        return {**address, ID: [name]}
+
+    def _write(self, scenario: Scenario, change: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> None:
+        """Write a change of what is kept with the base of a scenario, and the scenario where an address cannot hold it.
+
+        What others wrote under the id meanwhile, such as another page of the same bookmark, stays.
+        """
+        name = self._ids.get(scenario.origin, "")
+        there = store.load(name)
+        if name in self._links or (there is not None and Scenario.from_json(there["root"]).origin != scenario.origin):
+            name = ""  # of somebody else, or of another base: from now on there is a copy
+        name = self._ids[scenario.origin] = name or store.new_id()
+
+        def changed(there: dict[str, Any] | None) -> dict[str, Any]:
+            document = change(self._all(scenario) if there is None else there)
+            edits = {**document["edits"], **_document(scenario)["edits"]}
+            return document | {"edits": dict(list(edits.items())[-MOST_EDITS:])}
+
+        self.kept = store.update(name, changed)
+        if self.kept:
+            self._held.add((name, _needs(scenario)))
+
+    def _all(self, scenario: Scenario) -> dict[str, Any]:
+        """Return what this work has with the base of a scenario."""
+        origin = scenario.origin
+        return {
+            **_document(scenario),
+            "saved": [_saved_row(each) for each in self.saved if each.origin == origin],
+            "plans": [_plan_row(key, shown) for key, shown in self.plans.items() if shown.origin == origin],
+        }
+
+    def _take(self, found: dict[str, Any], name: str, root: Scenario) -> None:
+        """Take over what is kept under an id."""
+        if found.get("link"):
+            self._links.add(name)
+        self._held |= {(name, key) for key in ("", *found["edits"], _needs(root))}
+        for row in found["saved"]:
+            scenario = replace(root, edits=_edits(row["edits"]), name=row["name"])
+            self.saved = [*(each for each in self.saved if not _is_named(each, scenario)), scenario]
+        for row in found["plans"]:
+            if row["key"] not in self.plans:
+                plan = Plan(row["plan"])
+                files = answers.downloads(plan, str(plan["name"]))
+                self.plans[row["key"]] = Shown(plan, files, tuple(row["findings"]), origin=root.origin)
+
+
+def opened(query: Query) -> Work:
+    """Begin the work that an address names; nothing is written."""
+    work = Work(Scenario(sources.MAIN))
+    work.follow(query)
+    return work
 
 
 @cache
@@ -135,35 +259,52 @@ def _stored() -> Shown:
     return Shown(plan, answers.downloads(plan, sources.MAIN), stored=True)
 
 
-def opened(query: dict[str, list[str]]) -> Work:
-    """Begin the work that an address names: of its id, with its base and edits at hand. The id of the work is new in any case.
-
-    Raises no error: what the address states wrongly becomes `problems`.
-    """
-    found = store.load(next(iter(query.get("id", [])), ""))
-    work = _read(found) if found else Work(Scenario(sources.MAIN))
-    base, texts = next(iter(query.get("base", [])), ""), query.get("set", [])
-    try:
-        if base == UPLOAD and not found:
-            Scenario(UPLOAD).base_document()
-        elif base and base != UPLOAD and {"base": [base], "set": texts} != {"set": [], **work.scenario.address()}:
-            work.scenario = Scenario.from_address(base, texts)
-    except SpecError as error:
-        work.problems = tuple(error.problems)
-    work.by_base[work.scenario.origin] = work.scenario
-    if found:
-        work.save()  # the copy, so that the address with its id opens it again
-    return work
+def _first(query: Query, key: str) -> str:
+    return next(iter(query.get(key, ())), "")
 
 
-def _read(document: dict[str, Any]) -> Work:
-    work = Work(Scenario.from_json(document["scenario"]))
-    for each in document["by_base"]:
-        scenario = Scenario.from_json(each)
-        work.by_base[scenario.origin] = scenario
-    work.saved = [Scenario.from_json(each) for each in document["saved"]]
-    for each in document["plans"]:
-        plan = Plan(each["plan"])
-        files = answers.downloads(plan, str(plan["name"]))
-        work.plans[each["key"]] = Shown(plan, files, tuple(each["findings"]))
-    return work
+def _named(found: dict[str, Any] | None, base: str, query: Query) -> Scenario:
+    """Return the scenario that an address names, with what is kept under its id. Raises SpecError for one that leads nowhere."""
+    if found is None and base in ("", UPLOAD):
+        raise SpecError([not_kept()])
+    root = Scenario.from_json(found["root"]) if found is not None else Scenario(base)
+    if not (key := _first(query, KEPT)):
+        return root.with_texts(query.get(SET, ()))
+    if found is None or key not in found["edits"]:
+        raise SpecError([not_kept()])
+    return replace(root, edits=_edits(found["edits"][key]))
+
+
+def _needs(scenario: Scenario) -> str:
+    """Return the key of what has to be kept of a scenario because an address cannot hold it; empty for none."""
+    if KEPT in scenario.address():
+        return scenario.key
+    return scenario.root.key if scenario.base == UPLOAD else ""
+
+
+def _document(scenario: Scenario) -> dict[str, Any]:
+    """Return what is kept with a base before anything was saved or solved."""
+    edits = {scenario.key: list(map(list, scenario.edits))} if KEPT in scenario.address() else {}
+    return {"root": scenario.root.to_json(), "edits": edits, "saved": [], "plans": []}
+
+
+def _saved_row(scenario: Scenario) -> dict[str, Any]:
+    return {"name": scenario.name, "edits": list(map(list, scenario.edits))}
+
+
+def _plan_row(key: str, shown: Shown) -> dict[str, Any]:
+    return {"key": key, "plan": shown.plan.document, "findings": shown.findings}
+
+
+def _edits(rows: Sequence[Sequence[Any]]) -> tuple[tuple[str, Any], ...]:
+    return tuple((path, value) for path, value in rows)
+
+
+def _with(rows: Sequence[dict[str, Any]], row: dict[str, Any], by: str, most: int) -> list[dict[str, Any]]:
+    """Add a row in place of one of its name, and drop the oldest beyond `most`."""
+    return [*(each for each in rows if each[by] != row[by]), row][-most:]
+
+
+def _is_named(scenario: Scenario, other: Scenario) -> bool:
+    """Tell whether two saved scenarios of one base have one name."""
+    return (scenario.origin, scenario.name) == (other.origin, other.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import streamlit as st
@@ -9,7 +10,7 @@ import streamlit as st
 from planner.dashboard import comparing
 from planner.dashboard.headline import shown_currency
 from planner.dashboard.state.scenario import UPLOAD, Scenario
-from planner.dashboard.state.session import MOST_SAVED, Work
+from planner.dashboard.state.session import Work
 from planner.dashboard.views.problems import draw_problems, draw_refusal
 from planner.errors import SpecError
 from planner.escape import page
@@ -25,7 +26,7 @@ def draw(work: Work, t: Words) -> None:
     st.caption(t("compare.words"))
     draw_problems(work, t)
     _save(work, t)
-    known = {scenario.name: scenario for scenario in work.saved}
+    known = _labelled(work, t)
     if not known:
         st.info(t("compare.empty"))
         return
@@ -55,11 +56,18 @@ def _save(work: Work, t: Words) -> None:
             t("compare.name"), _proposed(work, t), key=f"name-{work.scenario.key}", max_chars=60, width=330
         )
         if st.form_submit_button(t("compare.save"), icon=":material/bookmark_add:", key="save-scenario"):
-            kept = [each for each in work.saved if each.name != name.strip()]
             if name.strip():
-                work.saved = [*kept, replace(work.scenario, name=name.strip())][-MOST_SAVED:]
-                work.save()
+                work.save_as(name.strip())
             st.rerun()
+
+
+def _labelled(work: Work, t: Words) -> dict[str, Scenario]:
+    """Return the saved scenarios by name, with the base where two bases have one name."""
+    times = Counter(each.name for each in work.saved)
+    return {
+        each.name if times[each.name] == 1 else f"{each.name} · {_base_of(each, t)} {each.digest[:4]}".strip(): each
+        for each in work.saved
+    }
 
 
 def _proposed(work: Work, t: Words) -> str:
@@ -94,8 +102,7 @@ def _list(work: Work, scenarios: dict[str, Scenario], t: Words) -> None:
                 work.start(replace(scenario, name=""))
                 st.rerun()
             if st.button(t("compare.remove"), key=f"remove-{name}"):
-                work.saved = [each for each in work.saved if each.name != name]
-                work.save()
+                work.remove(scenario)
                 st.rerun()
 
 

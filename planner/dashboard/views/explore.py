@@ -89,7 +89,7 @@ def _start(
         return
     if st.button(t("explore.start"), key=f"start-{kind}", icon=":material/play_arrow:"):
         try:
-            studying.begin(work.id, kind, document, asked, plan)
+            studying.begin(work.visitor, kind, document, asked, plan)
         except SpecError as error:
             work.problems = tuple(error.problems)
         st.rerun()
@@ -114,7 +114,7 @@ def _watch(study: Study, t: Words) -> None:
 
 def watch_all(work: Work, t: Words) -> None:
     """Name the studies of a visitor that are under way, on whatever page, and keep them alive; a fragment."""
-    studies = studying.under_way(work.id)
+    studies = studying.under_way(work.visitor)
     for study in studies:
         study.touch()
     if studies:

@@ -62,7 +62,7 @@ def _asked(work: Work, kept: Kept) -> Question | None:
     question: Question | None = st.session_state.get("question")
     changes = dict(work.scenario.edits)
     if question is None or question.changes != changes or st.session_state.get("asked_of") is not kept:
-        question = kept.ask(work.id, changes)
+        question = kept.ask(work.visitor, changes)
         st.session_state.question, st.session_state.asked_of = question, kept
     return question
 

@@ -164,6 +164,55 @@ def test_an_edit_is_in_the_address_and_on_a_phone_its_plan_in_sight(visit, tmp_p
     )
 
 
+def chosen(page, name: str):
+    page.get_by_role("combobox", name="Scenario").click()
+    page.get_by_role("option", name=name, exact=True).click()
+    return settled(page)
+
+
+def test_back_turns_to_the_scenario_before_and_on_to_the_one_after(visit):
+    page = answered(visit("?base=mixed_fleet"))
+    chosen(page, "quality")
+    page.wait_for_url(re.compile("base=quality"))
+    page.go_back()
+    page.get_by_role("heading", name=sources.stored_plan()["name"]).wait_for()
+    assert "base=mixed_fleet" in settled(page).url
+    page.go_forward()
+    page.get_by_text("No plan for this spec yet").wait_for()
+    assert "base=quality" in settled(page).url
+
+
+def test_an_address_and_a_link_show_nothing_of_other_uploads_and_a_dead_one_says_so(visit):
+    page = answered(visit())
+    upload(page, ("tiny.json", json.dumps({**TINY, "name": "a secret"}).encode()))
+    page.get_by_text("No plan for this spec yet").wait_for()
+    page.wait_for_url(re.compile("base=upload"))
+    own = settled(page).url
+    chosen(page, "quality")
+    page.wait_for_url(re.compile("base=quality"))
+    other = settled(visit(page.url))
+    other.get_by_role("combobox", name="Scenario").click()
+    names = other.get_by_role("option").all_inner_texts()
+    assert "quality" in names and not [name for name in names if "secret" in name]
+    assert settled(visit(own)).get_by_role("heading", name="a secret").count() == 1
+    dead = settled(visit("?base=upload&id=0123456789abcdef0123"))
+    assert dead.locator("h2").all_inner_texts() == ["This address leads to nothing here"]
+
+
+def test_what_is_saved_after_a_bookmark_was_opened_is_there_at_the_next_visit(visit):
+    bookmark = settled(visit("?base=owning")).url
+    for name in ("first", "second"):
+        page = settled(visit(bookmark))
+        page.get_by_role("link", name="Compare").click()
+        page.get_by_label("Name of the scenario").fill(name)
+        page.get_by_role("button", name="Save", exact=True).click()
+        page.get_by_text(name, exact=True).first.wait_for()
+    page = settled(visit(bookmark))
+    page.get_by_role("link", name="Compare").click()
+    for name in ("first", "second"):
+        page.get_by_text(name, exact=True).first.wait_for()
+
+
 def test_a_cell_of_a_table_is_an_edit_in_the_address(visit):
     page = answered(visit())
     page.get_by_role("link", name="Spec").click()

@@ -5,6 +5,7 @@ import json
 import time
 from datetime import datetime, timedelta
 from pathlib import Path
+from urllib.parse import parse_qs, urlparse
 
 import pytest
 
@@ -15,6 +16,8 @@ from streamlit.util import calc_hash
 
 import planner
 from planner.dashboard import cataloguing, sources
+from planner.dashboard import page as dashboard_page
+from planner.dashboard.page import PAGES
 from planner.dashboard.state import store
 from planner.dashboard.state.scenario import Scenario
 from planner.dashboard.state.session import Work
@@ -243,10 +246,10 @@ def test_an_edit_and_its_plan_outlive_a_switch_and_a_reload(tiny_plan):
     assert metrics(page)["Chips"] == f"{sources.stored_plan()['totals']['chips']:,}"
     assert metrics(choose(page, own)) == after
 
-    reloaded = opened(id=page.query_params["id"], base="upload")
+    reloaded = opened(**dict(page.query_params))
     assert metrics(reloaded) == after and not reloaded.error
     assert field(reloaded, "workloads[0].demand.requests_per_s").value == "60"
-    assert reloaded.query_params["id"] != page.query_params["id"]  # a copy: nobody else writes into it
+    assert reloaded.query_params["id"] == page.query_params["id"]
 
 
 def test_an_address_opens_base_and_edits():
@@ -262,6 +265,51 @@ def test_an_address_opens_base_and_edits():
 def test_a_wrong_address_is_told(query):
     page = opened(**query)
     assert not page.exception and len(page.error) == 1
+
+
+def test_a_dead_link_says_so_on_every_page_and_shows_no_plan():
+    query = {"base": ["upload"], "id": ["doesnotexist12345678"]}
+    for name in PAGES:
+        page = opened_at("" if name == "plan" else name, open_work(query))
+        assert not page.exception and [title.value for title in page.header] == ["This address leads to nothing here"]
+        assert "not kept on this server" in page.error[0].value and len(page.error) == 1
+        assert not page.metric and not page.dataframe and not page.get("vega_lite_chart") and not page.text_input
+    page = opened(base="upload", id="doesnotexist12345678")
+    assert page.query_params == {"base": "upload", "id": "doesnotexist12345678"} and not page.metric  # untouched
+    assert page.selectbox[0].value is None
+    choose(page, "quality")
+    assert not page.error and page.query_params["base"] == "quality" and page.text_input
+
+
+def test_a_link_for_others_opens_the_scenario_alone(tiny_plan):
+    page = opened(work_with(json.loads(TINY), tiny_plan))
+    choose(page, "quality")
+    page.session_state.work.save_as("not for others")
+    own = page.session_state.work.by_base
+    choose(page, next(origin for origin, scenario in own.items() if scenario.upload))
+    page.button(key="share-link").click().run()
+    link = parse_qs(urlparse(page.code[0].value).query)
+    assert link["base"] == ["upload"] and link["id"] != [page.query_params["id"]]
+    guest = opened(**link)
+    assert metrics(guest) == metrics(page) and not guest.session_state.work.saved
+    assert [guest.query_params["id"]] == link["id"]  # nothing was changed yet
+
+
+def test_back_turns_to_the_scenario_of_the_address(monkeypatch):
+    page = opened(base="mixed_fleet")
+    before = dict(page.query_params)
+    choose(page, "quality")
+    assert page.query_params["base"] == "quality"
+    for key, value in before.items():
+        page.query_params[key] = value
+    page.run()  # no step in the history, such as an answer to a widget that was sent before the address had changed
+    assert page.query_params["base"] == "quality"
+    monkeypatch.setattr(dashboard_page, "_has_come_back", lambda: True)
+    for key, value in before.items():
+        page.query_params[key] = value
+    page.run()
+    assert dict(page.query_params) == before and page.session_state.work.scenario == Scenario("mixed_fleet")
+    assert metrics(page)["Chips"] == f"{sources.stored_plan()['totals']['chips']:,}"
 
 
 def test_a_wrong_figure_is_named_at_its_field_and_the_plan_stays():
@@ -519,7 +567,7 @@ def test_a_change_in_a_table_is_an_edit_of_the_scenario_or_told_at_its_cell():
     page = typed(page, "sites", edited_rows={0: {"power": "3 MW"}}, deleted_rows=[2])
     assert not page.exception and not page.error
     assert work.scenario.document()["sites"] == [{"region": "us-virginia", "power": "3 MW"}, {"region": "us-texas"}]
-    assert open_work({"id": [work.id]}).scenario == work.scenario  # kept
+    assert open_work({**work.scenario.address(), "id": [work.id]}).scenario == work.scenario  # kept
     work.turn_to(Scenario(sources.MAIN))  # elsewhere
     assert len(page.run().data_editor[0].value) == 2 and not page.error
 
