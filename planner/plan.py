@@ -61,6 +61,13 @@ class Plan:
         return gap
 
     @property
+    def found_gap(self) -> float | None:
+        """Gap of the best plan found, which this one may lose to by having fewer parts; it is compared with the gap asked for."""
+        best = self.document.get("simplicity", {}).get("best", {})
+        gap: float | None = best.get("gap", self.gap)
+        return gap
+
+    @property
     def has_answer(self) -> bool:
         """Tell whether the plan has a fleet: not if infeasible, unbounded, or out of time without a solution."""
         return self.document["objective"]["value"] is not None

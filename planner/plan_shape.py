@@ -183,7 +183,7 @@ CONFIDENCE = {
 NOT_ROBUST = {"confidence": NUMBER, "reached": NUMBER, "words": TEXT}
 SIMPLICITY = {
     "within": NUMBER, "deployments": WHOLE, "kinds": WHOLE, "sites": WHOLE, "fewest": FLAG,
-    "best": {"value": NUMBER, "unit": TEXT, "deployments": WHOLE, "kinds": WHOLE, "sites": WHOLE},
+    "best": {"value": NUMBER, "unit": TEXT, "gap?": Either(NUMBER), "deployments": WHOLE, "kinds": WHOLE, "sites": WHOLE},
 }  # fmt: skip
 SURETY = {
     "within": NUMBER, "plans": WHOLE, "kept": NUMBER, "kept_before": NUMBER, "value_before": NUMBER,

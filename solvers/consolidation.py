@@ -39,7 +39,7 @@ def consolidate(data: PlanData, values: Mapping[str, Floats], worst: float, opti
 
     `data`: with divisible replicas. `values`: a plan of it. `worst`: the value that the linear program may reach.
     """
-    return list(_dropped_one_by_one(_Relaxation.of(data, values, options), worst, options.time_limit_s))
+    return list(_dropped_one_by_one(_Relaxation.of(data, values, options), worst, options))
 
 
 def single_drops(data: PlanData, values: Mapping[str, Floats], worst: float, options: Options) -> list[Bools]:
@@ -47,10 +47,10 @@ def single_drops(data: PlanData, values: Mapping[str, Floats], worst: float, opt
 
     `data`: with divisible replicas. `worst`: the value that the linear program may reach.
     """
-    relaxation, end = _Relaxation.of(data, values, options), time.perf_counter() + options.time_limit_s
+    relaxation, begin = _Relaxation.of(data, values, options), time.perf_counter()
     found = []
     for deployment in sorted(relaxation.columns):
-        value = relaxation.without({deployment}) if time.perf_counter() < end else None
+        value = relaxation.without({deployment}) if options.left_s(begin) > 0 else None
         if value is not None and value <= relaxation.sign * worst:
             found.append((value, deployment))
     kept = np.isin(relaxation.deployments, list(relaxation.columns))
@@ -106,17 +106,17 @@ def _columns(program: Program, data: PlanData, kept: Bools) -> dict[int, Ints]:
     return found
 
 
-def _dropped_one_by_one(relaxation: _Relaxation, worst: float, limit_s: float) -> Iterator[Bools]:
+def _dropped_one_by_one(relaxation: _Relaxation, worst: float, options: Options) -> Iterator[Bools]:
     """Yield the points kept after each drop.
 
     Dropping is dearer the fewer deployments are left, so that the value found when more were left is a bound by which the next one to
     try is chosen.
     """
-    end, every = time.perf_counter() + limit_s, set(relaxation.columns)
+    begin, every = time.perf_counter(), set(relaxation.columns)
     kept = set(every)
     queue = [(-np.inf, deployment) for deployment in sorted(kept)]
     tried: dict[int, int] = {}  # how many were kept when a deployment was tried last
-    while queue and time.perf_counter() < end:
+    while queue and options.left_s(begin) > 0:
         value, deployment = heapq.heappop(queue)
         if tried.get(deployment) == len(kept):
             if value > relaxation.sign * worst:

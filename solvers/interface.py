@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from solvers.arrays import Floats
-from solvers.memory import MemoryWatch
+from solvers.memory import MemoryWatch, TimeWatch
 
 ENUMERATION_PRESOLVE_RULE = 1 << 16
 """Bit of HiGHS' option `presolve_rule_off` for a presolve rule that loses optima in 1.15 (docs/decisions/0032-presolve-rule-that-loses-optima.md)."""
@@ -29,9 +29,10 @@ class Options:
 
     `method`: `direct` is the solver's own search, `branch` our branch and bound, `decomposed` the decomposition by slots, `general` merged slots and the parts of
     the calendar one by one; `auto` chooses
-    by size. `gap`: relative gap at which the search may stop. `presolve`: of mixed-integer programs by HiGHS; never used where a
+    by size. `gap`: relative gap at which the search may stop. `enough_gap`: a wider one that is enough, if any: no search at
+    length is begun for less. `presolve`: of mixed-integer programs by HiGHS; never used where a
     program forbids it (`Program.presolve`). `target`: value of the objective at which a search of HiGHS may stop, whatever it has proven.
-    `progress`: receives lines of `ProgressReporter` and names of steps. `memory`: ends the search as the time limit does. `longest_s`: until
+    `progress`: receives lines of `ProgressReporter` and names of steps. `memory`: ends the search as the time limit does. `clock`: is told of steps that their share of the time ended. `longest_s`: until
     when a method that has no plan at the time limit may go on to find one, and a bound for it; not beyond the time limit if omitted.
     """
 
@@ -46,7 +47,14 @@ class Options:
     target: float | None = None
     progress: Callable[[str], None] | None = None
     memory: MemoryWatch | None = None
+    clock: TimeWatch | None = None
     longest_s: float | None = None
+    enough_gap: float | None = None
+
+    @property
+    def enough(self) -> float:
+        """Return the gap that is enough."""
+        return self.gap if self.enough_gap is None else max(self.gap, self.enough_gap)
 
     def until_found(self) -> Options:
         """Return the options with the time in which a first plan may be found."""
@@ -56,7 +64,18 @@ class Options:
         """Return the time left to a search that began then, on the performance counter [s]; none where the memory is used up."""
         if self.memory is not None and self.memory.is_full():
             return 0.0
-        return self.time_limit_s - (time.perf_counter() - begin)
+        return self.noted(self.time_limit_s - (time.perf_counter() - begin))
+
+    def noted(self, left_s: float) -> float:
+        """Return the time that a step has left [s]; tells the clock where there is none."""
+        if left_s <= 0.0:
+            self.note_time_up()
+        return left_s
+
+    def note_time_up(self) -> None:
+        """Tell the clock that a step ended because its time was up."""
+        if self.clock is not None:
+            self.clock.was_up = True
 
     def __post_init__(self) -> None:
         if self.solver not in ("highs", "pulp"):

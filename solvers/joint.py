@@ -97,10 +97,12 @@ def solve(
         divisible, found = found, with_whole_replicas(data, found, options, begin)
         if otherwise_divisible and not found.values and found.status == "limit":
             found, data = replace(divisible, relaxed=True), data.divisible()
+    if found.values and found.status == "limit":
+        found = rated(found, options)
     left = max(options.left_s(begin), 0.0)
     if within and found.values and left > 0:
         simple = with_fewer_parts(data, found, within, replace(options, time_limit_s=left))
-        return replace(simple, seconds=time.perf_counter() - begin)
+        found = replace(simple, seconds=time.perf_counter() - begin)
     return found
 
 
@@ -203,9 +205,10 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
         rounded = round_replicas(part, relaxed.values, limits(SETTINGS.rounding_share))
         if rounded is not None:
             best = _better_of(best, rated(_valued(data, *rounded, divisible), options))
-    if _is_wide(best, options) and _activities(data) <= SETTINGS.most_full:
+    asked = replace(options, enough_gap=None) if small else options  # a small program is searched as closely as its relaxation
+    if _is_wide(best, asked) and _activities(data) <= SETTINGS.most_full:
         _say(options, "whole replicas over all operating points")
-        enough = replace(limits(SETTINGS.full_share), target=_good_enough(divisible, options), method="direct")
+        enough = replace(limits(SETTINGS.full_share), target=_good_enough(divisible, asked), method="direct")
         full = solve_direct(data, enough, start=best.values or None)
         best = _better(data, best, full, divisible, options)
     return replace(_with_duals(data, best, divisible, options), seconds=time.perf_counter() - begin)
@@ -229,7 +232,7 @@ def _good_enough(divisible: Solution, options: Options) -> float | None:
     if divisible.bound is None:
         return None
     sign = -1.0 if divisible.objective.maximises else 1.0
-    return divisible.bound + sign * options.gap * abs(divisible.bound)
+    return divisible.bound + sign * options.enough * abs(divisible.bound)
 
 
 def _is_wide(solution: Solution, options: Options) -> bool:
@@ -237,7 +240,7 @@ def _is_wide(solution: Solution, options: Options) -> bool:
     return (
         solution.value is None
         or solution.gap is None
-        or solution.gap > max(options.gap, OPTIMAL_GAP) * (1 + OPTIMAL_GAP)
+        or solution.gap > max(options.enough, OPTIMAL_GAP) * (1 + OPTIMAL_GAP)
     )
 
 
@@ -372,7 +375,7 @@ def rated(solution: Solution, options: Options) -> Solution:
         return replace(solution, status="limit", gap=None)
     gap = relative_gap(solution.value, solution.bound)
     status = "limit"
-    if gap <= options.gap * (1 + OPTIMAL_GAP):
+    if gap <= options.enough * (1 + OPTIMAL_GAP):
         status = "within_gap"
     if gap <= OPTIMAL_GAP:
         status = "optimal"

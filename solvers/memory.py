@@ -1,4 +1,4 @@
-"""The memory of this process, by which a search ends before it takes more than it may."""
+"""Watches on what may end a search early: the memory of this process, and the time of its steps."""
 
 from __future__ import annotations
 
@@ -44,3 +44,10 @@ class MemoryWatch:
         """Tell whether the process holds more than it may, or has done so before."""
         self.was_full = self.was_full or resident_bytes() > self.most_bytes
         return self.was_full
+
+
+@dataclass(slots=True)
+class TimeWatch:
+    """Remembers that some step of a search ended because its share of the time was up: another run may then end elsewhere."""
+
+    was_up: bool = False

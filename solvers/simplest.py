@@ -84,7 +84,7 @@ def simplest(
 
 def _lexicographic(data: PlanData, best: Found, worst: float, options: Options) -> Simplest | None:
     """Save parts in their order; None where the time is up before the first count."""
-    end = time.perf_counter() + options.time_limit_s
+    begin = time.perf_counter()
     sense, sign = ("max", -1.0) if data.objective.maximises else ("min", 1.0)
     program = build(data)
     add_parts(program, data)
@@ -97,7 +97,7 @@ def _lexicographic(data: PlanData, best: Found, worst: float, options: Options) 
     x, proven = _with_counts(program, data, best), True
     exact = replace(options, gap=OPTIMAL_GAP, progress=None)
     for block in PARTS:
-        left = end - time.perf_counter()
+        left = options.left_s(begin)
         columns = columns_of(program, block)
         count = np.zeros(program.column_count)
         count[columns] = 1.0
@@ -111,7 +111,7 @@ def _lexicographic(data: PlanData, best: Found, worst: float, options: Options) 
             f"fewest {block}", -np.inf, float(np.rint(count @ x)), np.zeros(len(columns), dtype=np.int64), columns, 1.0,
             count=1,
         )  # fmt: skip
-    raw = solve_mip(program, value, sense, replace(exact, time_limit_s=max(end - time.perf_counter(), 0.1)), start=x)
+    raw = solve_mip(program, value, sense, replace(exact, time_limit_s=max(options.left_s(begin), 0.1)), start=x)
     x = x if raw.x is None else raw.x
     values = {block: each for block, each in program.values(x).items() if block not in PARTS}
     return Simplest(Found(float(value @ x), values), parts_of(data, values), proven)
@@ -199,7 +199,7 @@ class _Dropping:
         return tuple(sorted(others, key=lambda plan: self._sign * plan.value))
 
     def _left(self) -> float:
-        return self._end_s - time.perf_counter()
+        return self.options.noted(self._end_s - time.perf_counter())
 
     def _limits(self) -> Options:
         return replace(self.options, time_limit_s=SETTINGS.ladder_share * max(self._left(), 0.0))

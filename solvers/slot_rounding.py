@@ -84,7 +84,7 @@ class Rounding:
     @property
     def left_s(self) -> float:
         """Time left [s]."""
-        return self.deadline - time.perf_counter()
+        return self.options.noted(self.deadline - time.perf_counter())
 
 
 def round_replicas(

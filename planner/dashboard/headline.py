@@ -12,6 +12,7 @@ from planner.escape import page
 from planner.plan import Plan
 from planner.report.locale import Words
 from planner.report.story import cost_of_kinds
+from planner.report.why.verdict import simplified_words
 from planner.report.words import is_searched
 
 Row = dict[str, Any]
@@ -82,7 +83,8 @@ def verdict(plan: Plan, t: Words) -> tuple[str, str]:
     if plan.gap is None:
         return level, t("status.unproven", status=words, goal=goal)
     bound = page(amount(plan["bound"], objective["unit"], t))
-    return level, t("status.proven", status=words, goal=goal, bound=bound, gap=f"{plan.gap:.3%}")
+    proven = t("status.proven", status=words, goal=goal, bound=bound, gap=f"{plan.gap:.3%}")
+    return level, " ".join(filter(None, (proven, simplified_words(plan, t))))
 
 
 def in_short(plan: Plan, t: Words) -> str:

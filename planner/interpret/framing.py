@@ -134,30 +134,29 @@ def solver(problem: Problem | None, solution: Solution | None) -> dict[str, Any]
     }
 
 
-def ending(
-    solution: Solution, allowed_s: float, node_limit: int | None, memory_was_full: bool = False
-) -> dict[str, Any]:
+def ending(solution: Solution, options: Options) -> dict[str, Any]:
     """Say what ended the search, and whether another run with the same seed and threads ends with the same plan.
 
-    `allowed_s`: seconds that the search was given. A limit of time or memory ends it where the machine has come by then; so may those of the programs
+    A limit of time or memory, of the search or of one of its steps, ends it where the machine has come by then; so may those of the programs
     within the decomposition, which is known by its duals.
     """
+    full = options.memory is not None and options.memory.was_full
+    up = options.clock is not None and options.clock.was_up
     if solution.status != "limit":
         by = GAP
-    elif memory_was_full:
+    elif full:
         by = MEMORY
-    elif solution.seconds >= NEARLY * allowed_s:
+    elif up or solution.seconds >= NEARLY * options.time_limit_s:
         by = TIME
     else:
-        by = NODES if node_limit is not None else SEARCH
-    return {"ended_by": by, "repeatable": by not in (TIME, MEMORY) and solution.relaxed_bound is None}
+        by = NODES if options.node_limit is not None else SEARCH
+    repeatable = not (full or up or by == TIME) and solution.relaxed_bound is None
+    return {"ended_by": by, "repeatable": repeatable}
 
 
 def with_ending(plan: Plan, solution: Solution, options: Options) -> Plan:
     """Add to a plan what ended the search for its solution, under these options."""
-    memory_was_full = options.memory is not None and options.memory.was_full
-    said = ending(solution, options.time_limit_s, options.node_limit, memory_was_full)
-    return Plan({**plan.document, "solver": {**plan["solver"], **said}})
+    return Plan({**plan.document, "solver": {**plan["solver"], **ending(solution, options)}})
 
 
 def assumption_rows(

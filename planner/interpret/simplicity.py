@@ -19,6 +19,7 @@ from typing import Any
 
 from planner.candidates.points import deployment_of
 from planner.interpret.decisions import Decisions
+from solvers.mip import relative_gap
 from solvers.solution import Solution
 
 
@@ -41,6 +42,7 @@ def simplicity_row(decided: Decisions, solution: Solution, objective: str) -> di
             "best": {
                 "value": best,
                 "unit": objective,
+                "gap": None if solution.bound is None else relative_gap(best, solution.bound),
                 "deployments": parts.deployments,
                 "kinds": parts.kinds,
                 "sites": parts.sites,

@@ -18,6 +18,7 @@ from planner.report.marginal_values import valued_limits, worth_number, worth_un
 from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, filled, short
 from planner.report.report import diagnosis_chapters, goal
 from planner.report.story import cost_of_kinds, had, story, tightest
+from planner.report.why.verdict import proof_clauses
 from planner.report.why import explanations
 from planner.report.words import COMPONENT_WORDS, amount, status_words
 
@@ -61,23 +62,8 @@ def _verdict(plan: Plan) -> str:
     words = status_words(plan)
     if not plan.has_answer:
         return words
-    of = {"reduced": " on these typical days", "fleet": " with at least this fleet"}.get(plan["bound_of"], "")
-    better = "" if plan.status == "optimal" or plan.gap is None else f" by more than {plan.gap:.3%}"
-    proof = "no bound was proven" if plan.gap is None else f"no plan{of} is better{better}"
-    if better and plan.document.get("replicas") == "whole":
-        proof += ", not even with divisible replicas"
-    return f"{words}: {goal(plan)} {amount(plan.objective['value'])} {plan.objective['unit']}; {proof}{_fewer(plan)}{_surer(plan)}"
-
-
-def _fewer(plan: Plan) -> str:
-    """State what fewer deployments cost, where the plan has fewer than the best one found."""
-    row = plan.document.get("simplicity")
-    if row is None or row["deployments"] >= row["best"]["deployments"]:
-        return ""
-    lost = abs(plan.objective["value"] / row["best"]["value"] - 1.0) if row["best"]["value"] else 0.0
-    less = "less throughput" if plan.objective["sense"] == "max" else "more"
-    noun = "deployment" if row["deployments"] == 1 else "deployments"
-    return f". {row['deployments']} {noun} instead of {row['best']['deployments']}: {lost:.2%} {less}"
+    proof = "; ".join(proof_clauses(plan))
+    return f"{words}: {goal(plan)} {amount(plan.objective['value'])} {plan.objective['unit']}; {proof}{_surer(plan)}"
 
 
 def _surer(plan: Plan) -> str:

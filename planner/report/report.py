@@ -28,6 +28,7 @@ from planner.report import (
 from planner.report.fleet import deployment_rows, fabric_row, fleet_row, owned_sections, point_rows
 from planner.report.limits import limit_row, runner_up_row
 from planner.report.load import classes, first_token, kv_tiers, packing, prefix_routing, sessions
+from planner.report.why.verdict import proof_clauses
 from planner.report.why import explanations
 from planner.report.words import amount, status_words
 from planner.report.workloads import cost_rows, route_rows, workload_row
@@ -94,13 +95,8 @@ def headline(plan: Plan) -> str:
         return words
     objective = plan.objective
     value = f"{amount(objective['value'])} {objective['unit']}"
-    of = {"reduced": " on these typical days", "fleet": " with at least this fleet"}.get(plan["bound_of"], "")
-    proof = (
-        f"; no plan{of} is better than {amount(plan['bound'])} (gap {plan.gap:.3%})"
-        if plan.gap is not None
-        else "; no bound was proven"
-    )
-    return f"{words}: {goal(plan)} {value}{proof}"
+    bound = "" if plan["bound"] is None else f" (bound {amount(plan['bound'])}, gap {plan.gap:.3%})"
+    return f"{words}: {goal(plan)} {value}{bound}; {'; '.join(proof_clauses(plan))}"
 
 
 def goal(plan: Plan) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from planner.plan import Plan
+from planner.report.why.verdict import OPTIMAL_GAP, percent
 from planner.report.words import amount, cap_words, listed
 
 PROMISE, UNCERTAIN, PRICES, STANDING = (
@@ -125,9 +126,10 @@ def chosen_words(plan: Plan) -> str:
     if row is None:
         return ""
     value, before = plan.objective["value"], row["value_before"]
-    cost = f" for {(value - before) / abs(before):+.2%}" if before else ""
-    more = listed([f"{each['count']:,} {each['system']}" for each in row["further"]])
-    by = f" with {more} more" if more else ""
+    change = (value - before) / abs(before) if before else 0.0
+    cost = f" for {percent(abs(change))} {'more' if change > 0 else 'less'}" if abs(change) > OPTIMAL_GAP else ""
+    further = [f"{each['count']:,} {each['system']}" for each in row["further"]]
+    by = f" with {listed(further)} more" if further else ""
     return f"surest within {row['within']:.0%}: {row['kept']:.1%} of scenarios instead of {row['kept_before']:.1%}{cost}{by}"
 
 

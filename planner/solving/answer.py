@@ -100,7 +100,7 @@ def answer(
 def _room_to_solve(asked: Asked, form: Formulation) -> Options | None:
     """Return the options for the search of the program; None, and a word on it, where there is no time or memory left for any."""
     from planner.solving.full_year_dispatch import is_asked
-    from solvers.memory import MemoryWatch, most_for_a_step, resident_bytes
+    from solvers.memory import MemoryWatch, TimeWatch, most_for_a_step, resident_bytes
     from solvers.model.size import least_program_bytes
 
     if asked.until.left_s < -LEAST_S:  # up to then a program that takes no time may still be solved
@@ -115,7 +115,7 @@ def _room_to_solve(asked: Asked, form: Formulation) -> Options | None:
         return None
     share = SHARE_BEFORE_DISPATCH if is_asked(asked.problem) else PROGRAM_SHARE
     limits = asked.until.options(options_of(asked.problem.spec, asked.threads, asked.progress), share)
-    return replace(limits, memory=watch)
+    return replace(limits, memory=watch, clock=TimeWatch())
 
 
 def _without_plan(asked: Asked, form: Formulation, solution: Solution, within: Options) -> Plan:
@@ -158,15 +158,19 @@ def _planned(asked: Asked, form: Formulation, solution: Solution, within: Option
     from planner.solving.surest import Surest, surest
 
     problem, candidates, until = asked.problem, asked.candidates, asked.until
+
+    def searching() -> Options:
+        return replace(asked.options_left, clock=within.clock)
+
     problem, form = as_found(problem, form, solution)
     sure = Surest(form, solution)
     if asked.diagnosing and not prepared and until.left_s > 0:
-        sure = surest(problem, candidates, form, solution, asked.options_left)
+        sure = surest(problem, candidates, form, solution, searching())
         form = sure.form
-    solution = making_room_in_order(problem, form, sure.solution, asked.options_left)
+    solution = making_room_in_order(problem, form, sure.solution, searching())
     every, first = problem, solution
     if not prepared:  # else the program has more in it than its architectures
-        problem, candidates, form, solution = settle(problem, candidates, form, solution, asked.options_left)
+        problem, candidates, form, solution = settle(problem, candidates, form, solution, searching())
     if not solution.values:
         return asked.unanswered("limit", solution)
     unit = sense_and_unit(asked.document)[1]
@@ -275,7 +279,8 @@ def options_of(spec: PlanSpec, threads: int = THREADS, progress: Progress | None
     asked = spec.solver
     return Options(
         solver=asked.backend,
-        gap=asked.gap,
+        gap=asked.search_gap,
+        enough_gap=asked.gap,
         time_limit_s=asked.time_limit,
         node_limit=asked.node_limit,
         seed=asked.seed,

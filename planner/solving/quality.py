@@ -61,7 +61,7 @@ def settle(
     fleet = np.rint(solution.values["n"])
     found = solve(
         replace(left.data, holding_lower=fleet, holding_upper=fleet),
-        replace(options, gap=min(options.gap, RESOLVE_GAP)),
+        replace(options, gap=min(options.gap, RESOLVE_GAP), enough_gap=None),
     )
     if found.values:
         found = replace(found, values={**found.values, "z": designs_of(left.data, fleet)})

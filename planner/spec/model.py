@@ -123,8 +123,8 @@ class Override(Block):
 class SolverOptions(Block):
     """Accuracy, time limit and method of the solver."""
 
-    gap: Annotated[Real, Field(ge=1e-9, le=0.5)] = 0.001
-    """Relative MIP gap at which the solver stops: proven distance from the best possible plan."""
+    gap: Annotated[Real, Field(ge=1e-9, le=0.5)] = 0.01
+    """Relative MIP gap that is enough: proven distance of the best plan found from the best possible one, at which the search stops. If omitted, divisible replicas and small questions are still searched to a tenth of it."""
     time_limit: Seconds = 60.0
     """Most time for a plan by the wall clock, from the spec on: operating points, program, marginal values, diagnosis and dispatch."""
     memory: Memory = 2e9
@@ -139,6 +139,11 @@ class SolverOptions(Block):
     """The solver's own branch and bound ("direct"), our branch and bound over the binaries ("branch"), decomposition by slots ("decomposed"), merged slots and then day by day ("general"), or by size ("auto")."""
     points_per_system: Annotated[int, Field(ge=1, le=100), WHOLE] = 3
     """Most operating points of a workload that become candidates on one system at one site."""
+
+    @property
+    def search_gap(self) -> float:
+        """Gap at which a search that takes little time stops: that stated, or a tenth of that which is enough if the spec states none."""
+        return self.gap if "gap" in self.model_fields_set else 0.1 * self.gap
 
     @property
     def whole(self) -> bool:

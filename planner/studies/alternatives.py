@@ -391,7 +391,7 @@ class _Search:
         # the document answers the whole spec, so it states the bound of the whole spec
         bound = self._base.solution.bound
         gap = None if bound is None else relative_gap(value, bound)
-        status = "within_gap" if gap is not None and gap <= self._options.gap else "limit"
+        status = "within_gap" if gap is not None and gap <= self._options.enough else "limit"
         stated = replace(solution, bound=bound, gap=gap, status=status)
         answer = Answer(*settle(problem, candidates, form, stated, self._options))
         plan = answer.plan(edited(self._variants.document, kind.edits))

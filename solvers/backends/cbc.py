@@ -89,6 +89,8 @@ def run_pulp(scaled: Scaled, options: Options, tolerance: float, start: Floats |
         )
         problem.solve(command)
         text = log.read_text() if log.exists() else ""
+    if "Stopped on time" in text:
+        options.note_time_up()
     state = problem.sol_status
     if state in (pulp.LpSolutionInfeasible, pulp.LpSolutionUnbounded) or "infeasible or unbounded" in text:
         if not scaled.cost.any():

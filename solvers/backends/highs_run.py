@@ -85,9 +85,11 @@ def run_highs(
     if options.memory is not None and scaled.arrays.integer.any():
         highs.cbMipInterrupt.subscribe(_ended_by(options.memory))
     if options.longest_s is not None and scaled.arrays.integer.any():
-        highs.cbMipInterrupt.subscribe(_ended_with_a_plan_after(options.time_limit_s))
+        highs.cbMipInterrupt.subscribe(_ended_with_a_plan_after(options))
     highs.run()
     status, statuses = highs.getModelStatus(), highspy.HighsModelStatus
+    if status == statuses.kTimeLimit:
+        options.note_time_up()
     if status in (statuses.kUnboundedOrInfeasible, statuses.kUnbounded):
         return _infeasible_or_unbounded(scaled, options, tolerance)
     if status == statuses.kInfeasible:
@@ -109,12 +111,13 @@ def _ended_by(memory: MemoryWatch) -> Callable[[Any], None]:
     return look
 
 
-def _ended_with_a_plan_after(seconds: float) -> Callable[[Any], None]:
-    """Return a callback that ends a mixed-integer search after a time from now on, if it has a solution by then, or as soon as it has."""
-    end = time.perf_counter() + seconds
+def _ended_with_a_plan_after(options: Options) -> Callable[[Any], None]:
+    """Return a callback that ends a mixed-integer search at its time limit from now on, if it has a solution by then, or as soon as it has."""
+    end = time.perf_counter() + options.time_limit_s
 
     def look(now: Any) -> None:
         if time.perf_counter() > end and abs(now.data_out.mip_primal_bound) < math.inf:
+            options.note_time_up()
             now.interrupt()
 
     return look

@@ -45,7 +45,7 @@ class WarmStartedLp:
         if not options.presolve:
             self._highs.setOptionValue("presolve", "off")
         self._lower, self._upper, self._cost = arrays.lower, arrays.upper, cost
-        self._seconds, self._deadline = options.time_limit_s, deadline
+        self._options, self._deadline = options, deadline
         self.start_from(basis)
 
     @property
@@ -69,7 +69,7 @@ class WarmStartedLp:
 
         highs = self._highs
         self._change(lower, upper, cost)
-        seconds = max(min(self._seconds, self._deadline - time.perf_counter()), 0.0)
+        seconds = max(min(self._options.time_limit_s, self._deadline - time.perf_counter()), 0.0)
         highs.setOptionValue("time_limit", highs.getRunTime() + seconds)
         highs.run()
         statuses = highspy.HighsModelStatus
@@ -78,6 +78,8 @@ class WarmStartedLp:
             statuses.kInfeasible: "infeasible",
             statuses.kUnbounded: "unbounded",
         }
+        if highs.getModelStatus() == statuses.kTimeLimit:
+            self._options.note_time_up()
         status = named.get(highs.getModelStatus(), "limit")
         if status != "optimal":
             return LpResult(status)

@@ -58,7 +58,7 @@ def run_branch_and_bound(
     after_search_s = (1.0 - SETTINGS.small_time_share) * options.time_limit_s if small and mip_start is None else 0.0
 
     def seconds_left_to_search() -> float:
-        return seconds_left() - after_search_s
+        return options.noted(seconds_left() - after_search_s)
 
     if relaxation is None:
         relaxation = NodeLp(scaled, options, seconds_left_to_search)
@@ -92,8 +92,10 @@ def run_branch_and_bound(
     if relaxation.status in ("infeasible", "unbounded") and found.x is None and not math.isfinite(found.bound):
         # HiGHS tells the two apart, and unbounded from a program without an integer solution
         return run_highs(scaled, options, tolerance)
+    if found.complete:
+        return _outcome(found.x, found.bound, found.bound)
     longest_s = options.until_found().left_s(begin) if found.x is None else seconds_left()
-    if not found.complete and longest_s > LEAST_HANDOVER_S:
+    if longest_s > LEAST_HANDOVER_S:
         # Small programs start afresh: HiGHS 1.15 may end early from a MIP start, far from the optimum.
         known = None if small else found.x
         answer = solve_sub_mip(

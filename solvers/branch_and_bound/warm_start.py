@@ -79,7 +79,7 @@ class WarmStartedMip:
         if uses_branch_and_bound(arrays, options):
             return run_branch_and_bound(scaled, options, tolerance, start, self._relaxation, known)
         deadline = time.perf_counter() + options.time_limit_s
-        self._relaxation.seconds_left = lambda: deadline - time.perf_counter()
+        self._relaxation.seconds_left = lambda: options.noted(deadline - time.perf_counter())
         found = run_without_sub_mips(scaled, options, self._relaxation, known, start)
         return Outcome("limit" if found.x is None else "optimal", found.x, found.bound)
 

@@ -95,18 +95,18 @@ def run_search(
         dec.data.windows > 1 or root.work >= ROOT_SETTINGS.merged_binaries_work
     )  # binaries are found on merged slots first
     share = SETTINGS.binaries_time_share_large if root.large else SETTINGS.binaries_time_share
-    chosen = find_binaries(dec, root, _time_share(seconds_left, share), None if merged else master)
+    chosen = find_binaries(dec, root, _time_share(seconds_left, share, options), None if merged else master)
     refined = None
     if chosen is not None:
         node_tolerance = max(tolerance, DIVE_SETTINGS.relative_tolerance)
-        time_left = _time_share(seconds_left, SETTINGS.counts_time_share)
+        time_left = _time_share(seconds_left, SETTINGS.counts_time_share, options)
         refined = _refine_to_all_slots(dec, chosen[0], chosen[1], node_tolerance, root.large, time_left)
     if master is not None and chosen is not None and refined is not None:
         found = _run_benders(dec, options, omitted, root, master, *refined, chosen[2], merged, seconds_left)
     elif (ascent := root.ascent) is not None:
         plan, enough = None, -np.inf
         if refined is not None:
-            plan = _recover_plan(dec, _integer_counts(*refined, True), options, seconds_left)
+            plan = _recover_plan(dec, _integer_counts(*refined, True, options), options, seconds_left)
         if plan is not None and refined is not None:
             remaining = _remaining_gap(dec, options, omitted, refined[1]) * abs(plan.value)
             enough = plan.value - max(remaining, dec.absolute_gap)
@@ -138,7 +138,7 @@ def _run_benders(
         np.union1d(dive.fleet_options, fleet_options),
         dive.integer_columns,
         dive.tolerance,
-        _time_share(seconds_left, SETTINGS.benders_time_share),
+        _time_share(seconds_left, SETTINGS.benders_time_share, options),
     )
 
     def within_gap(share: float) -> ValueToBound:
@@ -172,8 +172,8 @@ def _counts(
     dive: DiveAndBranch, found: Node, fleet_options: Ints, options: Options, seconds_left: Callable[[], float]
 ) -> tuple[Node, Incumbent | None]:
     """Find integer counts for the binaries of a node among these fleet options, and a plan with them."""
-    dive.fleet_options, dive.seconds_left = fleet_options, _time_share(seconds_left, SETTINGS.counts_time_share)
-    counts = _counts_by_full_mip(dive, found, options) or _integer_counts(dive, found, False)
+    dive.fleet_options, dive.seconds_left = fleet_options, _time_share(seconds_left, SETTINGS.counts_time_share, options)
+    counts = _counts_by_full_mip(dive, found, options) or _integer_counts(dive, found, False, options)
     return counts, _recover_plan(dive.dec, counts, options, seconds_left)
 
 
@@ -225,10 +225,10 @@ def _run_benders_over_counts(
     return plan
 
 
-def _time_share(seconds_left: Callable[[], float], share: float) -> Callable[[], float]:
+def _time_share(seconds_left: Callable[[], float], share: float, options: Options) -> Callable[[], float]:
     """Return a clock of this share of the time left now."""
     until = seconds_left() * (1 - share)
-    return lambda: seconds_left() - until
+    return lambda: options.noted(seconds_left() - until)
 
 
 def _refine_to_all_slots(
@@ -293,7 +293,7 @@ def _reserve_options(dec: Reformulation, chosen: Node, group: Ints, fleet_option
     return np.asarray(among[rank < SETTINGS.reserve_options])
 
 
-def _integer_counts(dive: DiveAndBranch, found: Node, large: bool) -> Node:
+def _integer_counts(dive: DiveAndBranch, found: Node, large: bool, options: Options) -> Node:
     """Find integer counts of few fleet options beside those of jobs: by diving, or in very large programs by rounding them together."""
     dec, training = dive.dec, dive.view.training
     used = dec.view.use_option[
@@ -317,7 +317,8 @@ def _integer_counts(dive: DiveAndBranch, found: Node, large: bool) -> Node:
             f"over {dive.view.slots} slots: {dive.dec.format_value(found.found.value)} with {len(dive.fleet_options)} fleet options"
         )
     if not large:
-        seconds_left, dive.seconds_left = dive.seconds_left, _time_share(dive.seconds_left, SETTINGS.dive_time_share)
+        seconds_left = dive.seconds_left
+        dive.seconds_left = _time_share(seconds_left, SETTINGS.dive_time_share, options)
         integer_node = dive.run(found) or found
         dive.seconds_left = seconds_left
         counts = dive.values(integer_node)[count_columns_of(dec)]

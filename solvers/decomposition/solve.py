@@ -106,7 +106,7 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
                 build,
                 options.threads,
                 progress,
-                lambda: seconds_left() - RESERVED_TIME_SHARE * options.time_limit_s,
+                lambda: options.noted(seconds_left() - RESERVED_TIME_SHARE * options.time_limit_s),
                 parallel_map,
             )
 

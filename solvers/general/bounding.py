@@ -30,7 +30,10 @@ class Bounding:
 
     def relaxed(self, merged: Merged, rough: bool) -> MergedLp | None:
         """Solve the LP of a merged program; None where time is up first."""
-        return solve_merged_lp(merged, self.settings.merged_lp_share * self._left_s(), rough=rough)
+        found = solve_merged_lp(merged, self.settings.merged_lp_share * self._left_s(), rough=rough)
+        if found is None:
+            self.options.note_time_up()
+        return found
 
     def raise_by(self, solved: MergedLp | None) -> None:
         """Raise the bound by the duals of a merged program."""

@@ -94,7 +94,7 @@ class Planner:
             return None if x is None else whole.spread(x)
 
         def left_s() -> float:
-            return limit_s - (time.perf_counter() - begin)
+            return self._options.noted(limit_s - (time.perf_counter() - begin))
 
         untouched = np.ones(len(found.x), dtype=bool)
         untouched[found.merged.columns.number[self._merging.waiting.touched]] = False
@@ -160,7 +160,7 @@ class Planner:
         limit_s = settings.merged_lp_share * max(self._options.left_s(self._begin), 0.0)
 
         def left_s() -> float:
-            return limit_s - (time.perf_counter() - begin)
+            return self._options.noted(limit_s - (time.perf_counter() - begin))
 
         counting = Counting(self.structure, expected, self._kept, left_s, self._options, settings)
         solved = counting.relaxed(finer)

@@ -9,6 +9,8 @@ import pytest
 
 import planner
 from planner.plan import Plan
+from planner.report.page import one_page
+from planner.report.why.verdict import percent
 from planner.verify.plan import verify_plan
 
 CHAT = {
@@ -91,3 +93,23 @@ def test_a_least_number_that_no_offer_reaches_is_in_conflict_and_repaired():
     assert plan.status == "infeasible"
     conflict = {limit["path"] for limit in plan["diagnosis"]["conflict"]}
     assert "simplicity.least_systems" in conflict, conflict
+
+
+def test_the_page_says_how_far_the_best_plan_found_is_and_what_fewer_parts_cost(simple):
+    """The gap asked for is compared with that of the best plan found, so that status and sentence agree."""
+    best = simple["simplicity"]["best"]
+    assert best["gap"] == pytest.approx(abs(best["value"] - simple["bound"]) / best["value"], abs=1e-12)
+    document = json.loads(simple.to_json())
+    document["bound"] = 0.98 * best["value"]
+    document["status"], document["solver"]["ended_by"] = "limit", "search"
+    document["gap"], document["simplicity"]["best"]["gap"] = 1 - document["bound"] / simple.objective["value"], 0.02
+    document["simplicity"]["best"]["deployments"] = simple["simplicity"]["deployments"] + 9
+    assert verify_plan(Plan(document)) == []
+    loss = simple.objective["value"] / best["value"] - 1
+    page = " ".join(one_page(Plan(document)).split())
+    told = f"for {percent(loss)} more" if loss > 1e-6 else "at no cost"
+    few = simple["simplicity"]["deployments"]
+    assert "within 2% of the optimum" in page and "0.1% was asked for" in page
+    assert f"simplified from {few + 9} deployments to {few} {told}" in page
+    document["simplicity"]["best"]["gap"] = 0.001
+    assert [finding.path for finding in verify_plan(Plan(document))] == ["simplicity.best.gap"]

@@ -13,6 +13,7 @@ from solvers.branch_and_bound import relaxation, run
 from solvers.branch_and_bound.nodes import NodeResult
 from solvers.branch_and_bound.search import BranchAndBound
 from solvers.interface import ProgressReporter
+from solvers.memory import TimeWatch
 from solvers.mip import Options
 from solvers.program import Program
 
@@ -87,6 +88,15 @@ def test_a_node_limit_ends_as_limit_with_an_honest_bound(solver):
     assert answer.bound is None or answer.bound <= best
     if answer.x is not None and answer.bound is not None:
         assert answer.gap > 1e-6
+
+
+@BOTH
+@pytest.mark.parametrize(("seconds", "nodes", "by_time"), [(0.05, None, True), (60.0, 1, False)])
+def test_the_clock_is_told_of_an_end_by_time_and_of_no_other(solver, seconds, nodes, by_time):
+    program, clock = knapsack(60, 30), TimeWatch()
+    options = Options(solver=solver, gap=0.0, time_limit_s=seconds, node_limit=nodes, method="direct", clock=clock)
+    answer = mip.solve(program, program.functional("cost"), "min", options)
+    assert answer.status == "limit" and clock.was_up == by_time
 
 
 @BOTH

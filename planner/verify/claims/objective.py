@@ -36,12 +36,17 @@ def check_objective(plan: CheckedPlan) -> None:
     if beyond > RELATIVE_TOL * abs(value):
         plan.say("bound", f"{bound!r} contradicts the plan's own {value!r}")
     asked_gap, judged = plan.problem.spec.solver.gap, gap
-    best = document.get("simplicity", {}).get("best", {}).get("value", value)
+    found = document.get("simplicity", {}).get("best", {})
+    best = found.get("value", value)
     simpler = abs(value - best) > OPTIMAL_GAP * abs(
         best
     )  # the search found a better plan, and this one has fewer parts
+    of_best = 0.0 if nothing else abs(best - bound) / max(abs(best), 1e-9)
     if simpler:
-        judged = 0.0 if nothing else abs(best - bound) / max(abs(best), 1e-9)
+        judged = of_best
+    stated = found.get("gap", of_best)  # earlier releases did not state it
+    if stated is None or abs(stated - of_best) > STATUS_TOL:
+        plan.say("simplicity.best.gap", f"says {stated!r}, computed {of_best!r}")
     expected = {_status(judged + side * STATUS_TOL, asked_gap) for side in (-1, 0, 1)}
     if simpler and "optimal" in expected:
         expected = expected - {"optimal"} | {"within_gap"}

@@ -79,7 +79,7 @@ def _of_the_record(document: Mapping[str, Any], same_figures: bool) -> Iterator[
     elif release_of(document) != __version__:
         yield Unchecked("assumptions[].reason", f"words of release {release_of(document) or 'unknown'}")
     size = "a count from the program or of its search, which is not built again"
-    yield from (Unchecked(f"solver.{name}", size) for name in ("rows", "columns", "integers", "ended_by"))
+    yield from (Unchecked(f"solver.{name}", size) for name in ("rows", "columns", "integers", "ended_by", "repeatable"))
     yield Unchecked("dropped", "counts of candidates, which are not searched again")
 
 

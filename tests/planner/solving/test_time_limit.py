@@ -17,6 +17,7 @@ import solvers.joint
 from planner.candidates import search
 from planner.candidates.cache import OutOfTime
 from planner.candidates.search import find_candidates
+from planner.formulate.formulation import formulate
 from planner.interpret.framing import ending
 from planner.report.report import render
 from planner.resolve.resolver import resolve_document
@@ -25,7 +26,9 @@ from planner.solving.deadline import LEAST_S, PROGRAM_SHARE, Deadline
 from planner.solving.infeasibility import diagnose
 from planner.spec.document import read_document
 from planner.verify.plan import verify_plan
+from solvers.direct import solve_direct
 from solvers.interface import Options
+from solvers.memory import TimeWatch
 
 
 @pytest.fixture
@@ -161,28 +164,52 @@ def test_a_dispatch_that_does_not_end_in_time_is_left_out_and_the_plan_holds(tin
 
 
 @pytest.mark.parametrize(
-    ("status", "seconds", "nodes", "slotwise", "says"),
+    ("status", "seconds", "nodes", "slotwise", "step", "says"),
     [
-        ("optimal", 10.0, None, False, ("gap", True)),
-        ("within_gap", 59.0, None, False, ("gap", True)),
-        (
-            "within_gap",
-            10.0,
-            None,
-            True,
-            ("gap", False),
-        ),  # programs within the decomposition have time limits of their own
-        ("infeasible", 1.0, None, False, ("gap", True)),
-        ("limit", 54.0, None, False, ("time", False)),
-        ("limit", 60.0, 100, False, ("time", False)),
-        ("limit", 20.0, 100, False, ("nodes", True)),
-        ("limit", 20.0, None, True, ("search", False)),
+        ("optimal", 10.0, None, False, False, ("gap", True)),
+        ("within_gap", 59.0, None, False, False, ("gap", True)),
+        # programs within the decomposition have time limits of their own
+        ("within_gap", 10.0, None, True, False, ("gap", False)),
+        ("within_gap", 10.0, None, False, True, ("gap", False)),  # a step before gave up: elsewhere it may not
+        ("infeasible", 1.0, None, False, False, ("gap", True)),
+        ("limit", 54.0, None, False, False, ("time", False)),
+        ("limit", 60.0, 100, False, False, ("time", False)),
+        ("limit", 20.0, 100, False, False, ("nodes", True)),
+        ("limit", 20.0, 100, False, True, ("time", False)),
+        ("limit", 20.0, None, False, True, ("time", False)),
+        ("limit", 20.0, None, True, False, ("search", False)),
     ],
 )
-def test_what_ended_the_search_is_told_by_its_status_and_time(status, seconds, nodes, slotwise, says):
+def test_what_ended_the_search_is_told_by_its_status_and_its_clock(status, seconds, nodes, slotwise, step, says):
     solution = SimpleNamespace(status=status, seconds=seconds, relaxed_bound=1.0 if slotwise else None)
-    found = ending(solution, 60.0, nodes)
+    found = ending(solution, Options(time_limit_s=60.0, node_limit=nodes, clock=TimeWatch(was_up=step)))
     assert (found["ended_by"], found["repeatable"]) == says
+
+
+@pytest.mark.parametrize("method", ["direct", "branch", "decomposed", "general"])
+def test_every_method_tells_the_clock_that_its_time_was_up(tiny, method):
+    problem = resolve_document(tiny())
+    data = formulate(problem, find_candidates(problem)).data.divisible()
+    short, long = (Options(gap=1e-9, method=method, clock=TimeWatch(), time_limit_s=limit_s) for limit_s in (0.0, 60.0))
+    solve_direct(data, short)
+    solve_direct(data, long)
+    assert short.clock.was_up and not long.clock.was_up
+
+
+def test_a_step_that_gives_up_by_its_share_of_the_time_is_told_though_the_search_ends_early(tiny, monkeypatch):
+    document = tiny()
+    document["solver"] |= {"replicas": "whole"}
+    real = solvers.joint.round_replicas
+
+    def given_up(data, start, options):
+        options.noted(0.0)  # as a step does whose share of the time is up
+        return real(data, start, options)
+
+    whole = planner.solve(document)
+    monkeypatch.setattr("solvers.joint.round_replicas", given_up)
+    cut = planner.solve(document)
+    assert [plan["solver"]["repeatable"] for plan in (whole, cut)] == [True, False]
+    assert verify_plan(cut) == []
 
 
 def test_a_plan_that_a_node_limit_ends_is_the_same_each_time(root):

@@ -1,0 +1,75 @@
+"""State how far a plan is from the best possible one, and what its simplicity costs beside the best plan found."""
+
+from __future__ import annotations
+
+from planner.messages import DEFAULT, Message
+from planner.plan import Plan
+from planner.report.locale import Words
+
+OPTIMAL_GAP = 1e-6  # a gap below it is a solver's rounding
+PARTS = ("deployments", "kinds", "sites")  # in the order in which they are saved
+
+
+def proof_clauses(plan: Plan, language: str = DEFAULT) -> list[str]:
+    """List what is proven of the best plan found, and what fewer parts cost on top of it."""
+    gap = plan.found_gap
+    if gap is None:
+        return [Message.of("verdict.unproven").text(language)]
+    simpler = _simpler(plan)
+    if plan.status == "optimal":
+        proof = Message.of(_code("verdict.no_better", plan))
+    elif simpler is not None and gap <= OPTIMAL_GAP:
+        proof = Message.of("verdict.best.optimal")
+    else:
+        proof = _within(plan, gap)
+        if simpler is not None:
+            proof = Message.of("verdict.best", proof=proof.text(language))
+    told = [proof.text(language)]
+    if plan.status == "limit" and "asked_gap" in plan["solver"]:
+        told.append(Message.of("verdict.asked", gap=percent(plan["solver"]["asked_gap"])).text(language))
+    return told if simpler is None else [*told, simpler.text(language)]
+
+
+def simplified_words(plan: Plan, t: Words) -> str:
+    """Say what is proven of the best plan found and what fewer parts cost on top of it; empty where the plan is the best one found."""
+    if _simpler(plan) is None:
+        return ""
+    told = t("list.semicolon").join(proof_clauses(plan, t.language))
+    return f"{told[0].upper()}{told[1:]}{t('list.stop')}"
+
+
+def percent(share: float) -> str:
+    """Write a share with three significant digits.
+
+    >>> percent(0.0096831), percent(0.2064), percent(0.0)
+    ('0.968%', '20.6%', '0%')
+    """
+    return f"{100 * share:.3g}%"
+
+
+def _code(family: str, plan: Plan) -> str:
+    """Return the code of a family that fits what the bound holds for."""
+    return f"{family}.{plan['bound_of']}" if plan["bound_of"] in ("reduced", "fleet") else family
+
+
+def _within(plan: Plan, gap: float) -> Message:
+    """State a gap; the bound of whole replicas is that of divisible ones."""
+    code = _code("verdict.within", plan)
+    if code == "verdict.within" and plan.document.get("replicas") == "whole":
+        code = "verdict.within.whole"
+    return Message.of(code, gap=percent(gap))
+
+
+def _simpler(plan: Plan) -> Message | None:
+    """State what having fewer parts than the best plan found costs, before systems were added to be surer; None where no part is saved."""
+    row = plan.document.get("simplicity")
+    saved = next((part for part in PARTS if row and row[part] < row["best"][part]), None)
+    if row is None or saved is None:
+        return None
+    best = row["best"]["value"]
+    value = plan.document.get("surety", {}).get("value_before", plan.objective["value"])
+    loss = abs(value - best) / abs(best) if best else 0.0
+    counts = {"before": row["best"][saved], "after": row[saved]}
+    if loss <= OPTIMAL_GAP:
+        return Message.of(f"verdict.fewer_{saved}", **counts)
+    return Message.of(f"verdict.fewer_{saved}.{plan.objective['sense']}", loss=percent(loss), **counts)
