@@ -85,7 +85,10 @@ def parse_block(name: str, docstring: str) -> Block:
             raise ValueError(f"{name}: a line outside of all sections: {line!r}")
         elif line.startswith("     ") and entries[section]:
             symbol, text = entries[section][-1]
-            entries[section][-1] = symbol, f"{text}    {line.strip()}" if section == "Constraints" else f"{text} {line.strip()}"
+            entries[section][-1] = (
+                symbol,
+                f"{text}    {line.strip()}" if section == "Constraints" else f"{text} {line.strip()}",
+            )
         elif found := re.fullmatch(r" {4}(\S+(?: \S+)*?)  +(\S.*)", line):
             entries[section].append((found[1], found[2]))
         else:
@@ -100,7 +103,10 @@ def page() -> str:
     blocks = [read_block(name) for name in BLOCKS]
     parts = [PREAMBLE, _contents(blocks)]
     parts += [_rendered(block) for block in blocks]
-    parts += [_index("Index of sets", "Sets", "set", blocks), _index("Index of variables", "Variables", "variable", blocks)]
+    parts += [
+        _index("Index of sets", "Sets", "set", blocks),
+        _index("Index of variables", "Variables", "variable", blocks),
+    ]
     parts.append(_index_of_rows(blocks))
     return "\n".join(parts)
 
@@ -121,7 +127,9 @@ def _contents(blocks: list[Block]) -> str:
     rows = ["| block | what it decides | file |", "| --- | --- | --- |"]
     for block in blocks:
         file = f"{FOLDER}/{block.name}.py"
-        rows.append(f"| [{_heading(block)}]({_anchor(block)}) | {_what(block).removesuffix('.')} | [{block.name}.py](../{file}) |")
+        rows.append(
+            f"| [{_heading(block)}]({_anchor(block)}) | {_what(block).removesuffix('.')} | [{block.name}.py](../{file}) |"
+        )
     return "\n".join([*rows, ""])
 
 
@@ -157,14 +165,23 @@ def _parted(text: str) -> tuple[str, str]:
 def _table(section: str, entries: list[tuple[str, str]]) -> list[str]:
     if not entries:
         return [f"**{section}.** None of its own.", ""]
-    return [f"**{section}**", "", "| symbol | meaning |", "| --- | --- |", *(f"| {_code(s)} | {t} |" for s, t in entries), ""]
+    return [
+        f"**{section}**",
+        "",
+        "| symbol | meaning |",
+        "| --- | --- |",
+        *(f"| {_code(s)} | {t} |" for s, t in entries),
+        "",
+    ]
 
 
 def _index(title: str, section: str, word: str, blocks: list[Block]) -> str:
     found: dict[str, list[str]] = {}
     for block in blocks:
         for symbol, text in block.entries[section]:
-            found.setdefault(symbol, []).append(f"{text} ([{_heading(block).removesuffix(' block')}]({_anchor(block)}))")
+            found.setdefault(symbol, []).append(
+                f"{text} ([{_heading(block).removesuffix(' block')}]({_anchor(block)}))"
+            )
     rows = [f"## {title}", "", f"| {word} | meaning |", "| --- | --- |"]
     rows += [f"| {_code(symbol)} | {'; '.join(found[symbol])} |" for symbol in sorted(found, key=str.lower)]
     return "\n".join([*rows, ""])

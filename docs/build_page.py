@@ -10,7 +10,7 @@ from planner.report.page import one_page
 HOME = Path(__file__).resolve().parents[1]
 STORED = HOME / "planner" / "dashboard" / "data" / "mixed_fleet_plan.json"
 OPENS, CLOSES = "```text\nMixed fleet: ", "\n```\n"
-LAST_BLOCK_OF_README = "\n\nWhat binds"
+LAST_BLOCK_OF_README = "\n\nBinding limits"
 DOCUMENTS = ("README.md", "docs/command-line.md")
 
 

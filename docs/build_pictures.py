@@ -17,7 +17,9 @@ from planner.report.paper import WIDTH
 HOME = Path(__file__).resolve().parents[1]
 PICTURES = HOME / "docs" / "pictures"
 EXAMPLES = ("mixed_fleet", "inference_cluster", "compute_network")
-FOREIGN = re.compile(r"@font-face \{\{.*?\}\}|<!--.*?-->", re.DOTALL)  # a picture names and loads nothing from elsewhere
+FOREIGN = re.compile(
+    r"@font-face \{\{.*?\}\}|<!--.*?-->", re.DOTALL
+)  # a picture names and loads nothing from elsewhere
 
 
 def picture(page: str, title: str) -> str:

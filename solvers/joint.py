@@ -205,7 +205,9 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
         rounded = round_replicas(part, relaxed.values, limits(SETTINGS.rounding_share))
         if rounded is not None:
             best = _better_of(best, rated(_valued(data, *rounded, divisible), options))
-    asked = replace(options, enough_gap=None) if small else options  # a small program is searched as closely as its relaxation
+    asked = (
+        replace(options, enough_gap=None) if small else options
+    )  # a small program is searched as closely as its relaxation
     if _is_wide(best, asked) and _activities(data) <= SETTINGS.most_full:
         _say(options, "whole replicas over all operating points")
         enough = replace(limits(SETTINGS.full_share), target=_good_enough(divisible, asked), method="direct")

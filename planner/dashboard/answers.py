@@ -16,7 +16,7 @@ from planner.plan import Plan, binds
 from planner.report import electricity, quality
 from planner.report.fleet import point_rows
 from planner.report.locale import Words
-from planner.report.phases import phase_name
+from planner.report.phases import span_words, windows_of
 from planner.report.report import csv_tables, render
 
 Row = dict[str, Any]
@@ -70,9 +70,9 @@ def fleet_table(plan: Plan, t: Words) -> list[Row]:
             t("column.count"): row["count"],
             t("column.how"): t.get(f"how.{row['how']}", row["how"]),
             t("column.fabric"): row["fabric"],
-            t("column.when"): row.get("obtained") or t("when.throughout")
-            if row["phase"] is None
-            else phase_name(plan, row["phase"]),
+            t("column.when"): row.get("obtained")
+            or span_words(plan, windows_of(row), t.language)
+            or t("when.throughout"),
         }
         for row in plan["fleet"]
     ]

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from catalog.units import DAY_S, GIGA, HOUR_S, KILO, MILLION, TONNE_KG, is_money, show
+from catalog.units import DAY_S, HOUR_S, KILO, is_money, show
+from planner.report.limits import practical_unit
 from planner.report.locale import Words
 
 _EXPONENT = re.compile(r"(?<![\w.])(-?\d+(?:\.\d+)?)e([+-]?\d+)(?!\w)")
@@ -14,13 +15,6 @@ _NOUGHT = re.compile(r"(?<![\w.])-(0(?:[.,]0+)?)(?![\d.,])")
 _ONE = re.compile(r"^(-?1) (system|chip|request|token|rack|line)s\b(?!/)")
 MOST_ZEROS = 4  # after the point; smaller figures are written with a power of ten
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_PER = {
-    "W": ("kW", KILO),
-    "kg": ("t", TONNE_KG),
-    "byte/s": ("GB/s", GIGA),
-    "system": ("system", 1.0),
-    "rack": ("rack", 1.0),
-}
 
 
 def tidy(text: str) -> str:
@@ -72,14 +66,14 @@ def of_limit(value: float, row: Mapping[str, Any], t: Words | None = None) -> st
     """Write a quantity of a limit; times of more than a day in hours."""
     if row["unit"] == "s" and abs(row["limit"]) > DAY_S:
         return tidy(f"{value / HOUR_S:,.0f} h")
-    return amount(value, row["unit"], t)
+    return f"{value:.1%}" if row["unit"] == "1" else amount(value, row["unit"], t)
 
 
 def worth(value: float | None, row: Mapping[str, Any], t: Words | None = None) -> str:
     """Write a marginal value per practical unit of its limit, such as "-5,400 USD/kW"; empty for none."""
     if value is None:
         return ""
-    per, size = _PER.get(row["unit"], (f"1M {row['unit']}", MILLION))
+    per, size = practical_unit(row["unit"])
     unit = row["marginal_unit"].partition("/")[0]
     if t is not None and is_money(unit):
         value, unit = t.display.quantity(value, unit)

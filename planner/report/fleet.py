@@ -6,17 +6,16 @@ from typing import Any
 
 from catalog.units import GIGA, show
 from planner.plan import Plan
+from planner.report.phases import span_words, windows_of
 from planner.report.words import amount, cap_words, how_words
 
 Row = dict[str, Any]
 OWNED = "owned"  # table of a plan
 
 
-def fleet_row(row: Row) -> Row:
+def fleet_row(plan: Plan, row: Row) -> Row:
     """Format a row of the fleet."""
-    when = "throughout" if row["phase"] is None else f"phase {row['phase']}"
-    if "windows" in row:
-        when = row["obtained"] or "phases {} to {}".format(*row["windows"])
+    when = row.get("obtained") or span_words(plan, windows_of(row)) or "throughout"
     return {
         "site": row["site"],
         "system": row["system"],

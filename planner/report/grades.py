@@ -50,8 +50,8 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
             "grade": row["grade"] or "(none)",
             "workloads": ", ".join(row["workloads"]),
             "tokens": f"{row['tokens'] / 1e12:,.3f}T",
-            f"costs {currency} per million": _number(row["cost_per_million_tokens"]),
-            f"sells at {currency} per million": _number(row["price_per_million_tokens"]),
+            f"levelised cost, {currency} per million": _number(row["cost_per_million_tokens"]),
+            f"sells at, {currency} per million": _number(row["price_per_million_tokens"]),
             "margin": "" if row["margin_share"] is None else f"{row['margin_share']:.1%}",
         }
         for row in grade_rows(plan)

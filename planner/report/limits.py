@@ -8,6 +8,7 @@ from catalog.units import DAY_S, GIGA, HOUR_S, KILO, MILLION, TONNE_KG, show
 from planner.plan import binds
 
 Row = dict[str, Any]
+PRACTICAL = {"W": ("kW", KILO), "kg": ("t", TONNE_KG), "byte/s": ("GB/s", GIGA), "1": ("percentage point", 0.01)}
 
 
 def limit_row(row: Row) -> Row:
@@ -20,6 +21,8 @@ def limit_row(row: Row) -> Row:
             return f"{value / HOUR_S:,.0f} h" if abs(row["limit"]) > DAY_S else show(value, "s")
         if row["unit"] == "rack":  # systems may fill parts of one
             return f"{value:,.10g} rack" + ("" if value == 1 else "s")
+        if row["unit"] == "1":
+            return f"{value:.1%}"
         return f"{value:,.0f} {row['unit']}"
 
     return {
@@ -32,17 +35,22 @@ def limit_row(row: Row) -> Row:
     }
 
 
+def practical_unit(unit: str) -> tuple[str, float]:
+    """Return the unit in which more of a limit is valued, and its size in the unit of the limit's row.
+
+    >>> practical_unit("W"), practical_unit("1"), practical_unit("USD")
+    (('kW', 1000.0), ('percentage point', 0.01), ('1M USD', 1000000.0))
+    """
+    if unit in ("system", "rack", "line", "site", "kind"):
+        return unit, 1.0
+    return PRACTICAL.get(unit, (f"1M {unit}", MILLION))
+
+
 def _worth(value: float | None, row: Row) -> str:
-    """Write a marginal value per kW, t, GB/s, system or million of money."""
+    """Write a marginal value per practical unit of its limit."""
     if value is None:
         return ""
-    per, size = {
-        "W": ("kW", KILO),
-        "kg": ("t", TONNE_KG),
-        "byte/s": ("GB/s", GIGA),
-        "system": ("system", 1.0),
-        "rack": ("rack", 1.0),
-    }.get(row["unit"], (f"1M {row['unit']}", MILLION))
+    per, size = practical_unit(row["unit"])
     worth, unit = value * size, row["marginal_unit"].partition("/")[0]
     return f"{worth:,.0f} {unit} per {per}" if abs(worth) >= 100 else f"{worth:.3g} {unit} per {per}"
 

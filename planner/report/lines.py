@@ -8,6 +8,7 @@ from typing import Any
 
 from catalog.units import show
 from planner.plan import Plan
+from planner.report.phases import span_words
 from planner.report.plan_index import PlanIndex
 from planner.report.words import listed
 
@@ -22,7 +23,7 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
     document = plan.document
     return [
         ("Lines to rent", [_line(row) for row in document.get(LINES, ())]),
-        ("What travels beside requests", [_placement(row) for row in document.get(PLACEMENTS, ())]),
+        ("What travels beside requests", [_placement(plan, row) for row in document.get(PLACEMENTS, ())]),
         ("Spread over zones", [_zone(row) for row in document.get(SPREAD, ())]),
         ("When a zone fails at the busiest hour", [_failure(row) for row in document.get(FAILURES, ())]),
     ]
@@ -75,7 +76,7 @@ def _line(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _placement(row: dict[str, Any]) -> dict[str, Any]:
+def _placement(plan: Plan, row: dict[str, Any]) -> dict[str, Any]:
     return {
         "workload": row["workload"],
         "traffic": WORDS[row["traffic"]],
@@ -83,7 +84,7 @@ def _placement(row: dict[str, Any]) -> dict[str, Any]:
         "to": row["to"],
         "line": row["kind"],
         "share": f"{row['share']:.0%}",
-        "phases": ", ".join(map(str, row["phases"])),
+        "when": ", ".join(span_words(plan, (window, window)) or "throughout" for window in row["phases"]),
     }
 
 

@@ -83,6 +83,8 @@ def _one_more(row: Mapping[str, Any]) -> tuple[str, float]:
 
     >>> _one_more({"unit": "W", "limit": 3e6, "name": "power in us-texas"})
     ('The next MW of power in us-texas', 1000000.0)
+    >>> _one_more({"unit": "1", "limit": 0.4, "name": "largest share of chat in one zone"})
+    ('One percentage point more of the largest share of chat in one zone', 0.01)
     """
     name, unit = row["name"], row["unit"]
     if unit == "W":
@@ -98,8 +100,8 @@ def _one_more(row: Mapping[str, Any]) -> tuple[str, float]:
     if unit == "kg":
         return f"The next tonne of {name}", TONNE_KG
     if unit == "1":
-        return f"One hundredth more of the {name}", 0.01
-    if unit == "line":
+        return f"One percentage point more of the {name}", 0.01
+    if unit in ("line", "site", "kind"):
         return f"One more of the {name}", 1.0
     return f"The next million {unit} of the {name}", MILLION
 
@@ -111,6 +113,14 @@ def worth_words(plan: Plan, gain: float) -> str:
     years = plan["spec"].get("horizon", {}).get("years", 1)
     total, yearly, unit = worth_number(plan, gain), worth_number(plan, gain / years), worth_unit(plan)
     return f"{yearly} {unit} a year" if years == 1 else f"{total} {unit} over the horizon ({yearly} a year)"
+
+
+def over_words(plan: Plan) -> str:
+    """Say over which time worths are added up; empty where the objective is no amount."""
+    if plan.objective["sense"] == "max":
+        return ""
+    years = plan["spec"].get("horizon", {}).get("years", 1)
+    return "over the year" if years == 1 else f"over {years} years"
 
 
 def worth_number(plan: Plan, gain: float) -> str:

@@ -7,20 +7,20 @@ sentences that open the page (`planner.report.story`), and the full report (`pla
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from catalog.units import MWH_J, TONNE_KG, show
 from planner.plan import BY_THE_BOUND, Plan, binds
-from planner.report import electricity, jobs, notes, quality, robust
+from planner.report import jobs, money, notes, quality, robust
 from planner.report.fleet import becomes, layout_words, ways_to_have
-from planner.report.marginal_values import valued_limits, worth_number, worth_unit
-from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, filled, short
+from planner.report.marginal_values import over_words, valued_limits, worth_number, worth_unit
+from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, counted, filled, short
+from planner.report.phases import span_words, windows_of
 from planner.report.report import diagnosis_chapters, goal
-from planner.report.story import cost_of_kinds, had, story, tightest
-from planner.report.why.verdict import proof_clauses
+from planner.report.story import cost_of_kinds, had, story
 from planner.report.why import explanations
-from planner.report.words import COMPONENT_WORDS, amount, status_words
+from planner.report.why.verdict import proof_clauses
+from planner.report.words import amount, figure_words, status_words
 
 Row = dict[str, Any]
 Deployment = tuple[str, str, str, tuple[str, ...]]  # workload, site, systems, and how each pool runs
@@ -96,7 +96,7 @@ def _blocks(plan: Plan) -> list[Block]:
     """List the blocks that have something to say."""
     if not plan.has_answer:
         told = [
-            Block(heading, (), [(sentence,) for sentence in sentences], _counted(len(sentences), "more"))
+            Block(heading, (), [(sentence,) for sentence in sentences], counted(len(sentences), "more"))
             for heading, sentences in diagnosis_chapters(plan)
         ]
         return [block for block in (*told, _understood(plan)) if block.entries]
@@ -107,17 +107,14 @@ def _blocks(plan: Plan) -> list[Block]:
         _obtained(plan),
         _owned(plan),
         _runs(plan),
-        _workloads(plan),
-        _costs(plan),
+        money.workloads(plan),
+        money.costs(plan),
+        money.earnings(plan),
         _binding(plan),
         _next(plan),
         _rests_on(plan),
     )
     return [block for block in found if block.entries]
-
-
-def _counted(total: int, words: str) -> Callable[[int], str]:
-    return lambda shown: f"{total - shown:,} {words}"
 
 
 # -- what to obtain, and how it runs -----------------------------------------------------------------------------------
@@ -135,36 +132,36 @@ def _obtained(plan: Plan) -> Block:
             ways[system, how],
             f"{most_at_once(rows):,}" + (" tokens/s" if rows[0].get("unit") else ""),
             f"{costs.get((system, how), 0.0) / total:.1%}" if total else "",
-            _where(rows),
+            _where(plan, rows),
         )
         for (system, how), rows in sorted(kinds.items(), key=lambda item: -costs.get(item[0], 0.0))
     ]
-    rest = _counted(len(entries), "more")
+    rest = counted(len(entries), "more")
     return Block("What to buy or rent", ("how", ">count", ">of the cost", "where"), entries, rest, least=3)
 
 
 def _waiting(plan: Plan) -> Block:
     """Say which jobs are done after their deadlines."""
     entries = [(sentence,) for sentence in jobs.waiting(plan)]
-    return Block(explanations.WAITING, (), entries, _counted(len(entries), "more"), least=4)
+    return Block(explanations.WAITING, (), entries, counted(len(entries), "more"), least=4)
 
 
 def _understood(plan: Plan) -> Block:
     """Say how the spec was understood, and what in it is at odds with what is known."""
     entries = [(sentence,) for sentence in notes.sentences(plan)]
-    return Block(notes.HEADING, (), entries, _counted(len(entries), "more"), least=4)
+    return Block(notes.HEADING, (), entries, counted(len(entries), "more"), least=4)
 
 
 def _architectures(plan: Plan) -> Block:
     """Say which architecture answers where the plan chose it."""
     entries = [(sentence,) for sentence in quality.sentences(plan)]
-    return Block(quality.HEADING, (), entries, _counted(len(entries), "more"), least=3)
+    return Block(quality.HEADING, (), entries, counted(len(entries), "more"), least=3)
 
 
 def _owned(plan: Plan) -> Block:
     """Say what becomes of the systems that are owned already."""
     entries = becomes(plan)
-    return Block("What is owned already", ("",), entries, _counted(len(entries), "more"), name_width=LONG_NAME)
+    return Block("What is owned already", ("",), entries, counted(len(entries), "more"), name_width=LONG_NAME)
 
 
 def most_at_once(rows: Sequence[Row]) -> int:
@@ -173,24 +170,17 @@ def most_at_once(rows: Sequence[Row]) -> int:
     >>> most_at_once([{"count": 3, "phase": None, "windows": [0, 1]}, {"count": 4, "phase": None, "windows": [2, 3]}])
     4
     """
-    spans = [(row["count"], _windows(row)) for row in rows]
+    spans = [(row["count"], windows_of(row)) for row in rows]
     starts = [first for _, span in spans if span for first in span[:1]] or [0]
     totals = [sum(count for count, span in spans if span is None or span[0] <= at <= span[1]) for at in starts]
     return int(max(totals))
 
 
-def _windows(row: Row) -> tuple[int, int] | None:
-    """Return the first and last window in which a row is held; None for throughout."""
-    if row.get("windows"):
-        return row["windows"][0], row["windows"][-1]
-    return None if row["phase"] is None else (row["phase"], row["phase"])
-
-
-def _where(rows: Sequence[Row]) -> str:
+def _where(plan: Plan, rows: Sequence[Row]) -> str:
     """List the sites with their counts, the largest first, and when each obtains them."""
     parts: dict[tuple[str, str], int] = defaultdict(int)
     for site, count, span, obtained in _spans(rows):
-        parts[obtained or _span_words(span), site] += count
+        parts[obtained or span_words(plan, span), site] += count
     ranked = sorted(parts.items(), key=lambda item: -item[1])
     together = ranked[0][0][0] if len({when for when, _ in parts}) == 1 else ""
     named, rest = (ranked, []) if len(ranked) <= NAMED_SITES + 1 else (ranked[:NAMED_SITES], ranked[NAMED_SITES:])
@@ -205,8 +195,8 @@ def _where(rows: Sequence[Row]) -> str:
 def _spans(rows: Sequence[Row]) -> list[tuple[str, int, tuple[int, int] | None, str]]:
     """List (site, count, windows, phase that obtains it); windows that follow each other with one count are one span."""
     spans: list[tuple[str, int, tuple[int, int] | None, str]] = []
-    for row in sorted(rows, key=lambda row: (row["site"], _windows(row) or (0, 0))):
-        span, obtained = _windows(row), row.get("obtained") or ""
+    for row in sorted(rows, key=lambda row: (row["site"], windows_of(row) or (0, 0))):
+        span, obtained = windows_of(row), row.get("obtained") or ""
         site, count, before, _ = spans[-1] if spans else ("", 0, None, "")
         follows = span is not None and before is not None and before[1] + 1 == span[0] and not obtained
         if span and before and follows and (site, count) == (row["site"], row["count"]):
@@ -214,13 +204,6 @@ def _spans(rows: Sequence[Row]) -> list[tuple[str, int, tuple[int, int] | None, 
         else:
             spans.append((row["site"], row["count"], span, obtained))
     return spans
-
-
-def _span_words(span: tuple[int, int] | None) -> str:
-    """Name the windows in which systems are held; empty for throughout."""
-    if span is None:
-        return ""
-    return f"phase {span[0]}" if span[0] == span[1] else f"phases {span[0]} to {span[1]}"
 
 
 def _runs(plan: Plan) -> Block:
@@ -315,73 +298,6 @@ def _held(point: Row, slot: Row, deployment: Row | None) -> tuple[float, float]:
     return replicas, replicas * sum(pool["systems_per_replica"] for pool in point["pools"] if pool["role"] != "api")
 
 
-# -- what it costs -----------------------------------------------------------------------------------------------------
-
-
-def _workloads(plan: Plan) -> Block:
-    """List the price of a million tokens of each workload, and the latency nearest to its limit or the time of its run."""
-    entries = [
-        (
-            workload["name"],
-            "" if workload["cost_per_million_tokens"] is None else f"{workload['cost_per_million_tokens']:.4f}",
-            tokens_words(workload["tokens"]),
-            f"{workload['cost']:,.0f}",
-            "" if workload["utilisation"] is None else f"{workload['utilisation']:.0%}",
-            _kept(workload),
-        )
-        for workload in sorted(plan["workloads"], key=lambda row: -row["cost"])
-    ]
-    currency = _currency(plan)
-    columns = (f">{currency} per 1M tokens", ">tokens", f">cost, {currency}", ">busy", "what it keeps")
-    return Block("Price of a token", columns, entries, _counted(len(entries), "more"), least=5)
-
-
-def tokens_words(tokens: float) -> str:
-    """Write a number of tokens in trillions, billions or millions.
-
-    >>> tokens_words(1.46e14), tokens_words(2.5e9), tokens_words(0.0)
-    ('146.000T', '2.500B', '0.000M')
-    """
-    size, unit = next(((size, unit) for size, unit in ((1e12, "T"), (1e9, "B")) if tokens >= size), (1e6, "M"))
-    return f"{tokens / size:,.3f}{unit}"
-
-
-def _kept(workload: Row) -> str:
-    """Write the latency nearest to its limit, the price of an iteration, or how long the run of a job takes."""
-    row = tightest(workload)
-    if row is not None:
-        return f"{row['metric']} {row['percentile']} {show(row['predicted_s'], 's')} of {show(row['limit_s'], 's')}"
-    if workload.get("cost_per_iteration"):
-        return f"{workload['iterations']:,.0f} iterations at {workload['cost_per_iteration']:,.2f}"
-    runs = [point["time_s"]["run"] for point in workload["points"] if point["time_s"]]
-    return f"run of {show(max(runs), 's')}" if runs else ""
-
-
-def _costs(plan: Plan) -> Block:
-    """List the cost of a year and of the horizon, its components, and what else the plan adds up to."""
-    totals, currency = plan["totals"], _currency(plan)
-    years = plan["spec"].get("horizon", {}).get("years", 1)
-    total = sum(plan["costs"].values())
-    parts = sorted(plan["costs"].items(), key=lambda item: -item[1])
-    parts = [(name, part) for name, part in parts if total and abs(part) >= CARRIES * abs(total)]
-    span = "the year" if years == 1 else f"{years} years, {amount(totals['cost'] / years)} {currency} a year"
-    entries = [
-        (f"Total: {amount(totals['cost'])} {currency} (present value) over {span}",),
-        (", ".join(f"{COMPONENT_WORDS.get(name, name)} {part / total:.1%}" for name, part in parts),),
-        (
-            f"{totals['chips']:,} chips, {show(totals['peak_power_w'], 'W')} at the peak, {totals['energy_j'] / MWH_J:,.0f} MWh, "
-            f"{totals['carbon_kg'] / TONNE_KG:,.0f} t CO2, {tokens_words(totals['tokens'])} tokens",
-        ),
-        (electricity.dispatch_words(plan).strip(),),
-    ]
-    return Block("", (), [entry for entry in entries if entry[0]], least=2)
-
-
-def _currency(plan: Plan) -> str:
-    currency: str = plan["spec"].get("currency", "USD")
-    return currency
-
-
 # -- what bounds it, and what it rests on ------------------------------------------------------------------------------
 
 
@@ -396,10 +312,10 @@ def _binding(plan: Plan) -> Block:
     entries += [(row["name"], "", "") for row in plan["limits"] if binds(row) and row["name"] not in named]
     if not entries:
         entries = [("nothing is used up", "", "")]
-    columns = (f">{worth_unit(plan)}", ">to this fleet")
-    rest = _counted(len(entries), "more")
+    columns = (f">{worth_unit(plan)} {over_words(plan)}", ">with this fleet")
+    rest = counted(len(entries), "more")
     return Block(
-        "What binds; what one more is worth over the horizon",
+        "Binding limits · value of one more unit",
         columns,
         entries,
         rest,
@@ -426,7 +342,7 @@ def _next(plan: Plan) -> Block:
         system = "" if row["system"] is None else f"{had(row['how'])} {row['system']} "
         told[system + row["words"].partition(" (")[0]].append(row["site"])
     entries = [(_named_sites(sites), words) for words, sites in told.items()]
-    return Block("What comes next", ("",), entries, _counted(len(entries), "more"))
+    return Block("What comes next", ("",), entries, counted(len(entries), "more"))
 
 
 def _named_sites(sites: Sequence[str]) -> str:
@@ -449,7 +365,7 @@ def _rests_on(plan: Plan) -> Block:
     columns = ("value", ">share", "because")
     predicted = list(_predicted(plan))
     return Block(
-        "What it rests on", columns, [*predicted, *entries], _counted(len(entries) + len(predicted), "more"), least=2
+        "What it rests on", columns, [*predicted, *entries], counted(len(entries) + len(predicted), "more"), least=2
     )
 
 
@@ -464,8 +380,7 @@ def _without_year(path: str) -> str:
 
 
 def _value(row: Row) -> str:
-    unit = "" if row["unit"] == "1" else f" {row['unit']}"
-    return f"{row['value']:.4g}{unit}" if isinstance(row["value"], float) else str(row["value"]).removesuffix(" 1")
+    return figure_words(row["value"], row["unit"])
 
 
 def _predicted(plan: Plan) -> Iterator[tuple[str, ...]]:

@@ -44,6 +44,11 @@ class Block:
     """Lines that the words on what is left out may take."""
 
 
+def counted(total: int, words: str) -> Callable[[int], str]:
+    """Return what says how many of so many entries are left out when some are shown."""
+    return lambda shown: f"{total - shown:,} {words}"
+
+
 class Paper:
     """Set texts and tables in lines of one width."""
 

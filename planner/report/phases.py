@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
+from itertools import accumulate
 from typing import Any
 
+from catalog.units import DAY_S
+from planner.messages import DEFAULT, Message
 from planner.plan import Plan
 
 PHASES = "phases"
@@ -30,23 +34,62 @@ def _row(row: dict[str, Any], budget: float | None) -> dict[str, Any]:
         "chips": f"{row['chips']:,}",
         "tokens": f"{sum(row['tokens'].values()) / 1e12:,.3f}T",
         "cost": f"{row['cost']:,.0f}",
-        "per million tokens": "" if per_million is None else f"{per_million:.4f}",
+        "levelised per million tokens": "" if per_million is None else f"{per_million:.4f}",
         "chips at work": "; ".join(f"{pool['role']} {pool['chips']:,.0f} {pool['system']}" for pool in row["pools"]),
         "prefill : decode": ratio(row["pools"]),
     }
 
 
-def phase_name(plan: Plan, phase: int) -> str:
-    """Name a phase of the schedule as the spec does; its number where the spec names none.
+def phase_name(plan: Plan, phase: int, language: str = DEFAULT) -> str:
+    """Name a window of the schedule: as the spec names its phase, or by dates where the spec has none.
 
-    Where a phase of the spec takes several of the schedule, their order is added.
+    Where a phase of the spec takes several windows, their order is added.
     """
     for row in plan.document.get(PHASES) or ():
         windows = row["windows"]
         if phase in windows:
             place = f" ({windows.index(phase) + 1}/{len(windows)})" if len(windows) > 1 else ""
             return f"{row['name']}{place}"
-    return str(phase + 1)
+    return span_words(plan, (phase, phase), language)
+
+
+def windows_of(row: dict[str, Any]) -> tuple[int, int] | None:
+    """Return the first and last window in which a row of the fleet is held; None for throughout."""
+    if row.get("windows"):
+        return row["windows"][0], row["windows"][-1]
+    return None if row["phase"] is None else (row["phase"], row["phase"])
+
+
+def span_words(plan: Plan, span: tuple[int, int] | None, language: str = DEFAULT) -> str:
+    """Name the windows of the schedule in which something is held: by phases where the spec has any, else by dates; empty for throughout."""
+    if span is None:
+        return ""
+    if plan.document.get(PHASES):
+        first, last = (phase_name(plan, at, language) for at in span)
+        return first if first == last else Message.of("span.between", start=first, end=last).text(language)
+    dates = _window_dates(plan)
+    start, end = dates[span[0]], dates[span[1] + 1]
+    if start == dates[0] and end == dates[-1]:
+        return ""
+    code = "span.from" if end == dates[-1] else "span.until" if start == dates[0] else "span.between"
+    told = {"start": start.isoformat()} if code != "span.until" else {}
+    told |= {"end": end.isoformat()} if code != "span.from" else {}
+    return Message.of(code, **told).text(language)
+
+
+def _window_dates(plan: Plan) -> list[date]:
+    """List the day on which each window of the schedule begins, and that on which the last one ends."""
+    from planner.spec.model import Horizon
+
+    rows = plan["schedule"]
+    lasts: dict[int, float] = {}
+    for row in rows:
+        if row["site"] == rows[0]["site"]:
+            lasts[row["phase"]] = lasts.get(row["phase"], 0.0) + row["seconds"]
+    stated = plan["spec"].get("horizon", {}).get("start")
+    first = date.fromisoformat(stated) if stated else Horizon().start
+    ends = accumulate((lasts[window] for window in sorted(lasts)), initial=0.0)
+    return [first + timedelta(days=round(seconds / DAY_S)) for seconds in ends]
 
 
 def ratio(pools: list[dict[str, Any]]) -> str:

@@ -28,9 +28,9 @@ from planner.report import (
 from planner.report.fleet import deployment_rows, fabric_row, fleet_row, owned_sections, point_rows
 from planner.report.limits import limit_row, runner_up_row
 from planner.report.load import classes, first_token, kv_tiers, packing, prefix_routing, sessions
-from planner.report.why.verdict import proof_clauses
 from planner.report.why import explanations
-from planner.report.words import amount, status_words
+from planner.report.why.verdict import proof_clauses
+from planner.report.words import amount, figure_words, status_words
 from planner.report.workloads import cost_rows, route_rows, workload_row
 from planner.tables import as_csv, as_markdown, as_text
 
@@ -109,7 +109,7 @@ def sections_of(plan: Plan) -> list[tuple[str, list[Row]]]:
     """List (heading, rows) of all tables in their order."""
     currency = plan["spec"].get("currency", "USD")
     sections = [
-        ("What to obtain", [fleet_row(row) for row in plan["fleet"]]),
+        ("What to obtain", [fleet_row(plan, row) for row in plan["fleet"]]),
         *owned_sections(plan),
         (FABRICS, [fabric_row(row) for row in plan["fabrics"]]),
         ("How it runs", point_rows(plan)),
@@ -281,10 +281,9 @@ def closing(plan: Plan) -> str:
 
 
 def _assumption_row(row: Row) -> Row:
-    value = f"{row['value']:.4g} {row['unit']}" if isinstance(row["value"], float) else str(row["value"])
     return {
         "figure": row["path"],
-        "value": value,
+        "value": figure_words(row["value"], row["unit"]),
         "share of objective": "" if row["share"] is None else f"{row['share']:.1%}",
         "why": row["reason"],
     }

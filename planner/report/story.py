@@ -66,7 +66,7 @@ def had(how: str, t: Words | None = None) -> str:
     """Write a way to obtain a system before its name.
 
     >>> had("buy"), had("on_demand")
-    ('bought', 'on demand')
+    ('bought', 'on-demand')
     """
     t = t or Words()
     return t.get(f"story.had.{how}", how_words(how))

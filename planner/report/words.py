@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from catalog.units import HOUR_S, KILO
 from planner.plan import Plan
 from planner.report.locale import Words
 
@@ -15,6 +16,7 @@ STATUS_WORDS = {
     "infeasible": "infeasible: no plan meets all limits at once",
     "unbounded": "unbounded: nothing limits the throughput; give a budget, a site's power or rack positions, or a supply for every offer",
 }
+MONTH_S = 730 * HOUR_S
 SEARCHED = "best found, short of the asked gap"
 COMPONENT_WORDS = {
     "systems": "systems (capital)",
@@ -86,6 +88,19 @@ def spread(values: Sequence[float]) -> str:
 def amount(value: float) -> str:
     """Write an amount with thousands separators, or with four digits below 1,000."""
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def figure_words(value: float | str, unit: str) -> str:
+    """Write a figure with its unit; a price of power and time per kW and month.
+
+    >>> figure_words(0.04, "1"), figure_words(8.269e-08, "USD/W s"), figure_words("2 MW", "W")
+    ('0.04', '217.3 USD/kW-month', '2 MW')
+    """
+    if not isinstance(value, float):
+        return str(value).removesuffix(" 1")
+    if unit.endswith("/W s"):
+        return f"{value * KILO * MONTH_S:,.4g} {unit.removesuffix('/W s')}/kW-month"
+    return f"{value:.4g}" if unit == "1" else f"{value:.4g} {unit}"
 
 
 def cap_words(point: Mapping[str, Any]) -> str:

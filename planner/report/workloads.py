@@ -22,7 +22,7 @@ def workload_row(workload: Row, currency: str) -> Row:
     return {
         "workload": workload["name"],
         "tokens": f"{workload['tokens'] / 1e12:,.3f}T",
-        f"{currency} per million": "" if per_million is None else f"{per_million:.4f}",
+        f"levelised {currency} per million": "" if per_million is None else f"{per_million:.4f}",
         "MFU": _flops_utilisation(workload),
         "utilisation": "" if workload["utilisation"] is None else f"{workload['utilisation']:.0%}",
         "latency at the user": slo,

@@ -172,7 +172,10 @@ def _counts(
     dive: DiveAndBranch, found: Node, fleet_options: Ints, options: Options, seconds_left: Callable[[], float]
 ) -> tuple[Node, Incumbent | None]:
     """Find integer counts for the binaries of a node among these fleet options, and a plan with them."""
-    dive.fleet_options, dive.seconds_left = fleet_options, _time_share(seconds_left, SETTINGS.counts_time_share, options)
+    dive.fleet_options, dive.seconds_left = (
+        fleet_options,
+        _time_share(seconds_left, SETTINGS.counts_time_share, options),
+    )
     counts = _counts_by_full_mip(dive, found, options) or _integer_counts(dive, found, False, options)
     return counts, _recover_plan(dive.dec, counts, options, seconds_left)
 

@@ -36,7 +36,9 @@ def draw(work: Work, t: Words) -> None:
             phase = st.segmented_control(
                 t("day.phase"),
                 list(phases),
-                format_func=lambda p: t("day.days", phase=page(phase_name(plan, p)), days=f"{phases[p] / DAY_S:,.0f}"),
+                format_func=lambda p: t(
+                    "day.days", phase=page(phase_name(plan, p, t.language)), days=f"{phases[p] / DAY_S:,.0f}"
+                ),
                 default=phase,
                 key="hours-phase",
                 required=True,

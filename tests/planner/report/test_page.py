@@ -167,7 +167,7 @@ def test_the_sites_of_each_kind(mixed):
 def test_prices_totals_and_what_is_kept(stored):
     page = one_page(stored)
     flat, currency = one_line(page), stored["spec"].get("currency", "USD")
-    rows = {row[0]: row for row in rows_under(page, "Price of a token")}
+    rows = {row[0]: row for row in rows_under(page, "Cost of tokens")}
     for workload in stored["workloads"]:
         row = rows[workload["name"]]
         assert float(row[1]) == pytest.approx(workload["cost_per_million_tokens"], abs=5e-5)
@@ -184,7 +184,7 @@ def test_prices_totals_and_what_is_kept(stored):
 def test_the_cost_of_a_year(solved):
     plan = solved["years"]
     assert f"over 3 years, {plan['totals']['cost'] / 3:,.0f} USD a year" in one_line(one_page(plan))
-    assert "USD a year" not in one_line(one_page(solved["small"])).partition("What binds")[0].partition("Total")[2]
+    assert "USD a year" not in one_line(one_page(solved["small"])).partition("Binding limits")[0].partition("Total")[2]
 
 
 def test_deployments_are_ordered_and_their_work_is_that_of_the_schedule(mixed):
@@ -238,7 +238,7 @@ def test_deployments_occupy_no_more_systems_than_their_site_holds(mixed):
 
 
 def test_what_binds_and_what_one_more_is_worth(mixed):
-    rows = rows_under(one_page(mixed), "What binds")
+    rows = rows_under(one_page(mixed), "Binding limits")
     supply = next(row for row in mixed["limits"] if row["name"] == "supply of GB200 NVL72 (buy)")
     power = next(row for row in mixed["limits"] if row["name"] == "power in us-texas")
     shown = {row[0]: row[1:] for row in rows}
@@ -329,7 +329,10 @@ def test_windows_that_follow_each_other_are_one(mixed):
     document["fleet"] = [
         {**first, "phase": 0, "count": 2}, {**first, "phase": 1, "count": 2}, {**first, "phase": 3, "count": 5}
     ]  # fmt: skip
-    assert "here 5 (phase 3), here 2 (phases 0 to 1)" in one_line(one_page(Plan(document)))
+    document["schedule"] = [
+        {**row, "phase": window, "seconds": row["seconds"] / 4} for window in range(4) for row in document["schedule"]
+    ]  # of 365 days each
+    assert "here 5 (from 2029-12-31), here 2 (until 2028-12-31)" in one_line(one_page(Plan(document)))
 
 
 def test_the_page_follows_the_document(mixed):

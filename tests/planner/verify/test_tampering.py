@@ -77,7 +77,7 @@ def test_what_is_not_checked_is_only_what_must_be(small):
         (("assumptions", 0, "reason"), "because", "assumptions"),
         (("assumptions", 0, "share"), 0.123, "assumptions"),
         (("solver", "seed"), 77, "solver.seed"),
-        (("solver", "repeatable"), False, "solver.repeatable"),
+        (("solver", "repeatable"), None, "solver.repeatable"),
         (("name",), "another question", "name"),
         (("workloads", 0, "kind"), "training", "workloads[0]"),  # a job has a time that points of serving lack
         (("workloads", 0, "points", 0, "pools", 0, "layout", "ep"), 2, "workloads[0].points[0]"),

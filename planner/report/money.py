@@ -1,0 +1,99 @@
+"""Set the money of a plan on its page: the levelised cost of tokens, what they earn, and what the plan costs in all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from catalog.units import MWH_J, TONNE_KG, show
+from planner.messages import Message
+from planner.plan import Plan
+from planner.report import electricity
+from planner.report.paper import Block, counted
+from planner.report.story import tightest
+from planner.report.words import COMPONENT_WORDS, amount
+
+Row = dict[str, Any]
+CARRIES = 0.01  # of the cost: smaller parts of it are left out
+
+
+def workloads(plan: Plan) -> Block:
+    """List the levelised cost of a million tokens of each workload, and the latency nearest to its limit or the time of its run."""
+    entries = [
+        (
+            workload["name"],
+            "" if workload["cost_per_million_tokens"] is None else f"{workload['cost_per_million_tokens']:.4f}",
+            tokens_words(workload["tokens"]),
+            f"{workload['cost']:,.0f}",
+            "" if workload["utilisation"] is None else f"{workload['utilisation']:.0%}",
+            _kept(workload),
+        )
+        for workload in sorted(plan["workloads"], key=lambda row: -row["cost"])
+    ]
+    currency = currency_of(plan)
+    columns = (f">levelised {currency}/1M", ">tokens", f">cost, {currency}", ">utilisation", "tightest limit")
+    return Block("Cost of tokens", columns, entries, counted(len(entries), "more"), least=5)
+
+
+def earnings(plan: Plan) -> Block:
+    """List revenue and margin of each workload with a selling price, the largest loss first."""
+    sold = sorted((row for row in plan["workloads"] if "revenue" in row), key=lambda row: row["margin"])
+    entries = [
+        (
+            row["name"],
+            f"{row['revenue']:,.0f}",
+            f"{row['cost']:,.0f}",
+            f"{row['margin']:,.0f}",
+            f"{row['margin'] / row['revenue']:.1%}" if row["revenue"] else "",
+            Message.of("money.loss" if row["margin"] < 0 else "money.gain").text(),
+        )
+        for row in sold
+    ]
+    currency = currency_of(plan)
+    columns = (f">revenue, {currency}", f">cost, {currency}", f">margin, {currency}", ">of revenue", "")
+    return Block("What it earns", columns, entries, counted(len(entries), "more"), least=2)
+
+
+def tokens_words(tokens: float) -> str:
+    """Write a number of tokens in trillions, billions or millions.
+
+    >>> tokens_words(1.46e14), tokens_words(2.5e9), tokens_words(0.0)
+    ('146.000T', '2.500B', '0.000M')
+    """
+    size, unit = next(((size, unit) for size, unit in ((1e12, "T"), (1e9, "B")) if tokens >= size), (1e6, "M"))
+    return f"{tokens / size:,.3f}{unit}"
+
+
+def _kept(workload: Row) -> str:
+    """Write the latency nearest to its limit, the price of an iteration, or how long the run of a job takes."""
+    row = tightest(workload)
+    if row is not None:
+        return f"{row['metric']} {row['percentile']} {show(row['predicted_s'], 's')} of {show(row['limit_s'], 's')}"
+    if workload.get("cost_per_iteration"):
+        return f"{workload['iterations']:,.0f} iterations at {workload['cost_per_iteration']:,.2f}"
+    runs = [point["time_s"]["run"] for point in workload["points"] if point["time_s"]]
+    return f"run of {show(max(runs), 's')}" if runs else ""
+
+
+def costs(plan: Plan) -> Block:
+    """List the cost of a year and of the horizon, its components, and what else the plan adds up to."""
+    totals, currency = plan["totals"], currency_of(plan)
+    years = plan["spec"].get("horizon", {}).get("years", 1)
+    total = sum(plan["costs"].values())
+    parts = sorted(plan["costs"].items(), key=lambda item: -item[1])
+    parts = [(name, part) for name, part in parts if total and abs(part) >= CARRIES * abs(total)]
+    span = "the year" if years == 1 else f"{years} years, {amount(totals['cost'] / years)} {currency} a year"
+    entries = [
+        (f"Total: {amount(totals['cost'])} {currency} (present value) over {span}",),
+        (", ".join(f"{COMPONENT_WORDS.get(name, name)} {part / total:.1%}" for name, part in parts),),
+        (
+            f"{totals['chips']:,} chips, {show(totals['peak_power_w'], 'W')} at the peak, {totals['energy_j'] / MWH_J:,.0f} MWh, "
+            f"{totals['carbon_kg'] / TONNE_KG:,.0f} t CO2, {tokens_words(totals['tokens'])} tokens",
+        ),
+        (electricity.dispatch_words(plan).strip(),),
+    ]
+    return Block("", (), [entry for entry in entries if entry[0]], least=2)
+
+
+def currency_of(plan: Plan) -> str:
+    currency: str = plan["spec"].get("currency", "USD")
+    return currency
