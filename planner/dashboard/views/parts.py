@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import streamlit as st
 
+from planner.dashboard import answers
 from planner.dashboard.state.session import Work
 from planner.dashboard.views.problems import draw_problems, draw_refusal
 from planner.errors import SpecError
+from planner.escape import page
 from planner.plan import Plan
 from planner.report.locale import Words
 
@@ -46,3 +48,13 @@ def at_hand(work: Work, t: Words) -> AtHand | None:
         return None
     draw_problems(work, t)
     return AtHand(document, shown.plan if shown is not None and shown.plan.has_answer else None)
+
+
+def draw_changes(changes: Sequence[Mapping[str, Any]], t: Words) -> None:
+    """Say what a scenario changes of its base: place, value there and here."""
+    if changes:
+        words = "; ".join(
+            f"{page(row['path'])} {page(answers.written(row['from'])) or '–'} → {page(answers.written(row['to'])) or '–'}"
+            for row in changes
+        )
+        st.caption(t("changes.title", changes=words))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from planner.dashboard import answers, headline, sources
+from planner.dashboard import headline, sources
 from planner.dashboard.state.session import Work
+from planner.dashboard.views.parts import draw_changes
 from planner.dashboard.views.problems import draw_problems, draw_refusal
 from planner.dashboard.views.units import rate_words
 from planner.errors import SpecError
@@ -84,12 +85,7 @@ def _verdict(shown: Shown, changes: list[dict[str, Any]], t: Words) -> None:
         st.error(t("check.broken") + "\n\n" + "\n".join(f"- {page(t.phrase(finding))}" for finding in shown.findings))
     elif shown.plan.has_answer:
         st.caption(t("check.stored" if shown.stored else "check.holds"))
-    if changes:
-        words = "; ".join(
-            f"{page(row['path'])} {page(answers.written(row['from'])) or '–'} → {page(answers.written(row['to'])) or '–'}"
-            for row in changes
-        )
-        st.caption(t("changes.title", changes=words))
+    draw_changes(changes, t)
 
 
 def _metrics(plan: Plan, t: Words) -> None:

@@ -15,6 +15,7 @@ from planner.dashboard.views import site as site_view
 from planner.dashboard.views.drawing import draw_chart, draw_to_pick, written
 from planner.escape import page
 from planner.plan import Plan
+from planner.report import notes
 from planner.report.charts import costs, fleet, flows, hours
 from planner.report.locale import Words
 from planner.report.outputs import excel, html
@@ -34,6 +35,7 @@ def draw_rest(
 ) -> None:
     """Draw of a plan what is below its main figures, down to its sources; `on_repair` applies the repair of an infeasible one."""
     plan = shown.plan
+    _notes(plan, t)
     if headline.tells_figures(plan):
         _downloads(shown, t)
         _why(plan, t)
@@ -68,6 +70,13 @@ def _places(shown: Shown, t: Words) -> None:
     _runner_up(part.plan, t)
     if here is None:
         _assumptions(plan, t)
+
+
+def _notes(plan: Plan, t: Words) -> None:
+    """Say how the spec was understood; open where something in it is at odds with what is known."""
+    if said := list(notes.sentences(plan, t.language)):
+        with st.expander(t("section.notes"), expanded=any(row["source"] for row in plan.document["notes"])):
+            st.markdown("\n".join(f"- {page(sentence)}" for sentence in said))
 
 
 def _out_of_time(t: Words, more: MoreTime | None) -> None:

@@ -10,6 +10,7 @@ from planner.dashboard import editing, headline, sources
 from planner.dashboard.figures import number, tidy
 from planner.dashboard.levers import Lever, levers
 from planner.dashboard.state.session import Work
+from planner.dashboard.views.parts import draw_changes
 from planner.dashboard.views.problems import draw_problems, draw_refusal
 from planner.dashboard.workers import bounds, whatif
 from planner.dashboard.workers.whatif import Kept, Question
@@ -36,6 +37,7 @@ def draw(work: Work, t: Words) -> None:
         draw_refusal(work, error, t)
         return
     st.caption(t("whatif.words"))
+    draw_changes(work.scenario.changes(), t)  # of which some have no slider
     draw_problems(work, t)
     question = _asked(work, kept)
     if question is not None and question.is_answered:

@@ -26,7 +26,9 @@ from planner.dashboard.views import catalog, explore
 from planner.dashboard.views import plan as plan_page
 from planner.dashboard.workers import bounds, studying, whatif
 from planner.errors import Problem
-from planner.report.locale import languages
+from planner.facts import Fact, rows
+from planner.messages import Message
+from planner.report.locale import Words, languages
 
 HOME = Path(__file__).resolve().parents[3]
 TINY = (Path(__file__).parent / "tiny.json").read_bytes()
@@ -434,6 +436,24 @@ def test_out_of_time_without_a_plan_says_what_to_do(tiny_plan):
     page.button(key="cancel").click().run()
 
 
+def test_notes_say_in_every_language_how_the_spec_was_understood(tiny_plan):
+    odd = Fact("sites[0].power", Message.of("dashboard.kept_aged", minutes=7), "a *published* figure")
+    echo = Fact("offers[0]", Message.of("list.more", count=3))
+    document = {**tiny_plan.document, "notes": rows([odd, echo])}
+    for language in languages():
+        for notes, is_open in ((document["notes"], True), (rows([echo]), False), ([], None)):
+            plan = planner.plan.Plan({**document, "notes": notes})
+            page = opened(work_with(json.loads(TINY), plan), lang=language)
+            assert not page.exception
+            title = Words(language)("section.notes")
+            found = [part for part in page.expander if part.label == title]
+            assert [part.proto.expanded for part in found] == ([] if is_open is None else [is_open])
+            if is_open:
+                (text,) = (markdown.value for markdown in found[0].markdown)
+                assert odd.message.text(language) in text and echo.message.text(language) in text
+                assert "sites" in text and "\\*published\\*" in text  # escaped
+
+
 def test_phases_are_called_by_their_names_and_the_first_with_a_load_is_shown(tiny_plan):
     document = copy.deepcopy(dict(tiny_plan.document))
     document["schedule"] = [
@@ -496,6 +516,7 @@ def test_what_if_answers_after_its_process_has_ended():
             assert time.monotonic() < end and not page.exception and not page.error
             time.sleep(0.1)
             page.run()
+        assert any("requests_per_s" in text.value and f"→ {rate}" in text.value for text in page.caption)
         for kept in list(whatif._KEPT.values()):
             kept._worker.end(bounds.FORGOTTEN)
             while not kept.problems:
