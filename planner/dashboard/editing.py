@@ -13,6 +13,7 @@ from catalog.units import show
 from planner.errors import path_text
 from planner.problem.facts import OfferFacts
 from planner.spec.model import SolverOptions
+from planner.spec.workloads import DEMANDS
 
 Path = tuple[str | int, ...]
 SLO_ALWAYS = (("ttft", "p95"), ("tpot", "p95"))  # offered even if the spec has no such limit
@@ -68,7 +69,7 @@ def _places(document: Mapping[str, Any], prices: Mapping[str, str]) -> Iterator[
                 if workload.get(key) is not None:
                     yield (*at, key), "workloads", f"field.{key}", name, ""
             continue
-        for unit in ("output_tokens", "requests_per_s"):
+        for unit in DEMANDS:
             if workload["demand"].get(unit) is not None:
                 yield (*at, "demand", unit), "workloads", f"field.{unit}", name, ""
         given = [

@@ -11,6 +11,7 @@ from planner.plan import Plan
 from planner.report.story import cost_of_kinds, tightest
 from planner.spec.changes import scaled
 from planner.spec.document import at
+from planner.spec.workloads import WORK
 
 MOST = 6
 SHARE = 0.1  # by which a figure is moved to compare what it is worth
@@ -79,7 +80,7 @@ def _worths(document: Mapping[str, Any], plan: Plan) -> Iterator[tuple[str, floa
     names = {workload["name"]: i for i, workload in enumerate(document["workloads"])}
     for workload in plan["workloads"]:
         i = names.get(workload.get("of", workload["name"]))
-        for unit in ("demand.requests_per_s", "demand.output_tokens", "tokens"):
+        for unit in WORK[workload["kind"]]:
             if i is not None:
                 yield f"workloads[{i}].{unit}", SHARE * (workload["cost"] or 0.0)
 

@@ -86,7 +86,12 @@ def spread(values: Sequence[float]) -> str:
 
 
 def amount(value: float) -> str:
-    """Write an amount with thousands separators, or with four digits below 1,000."""
+    """Write an amount with thousands separators, or with four digits below 1,000.
+
+    >>> amount(1234.5), amount(0.123456), amount(-0.0)
+    ('1,234', '0.1235', '0')
+    """
+    value += 0.0  # no sign on a zero
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from planner.problem.facts import Problem
 from planner.spec.document import Edits, edited
+from planner.spec.workloads import DEMANDS
 from solvers.solution import Solution
 
 SOME = 1e-3  # share of the stated demand whose conflict explains why nothing is served
@@ -27,8 +28,7 @@ def asking_for_some(document: Mapping[str, Any], problem: Problem) -> dict[str, 
         if asked in (None, workload.asked):
             requests = SOME * workload.spec.mean_requests_per_s
             edits += (
-                (f"{workload.path}.demand.output_tokens", None),
-                (f"{workload.path}.demand.tasks_per_s", None),
+                *((f"{workload.path}.demand.{key}", None) for key in DEMANDS),
                 (f"{workload.path}.demand.requests_per_s", max(requests, LEAST_REQUESTS_PER_S)),
             )
     return edited(document, edits)

@@ -57,6 +57,16 @@ def _an_hour_or_none(wait: float) -> float:
     return wait
 
 
+DEMANDS = ("requests_per_s", "output_tokens", "tasks_per_s", "sessions")
+"""Keys of a serving demand, of which a spec states one."""
+WORK: Mapping[str, tuple[str, ...]] = {
+    "serving": tuple(f"demand.{key}" for key in DEMANDS),
+    "training": ("tokens",),
+    "reinforcement": ("iterations", "iterations_per_hour"),
+}
+"""Kind of workload -> keys of the amount of work, of which a spec states one."""
+
+
 class Demand(DemandInTime):
     """Mean demand over the day, in requests or in output tokens; `profile`: 24 weights by local hour of the origin."""
 

@@ -17,11 +17,11 @@ from planner.errors import Problem, SpecError
 from planner.plan import Plan
 from planner.problem.quality import MEANS
 from planner.solving.answer import THREADS, Progress
-from planner.spec.changes import scaled
-from planner.spec.document import Edits, at, edited, read_spec
+from planner.spec.document import Edits, edited, read_spec
 from planner.spec.model import parse_spec
 from planner.spec.requirements.quality import Alternative
 from planner.spec.workloads import Serving
+from planner.studies.sensitivity_factors import latency_paths, times, work_path
 from planner.studies.whatif import Changes, WhatIf
 from solvers.mip import relative_gap
 
@@ -29,6 +29,8 @@ CARBON, LATENCY, THROUGHPUT, QUALITY = AGAINST = ("carbon", "latency", "throughp
 SPANS = {LATENCY: (0.5, 2.0), THROUGHPUT: (0.5, 1.5)}  # factors, where none are asked for
 MORE_IS_BETTER = {CARBON: False, LATENCY: False, THROUGHPUT: True, QUALITY: True}
 MEASURE = {CARBON: "carbon_kg", LATENCY: "latency_factor", THROUGHPUT: "demand_factor", QUALITY: "quality"}
+AS_STATED = 1.0  # factor of the spec's own demand and latency limits
+LEAST_LIMIT_KG = 1e-3  # that a spec may put on carbon
 HELD_TOL = 1e-9  # relative: how far a value that is held fixed may move
 TIE_SHARE = 0.1  # of the time limit, to find the least carbon among plans of equal cost
 COST_TOL = 1e-9  # relative: costs that differ by less are equal
@@ -263,6 +265,8 @@ class _Study:
             return
         least, most = _carbon(cleanest), _carbon(cheapest)
         self._at_most(least * (1 + HELD_TOL), "least carbon", least)
+        if most <= least + LEAST_LIMIT_KG:
+            return
         for i in range(points - 2, 0, -1):
             self._at_most(least + (most - least) * i / (points - 1))
 
@@ -279,12 +283,15 @@ class _Study:
         return found if better else base
 
     def _at_most(self, limit: float, name: str = "", measure: float | None = None) -> None:
-        self._solve(name or f"at most {limit / 1e3:,.4g} t", {"limits.carbon": f"{limit:.15g} kg"}, measure)
+        stated = max(limit, LEAST_LIMIT_KG)
+        self._solve(name or f"at most {limit / 1e3:,.4g} t", {"limits.carbon": f"{stated:.15g} kg"}, measure)
 
     def factors(self, points: int, span: tuple[float, float]) -> None:
         """Solve for factors on latency limits or demand."""
-        for i in range(points):
-            factor = span[0] + (span[1] - span[0]) * i / (points - 1)
+        factors = [span[0] + (span[1] - span[0]) * i / (points - 1) for i in range(points)]
+        if points > 2 and span[0] < AS_STATED < span[1]:  # the nearest point makes room for the spec's own figures
+            factors[min(range(1, points - 1), key=lambda i: abs(factors[i] - AS_STATED))] = AS_STATED
+        for factor in factors:
             words = f"{'demand' if self.against == THROUGHPUT else 'latency limits'} x {factor:.4g}"
             self._solve(words, self._times(factor), factor)
 
@@ -294,17 +301,13 @@ class _Study:
         for i, workload in enumerate(self.kept.document["workloads"]):
             if workload["kind"] != "serving":
                 continue
-            if self.against == THROUGHPUT:
-                paths = [f"workloads[{i}].demand.{key}" for key in ("requests_per_s", "output_tokens")]
-            else:
-                paths = [
-                    f"workloads[{i}].slo.{metric}.{name}"
-                    for metric, limits in (workload.get("slo") or {}).items()
-                    for name in limits or ()
-                ]
+            paths = (
+                [work_path(self.kept.document, i)]
+                if self.against == THROUGHPUT
+                else latency_paths(self.kept.document, i)
+            )
             for path in paths:
-                if (written := at(self.kept.document, path)) is not None:
-                    changes[path] = scaled(float(written) if isinstance(written, int) else written, factor)
+                changes[path] = times(self.kept.document, path, factor)
         if not changes:
             raise SpecError(
                 [
@@ -359,11 +362,15 @@ class _Study:
 
 
 def _undominated(points: Sequence[FrontierPoint], against: str, left_out: list[tuple[str, str]]) -> list[FrontierPoint]:
-    """Keep the points that are not dominated in cost and measure, by rising measure; of equal ones the first."""
+    """Keep the points that are not dominated in cost and measure, by rising measure; of equal ones the first.
+
+    The plan of the spec's own demand and latency limits stays in any case: it is what the others are compared with.
+    """
     sign = -1.0 if MORE_IS_BETTER[against] else 1.0
     front: list[FrontierPoint] = []
     for point in sorted(points, key=lambda p: (sign * p.measure, p.cost)):
-        if front and point.cost >= front[-1].cost * (1 - COST_TOL):
+        own = against in SPANS and point.measure == AS_STATED
+        if front and not own and point.cost >= front[-1].cost * (1 - COST_TOL):
             left_out.append((point.name, f'dominated by "{front[-1].name}"'))
         else:
             front.append(point)

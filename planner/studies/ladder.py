@@ -16,7 +16,7 @@ from planner.problem.facts import Problem
 from planner.resolve.resolver import resolve_document
 from planner.solving.answer import THREADS, Progress, options_of
 from planner.solving.variants import Answer, Variants, answered
-from planner.spec.document import Edits, at, edited
+from planner.spec.document import Edits, edited
 from planner.spec.quantities import read_money
 from planner.studies.sensitivity_factors import level_of
 from solvers.interface import Options
@@ -224,7 +224,7 @@ def _lever(document: Mapping[str, Any], text: str) -> Lever:
     edits: list[tuple[str, Any]] = []
     for path, _, value in assignments:
         path = path.strip()
-        edits += level_of(path, at(document, path), value).edits
+        edits += level_of(document, path, value).edits
     return Lever(name.strip(), tuple(edits))
 
 

@@ -25,6 +25,7 @@ from planner.resolve.resolver import catalog_of
 from planner.spec.changes import COUNTED, scaled
 from planner.spec.document import Edits, at, edited
 from planner.spec.model import parse_spec
+from planner.spec.workloads import WORK
 
 PRICE, ENERGY, DEMAND, AMOUNT, DEADLINE, LATENCY, ASKED = (
     "price",
@@ -36,13 +37,8 @@ PRICE, ENERGY, DEMAND, AMOUNT, DEADLINE, LATENCY, ASKED = (
     "asked",
 )
 EITHER_WAY = {PRICE: 0.2, ENERGY: 0.2, DEMAND: 0.15, AMOUNT: 0.1, DEADLINE: 0.1, LATENCY: 0.2}
-AMOUNTS: Mapping[
-    str, tuple[tuple[str, ...], str]
-] = {  # what a workload of a kind asks for: keys, of which one is stated, and word
-    "serving": (("demand.requests_per_s", "demand.output_tokens", "demand.tasks_per_s"), "demand"),
-    "training": (("tokens",), "tokens"),
-    "reinforcement": (("iterations", "iterations_per_hour"), "iterations"),
-}
+WORK_WORDS = {"serving": "demand", "training": "tokens", "reinforcement": "iterations"}
+"""What a workload of a kind asks for."""
 _SHARE = re.compile(r"\s*([+-]\d+(?:\.\d+)?)\s*%\s*")
 
 
@@ -74,6 +70,52 @@ class Factor:
     way: tuple[str, str] | None = None
 
 
+# -- what can vary -----------------------------------------------------------------------------------------------------
+
+
+def work_path(document: Mapping[str, Any], workload: int) -> str:
+    """Return the place of the amount of work that a workload of a valid spec states."""
+    keys = WORK[document["workloads"][workload]["kind"]]
+    paths = (f"workloads[{workload}].{key}" for key in keys)
+    return next(path for path in paths if at(document, path) is not None)
+
+
+def latency_paths(document: Mapping[str, Any], workload: int) -> Iterator[str]:
+    """Yield the place of each latency limit of a workload: its own, and those of its classes."""
+    stated, here = document["workloads"][workload], f"workloads[{workload}]"
+    blocks = [(f"{here}.slo", stated.get("slo"))]
+    blocks += [
+        (f"{here}.classes[{i}]", {"ttft": each.get("ttft")}) for i, each in enumerate(stated.get("classes") or ())
+    ]
+    for path, limits in blocks:
+        for metric, percentiles in (limits or {}).items():
+            for name, value in (percentiles or {}).items():
+                if value is not None:
+                    yield f"{path}.{metric}.{name}"
+
+
+def times(document: Mapping[str, Any], path: str, factor: float) -> Any:
+    """Return a figure of the spec times a factor; None where it is no number.
+
+    A whole number becomes a fraction where the spec takes one at that place, such as a rate, and is rounded up where it does not, such as a count.
+    """
+    written = at(document, path)
+    if isinstance(written, bool) or not isinstance(written, int):
+        return scaled(written, factor)
+    value = float(f"{written * factor:.9g}")
+    if value.is_integer():
+        return int(value)
+    try:
+        parse_spec(edited(document, ((path, value),)))
+    except SpecError as error:
+        if any(problem.path == path for problem in error.problems):
+            return math.ceil(value)
+    return value
+
+
+# -- the figures to move -----------------------------------------------------------------------------------------------
+
+
 def factors_of(document: Mapping[str, Any], problem: Problem, vary: Sequence[str], defaults: bool) -> list[Factor]:
     """List the figures to move, those named by the user first. Raises SpecError for a text that cannot be read."""
     asked = [_asked(document, text) for text in vary]
@@ -99,8 +141,7 @@ def _asked(document: Mapping[str, Any], text: str) -> Factor:
                 )
             ]
         )
-    written = at(document, path)
-    low, high = (level_of(path, written, part) for part in parts)
+    low, high = (level_of(document, path, part) for part in parts)
     errors = [error for level in (low, high) if (error := _error(document, path, level)) is not None]
     if len(errors) == 2:  # one invalid level is an answer, two are a mistake
         raise errors[0]
@@ -118,8 +159,9 @@ def _error(document: Mapping[str, Any], path: str, level: Level) -> SpecError | 
     return None
 
 
-def level_of(path: str, written: Any, text: str) -> Level:
-    """Parse a level: a value, or a change such as -10% of what is written in the spec."""
+def level_of(document: Mapping[str, Any], path: str, text: str) -> Level:
+    """Parse a level: a value, or a change such as -10% of what the spec states at `path`."""
+    written = at(document, path)
     if share := _SHARE.fullmatch(text):
         if written is None:
             raise SpecError(
@@ -130,7 +172,7 @@ def level_of(path: str, written: Any, text: str) -> Level:
                     )
                 ]
             )
-        value = scaled(written, 1.0 + float(share[1]) / 100.0)
+        value = times(document, path, 1.0 + float(share[1]) / 100.0)
         if value is None:
             raise SpecError(
                 [SpecProblem(f"--vary {path}", f'is not a number, so "{text}" of it is unknown; give two values')]
@@ -149,6 +191,7 @@ def level_of(path: str, written: Any, text: str) -> Level:
 def _usual(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
     yield from _stated_prices(document, problem)
     yield from _catalog_prices(document, problem)
+    yield from _api_prices(document, problem)
     yield _electricity()
     yield from _demand(document, problem)
     names = list(dict.fromkeys(w.asked for w in (*problem.serving, *problem.training)))
@@ -159,10 +202,11 @@ def _usual(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
 
 
 def _stated_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
+    facts_of = {facts.path: facts for facts in problem.offers if not facts.stated_at}
     for i, offer in enumerate(problem.spec.offers or ()):
-        if offer.price is None:
+        if offer.price is None or f"offers[{i}]" not in facts_of:
             continue
-        path, facts = f"offers[{i}].price", problem.offers[i]
+        path, facts = f"offers[{i}].price", facts_of[f"offers[{i}]"]
         if problem.spec.prices is not None and path in problem.spec.prices.ranges:
             levels = _ranged(document, path)
         else:
@@ -197,11 +241,8 @@ def _ranged(document: Mapping[str, Any], path: str) -> tuple[Level, Level]:
 
 def _catalog_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
     """Move the catalog's prices to their low and high; those without a range as far as stated prices."""
-    ways = {
-        (offer.system, offer.how)
-        for i, offer in enumerate(problem.offers)
-        if not offer.stated_at and (problem.spec.offers is None or problem.spec.offers[i].price is None)
-    }
+    priced = {f"offers[{i}]" for i, offer in enumerate(problem.spec.offers or ()) if offer.price is not None}
+    ways = {(offer.system, offer.how) for offer in problem.offers if not offer.stated_at and offer.path not in priced}
     for system, how in ways_in_order(problem, ways):
         figures = [
             c for c in problem.citations if c.path.startswith(f"offers/{system}, {how}") and c.path.endswith("/price")
@@ -245,6 +286,21 @@ def _catalog_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[F
         )
 
 
+def _api_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
+    """Move the prices of each API together."""
+    for i, api in enumerate(problem.spec.apis or ()):
+        stated = {path: at(document, path) for key in ("input", "output") if at(document, path := f"apis[{i}].{key}")}
+        levels = _low_and_high(
+            Level(
+                f"{ratio - 1:+.0%}",
+                tuple((path, scaled(price, ratio)) for path, price in stated.items()),
+                wider=ratio < 1,
+            )
+            for ratio in _around(PRICE)
+        )
+        yield Factor(PRICE, f"apis[{i}]", f"prices of {api.name} (api)", *levels)
+
+
 def ways_in_order(problem: Problem, ways: set[tuple[str, str]]) -> list[tuple[str, str]]:
     """List (system, how) in the order of the offers."""
     return [way for way in dict.fromkeys((offer.system, offer.how) for offer in problem.offers) if way in ways]
@@ -283,13 +339,12 @@ def _electricity() -> Factor:
 
 def _demand(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
     for i, workload in enumerate(problem.spec.workloads):
-        keys, words = AMOUNTS[workload.kind]
-        path = next(path for key in keys if at(document, path := f"workloads[{i}].{key}") is not None)
+        path = work_path(document, i)
         levels = _low_and_high(
-            Level(str(value := scaled(at(document, path), ratio)), ((path, value),), wider=ratio < 1)
+            Level(str(value := times(document, path, ratio)), ((path, value),), wider=ratio < 1)
             for ratio in _around(DEMAND)
         )
-        yield Factor(DEMAND, path, f"{words} of {workload.name}", *levels)
+        yield Factor(DEMAND, path, f"{WORK_WORDS[workload.kind]} of {workload.name}", *levels)
 
 
 def _limit(limit: Limit) -> Factor:

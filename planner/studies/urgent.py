@@ -15,6 +15,7 @@ from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
 from planner.pipeline import solve_document
 from planner.plan import Plan
+from planner.report.words import amount
 from planner.resolve.resolver import resolve_document
 from planner.solving.answer import Progress
 from planner.spec.document import Edits, edited
@@ -22,12 +23,13 @@ from planner.spec.model import parse_spec
 
 HELD, FREE = "on the fleet of the plan", "with systems free to be added"
 AS_STUDIES_SOLVE: Edits = (("solver.replicas", "divisible"), ("simplicity.within", 0))
+NOTHING = 1e-9  # share of the objective below which a difference is rounding
 MOVED = 1e-6  # share of a workload's chip hours below which it is not said to move
 
 
 @dataclass(frozen=True, slots=True)
 class Insertion:
-    """The plan with the job, on one of both fleets. `cost`: by how much it exceeds that without the job, None without a plan."""
+    """The plan with the job, on one of both fleets. `cost`: by how much it is worse than the plan without the job in the objective (dearer, dirtier, or less throughput), None without a plan."""
 
     fleet: str
     status: str
@@ -56,10 +58,11 @@ class Insertion:
 
 @dataclass(frozen=True, slots=True)
 class Urgent:
-    """What an urgent job does to a plan. `before`: objective without it."""
+    """What an urgent job does to a plan. `before`: objective without it; `sense`: "min" or "max"."""
 
     job: str
     unit: str
+    sense: str
     before: float
     insertions: tuple[Insertion, ...]
 
@@ -83,6 +86,7 @@ class Urgent:
         return {
             "job": self.job,
             "unit": self.unit,
+            "sense": self.sense,
             "before": self.before,
             "insertions": [i.row() for i in self.insertions],
         }
@@ -97,7 +101,7 @@ class Urgent:
                 said.append(f"{insertion.fleet.capitalize()} there is no plan with {self.job}: {limits}.")
                 continue
             added = f", with {insertion.added_chips:,} chips more" if insertion.added_chips else ""
-            said.append(f"{insertion.fleet.capitalize()} {self.job} costs {insertion.cost:,.0f} {self.unit}{added}.")
+            said.append(f"{insertion.fleet.capitalize()} {self.job} costs {self._shown(insertion)}{added}.")
             if insertion.moved:
                 parts = (f"{hours:,.0f} chip hours of {name}" for name, hours in insertion.moved.items())
                 said.append(f"It displaces {', '.join(parts)} to other times or places.")
@@ -110,13 +114,24 @@ class Urgent:
         return said
 
     @property
+    def gained(self) -> str:
+        """Name what the job adds to the objective: more of a cost, or less of what is maximised."""
+        return f"{self.unit} {'less' if self.sense == 'max' else 'more'}"
+
+    def _shown(self, insertion: Insertion) -> str:
+        """Print what an insertion costs: money and carbon as such, of a throughput what is lost, beside what there was."""
+        if self.sense == "max":
+            return f"{amount(insertion.cost or 0.0)} of {self.before:,.4g} {self.unit}"
+        return f"{amount(insertion.cost or 0.0)} {self.unit}"
+
+    @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
         """Return (heading, rows), formatted for people."""
         rows = [
             {
                 "fleet": i.fleet,
                 "status": i.status.replace("_", " "),
-                f"{self.unit} more": "" if i.cost is None else f"{i.cost:,.0f}",
+                self.gained: "" if i.cost is None else amount(i.cost),
                 "chips more": i.added_chips,
                 "displaced (chip hours)": ", ".join(f"{name} {hours:,.0f}" for name, hours in i.moved.items()),
                 "interruptions more": f"{i.resumptions:,.0f}",
@@ -160,7 +175,9 @@ def urgent(
         plan = solve_document(edited(more, edits), overlays=overlays)
         insertions.append(_insertion(fleet, without, plan, chips_of))
         say(f"{fleet}: {plan.status}  {time.perf_counter() - began:.1f} s")
-    return Urgent(job["name"], base.objective["unit"], base.objective["value"], tuple(insertions))
+    return Urgent(
+        job["name"], base.objective["unit"], base.objective["sense"], base.objective["value"], tuple(insertions)
+    )
 
 
 def _held_offers(document: Mapping[str, Any], plan: Plan) -> list[dict[str, Any]]:
@@ -200,7 +217,9 @@ def _insertion(fleet: str, base: Plan, plan: Plan, chips_of: Mapping[str, int]) 
             moved[workload] = away / HOUR_S
     more = _resumptions(plan) - _resumptions(base)
     chips = max(plan["totals"]["chips"] - base["totals"]["chips"], 0)
-    cost = plan.objective["value"] - base.objective["value"]
+    sign = -1.0 if plan.objective["sense"] == "max" else 1.0
+    cost = sign * (plan.objective["value"] - base.objective["value"])
+    cost = 0.0 if abs(cost) <= NOTHING * abs(base.objective["value"]) else cost
     late = {
         row["workload"]: None if row["deadline_s"] is None else row["deadline_s"] - row["asked_s"]
         for row in plan.document.get("postponed", ())

@@ -86,7 +86,10 @@ def test_what_is_sold_is_shown_with_its_margin_the_largest_loss_first(small_plan
     lines = block(one_page(Plan(document)), "What it earns").strip().split("\n")
     cells = [re.split(r" {2,}", line.strip()) for line in lines[1:]]
     assert [row[0] for row in cells] == ["loses", "gains"]
-    assert cells[0][3:] == [f"{-0.5 * chat['cost']:,.0f}", "-100.0%", "a loss"] and cells[1][4:] == ["66.7%", "a profit"]
+    assert cells[0][3:] == [f"{-0.5 * chat['cost']:,.0f}", "-100.0%", "a loss"] and cells[1][4:] == [
+        "66.7%",
+        "a profit",
+    ]
     assert "What it earns" not in one_page(small_plan)
 
 
@@ -95,7 +98,11 @@ def test_status_words_and_gap_agree(small_plan):
     for gap, status in ((0.004, "within_gap"), (0.2, "limit")):
         document = {**small_plan.document, "status": status, "gap": gap}
         document.pop("simplicity", None)
-        document["solver"] = {**document["solver"], "asked_gap": 0.01, "ended_by": "time" if status == "limit" else "gap"}
+        document["solver"] = {
+            **document["solver"],
+            "asked_gap": 0.01,
+            "ended_by": "time" if status == "limit" else "gap",
+        }
         page = " ".join(one_page(Plan(document)).split())
         assert STATUS_WORDS[status] in page and f"within {100 * gap:g}% of the optimum" in page
         assert ("1% was asked for" in page) == (status == "limit")

@@ -9,7 +9,7 @@ import pytest
 from catalog.units import YEAR_S
 from planner.errors import SpecError
 from planner.resolve.resolver import resolve_document
-from planner.studies.sensitivity_factors import AMOUNTS
+from planner.spec.workloads import WORK
 
 SPEC = {
     "name": "learning",
@@ -73,4 +73,4 @@ def test_a_critic_of_ppo_is_as_large_as_the_policy():
 
 def test_every_kind_states_an_amount_that_can_be_moved():
     workload = SPEC["workloads"][0]
-    assert any(key in workload for key in AMOUNTS["reinforcement"][0])
+    assert any(key in workload for key in WORK["reinforcement"])

@@ -143,3 +143,21 @@ def test_the_chart_tells_its_points_to_those_who_cannot_see_it(by_carbon):
     title = root.find("{http://www.w3.org/2000/svg}title").text
     assert all(f"{point.cost:,.4g}" in title for point in by_carbon.points)
     assert len(root.findall("{http://www.w3.org/2000/svg}circle")) == len(by_carbon.points)
+
+
+def test_the_demand_of_the_spec_is_a_point_and_stays(tiny):
+    """Its plan is what the others are compared with, whether or not another point serves more for as little."""
+    spec = tiny(solver={"gap": 1e-2, "replicas": "divisible"})
+    found = frontier(spec, "throughput", 4, span=(0.98, 1.04))
+    assert 1.0 in [point.measure for point in found.points]
+    assert all(name != "demand x 1" for name, _ in found.left_out)
+
+
+def test_a_plan_without_emissions_is_the_whole_frontier_of_carbon(tiny):
+    """The tokens of an API carry no carbon here; no limit below what a spec may state is blamed."""
+    api = {
+        "name": "x", "region": "us-virginia", "output": "0.001 USD/1M tokens",
+        "latency": {"ttft": {"p95": "0.5 s"}, "tpot": {"p95": "20 ms"}},
+    }  # fmt: skip
+    found = frontier(tiny(apis=[api], solver={"gap": 1e-3, "replicas": "divisible"}), "carbon", 4)
+    assert [point.measure for point in found.points] == [0.0]

@@ -246,3 +246,30 @@ def test_the_tornado_leaves_room_for_its_labels(tiny):
     assert f'viewBox="0 0 {WIDTH} ' in drawn
     ends = [float(x) + float(w) for x, w in re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', drawn)]
     assert ends and max(ends) < 1000 < WIDTH, "bars end before the words beside them"
+
+
+def api_spec(tiny):
+    """Serve by an API, which is offered beside a system to buy."""
+    api = {
+        "name": "x", "region": "us-virginia", "input": "0.05 USD/1M tokens", "output": "0.2 USD/1M tokens",
+        "latency": {"ttft": {"p95": "0.5 s"}, "tpot": {"p95": "20 ms"}},
+    }  # fmt: skip
+    return tiny(apis=[api], solver={"gap": 1e-3, "replicas": "divisible"})
+
+
+def test_apis_beside_offers_are_moved_as_prices_too(tiny):
+    spec = api_spec(tiny)
+    spec["offers"] = [{"system": "DGX H100", "how": "buy"}]
+    found = factors_of(spec, resolve_document(spec), (), True)
+    prices = {factor.path: factor for factor in found if factor.kind == PRICE}
+    assert prices.keys() == {"offers/DGX H100/buy", "apis[0]"}
+    assert dict(prices["apis[0]"].low.edits) == {
+        "apis[0].input": "0.04 USD/1M tokens", "apis[0].output": "0.16 USD/1M tokens",
+    }  # fmt: skip
+
+
+def test_a_price_of_an_api_moves_the_plan_that_uses_it(tiny):
+    spec = api_spec(tiny)
+    found = planner.sensitivity(spec, vary=["apis[0].output=0.1 USD/1M tokens:0.2 USD/1M tokens"])
+    (bar,) = found.bars
+    assert found.value is not None and bar.swing > 0.01 * found.value

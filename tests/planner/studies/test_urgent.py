@@ -101,3 +101,15 @@ def test_a_job_of_a_lower_class_makes_room_and_the_answer_says_how_late_it_is():
     held = found.insertions[0]
     assert held.cost is not None and held.added_chips == 0
     assert held.late["base"] > 0 and any("base is done" in line and "days late" in line for line in found.words)
+
+
+def test_under_throughput_what_the_job_costs_is_throughput_lost(tiny):
+    """The loss on the fleet that is held equals the difference of two plans, and is stated with its sign."""
+    spec = tiny(objective={"maximise": "throughput", "workload": "chat"}, limits={"budget": "2M USD"})
+    found = urgent(spec, JOB | {"tokens": "20B tokens", "start": "0 d", "deadline": "60 d"})
+    held, _ = found.insertions
+    before = planner.solve(edited(spec, AS_STUDIES_SOLVE))
+    assert found.sense == "max" and found.before == pytest.approx(before.objective["value"], rel=1e-3)
+    assert held.cost is not None and 0 < held.cost < found.before
+    assert f"of {found.before:,.4g} x demand" in found.words[0] and "-0" not in " ".join(found.words)
+    assert "x demand less" in found.sections[0][1][0]
