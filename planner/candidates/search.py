@@ -32,6 +32,7 @@ from planner.candidates.serving import Grid, GridChoice, GridSelection, make_gri
 from planner.candidates.training import LayoutSearches, candidate_widths, training_point
 from planner.evaluate.serving import engine_choices
 from planner.evaluate.training import Width
+from planner.facts.left_out import counted
 from planner.problem.derating import counted_share
 from planner.problem.fabrics import uneven
 from planner.problem.facility import NOT_ASSURED
@@ -61,7 +62,7 @@ def find_candidates(
     """
     fleet_options, dropped_options = build_fleet_options(problem)
     dropped: dict[str, Counter[str]] = defaultdict(Counter)
-    if dropped_options:
+    if dropped_options := dropped_options + counted(problem.notes):
         dropped["(systems)"] = dropped_options
     cache = EvaluationCache(problem, dropped, {} if grids is None else grids, until)
     serving, jobs = _ServingSearch(problem, cache), _TrainingSearch(problem, cache)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from statistics import median
+from collections.abc import Sequence
 
-from catalog.similar import unlikeness
-from catalog.units import HOUR_S
 from planner.problem.facts import OfferFacts, PhaseFacts, SiteFacts
 from planner.resolve.context import ResolveContext
 from planner.resolve.facility import assured
+from planner.resolve.money.catalog_offers import catalog_offers
 from planner.resolve.phases import offer_in_time
 from planner.resolve.stack.components import price_of_parts
-from planner.resolve.systems import least_prices, least_term_s
+from planner.resolve.systems import EARLY_EXIT, early_exit_fee, least_prices, least_term_s, price_example
 from planner.spec.offers import Offer
 
 
@@ -23,7 +20,7 @@ def resolve_offers(
 ) -> list[OfferFacts]:
     """Resolve the spec's offers; without any, take all ways but the spot market to obtain a system that a site names."""
     if context.spec.offers is None:
-        return list(_catalog_offers(context, sites))
+        return catalog_offers(context, sites)
     offers = []
     for i, offer in enumerate(context.spec.offers):
         path = f"offers[{i}]"
@@ -45,20 +42,6 @@ def resolve_offers(
     return offers
 
 
-def _catalog_offers(context: ResolveContext, sites: Sequence[SiteFacts]) -> Iterable[OfferFacts]:
-    """Yield the catalog's offers of the systems that the sites name (of all systems where none does) with a price at a site."""
-    wanted = {name for site in sites for name in site.systems}
-    records = context.catalog.records("offers")
-    for system, how in dict.fromkeys((record.words("system"), record.words("how")) for record in records):
-        if how != "spot" and (not wanted or system in wanted):
-            prices = least_prices(context, system, how, sites)
-            if prices:
-                path = f"offers/{system}/{how}"
-                term_s = least_term_s(context, system, how, sites, f"{path}/term")
-                fee = _exit_fee(context, None, path, system, term_s)
-                yield OfferFacts(path, system, how, prices, math.inf, term_s=term_s, exit_fee=fee)
-
-
 def _prices(
     context: ResolveContext, offer: Offer, path: str, system: str, here: Sequence[SiteFacts]
 ) -> dict[str, float]:
@@ -72,26 +55,12 @@ def _prices(
         if not prices and here:
             context.add_problem(
                 f"{path}.price",
-                f'the catalog has no {offer.how} price for "{system}" at these sites; state one such as {_example(context, system, offer.how)}',
+                f'the catalog has no {offer.how} price for "{system}" at these sites; state one such as {price_example(context, system, offer.how)}',
             )
         return prices
     price = context.convert(amount, path=f"{path}.price")
     context.assume_price(f"{path}.price", offer.how, offer.price, "", _scope(offer, system), note=offer.note)
     return {site.region: price for site in here}
-
-
-def _example(context: ResolveContext, system: str, how: str) -> str:
-    """Write a price of the class of a system: per chip the median of the catalog's offers of the system with the most similar chip."""
-    prices: dict[str, list[float]] = defaultdict(list)
-    for record in context.catalog.records("offers"):
-        if record.words("how") == how and record.get("price") is not None:
-            prices[record.words("system")].append(record.value("price"))
-    mine, *others = (context.catalog.get("systems", name) for name in (system, *prices))
-    chip = context.catalog.get("chips", mine.words("chip"))
-    other = min(others, key=lambda of: (unlikeness(chip, context.catalog.get("chips", of.words("chip"))), of.name))
-    price = median(prices[other.name]) * mine.value("chips") / other.value("chips")
-    rounded = float(f"{price * (1.0 if how == 'buy' else HOUR_S):.2g}")
-    return f'"{rounded:.12g} USD{"" if how == "buy" else "/h"}" ({other.name} costs as much per chip)'
 
 
 def _book_terms(context: ResolveContext, offer: Offer, path: str, system: str) -> None:
@@ -115,14 +84,11 @@ def _term_s(context: ResolveContext, offer: Offer, path: str, system: str, here:
     return least_term_s(context, system, offer.how, here, f"{path}.term") if offer.price is None else 0.0
 
 
-def _exit_fee(context: ResolveContext, offer: Offer | None, path: str, system: str, term_s: float) -> float:
+def _exit_fee(context: ResolveContext, offer: Offer, path: str, system: str, term_s: float) -> float:
     """Return the share of the rent for the rest of a term that is due on leaving; 0 where there is no term."""
-    if term_s <= 0.0:
-        return 0.0
-    scope = "early exit", "*", system
-    if offer is None or offer.exit_fee is None:
-        return context.ledger.default("exit_fee", f"{path}.exit_fee", "what is left of a commitment is due", scope)
-    context.assume_stated(f"{path}.exit_fee", offer.exit_fee, "1", scope, note=offer.note)
+    if term_s <= 0.0 or offer.exit_fee is None:
+        return early_exit_fee(context, path, system, term_s)
+    context.assume_stated(f"{path}.exit_fee", offer.exit_fee, "1", (EARLY_EXIT, "*", system), note=offer.note)
     return offer.exit_fee
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 
 from catalog.errors import MissingFigure
 from catalog.records import Record
+from catalog.similar import unlikeness
+from catalog.units import HOUR_S
 from models.training.constants import GEMM_FAMILIES
 from planner.messages import Message
 from planner.problem.facts import NetworkFacts, OfferFacts, SiteFacts, SystemFacts
@@ -13,6 +17,8 @@ from planner.resolve.chip_rates import Read, attention8_flop_per_s, attention_fl
 from planner.resolve.context import ResolveContext
 from planner.resolve.ledger import Ledger
 from planner.spec.workloads import PRECISIONS
+
+EARLY_EXIT = "early exit"  # component of cost: what is due on leaving a commitment
 
 
 def systems_on_offer(context: ResolveContext, offers: Iterable[OfferFacts]) -> dict[str, SystemFacts]:
@@ -181,9 +187,31 @@ def least_term_s(context: ResolveContext, system: str, how: str, sites: Sequence
     longest = max(with_term, key=lambda record: record.value("term"))
     figure = context.ledger.figure("offers", longest.name, "term")
     context.ledger.assume(
-        path, figure.printed, figure.unit, "the term of the catalog's price", ("early exit", "*", system)
+        path, figure.printed, figure.unit, "the term of the catalog's price", (EARLY_EXIT, "*", system)
     )
     return figure.number
+
+
+def early_exit_fee(context: ResolveContext, path: str, system: str, term_s: float) -> float:
+    """Return the catalog's share of the rent for the rest of a term that is due on leaving, booked; 0 where there is no term."""
+    if term_s <= 0.0:
+        return 0.0
+    scope = EARLY_EXIT, "*", system
+    return context.ledger.default("exit_fee", f"{path}.exit_fee", "what is left of a commitment is due", scope)
+
+
+def price_example(context: ResolveContext, system: str, how: str) -> str:
+    """Write a price of the class of a system: per chip the median of the catalog's offers of the system with the most similar chip."""
+    prices: dict[str, list[float]] = defaultdict(list)
+    for record in context.catalog.records("offers"):
+        if record.words("how") == how and record.get("price") is not None:
+            prices[record.words("system")].append(record.value("price"))
+    mine, *others = (context.catalog.get("systems", name) for name in (system, *prices))
+    chip = context.catalog.get("chips", mine.words("chip"))
+    other = min(others, key=lambda of: (unlikeness(chip, context.catalog.get("chips", of.words("chip"))), of.name))
+    price = median(prices[other.name]) * mine.value("chips") / other.value("chips")
+    rounded = float(f"{price * (1.0 if how == 'buy' else HOUR_S):.2g}")
+    return f'"{rounded:.12g} USD{"" if how == "buy" else "/h"}" ({other.name} costs as much per chip)'
 
 
 def _cheapest(context: ResolveContext, system: str, how: str, sites: Sequence[SiteFacts]) -> dict[str, Record]:

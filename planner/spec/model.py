@@ -190,7 +190,7 @@ class PlanSpec(Block):
     owned: Annotated[list[OwnedSystems], Field(max_length=MOST_ENTRIES)] = []
     """Systems that are owned already."""
     offers: Annotated[list[Offer], Field(max_length=MOST_ENTRIES)] | None = None
-    """Ways to obtain systems; if omitted all of the catalog but the spot market, for the systems that the sites name or, where none does, for all."""
+    """Ways to obtain systems; if omitted all of the catalog but the spot market, for the systems that the sites name or, where none does, for all that have the figures and a price; `notes` of the plan list what is left out."""
     kv_tiers: Annotated[list[KvTiersOnOffer], SOME] | None = None
     """Tiers of KV cache with which systems may be bought, for workloads whose `cache` has `reuse`; none if omitted."""
     phases: Phases | None = None
