@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from planner.evaluate.training import breakdown_of
 from planner.problem.facts import SystemFacts, TrainingFacts
 from planner.problem.intervals import Interval
 
+MOST_LEADERS = 256  # sizes that are timed on a slower network before all are
+SHORTER_TOL = 0.01  # relative: by less is a step ever shorter on a slower network, where a longer exchange hides more of another one
 PARALLEL = ("tp", "pp", "dp", "cp", "ep", "vpp")
 
 
@@ -94,38 +97,127 @@ def fastest_layouts(setup: TrainingSetup, sizes: Layouts) -> list[LayoutSearch]:
     Recompute and offload never shorten a step, so all sizes are timed without them first. Only those that do not fit and are faster
     than the fastest that fits can gain by them. ZeRO-1 without pipeline is as fast as ZeRO-2 and needs more memory.
     """
-    space = layout_choices(setup.system)
+    found, _ = with_leaders(setup, sizes)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Leaders:
+    """The fastest sizes on each of some numbers of chips, and the time below which no other size has a step on a slower network either.
+
+    Left out are sizes that fit at no level of recompute and offload, which no network changes.
+    """
+
+    plain: Layouts  # without recompute and offload
+    chips: Ints  # [width] ascending
+    others_s: Floats  # [width] the least step of any other size; infinite where there is none
+
+    def on(self, chips: int) -> Leaders:
+        """Take the leaders on a number of chips."""
+        here = self.chips == chips
+        return Leaders(self.plain.take(self.plain.chips == chips), self.chips[here], self.others_s[here])
+
+
+def joined_leaders(parts: Sequence[Leaders]) -> Leaders:
+    """Put leaders on ascending numbers of chips one after another."""
+    chips, others_s = (np.concatenate([getattr(part, name) for part in parts]) for name in ("chips", "others_s"))
+    return Leaders(joined([part.plain for part in parts]), chips, others_s)
+
+
+def with_leaders(setup: TrainingSetup, sizes: Layouts) -> tuple[list[LayoutSearch], Leaders]:
+    """Find the fastest layouts of `fastest_layouts`, and the sizes that may be fastest on a slower network."""
     widths = _Widths(np.unique(sizes.chips))
-    legal = _count(widths, sizes, space)
-    sizes = sizes.take(carries(setup, sizes))
-    carried = _count(widths, sizes, space)
-    plain = with_levels(sizes, replace(space, recomputes=(0,), offloads=(0,)))
-    plain = plain.take((plain.zero != 1) | (plain.pp > 1))
+    plain = _without_relief(setup, sizes.take(carries(setup, sizes)))
+    timed = _timed(setup, plain, widths)
+    return _best_of(setup, sizes, timed, widths), _leaders(timed, widths)
+
+
+def fastest_of_leaders(setup: TrainingSetup, sizes: Layouts, leaders: Leaders) -> list[LayoutSearch | None]:
+    """Find what `fastest_layouts` finds among the leaders on a network at least as fast; None where another size may be faster.
+
+    A step is no shorter on a slower network, but for `SHORTER_TOL`. So sizes that lose there lose here too, once a leader is faster than
+    all of them were.
+    """
+    widths = _Widths(leaders.chips)
+    timed = _timed(setup, leaders.plain.take(carries(setup, leaders.plain)), widths)
+    return [
+        search if others_s == np.inf or (len(search) and search.step.step_s[0] < (1 - SHORTER_TOL) * others_s) else None
+        for search, others_s in zip(_best_of(setup, sizes, timed, widths), leaders.others_s, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """Sizes without recompute and offload, timed, and those relieved by them that fit."""
+
+    plain: Layouts
+    step: TrainingStep
+    within: Bools  # plain ones that fit
+    shortest_s: Floats  # the step of plain ones that fit or were not relieved, else the least one relieved; infinite where none fits
+    relieved: Layouts
+    further: TrainingStep  # of the relieved ones
+    tried: Ints  # [width]
+
+
+def _without_relief(setup: TrainingSetup, sizes: Layouts) -> Layouts:
+    plain = with_levels(sizes, replace(layout_choices(setup.system), recomputes=(0,), offloads=(0,)))
+    return plain.take((plain.zero != 1) | (plain.pp > 1))
+
+
+def _timed(setup: TrainingSetup, plain: Layouts, widths: _Widths) -> _Timed:
+    """Time sizes, and relieve those that do not fit and are faster than the fastest that fits."""
     step = evaluate_layouts(setup, plain)
     within = fits(setup, plain, step.memory_bytes)
-    tried, fitting = widths.count(plain), widths.count(plain.take(within))
     best = widths.first(plain, step, within)
     least_s = np.array([np.inf if i < 0 else step.step_s[i] for i in best])
-    relieved = _relieved(plain.take(~within & (step.step_s < least_s[widths.of(plain)])), space)
-    further, better = step, np.full(len(best), -1)
+    wanting = np.flatnonzero(~within & (step.step_s < least_s[widths.of(plain)]))
+    relieved, parent = _relieved(plain.take(wanting), layout_choices(setup.system))
+    tried = widths.count(plain) + widths.count(relieved)
+    shortest_s = step.step_s.copy()
+    shortest_s[wanting] = np.inf
+    further = step
     if len(relieved):
-        needed = memory_needed(setup, relieved)
-        inside = fits(setup, relieved, needed)
-        tried = tried + widths.count(relieved)
+        inside = fits(setup, relieved, memory_needed(setup, relieved))
         relieved = relieved.take(inside)
-        fitting = fitting + widths.count(relieved)
         further = evaluate_layouts(setup, relieved)
-        better = widths.first(relieved, further, np.ones(len(relieved), bool))
+        np.minimum.at(shortest_s, wanting[parent[inside]], further.step_s)
+    return _Timed(plain, step, within, shortest_s, relieved, further, tried)
+
+
+def _best_of(setup: TrainingSetup, sizes: Layouts, timed: _Timed, widths: _Widths) -> list[LayoutSearch]:
+    """Take the fastest layout on each number of chips, relieved where that is faster."""
+    space = layout_choices(setup.system)
+    legal = _count(widths, sizes, space)
+    carried = _count(widths, sizes.take(carries(setup, sizes)), space)
+    fitting = widths.count(timed.plain.take(timed.within)) + widths.count(timed.relieved)
+    best = widths.first(timed.plain, timed.step, timed.within)
+    better = np.full(len(best), -1)
+    if len(timed.relieved):
+        better = widths.first(timed.relieved, timed.further, np.ones(len(timed.relieved), bool))
     found = []
     for width, (first, second) in enumerate(zip(best, better, strict=True)):
-        layouts, steps, place = plain, step, first
-        if second >= 0 and further.step_s[second] < least_s[width]:
-            layouts, steps, place = relieved, further, second
+        layouts, steps, place = timed.plain, timed.step, first
+        least_s = np.inf if first < 0 else timed.step.step_s[first]
+        if second >= 0 and timed.further.step_s[second] < least_s:
+            layouts, steps, place = timed.relieved, timed.further, second
         index = np.array([] if place < 0 else [place], dtype=np.int64)
         chosen = steps_at(steps, index)
-        counts = (int(each[width]) for each in (legal, carried, fitting, tried))
+        counts = (int(each[width]) for each in (legal, carried, fitting, timed.tried))
         found.append(LayoutSearch(layouts.take(index), chosen, chosen.memory_bytes, *counts))
     return found
+
+
+def _leaders(timed: _Timed, widths: _Widths) -> Leaders:
+    """Keep the `MOST_LEADERS` fastest sizes on each number of chips."""
+    able = np.flatnonzero(timed.shortest_s < np.inf)
+    width = widths.of(timed.plain)[able]
+    order = np.lexsort((timed.shortest_s[able], width))
+    able, width = able[order], width[order]
+    rank = np.arange(len(able)) - np.searchsorted(width, width)
+    others_s = np.full(len(widths.chips), np.inf)
+    following = rank == MOST_LEADERS
+    others_s[width[following]] = timed.shortest_s[able[following]]
+    return Leaders(timed.plain.take(np.sort(able[rank < MOST_LEADERS])), widths.chips, others_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +247,13 @@ class _Widths:
         return found
 
 
-def _relieved(layouts: Layouts, space: LayoutSpace) -> Layouts:
-    """Cross layouts with the levels of recompute and offload that relieve their memory."""
-    zeros = sorted({int(zero) for zero in layouts.zero})
-    parts = [with_levels(layouts.take(layouts.zero == zero), replace(space, zeros=(zero,))) for zero in zeros]
-    if not parts:
-        return layouts
-    every = joined(parts)
-    return every.take((every.recompute > 0) | (every.offload > 0))
+def _relieved(layouts: Layouts, space: LayoutSpace) -> tuple[Layouts, Ints]:
+    """Cross layouts with the levels of recompute and offload that relieve their memory; returns also which layout each stems from."""
+    levels = [level for level in product(sorted(space.recomputes), sorted(space.offloads)) if any(level)]
+    parent = np.repeat(np.arange(len(layouts)), len(levels))
+    parent = parent[np.argsort(layouts.zero[parent], kind="stable")]
+    recompute, offload = np.tile(np.array(levels, dtype=np.int64).reshape(-1, 2), (len(layouts), 1)).T
+    return replace(layouts.take(parent), recompute=recompute, offload=offload), parent
 
 
 def _count(widths: _Widths, sizes: Layouts, space: LayoutSpace) -> Ints:

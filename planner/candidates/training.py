@@ -14,14 +14,21 @@ from models.training.flops import training_flops_per_token
 from models.training.layouts import DEFAULT_SPACE, Layouts, joined
 from models.training.pipeline import SCHEDULES
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.layouts import LayoutSearch, fastest_layouts, legal_sizes
+from planner.candidates.layouts import (
+    LayoutSearch,
+    Leaders,
+    fastest_of_leaders,
+    joined_leaders,
+    legal_sizes,
+    with_leaders,
+)
 from planner.candidates.points import OperatingPoint, Use
 from planner.evaluate.interruptions import RunTerms, spares_of
 from planner.evaluate.layouts import TrainingSetup, recipe_of
 from planner.evaluate.training import Width, extra_power_w, width_of
 from planner.problem.derating import counted_share
 from planner.problem.fabrics import uneven
-from planner.problem.facts import Problem, SystemFacts, TrainingFacts
+from planner.problem.facts import Problem, ScaleOut, SystemFacts, TrainingFacts
 
 POINTS_PER_PART = 1.5  # of `points_per_system`: how many of them make one part of each doubling of the width
 MAX_SYSTEMS = 1 << 16  # no single run is wider
@@ -42,12 +49,18 @@ def searched_words() -> str:
 
 
 class LayoutSearches:
-    """The fastest layouts by number of systems, cached: equal jobs share results, systems of equal size share layout spaces."""
+    """The fastest layouts by number of systems, cached: equal jobs share results, systems of equal size share layout spaces.
+
+    A network after a faster one for the same systems times the sizes that were fastest there, and all others only where these do not settle it.
+    """
 
     def __init__(self, problem: Problem):
         self._constants = problem.constants
         self._spaces: dict[tuple[Any, ...], Layouts] = {}  # legal sizes
         self._found: dict[tuple[Any, ...], LayoutSearch] = {}
+        self._leaders: dict[
+            tuple[Any, ...], dict[int, tuple[ScaleOut, Leaders]]
+        ] = {}  # by run on any network, and width
 
     def setup(self, job: TrainingFacts, option: FleetOption, precision: str) -> TrainingSetup:
         """Bundle a job with the system and network of a fleet option."""
@@ -63,10 +76,25 @@ class LayoutSearches:
             if (width, *shared) not in self._spaces:
                 self._spaces[width, *shared] = legal_sizes(job, width, system)
         missing = [w for w in chips if (w, *run) not in self._found and len(self._spaces[w, *shared])]
+        known = self._leaders.setdefault((*shared, setup.recipe, system.plain_name, setup.precision), {})
+        led = [w for w in missing if w in known and _is_slower(setup, known[w][0])]
+        for together in _in_batches(led, [len(known[w][1].plain) for w in led]):
+            leaders = joined_leaders([known[w][1] for w in together])
+            tried = fastest_of_leaders(setup, joined([self._spaces[w, *shared] for w in together]), leaders)
+            self._found.update(((w, *run), each) for w, each in zip(together, tried, strict=True) if each is not None)
+        missing = [w for w in missing if (w, *run) not in self._found]
         for together in _in_batches(missing, [len(self._spaces[w, *shared]) for w in missing]):
-            found = fastest_layouts(setup, joined([self._spaces[w, *shared] for w in together]))
+            found, leaders = with_leaders(setup, joined([self._spaces[w, *shared] for w in together]))
             self._found.update(((w, *run), each) for w, each in zip(together, found, strict=True))
+            if setup.plant is None:
+                known.update((w, (setup.scaleout, leaders.on(w))) for w in together if w not in known)
         return [self._found.get((width, *run)) for width in chips]
+
+
+def _is_slower(setup: TrainingSetup, other: ScaleOut) -> bool:
+    """Tell whether no group exchanges faster on the network of a setup than on another one, which serves all groups alike."""
+    rate = setup.scaleout.bytes_per_s if setup.plant is None else setup.system.nic_bytes_per_s
+    return rate <= other.bytes_per_s and setup.scaleout.latency_s >= other.latency_s
 
 
 def _in_batches(widths: Sequence[int], layouts: Sequence[int]) -> Iterator[list[int]]:
@@ -99,20 +127,19 @@ def candidate_widths(
     networked = option.scaleout_bytes_per_s > 0
     most = min(ceiling, MAX_SYSTEMS) if networked else 1 if system.scaleup_chips >= system.chips else 0
     needed = job.spec.tokens / (job.spec.deadline - job.spec.start) / counted_share(problem.derating, job, (system,))
-    found: list[tuple[int, Width]] = []
-    count = 1 << (_fewest_systems(job, system, needed).bit_length() - 1)
-    counts = []
-    while count <= most:
-        counts.append(count)
-        count = _next_count(count)
-    for count, (best, tried) in zip(counts, _best(job, option, counts, problem, dropped, searches), strict=True):
-        evaluated += tried
-        found += [] if best is None else [(count, best)]
     delivered_s = max(job.spec.start, option.offer.ready_s(option.site))
     left_s = job.spec.deadline - delivered_s
     needed_after_delivery = needed * (job.spec.deadline - job.spec.start) / left_s if left_s > 0 else math.inf
     most_kept = problem.spec.solver.points_per_system
-    kept = select_widths(found, needed_after_delivery, most_kept)
+    found: list[tuple[int, Width]] = []
+    kept: list[Width] = []
+    for counts in _doublings(_fewest_systems(job, system, needed), most):
+        for count, (best, tried) in zip(counts, _best(job, option, counts, problem, dropped, searches), strict=True):
+            evaluated += tried
+            found += [] if best is None else [(count, best)]
+        kept = select_widths(found, needed_after_delivery, most_kept)
+        if len(kept) == most_kept:  # a part lies within a doubling: wider ones are never reached
+            break
     if (
         not kept
     ):  # delivered too late: keep points all the same, so that the program reports the deadline as the conflict
@@ -163,6 +190,17 @@ def _next_count(count: int) -> int:
         return count + 1
     unit = 1 << (count.bit_length() - 3)
     return (count // unit + 1) * unit
+
+
+def _doublings(fewest: int, most: float) -> Iterator[list[int]]:
+    """Yield the numbers of systems from the doubling of the fewest up to the most, a doubling at a time."""
+    count = 1 << (fewest.bit_length() - 1)
+    while count <= most:
+        counts = [count]
+        while (following := _next_count(counts[-1])) < 2 * count:
+            counts.append(following)
+        yield [each for each in counts if each <= most]
+        count *= 2
 
 
 def _best(
