@@ -9,7 +9,7 @@ from typing import Any
 
 from planner.errors import BrokenPlanError
 from planner.plan import Plan
-from planner.solving.answer import ASK_FOR_LESS, THREADS, Progress, answer
+from planner.solving.answer import THREADS, Progress, answer
 from planner.spec.document import read_spec
 
 
@@ -75,13 +75,14 @@ def solve_unverified(
     document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS
 ) -> Plan:
     """Solve a document in memory, for a caller that verifies the plan; see `solve`."""
-    from planner.candidates.cache import OutOfMemory, OutOfTime
+    from planner.candidates.cache import OutOfTime
     from planner.candidates.search import find_candidates
     from planner.interpret.framing import without_answer
     from planner.resolve.resolver import resolve_document
     from planner.solving.closed_loop import is_closed, solve_closed
     from planner.solving.deadline import Deadline
     from planner.solving.replicas import asking_for, solver_of
+    from planner.solving.stopped import without_points
 
     say, began = progress or (lambda line: None), time.perf_counter()
     if is_closed(document):
@@ -102,12 +103,11 @@ def solve_unverified(
     deadline = Deadline(began + problem.spec.solver.time_limit)
     try:
         candidates = find_candidates(problem, until=deadline.ends_s)
-    except OutOfMemory:
-        say(f"the operating points take more memory than solver.memory allows; {ASK_FOR_LESS}")
-        return without_answer(problem, None, "limit", None, document)
-    except OutOfTime:
-        say("the time was up before all operating points were evaluated; allow more of it under solver.time_limit")
-        return without_answer(problem, None, "limit", None, document)
+    except OutOfTime as ended:
+        reasons = without_points(problem, ended)
+        for reason in reasons:
+            say(reason.message.text())
+        return without_answer(problem, None, "limit", None, document, reasons=reasons)
     kept = sum(len(pool.points) for pool in candidates.pools) + sum(map(len, candidates.training.values()))
     say(
         f"{candidates.evaluated:,} operating points evaluated, {kept:,} kept on {len(candidates.fleet_options)} fleet options  {time.perf_counter() - began:.1f} s"

@@ -160,6 +160,7 @@ DISPATCH = {
     "slots": WHOLE, "cost": NUMBER, "carbon_kg": NUMBER, "difference": NUMBER, "unmet": NUMBER, "unfinished": NUMBER, "left_out": [TEXT],
     "seconds": NUMBER,
 }  # fmt: skip
+FACT = {"path": TEXT, "code": TEXT, "arguments": Each(AnyOf((NUMBER, TEXT))), "text": TEXT, "source": TEXT}
 DIAGNOSIS = {
     "conflict_of?": TEXT, "conflict": [{"path": TEXT, "name": TEXT, "words": TEXT}],
     "repair": [{"path": TEXT, "from": ANY, "to": ANY, "unit?": Either(TEXT), "words": TEXT}], "repair_checked": FLAG,
@@ -219,7 +220,7 @@ PLAN = {
         {"site": TEXT, "system": Either(TEXT), "how": Either(TEXT), "margin": Either(NUMBER), "margin_unit": Either(TEXT), "words": TEXT}
     ],
     "dropped": Each(Each(WHOLE)),
-    "notes?": [{"path": TEXT, "code": TEXT, "arguments": Each(AnyOf((NUMBER, TEXT))), "text": TEXT, "source": TEXT}],
+    "notes?": [FACT], "reasons?": [FACT],
     "assumptions": [{"path": TEXT, "value": AnyOf((NUMBER, TEXT)), "unit": TEXT, "reason": TEXT, "share": Either(NUMBER)}],
     "provenance": [
         {"path": TEXT, "value": AnyOf((NUMBER, TEXT, [NUMBER])), "unit": TEXT, "source": [TEXT], "date": Either(TEXT), "confidence": TEXT, "kind": TEXT}

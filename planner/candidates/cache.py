@@ -35,6 +35,10 @@ FIELDS_WITHOUT_EFFECT = {
 class OutOfTime(Exception):
     """The time for the search of operating points is up; none of them may be used, since which are missing is not known."""
 
+    def __init__(self, evaluated: int = 0) -> None:
+        super().__init__(evaluated)
+        self.evaluated = evaluated  # operating points
+
 
 class OutOfMemory(OutOfTime):
     """The process holds as much memory as it may before all operating points were found; none of them may be used."""
@@ -94,6 +98,7 @@ class EvaluationCache:
         self.kept, self.dropped, self._until = kept, dropped, until
         self._memory = MemoryWatch(most_for_a_step(problem.spec.solver.memory) if until < math.inf else math.inf)
         self.evaluated = 0  # operating points
+        self.fastest: dict[str, float] = {}  # trained tokens/s of each job at any width
         self.recent: Recent = kept.setdefault(("recent",), Recent(RECENT_SHARE * problem.spec.solver.memory))
         self._counted: set[Key] = set()
         self.catalog_key: Key = (problem.catalog_digest, repr(problem.spec.overrides))
@@ -114,7 +119,7 @@ class EvaluationCache:
     def check_time(self) -> None:
         """Raise OutOfTime when the time is up."""
         if time.perf_counter() > self._until:
-            raise OutOfTime
+            raise OutOfTime(self.evaluated)
 
     def in_time(self, items: Iterable[T]) -> Iterator[T]:
         """Yield items until the time is up or the memory is used up: for loops over many offers, whose evaluations are all kept.
@@ -124,8 +129,12 @@ class EvaluationCache:
         for i, item in enumerate(items):
             self.check_time()
             if i % LOOK_EVERY == LOOK_EVERY - 1 and self._memory.is_full():
-                raise OutOfMemory
+                raise OutOfMemory(self.evaluated)
             yield item
+
+    def learn(self, job: str, tokens_per_s: float) -> None:
+        """Keep the most that a job does at any width."""
+        self.fastest[job] = max(self.fastest.get(job, 0.0), tokens_per_s)
 
     def times_key(self, workload: ServingFacts) -> Key:
         """Build the key of all fields that the times of a workload depend on, besides the system."""

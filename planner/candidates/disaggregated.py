@@ -15,6 +15,7 @@ import numpy as np
 from models.arrays import Bools, Floats, Ints, Result, picked
 from models.queueing.queues import gamma_quantile
 from models.serving.constants import ServingConstants
+from models.serving.continuous_batching import ServingPoint
 from models.serving.disaggregation import DisaggregatedPoint, worker_ratios
 from models.serving.percentiles import SloScreen
 from planner.candidates.cache import Recent
@@ -136,6 +137,15 @@ class GroupSearch:
             self._choice(groups, position, allowance_s)
             for position in groups.hull.fewest_systems(prices, most, self.problem.spec.solver.whole)
         ]
+
+    def least_loaded(self) -> ServingPoint:
+        """Evaluate the fastest prefill layout that fits, in as many workers as may be, beside one decode worker of each layout and batch."""
+        alone = self.prefill.point
+        index = np.atleast_1d(
+            np.argmin(np.where(np.asarray(alone.fits)[:, 0], np.asarray(alone.prompt_s)[:, 0], np.inf))
+        )
+        batch = np.broadcast_to(np.arange(self.decode.batches.shape[1]), self.decode.batches.shape)
+        return self._found(index, batch, (MAX_WORKERS, 1), {})[0].point
 
     def _limits(self, allowance_s: float) -> Limits:
         stretch = stretch_of(self.problem.derating, (self.prefill.system, self.decode.system))

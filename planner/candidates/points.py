@@ -177,3 +177,6 @@ class Candidates:
     training: Mapping[str, tuple[OperatingPoint, ...]]  # by job
     dropped: Mapping[str, Counter[str]]  # by workload: reason -> count
     evaluated: int
+    fastest: Mapping[str, float] = field(
+        default_factory=dict
+    )  # trained tokens/s of each job at any width that was searched

@@ -344,6 +344,7 @@ class ReinforcementSearch:
         for n, m in beside.items():
             self.cache.check_time()
             best = self._best(search, options, (n, m)) if m else None
+            self.cache.learn(job.name, best[1].tokens_per_s if best is not None else 0.0)
             if m and (best is None or best[1].tokens_per_s < NEAR_ENOUGH * needed):
                 hopeless.add(n)
         pairs = [(n, m) for n, m in pairs if not m or n not in hopeless]
@@ -356,6 +357,7 @@ class ReinforcementSearch:
             best = self._best(search, options, pair)
             if best is None:
                 continue
+            self.cache.learn(job.name, best[1].tokens_per_s)
             offered = Offered(*best, options, pair, holding(pair), slots, needed)
             found.append(offered)
             if offered.figures.tokens_per_s >= needed:

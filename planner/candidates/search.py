@@ -99,6 +99,7 @@ def find_candidates(
         training=training,
         dropped={name: +counts for name, counts in dropped.items()},
         evaluated=cache.evaluated,
+        fastest=cache.fastest,
     )
 
 
@@ -391,10 +392,11 @@ class _TrainingSearch:
             option.site.storage_bytes_per_s,
         )
 
-        def find(counts: Counter[str]) -> tuple[list[Width], int]:
+        def find(counts: Counter[str]) -> tuple[list[Width], int, float]:
             return candidate_widths(job, option, most, self.problem, counts, self._layouts)
 
-        widths, evaluated = self.cache.once("widths", job, key, find)
+        widths, evaluated, fastest = self.cache.once("widths", job, key, find)
+        self.cache.learn(job.name, fastest)
         if self.cache.first(("evaluated", job.name, *key)):
             self.cache.evaluated += evaluated
         return widths

@@ -118,10 +118,11 @@ def candidate_widths(
     problem: Problem,
     dropped: Counter[str],
     searches: LayoutSearches,
-) -> tuple[list[Width], int]:
+) -> tuple[list[Width], int, float]:
     """Find the narrowest width of a job on a fleet option that meets the deadline, and a few wider ones, which can pause in expensive hours.
 
-    `ceiling`: systems that can be had. Returns the widths and the number of layouts evaluated.
+    `ceiling`: systems that can be had. Returns the widths, the number of layouts evaluated, and the most trained tokens/s at any width: that
+    of the peak of all systems where not even these suffice.
     """
     system, evaluated = option.system, 0
     networked = option.scaleout_bytes_per_s > 0
@@ -148,7 +149,10 @@ def candidate_widths(
         dropped["width between those offered"] += sum(width.tokens_per_s >= needed for _, width in found) - len(kept)
     else:
         dropped["system cannot finish before the deadline"] += 1
-    return kept, evaluated
+    fastest = max((width.tokens_per_s for _, width in found), default=0.0)
+    if not evaluated:
+        fastest = most * _peak_tokens_per_s(job, system)
+    return kept, evaluated, fastest
 
 
 def select_widths(found: Sequence[tuple[int, Width]], needed: float, most: int) -> list[Width]:
@@ -174,14 +178,20 @@ def select_widths(found: Sequence[tuple[int, Width]], needed: float, most: int) 
 
 def _fewest_systems(job: TrainingFacts, system: SystemFacts, needed: float) -> int:
     """Bound the number of systems from below: the work at the full peak of the best precision."""
-    peak = max((system.flop_per_s[p] for p in job.spec.precision if p in system.flop_per_s), default=0.0)
+    peak = _peak_tokens_per_s(job, system)
     if not peak:
         return NO_PEAK_COUNT
-    flops = float(training_flops_per_token(job.architecture, job.spec.sequence_tokens, recipe_of(job)))
     count = 1
-    while count < needed * flops / (peak * system.chips):
+    while count < needed / peak:
         count = _next_count(count)
     return count
+
+
+def _peak_tokens_per_s(job: TrainingFacts, system: SystemFacts) -> float:
+    """Bound the trained tokens/s of one system from above: all of its peak at the best precision."""
+    peak = max((system.flop_per_s[p] for p in job.spec.precision if p in system.flop_per_s), default=0.0)
+    flops = float(training_flops_per_token(job.architecture, job.spec.sequence_tokens, recipe_of(job)))
+    return peak * system.chips / flops
 
 
 def _next_count(count: int) -> int:

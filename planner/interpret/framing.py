@@ -9,7 +9,7 @@ from importlib import metadata
 from typing import Any
 
 from planner.candidates.points import Candidates
-from planner.facts import rows
+from planner.facts import Fact, rows
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.problem.facts import Problem
 from planner.problem.provenance import Assumption
@@ -34,8 +34,9 @@ def without_answer(
     solution: Solution | None,
     document: dict[str, Any],
     diagnosis: dict[str, Any] | None = None,
+    reasons: Iterable[Fact] = (),
 ) -> Plan:
-    """Build the document of a question without a plan: infeasible, unbounded, or out of time."""
+    """Build the document of a question without a plan: infeasible, unbounded, or out of time; `reasons`: why, where that is known."""
     sense, unit = sense_and_unit(document)
     return Plan(
         {
@@ -64,6 +65,7 @@ def without_answer(
             "versions": versions(),
             "solver": solver(problem, solution),
             "diagnosis": diagnosis,
+            **({"reasons": told} if (told := [reason.row() for reason in reasons]) else {}),
             "catalog_digest": problem.catalog_digest,
             "spec": document,
         }

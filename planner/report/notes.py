@@ -8,11 +8,12 @@ from planner.messages import DEFAULT, of_row
 from planner.plan import Plan
 
 HEADING = "What was understood"
+REASONS, WHY = "reasons", "Why there is no plan"  # section of a plan without an answer, and its heading
 
 
-def sentences(plan: Plan, language: str = DEFAULT) -> Iterable[str]:
-    """Yield a sentence for each note, with its place and the source of what is known."""
-    for row in plan.document.get("notes", ()):
+def sentences(plan: Plan, language: str = DEFAULT, section: str = "notes") -> Iterable[str]:
+    """Yield a sentence for each row of a section, with its place and the source of what is known."""
+    for row in plan.document.get(section, ()):
         message = of_row(row)
         text = row["text"] if message is None else message.text(language)
         source = f" [{row['source']}]" if row["source"] else ""

@@ -198,10 +198,12 @@ def _markdown(plan: Plan) -> str:
 
 
 def diagnosis_chapters(plan: Plan) -> list[tuple[str, list[str]]]:
-    """Explain why there is no plan, and the smallest repair."""
+    """Explain why there is no plan, with the figures that workloads miss alone or the limit that was reached, and the smallest repair."""
     found = plan["diagnosis"]
-    if found is None:
-        return []
+    told = list(notes.sentences(plan, section=notes.REASONS))
+    reasons = [(notes.WHY, told)] if told else []
+    if found is None or (told and not found["conflict"]):
+        return reasons
     conflict = [f"{row['words']} ({row['path']})" for row in found["conflict"]] or [
         "the time or the memory (solver.time_limit, solver.memory) was not enough to find which limits those are"
     ]
@@ -210,7 +212,7 @@ def diagnosis_chapters(plan: Plan) -> list[tuple[str, list[str]]]:
             "everything else was kept as stated; the time was not enough to find what of it the conflict needs"
         )
     alone = len(conflict) == 1 and bool(found["conflict"])
-    parts = [("This limit cannot be met" if alone else "These limits cannot all be met", conflict)]
+    parts = [*reasons, ("This limit cannot be met" if alone else "These limits cannot all be met", conflict)]
     if found.get("reach"):
         parts.append((REACH, list(_reach_words(found["reach"]))))
     if found["repair"]:

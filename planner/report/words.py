@@ -17,6 +17,7 @@ STATUS_WORDS = {
     "unbounded": "unbounded: nothing limits the throughput; give a budget, a site's power or rack positions, or a supply for every offer",
 }
 MONTH_S = 730 * HOUR_S
+WITHOUT_PLAN = "no plan was found before a limit of time or memory ended the search; there may be one"
 SEARCHED = "best found, short of the asked gap"
 COMPONENT_WORDS = {
     "systems": "systems (capital)",
@@ -47,6 +48,8 @@ COMPONENT_WORDS = {
 
 def status_words(plan: Plan) -> str:
     """Say how the search for a plan ended."""
+    if plan.status == "limit" and not plan.has_answer:
+        return WITHOUT_PLAN
     return SEARCHED if is_searched(plan) else STATUS_WORDS[plan.status]
 
 

@@ -13,6 +13,7 @@ from planner.spec.model import PlanSpec
 
 if TYPE_CHECKING:
     from planner.candidates.points import Candidates
+    from planner.facts import Fact
     from planner.formulate.formulation import Formulation
     from planner.problem.facts import Problem
     from planner.solving.priority import Postponement
@@ -25,7 +26,7 @@ Progress = Callable[[str], None]
 
 
 THREADS = 2
-ASK_FOR_LESS = "allow more of it, or ask of fewer sites, offers, workloads or hours"
+NAMED_SHARE = 0.25  # of the time left for the limits in conflict, where a workload alone has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +57,23 @@ class Asked:
         """Return the solver options with the time that is left."""
         return self.until.options(self.options)
 
+    def told(self, reasons: Sequence[Fact]) -> Sequence[Fact]:
+        """Tell the progress why there is no plan."""
+        for reason in reasons:
+            self.say(reason.message.text())
+        return reasons
+
     def unanswered(
-        self, status: str, solution: Solution | None = None, diagnosis: dict[str, Any] | None = None
+        self,
+        status: str,
+        solution: Solution | None = None,
+        diagnosis: dict[str, Any] | None = None,
+        reasons: Sequence[Fact] = (),
     ) -> Plan:
         """Build the document of a question without a plan."""
         from planner.interpret.framing import without_answer
 
-        return without_answer(self.problem, self.candidates, status, solution, self.document, diagnosis)
+        return without_answer(self.problem, self.candidates, status, solution, self.document, diagnosis, reasons)
 
 
 def answer(
@@ -88,8 +99,8 @@ def answer(
         return asked.unanswered("unbounded")
     form = prepare(form) if prepare is not None else form
     within = _room_to_solve(asked, form)
-    if within is None:
-        return asked.unanswered("limit")
+    if isinstance(within, tuple):
+        return asked.unanswered("limit", reasons=asked.told(within))
     solution = (solve_program or solve_cold)(form.data, within)
     asked.say(_solved_words(solution))
     if is_none(problem, solution) or not solution.values:
@@ -97,22 +108,19 @@ def answer(
     return _planned(asked, form, solution, within, prepared=prepare is not None)
 
 
-def _room_to_solve(asked: Asked, form: Formulation) -> Options | None:
-    """Return the options for the search of the program; None, and a word on it, where there is no time or memory left for any."""
+def _room_to_solve(asked: Asked, form: Formulation) -> Options | tuple[Fact, ...]:
+    """Return the options for the search of the program, or why there is no time or memory left for any."""
     from planner.solving.full_year_dispatch import is_asked
+    from planner.solving.stopped import without_program
     from solvers.memory import MemoryWatch, TimeWatch, most_for_a_step, resident_bytes
     from solvers.model.size import least_program_bytes
 
     if asked.until.left_s < -LEAST_S:  # up to then a program that takes no time may still be solved
-        asked.say("the time was up before the program was built; allow more of it under solver.time_limit")
-        return None
+        return without_program(asked.problem, asked.candidates, None)
     watch = MemoryWatch(most_for_a_step(asked.problem.spec.solver.memory))
     free = watch.most_bytes - resident_bytes()
     if (needed := least_program_bytes(form.data, free)) > free:
-        asked.say(
-            f"the program takes at least {needed / 1e9:,.1f} GB beside what is held, more than solver.memory allows; {ASK_FOR_LESS}"
-        )
-        return None
+        return without_program(asked.problem, asked.candidates, needed)
     share = SHARE_BEFORE_DISPATCH if is_asked(asked.problem) else PROGRAM_SHARE
     limits = asked.until.options(options_of(asked.problem.spec, asked.threads, asked.progress), share)
     return replace(limits, memory=watch, clock=TimeWatch())
@@ -121,14 +129,19 @@ def _room_to_solve(asked: Asked, form: Formulation) -> Options | None:
 def _without_plan(asked: Asked, form: Formulation, solution: Solution, within: Options) -> Plan:
     """Answer without a plan: why there is none, or the plan in which jobs of less priority wait."""
     from planner.interpret.framing import with_ending
+    from planner.solving.alone import impossible_alone
     from planner.solving.priority import has_priorities, postponed
     from planner.solving.reach import demand_within_reach
+    from planner.solving.stopped import without_solution
     from planner.solving.throughput import is_none
     from solvers.joint import is_small
 
     problem, nothing = asked.problem, is_none(asked.problem, solution)
     status = "infeasible" if nothing and solution.status != "limit" else solution.status
     diagnosis: dict[str, Any] | None = None
+    reasons = asked.told(impossible_alone(problem, asked.candidates)) if asked.diagnosing else ()
+    if reasons:
+        asked = replace(asked, until=asked.until.share(NAMED_SHARE))
     if status == "infeasible" and asked.diagnosing:
         if has_priorities(problem):
             asked.say("no plan meets all limits; looking for the jobs that wait")
@@ -140,7 +153,10 @@ def _without_plan(asked: Asked, form: Formulation, solution: Solution, within: O
         diagnosis = _diagnosed(asked, solution, nothing, is_small(form.data))
         if diagnosis is not None and reach:
             diagnosis = {**diagnosis, "reach": reach}
-    return with_ending(asked.unanswered(status, solution, diagnosis), solution, within)
+    if status == "limit":
+        full = within.memory is not None and within.memory.was_full
+        reasons = (*reasons, *asked.told(without_solution(problem, solution, full)))
+    return with_ending(asked.unanswered(status, solution, diagnosis, reasons), solution, within)
 
 
 def _planned(asked: Asked, form: Formulation, solution: Solution, within: Options, prepared: bool) -> Plan:
@@ -155,6 +171,7 @@ def _planned(asked: Asked, form: Formulation, solution: Solution, within: Option
     from planner.solving.priority import making_room_in_order
     from planner.solving.quality import settle, with_runners_up
     from planner.solving.replicas import as_found
+    from planner.solving.stopped import without_solution
     from planner.solving.surest import Surest, surest
 
     problem, candidates, until = asked.problem, asked.candidates, asked.until
@@ -172,7 +189,8 @@ def _planned(asked: Asked, form: Formulation, solution: Solution, within: Option
     if not prepared:  # else the program has more in it than its architectures
         problem, candidates, form, solution = settle(problem, candidates, form, solution, searching())
     if not solution.values:
-        return asked.unanswered("limit", solution)
+        full = within.memory is not None and within.memory.was_full
+        return asked.unanswered("limit", solution, reasons=asked.told(without_solution(problem, solution, full)))
     unit = sense_and_unit(asked.document)[1]
     values = compute_marginal_values(problem, form, solution, unit, asked.options_left)
     plan = with_ending(interpret(problem, candidates, form, solution, asked.document, values), first, within)
@@ -214,7 +232,7 @@ def _diagnosed(asked: Asked, solution: Solution, nothing: bool, small: bool) -> 
 
     if not solution.relaxed:
         return _diagnosis(asked.problem, asked, asked.until, nothing)
-    diagnosis = _diagnosis(asked.problem, asked, asked.until.first_half(), nothing) if small else None
+    diagnosis = _diagnosis(asked.problem, asked, asked.until.share(0.5), nothing) if small else None
     if diagnosis is None or not diagnosis["repair"]:
         diagnosis = _diagnosis(asking_for(asked.problem, "divisible"), asked, asked.until, nothing)
     return diagnosis

@@ -36,9 +36,9 @@ class Deadline:
         """Return the time that is left [s]; below 0 when it is up."""
         return self.ends_s - time.perf_counter()
 
-    def first_half(self) -> Deadline:
-        """Return the moment at which half of the time that is left is up."""
-        return Deadline.after(self.left_s / 2)
+    def share(self, share: float) -> Deadline:
+        """Return the moment at which a share of the time that is left is up."""
+        return Deadline.after(share * self.left_s)
 
     def options(self, options: Options, share: float = 1.0) -> Options:
         """Limit the solver to a share of the time that is left."""

@@ -83,7 +83,7 @@ def postponed(
     problem = resolve_document(
         document, overlays
     )  # as asked: with replicas of either kind if the spec leaves them open
-    trials = Trials(problem, None, document, overlays, until.first_half().options(options))
+    trials = Trials(problem, None, document, overlays, until.share(0.5).options(options))
     queue = queue_of(problem.training)
     try:
         admitted = _admit(trials, problem, queue)

@@ -13,7 +13,7 @@ from catalog.units import DAY_S
 from planner.dashboard import answers, headline
 from planner.dashboard.views import site as site_view
 from planner.dashboard.views.drawing import draw_chart, draw_to_pick, written
-from planner.escape import page
+from planner.escape import markdown, page
 from planner.plan import Plan
 from planner.report import notes
 from planner.report.charts import costs, fleet, flows, hours
@@ -214,6 +214,10 @@ def _assumptions(plan: Plan, t: Words) -> None:
 
 
 def _diagnosis(plan: Plan, t: Words, on_repair: Callable[[], None] | None) -> None:
+    if told := list(notes.sentences(plan, t.language, notes.REASONS)):
+        st.subheader(t("section.reasons"))
+        for sentence in told:
+            st.markdown(f"- {markdown(sentence)}")
     if rows := answers.conflict_table(plan, t):
         st.subheader(t("section.conflict"))
         st.table(answers.as_markup(rows), hide_index=True)

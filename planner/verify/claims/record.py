@@ -37,6 +37,8 @@ def check_record(report: Report, problem: Problem, document: Mapping[str, Any], 
             report.say(f"{path}.memory_bytes", "is not stated, though other pools state it")
     if document["diagnosis"] is not None and document["objective"]["value"] is not None:
         report.say("diagnosis", "belongs to an infeasible plan, and to no other")
+    if "reasons" in document and document["objective"]["value"] is not None:
+        report.say("reasons", "belong to a question without a plan, and to no other")
     known = {name for workload in (*problem.serving, *problem.training) for name in (workload.name, workload.asked)}
     for name in document["dropped"]:
         if name not in known and not name.startswith("("):  # counts in brackets are of systems and networks

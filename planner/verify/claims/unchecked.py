@@ -183,6 +183,8 @@ def _without_answer(document: Mapping[str, Any], proven: bool) -> Iterator[Unche
         )
     elif not proven:
         yield Unchecked("status", "that the search ended without a plan")
+    if "reasons" in document:
+        yield Unchecked("reasons", "what a workload misses alone and what ended the search are not worked out again")
     if document["diagnosis"] is not None:
         for name in ("conflict_of", "conflict", "repair", "repair_checked"):
             yield Unchecked(

@@ -129,7 +129,7 @@ def test_the_widths_kept_are_those_of_all_widths(tokens, most):
     job, searches = problem.training[0], LayoutSearches(problem)
     for option in build_fleet_options(problem)[0]:
         ceiling = min(option.largest, 512)
-        kept, _ = candidate_widths(job, option, ceiling, problem, Counter(), searches)
+        kept, _, _ = candidate_widths(job, option, ceiling, problem, Counter(), searches)
         needed = job.spec.tokens / (job.spec.deadline - job.spec.start)
         counts = [count for some in _doublings(_fewest_systems(job, option.system, needed), ceiling) for count in some]
         every = _best(job, option, counts, problem, Counter(), searches)
