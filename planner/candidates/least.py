@@ -84,13 +84,13 @@ def _least(workload: ServingFacts, point: ServingPoint, option: FleetOption, rtt
         return
     limits, at_site = workload.spec.limits(), latencies(point, workload.spec)
     seconds = {
-        limit.key: limit.at_origin(np.broadcast_to(np.asarray(at_site[limit.key], float), shape), rtt_s)
+        limit.key: np.broadcast_to(np.asarray(at_site[limit.key], float), shape) + limit.round_trips * rtt_s
         for limit in limits
     }
     for limit in limits:
-        others = np.logical_and.reduce(
-            [fits, *(seconds[each.key] <= each.seconds for each in limits if each is not limit)]
-        )
+        others = fits.copy()
+        for each in limits:
+            others &= (seconds[each.key] <= each.seconds) | (each is limit)
         beside_s = float(seconds[limit.key][others].min()) if others.any() else None
         yield LeastLatency(
             limit.key, limit.seconds, float(seconds[limit.key][fits].min()), beside_s, option.system.name

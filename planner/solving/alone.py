@@ -68,8 +68,8 @@ def _serving(problem: Problem, candidates: Candidates, workload: ServingFacts) -
     points: dict[str, list[OperatingPoint]] = {}
     for pool in candidates.pools:
         if pool.workload.name == workload.name:
-            for origin in pool.origins:
-                points.setdefault(origin, []).extend(pool.points)
+            for region in pool.origins:
+                points.setdefault(region, []).extend(pool.points)
     calendar = problem.calendar
     for origin, rate in zip(workload.spec.origins, workload.requests_by_slot(calendar), strict=True):
         busy = rate > 0.0
@@ -85,7 +85,8 @@ def _serving(problem: Problem, candidates: Candidates, workload: ServingFacts) -
                 "alone.late", name=_named(workload), ready=day_of(problem, ready_s), begins=day_of(problem, starts_s)
             )
             yield Fact(workload.path, message)
-        yield from _missed(workload, least_latencies(problem, workload, origin.region, starts_s))
+        by = day_of(problem, starts_s)
+        yield from _missed(workload, least_latencies(problem, workload, origin.region, starts_s), by)
         return
 
 
@@ -93,18 +94,20 @@ def _ready_s(point: OperatingPoint) -> float:
     return max(use.option.offer.ready_s(use.option.site) for use in point.uses)
 
 
-def _missed(workload: ServingFacts, least: Sequence[LeastLatency] | None) -> Iterable[Fact]:
-    """State each limit that no layout keeps; where each is kept by some layout, those that none keeps beside the others."""
+def _missed(workload: ServingFacts, least: Sequence[LeastLatency] | None, by: str) -> Iterable[Fact]:
+    """State each limit that no layout keeps; where each is kept by some layout, those that none keeps beside the others.
+
+    `by`: the day by which systems must be there.
+    """
     name, path = _named(workload), f"{workload.path}.slo"
     if least is None:
-        yield Fact(f"{workload.path}.architecture", Message.of("alone.no_layout", name=name))
+        yield Fact(f"{workload.path}.architecture", Message.of("alone.fits_nowhere", name=name, by=by))
         return
-    alone = [each for each in least if each.least_s * KEPT > each.limit_s]
-    beside = [each for each in least if each.beside_s is not None and each.beside_s * KEPT > each.limit_s]
-    for each in alone or beside:
-        best = each.least_s if alone else each.beside_s
-        code = "alone.latency" if alone else "alone.latency_beside"
-        metric = each.key.replace(".", " ")
-        asked = each.limit_s / MILLI
-        message = Message.of(code, name=name, metric=metric, best=best / MILLI, asked=asked, system=each.system)
+    alone = [("alone.latency", each, each.least_s) for each in least]
+    beside = [("alone.latency_beside", each, each.beside_s) for each in least if each.beside_s is not None]
+    missed = [[row for row in rows if row[2] * KEPT > row[1].limit_s] for rows in (alone, beside)]
+    for code, each, best_s in missed[0] or missed[1]:
+        figures = {"best": best_s / MILLI, "asked": each.limit_s / MILLI}
+        system = {"system": each.system} if missed[0] else {}
+        message = Message.of(code, name=name, metric=each.key.replace(".", " "), by=by, **figures, **system)
         yield Fact(f"{path}.{each.key}", message)

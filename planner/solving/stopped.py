@@ -6,7 +6,8 @@ and decode apart. The change that leaves the least of it is named.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from catalog.units import GIGA
 from planner.candidates.cache import OutOfMemory, OutOfTime
@@ -70,46 +71,53 @@ def _smaller_program(problem: Problem) -> Fact:
 def _largest_change(problem: Problem) -> Fact:
     """Name the change after which least is left of the search of operating points."""
     options = build_fleet_options(problem)[0]
-    whole = _work(problem, options)
-    changes = (
-        [(_work(problem, left, **never) / whole, fact) for left, never, fact in _changes(problem, options)]
-        if whole
-        else []
-    )
-    share, fact = min(changes, key=lambda change: change[0], default=(1.0, None))
-    if fact is None or share >= 1.0:
+    whole = _work(problem, options, apart=True)
+    best = min(_changes(problem, options), key=lambda change: _work(problem, change.left, change.apart), default=None)
+    left = whole if best is None else _work(problem, best.left, best.apart)
+    if best is None or left >= whole:
         return Fact(TIME, Message.of("limit.change_none"))
-    return Fact(fact.path, Message.of(fact.message.code, **fact.message.arguments, share=100 * share))
+    return Fact(best.path, Message.of(best.code, **best.counts, share=100 * left / whole))
 
 
-def _changes(problem: Problem, options: list[FleetOption]) -> Iterator[tuple[list[FleetOption], dict[str, bool], Fact]]:
-    """Yield the fleet options that a change leaves, whether it rules out pools apart, and its words."""
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A change of the spec at a path: the fleet options that it leaves, and whether pools of prefill and decode may be apart."""
+
+    path: str
+    code: str
+    left: list[FleetOption]
+    apart: bool = True
+    counts: Mapping[str, int] = field(default_factory=dict)  # arguments of the message
+
+
+def _changes(problem: Problem, options: list[FleetOption]) -> Iterator[_Change]:
+    """Yield the changes that may make the search smaller."""
     if any(workload.spec.disaggregation == "allowed" for workload in problem.serving):
-        yield options, {"apart": False}, Fact("workloads", Message.of("limit.change_pools", share=0))
-    systems = list(dict.fromkeys(option.system.name for option in options))
-    if len(systems) > 1:
-        half = set(systems[: len(systems) // 2])
-        message = Message.of("limit.change_systems", count=len(half), of=len(systems), share=0)
-        yield [option for option in options if option.system.name in half], {}, Fact("offers", message)
-    regions = list(dict.fromkeys(option.site.region for option in options))
-    if len(regions) > 1:
-        half = set(regions[: len(regions) // 2])
-        message = Message.of("limit.change_sites", count=len(half), of=len(regions), share=0)
-        yield [option for option in options if option.site.region in half], {}, Fact("sites", message)
+        yield _Change("workloads", "limit.change_pools", options, apart=False)
+    parts: list[tuple[str, str, Callable[[FleetOption], str]]] = [
+        ("offers", "limit.change_systems", lambda option: option.system.name),
+        ("sites", "limit.change_sites", lambda option: option.site.region),
+    ]
+    for path, code, part in parts:
+        names = list(dict.fromkeys(map(part, options)))
+        half = names[: len(names) // 2]
+        if half:
+            left = [option for option in options if part(option) in half]
+            yield _Change(path, code, left, counts={"count": len(half), "of": len(names)})
     fabrics = list(dict.fromkeys(option.fabric for option in options if option.owned))
     if len(fabrics) > 1:
         left = [option for option in options if not option.owned or option.fabric == fabrics[0]]
-        yield left, {}, Fact("sites", Message.of("limit.change_networks", count=len(fabrics), share=0))
+        yield _Change("sites", "limit.change_networks", left, counts={"count": len(fabrics)})
 
 
-def _work(problem: Problem, options: Iterable[FleetOption], apart: bool = True) -> float:
-    """Count the evaluations of a search: fleet options of each workload, and pairs of them where pools may be apart."""
-    options = list(options)
-    pairs = sum(1 for region in {option.site.region for option in options}
-                for _ in connected_pairs([option for option in options if option.site.region == region]))  # fmt: skip
-    work = 0.0
+def _work(problem: Problem, options: Sequence[FleetOption], apart: bool) -> int:
+    """Count the evaluations of a search: fleet options of each workload, and pairs of them where pools may be `apart`."""
+    regions = dict.fromkeys(option.site.region for option in options)
+    sites = [[option for option in options if option.site.region == region] for region in regions]
+    pairs = sum(1 for here in sites for _ in connected_pairs(here))
+    work = 0
     for workload in problem.serving:
         asked = workload.spec.disaggregation
-        work += (asked != "always") * len(options)
-        work += (asked == "always" or (asked != "never" and apart)) * pairs
+        work += len(options) if asked != "always" else 0
+        work += pairs if asked == "always" or (asked == "allowed" and apart) else 0
     return work + sum(pairs if isinstance(job, ReinforcementFacts) else len(options) for job in problem.training)

@@ -146,7 +146,7 @@ def test_points_that_are_not_all_found_in_time_give_no_plan(tiny):
     document["solver"]["time_limit"] = "1 us"
     plan = planner.solve(document)
     assert plan.status == "limit" and not plan.has_answer
-    assert verify_plan(plan) == [] and "stopped at the limit" in render(plan, "table")
+    assert verify_plan(plan) == [] and "no plan was found" in render(plan, "table")
 
 
 def test_a_dispatch_that_does_not_end_in_time_is_left_out_and_the_plan_holds(tiny, monkeypatch):
