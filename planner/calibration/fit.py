@@ -20,12 +20,15 @@ from catalog.lookup import Catalog
 from models.arrays import Bools, Floats
 from models.statistics.fitting import Fit, Linearised, Prior, fit, group_weights, refit, sensitivity
 from models.statistics.intervals import TIERS, Band, tier_of
+from planner.calibration.checks import facts_of
 from planner.calibration.measurements import MeasuredCase, Row, Unpredictable, file_kind, fold_of, kind_mark, read_rows
 from planner.calibration.own_spread import own_spreads
+from planner.calibration.runs import Run, run_of, used_by
 from planner.calibration.target import TRUSTED_GRADES, AnyTarget, Observation
 from planner.calibration.targets import target_named, target_of
 from planner.calibration.training_target import TRAINING
 from planner.errors import Problem, SpecError
+from planner.facts import Fact
 from planner.files import write_file
 from planner.problem.intervals import relatives, seen_chips
 
@@ -260,12 +263,34 @@ def _short(value: float) -> float:
     return float(f"{value:.4g}")
 
 
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What a calibration did: files written, figures that changed (the largest change first), its runs before and after, and who uses it."""
+
+    written: tuple[Path, ...]
+    figures: tuple[dict[str, Any], ...]
+    runs: tuple[Run, ...]
+    used_by: tuple[dict[str, Any], ...]  # which points of a plan the factors hold for
+    refused: tuple[tuple[Row, str], ...]
+    notes: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """The fit of one model: its overlay, and the parts of `Calibrated`."""
+
+    overlay: dict[str, Any]
+    figures: list[dict[str, Any]]
+    runs: list[Run]
+    used_by: list[dict[str, Any]]
+
+
 def calibrate(
     paths: Path | Sequence[Path], folder: Path, catalog: Catalog, further: Mapping[str, str] = {}
-) -> tuple[list[Path], list[dict[str, Any]]]:
+) -> Calibrated:
     """Fit to a user's measurements and write an overlay for --catalog into the folder: one file each for training and for serving.
 
-    `further`: cells by column where a row has none. Returns the files written and what changed, one row per figure, the largest change first.
+    `further`: cells by column where a row has none. Raises SpecError for unreadable files, and for figures that cannot be right.
     """
     files = [paths] if isinstance(paths, Path) else list(paths)
     by_target: dict[str, Measurements] = {}
@@ -277,18 +302,28 @@ def calibrate(
                 read.target, before.cases + read.cases, before.rows + read.rows, before.refused + read.refused
             )
         by_target[read.target.name] = read
+    notes = [fact for each in by_target.values() for case in each.cases for fact in facts_of(case, catalog)]
+    if any(fact.refuses for fact in notes):
+        raise SpecError([fact.problem() for fact in notes if fact.refuses])
     fitted = [_calibrated(measurements, catalog) for measurements in by_target.values()]
     folder.mkdir(parents=True, exist_ok=True)
-    written, report = [], []
-    for (overlay, changes), name in zip(fitted, by_target, strict=True):
-        written.append(folder / f"{name}.json")
-        write_file(written[-1], json.dumps(overlay, indent=1) + "\n")
-        report += changes
-    return written, sorted(report, key=lambda row: -abs(np.log(row["after"] / row["before"])))
+    written = [folder / f"{name}.json" for name in by_target]
+    for path, each in zip(written, fitted, strict=True):
+        write_file(path, json.dumps(each.overlay, indent=1) + "\n")
+    figures = [row for each in fitted for row in each.figures]
+    runs = tuple(run for each in fitted for run in each.runs)
+    return Calibrated(
+        tuple(written),
+        tuple(sorted(figures, key=lambda row: -abs(np.log(row["after"] / row["before"])))),
+        runs,
+        tuple(row for each in fitted for row in each.used_by),
+        tuple(pair for each in by_target.values() for pair in each.refused),
+        (*notes, *(fact for run in runs for fact in run.far("before"))),
+    )
 
 
-def _calibrated(measurements: Measurements, catalog: Catalog) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Fit the constants and offsets of one model; returns the overlay, and what changed."""
+def _calibrated(measurements: Measurements, catalog: Catalog) -> _Fitted:
+    """Fit the constants and offsets of one model."""
     target, cases = measurements.target, measurements.cases
     if not cases:
         raise _nothing_to_fit(target, measurements.reasons)
@@ -324,4 +359,30 @@ def _calibrated(measurements: Measurements, catalog: Catalog) -> tuple[dict[str,
     ]
     title = f"own calibration of the {target.name} model, {used} rows"
     overlay = {"sources": {source: {"title": title, "date": None, "confidence": "B"}}, "constants": constants}
-    return overlay, report
+    factors = dict(zip(keys, map(float, np.exp(found.offsets)), strict=True))
+    runs = _before_and_after(target, cases, catalog, {**before, **found.values}, factors)
+    return _Fitted(overlay, report, runs, used_by(target.name, factors))
+
+
+def _before_and_after(
+    target: AnyTarget,
+    cases: Sequence[MeasuredCase],
+    catalog: Catalog,
+    values: Mapping[str, float],
+    factors: Mapping[str, float],
+) -> list[Run]:
+    """Describe the runs with each figure as measured, and as predicted before and after a fit."""
+    observations, start = target.observations(cases), catalog.constants(target.name)
+    predict = target.predict(cases, observations)
+    own = np.log([factors.get(target.offset_key(cases[o.case], o.metric), 1.0) for o in observations])
+    logs = (predict(start) + np.log(anchor_factors(cases, catalog)), predict(values) + own)
+    figures: list[dict[str, dict[str, float]]] = [{} for _ in cases]
+    for observation, *both in zip(observations, *logs, strict=True):
+        case, metric = cases[observation.case], observation.metric
+        before, after = (
+            float(target.in_metric_unit(case, metric, float(np.exp(log)), constants))
+            for log, constants in zip(both, (start, values), strict=True)
+        )
+        figures[observation.case][metric] = {"measured": observation.value, "before": before, "after": after}
+    memory = [target.memory(case, start) for case in cases]
+    return [run_of(*each) for each in zip(cases, figures, memory, strict=True)]

@@ -76,11 +76,12 @@ FILES = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measurement: its cells as written, its numbers, and its line in the file."""
+    """One measurement: its cells as written, its numbers, its line in the file, and its place in the words of an error."""
 
     line: int
     text: Mapping[str, str]
     numbers: Mapping[str, float]
+    place: str = ""
 
     @property
     def id(self) -> str:
@@ -150,8 +151,8 @@ def read_rows(path: Path, kind: str = "training", further: Mapping[str, str] = {
             problems.append(Problem(f"--set {name}", f"no column of a {kind} file{known}"))
     if is_benchmark_file(path):
         for line, cells in enumerate(benchmark_cells(path, (*columns.text, *columns.numbers)), start=1):
-            rows.append(_row(path, line, _filled(cells, further), columns, problems))
-        return _checked(path, rows, problems)
+            rows.append(_row(f"{path} result {line}", line, _filled(cells, further), columns, problems))
+        return _checked(rows, problems)
     with open(path, newline="", encoding="utf-8-sig") as file:
         try:
             reader = csv.DictReader(file)
@@ -161,10 +162,10 @@ def read_rows(path: Path, kind: str = "training", further: Mapping[str, str] = {
                 if column not in header and column not in further:
                     problems.append(Problem(str(path), f'no column "{column}"{close_matches(column, header)}'))
             for line, cells in enumerate(reader, start=2):
-                rows.append(_row(path, line, _filled(cells, further), columns, problems))
+                rows.append(_row(f"{path} line {line}", line, _filled(cells, further), columns, problems))
         except (csv.Error, UnicodeDecodeError) as error:
             problems.append(Problem(str(path), f"not a CSV file in UTF-8: {error}"))
-    return _checked(path, rows, problems)
+    return _checked(rows, problems)
 
 
 def _filled(cells: Mapping[str, str], further: Mapping[str, str]) -> dict[str, str]:
@@ -172,19 +173,19 @@ def _filled(cells: Mapping[str, str], further: Mapping[str, str]) -> dict[str, s
     return {**cells, **{name: value for name, value in further.items() if not (cells.get(name) or "").strip()}}
 
 
-def _checked(path: Path, rows: list[Row], problems: list[Problem]) -> list[Row]:
+def _checked(rows: list[Row], problems: list[Problem]) -> list[Row]:
     """Return the rows. Raises SpecError where an id appears twice or there are other problems."""
     seen: set[str] = set()
     for row in rows:
         if row.id in seen:
-            problems.append(Problem(f"{path} line {row.line}", f'id "{row.id}" appears twice'))
+            problems.append(Problem(row.place, f'id "{row.id}" appears twice'))
         seen.add(row.id)
     if problems:
         raise SpecError(problems)
     return rows
 
 
-def _row(path: Path, line: int, cells: Mapping[str, str], columns: Columns, problems: list[Problem]) -> Row:
+def _row(place: str, line: int, cells: Mapping[str, str], columns: Columns, problems: list[Problem]) -> Row:
     """Read one line; unreadable cells are added to the problems."""
     text = {name: (cells.get(name) or "").strip() for name in columns.text}
     numbers: dict[str, float] = {}
@@ -197,12 +198,10 @@ def _row(path: Path, line: int, cells: Mapping[str, str], columns: Columns, prob
         except ValueError:
             value = math.nan
         if not math.isfinite(value) or value < 0:
-            problems.append(
-                Problem(f"{path} line {line}, {name}", f'expected a number that is not negative, got "{cell}"')
-            )
+            problems.append(Problem(f"{place}, {name}", f'expected a number that is not negative, got "{cell}"'))
         else:
             numbers[name] = value
-    return Row(line, text, numbers)
+    return Row(line, text, numbers, place)
 
 
 def fold_of(kind: str, architecture: str, chip: str) -> int:

@@ -8,7 +8,7 @@ but summarised separately under `by`, "in score": "no".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from catalog.lookup import Catalog
 from models.statistics.intervals import TIERS, Band, interval, tier_of
+from planner.calibration.checks import facts_of
 from planner.calibration.fit import (
     LEAVE_OUT,
     TIER_OF_LEAVE_OUT,
@@ -26,7 +27,9 @@ from planner.calibration.fit import (
     tier_of_case,
 )
 from planner.calibration.measurements import MeasuredCase
+from planner.calibration.runs import Run, run_of, shortage
 from planner.calibration.target import AnyTarget, Observation
+from planner.facts import Fact
 
 SCORE_COLUMNS = ("id", "metric", "measured", "predicted", "low", "high", "note")
 SUMMARY = ("n", "median_ape", "mape", "within_10", "within_20", "bias", "coverage_80")
@@ -56,11 +59,13 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Scores of a file, and how many rows are not predictable, by reason."""
+    """Scores of a file, how many rows are not predictable, by reason, how each row was understood, and what is at odds with known figures."""
 
     rows: int
     reasons: Mapping[str, int]
     scores: tuple[Score, ...]
+    runs: tuple[Run, ...] = ()
+    notes: tuple[Fact, ...] = ()
 
     @property
     def predicted(self) -> int:
@@ -83,6 +88,8 @@ class Validation:
             "not_predictable": dict(self.reasons),
             "metrics": by_metric(counted),
             "by": {**groups, "in score": {flag: by_metric(members) for flag, members in flags}},
+            "runs": [run.as_json() for run in self.runs],
+            "notes": [{**fact.row(), "impossible": fact.refuses} for fact in self.notes],
         }
 
     def summary_rows(self) -> list[dict[str, Any]]:
@@ -104,9 +111,12 @@ class Validation:
         return [{name: getattr(s, name) for name in SCORE_COLUMNS} for s in self.scores]
 
 
-def validate(path: Path, catalog: Catalog, left_out: str | None = None) -> Validation:
-    """Score all rows of a file by the catalog's constants, or by refits that leave out each row's group (`left_out` names the grouping)."""
-    measurements = read_measurements(path, catalog)
+def validate(path: Path, catalog: Catalog, left_out: str | None = None, further: Mapping[str, str] = {}) -> Validation:
+    """Score all rows of a file by the catalog's constants, or by refits that leave out each row's group (`left_out` names the grouping).
+
+    `further`: cells by column where a row has none.
+    """
+    measurements = read_measurements(path, catalog, further)
     target, cases = measurements.target, measurements.cases
     start = catalog.constants(target.name)
     if not cases:
@@ -118,11 +128,27 @@ def validate(path: Path, catalog: Catalog, left_out: str | None = None) -> Valid
         log_value = target.predict(cases, observations)(start) + np.log(anchor_factors(cases, catalog))
         tiers = [tier_of_case(m, catalog) for m in cases]
     bands = catalog_bands(catalog, target)
-    scores = [
-        _score(target, cases[o.case], o, float(np.exp(value)), tiers[o.case], bands[tiers[o.case], o.label], start)
-        for o, value in zip(observations, log_value, strict=True)
-    ]
-    return Validation(measurements.rows, measurements.reasons, tuple(scores))
+    figures: list[dict[str, dict[str, float]]] = [{} for _ in cases]
+    memory = [target.memory(case, start) for case in cases]
+    scores = []
+    for o, value in zip(observations, log_value, strict=True):
+        tier, case = tiers[o.case], cases[o.case]
+        score = _score(target, case, o, float(np.exp(value)), tier, bands[tier, o.label], start)
+        if lacking := shortage(*memory[o.case]):
+            score = replace(score, note=f"{lacking.text()}; {score.note}")
+        figures[o.case][o.metric] = {"measured": score.measured, "predicted": score.predicted}
+        scores.append(score)
+    runs = tuple(run_of(*each) for each in zip(cases, figures, memory, strict=True))
+    return Validation(measurements.rows, measurements.reasons, tuple(scores), runs, _notes(cases, runs, catalog))
+
+
+def _notes(cases: Sequence[MeasuredCase], runs: Sequence[Run], catalog: Catalog) -> tuple[Fact, ...]:
+    """List what is at odds with known figures: by the row itself, else by its predictions."""
+    found: list[Fact] = []
+    for case, run in zip(cases, runs, strict=True):
+        own = facts_of(case, catalog)
+        found += own if any(fact.refuses for fact in own) else [*own, *run.far("predicted")]
+    return tuple(found)
 
 
 def left_out_tiers(cases: Sequence[MeasuredCase], by: str) -> list[str]:

@@ -156,14 +156,15 @@ def request_s(row: Row) -> float:
     return (ttft_ms + (output - 1.0) * tpot_ms) * MILLI if ttft_ms and tpot_ms and output else 0.0
 
 
-def in_flight(row: Row) -> float:
-    """Compute how many requests were in flight on average, by Little's law: completed per second times the time of one; 0 where unknown.
-
-    Completed per second are in column `requests_per_s`, else output tokens per second over output tokens.
-    """
+def completed_per_s(row: Row) -> float:
+    """Return the requests completed per second: column `requests_per_s`, else output tokens per second over output tokens; 0 where unknown."""
     tokens_per_s, output = row.number("output_tokens_per_s_total"), row.number("osl")
-    completed = row.number("requests_per_s") or (tokens_per_s / output if tokens_per_s and output else 0.0)
-    return completed * request_s(row)
+    return row.number("requests_per_s") or (tokens_per_s / output if tokens_per_s and output else 0.0)
+
+
+def in_flight(row: Row) -> float:
+    """Compute how many requests were in flight on average, by Little's law: completed per second times the time of one; 0 where unknown."""
+    return completed_per_s(row) * request_s(row)
 
 
 def benchmark_load(row: Row, scenario: str, note: Note) -> Load:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from models.serving.constants import ServingConstants
+from models.serving.decode import ServingLayouts
+from models.serving.kv_cache import memory_bytes_per_chip
 from models.serving.many_runs import MEANS, Case, Predictor
 from models.serving.priors import SERVING_PRIORS
+from models.serving.workload import Lengths, Precisions
 from planner.calibration.serving_cases import MeasuredServing, in_score, measured_serving
 from planner.calibration.target import CalibrationTarget
 
@@ -34,6 +38,16 @@ def environment(m: MeasuredServing, metric: str) -> str:
     return f"{m.case.engine}|{m.chip}|{m.case.weight_precision}|{statistic_of(metric)}"
 
 
+def memory(m: MeasuredServing, values: Mapping[str, float]) -> tuple[float, float]:
+    """Return what one request per attention rank needs on a chip of the decode pool, and the usable memory of the chip [byte]."""
+    constants, run, layout = ServingConstants.from_values(values), m.case, m.case.decode.layout
+    needed = memory_bytes_per_chip(
+        run.arch, ServingLayouts(**layout), layout["dp"], lengths=Lengths(run.input_tokens, run.output_tokens),
+        precisions=Precisions(run.weight_precision, run.kv_precision), constants=constants,
+    )  # fmt: skip
+    return float(needed), float(constants.usable_memory * run.chip.hbm_bytes)
+
+
 SERVING = CalibrationTarget(
     name="serving",
     build_case=measured_serving,
@@ -41,6 +55,7 @@ SERVING = CalibrationTarget(
     no_metric_reason="no TTFT, TPOT or output tokens/s",
     predictor=predictor,
     in_metric_unit=lambda m, metric, value, values: value,
+    memory=memory,
     priors=SERVING_PRIORS,
     fitted_metrics=MEANS,
     # The first token waits in queues, and its noise floor is several times that of the others.

@@ -40,6 +40,7 @@ class CalibrationTarget(Generic[M]):
     no_metric_reason: str  # why a row without any of them is not predictable
     predictor: Callable[[Sequence[Any], Sequence[tuple[int, str]]], Predict]  # ln(predicted) of (case, metric)
     in_metric_unit: Callable[[M, str, float, Mapping[str, float]], float]  # a prediction in the unit of its metric
+    memory: Callable[[M, Mapping[str, float]], tuple[float, float]]  # (needed, usable) on the fullest chip [byte]
     priors: Mapping[str, Prior]
     fitted_metrics: tuple[str, ...]
     outlier_scale: Mapping[str, float]  # by metric: |ln(predicted / measured)| above which an observation is an outlier

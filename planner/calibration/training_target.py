@@ -50,6 +50,10 @@ def flops_per_chip(case: Case, chips: float, with_recompute: bool, constants: Ma
     return float(per_token) * case.global_batch_sequences * case.sequence_tokens / chips / TERA
 
 
+def _memory(m: MeasuredTraining, values: Mapping[str, float]) -> tuple[float, float]:
+    return m.case.memory_bytes(m.case.layout["recompute"], TrainingConstants.from_values(values)), m.capacity_bytes
+
+
 TRAINING = CalibrationTarget(
     name="training",
     build_case=_build_case,
@@ -57,6 +61,7 @@ TRAINING = CalibrationTarget(
     no_metric_reason="no step time, tokens/s, TFLOP/s or MFU",
     predictor=_predictor,
     in_metric_unit=_in_metric_unit,
+    memory=_memory,
     priors=TRAINING_PRIORS,
     fitted_metrics=("step_time",),
     outlier_scale={"step_time": RATIO_SCALE},

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.cli.options import FORMATS, add_common_options, load_catalog
 from planner.cli.output import as_json, rows_as, write_out
 from planner.cli.streams import print_out
-from planner.exit_codes import OK
+from planner.escape import markdown, terminal
+from planner.exit_codes import INVALID, OK
+from planner.messages import Message
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
+    from planner.facts import Fact
 
 LEAVE_OUT = ("source", "chip", "generation", "group")
+MOST_RUNS = 20  # that are listed; --rows and JSON have all
+FILL = (
+    "--set COLUMN=VALUE fills what the file does not say, such as --set chip=H100 --set n_chips=8 --set model=Qwen3-32B"
+)
 FILE_HELP = "measurements of training or of serving, one row per run"
 
 
@@ -35,6 +43,7 @@ def add_validate(commands: Commands, shared: argparse.ArgumentParser) -> None:
         choices=LEAVE_OUT,
         help="predict each row by constants fitted without its own group (takes minutes)",
     )
+    _add_cells(validate)
     _add_folder(validate)
     validate.set_defaults(run=_validate)
 
@@ -48,22 +57,29 @@ def add_calibrate(commands: Commands) -> None:
         nargs="+",
         help=f"{FILE_HELP}, as CSV or as JSON of `vllm bench serve` or SGLang's `bench_serving`; a handful of runs is enough",
     )
+    _add_cells(calibrate)
     calibrate.add_argument(
+        "--output", metavar="DIR", required=True, help="folder for the overlay, to be named with --catalog"
+    )
+    calibrate.add_argument(
+        "--format", choices=FORMATS, default="table", help="how the answer is printed (default: table)"
+    )
+    calibrate.add_argument(
+        "--full", action="store_true", help="print the fitted constants as well, the largest change first"
+    )
+    _add_folder(calibrate)
+    add_common_options(calibrate)
+    calibrate.set_defaults(run=_calibrate, output_is_folder=True)
+
+
+def _add_cells(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--set",
         metavar="COLUMN=VALUE",
         action="append",
         default=[],
         help="a cell of all rows that have none, such as chip=H100 or n_chips=8, which benchmarks do not write (may be repeated)",
     )
-    calibrate.add_argument(
-        "--output", metavar="DIR", required=True, help="folder for the overlay, to be named with --catalog"
-    )
-    calibrate.add_argument(
-        "--format", choices=FORMATS, default="table", help="how the changes are printed (default: table)"
-    )
-    _add_folder(calibrate)
-    add_common_options(calibrate)
-    calibrate.set_defaults(run=_calibrate, output_is_folder=True)
 
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:
@@ -71,34 +87,75 @@ def _add_folder(parser: argparse.ArgumentParser) -> None:
 
 
 def _validate(arguments: argparse.Namespace) -> int:
+    from planner.calibration.runs import listed
     from planner.calibration.scores import SCORE_COLUMNS, validate
     from planner.files import write_file
     from planner.tables import as_csv
 
-    found = validate(_file(arguments, arguments.file), load_catalog(arguments), arguments.leave_out)
+    file = _file(arguments, arguments.file)
+    found = validate(file, load_catalog(arguments), arguments.leave_out, _cells(arguments.set))
     if arguments.rows:
         text = as_csv(found.score_rows()) if found.scores else ",".join(SCORE_COLUMNS) + "\n"
         write_file(arguments.rows, text)
+    reasons = "".join(f"  not predictable: {reason}: {count}\n" for reason, count in found.reasons.items())
     if arguments.format == "json":
         write_out(arguments, as_json(found.as_json()))
+    else:
+        text = rows_as(arguments.format, found.summary_rows()) if found.scores else ""
+        if arguments.format != "csv":
+            understood = _escaped(arguments, listed(found.runs, MOST_RUNS)) if found.runs else ""
+            head = f"{found.rows} rows, {found.predicted} predicted\n{reasons}"
+            text = "\n".join(filter(None, (understood, _notes(arguments, found.notes), head, text)))
+        write_out(arguments, text)
+    if found.predicted:
         return OK
-    text = rows_as(arguments.format, found.summary_rows()) if found.scores else ""
-    if arguments.format != "csv":
-        reasons = "".join(f"  not predictable: {reason}: {count}\n" for reason, count in found.reasons.items())
-        text = f"{found.rows} rows, {found.predicted} predicted\n{reasons}\n{text}"
-    write_out(arguments, text)
-    return OK
+    for line in (f"{file}: no row can be predicted", *reasons.splitlines(), FILL):
+        print(terminal(line), file=sys.stderr)
+    return INVALID
 
 
 def _calibrate(arguments: argparse.Namespace) -> int:
     from planner.calibration.fit import calibrate
+    from planner.calibration.runs import listed
 
     files = [_file(arguments, name) for name in arguments.file]
-    written, changes = calibrate(files, Path(arguments.output), load_catalog(arguments), _cells(arguments.set))
-    print_out(rows_as(arguments.format, changes))
+    found = calibrate(files, Path(arguments.output), load_catalog(arguments), _cells(arguments.set))
+    rows = [row for run in found.runs for row in run.rows()]
+    figures = list(found.figures)
+    if arguments.format == "json":
+        document = {
+            "runs": [run.as_json() for run in found.runs],
+            "used_by": list(found.used_by),
+            "not_predictable": [{"place": row.place, "reason": reason} for row, reason in found.refused],
+            "notes": [fact.row() for fact in found.notes],
+        }
+        print_out(as_json({**document, "figures": figures} if arguments.full else document))
+    elif arguments.format == "csv":
+        print_out(rows_as("csv", figures if arguments.full else rows))
+    else:
+        refused = "".join(f"{row.place}: not predictable: {reason}\n" for row, reason in found.refused)
+        used = "".join(f"{row['text']}\n" for row in found.used_by)
+        tables = [rows_as(arguments.format, rows), *([rows_as(arguments.format, figures)] if arguments.full else [])]
+        told = [listed(found.runs, MOST_RUNS), refused]
+        parts = [*(_escaped(arguments, text) for text in told), _notes(arguments, found.notes), tables[0]]
+        print_out("\n".join(filter(None, [*parts, _escaped(arguments, f"Used by\n{used}"), *tables[1:]])))
     if not arguments.quiet:
-        print(f"wrote {', '.join(map(str, written))}; use it with --catalog {arguments.output}", file=sys.stderr)
+        print(f"wrote {', '.join(map(str, found.written))}; use it with --catalog {arguments.output}", file=sys.stderr)
     return OK
+
+
+def _notes(arguments: argparse.Namespace, notes: Sequence[Fact]) -> str:
+    """Write what is at odds with known figures, a line each with its place and source."""
+    lines = [f"{fact.path}: {fact.problem().message}" for fact in notes]
+    more = [Message.of("list.more", count=len(lines) - MOST_RUNS).text()] if len(lines) > MOST_RUNS else []
+    return _escaped(arguments, "".join(f"{line}\n" for line in (*lines[:MOST_RUNS], *more)))
+
+
+def _escaped(arguments: argparse.Namespace, text: str) -> str:
+    """Escape lines for a terminal, or make each a paragraph of Markdown."""
+    if arguments.format == "md":
+        return "".join(f"- {markdown(line.strip())}\n" for line in text.splitlines())
+    return "".join(f"{terminal(line)}\n" for line in text.splitlines())
 
 
 def _cells(pairs: list[str]) -> dict[str, str]:

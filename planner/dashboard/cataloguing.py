@@ -13,6 +13,7 @@ from catalog.schemas import SCHEMAS
 from catalog.units import show
 from planner.dashboard import sources
 from planner.dashboard.figures import tidy
+from planner.messages import of_row
 from planner.plan import Plan
 from planner.report.locale import Words
 
@@ -166,3 +167,41 @@ def change_table(found: Mapping[str, Any], t: Words) -> list[dict[str, Any]]:
         }
         for row in found["changes"]
     ]
+
+
+def compared_table(found: Mapping[str, Any], t: Words) -> list[dict[str, Any]]:
+    """Format each figure of own runs as measured, and as predicted before and after the calibration."""
+    heads = {
+        "run": t("column.run"),
+        "metric": t("column.metric"),
+        "measured": t("column.measured"),
+        "before": t("column.before"),
+        "after": t("column.after"),
+        "unit": t("column.unit"),
+        "note": t("column.note"),
+    }
+    rows = found.get("compared", ())
+    used = [name for name in heads if any(row.get(name) is not None for row in rows)]
+    return [{heads[name]: row.get(name) for name in used} for row in rows]
+
+
+def understood(found: Mapping[str, Any], t: Words) -> list[str]:
+    """Say how each own run was read, and which points of a plan will use it."""
+    runs = [
+        f"{run['id']}: {t('list.comma').join(_sentence(row, t) for row in run['understood'])}"
+        for run in found.get("runs", ())
+    ]
+    return [*runs, *(_sentence(row, t) for row in found.get("used_by", ()))]
+
+
+def at_odds(found: Mapping[str, Any], t: Words) -> list[str]:
+    """Say what in own runs is at odds with known figures, with its place and source."""
+    return [
+        f"{row['path']}: {_sentence(row, t)}{f' [{source}]' if (source := row['source']) else ''}"
+        for row in found.get("notes", ())
+    ]
+
+
+def _sentence(row: Mapping[str, Any], t: Words) -> str:
+    message = of_row(row)
+    return str(row["text"]) if message is None else message.text(t.language)

@@ -179,6 +179,12 @@ def _calibration(work: Work, document: dict[str, Any], t: Words) -> None:
     study = explore.draw_study(work, CALIBRATE, document, {"files": texts, "cells": cells}, None, t)
     if study is None or study.found is None:
         return
+    for line in cataloguing.at_odds(study.found, t):
+        st.warning(page(line))
+    for line in cataloguing.understood(study.found, t):
+        st.caption(page(line))
+    if compared := cataloguing.compared_table(study.found, t):
+        st.dataframe(compared, hide_index=True, width="stretch")
     changes = {t(key): PERCENT for key in ("column.change",)}
     number = column_config.NumberColumn(format="%.4g")
     for key in ("column.before", "column.after", "column.low", "column.high"):

@@ -161,7 +161,7 @@ def _calibrate(asked: Asked, findings: _Findings) -> None:
             paths.append(Path(folder, file_name(name, {OVERLAY, *(path.name for path in paths)})))
             paths[-1].write_text(text, encoding="utf-8")
         try:
-            written, changes = calibrate(paths, Path(folder, OVERLAY), catalog, asked["options"]["cells"])
+            done = calibrate(paths, Path(folder, OVERLAY), catalog, asked["options"]["cells"])
         except SpecError as error:
             raise SpecError(
                 [
@@ -169,8 +169,12 @@ def _calibrate(asked: Asked, findings: _Findings) -> None:
                     for each in error.problems
                 ]
             ) from None
-        overlays = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in written}
-    findings.send(found={"changes": changes, "overlays": overlays})
+        overlays = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in done.written}
+        notes = [{**fact.row(), "path": fact.path.replace(f"{folder}/", "")} for fact in done.notes]
+    runs = [{"id": run.id, "understood": [message.row() for message in run.words]} for run in done.runs]
+    compared = [row for run in done.runs for row in run.rows()]
+    told = {"runs": runs, "compared": compared, "used_by": list(done.used_by), "notes": notes}
+    findings.send(found={**told, "changes": list(done.figures), "overlays": overlays})
 
 
 RUN: dict[str, Callable[[Asked, _Findings], None]] = {

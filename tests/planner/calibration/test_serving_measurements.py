@@ -92,7 +92,8 @@ def test_a_handful_of_own_rows_tightens_the_answer(tmp_path, catalog, capsys):
     width = [{(s.id, s.metric): s.high / s.low for s in found.scores} for found in (before, after)]
     assert all(width[1][key] <= width[0][key] for key in width[0])
     assert {s.tier for s in after.scores} == {"known"}
-    assert "offset of tpot with vllm on H100 SXM5 80GB at bf16" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "points on H100 SXM5 80GB with weights in bf16 and engine vllm" in printed and "serving." not in printed
     overlay = json.loads((tmp_path / "own/serving.json").read_text(encoding="utf-8"))
     figures = [record["figures"]["value"] for record in overlay["constants"] if record["name"].startswith("serving.")]
     assert figures and all(f["kind"] == "calibrated" and f["low"] <= f["value"] <= f["high"] for f in figures)

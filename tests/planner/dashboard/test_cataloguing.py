@@ -111,7 +111,8 @@ def test_what_a_spec_cannot_hold_or_does_not_read_is_told():
 def test_a_calibration_of_own_runs_moves_the_constants_of_a_scenario_as_an_overlay_does(tmp_path):
     lines = RUNS.read_text().splitlines()
     (tmp_path / "runs.csv").write_text("\n".join(lines[:4]) + "\n")
-    written, changes = calibrate(tmp_path / "runs.csv", tmp_path / "overlay", shipped_catalog())
+    done = calibrate(tmp_path / "runs.csv", tmp_path / "overlay", shipped_catalog())
+    written, changes = done.written, list(done.figures)
     main = Scenario(sources.MAIN)
     edits = own_figures.overlay_edits(main.document(), [(path.name, path.read_bytes()) for path in written])
     scenario, idle = own_figures.taken(main, edits)
