@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from catalog.errors import UnknownName
+from catalog.errors import MissingFigure, UnknownName
 from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.records import Record
@@ -50,7 +50,7 @@ def _show(arguments: argparse.Namespace) -> int:
         arguments,
         body
         if arguments.format in ("json", "csv")
-        else f"{_heading(record, markdown if arguments.format == 'md' else terminal)}\n\n{body}",
+        else f"{_heading(catalog, record, markdown if arguments.format == 'md' else terminal)}\n\n{body}",
     )
     return OK
 
@@ -101,10 +101,24 @@ def _figure_rows(catalog: Catalog, record: Record) -> list[dict[str, Any]]:
     return rows + [_row(catalog, f"{figure} (claimed)", record.claimed[figure]) for figure in sorted(record.claimed)]
 
 
-def _heading(record: Record, escaped: Callable[[str], str]) -> str:
+def _heading(catalog: Catalog, record: Record, escaped: Callable[[str], str]) -> str:
     lines = [f"{record.kind}/{record.name}" + ("  (announced only: nobody sells it)" if record.brief_only else "")]
     lines += [f"  {key}: {value}" for key, value in record.text.items() if not isinstance(value, tuple)]
+    if record.kind == "architectures" and (size := _size(catalog, record)):
+        lines.append(f"  {size}")
     return "\n".join(map(escaped, lines))
+
+
+def _size(catalog: Catalog, record: Record) -> str:
+    """Say how large an architecture is; empty where its shape is not complete."""
+    from planner.resolve.architectures import shape_of
+    from planner.resolve.ledger import Ledger
+    from planner.resolve.stack.own import echo
+
+    try:
+        return echo(record, shape_of(record, Ledger(catalog))).text()
+    except (MissingFigure, ValueError):
+        return ""
 
 
 def _row(catalog: Catalog, name: str, figure: Figure) -> dict[str, Any]:

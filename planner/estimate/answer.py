@@ -23,7 +23,12 @@ from planner.estimate.routing import training_routing
 from planner.estimate.serving import answer_serving
 from planner.estimate.sessions import session_table
 from planner.evaluate.interruptions import goodput_of
+from planner.facts import Fact
+from planner.facts import rows as fact_rows
+from planner.problem.facts import ServingFacts, TrainingFacts
+from planner.report.notes import HEADING
 from planner.report.words import cap_words
+from planner.resolve.stack.own import architecture_fact, unused_run_facts
 from planner.spec.reinforcement import Reinforcement
 from planner.spec.serving import BY_PREFIX
 from planner.spec.workloads import Training
@@ -47,8 +52,22 @@ def estimate(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> Esti
         return Estimate(None, found)
     assumptions = sorted(facts.ledger.assumptions.values(), key=lambda a: a.path)
     found["assumptions"] = [{"path": a.path, "value": a.value, "unit": a.unit, "reason": a.reason} for a in assumptions]
+    found["notes"] = fact_rows(_notes(facts))
     found["catalog_digest"] = facts.ledger.catalog.digest
     return Estimate(found)
+
+
+def _notes(facts: CaseFacts) -> list[Fact]:
+    """Say how figures of the user's own were read, and which own runs the case does not use."""
+    case, catalog = facts.case, facts.ledger.catalog
+    name = case.workload.architecture
+    read = architecture_fact(catalog.get("architectures", name), facts.architecture)
+    if isinstance(case.workload, Reinforcement):
+        workload: ServingFacts | TrainingFacts = facts.learning
+    else:
+        workload = facts.job if isinstance(case.workload, Training) else facts.serving
+    unused = unused_run_facts(catalog, "workload", workload, facts.sides)
+    return [*unused, *([read] if read else [])]
 
 
 def _answer(document: Mapping[str, Any], facts: CaseFacts, overlays: Sequence[Path]) -> dict[str, Any] | str:
@@ -120,6 +139,11 @@ def _only(facts: CaseFacts, kind: str, *names: str) -> None:
 
 def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
     """List the tables of an answer as (heading, rows)."""
+    understood = [{"about": row["path"], "note": row["text"]} for row in answer["notes"]]
+    return [*([(HEADING, understood)] if understood else []), *_sections(answer)]
+
+
+def _sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
     if answer["kind"] == reinforcement.KIND:
         return reinforcement.sections(answer)
     if answer["kind"] == TRAINING:

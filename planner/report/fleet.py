@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from catalog.units import GIGA, show
@@ -113,15 +114,22 @@ def _memory(pool: Row) -> str:
     return f"{pool['memory_bytes'] / GIGA:.1f} GB" if pool.get("memory_bytes") else ""
 
 
-def layout_words(pool: Row, batch: bool = True) -> str:
-    """Write the parallel degrees of a pool, such as "decode 3 x tp2 batch 362"."""
+def replica_words(pools: Sequence[Row]) -> str:
+    """Write precision of the weights and parallel degrees of a replica, such as "fp8 prefill 10 x tp1; decode 3 x tp2"."""
+    precisions = " + ".join(dict.fromkeys(str(pool["precision"]) for pool in pools if pool.get("precision")))
+    layouts = "; ".join(layout_words(pool, batch=False, alone="tp1") for pool in pools)
+    return f"{precisions} {layouts}" if precisions else layouts
+
+
+def layout_words(pool: Row, batch: bool = True, alone: str = "1 chip") -> str:
+    """Write the parallel degrees of a pool, such as "decode 3 x tp2 batch 362"; `alone`: those of one chip."""
     sizes = (
         " ".join(
             f"{key}{value}"
             for key, value in pool["layout"].items()
             if key in ("tp", "pp", "dp", "cp", "ep") and value != 1
         )
-        or "1 chip"
+        or alone
     )
     copies = f"{pool['workers']} x " if pool["workers"] > 1 else ""
     together = f" batch {pool['batch']}" if batch and pool["batch"] else ""

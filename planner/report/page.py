@@ -12,7 +12,7 @@ from typing import Any
 
 from planner.plan import BY_THE_BOUND, Plan, binds
 from planner.report import jobs, money, notes, quality, robust
-from planner.report.fleet import becomes, layout_words, ways_to_have
+from planner.report.fleet import becomes, replica_words, ways_to_have
 from planner.report.marginal_values import over_words, valued_limits, worth_number, worth_unit
 from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, counted, filled, short
 from planner.report.phases import span_words, windows_of
@@ -239,7 +239,7 @@ def _runs(plan: Plan) -> Block:
             f"{replicas:,.4g}",
             f"{held:,.4g}",
             f"{share:.0%}",
-            "; ".join(layout_words(pool, batch=False) for pool in replica[deployment]["pools"]),
+            replica_words(replica[deployment]["pools"]),
         )
         for deployment, (share, replicas, held) in ranked
     ]

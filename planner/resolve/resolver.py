@@ -16,7 +16,7 @@ from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError, close_matches
 from planner.problem.calendar import TYPICAL_DAYS, Calendar, build_calendar
 from planner.problem.economics import Economics
-from planner.problem.facts import OfferFacts, PhaseFacts, Problem, SiteFacts, TrainingFacts
+from planner.problem.facts import OfferFacts, PhaseFacts, Problem, ServingFacts, SiteFacts, SystemFacts, TrainingFacts
 from planner.problem.phases import borders
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.resolve.apis import resolve_apis
@@ -35,6 +35,7 @@ from planner.resolve.routes import lines
 from planner.resolve.routes.traffic import resolve_routes
 from planner.resolve.sites import resolve_sites
 from planner.resolve.stack.kv_tiers import with_kv_tiers
+from planner.resolve.stack.own import architecture_fact, unused_run_facts
 from planner.resolve.systems import assume_unmeasured_families, systems_on_offer
 from planner.resolve.workloads import resolve_workloads
 from planner.spec.model import PlanSpec, SolverOptions, parse_spec
@@ -104,6 +105,7 @@ def build_problem(context: ResolveContext) -> Problem:
     sites, offers, systems, money = with_kv_tiers(context, sites, offers, systems, money)
     if workloads.training:
         assume_unmeasured_families(ledger, systems)
+    _note_own_figures(context, (*workloads.serving, *workloads.training), tuple(systems.values()))
     for api in resolve_apis(context):
         sites.append(api.site)
         offers.append(api.offer)
@@ -192,6 +194,17 @@ def _book_own_records(context: ResolveContext) -> None:
                 figure = record.figure(name)
                 where = f"{kind}/{record.name}/{name}"
                 context.assume_stated(where, figure.printed, figure.unit, note=figure.note)
+
+
+def _note_own_figures(
+    context: ResolveContext, workloads: Sequence[ServingFacts | TrainingFacts], systems: Sequence[SystemFacts]
+) -> None:
+    """Say which own runs a workload does not use, and how architectures of the user's own were read."""
+    for workload in workloads:
+        record = context.catalog.get("architectures", workload.spec.architecture)
+        read = architecture_fact(record, workload.architecture)
+        for fact in (*unused_run_facts(context.catalog, workload.path, workload, systems), *([read] if read else [])):
+            context.add_fact(fact)
 
 
 def _check_objective(context: ResolveContext) -> None:

@@ -1,0 +1,56 @@
+"""Say how figures of a user's own were read: runs that a calibration was fitted to, and architectures that are not of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from catalog.lookup import Catalog
+from catalog.records import Record
+from models.roofline import BYTES_PER_ELEMENT
+from models.transformer.architecture import Architecture, kv_bytes, kv_bytes_per_token, parameter_counts
+from planner.facts import Fact
+from planner.facts.own_runs import OwnRuns, unused_runs
+from planner.messages import Message
+from planner.problem.facts import ServingFacts, SystemFacts, TrainingFacts
+
+OWN = "override"  # kind of a figure that a user states
+ECHOED = "bf16"
+
+
+def own_runs(catalog: Catalog, model: str) -> frozenset[OwnRuns]:
+    """List what the user's own runs were measured on, from the names of the calibration's factors."""
+    keys = (key.split("|") for key in catalog.get("constants", f"{model}_anchor").figures)
+    serving = model == "serving"  # engine|chip|precision|metric; of training source|chip|precision
+    return frozenset(OwnRuns(key[1], key[2], key[0] if serving else "") for key in keys)
+
+
+def unused_run_facts(
+    catalog: Catalog, path: str, workload: ServingFacts | TrainingFacts, systems: Iterable[SystemFacts]
+) -> Iterator[Fact]:
+    """Name the own runs that a workload does not use on the systems that it may run on."""
+    serving = isinstance(workload, ServingFacts)
+    if measured := own_runs(catalog, "serving" if serving else "training"):
+        asked = workload.spec.precision
+        possible = {(system.chip, name) for system in systems for name in asked if name in system.flop_per_s}
+        yield from unused_runs(
+            path, workload.name, measured, possible, workload.engine.base if isinstance(workload, ServingFacts) else ""
+        )
+
+
+def echo(record: Record, shape: Architecture) -> Message:
+    """Say how large an architecture is: parameters, weights and KV cache in 16 bit."""
+    counts, width = parameter_counts(shape), BYTES_PER_ELEMENT[ECHOED]
+    return Message.of(
+        "own.architecture_experts" if shape.experts else "own.architecture", name=record.name, parameters=counts.total / 1e9,
+        weights=counts.total * width / 1e9, cache=float(kv_bytes(shape, 1.0, width)) / 1e6,
+        full=float(kv_bytes_per_token(shape, width)) / 1e6, precision=ECHOED,
+        **({"active": counts.active / 1e9} if shape.experts else {}),
+    )  # fmt: skip
+
+
+def architecture_fact(record: Record, shape: Architecture) -> Fact | None:
+    """Say how an architecture of the user's own was read, from a config or figure by figure; None for one of the catalog."""
+    figure = record.get("layers")
+    if figure is None or figure.kind != OWN:
+        return None
+    return Fact(f"architectures/{record.name}", echo(record, shape), "; ".join(figure.source))
