@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from planner.spec.varied import DEMANDS, latency_paths, times, work_path
 
-from planner.spec.workloads import Demand, DemandInTime
+from planner.spec.workloads import DEMANDS, Demand, DemandInTime
+from planner.studies.sensitivity_factors import latency_paths, times, work_path
 
 
 def test_the_demand_keys_are_those_that_a_spec_may_state():
