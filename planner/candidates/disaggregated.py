@@ -83,7 +83,7 @@ class WorkerGroup:
 
 
 def connected_pairs(fleet_options: Sequence[FleetOption]) -> Iterator[tuple[FleetOption, FleetOption]]:
-    """List the (prefill, decode) fleet options of one site that share a network.
+    """List the pairs of fleet options (prefill and decode, or update and rollout) that share a network, which no two sites do.
 
     Owned ones on the same fabric design are paired with each other, a rented one only with itself.
     """

@@ -171,9 +171,11 @@ def sizes_of(design: str, ports: int, radix: int) -> Iterator[float]:
 
 
 def share_a_network(first: Any, second: Any) -> bool:
-    """Tell whether two fleet options of one site share a network: our own on one design (and, of one system, one size), or the same rented one."""
+    """Tell whether two fleet options share a network: our own at one site on one design (and, of one system, one size), or the same rented one."""
     if first is second:
         return True
+    if first.site.region != second.site.region:
+        return False
     one_kind = first.system.name == second.system.name
     return (
         first.owned and second.owned and first.fabric == second.fabric and (not one_kind or first.plant == second.plant)

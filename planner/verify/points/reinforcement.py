@@ -10,7 +10,7 @@ from planner.evaluate.interruptions import RunTerms, spares_of
 from planner.evaluate.layouts import TrainingSetup
 from planner.evaluate.rank_placement import placement_of
 from planner.evaluate.reinforcement import Figures, GivenSplit, evaluate_split, interval_of
-from planner.problem.fabrics import uneven
+from planner.problem.fabrics import share_a_network, uneven
 from planner.problem.facts import Problem, TrainingFacts
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.fleet.options import CheckedOption
@@ -35,7 +35,9 @@ def reinforcement_point(
         raise ValueError(f"{len(pools)} pools do not run {stated['way']}")
     if (pools[0]["batch"], pools[0]["workers"]) != (0, 1):
         raise ValueError("a pool of update has one worker, and no batch of requests")
-    if len(pools) == 2 and min(option.scaleout_bytes_per_s for option in options) <= 0:
+    if len(pools) == 2 and (
+        not share_a_network(*options) or min(option.scaleout_bytes_per_s for option in options) <= 0
+    ):
         raise ValueError("two pools need a network between them")
     systems, spares = _systems(problem, job, options, pools)
     if len(pools) == 2:

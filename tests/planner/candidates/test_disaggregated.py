@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from models.transformer.architecture import Architecture
-from planner.candidates.disaggregated import THROUGHPUT_TIE_TOL, RankedGroups, without_replaceable
+from planner.candidates.disaggregated import THROUGHPUT_TIE_TOL, RankedGroups, connected_pairs, without_replaceable
+from planner.candidates.fleet_options import build_fleet_options
 from planner.candidates.serving import serving_layouts, within_demand
 from planner.evaluate.serving import systems_per_replica
+from planner.resolve.resolver import resolve_document
 
 MOE = Architecture(
     layers=4, hidden=1024, heads=16, kv_heads=4, head_dim=64, ffn=2048, vocab=1000, experts=64, topk=4, expert_ffn=512
@@ -111,3 +113,16 @@ def test_a_pair_of_kinds_must_beat_separate_pools_on_each_kind():
     same_one, same_two = pair(one, one, 4.0), pair(two, two, 2.0)  # 2 and 1 per system
     weak, strong = pair(one, two, 3.0), pair(two, one, 3.2)
     assert without_replaceable([weak, same_one, strong, same_two], []) == [same_one, same_two, strong]
+
+
+def test_no_pair_of_pools_stands_at_two_sites(tiny):
+    """All owned options on one design, at two sites and of two systems, and a rented kind at both."""
+    document = tiny()
+    document["sites"] = [{"region": region} for region in ("us-virginia", "us-texas")]
+    document["offers"] = [{"system": name, "how": "buy"} for name in ("DGX H100", "DGX H200")]
+    document["offers"].append({"system": "DGX H100", "how": "on_demand", "price": "60 USD/h"})
+    options, _ = build_fleet_options(resolve_document(document))
+    pairs = list(connected_pairs(options))
+    assert all(first.site is second.site for first, second in pairs)
+    assert {first.site.region for first, _ in pairs} == {"us-virginia", "us-texas"}
+    assert any(first.system is not second.system for first, second in pairs)

@@ -200,3 +200,15 @@ def test_two_pools_have_a_network():
     _, plan = cost_of(spec(ways=["asynchronous"], iterations_per_hour=5))
     for pool in plan["workloads"][0]["points"][0]["pools"]:
         assert pool["fabric"] != "scale-up"
+
+
+@pytest.mark.parametrize("ways", [["colocated"], ["asynchronous"]])
+def test_a_job_at_one_of_two_sites_is_planned_at_the_cheaper_one(ways):
+    both, offers = spec(ways=ways), [{"system": "DGX H100", "how": "buy", "supply": 6}]
+    both["offers"] = offers
+    both["sites"].append({"region": "us-virginia", "electricity_price": "60 USD/MWh"})
+    alone = [planner.solve({**both, "sites": [site]})["totals"]["cost"] for site in both["sites"]]
+    plan = planner.solve(both)
+    assert plan.has_answer
+    assert plan["totals"]["cost"] == pytest.approx(min(alone), rel=1e-3)
+    assert len({row["site"] for row in plan["fleet"]}) == 1

@@ -176,3 +176,12 @@ def test_a_price_needs_a_number_of_slots():
     tools = {key: value for key, value in TOOLS.items() if key != "environments"}
     with pytest.raises(planner.SpecError, match="slot_price needs the number of slots"):
         solved(tools={**tools, "slot_price": "0.5 USD/h"})
+
+
+def test_both_pools_must_share_a_network():
+    bent = solved(ways=["asynchronous"])
+    pools = bent["workloads"][0]["points"][0]["pools"]
+    other = next(row for row in bent["spec"]["offers"] if row["system"] == pools[1]["system"])
+    bent["spec"]["offers"] = [*bent["spec"]["offers"], {**other, "how": "on_demand", "price": "60 USD/h"}]
+    pools[1] |= {"how": "on_demand", "fabric": "provider", "fabric_size": None, "offer": f"offers[{len(OFFERS)}]"}
+    assert "two pools need a network between them" in str([str(found) for found in said(bent)])
