@@ -183,9 +183,12 @@ class ScenarioSearch:
     def _standing_slots(self, data: PlanData, window: Floats) -> tuple[Ints, Floats]:
         """Return the slots of the short program, and the time that each stands for.
 
-        They are the undominated ones, and all but repeated ones where dispatch is priced or a mean quality must be kept.
+        They are the undominated ones, and all but repeated ones where dispatch is priced or a mean quality must be kept. A slot in which
+        zones fail is dominated by another such slot only.
         """
         demand = data.demand.reshape(-1, data.slots)
+        if data.spread is not None:
+            demand = np.vstack([demand, np.isin(np.arange(data.slots), data.spread.tried_slots)])
         means = data.choice is not None and bool((np.isfinite(data.choice.least) & ~data.choice.hourly).any())
         if not self.with_apis and not means:
             return undominated_slots(demand, window, data.job_window_mask, data.slot_hours_s)

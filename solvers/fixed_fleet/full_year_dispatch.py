@@ -121,6 +121,7 @@ def restricted_to_slots(data: PlanData, slots: Ints, work: Floats) -> tuple[Plan
         job_work=np.minimum(work[jobs], reach * (1 - TIME_TOL)), job_window_mask=mask,
         **{name: values[points] for name in ("point_restart_s", "point_storage") if (values := getattr(data, name)) is not None},
         holding_window=np.full(len(data.holding_option), -1), holding_last=None, meters=None if data.meters is None else _part_of_meters(data.meters, slots), order=_order(data, slots),
+        spread=None if data.spread is None else replace(data.spread, tried_slots=np.flatnonzero(np.isin(slots, data.spread.tried_slots))),
     )  # fmt: skip
     return _without_other_windows(part, data), points
 

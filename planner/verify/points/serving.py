@@ -44,7 +44,7 @@ def one_pool(
     systems, rate = systems_of(option, pool), float(found.requests_per_s)
     latency, computed_share = _latency(found, workload), float(found.computed_share)
     encoders = _encoders(problem, workload, options, row, rate)
-    held = _held_per_used(problem, option, workload)
+    held = held_per_used(problem, option, workload)
     return Recomputed(
         systems=[systems * held, *(count * held for count, _, _ in encoders)],
         extra_it_w=[
@@ -136,7 +136,7 @@ def two_pools(
     ]
     rate, latency = float(found.point.requests_per_s), _latency(found.point, workload)
     return Recomputed(
-        systems=[n * _held_per_used(problem, option, workload) for n, option in zip(systems, options, strict=True)],
+        systems=[n * held_per_used(problem, option, workload) for n, option in zip(systems, options, strict=True)],
         extra_it_w=[n * each for n, each in zip(systems, watts, strict=True)],
         capacity=rate,
         latency_s=latency,
@@ -220,7 +220,7 @@ def layout_on(option: CheckedOption, pool: Mapping[str, Any], workload: ServingF
     return layout
 
 
-def _held_per_used(problem: Problem, option: CheckedOption, workload: ServingFacts) -> float:
+def held_per_used(problem: Problem, option: CheckedOption, workload: ServingFacts) -> float:
     """Return the systems held per system at work: more than 1 on a spot market, with a share of redundancy, and where some stay free.
 
     Raises ValueError where the offer has no headroom for serving.

@@ -12,7 +12,7 @@ from planner.resolve.price_steps import Raised, raised
 from planner.scenarios.redispatch import ScenarioOutcome, left_out
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.fleet.options import key_at
-from planner.verify.points.serving import layout_on, systems_of
+from planner.verify.points.serving import held_per_used, layout_on, systems_of
 from planner.verify.quality import as_chosen
 from planner.verify.robust.outcome import outcome_of, price_amounts
 
@@ -111,6 +111,7 @@ class RobustCheck:
         for pool in row["pools"]:
             option = self.plan.fleet_options[key_at(row["site"], pool)]
             layout_on(option, pool, workload)
-            self.plan.equal(f"{path} systems per replica", pool["systems_per_replica"], systems_of(option, pool))
+            systems = systems_of(option, pool) * held_per_used(self.plan.problem, option, workload)
+            self.plan.equal(f"{path} systems per replica", pool["systems_per_replica"], systems)
             if pool["precision"] not in workload.spec.precision:
                 self.plan.say(path, f"precision {pool['precision']} was not asked for")

@@ -374,6 +374,42 @@ def test_layouts_that_stand_by_are_ported(spec):
         assert cost[0] == "1" or len(families) == 1
 
 
+def test_layouts_that_stand_by_hold_what_redundancy_and_a_spot_market_ask(spec):
+    """As those at work do: a share of 20 % beyond, and 25 % more on a spot market."""
+    spot = {"system": "DGX H100", "how": "spot", "price": "30 USD/h", "interruption_interval": "24 h", "headroom": 0.25}
+    document = {**spec, "offers": [spot, {"system": "MI300X 8x OAM node", "how": "buy", "supply": 21}]}
+    document["workloads"] = [spec["workloads"][0] | {"redundancy": 0.2}]
+    plan = planner.solve(asked(document, confidence=0.9), threads=1)
+    pools = [pool for row in plan["robustness"]["standing_by"] for pool in row["pools"]]
+    assert {pool["how"] for pool in pools} == {"spot", "buy"}
+    for pool in pools:
+        chips = pool["layout"]["tp"] * pool["layout"]["dp"] * pool["layout"]["pp"]
+        assert pool["systems_per_replica"] == pytest.approx(
+            pool["workers"] * chips / 8 * 1.2 * (1.25 if pool["how"] == "spot" else 1.0)
+        )
+    assert verify_plan(plan) == []
+
+
+def test_a_zone_that_fails_does_so_in_the_busiest_hour(spec):
+    """Of the evening; the scenarios are drawn on fewer hours, in which its number is another."""
+    profile = [1.0] * 20 + [2.0, 1.0, 1.0, 1.0]
+    document = {**spec, "sites": [{"region": region} for region in ("us-virginia", "us-texas")], "offers": spec["offers"][:1]}
+    workload = spec["workloads"][0]
+    document["workloads"] = [
+        workload | {"demand": {**workload["demand"], "profile": profile}, "spread": {"zones": 2, "survive": 1}}
+    ]
+    plan = planner.solve(asked(document, confidence=0.9), threads=1)
+    assert verify_plan(plan) == []
+    capacity = {
+        row["id"]: row["capacity"] / sum(pool["systems_per_replica"] for pool in row["pools"])
+        for row in plan["workloads"][0]["points"]
+    }
+    peak = 20000 * 2 / (25 / 24)
+    for site in ("us-virginia", "us-texas"):
+        count = sum(row["count"] for row in plan["fleet"] if row["site"] == site)
+        assert count * max(capacity.values()) >= peak * (1 - 1e-6)
+
+
 def test_the_port_of_a_standby_layout_is_paid(spec):
     """With too few of the cheap systems for slow chips, others stand by: all works without them as predicted, and they are ported."""
     offers = [
