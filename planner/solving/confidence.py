@@ -25,7 +25,6 @@ from planner.solving.held_fleet import RoutedFleet, routed_fleet
 from planner.solving.variants import Answer
 from solvers.fixed_fleet.many_scenarios import MOST_COLUMNS, Settled, settle
 from solvers.fixed_fleet.redispatch import Extension, Redispatch
-from solvers.model.data import PlanData
 from solvers.solution import Solution
 
 PRICED_SHARE = 0.8  # of the scenarios: the promise that is priced where the plan keeps fewer
@@ -183,7 +182,7 @@ def _surer(sure: Sureness) -> dict[str, Any] | None:
     if len(needs) < wanted:
         return None
     systems = np.max(needs[:wanted], axis=0)
-    if not supplied(data, answer.solution.values["n"], holdings, systems):
+    if not supplied(answer.form, answer.solution.values["n"], holdings, systems):
         return None
     rows = []
     for e, u in enumerate(holdings):
@@ -213,7 +212,7 @@ def further_needs(sure: Sureness, extension: Extension) -> list[Floats]:
 def further_systems(answer: Answer) -> tuple[Extension, list[int]]:
     """Return the further systems of the holdings in use, and those holdings; what costs nothing is no choice."""
     data, held = answer.form.data, answer.solution.values["n"]
-    most = _room_in_supplies(data, held)
+    most = _room_in_supplies(answer.form, held)
     holdings = [int(u) for u in np.flatnonzero(held > 0.5) if most[u] >= 1 and data.holding_cost[COST][u] > 0]
     option = data.holding_option[holdings]
     idle_w = data.holding_power_w[holdings]
@@ -222,9 +221,10 @@ def further_systems(answer: Answer) -> tuple[Extension, list[int]]:
     ), holdings
 
 
-def _room_in_supplies(data: PlanData, held: Floats) -> Floats:
-    """Return how many further systems of each holding its supplies allow, [holding]."""
-    room = np.full(len(held), np.inf)
+def _room_in_supplies(form: Formulation, held: Floats) -> Floats:
+    """Return how many further systems of each holding its supplies and the size of its network allow, [holding]."""
+    data = form.data
+    room = network_sizes(form) - np.rint(held)
     supply, holding = data.supply_member.T
     used = np.bincount(supply, weights=np.rint(held)[holding], minlength=len(data.supply_limit))
     np.minimum.at(room, holding, (data.supply_limit - used)[supply])
@@ -232,10 +232,16 @@ def _room_in_supplies(data: PlanData, held: Floats) -> Floats:
     return whole
 
 
-def supplied(data: PlanData, held: Floats, holdings: list[int], systems: Floats) -> bool:
-    """Tell whether the supplies provide what is held and the further systems together."""
-    total = np.rint(held)
+def network_sizes(form: Formulation) -> Floats:
+    """[U]: systems that the network of each holding joins; holdings that share a network share it as a supply too."""
+    return np.array([form.fleet_options[k].largest for k, _ in form.holdings], dtype=np.float64)
+
+
+def supplied(form: Formulation, held: Floats, holdings: list[int], systems: Floats) -> bool:
+    """Tell whether supplies and networks have room for what is held and the further systems together."""
+    data, total = form.data, np.rint(held)
     total[holdings] += systems
     supply, holding = data.supply_member.T
     used = np.bincount(supply, weights=total[holding], minlength=len(data.supply_limit))
-    return bool((used <= data.supply_limit + WHOLE_TOL).all())
+    fits = (used <= data.supply_limit + WHOLE_TOL).all() and (total <= network_sizes(form) + WHOLE_TOL).all()
+    return bool(fits)

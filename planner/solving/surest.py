@@ -1,11 +1,13 @@
 """Choose the surest of the plans within the band of `simplicity`: plans of about as few parts, and further systems of the kinds held.
 
-How sure a plan is, is measured as its section `confidence` does. Not here: plans that are asked to be sure (`planner.robust`).
+How sure a plan is, is measured as its section `confidence` does. A plan takes another's place only where it keeps more of the same
+scenarios than chance explains (`is_surer`). Not here: plans that are asked to be sure (`planner.robust`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,8 @@ from solvers.joint import priced_anew, with_values
 from solvers.model.fabric import designs_of
 from solvers.parts import parts_of
 from solvers.solution import Solution
+
+CHANCE = 0.05  # of a gain as large between two plans that are equally sure
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class Surest:
 
 
 def surest(problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, options: Options) -> Surest:
-    """Choose the plan that keeps all promises in most scenarios among those within the band; of equals the first found.
+    """Choose the plan that keeps all promises in most scenarios among those within the band, if it is surer than the first found.
 
     The band is `simplicity.within` of the best plan's value. Plans are compared that have about as few parts as the one found, and the surest
     of them gets further systems of the kinds that it holds as far as the band allows. A robust plan, or a choice among
@@ -68,7 +72,8 @@ def surest(problem: Problem, candidates: Candidates, form: Formulation, solution
         fewer = parts_of(form.data, values).deployments <= parts.deployments
         if other is not None and other.value is not None and fewer and sign * other.value <= sign * worst:
             plans.append(measured(Answer(problem, candidates, form, other)))
-    chosen = max(plans, key=lambda plan: plan.kept)
+    surer = [plan for plan in plans if is_surer(*gained_and_lost(first, plan))]
+    chosen = max(surer, key=lambda plan: plan.kept, default=first)
     further: list[dict[str, Any]] = []
     found = _with_further(chosen, worst)
     if found is not None:
@@ -91,16 +96,37 @@ def surest(problem: Problem, candidates: Candidates, form: Formulation, solution
     )
 
 
+def gained_and_lost(before: Sureness, after: Sureness) -> tuple[int, int]:
+    """Count the scenarios that only the second of two plans keeps, and those that only the first keeps."""
+    old, new = before.found.kept, after.found.kept
+    return int((new & ~old).sum()), int((old & ~new).sum())
+
+
+def is_surer(gained: int, lost: int) -> bool:
+    """Tell whether a plan that keeps `gained` further scenarios and loses `lost` is surer than chance explains.
+
+    Both plans meet the same scenarios, so that those which both keep, or neither, tell nothing: of two equally sure plans each keeps any
+    other scenario with chance 1/2. The test is one-sided and exact: sum_{i >= gained} C(n, i) / 2^n <= 5 %, n = gained + lost.
+
+    Reference: McNemar, Note on the sampling error of the difference between correlated proportions, Psychometrika 12 (1947).
+
+    >>> is_surer(1, 0), is_surer(4, 0), is_surer(5, 0), is_surer(8, 2), is_surer(9, 2)
+    (False, False, True, False, True)
+    """
+    count = gained + lost
+    return gained > lost and sum(comb(count, i) for i in range(gained, count + 1)) <= CHANCE * 2**count
+
+
 def _with_further(sure: Sureness, worst: float) -> tuple[Sureness, list[dict[str, Any]]] | None:
-    """Add the further systems that keep most scenarios for what the band leaves; None where there are none, or they help in none."""
+    """Add the further systems that keep most scenarios for what the band leaves; None where none make the plan surer."""
     answer = sure.answer
     data, solution = answer.form.data, answer.solution
     if data.windows > 1 or data.objective.maximises or data.objective.functional != COST or solution.value is None:
         return None
     extension, holdings = sure.further
-    for systems in reversed(bundles(sure.needs, extension, worst - solution.value)):
+    for systems in reversed(worthwhile(bundles(sure.needs, extension, worst - solution.value), sure.needs)):
         held = solution.values["n"].copy()
-        if not supplied(data, held, holdings, systems):
+        if not supplied(answer.form, held, holdings, systems):
             continue
         held[holdings] += systems
         # The program counts no more systems than the demand as predicted can use.
@@ -109,7 +135,7 @@ def _with_further(sure: Sureness, worst: float) -> tuple[Sureness, list[dict[str
         if more is None or more.value is None or more.value > worst:
             continue
         found = measured(replace(answer, form=replace(answer.form, data=wide), solution=more))
-        if found.kept <= sure.kept:
+        if not is_surer(*gained_and_lost(sure, found)):
             return None
         options = [answer.form.fleet_options[data.holding_option[u]] for u in holdings]
         rows = [
@@ -119,6 +145,22 @@ def _with_further(sure: Sureness, worst: float) -> tuple[Sureness, list[dict[str
         ]
         return found, rows
     return None
+
+
+def worthwhile(grown: list[Floats], needs: list[Floats]) -> list[Floats]:
+    """List those of ever larger bundles that keep more scenarios than the one before in this list than chance explains.
+
+    >>> one = np.ones(1)
+    >>> worthwhile([one, 2 * one, 3 * one], [one] * 6 + [2 * one] + [3 * one] * 4)
+    [array([1.]), array([3.])]
+    """
+    before, found = 0, list[Floats]()
+    for systems in grown:
+        kept = sum(bool((need <= systems).all()) for need in needs)
+        if is_surer(kept - before, 0):
+            before = kept
+            found.append(systems)
+    return found
 
 
 def bundles(needs: list[Floats], extension: Extension, room: float) -> list[Floats]:

@@ -134,3 +134,42 @@ def test_bundles_of_two_kinds_grow_within_the_room(needs: list[tuple[int, int]],
     for before, after in zip([zero, *found], found):
         assert (after >= before).all() and (after > before).any() and cost @ after <= room
         assert any((need <= after).all() and not (need <= before).all() for need in wanted)
+
+
+# -- networks ----------------------------------------------------------------------------------------------------------
+
+NETWORK = 64  # systems that one rail-only network of ports of this switch joins
+
+
+@pytest.fixture(scope="module")
+def on_one_network() -> Plan:
+    """62 to 64 systems for the demand as predicted, with a band that would pay for ten more."""
+    chat = {
+        "name": "chat", "kind": "serving", "architecture": "Llama-3.3-70B-Instruct", "demand": {"requests_per_s": 1220},
+        "lengths": {"input": 1000, "output": 300}, "origins": [{"region": "us-virginia", "share": 1}],
+        "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "50 ms"}}, "precision": ["fp8"], "disaggregation": "never",
+    }  # fmt: skip
+    return planner.solve(
+        {
+            "name": "one network",
+            "horizon": {"years": 3},
+            "workloads": [chat],
+            "sites": [{"region": "us-virginia", "fabrics": ["rail-only"]}],
+            "offers": [{"system": "DGX H100", "how": "buy"}],
+            "simplicity": {"within": 0.15},
+        },
+        threads=1,
+    )
+
+
+def test_further_systems_fit_on_the_network(on_one_network):
+    plan = on_one_network
+    assert verify_plan(plan) == [] and plan["confidence"]["kept"] < 1.0
+    assert {row["size"] for row in plan["fabrics"]} == {NETWORK} and held(plan) <= NETWORK
+    surer = plan["confidence"]["surer"]
+    assert surer is None or held(plan) + sum(row["count"] for row in surer["systems"]) <= NETWORK
+
+
+def test_one_more_scenario_is_no_reason_to_pay(on_one_network):
+    """The last system that fits keeps one or two scenarios of 200 more."""
+    assert "surety" not in on_one_network.document
