@@ -165,7 +165,7 @@ class ScenarioSearch:
             if throughout
             else (data.slot_window[None, :] == np.arange(data.windows)[:, None]) * 1.0
         )
-        slots, seconds = self._standing_slots(data, window)
+        slots, seconds = _standing_slots(data, window, self.with_apis)
         total = data.demand.sum(axis=(0, 1))
         scale = np.zeros(data.slots)
         scale[slots] = (
@@ -179,23 +179,6 @@ class ScenarioSearch:
         )  # fmt: skip
         short, _ = restricted_to_slots(priced, slots, data.job_work)
         return short, ScenarioData((), np.arange(len(slots)), seconds, risk), slots
-
-    def _standing_slots(self, data: PlanData, window: Floats) -> tuple[Ints, Floats]:
-        """Return the slots of the short program, and the time that each stands for.
-
-        They are the undominated ones, and all but repeated ones where dispatch is priced or a mean quality must be kept. A slot in which
-        zones fail is dominated by another such slot only.
-        """
-        demand = data.demand.reshape(-1, data.slots)
-        if data.spread is not None:
-            demand = np.vstack([demand, np.isin(np.arange(data.slots), data.spread.tried_slots)])
-        means = data.choice is not None and bool((np.isfinite(data.choice.least) & ~data.choice.hourly).any())
-        if not self.with_apis and not means:
-            return undominated_slots(demand, window, data.job_window_mask, data.slot_hours_s)
-        costs = [values[COST] / data.slot_hours_s for values in (data.point_cost, data.arc_cost)]
-        groups = alike_slots((demand, window, data.job_window_mask, *costs))
-        first = np.array([group[0] for group in groups], dtype=np.int64)
-        return first, np.array([data.slot_hours_s[group].sum() for group in groups])
 
     def _by_purpose(self) -> list[list[int]]:
         """Group the deployments that differ in nothing but layout; a scenario takes the best of each group."""
@@ -353,3 +336,21 @@ def _with_room(problem: Problem, candidates: Candidates) -> Formulation:
     upper = formulate(problem, wide).data.holding_upper
     form = formulate(problem, candidates)
     return replace(form, data=replace(form.data, holding_upper=np.maximum(upper, form.data.holding_upper)))
+
+
+def _standing_slots(data: PlanData, window: Floats, priced: bool) -> tuple[Ints, Floats]:
+    """Return the slots of the short program, and the time that each stands for; `priced`: dispatch is.
+
+    They are the undominated ones, and all but repeated ones where it is priced or a mean quality must be kept. A slot in which
+    zones fail is dominated by another such slot only.
+    """
+    demand = data.demand.reshape(-1, data.slots)
+    if data.spread is not None:
+        demand = np.vstack([demand, np.isin(np.arange(data.slots), data.spread.tried_slots)])
+    means = data.choice is not None and bool((np.isfinite(data.choice.least) & ~data.choice.hourly).any())
+    if not priced and not means:
+        return undominated_slots(demand, window, data.job_window_mask, data.slot_hours_s)
+    costs = [values[COST] / data.slot_hours_s for values in (data.point_cost, data.arc_cost)]
+    groups = alike_slots((demand, window, data.job_window_mask, *costs))
+    first = np.array([group[0] for group in groups], dtype=np.int64)
+    return first, np.array([data.slot_hours_s[group].sum() for group in groups])

@@ -393,7 +393,11 @@ def test_layouts_that_stand_by_hold_what_redundancy_and_a_spot_market_ask(spec):
 def test_a_zone_that_fails_does_so_in_the_busiest_hour(spec):
     """Of the evening; the scenarios are drawn on fewer hours, in which its number is another."""
     profile = [1.0] * 20 + [2.0, 1.0, 1.0, 1.0]
-    document = {**spec, "sites": [{"region": region} for region in ("us-virginia", "us-texas")], "offers": spec["offers"][:1]}
+    document = {
+        **spec,
+        "sites": [{"region": region} for region in ("us-virginia", "us-texas")],
+        "offers": spec["offers"][:1],
+    }
     workload = spec["workloads"][0]
     document["workloads"] = [
         workload | {"demand": {**workload["demand"], "profile": profile}, "spread": {"zones": 2, "survive": 1}}
