@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from urllib.parse import urlencode
@@ -11,6 +12,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from planner.dashboard import answers, sources, units
+from planner.dashboard.state import store
 from planner.dashboard.state.scenario import UPLOAD, Scenario
 from planner.dashboard.state.session import Work, opened
 from planner.dashboard.views import units as units_view
@@ -44,6 +46,7 @@ def draw() -> None:
     query = {name: st.query_params.get_all(name) for name in st.query_params}
     if "work" not in st.session_state:
         st.session_state.work = opened(query)
+        st.session_state.work.remember(_cookie() or store.new_id())
     elif _has_come_back():
         st.session_state.work.follow(query)
     work: Work = st.session_state.work
@@ -79,6 +82,14 @@ def draw() -> None:
         with bar:
             _bar(work, t)
     _write_address(work, t)
+    if work.uploads and work.browser != _cookie():
+        st.html(SET_COOKIE.format(name=COOKIE, value=work.browser), unsafe_allow_javascript=True)
+
+
+def _cookie() -> str:
+    """Return the secret of the visitor's browser; empty where its cookie holds none of ours."""
+    found = st.context.cookies.to_dict().get(COOKIE)
+    return found if isinstance(found, str) and store.is_id(found) else ""
 
 
 def _has_come_back() -> bool:
@@ -107,6 +118,13 @@ STYLE = """<style>
 </style>"""
 
 
+COOKIE = "flopwatt"
+"""Holds the secret under which the uploads of a browser are listed; set once there is an upload."""
+SET_COOKIE = """<script>
+document.cookie = "{name}={value}; path=/; max-age=31536000; SameSite=Strict" + (location.protocol === "https:" ? "; Secure" : "");
+</script>"""
+
+
 # -- the scenario ------------------------------------------------------------------------------------------------------
 
 
@@ -126,7 +144,10 @@ def _bar(work: Work, t: Words) -> None:
 
 def _choose(work: Work, t: Words) -> None:
     """Let the user choose an example, or an upload of before; each is found as it was left."""
-    uploads = {scenario.origin: scenario for scenario in work.by_base.values() if scenario.base == UPLOAD}
+    uploads = {origin: title for origin, (_, title) in work.uploads.items()}
+    uploads |= {
+        each.origin: str((each.upload or {}).get("name", "")) for each in work.by_base.values() if each.base == UPLOAD
+    }
     names = [*sources.examples(), *uploads]
     at_hand = work.scenario.origin
     chosen = st.selectbox(
@@ -144,11 +165,8 @@ def _choose(work: Work, t: Words) -> None:
         st.rerun()
 
 
-def _title_of(name: str, uploads: dict[str, Scenario], t: Words) -> str:
-    if name not in uploads:
-        return t.phrase(name.replace("_", " "))
-    document = uploads[name].upload or {}
-    return t("choose.uploaded", name=document.get("name", name))
+def _title_of(name: str, uploads: Mapping[str, str], t: Words) -> str:
+    return t("choose.uploaded", name=uploads[name] or name) if name in uploads else t.phrase(name.replace("_", " "))
 
 
 def _upload(work: Work, t: Words) -> None:

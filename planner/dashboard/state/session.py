@@ -6,6 +6,7 @@ base, edits and id, so that it opens one scenario, and never what its owner did 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -22,6 +23,8 @@ from planner.plan import Plan
 KEPT_PLANS = 8
 MOST_SAVED = 60
 """Scenarios saved of one base."""
+MOST_UPLOADS = 40
+"""Uploads that are listed for one browser."""
 MOST_EDITS = 40
 """Lists of edits too long for an address that are kept of one base."""
 ID = "id"  # key of the address
@@ -73,6 +76,10 @@ class Work:
     trace: str = ""
     kept: bool = True
     """Whether the work could be written."""
+    browser: str = ""
+    """A secret of the visitor's browser, under which its uploads are listed; empty where it has none."""
+    uploads: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Uploads of this browser at earlier visits: (id, name of the spec) by origin."""
     _ids: dict[str, str] = field(default_factory=dict)
     """The id under which the work with a base is kept, by origin of the base."""
     _links: set[str] = field(default_factory=set)
@@ -91,8 +98,11 @@ class Work:
         return self._ids.setdefault(self.scenario.origin, store.new_id())
 
     def choose(self, base: str) -> None:
-        """Turn to a base as it was left."""
-        self.turn_to(self.by_base.get(base) or Scenario(base))
+        """Turn to a base as it was left, to an upload of an earlier visit as it was uploaded."""
+        if base in self.uploads and base not in self.by_base:
+            self.follow({BASE: [UPLOAD], ID: [self.uploads[base][0]]})
+        else:
+            self.turn_to(self.by_base.get(base) or Scenario(base))
 
     def turn_to(self, scenario: Scenario) -> None:
         """Make a scenario the one at hand; what an address cannot hold of it is kept."""
@@ -172,8 +182,8 @@ class Work:
         if not (name or base):
             return
         found = store.load(name)
-        if found is not None and base not in ("", found["root"]["base"]):
-            name, found = "", None  # the id of another base
+        if found is not None and ("root" not in found or base not in ("", found["root"]["base"])):
+            name, found = "", None  # of another base, or of no work
         try:
             scenario = _named(found, base, query)
         except SpecError as error:
@@ -185,6 +195,25 @@ class Work:
             self._take(found, name, scenario.root)
         self.scenario, self.problems, self.trace = scenario, (), ""
         self.by_base[scenario.origin] = scenario
+
+    def remember(self, browser: str) -> None:
+        """Take the secret of the visitor's browser, and find what was uploaded with it before."""
+        self.browser = browser
+        found = store.load(_list_of(browser)) or {"uploads": {}}
+        self.uploads = {origin: (name, title) for origin, (name, title) in found["uploads"].items()}
+
+    def _list(self, scenario: Scenario, name: str) -> None:
+        """List an upload for the next visit of this browser."""
+        if not self.browser or scenario.upload is None or self.uploads.get(scenario.origin, ("",))[0] == name:
+            return
+        entry = (name, str(scenario.upload.get("name", "")))
+        self.uploads[scenario.origin] = entry
+
+        def listed(there: dict[str, Any] | None) -> dict[str, Any]:
+            found = {**(there or {}).get("uploads", {}), scenario.origin: entry}
+            return {"uploads": dict(list(found.items())[-MOST_UPLOADS:])}
+
+        store.update(_list_of(self.browser), listed)
 
     def share(self) -> dict[str, list[str]]:
         """Return the parameters of an address for others: it opens the scenario at hand with its plan, as they are now, and nothing else."""
@@ -220,6 +249,7 @@ class Work:
         self.kept = store.update(name, changed)
         if self.kept:
             self._held.add((name, _needs(scenario)))
+            self._list(scenario, name)
 
     def _all(self, scenario: Scenario) -> dict[str, Any]:
         """Return what this work has with the base of a scenario."""
@@ -257,6 +287,11 @@ def _stored() -> Shown:
     """Return the stored plan of the main example; all visitors share it."""
     plan = sources.stored_plan()
     return Shown(plan, answers.downloads(plan, sources.MAIN), stored=True)
+
+
+def _list_of(browser: str) -> str:
+    """Return the id of a browser's list; whoever reads the folder does not learn the secret."""
+    return hashlib.sha256(browser.encode()).hexdigest()
 
 
 def _first(query: Query, key: str) -> str:

@@ -188,12 +188,17 @@ def test_an_address_and_a_link_show_nothing_of_other_uploads_and_a_dead_one_says
     page.get_by_text("No plan for this spec yet").wait_for()
     page.wait_for_url(re.compile("base=upload"))
     own = settled(page).url
+    assert [cookie["sameSite"] for cookie in page.context.cookies() if cookie["name"] == "flopwatt"] == ["Strict"]
     chosen(page, "quality")
     page.wait_for_url(re.compile("base=quality"))
     other = settled(visit(page.url))
     other.get_by_role("combobox", name="Scenario").click()
     names = other.get_by_role("option").all_inner_texts()
     assert "quality" in names and not [name for name in names if "secret" in name]
+    page.reload()
+    settled(page).get_by_role("combobox", name="Scenario").click()
+    page.get_by_role("option", name="a secret (uploaded)", exact=True).click()
+    page.wait_for_url(own)
     assert settled(visit(own)).get_by_role("heading", name="a secret").count() == 1
     dead = settled(visit("?base=upload&id=0123456789abcdef0123"))
     assert dead.locator("h2").all_inner_texts() == ["This address leads to nothing here"]

@@ -201,6 +201,25 @@ def test_a_base_that_was_changed_by_hand_in_an_address_begins_a_work_of_its_own(
     assert named(opened(query_of(other))) == ["other"]
 
 
+def test_a_browser_finds_its_uploads_again_and_no_other_does(home):
+    work = Work(Scenario(sources.MAIN))
+    work.remember("of this browser")
+    work.turn_to(UPLOADED)
+    work.choose("quality")
+    again, other = opened(query_of(work)), opened(query_of(work))
+    again.remember("of this browser")
+    other.remember("of another browser")
+    assert {title for _, title in again.uploads.values()} == {TINY["name"]} and not other.uploads
+    again.choose(UPLOADED.origin)
+    assert again.scenario == UPLOADED.root and again.id == work._ids[UPLOADED.origin]
+    (listed,) = set(files(home)) - {f"{again.id}.json.gz"}
+    assert opened({"id": [listed.partition(".")[0]]}).scenario.problems  # no work
+    visitor = opened(Work(UPLOADED).share())  # of somebody else
+    visitor.remember("of a third browser")
+    visitor.save_as("mine")  # a copy, from now on listed
+    assert visitor.uploads[UPLOADED.origin][0] == visitor.id
+
+
 @pytest.mark.parametrize(
     "query",
     [
