@@ -25,12 +25,12 @@ def workloads(plan: Plan) -> Block:
             tokens_words(workload["tokens"]),
             f"{workload['cost']:,.0f}",
             "" if workload["utilisation"] is None else f"{workload['utilisation']:.0%}",
-            _kept(workload),
+            _kept(plan, workload),
         )
         for workload in sorted(plan["workloads"], key=lambda row: -row["cost"])
     ]
     currency = currency_of(plan)
-    columns = (f">levelised {currency}/1M", ">tokens", f">cost, {currency}", ">utilisation", "tightest limit")
+    columns = (f">levelised {currency}/1M", ">tokens", f">cost, {currency}", ">utilisation", "tightest limit or run")
     return Block("Cost of tokens", columns, entries, counted(len(entries), "more"), least=5)
 
 
@@ -63,13 +63,14 @@ def tokens_words(tokens: float) -> str:
     return f"{tokens / size:,.3f}{unit}"
 
 
-def _kept(workload: Row) -> str:
+def _kept(plan: Plan, workload: Row) -> str:
     """Write the latency nearest to its limit, the price of an iteration, or how long the run of a job takes."""
     row = tightest(workload)
     if row is not None:
         return f"{row['metric']} {row['percentile']} {show(row['predicted_s'], 's')} of {show(row['limit_s'], 's')}"
     if workload.get("cost_per_iteration"):
-        return f"{workload['iterations']:,.0f} iterations at {workload['cost_per_iteration']:,.2f}"
+        price = f"{workload['cost_per_iteration']:,.2f} {currency_of(plan)}"
+        return f"{workload['iterations']:,.0f} iterations, {price} each"
     runs = [point["time_s"]["run"] for point in workload["points"] if point["time_s"]]
     return f"run of {show(max(runs), 's')}" if runs else ""
 

@@ -87,7 +87,12 @@ def _here(index: PlanIndex, t: Words) -> Iterator[str]:
     elif len(held) == 1:
         yield t("story.one_site", site=next(iter(held)), asked=len(asked))
     elif sum(held.values()) > 0:
-        yield t("story.cost_sites", parts=shares(held, index.plan["totals"]["cost"], "site", t))
+        total = index.plan["totals"]["cost"]
+        nowhere = 1.0 - sum(held.values()) / total
+        parts = shares(held, total, "site", t)
+        yield t("story.cost_sites", parts=parts) + (
+            t("story.no_site", share=f"{nowhere:.0%}") if nowhere >= NAMED_SHARE else ""
+        )
     full = {site: row["limit"] for site in index.sites for row in index.binding if row["name"] in _power_limits(site)}
     cheapest = _electricity(index, t)
     if cheapest:

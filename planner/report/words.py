@@ -101,14 +101,15 @@ def amount(value: float) -> str:
 def figure_words(value: float | str, unit: str) -> str:
     """Write a figure with its unit; a price of power and time per kW and month.
 
-    >>> figure_words(0.04, "1"), figure_words(8.269e-08, "USD/W s"), figure_words("2 MW", "W")
-    ('0.04', '217.3 USD/kW-month', '2 MW')
+    >>> figure_words(0.04, "1"), figure_words(113500.0, "USD"), figure_words(8.269e-08, "USD/W s"), figure_words("2 MW", "W")
+    ('0.04', '113,500 USD', '217.3 USD/kW-month', '2 MW')
     """
     if not isinstance(value, float):
         return str(value).removesuffix(" 1")
     if unit.endswith("/W s"):
         return f"{value * KILO * MONTH_S:,.4g} {unit.removesuffix('/W s')}/kW-month"
-    return f"{value:.4g}" if unit == "1" else f"{value:.4g} {unit}"
+    number = f"{value:,.0f}" if abs(value) >= KILO else f"{value:.4g}"
+    return number if unit == "1" else f"{number} {unit}"
 
 
 def cap_words(point: Mapping[str, Any]) -> str:

@@ -11,28 +11,28 @@ PARTS = ("deployments", "kinds", "sites")  # in the order in which they are save
 
 
 def proof_clauses(plan: Plan, language: str = DEFAULT) -> list[str]:
-    """List what is proven of the best plan found, and what fewer parts cost on top of it."""
+    """List what is proven of the best plan found, and by how much this plan is worse because it has fewer parts."""
     gap = plan.found_gap
     if gap is None:
         return [Message.of("verdict.unproven").text(language)]
-    simpler = _simpler(plan)
+    worse = _worse(plan)
     if plan.status == "optimal":
         proof = Message.of(_code("verdict.no_better", plan))
-    elif simpler is not None and gap <= OPTIMAL_GAP:
+    elif worse is not None and gap <= OPTIMAL_GAP:
         proof = Message.of("verdict.best.optimal")
     else:
         proof = _within(plan, gap)
-        if simpler is not None:
+        if worse is not None:
             proof = Message.of("verdict.best", proof=proof.text(language))
     told = [proof.text(language)]
     if plan.status == "limit" and "asked_gap" in plan["solver"]:
         told.append(Message.of("verdict.asked", gap=percent(plan["solver"]["asked_gap"])).text(language))
-    return told if simpler is None else [*told, simpler.text(language)]
+    return told if worse is None else [*told, worse.text(language)]
 
 
 def simplified_words(plan: Plan, t: Words) -> str:
-    """Say what is proven of the best plan found and what fewer parts cost on top of it; empty where the plan is the best one found."""
-    if _simpler(plan) is None:
+    """Say what is proven of the best plan found and by how much this plan is worse; empty where it is the best one found."""
+    if _worse(plan) is None:
         return ""
     told = t("list.semicolon").join(proof_clauses(plan, t.language))
     return f"{told[0].upper()}{told[1:]}{t('list.stop')}"
@@ -60,16 +60,20 @@ def _within(plan: Plan, gap: float) -> Message:
     return Message.of(code, gap=percent(gap))
 
 
-def _simpler(plan: Plan) -> Message | None:
-    """State what having fewer parts than the best plan found costs, before systems were added to be surer; None where no part is saved."""
+def _worse(plan: Plan) -> Message | None:
+    """State what having fewer parts than the best plan found costs, before systems were added to be surer; None where the plan is the best one.
+
+    A plan may be worse without fewer parts: surer, or with jobs at other hours.
+    """
     row = plan.document.get("simplicity")
-    saved = next((part for part in PARTS if row and row[part] < row["best"][part]), None)
-    if row is None or saved is None:
+    if row is None:
         return None
-    best = row["best"]["value"]
+    best, sense = row["best"]["value"], plan.objective["sense"]
     value = plan.document.get("surety", {}).get("value_before", plan.objective["value"])
     loss = abs(value - best) / abs(best) if best else 0.0
-    counts = {"before": row["best"][saved], "after": row[saved]}
-    if loss <= OPTIMAL_GAP:
-        return Message.of(f"verdict.fewer_{saved}", **counts)
-    return Message.of(f"verdict.fewer_{saved}.{plan.objective['sense']}", loss=percent(loss), **counts)
+    told = {"loss": percent(loss)} if loss > OPTIMAL_GAP else {}
+    saved = next((part for part in PARTS if row[part] < row["best"][part]), None)
+    if saved is not None:
+        code = f"verdict.fewer_{saved}.{sense}" if told else f"verdict.fewer_{saved}"
+        return Message.of(code, before=row["best"][saved], after=row[saved], **told)
+    return Message.of(f"verdict.worse.{sense}", **told) if told else None
