@@ -186,6 +186,10 @@ SIMPLICITY = {
     "within": NUMBER, "deployments": WHOLE, "kinds": WHOLE, "sites": WHOLE, "fewest": FLAG,
     "best": {"value": NUMBER, "unit": TEXT, "gap?": Either(NUMBER), "deployments": WHOLE, "kinds": WHOLE, "sites": WHOLE},
 }  # fmt: skip
+LOOSER = {
+    "workload": TEXT, "metric": TEXT, "percentile": TEXT, "limit_s": NUMBER, "system": TEXT, "share": NUMBER, "rate_per_chip": NUMBER,
+    "steps": [{"limit_s": NUMBER, "times": NUMBER}], "worth": NUMBER,
+}  # fmt: skip
 SURETY = {
     "within": NUMBER, "plans": WHOLE, "kept": NUMBER, "kept_before": NUMBER, "value_before": NUMBER,
     "further": [{"site": TEXT, "system": TEXT, "how": TEXT, "count": WHOLE}],
@@ -198,7 +202,7 @@ PLAN = {
     "schema_version": WHOLE, "name": TEXT, "status": TEXT, "objective": {"sense": TEXT, "value": Either(NUMBER), "unit": TEXT},
     "bound": Either(NUMBER), "bound_of": TEXT, "gap": Either(NUMBER), "bound_divisible?": Either(NUMBER),
     "totals": Either({"cost": NUMBER, "carbon_kg": NUMBER, "energy_j": NUMBER, "tokens": NUMBER, "chips": WHOLE, "peak_power_w": NUMBER}),
-    "replicas?": TEXT, "simplicity?": SIMPLICITY, "surety?": SURETY, "deployments?": [DEPLOYMENT], "packing?": [PACKED], "kv_tiers?": [KV_TIER], "lines?": [CABLE], "placements?": [STREAM],
+    "replicas?": TEXT, "simplicity?": SIMPLICITY, "surety?": SURETY, "looser?": [LOOSER], "deployments?": [DEPLOYMENT], "packing?": [PACKED], "kv_tiers?": [KV_TIER], "lines?": [CABLE], "placements?": [STREAM],
     "fleet": [FLEET], "owned?": [OWNED], "fabrics": [FABRIC], "workloads": [WORKLOAD], "quality?": [QUALITY], "routes": [{**ROUTE, "slot": WHOLE}], "schedule": [SLOT],
     "spread?": [{"workload": TEXT, "zone": TEXT, "sites": [TEXT], "least_share": NUMBER, "largest_share": NUMBER}],
     "failures?": [{"zone": TEXT, "slot": WHOLE, "routes": [ROUTE], "active": Each(NUMBER)}], "electricity?": [METER], "phases?": [PHASE],

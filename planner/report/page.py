@@ -18,7 +18,7 @@ from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, counted
 from planner.report.phases import span_words, windows_of
 from planner.report.report import diagnosis_chapters, goal
 from planner.report.story import cost_of_kinds, had, story
-from planner.report.why import explanations
+from planner.report.why import explanations, looser
 from planner.report.why.verdict import proof_clauses
 from planner.report.words import amount, figure_words, status_words
 
@@ -111,6 +111,7 @@ def _blocks(plan: Plan) -> list[Block]:
         money.costs(plan),
         money.earnings(plan),
         _binding(plan),
+        _looser(plan),
         _next(plan),
         _rests_on(plan),
     )
@@ -323,6 +324,12 @@ def _binding(plan: Plan) -> Block:
         name_width=2 * NAME_WIDTH,
         wraps=False,
     )
+
+
+def _looser(plan: Plan) -> Block:
+    """Say which latency limits are worth loosening, and what that is worth."""
+    entries = [(sentence,) for sentence in looser.sentences(plan)]
+    return Block(looser.HEADING, (), entries, counted(len(entries), "more"), least=2)
 
 
 def _whose(row: Mapping[str, Any]) -> str:

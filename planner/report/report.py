@@ -28,7 +28,7 @@ from planner.report import (
 from planner.report.fleet import deployment_rows, fabric_row, fleet_row, owned_sections, point_rows
 from planner.report.limits import limit_row, runner_up_row
 from planner.report.load import classes, first_token, kv_tiers, packing, prefix_routing, sessions
-from planner.report.why import explanations
+from planner.report.why import explanations, looser
 from planner.report.why.verdict import proof_clauses
 from planner.report.words import amount, figure_words, status_words
 from planner.report.workloads import cost_rows, route_rows, workload_row
@@ -176,7 +176,9 @@ def _joined(parts: list[str]) -> str:
 def chapters_of(plan: Plan) -> list[tuple[str, list[str]]]:
     """List the chapters of sentences: diagnosis, notes on the spec, marginal values of limits, explanations."""
     understood = [(notes.HEADING, listed)] if (listed := list(notes.sentences(plan))) else []
-    return [*diagnosis_chapters(plan), *understood, *marginal_values.chapters(plan), *explanations.chapters(plan)]
+    loose = [(looser.HEADING, told)] if (told := looser.sentences(plan)) else []
+    worth = [*marginal_values.chapters(plan), *loose]
+    return [*diagnosis_chapters(plan), *understood, *worth, *explanations.chapters(plan)]
 
 
 def _markdown(plan: Plan) -> str:

@@ -166,6 +166,7 @@ def _planned(asked: Asked, form: Formulation, solution: Solution, within: Option
     """
     from planner.interpret.document import interpret
     from planner.interpret.framing import sense_and_unit, with_ending
+    from planner.interpret.looser import with_looser_limits
     from planner.solving.confidence import with_confidence
     from planner.solving.marginal_values import compute_marginal_values
     from planner.solving.priority import making_room_in_order
@@ -198,6 +199,7 @@ def _planned(asked: Asked, form: Formulation, solution: Solution, within: Option
         plan = with_runners_up(plan, every, asked.candidates, lambda: asked.options_left, asked.say)
     if asked.diagnosing and until.left_s > 0:
         plan = with_confidence(plan, problem, candidates, form, solution, sure.measured)
+        plan = with_looser_limits(plan, problem, candidates, form, solution)
     return _with_dispatch(sure.stated_in(plan), asked, problem, candidates, form, solution)
 
 

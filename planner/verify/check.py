@@ -9,6 +9,7 @@ from typing import Any
 from planner.problem.facts import REDUCED, Problem
 from planner.verify.amounts import check_amounts
 from planner.verify.checked_plan import CheckedPlan
+from planner.verify.claims.looser import check_looser
 from planner.verify.claims.objective import check_objective
 from planner.verify.claims.record import check_assumptions
 from planner.verify.claims.references import check_references
@@ -157,6 +158,7 @@ CHECKS: tuple[tuple[str, Callable[[CheckedPlan], None]], ...] = (
     ("owned", check_owned),
     ("simplicity", check_simplicity),
     ("surety", check_surety),
+    ("looser", check_looser),
     ("facility", lambda plan: FacilityCheck(plan).run()),
     ("schedule", check_schedule),
     ("deployments", check_deployments),

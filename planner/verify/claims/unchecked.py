@@ -92,6 +92,12 @@ def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
     if "simplicity" in document:
         searched = "of a search that is not made again; the value is compared with that of the plan"
         yield from (Unchecked(f"simplicity.{name}", searched) for name in ("best", "fewest"))
+    if "looser" in document:
+        yield Unchecked(
+            "looser[].steps[].times", "of operating points that the plan does not use, which are not evaluated again"
+        )
+        yield Unchecked("looser[].rate_per_chip", "of the best point of all candidates, which are not searched again")
+        yield Unchecked("looser[].share", "it is the share of the work in the schedule")
     if "surety" in document:
         yield from (
             Unchecked(f"surety.{name}", "of plans that were not chosen, which are not in the document")

@@ -1,0 +1,38 @@
+"""Say which latency limits are worth loosening: a little more lets a chip do at least twice as much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from catalog.units import show
+from planner.messages import DEFAULT, Message
+from planner.plan import Plan
+
+HEADING = "Limits worth loosening"
+
+
+def sentences(plan: Plan, language: str = DEFAULT) -> list[str]:
+    """Write a sentence for each row of the section `looser`, the most valuable first."""
+    unit = plan["spec"].get("currency", "USD")
+    rows = sorted(plan.document.get("looser", ()), key=lambda row: -row["worth"])
+    return [
+        Message.of("looser.worth", step=_step(row, language), worth=f"{row['worth']:,.0f}", unit=unit).text(language)
+        for row in rows
+    ]
+
+
+def _step(row: dict[str, Any], language: str) -> str:
+    """Write what the looser limits do for a chip."""
+    first, last = row["steps"][0], row["steps"][-1]
+    told: dict[str, str] = {
+        "metric": f"{row['metric']} {row['percentile']}",
+        "workload": row["workload"],
+        "system": row["system"],
+        "limit": show(row["limit_s"], "s"),
+        "looser": show(first["limit_s"], "s"),
+        "times": f"{first['times']:.1f}",
+    }
+    if first is last:
+        return Message.of("looser.one", **told).text(language)
+    most = {"most": show(last["limit_s"], "s"), "most_times": f"{last['times']:.1f}"}
+    return Message.of("looser.two", **told, **most).text(language)
