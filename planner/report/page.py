@@ -30,7 +30,7 @@ NAMED_SITES = 3  # of a kind of system; further ones are counted
 LONG_NAME = 40  # columns of a system with its site
 CARRIES = 0.01  # of the objective: assumptions with a smaller share carry little
 HASTY = {
-    "time": "The time limit ended the search: another run or machine may end with another plan.",
+    "time": "The time limit, or a step's share of it, ended the search: another run or machine may end with another plan.",
     "memory": "The search took all the memory allowed (--memory): with more, or elsewhere, it may find another plan.",
 }
 DIVISIBLE = "Replicas are divisible: whole ones were not looked for, or not found in time."

@@ -268,7 +268,7 @@ def ending(plan: Plan) -> str:
     if by != "time":
         return ""
     return (
-        "The time limit ended the search, so that another run or machine may end with another plan; "
+        "The time limit, or a step's share of it, ended the search, so that another run or machine may end with another plan; "
         "a gap, or a node limit (solver.node_limit), ends it with the same one each time."
     )
 

@@ -166,7 +166,7 @@ def _planned(asked: Asked, form: Formulation, solution: Solution, within: Option
     """
     from planner.interpret.document import interpret
     from planner.interpret.framing import sense_and_unit, with_ending
-    from planner.interpret.looser import with_looser_limits
+    from planner.interpret.load.looser import with_looser_limits
     from planner.solving.confidence import with_confidence
     from planner.solving.marginal_values import compute_marginal_values
     from planner.solving.priority import making_room_in_order
