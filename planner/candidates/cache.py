@@ -18,7 +18,7 @@ Key = tuple[Hashable, ...]
 Grids = dict[Any, Any]
 """Evaluations by key, shared by variants of one problem that differ in prices, limits and demand only."""
 
-RECENT_SHARE = 0.3  # of the memory that the spec allows: what an evaluation of groups works out later on comes on top
+RECENT_SHARE = 0.1  # of the memory that the spec allows: what an evaluation of groups works out later on comes on top
 
 LOOK_EVERY = 500  # items between two looks at the memory
 

@@ -123,14 +123,12 @@ class GroupSearch:
         self.evaluated = 0
         self._name = next(NAMES)
         self._counted: set[tuple[Any, ...]] = set()
-        self._feasible: dict[float, FeasibleGroups | None] = {}
         self._choices: dict[tuple[Any, ...], GroupChoice] = {}  # one object per group, whatever origins it serves
 
     def choose(self, prices: tuple[float, float], most: int, allowance_s: float) -> list[GroupChoice]:
         """Select at most `most` groups by the systems they occupy per request; see `LowerHull.fewest_systems`."""
-        if allowance_s not in self._feasible:
-            self._feasible[allowance_s] = self._evaluate(allowance_s)
-        groups = self._feasible[allowance_s]
+        feasible = self._name, "feasible", allowance_s
+        groups: FeasibleGroups | None = self._recent.get(feasible, lambda: self._evaluate(allowance_s))
         if groups is None:
             return []
         return [

@@ -36,7 +36,7 @@ from planner.facts.left_out import counted
 from planner.problem.derating import counted_share
 from planner.problem.fabrics import uneven
 from planner.problem.facility import NOT_ASSURED
-from planner.problem.facts import Derating, Problem, ServingFacts, TrainingFacts, is_assured, permitted
+from planner.problem.facts import Derating, Problem, ServingFacts, SiteFacts, TrainingFacts, is_assured, permitted
 from planner.problem.quality import below_floors
 from planner.problem.reinforcement import ReinforcementFacts
 
@@ -45,6 +45,7 @@ ROUND_TRIP_TOL = 1e-9  # in steps, before a round trip is rounded up
 
 Route = tuple[str, str]  # origin, and line type, empty where there is no choice of lines
 Choices = list[list[GridChoice]]  # by fleet option
+FleetPair = tuple[FleetOption, FleetOption]  # of prefill and decode
 PointsByRoundTrip = tuple[
     float, list[Route], list[OperatingPoint]
 ]  # round trip allowed for, routes, and points that keep the limits
@@ -117,6 +118,12 @@ def _open_to(
     return found
 
 
+def _systems_of(pair: FleetPair) -> Key:
+    """Return what groups of workers on two fleet options depend on, beside prices: systems and networks."""
+    first, second = pair
+    return first.system.name, second.system.name, first.scaleout, second.scaleout
+
+
 def _runs(point: OperatingPoint) -> Key:
     """Return how a point runs, the same for points of several pools that differ in nothing else."""
     uses = (
@@ -149,10 +156,12 @@ class _ServingSearch:
         self._choices_at: dict[Key, Choices] = {}  # by workload, system types and round trip
         self._same_choices: dict[Key, Choices] = {}  # by what was chosen
         self._groups_at: dict[Key, list[GroupChoice]] = {}
+        self._asked: dict[Key, dict[float, FleetPair]] = {}  # by workload, systems and networks; then by round trip
 
     def pools(self, workload: ServingFacts, fleet_options: Sequence[FleetOption]) -> Iterable[Pool]:
         """Build the pools of a workload at all sites that it may use."""
         dropped = self.cache.dropped[workload.name]
+        places: list[tuple[SiteFacts, list[FleetOption], dict[float, list[Route]]]] = []
         for site in self.problem.sites:
             if not permitted(workload, site):
                 dropped["site barred by residency"] += 1
@@ -169,10 +178,21 @@ class _ServingSearch:
                 for line_type, route in self.problem.routes(workload.name, origin.region, site.region).items():
                     rtt_s = math.ceil(route.rtt_s / ROUND_TRIP_STEP_S - ROUND_TRIP_TOL) * ROUND_TRIP_STEP_S
                     classes[rtt_s].append((origin.region, line_type))
+            places.append((site, here, classes))
+            if site.api is None and workload.spec.disaggregation != "never":
+                self._ask(workload, here, classes)
+        for site, here, classes in places:
             if site.api is None:
                 yield from self._pools_at(workload, site.region, here, classes)
             else:
                 yield from self._api_pools(workload, here, classes)
+
+    def _ask(self, workload: ServingFacts, fleet_options: Sequence[FleetOption], allowances_s: Iterable[float]) -> None:
+        """Note which round trips are asked of each pair of systems and networks, and by which fleet options first: their prices count."""
+        for pair in connected_pairs(fleet_options):
+            asked = self._asked.setdefault((workload.name, *_systems_of(pair)), {})
+            for allowance_s in allowances_s:
+                asked.setdefault(allowance_s, pair)
 
     def _pools_at(
         self,
@@ -314,8 +334,8 @@ class _ServingSearch:
     def _groups(
         self, workload: ServingFacts, first: FleetOption, second: FleetOption, allowance_s: float
     ) -> list[GroupChoice]:
-        """Select the groups of workers on a pair of systems."""
-        systems = (first.system.name, second.system.name, first.scaleout, second.scaleout)
+        """Select the groups of workers on a pair of systems, for all round trips in turn: their evaluation is large, and not kept for long."""
+        systems = _systems_of((first, second))
         grids = self._grids(workload, first), self._grids(workload, second)
         searches = self.cache.once(
             "groups",
@@ -323,13 +343,14 @@ class _ServingSearch:
             systems,
             lambda _: group_searches(workload, *grids, first, second, self.problem, self.cache.recent),
         )
-        key = (workload.name, *systems, allowance_s)
-        if key not in self._groups_at:
+        key = (workload.name, *systems)
+        if (*key, allowance_s) not in self._groups_at:
             self.cache.check_time()
             before = sum(search.evaluated for search in searches)
-            self._groups_at[key] = choose_groups(searches, first, second, allowance_s)
+            for each_s, pair in self._asked[key].items():
+                self._groups_at[*key, each_s] = choose_groups(searches, *pair, each_s)
             self.cache.evaluated += sum(search.evaluated for search in searches) - before
-        return self._groups_at[key]
+        return self._groups_at[*key, allowance_s]
 
     def _place(
         self,

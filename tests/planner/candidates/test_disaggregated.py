@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from models.transformer.architecture import Architecture
+from planner.candidates import cache
 from planner.candidates.disaggregated import THROUGHPUT_TIE_TOL, RankedGroups, connected_pairs, without_replaceable
 from planner.candidates.fleet_options import build_fleet_options
+from planner.candidates.search import find_candidates
 from planner.candidates.serving import serving_layouts, within_demand
 from planner.evaluate.serving import systems_per_replica
 from planner.resolve.resolver import resolve_document
@@ -126,3 +128,40 @@ def test_no_pair_of_pools_stands_at_two_sites(tiny):
     assert all(first.site is second.site for first, second in pairs)
     assert {first.site.region for first, _ in pairs} == {"us-virginia", "us-texas"}
     assert any(first.system is not second.system for first, second in pairs)
+
+
+def test_points_do_not_depend_on_what_is_kept(monkeypatch):
+    """Several sites ask for several round trips of the same systems: evaluations that are dropped at once give the same points."""
+    regions = ("us-virginia", "us-texas", "us-oregon")
+    document = {
+        "name": "several sites",
+        "workloads": [
+            {
+                "name": "chat", "kind": "serving", "architecture": "Llama-3.1-8B", "demand": {"requests_per_s": 200},
+                "lengths": {"input": 1000, "output": 200}, "origins": [{"region": region, "share": 1 / 3} for region in regions],
+                "slo": {"ttft": {"p95": "400 ms"}, "tpot": {"p95": "40 ms"}}, "precision": ["fp8"], "disaggregation": "always",
+            }
+        ],
+        "sites": [{"region": region, "fabrics": ["rail-only"]} for region in regions],
+        "offers": [{"system": name, "how": how} for name in ("DGX H100", "DGX B200") for how in ("buy", "reserved")],
+        "solver": {"replicas": "whole"},
+    }  # fmt: skip
+
+    found = []
+    for share in (0.0, 1.0):
+        monkeypatch.setattr(cache, "RECENT_SHARE", share)
+        candidates = find_candidates(resolve_document(document))
+        found.append(
+            [
+                (
+                    pool.site,
+                    pool.origins,
+                    point.capacity,
+                    [(u.option.name, u.systems, dict(u.layout), u.batch) for u in point.uses],
+                )
+                for pool in candidates.pools
+                for point in pool.points
+            ]
+        )
+        assert any(len(point.uses) == 2 for pool in candidates.pools for point in pool.points)
+    assert found[0] == found[1]

@@ -126,7 +126,8 @@ def test_a_program_that_cannot_fit_is_not_built(tiny, monkeypatch):
     said = []
     plan = planner.solve(tiny(), progress=said.append)
     assert plan.status == "limit" and not plan.has_answer and verify_plan(plan) == []
-    assert any("more than solver.memory allows; allow more of it, or ask of fewer sites" in line for line in said), said
+    assert [row["path"] for row in plan["reasons"]][:1] == ["solver.memory"]
+    assert any("no plan was found within 2 GB: the program of" in line for line in said), said
 
 
 def test_points_that_take_too_much_give_no_plan(tiny, monkeypatch):
@@ -138,4 +139,5 @@ def test_points_that_take_too_much_give_no_plan(tiny, monkeypatch):
     assert find_candidates(problem).pools  # of a study, which has no end to its search
     plan = planner.solve(tiny(), progress=said.append)
     assert plan.status == "limit" and not plan.has_answer
-    assert said == ["the operating points take more memory than solver.memory allows; allow more of it, or ask of fewer sites, offers, workloads or hours"]  # fmt: skip
+    assert said == [row["text"] for row in plan["reasons"]]
+    assert said[0].startswith("no plan was found within 2 GB") and "the change that helps most" in said[1]
