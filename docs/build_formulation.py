@@ -25,6 +25,7 @@ BLOCKS = (  # in the order of reading; `build` joins them
     "lines",
     "schedule",
     "residency",
+    "least_fleet",
     "preemption",
     "storage",
     "electricity",

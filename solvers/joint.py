@@ -25,6 +25,7 @@ from solvers.interface import Options
 from solvers.mip import relative_gap, solve_with_fixed_integers
 from solvers.model.build import build, objective_vector
 from solvers.model.data import COST, PlanData
+from solvers.model.least_fleet import with_least_fleet
 from solvers.model.residency import is_whole
 from solvers.parts import parts_of, points_in_use
 from solvers.program import Program
@@ -90,9 +91,13 @@ def solve(
     whole = bool(is_whole(data).any())
     share = SETTINGS.divisible_share if whole else 1.0 - SETTINGS.simpler_share if within else 1.0
     longest = max(share, SETTINGS.first_plan_share) * options.time_limit_s
-    found = solve_direct(
-        data.divisible(), replace(options, time_limit_s=share * options.time_limit_s, longest_s=longest)
-    )
+    limits = replace(options, time_limit_s=share * options.time_limit_s, longest_s=longest)
+    if whole:
+        data = with_least_fleet(data)
+    found = solve_direct(data.relaxation() if whole else data, limits)
+    if whole and found.status == "infeasible" and data.least_fleet is not None:
+        divided = solve_direct(data.divisible(), limits)  # tells whether it is for the whole replicas alone
+        return found if divided.status != "infeasible" else replace(divided, relaxed=True)
     if whole:
         divisible, found = found, with_whole_replicas(data, found, options, begin)
         if otherwise_divisible and not found.values and found.status == "limit":

@@ -30,6 +30,7 @@ from solvers.model.electricity import add_electricity
 from solvers.model.fabric import add_fabric
 from solvers.model.facility import add_facility
 from solvers.model.fleet import add_holdings, add_installed, add_power
+from solvers.model.least_fleet import add_least_fleet
 from solvers.model.lines import add_lines
 from solvers.model.part_limits import add_part_limits
 from solvers.model.porting import add_porting
@@ -47,6 +48,7 @@ def build(data: PlanData) -> Program:
     """Build the program, block by block."""
     program = Program()
     add_holdings(program, data)
+    add_least_fleet(program, data)
     add_facility(program, data)
     add_part_limits(program, data)
     add_fabric(program, data)

@@ -10,6 +10,7 @@ import numpy as np
 from solvers.arrays import Bools, Floats, Functionals, Ints, no_bools, no_floats, no_ints
 from solvers.model.block_data.choice import ChoiceData
 from solvers.model.block_data.electricity import Chronology, MeterData
+from solvers.model.block_data.least_fleet import LeastFleet
 from solvers.model.block_data.lines import LineData
 from solvers.model.block_data.parts import PartLimits
 from solvers.model.block_data.porting import PortData
@@ -126,6 +127,7 @@ class PlanData:
     use_workers: Ints | None = None  # [rows of `point_uses`] workers of a role per replica; None: one of each
     use_spares: Ints | None = None  # [rows of `point_uses`] workers of a role held beyond those at work; None: none
     resident_group: Ints | None = None  # [T] slots of one group have the same residents; None: each slot its own
+    least_fleet: LeastFleet | None = None  # systems that whole replicas hold at least; None: not derived
 
     # arcs
     arc_workload: Ints = field(default_factory=lambda: no_ints(0))
@@ -182,6 +184,10 @@ class PlanData:
         """Return the same input with divisible replicas, whose program relaxes this one."""
         if self.point_whole is None:
             return self
+        return replace(self.relaxation(), least_fleet=None)
+
+    def relaxation(self) -> PlanData:
+        """Return the same input with divisible replicas, on at least the fleet that whole ones hold (`solvers.model.least_fleet`)."""
         return replace(
             self, point_whole=None, point_load_s=None, use_workers=None, use_spares=None, resident_group=None
         )
@@ -427,6 +433,8 @@ def _block_problems(data: PlanData) -> Iterator[str]:
         yield from data.parts.problems(len(data.holding_option))
     if data.ports is not None:
         yield from data.ports.problems(len(data.point_pool))
+    if data.least_fleet is not None:
+        yield from data.least_fleet.problems(len(data.option_site), V)
     if data.choice is not None:
         yield from data.choice.problems(W, data.demand)
     if data.meters is not None:

@@ -15,6 +15,7 @@ from solvers.model.block_data.porting import PortData
 from solvers.model.block_data.scenarios import Operation, Risk, Scenario, ScenarioData
 from solvers.model.build import build
 from solvers.model.data import Limit, PlanData
+from solvers.model.least_fleet import with_least_fleet
 from solvers.program import Program
 from tests.solvers import test_all_blocks_bruteforce as together
 from tests.solvers.model import (
@@ -93,7 +94,11 @@ def programs() -> list[Program]:
         data = together.problem(rng)
         made += [data, replace(data, limits=(Limit("limits.cost", "cost", 1e6),)), with_scenarios(data)]
         made += [test_lines.problem(rng, spread=True), test_preemption.problem(rng, -2)]
-        made += [test_residency.whole_problem(seed), test_part_limits.drawn(seed), test_part_limits.with_orders(seed)]
+        made += [
+            with_least_fleet(test_residency.whole_problem(seed)),
+            test_part_limits.drawn(seed),
+            test_part_limits.with_orders(seed),
+        ]
         made += [test_porting.ported(rng, ("cost",)), test_choice.with_choice(rng, True, True, True, ("cost",))]
         every = np.column_stack([np.arange(len(data.point_pool)), np.zeros(len(data.point_pool), dtype=int)])
         made += [with_scenarios(replace(data, ports=PortData(member=every, groups=1)))]
