@@ -89,16 +89,18 @@ def _prefers_general(program: Program, data: PlanData, options: Options, covered
 def _by_parts(
     program: Program, objective: Floats, sense: str, slots: int, options: Options, begin: float
 ) -> RawSolution:
-    """Take a large program apart; search it in one piece where no plan is found, if it is not too large for that."""
+    """Take a large program apart; search it in one piece where no plan is found, or where the gap is wide, if it is not too large for that."""
     limits = replace(options, time_limit_s=_time_left(options, begin))
     if options.longest_s is not None:
         limits = replace(limits, longest_s=_time_left(options.until_found(), begin))
     raw = solve_general(program, objective, sense, slots, limits)
-    if raw.status != "limit" or raw.x is not None or program.column_count > MOST_COLUMNS_IN_ONE_PIECE:
+    most = MOST_COLUMNS_IN_ONE_PIECE if raw.x is None else LEAST_COLUMNS_BY_PARTS
+    if raw.status != "limit" or program.column_count > most or (raw.x is not None and options.left_s(begin) <= 0):
         return raw
-    found = solve_mip(
-        program, objective, sense, replace(options, method="direct", time_limit_s=_time_left(options, begin))
-    )
+    whole = replace(options, method="direct", time_limit_s=_time_left(options, begin))
+    found = solve_mip(program, objective, sense, whole, start=raw.x)
+    if found.x is None and raw.x is not None and found.status == "limit":
+        return _with_better_bound(raw, found.bound, sense)
     return _with_better_bound(found, raw.bound, sense) if found.status == "limit" else found
 
 
