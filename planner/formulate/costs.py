@@ -17,6 +17,7 @@ from planner.candidates.fleet_options import FleetOption, charged, paid_on_deliv
 from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.apis import request_price
 from planner.formulate.functionals import CAPITAL, CARBON, COST, ENERGY, capital_of
+from planner.problem.electricity import idle_price_per_j
 from planner.problem.facts import Problem
 from planner.problem.phases import Term
 from planner.problem.reinforcement import environments_per_s
@@ -33,6 +34,7 @@ class Rates:
     """
 
     cost_per_w: Floats  # [site, slot]
+    idle_cost_per_w: Floats  # [site, slot] of our own idle systems, beside the bill of a meter
     carbon_per_w: Floats  # [site, slot]
     seconds: Floats  # [slot]
     metered: Bools  # [site] whether electricity is a decision there
@@ -52,7 +54,9 @@ def slot_rates(problem: Problem) -> Rates:
     price = np.array([site.price_per_j[calendar.hour] for site in problem.sites])
     carbon = np.array([site.carbon_kg_per_j[calendar.hour] for site in problem.sites])
     metered = np.array([site.electricity is not None for site in problem.sites])
-    return Rates(price * calendar.seconds * calendar.discount, carbon * calendar.seconds, calendar.seconds, metered)
+    idle = np.array([idle_price_per_j(mine, bool(billed)) for mine, billed in zip(price, metered, strict=True)])
+    worth = calendar.seconds * calendar.discount
+    return Rates(price * worth, idle * worth, carbon * calendar.seconds, calendar.seconds, metered)
 
 
 def holding_costs(
@@ -75,8 +79,9 @@ def holding_costs(
         cost = charged(option, term)
         cost += (option.hall_per_s if option.owned else term.price) * float(seconds @ calendar.discount[held])
         cost += term.price * term.owed_worth_s
-        charged_w, counted_w = rates.settled_w(np.array(idle_w if option.owned else 0.0), np.array(idle_w), np.array(r))
-        result[COST][u] = cost + charged_w * rates.cost_per_w[r, held].sum()
+        charged_w = idle_w if option.owned else 0.0
+        _, counted_w = rates.settled_w(np.array(charged_w), np.array(idle_w), np.array(r))
+        result[COST][u] = cost + charged_w * rates.idle_cost_per_w[r, held].sum()
         embodied_kg = embodied_carbon_kg(option.system.embodied_kg, seconds.sum(), option.offer.life_s(money))
         result[CARBON][u] = counted_w * rates.carbon_per_w[r, held].sum() + embodied_kg
         result[ENERGY][u] = counted_w * seconds.sum()

@@ -29,6 +29,7 @@ from planner.formulate.costs import Holding
 from planner.formulate.electricity import MeterPayments, meter_payments
 from planner.formulate.functionals import COST, paid_in
 from planner.formulate.lines import LineCosts, line_costs
+from planner.problem.electricity import idle_price_per_j
 from planner.problem.facts import PhaseFacts, Problem
 from planner.problem.phases import window_at
 from solvers.model.data import PlanData
@@ -152,7 +153,7 @@ def _holding_payments(
     calendar, money, phase = problem.calendar, problem.economics, problem.phases[p]
     edges, amount = calendar.edges_s, np.zeros(len(holdings))
     prices = {
-        site.region: site.price_per_j for site in problem.sites
+        site.region: idle_price_per_j(site.price_per_j, site.electricity is not None) for site in problem.sites
     }  # of this calendar: options may be held from another
     building = float(annuity(1.0, money.discount_rate, money.facility_life_years))
     for u, (k, term) in enumerate(holdings):
@@ -168,6 +169,5 @@ def _holding_payments(
             + (option.facility_capital * building + option.staff_per_year + option.software_per_year) * years
             + option.hall_per_s * seconds.sum()
         )
-        if option.site.electricity is None:
-            amount[u] += option.idle_at_meter_w * float(seconds @ prices[option.site.region][calendar.hour])
+        amount[u] += option.idle_at_meter_w * float(seconds @ prices[option.site.region][calendar.hour])
     return amount

@@ -125,9 +125,10 @@ class Accounts:
                 self.cost_lines["rent", *where] += count * term.price * float(seconds @ calendar.discount[held])
                 if term.owed_worth_s:
                     self.cost_lines["early exit", *where] += count * term.price * term.owed_worth_s
+            idle_cost = idle_w * float(rates.idle_cost_per_w[r, held].sum())
+            if option.owned and (idle_cost or not rates.metered[r]):
+                self.cost_lines["energy", *where] += idle_cost
             if not (option.owned and rates.metered[r]):
-                if option.owned:
-                    self.cost_lines["energy", *where] += idle_w * float(rates.cost_per_w[r, held].sum())
                 self.carbon_lines["operation", *where] += idle_w * float(rates.carbon_per_w[r, held].sum())
                 self.energy_j += idle_w * float(seconds.sum())
             if option.system.embodied_kg:

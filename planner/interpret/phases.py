@@ -147,8 +147,8 @@ def _cost_by_window(decided: Decisions, undated: float) -> Floats:
             count * (option.hall_per_s if option.owned else term.price) * (calendar.seconds * calendar.discount)[held]
         )
         r = place[option.site.region]
-        if option.owned and not rates.metered[r]:
-            by_slot[held] += count * option.idle_at_meter_w * rates.cost_per_w[r, held]
+        if option.owned:
+            by_slot[held] += count * option.idle_at_meter_w * rates.idle_cost_per_w[r, held]
     for p in decided.used:
         slots_per_s = environments_per_s(decided.form.points[p].workload)
         by_slot += slots_per_s * decided.active[p] * calendar.seconds * calendar.discount

@@ -72,3 +72,16 @@ def peak_name(months: list[int], window: Ints, windows: int) -> str:
         if windows == 1
         else f"{months_text} of phase{'s' * (len(phases) > 1)} {', '.join(map(str, phases))}"
     )
+
+
+def idle_price_per_j(site_price_per_j: Floats, metered: bool) -> Floats:
+    """Return what the energy of our own idle systems costs beside the bill of a meter: they earn nothing at a negative price.
+
+    max(price, 0); where a meter bills all that is drawn, max(-price, 0), which takes back what it pays for idle draw. Systems without work
+    could be switched off, so that holding more of them never pays. Shapes: as the price; units: currency per J.
+
+    >>> idle_price_per_j(np.array([2.0, -3.0]), False).tolist(), idle_price_per_j(np.array([2.0, -3.0]), True).tolist()
+    ([2.0, 0.0], [0.0, 3.0])
+    """
+    paid: Floats = np.maximum(-site_price_per_j if metered else site_price_per_j, 0.0)
+    return paid

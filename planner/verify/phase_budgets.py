@@ -69,7 +69,7 @@ class _PhasePayments:
             + yearly * held_s / YEAR_S
             + building
             + sum(
-                s * (hall_per_s + option.idle_at_meter_w * self._price(option, t))
+                s * (hall_per_s + option.idle_at_meter_w * self._idle_price(option, t))
                 for t, w, s in self.slots
                 if w in holding.windows
             )
@@ -80,6 +80,10 @@ class _PhasePayments:
         if option.site.electricity is not None:
             return 0.0
         return float(option.site.price_per_j[self.calendar.hour[t]])
+
+    def _idle_price(self, option: CheckedOption, t: int) -> float:
+        """Return the price of the energy of idle systems beside the bill of a meter [1/J]: they earn nothing."""
+        return self._price(option, t) + option.unearned_per_j(int(self.calendar.hour[t]))
 
     def _points(self) -> float:
         """Add the energy that replicas on our own systems draw above idle, and the environment slots of jobs at work."""

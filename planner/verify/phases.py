@@ -150,7 +150,9 @@ class PhaseCheck:
                 w = int(self.calendar.window[t])
                 if w in holding.windows:
                     cost[w] += row["count"] * per_s * weight[t]
-                    cost[w] += self._energy(option, row["count"] * option.idle_at_meter_w, t, weight[t])
+                    idle_w = row["count"] * option.idle_at_meter_w
+                    cost[w] += self._energy(option, idle_w, t, weight[t])
+                    cost[w] += idle_w * option.unearned_per_j(int(self.calendar.hour[t])) * weight[t]
 
     def _add_requests(self, cost: dict[int, float], weight: Sequence[float]) -> None:
         """Add egress and the tokens of APIs."""

@@ -78,10 +78,12 @@ class _Adder:
                 left = float(self.problem.calendar.edges_s[holding.windows[-1] + 1]) / YEAR_S
                 self.lines["early exit", *place] += n * holding.owed * (1 + money.discount_rate) ** -left
             for slot in self.slots:
-                _, window, _, seconds, discount = slot
+                _, window, hour, seconds, discount = slot
                 if window not in holding.windows:
                     continue
                 self._energy(option, place, n * option.idle_at_meter_w, slot)
+                if unearned := option.unearned_per_j(hour):
+                    self.lines["energy", *place] += n * option.idle_at_meter_w * unearned * seconds * discount
                 if option.system.embodied_kg:
                     self.carbon["embodied", *place] += (
                         n * option.system.embodied_kg * seconds / option.offer.life_s(money)

@@ -1,6 +1,7 @@
 """The electricity block: what a site draws is bought from the grid, taken from contracts, or discharged from a battery.
 
-A negative price pays for every watt drawn. Nothing may then run without need: `power_may_earn` says in which slots, and the rows
+A negative price pays for every watt drawn; what it pays for idle systems of our own stands as a cost of holding them, so that they earn
+nothing. Nothing may run without need: `power_may_earn` says in which slots, and the rows
 `capacity` of the routing block become equations there. `stored` is linear within a slot, so that its values at the ends suffice.
 
 Sets

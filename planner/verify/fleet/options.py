@@ -49,6 +49,10 @@ class CheckedOption:
         """Compute the power of an idle system at the meter, with its share of fabric and cooling [W]."""
         return self.idle_it_w * self.site.pue
 
+    def unearned_per_j(self, hour: int) -> float:
+        """Return what a negative price pays for energy, which our own systems do not earn while they are idle; 0 at other prices."""
+        return max(-float(self.site.price_per_j[hour]), 0.0) if self.owned else 0.0
+
 
 class FleetOptions:
     """Look up the fleet option of a key; the tenant plays no part. `annuities`: charged as by releases up to 0.2. Raises KeyError for an option that the spec does not offer."""
