@@ -32,7 +32,6 @@ from tests.solvers.reference import SMALL, TIMES
 from tests.solvers.test_all_blocks_bruteforce import OBJECTIVES, problem, problems
 
 LIMITS = Options(gap=1e-3, time_limit_s=60.0)
-WORST = 1.6  # of the optimum; these questions of two or three slots lose most, 1.23 on the six that are asked
 COARSE = replace(
     SETTINGS, first_stage_columns=1, bound_columns=1, least_groups=1, least_bound_groups=1
 )  # one group of slots for each part
