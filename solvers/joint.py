@@ -96,7 +96,9 @@ def solve(
         data = with_least_fleet(data)
     found = solve_direct(data.relaxation() if whole else data, limits)
     if whole and found.status == "infeasible" and data.least_fleet is not None:
-        divided = solve_direct(data.divisible(), limits)  # tells whether it is for the whole replicas alone
+        left = max(options.left_s(begin), SETTINGS.least_time_s)
+        first = replace(options, time_limit_s=left, gap=1.0)  # any plan tells that it is for the whole replicas alone
+        divided = solve_direct(data.divisible(), first)
         return found if divided.status != "infeasible" else replace(divided, relaxed=True)
     if whole:
         divisible, found = found, with_whole_replicas(data, found, options, begin)

@@ -22,7 +22,10 @@ SPEC: dict[str, Any] = {
     "simplicity": {"within": 0}, "solver": {"gap": 1e-6},
 }  # fmt: skip
 HALF = [-1000.0] * 12 + [60.0] * 12
-PHASES = [{"name": "first", "start": "0 d", "budget": "9M USD"}, {"name": "second", "start": "2028-01-01", "budget": "9M USD"}]
+PHASES = [
+    {"name": "first", "start": "0 d", "budget": "9M USD"},
+    {"name": "second", "start": "2028-01-01", "budget": "9M USD"},
+]
 
 
 @pytest.fixture(scope="module", params=["always", "by day"])
