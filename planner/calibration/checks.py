@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from catalog.errors import UnknownName
+from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.records import Record
 from models.roofline import BYTES_PER_ELEMENT
@@ -30,6 +31,10 @@ def facts_of(case: MeasuredCase, catalog: Catalog) -> list[Fact]:
     chip = catalog.get("chips", case.chip)
     found = [known.not_whole(case.row.place, column, case.row.number(column) or 0.0) for column in COUNTS]
     if isinstance(case, MeasuredServing):
+        context = catalog.get("architectures", case.architecture).get("max_context")
+        most, source = (context.number, _cited(catalog, context)) if context else (known.LONGEST_CONTEXT, "")
+        tokens = case.case.input_tokens + case.case.output_tokens
+        found.append(known.longer_than_context(case.row.place, tokens, most, source))
         found += [*_serving_rooflines(case, chip, catalog), *_loads(case)]
     elif isinstance(case, MeasuredTraining):
         found += _training_rooflines(case, chip, catalog)
@@ -41,15 +46,18 @@ def chips_of(record: Record, count: float, catalog: Catalog) -> Chips:
     bandwidth = record.get("hbm_bytes_per_s")
     peaks = [figure for name, figure in record.figures.items() if name.endswith("flop_per_s")]
     peak = max(peaks, key=lambda figure: figure.number, default=None)
-    sources = (_title(catalog, figure.source[0]) if figure and figure.source else "" for figure in (bandwidth, peak))
+    sources = (_cited(catalog, figure) if figure else "" for figure in (bandwidth, peak))
     return Chips(record.name, count, bandwidth.number if bandwidth else 0.0, peak.number if peak else 0.0, *sources)
 
 
-def _title(catalog: Catalog, source: str) -> str:
+def _cited(catalog: Catalog, figure: Figure) -> str:
+    """Return the title of the first source of a figure, or its name where it is the user's own."""
+    if not figure.source:
+        return ""
     try:
-        return catalog.source(source).title
-    except UnknownName:  # a figure of the user's own
-        return source
+        return catalog.source(figure.source[0]).title
+    except UnknownName:
+        return figure.source[0]
 
 
 def _serving_rooflines(case: MeasuredServing, chip: Record, catalog: Catalog) -> Iterator[Fact | None]:

@@ -16,6 +16,7 @@ APART = (
     2.0  # by which an identity of means may be broken: by lengths that scatter, and by the start and the end of a run
 )
 MILLI = 1e-3
+LONGEST_CONTEXT = 1e9  # tokens; the catalog takes no longer context (catalog/plausibility.py)
 LITTLE = "Little's law: requests in flight = requests per second x time of a request"
 
 
@@ -114,6 +115,14 @@ def times_disagree(place: str, request_s: float, first_s: float, token_s: float,
         return None
     message = Message.of("measured.times_disagree", request=request_s / MILLI, parts=parts_s / MILLI)
     return Fact(f"{place}, e2e_ms", message, "time of a request = TTFT + (output tokens - 1) x TPOT")
+
+
+def longer_than_context(place: str, tokens: float, most: float, source: str) -> Fact | None:
+    """Name lengths of a request beyond the context of the architecture, and refuse those beyond any context."""
+    if tokens <= most:
+        return None
+    message = Message.of("measured.longer_than_context", tokens=tokens, most=most)
+    return Fact(f"{place}, isl", message, source, refuses=tokens > LONGEST_CONTEXT)
 
 
 def not_whole(place: str, column: str, count: float) -> Fact | None:

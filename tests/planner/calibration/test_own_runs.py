@@ -166,6 +166,7 @@ def test_a_layout_that_does_not_fit_says_how_much_it_needs(tmp_path, capsys):
         ({"request_throughput": 8.0}, "peak_in_flight", "41 at most are stated"),
         ({"n_chips": 2.5}, "n_chips", "whole number"),
         ({"tp": 1.5}, "tp", "whole number"),
+        ({"completed": 0.0002}, "isl", "check the totals"),
     ],
 )
 def test_what_cannot_be_right_is_refused_by_calibrate_and_named_by_validate(tmp_path, capsys, changes, place, words):
@@ -184,6 +185,10 @@ def test_what_cannot_be_right_is_refused_by_calibrate_and_named_by_validate(tmp_
         ({"mean_e2el_ms": 733.0}, "measured.times_disagree"),
         ({"request_throughput": 7.0, "mean_e2el_ms": 3600.0}, "measured.times_disagree"),
         ({"request_rate": 1.0}, "measured.more_than_arrive"),
+        (
+            {"total_input_tokens": 4e8, "mean_ttft_ms": 9e4, "mean_e2el_ms": 1e5, "request_throughput": 2e-4},
+            "measured.longer_than_context",
+        ),
         ({"mean_ttft_ms": 9000.0, "mean_e2el_ms": 14000.0}, "measured.far_from_predicted"),
     ],
 )
