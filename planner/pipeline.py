@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import BrokenPlanError
+from planner.facts import Fact
 from planner.plan import Plan
 from planner.solving.answer import THREADS, Progress, answer
 from planner.spec.document import read_spec
@@ -41,6 +42,11 @@ def check_spec(
 
 def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -> dict[str, int]:
     """Count the same of a document in memory; see `check_spec`."""
+    return checked(document, overlays=overlays)[0]
+
+
+def checked(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -> tuple[dict[str, int], tuple[Fact, ...]]:
+    """Return the counts of a valid document in memory and the notes on it: how it was understood, and what is at odds with known figures."""
     from planner.resolve.resolver import resolve_document
     from planner.spec.document import edited
     from planner.spec.load.closed_loop import at_rates, closed_loops, first_rate
@@ -49,7 +55,7 @@ def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -
     loops = closed_loops(parse_spec(document))
     problem = resolve_document(edited(document, at_rates({i: first_rate(loop) for i, loop in loops.items()})), overlays)
     offers = [offer for offer in problem.offers if offer.how != "api"]
-    return {
+    counts = {
         "workloads": len(problem.demands()) + len(problem.training),
         "sites": sum(site.api is None for site in problem.sites),
         "systems": len({offer.system for offer in offers}),
@@ -57,6 +63,7 @@ def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -
         "slots": problem.calendar.slots,
         "assumptions": len(problem.assumptions),
     }
+    return counts, problem.notes
 
 
 def solve_document(

@@ -125,11 +125,22 @@ def _stored_plan(arguments: argparse.Namespace) -> Plan:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from planner.pipeline import check_document
+    from planner.facts import rows
+    from planner.pipeline import checked
+    from planner.report.notes import HEADING, told
 
-    counts = check_document(spec_document(arguments), overlays=overlay_folders(arguments))
+    counts, noted = checked(spec_document(arguments), overlays=overlay_folders(arguments))
     sentence = "valid: " + ", ".join(f"{n} {what}" for what, n in counts.items()) + "\n"
-    write_out(arguments, sentence if arguments.format == "table" else rows_as(arguments.format, [counts]))
+    listed = "".join(f"- {terminal(line)}\n" for line in told(rows(noted)))
+    if arguments.format == "json":
+        write_out(arguments, as_json([{**counts, "notes": rows(noted)}]))
+    elif arguments.format == "table":
+        write_out(arguments, sentence + (f"\n{HEADING}\n{listed}" if listed else ""))
+    else:
+        write_out(
+            arguments,
+            rows_as(arguments.format, [counts]) + (listed and f"\n{listed}" if arguments.format == "md" else ""),
+        )
     return OK
 
 

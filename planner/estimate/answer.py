@@ -58,7 +58,7 @@ def estimate(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> Esti
 
 
 def _notes(facts: CaseFacts) -> list[Fact]:
-    """Say how figures of the user's own were read, and which own runs the case does not use."""
+    """List what of a case is at odds with what is known, how figures of the user's own were read, and which own runs it does not use."""
     case, catalog = facts.case, facts.ledger.catalog
     name = case.workload.architecture
     read = architecture_fact(catalog.get("architectures", name), facts.architecture)
@@ -67,7 +67,7 @@ def _notes(facts: CaseFacts) -> list[Fact]:
     else:
         workload = facts.job if isinstance(case.workload, Training) else facts.serving
     unused = unused_run_facts(catalog, "workload", workload, facts.sides)
-    return [*unused, *([read] if read else [])]
+    return [*facts.notes, *unused, *([read] if read else [])]
 
 
 def _answer(document: Mapping[str, Any], facts: CaseFacts, overlays: Sequence[Path]) -> dict[str, Any] | str:
@@ -139,8 +139,11 @@ def _only(facts: CaseFacts, kind: str, *names: str) -> None:
 
 def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
     """List the tables of an answer as (heading, rows)."""
-    understood = [{"about": row["path"], "note": row["text"]} for row in answer["notes"]]
-    return [*([(HEADING, understood)] if understood else []), *_sections(answer)]
+    understood = [
+        {"about": row["path"], "note": row["text"] + (f" [{row['source']}]" if row["source"] else "")}
+        for row in answer["notes"]
+    ]
+    return [*_sections(answer), *([(HEADING, understood)] if understood else [])]
 
 
 def _sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:

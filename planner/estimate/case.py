@@ -23,6 +23,7 @@ from planner.candidates.layouts import layout_rows, layout_space, search_layouts
 from planner.errors import Problem, SpecError, close_matches
 from planner.estimate.power import PowerCap, training_draw
 from planner.evaluate.layouts import TrainingSetup, interval_of
+from planner.facts import Fact
 from planner.problem.batches import nearest_batch
 from planner.problem.constants import ModelConstants
 from planner.problem.fabrics import largest_of, plant_of, scaleout_of, uneven, whole_network
@@ -32,6 +33,7 @@ from planner.resolve.architectures import shape_of
 from planner.resolve.constants import model_constants
 from planner.resolve.ledger import Ledger
 from planner.resolve.overrides import unread
+from planner.resolve.plausibility.case import case_facts
 from planner.resolve.power_caps import measured_curve
 from planner.resolve.reinforcement import reinforcement_facts
 from planner.resolve.stack.engines import ROLES, engine_settings, software_of, wrong_role
@@ -58,6 +60,7 @@ class CaseFacts:
     power_cap: PowerCap | None
     ledger: Ledger
     reinforcement: ReinforcementFacts | None = None
+    notes: tuple[Fact, ...] = ()  # what in the case is at odds with what is known
 
     @property
     def scaleout(self) -> ScaleOut:
@@ -142,6 +145,7 @@ def resolve_case(
         power_cap=None if case.power_cap is None else PowerCap(case.power_cap, measured_curve(ledger, "power_cap")),
         ledger=ledger,
         reinforcement=_learning(case, architectures, ledger),
+        notes=case_facts(ledger, case, case.workload, architectures),
     )
     if not trains:
         assert isinstance(case.workload, Serving)

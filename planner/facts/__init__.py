@@ -26,9 +26,14 @@ class Fact:
     source: str = ""
     refuses: bool = False
 
+    @property
+    def is_echo(self) -> bool:
+        """Whether it contradicts nothing, and only tells how an input was understood."""
+        return not self.source
+
     def problem(self) -> Problem:
         """Return a fact that refuses as a problem of the input."""
-        return Problem(self.path, f"{self.message.text()}{f' [{self.source}]' if self.source else ''}")
+        return Problem(self.path, Message.of("fact.refused", sentence=self.message.text(), source=self.source).text())
 
     def row(self) -> dict[str, Any]:
         """Return the fact as a plan or an estimate stores it under `notes`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from planner.messages import DEFAULT, of_row
 from planner.plan import Plan
@@ -12,8 +13,13 @@ REASONS, WHY = "reasons", "Why there is no plan"  # section of a plan without an
 
 
 def sentences(plan: Plan, language: str = DEFAULT, section: str = "notes") -> Iterable[str]:
-    """Yield a sentence for each row of a section, with its place and the source of what is known."""
-    for row in plan.document.get(section, ()):
+    """Yield a sentence for each row of a section of a plan; see `told`."""
+    return told(plan.document.get(section, ()), language)
+
+
+def told(rows: Iterable[Mapping[str, Any]], language: str = DEFAULT) -> Iterable[str]:
+    """Yield a sentence for each row, with its place and the source of what is known: what is at odds with that first, then echoes."""
+    for row in sorted(rows, key=lambda row: not row["source"]):
         message = of_row(row)
         text = row["text"] if message is None else message.text(language)
         source = f" [{row['source']}]" if row["source"] else ""

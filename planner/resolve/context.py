@@ -114,6 +114,13 @@ class ResolveContext:
         self.add_problem(path, f'no rate for {code}; state one: "exchange": {{"{code}": {{"per_usd": ...}}}}')
         return 1.0
 
+    def rate(self, code: str) -> float | None:
+        """Return the units of currency `code` for one US dollar, for comparisons: nothing is booked; None where it is not known."""
+        if code == "USD" or code in self.spec.exchange:
+            return 1.0 if code == "USD" else self.spec.exchange[code].per_usd
+        name = f"exchange_{code.lower()}"
+        return self.catalog.get("defaults", name).value("value") if name in self.catalog.names("defaults") else None
+
     def convert(self, price: tuple[float, str], path: str = "exchange") -> float:
         """Convert (amount, currency) to the currency of the plan; `path`: the place that names the currency."""
         amount, currency = price

@@ -29,6 +29,7 @@ from planner.resolve.names import unknown_names
 from planner.resolve.offers import resolve_offers
 from planner.resolve.overrides import unread
 from planner.resolve.phases import phase_facts, with_growth
+from planner.resolve.plausibility.spec import add_facts
 from planner.resolve.porting import resolve_porting
 from planner.resolve.representative_days import representative
 from planner.resolve.routes import lines
@@ -110,6 +111,7 @@ def build_problem(context: ResolveContext) -> Problem:
         sites.append(api.site)
         offers.append(api.offer)
         systems[api.system.name] = api.system
+    add_facts(context, workloads, sites)
     _check_objective(context)
     _check_price_levels(context)
     _check_robust(context)

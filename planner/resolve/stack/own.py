@@ -53,4 +53,4 @@ def architecture_fact(record: Record, shape: Architecture) -> Fact | None:
     figure = record.get("layers")
     if figure is None or figure.kind != OWN:
         return None
-    return Fact(f"architectures/{record.name}", echo(record, shape), "; ".join(figure.source))
+    return Fact(f"architectures/{record.name}", echo(record, shape))
