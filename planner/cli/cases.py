@@ -82,6 +82,7 @@ def _splits(arguments: argparse.Namespace, facts: CaseFacts) -> int:
 
 def _estimate(arguments: argparse.Namespace) -> int:
     from planner.estimate.answer import estimate, sections
+    from planner.report.notes import HEADING
 
     found = estimate(read_json(arguments.case), overlay_folders(arguments))
     if found.answer is None:
@@ -92,7 +93,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
         return OK
     tables = sections(found.answer)
     if arguments.format == "csv":
-        write_out(arguments, rows_as("csv", tables[0][1]))
+        write_out(arguments, rows_as("csv", next(rows for heading, rows in tables if heading != HEADING)))
         return OK
     mark, escaped = ("## ", markdown) if arguments.format == "md" else ("", terminal)
     write_out(

@@ -143,7 +143,7 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
         {"about": row["path"], "note": row["text"] + (f" [{row['source']}]" if row["source"] else "")}
         for row in answer["notes"]
     ]
-    return [*_sections(answer), *([(HEADING, understood)] if understood else [])]
+    return [*([(HEADING, understood)] if understood else []), *_sections(answer)]
 
 
 def _sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:

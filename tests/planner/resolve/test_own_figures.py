@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import planner
 from planner.cli.main import main
 from planner.estimate.answer import estimate, sections
+from planner.facts import Fact
 from planner.facts.own_runs import OwnRuns, unused_runs
 from planner.report.fleet import replica_words
 from planner.report.notes import HEADING
@@ -42,7 +44,12 @@ def overlay(folder: Path, chip: str, precision: str, engine: str = "vllm") -> Pa
 
 
 def codes(notes: list[dict]) -> list[str]:
-    return sorted(row["code"] for row in notes)
+    return sorted(row["code"] for row in notes if row["code"].startswith("own."))
+
+
+def own_notes(document: dict, overlays: Sequence[Path] = ()) -> list[Fact]:
+    """The notes on own figures in a spec, without the echoes of its prices."""
+    return [fact for fact in resolve_document(document, overlays).notes if fact.message.code.startswith("own.")]
 
 
 @pytest.mark.parametrize(
@@ -57,19 +64,19 @@ def codes(notes: list[dict]) -> list[str]:
 def test_a_plan_names_own_runs_that_it_does_not_use(tiny, tmp_path, chip, measured, asked, wanted):
     spec = tiny()
     spec["workloads"][0]["precision"] = asked
-    problem = resolve_document(spec, [overlay(tmp_path / "own", chip, measured)])
-    assert sorted(fact.message.code for fact in problem.notes) == wanted
+    found = own_notes(spec, [overlay(tmp_path / "own", chip, measured)])
+    assert sorted(fact.message.code for fact in found) == wanted
 
 
 def test_a_run_with_another_engine_is_named(tiny, tmp_path):
     spec = tiny()
     spec["workloads"][0] |= {"precision": ["fp8"], "engine": "sglang"}
-    (fact,) = resolve_document(spec, [overlay(tmp_path / "own", "H100 SXM5 80GB", "fp8")]).notes
+    (fact,) = own_notes(spec, [overlay(tmp_path / "own", "H100 SXM5 80GB", "fp8")])
     assert fact.message.code == "own.other_engine" and fact.path.endswith(".engine")
 
 
 def test_without_own_runs_nothing_is_said(tiny):
-    assert not resolve_document(tiny()).notes
+    assert not own_notes(tiny())
 
 
 def test_the_plan_says_so_and_is_verified_with_and_without_the_overlay(tiny, tmp_path):
@@ -103,7 +110,7 @@ def test_an_architecture_from_a_config_is_echoed(tiny, tmp_path, capsys):
     (tmp_path / "house.config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
     spec = tiny()
     spec["workloads"][0]["architecture"] = "house"
-    (fact,) = resolve_document(spec, [tmp_path]).notes
+    (fact,) = own_notes(spec, [tmp_path])
     assert fact.path == "architectures/house" and fact.is_echo
     arguments = fact.message.arguments
     assert arguments["parameters"] == pytest.approx(PARAMETERS / 1e9)
