@@ -1,4 +1,4 @@
-"""Define the errors of invalid input, a list of places with problem and remedy, and of a plan that fails its own verification."""
+"""Define the errors of invalid input, a list of places with problem and remedy, of limits, and of a plan that fails its own verification."""
 
 from __future__ import annotations
 
@@ -35,6 +35,10 @@ class SpecError(ValueError):
         if more := len(self.problems) - len(shown):
             shown.append(f"and {more:,} more problems; correct these first")
         super().__init__("\n".join(shown))
+
+
+class LimitReached(RuntimeError):
+    """A limit of time or memory that ended a search before it found anything; the text says which, and how to allow more."""
 
 
 class BrokenPlanError(RuntimeError):

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.options import hourly_folders, overlay_folders, read_json
+from planner.cli.options import add_limit_options, hourly_folders, overlay_folders, read_json, search_limits
 from planner.cli.output import as_json, rows_as, write_out
 from planner.escape import markdown, terminal
-from planner.exit_codes import INFEASIBLE, OK
+from planner.exit_codes import INFEASIBLE, LIMIT, OK
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
@@ -27,6 +27,7 @@ def add_codesign(commands: Commands, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--best", type=int, default=5, metavar="N", help="how many single changes of each chip to print (default: 5)"
     )
+    add_limit_options(parser)
     parser.set_defaults(run=_codesign)
 
 
@@ -68,14 +69,14 @@ def _codesign(arguments: argparse.Namespace) -> int:
 
     if arguments.best < 1:
         raise SpecError([Problem("--best", f"expected at least 1 change, got {arguments.best}")])
-    found = codesign(read_json(arguments.case), overlay_folders(arguments))
+    found = codesign(read_json(arguments.case), overlay_folders(arguments), search_limits(arguments))
     if found.document is None:
         print(terminal(found.reason), file=sys.stderr)
         return INFEASIBLE
     document = found.document
     head = f"{document['variants']:,} variants, {document['running']:,} run within the limits; {document['note']}"
     _write(arguments, document, found.rows, head, lambda: sections(document, arguments.best))
-    return OK
+    return said_if_left_out(document)
 
 
 def add_edge(commands: Commands, shared: argparse.ArgumentParser) -> None:
@@ -126,6 +127,14 @@ def _kv_tiers(arguments: argparse.Namespace) -> int:
     head = f"{found['combinations']:,} combinations of sizes, {found['evaluated']:,} evaluated; {gain}"
     _write(arguments, found, found["tiers"], head, lambda: sections(found))
     return OK
+
+
+def said_if_left_out(document: Mapping[str, Any]) -> int:
+    """Say what an answer leaves out because a limit ended the search, and return the exit code."""
+    if not document["not_tried"]:
+        return OK
+    print(terminal(document["not_tried_words"]), file=sys.stderr)
+    return LIMIT
 
 
 Tables = Sequence[tuple[str, list[dict[str, Any]]]]

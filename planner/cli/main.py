@@ -37,7 +37,7 @@ from planner.cli.studies import (
     add_sharing,
     add_urgent,
 )
-from planner.errors import SpecError
+from planner.errors import LimitReached, SpecError
 from planner.escape import terminal
 from planner.exit_codes import BROKEN_PIPE, INTERRUPTED, INVALID, LIMIT, USAGE
 from planner.version import __version__
@@ -56,6 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SpecError as error:
         print(error, file=sys.stderr)
         return INVALID
+    except LimitReached as error:
+        print(error, file=sys.stderr)
+        return LIMIT
     except BrokenPipeError:  # the reader has read enough, as `head` does
         abandon_output()
         return BROKEN_PIPE

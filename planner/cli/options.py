@@ -13,11 +13,13 @@ from planner.escape import terminal
 
 if TYPE_CHECKING:
     from catalog.lookup import Catalog
+    from planner.estimate.limits import SearchLimits
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 FORMATS = ("table", "json", "csv", "md")
 MAX_PROCESSES = 1024
+TIME_LIMIT, MEMORY = "5 min", "2 GB"  # of commands that search without a spec's `solver` block
 SPEC_HELP = 'JSON file, or "-" for standard input'
 PLAN_HELP = "plan as `plan --format json` prints it"
 
@@ -73,6 +75,43 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", metavar="SIZE", help='most memory for a plan, such as "2 GB" (default)')
     parser.add_argument("--solver", choices=("highs", "pulp"), help="solver backend (default: highs)")
     parser.add_argument("--seed", type=int, help="random seed of the solver")
+
+
+def add_limit_options(parser: argparse.ArgumentParser) -> None:
+    """Add --time-limit and --memory of a command that searches without a spec's `solver` block."""
+    parser.add_argument(
+        "--time-limit",
+        metavar="TIME",
+        default=TIME_LIMIT,
+        help=f'most time by the wall clock; what was not tried by then is said (default: "{TIME_LIMIT}")',
+    )
+    parser.add_argument(
+        "--memory", metavar="SIZE", default=MEMORY, help=f'most memory of the process (default: "{MEMORY}")'
+    )
+
+
+def search_limits(arguments: argparse.Namespace) -> SearchLimits:
+    """Read --time-limit and --memory; the time runs from here on. Raises SpecError."""
+    from planner.estimate.limits import SearchLimits
+
+    return SearchLimits(
+        amount_of(arguments.time_limit, "s", "--time-limit", TIME_LIMIT),
+        amount_of(arguments.memory, "byte", "--memory", MEMORY),
+    )
+
+
+def amount_of(text: str, unit: str, option: str, example: str) -> float:
+    """Parse an amount above 0 that an option states. Raises SpecError."""
+    from catalog.units import UnitError, parse
+    from planner.errors import Problem, SpecError
+
+    try:
+        amount = parse(text, unit)
+    except (UnitError, KeyError):
+        amount = 0.0
+    if not amount > 0.0:
+        raise SpecError([Problem(option, f'expected an amount such as "{example}", got "{text}"')])
+    return amount
 
 
 def positive_count(text: str) -> int:

@@ -14,6 +14,7 @@ from planner.cli.options import (
     PLAN_HELP,
     SPEC_HELP,
     add_solver_options,
+    amount_of,
     overlay_folders,
     progress_printer,
     spec_document,
@@ -342,7 +343,7 @@ def _alternatives(arguments: argparse.Namespace) -> int:
         spec_document(arguments),
         overlays=overlay_folders(arguments),
         within=arguments.within,
-        total_s=_seconds(arguments.total_time),
+        total_s=amount_of(arguments.total_time, "s", "--total-time", "5 min"),
         progress=progress_printer(arguments),
     )
     for alternative in found.found if arguments.plans else ():
@@ -359,23 +360,12 @@ def _sensitivity(arguments: argparse.Namespace) -> int:
 
     found = sensitivity(
         spec_document(arguments), vary=arguments.vary, defaults=arguments.defaults or not arguments.vary, overlays=overlay_folders(arguments),
-        total_s=_seconds(arguments.total_time), progress=progress_printer(arguments),
+        total_s=amount_of(arguments.total_time, "s", "--total-time", "5 min"), progress=progress_printer(arguments),
     )  # fmt: skip
     if arguments.chart and found.value is not None:
         write_file(arguments.chart, tornado(found))
     print_study(arguments, found)
     return EXIT_BY_STATUS[found.status]
-
-
-def _seconds(text: str) -> float:
-    """Parse a time. Raises SpecError."""
-    from catalog.units import UnitError, parse
-    from planner.errors import Problem, SpecError
-
-    try:
-        return parse(text, "s")
-    except (UnitError, KeyError):
-        raise SpecError([Problem("--total-time", f'expected a time such as "5 min", got "{text}"')]) from None
 
 
 class Study(Protocol):

@@ -124,13 +124,13 @@ def _serving_rows(tried: Sequence[Tried]) -> list[dict[str, Any]]:
             asked = ", ".join(each.facts[0].serving.spec.precision)
             rows.append(_cannot(each, f"computes in {', '.join(system.flop_per_s)}, not in {asked}"))
             continue
-        able = [i for i in mine if found.pair[i] >= 0]
+        able = [i for i in mine if found.runs[i]]
         if not able:
             rows.append(_cannot(each, _why_not(each.facts, any(found.room[i] for i in mine))))
             continue
         fewest = min(every[variants[i].chip].case.chips for i in able)
         best = max((i for i in able if every[variants[i].chip].case.chips == fewest), key=lambda i: _rate(found, i))
-        facts, pair = every[variants[best].chip], int(found.pair[best])
+        facts = every[variants[best].chip]
         precision = variants[best].precision
         output = facts.serving.spec.lengths.output
         rates = facts.system.rates(precision)
@@ -139,7 +139,7 @@ def _serving_rows(tried: Sequence[Tried]) -> list[dict[str, Any]]:
             "why_not": "",
             "systems": fewest // facts.system.chips,
             "precision": precision,
-            "layout": {size: int(np.asarray(getattr(found.pairs.layouts, size))[pair]) for size in ("tp", "pp", "dp", "ep")},
+            "layout": {size: int(np.asarray(getattr(found.layouts, size))[best]) for size in ("tp", "pp", "dp", "ep")},
             "tokens_per_s_per_chip": _rate(found, best) * output / fewest,
             "ridge_flop_per_byte": float(ridge_flop_per_byte(rates.flop_per_s, rates.hbm_bytes_per_s)),
             "critical_tokens": float(critical_tokens(rates.flop_per_s, rates.hbm_bytes_per_s, precision)),
@@ -148,7 +148,7 @@ def _serving_rows(tried: Sequence[Tried]) -> list[dict[str, Any]]:
 
 
 def _rate(found: Any, place: int) -> float:
-    return float(found.points["requests_per_s"][place] * found.pairs.copies[found.pair[place]])
+    return float(found.points["requests_per_s"][place] * found.copies[place])
 
 
 def _row(system: str, facts: CaseFacts) -> dict[str, Any]:

@@ -17,8 +17,10 @@ from models.transformer.architecture import Architecture, parameter_counts
 from planner.estimate.codesign.prices import Prices, resolve_prices
 from planner.estimate.codesign.search import SIZES, Found, search_space
 from planner.estimate.codesign.space import AXES, Shape, Space, resolve_space
+from planner.estimate.limits import SearchLimits
 from planner.evaluate.disaggregated import pool_power_w
 from planner.evaluate.serving import kv_precision, systems_per_replica
+from planner.messages import Message
 from planner.problem.facts import SystemFacts
 
 NOTE = "how well a variant answers is not predicted: compare the parameters, and train it before its figures count"
@@ -39,12 +41,17 @@ class CodesignAnswer:
     reason: str = ""
 
 
-def codesign(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> CodesignAnswer:
-    """Compare all variants of a case. Raises SpecError with all problems at once."""
+def codesign(
+    document: Mapping[str, Any], overlays: Sequence[Path] = (), limits: SearchLimits | None = None
+) -> CodesignAnswer:
+    """Compare all variants of a case, as far as its limits let it. Raises SpecError with all problems at once, or LimitReached."""
+    limits = limits or SearchLimits()
     space = resolve_space(document, overlays)
-    prices, found = resolve_prices(space), search_space(space)
+    prices, found = resolve_prices(space), search_space(space, limits)
     rows = _rows(space, prices, found)
-    running = sum(row["runs"] for row in rows)
+    running, left = sum(row["runs"] for row in rows), int(np.count_nonzero(~found.tried))
+    if not running and left:
+        limits.check()
     if not running:
         fits = int(np.count_nonzero(found.room))
         limits = (
@@ -61,7 +68,8 @@ def codesign(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> Code
             "currency": prices.currency,
             "variants": len(rows),
             "running": running,
-            "points": int(found.pairs.variant.size),
+            **limits.left_out("variants", left, len(rows)),
+            "points": found.pairs,
             "impossible": list(space.impossible),
             "chips": [_chip(space, prices, rows, chip) for chip in range(len(space.chips))],
             "rows": rows,
@@ -96,13 +104,12 @@ def _rows(space: Space, prices: Prices, found: Found) -> list[dict[str, Any]]:
             "kv_precision": kv_precision(variant.precision),
             "parameters": counts[variant.shape].total,
             "active_parameters": counts[variant.shape].active,
-            "runs": bool(found.pair[i] >= 0),
+            "runs": bool(found.runs[i]),
         }
-        if found.pair[i] < 0:
-            why = "misses the limits on latencies" if found.room[i] else "does not fit in memory"
-            rows.append(row | {"why_not": why})
+        if not found.runs[i]:
+            rows.append(row | {"why_not": _why_not(found, i)})
             continue
-        layout = {name: int(np.asarray(getattr(found.pairs.layouts, name))[found.pair[i]]) for name in SIZES}
+        layout = {name: int(np.asarray(getattr(found.layouts, name))[i]) for name in SIZES}
         plain = {name: _plain(column[i]) for name, column in figures.items()}
         rows.append(
             row
@@ -111,16 +118,23 @@ def _rows(space: Space, prices: Prices, found: Found) -> list[dict[str, Any]]:
     return rows
 
 
+def _why_not(found: Found, place: int) -> str:
+    """Say why a variant does not run."""
+    if not found.tried[place]:
+        return Message.of("codesign.not_tried").text()
+    if place in found.refused:
+        return found.refused[place]
+    return "misses the limits on latencies" if found.room[place] else "does not fit in memory"
+
+
 def _columns(space: Space, prices: Prices, found: Found) -> dict[str, Floats]:
     """Compute the figures of all variants, [variant]; nan where there is none.
 
     tokens/s of all chips; power of the systems in use [W]; cost = (holding + power x PUE x price of electricity) / tokens.
     """
-    count, runs = len(space.variants), found.pair >= 0
-    pair = np.where(runs, found.pair, 0)
+    count, runs, layouts = len(space.variants), found.runs, found.layouts
     chip = np.array([variant.chip for variant in space.variants])
-    layouts = found.pairs.layouts.take(pair)
-    copies = found.pairs.copies[pair]
+    copies = np.where(runs, found.copies, np.nan)
     systems, watts, hbm, held = (np.full(count, np.nan) for _ in range(4))
     for place, facts in enumerate(space.chips):
         here = np.flatnonzero((chip == place) & runs)

@@ -3,29 +3,31 @@
 The grids are the same: a coarse one for all layouts, a fine one for the best few. Of a row of a grid only the batches are evaluated that a
 bisection asks for: memory and limits on latencies hold up to some batch, and the throughput rises up to it. Where the throughput around the
 batch found does not rise, or prefill cannot keep up with a batch of the fine grid, the whole row is evaluated. A layout is refined only if it could be the best: its throughput at the next larger
-batch of the coarse grid, limits aside, is no less than the best that its variant has reached.
+batch of the coarse grid, limits aside, is no less than the best that its variant has reached. Variants are searched some at a time, those
+nearest to the named architecture first, until the limits of time and memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from models.arrays import Floats, Ints
+from models.arrays import Bools, Floats, Ints
 from models.roofline import PRECISIONS, ChipRates
 from models.serving.continuous_batching import ServingPoint, aggregated
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import within_slo
 from models.serving.prefix_cache import held_bytes, pool_memory
 from models.serving.workload import Precisions
-from planner.errors import SpecError
+from planner.errors import Problem, SpecError
 from planner.estimate.aggregated_search import replicas
 from planner.estimate.batch_search import FINE_BATCHES, FRACTIONS, MAX_REFINED
 from planner.estimate.case import CaseFacts
-from planner.estimate.codesign.space import Space
+from planner.estimate.codesign.space import Space, by_changes
+from planner.estimate.limits import SearchLimits
 from planner.estimate.serving_configuration import allowed_layouts
 from planner.evaluate.serving import batch_grid, engine_constants, kv_precision, lengths_of, limits_at_site
 from planner.evaluate.serving_state import drafting, prefix_cache
@@ -33,6 +35,8 @@ from planner.evaluate.serving_state import drafting, prefix_cache
 _FLAGS = ("gated", "tied", "mla")
 _SWITCHES = ("experts", "q_lora_rank", "attention_layers", "expert_hidden", "shared_ffn")
 SIZES = tuple(field.name for field in fields(ServingLayouts))
+FIGURES = (*(field.name for field in fields(ServingPoint) if field.name not in ("shares", "task")), "ttft_s")
+PAIRS_AT_ONCE = 20_000  # variants x layouts: about 250 MB while they are evaluated
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +50,96 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best layout and batch of each variant, [variant]; `pair` is -1 where none fits, or none meets the limits."""
+    """The best layout and batch of each variant, [variant]; without one where none fits, or none meets the limits on latencies."""
 
-    pairs: Pairs
-    pair: Ints
+    tried: Bools
+    runs: Bools
+    layouts: ServingLayouts  # sizes of 1 where a variant does not run
+    copies: Floats  # replicas on the chips of the case
     batch: Floats
     points: Mapping[str, Floats]  # figures of the operating point; nan where there is none
     shares: Mapping[str, Floats]
     room: Ints  # pairs of the variant that hold a request in memory
+    refused: Mapping[int, str]  # why no engine runs a variant in the layout that the case states
+    pairs: int  # that were tried
 
 
-def search_space(space: Space) -> Found:
-    """Find the layout and batch of most throughput of every variant, within the latency limits of the case."""
-    pairs = _pairs(space)
+def search_space(space: Space, limits: SearchLimits | None = None) -> Found:
+    """Find the layout and batch of most throughput of every variant, within the latency limits of the case.
+
+    Raises SpecError where the case states a layout in which no variant runs.
+    """
+    count, limits = len(space.variants), limits or SearchLimits()
+    refused: dict[int, str] = {}
+    parts = []
+    for chunk in limits.within(_chunks(space, refused)):
+        inner = replace(space, variants=tuple(space.variants[i] for i, _, _ in chunk))
+        places = np.array([i for i, _, _ in chunk])
+        parts.append((places, _search(inner, _pairs([(layouts, copies) for _, layouts, copies in chunk]))))
+    if len(refused) == count:
+        raise SpecError(Problem("layout", words) for words in dict.fromkeys(refused.values()))
+    return _joined(count, parts, refused)
+
+
+def _chunks(space: Space, refused: dict[int, str]) -> Iterator[list[tuple[int, ServingLayouts, Floats]]]:
+    """Yield some variants at a time with their layouts and the replicas of each, those with the fewest changes first; fills `refused`."""
+    known: dict[tuple[object, ...], tuple[ServingLayouts, Floats] | str] = {}
+    chunk: list[tuple[int, ServingLayouts, Floats]] = []
+    held = 0
+    for i in by_changes(space):
+        each = space.variants[i]
+        facts, arch = space.chips[each.chip], space.shapes[each.shape].architecture
+        key = (each.chip, arch.heads, arch.layers, arch.experts)
+        if key not in known:
+            known[key] = _layouts(replace(facts, architecture=arch))
+        found = known[key]
+        if isinstance(found, str):
+            refused[i] = found
+            continue
+        chunk.append((i, *found))
+        held += len(found[0])
+        if held >= PAIRS_AT_ONCE:
+            yield chunk
+            chunk, held = [], 0
+    if chunk:
+        yield chunk
+
+
+def _joined(count: int, parts: Sequence[tuple[Ints, _Part]], refused: Mapping[int, str]) -> Found:
+    """Put what was found of the parts of a space in the places of its variants."""
+    tried, runs = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+    tried[list(refused)] = True
+    sizes = np.ones((len(SIZES), count), dtype=np.int64)
+    copies, batch, room = np.zeros(count), np.full(count, np.nan), np.zeros(count, dtype=np.int64)
+    points = {name: np.full(count, np.nan) for name in FIGURES}
+    shares: dict[str, Floats] = {}
+    for places, part in parts:
+        tried[places], runs[places], room[places] = True, part.pair >= 0, part.room
+        mine, pair = places[part.pair >= 0], part.pair[part.pair >= 0]
+        sizes[:, mine] = [np.asarray(getattr(part.pairs.layouts, name))[pair] for name in SIZES]
+        copies[mine], batch[places] = part.pairs.copies[pair], part.batch
+        for name, column in points.items():
+            column[places] = part.points[name]
+        for name, share in part.shares.items():
+            shares.setdefault(name, np.zeros(count))[places] = share
+    tried_pairs = sum(part.pairs.variant.size for _, part in parts)
+    return Found(tried, runs, ServingLayouts(*sizes), copies, batch, points, shares, room, refused, tried_pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What was found of some variants, [variant]; `pair` is -1 where none fits, or none meets the limits."""
+
+    pairs: Pairs
+    pair: Ints
+    batch: Floats
+    points: Mapping[str, Floats]
+    shares: Mapping[str, Floats]
+    room: Ints
+
+
+def _search(space: Space, pairs: Pairs) -> _Part:
+    """Search the pairs of some variants at once."""
     every = np.arange(pairs.variant.size)
     rates = np.full(every.size, -np.inf)
     low, high = np.zeros(every.size), np.zeros(every.size)
@@ -92,35 +173,32 @@ def search_space(space: Space) -> Found:
         fine[rows], batch[rows] = rate * pairs.copies[rows], grid[np.arange(rows.size), column]
     best = _first_most(pairs.variant, fine, rates, len(space.variants))
     points, shares = _figures(groups, best, batch, len(space.variants))
-    return Found(pairs, best, np.where(best >= 0, batch[best], np.nan), points, shares,
+    return _Part(pairs, best, np.where(best >= 0, batch[best], np.nan), points, shares,
         np.bincount(pairs.variant[room], minlength=len(space.variants)))  # fmt: skip
 
 
 # -- pairs -------------------------------------------------------------------------------------------------------------
 
 
-def _pairs(space: Space) -> Pairs:
-    """List the layouts of each variant that an engine can run on the chips of the case."""
-    known: dict[tuple[object, ...], tuple[ServingLayouts, Floats]] = {}
-    variant, sizes, copies = [], [], []
-    for i, each in enumerate(space.variants):
-        facts, arch = space.chips[each.chip], space.shapes[each.shape].architecture
-        key = (each.chip, arch.heads, arch.layers, arch.experts)
-        if key not in known:
-            known[key] = _layouts(replace(facts, architecture=arch))
-        layouts, of_each = known[key]
-        variant.append(np.full(of_each.size, i))
-        sizes.append(np.stack([np.asarray(getattr(layouts, name)) for name in SIZES]))
-        copies.append(of_each)
-    columns = np.concatenate(sizes, axis=1)
-    return Pairs(np.concatenate(variant), ServingLayouts(*columns), np.concatenate(copies))
+def _pairs(of_variants: Sequence[tuple[ServingLayouts, Floats]]) -> Pairs:
+    """Join the layouts of each variant, with the replicas of each."""
+    columns = [np.stack([np.asarray(getattr(layouts, name)) for name in SIZES]) for layouts, _ in of_variants]
+    copies = [of_each for _, of_each in of_variants]
+    variant = np.repeat(np.arange(len(copies)), [of_each.size for of_each in copies])
+    return Pairs(variant, ServingLayouts(*np.concatenate(columns, axis=1)), np.concatenate(copies))
 
 
-def _layouts(facts: CaseFacts) -> tuple[ServingLayouts, Floats]:
+def _layouts(facts: CaseFacts) -> tuple[ServingLayouts, Floats] | str:
+    """List the layouts that an engine can run on the chips of the case, and the replicas of each; or say why it runs the stated one on none.
+
+    Raises SpecError for a stated layout that is none, whatever it runs on.
+    """
     try:
         found = allowed_layouts(facts, facts.system, facts.case.chips, facts.case.layout, "layout")
-    except SpecError:  # the layout of the case does not suit this variant
-        found = ServingLayouts(*(np.zeros(0, dtype=np.int64) for _ in SIZES))
+    except SpecError as error:
+        if any(problem.path != "layout" for problem in error.problems):
+            raise
+        return "; ".join(problem.message for problem in error.problems)
     return found, replicas(facts, found)
 
 
@@ -270,8 +348,10 @@ def _most(variant: Ints, rates: Floats, count: int) -> Ints:
 
 def _first_most(variant: Ints, fine: Floats, coarse: Floats, count: int) -> Ints:
     """Find the pair of each variant with the highest fine rate, the better coarse one of equals; -1 where there is none."""
-    order = np.lexsort((-coarse, -fine, variant))
     found = np.full(count, -1)
+    if not variant.size:
+        return found
+    order = np.lexsort((-coarse, -fine, variant))
     first = np.unique(variant[order], return_index=True)
     found[first[0]] = order[first[1]]
     return np.where((found >= 0) & np.isfinite(fine[found]), found, -1)
@@ -281,8 +361,7 @@ def _figures(
     groups: Sequence[_Group], best: Ints, batch: Floats, count: int
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Evaluate the chosen pairs; (figures, shares of the time), [variant]."""
-    names = [f.name for f in fields(ServingPoint) if f.name != "shares"]
-    figures: dict[str, Floats] = {name: np.full(count, np.nan) for name in (*names, "ttft_s")}
+    figures: dict[str, Floats] = {name: np.full(count, np.nan) for name in FIGURES}
     shares: dict[str, Floats] = {}
     of_pair = {int(pair): variant for variant, pair in enumerate(best) if pair >= 0}
     for group in groups:

@@ -13,6 +13,7 @@ from models.transformer.architecture import Architecture
 from models.transformer.variants import with_experts, with_heads, with_latent, with_linear, with_width, with_windows
 from planner.errors import Problem, SpecError
 from planner.estimate.case import CaseFacts, resolve_case
+from planner.messages import Message
 from planner.spec.base import problems_of
 from planner.spec.stack.codesign import AS_NAMED, SHARES, Attention, Codesign, CodesignCase, Experts
 from planner.spec.workloads import Precision, Serving
@@ -25,6 +26,7 @@ TRIED: tuple[Precision, ...] = (
     "int8",
     "fp4",
 )  # where none is stated; FP16 is as fast and as large as BF16
+MOST_VARIANTS = 100_000  # compared at once: about 12 kB of the answer each
 AXES = ("attention", "experts", "width", "precision")
 
 
@@ -63,7 +65,12 @@ def resolve_space(document: Mapping[str, Any], overlays: Sequence[Path] = ()) ->
     """Check a case and build its space. Raises SpecError with all problems at once."""
     case = _parsed(document)
     chips = _chips(document, case, overlays)
-    shapes, impossible = _shapes(chips[0].architecture, case.codesign)
+    block = case.codesign
+    count = (1 + len(block.attention)) * (1 + len(block.experts)) * (1 + len(block.width))
+    count *= sum(len(_precisions(case, facts)) for facts in chips)
+    if count > MOST_VARIANTS:
+        raise SpecError([Problem("codesign", Message.of("codesign.too_many", count=count, most=MOST_VARIANTS).text())])
+    shapes, impossible = _shapes(chips[0].architecture, block)
     variants = [
         Variant(shape, precision, chip)
         for chip, facts in enumerate(chips)
@@ -74,6 +81,21 @@ def resolve_space(document: Mapping[str, Any], overlays: Sequence[Path] = ()) ->
         asked = ", ".join(case.codesign.precision or case.workload.precision)
         raise SpecError([Problem("codesign.precision", f"none of the chips computes in {asked}")])
     return Space(case.workload.architecture, case.codesign, shapes, chips, tuple(variants), impossible)
+
+
+def by_changes(space: Space) -> list[int]:
+    """Order the variants by the number of axes on which they differ from the named architecture at the first precision of their chip."""
+    named, first = space.shapes[0], {}
+    for variant in space.variants:
+        first.setdefault(variant.chip, variant.precision)
+
+    def changes(place: int) -> int:
+        variant = space.variants[place]
+        shape = space.shapes[variant.shape]
+        reshaped = sum(getattr(shape, axis) != getattr(named, axis) for axis in ("attention", "experts", "width"))
+        return reshaped + (variant.precision != first[variant.chip])
+
+    return sorted(range(len(space.variants)), key=changes)
 
 
 def _parsed(document: Mapping[str, Any]) -> CodesignCase:

@@ -16,9 +16,11 @@ from jsonschema import Draft202012Validator
 from planner.cli.main import main
 from planner.errors import SpecError
 from planner.estimate.answer import estimate
+from planner.estimate.codesign import search
 from planner.estimate.codesign.answer import _record, codesign
 from planner.estimate.codesign.space import resolve_space
-from planner.exit_codes import INFEASIBLE, INVALID
+from planner.estimate.limits import SearchLimits
+from planner.exit_codes import INFEASIBLE, INVALID, LIMIT
 from planner.spec.schema import codesign_schema
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "codesign" / "llama_70b_five_chips.json"
@@ -221,3 +223,92 @@ def test_exit_codes(tmp_path, capsys):
 
 def test_the_schema_accepts_the_example():
     Draft202012Validator(codesign_schema()).validate(json.loads(EXAMPLE.read_text()))
+
+
+# -- layouts that are stated, limits -----------------------------------------------------------------------------------
+
+
+class AfterSome(SearchLimits):
+    """Limits that end a search after some looks at them, whatever the clock says."""
+
+    looks = 2
+
+    def ended_by(self) -> str:
+        self.looks -= 1
+        return "time" if self.looks < 0 else ""
+
+
+def of_layout(layout: dict, **more) -> dict:
+    document = copy.deepcopy(CASE) | {"layout": layout} | more
+    document["codesign"] |= {"attention": ["mqa"], "width": [], "precision": ["bf16"]}
+    return document
+
+
+@pytest.mark.parametrize(
+    "layout, path, words",
+    [
+        ({"tp": 16}, "layout", "scale-up domain of 8 chips"),
+        ({"pp": 65536}, "layout", "pp must not exceed the 48 layers"),
+        ({"tp": 3}, "layout", "tp"),
+        ({"dp": 8, "ep": 5}, "layout", "ep must be tp x dp"),
+        ({"tp": 4, "pp": 4}, "layout", "more than the 8 chips"),
+        ({"tq": 2}, "layout.tq", "unknown size"),
+        ({"tp": 0}, "layout.tp", "at least 1"),
+        ({"micro_batch": 1, "tp": 2}, "layout.micro_batch", "unknown size"),
+    ],
+)
+def test_a_layout_that_no_chip_can_hold_is_refused_in_words(layout, path, words):
+    with pytest.raises(SpecError) as caught:
+        codesign(of_layout(layout))
+    assert {problem.path for problem in caught.value.problems} == {path}
+    assert all(words in problem.message for problem in caught.value.problems)
+    on_chips = {name for name in ("DGX H100", "Atlas 800T A2") if name in str(caught.value)}
+    assert len(on_chips) == (2 if "no engine would run it" in str(caught.value) else 0)
+
+
+def test_a_layout_that_one_chip_can_hold_is_said_of_the_others():
+    document = of_layout({"tp": 16}, system="GB200 NVL72", chips=72)
+    document["codesign"] |= {"systems": [{"system": "DGX H100", "chips": 16}], "attention": ["mha"]}
+    rows = codesign(document).rows
+    by_system = {name: [row for row in rows if row["system"] == name] for name in ("GB200 NVL72", "DGX H100")}
+    assert any(row["runs"] for row in by_system["GB200 NVL72"])
+    assert all("scale-up domain of 8" in row["why_not"] for row in by_system["DGX H100"])
+
+
+def test_a_search_in_parts_finds_what_one_search_finds(monkeypatch):
+    whole = codesign(CASE)
+    monkeypatch.setattr(search, "PAIRS_AT_ONCE", 10)
+    assert codesign(CASE).document == whole.document
+    assert whole.document["ended_by"] == "search" and not whole.document["not_tried"]
+
+
+def test_what_a_limit_left_out_is_counted_and_the_nearest_variants_come_first(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(search, "PAIRS_AT_ONCE", 10)
+    found = codesign(CASE, limits=AfterSome(time_limit_s=7.0))
+    left = [row for row in found.rows if row.get("why_not") == "not tried"]
+    assert found.document["ended_by"] == "time" and found.document["not_tried"] == len(left) > 0
+    assert f"{len(left)} of {len(found.rows)} variants" in found.document["not_tried_words"]
+    assert "7 s" in found.document["not_tried_words"] and "--time-limit" in found.document["not_tried_words"]
+    assert found.document["chips"][0]["as_named"]["runs"]
+    tried = [row for row in found.rows if row["runs"]]
+    assert tried == [row for row in codesign(CASE).rows if row in tried]
+    path = tmp_path / "case.json"
+    path.write_text(json.dumps(CASE))
+    assert main(["codesign", str(path), "--time-limit", "1 ns"]) == LIMIT
+    assert "nothing was found: the time limit" in capsys.readouterr().err
+    assert main(["codesign", str(path), "--memory", "1 MB"]) == LIMIT
+    assert "nothing was found: the memory limit of 0.001 GB" in capsys.readouterr().err
+    assert main(["codesign", str(path), "--memory", "much"]) == INVALID
+    assert "--memory" in capsys.readouterr().err
+
+
+def test_more_variants_than_an_answer_holds_are_refused_with_their_count():
+    document = copy.deepcopy(CASE)
+    document["codesign"] = {
+        "attention": [{"kind": "gqa", "kv_heads": heads} for heads in range(1, 65)],
+        "experts": [{"experts": count, "topk": 1} for count in range(1, 65)],
+        "width": [0.25 + 0.05 * i for i in range(64)],
+        "precision": ["bf16"],
+    }
+    with pytest.raises(SpecError, match=r"codesign: 274,625 variants .* at most 100,000"):
+        codesign(document)
