@@ -112,13 +112,14 @@ def add_kv_tiers(commands: Commands, shared: argparse.ArgumentParser) -> None:
         help="choose the sizes of the tiers of KV cache of a serving case (HBM, host, pooled memory, disks, store) at least cost",
     )
     parser.add_argument("case", metavar="CASE", help='serving case with a block "kv_tiers", or "-" for standard input')
+    add_limit_options(parser)
     parser.set_defaults(run=_kv_tiers)
 
 
 def _kv_tiers(arguments: argparse.Namespace) -> int:
     from planner.studies.kv_tiers import kv_tiers, sections
 
-    found = kv_tiers(read_json(arguments.case), overlay_folders(arguments))
+    found = kv_tiers(read_json(arguments.case), overlay_folders(arguments), search_limits(arguments))
     if found["chosen"] is None:
         print(terminal("nothing fits: no combination of sizes carries a request within the limits"), file=sys.stderr)
         return INFEASIBLE
@@ -126,7 +127,7 @@ def _kv_tiers(arguments: argparse.Namespace) -> int:
     gain = "HBM only carries no request" if factor is None else f"{factor:.2f} times the requests of HBM only"
     head = f"{found['combinations']:,} combinations of sizes, {found['evaluated']:,} evaluated; {gain}"
     _write(arguments, found, found["tiers"], head, lambda: sections(found))
-    return OK
+    return said_if_left_out(found)
 
 
 def said_if_left_out(document: Mapping[str, Any]) -> int:

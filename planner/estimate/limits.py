@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from catalog.units import GIGA
 from planner.errors import LimitReached
-from planner.messages import Message
+from planner.messages import Argument, Message
 from solvers.memory import resident_bytes
 
 LOOK_EVERY_S = 0.05  # at least between two looks at the memory
@@ -59,11 +59,14 @@ class SearchLimits:
         if self.ended_by():
             raise LimitReached(Message.of("limits.nothing", reason=self.reason().text()).text())
 
-    def left_out(self, what: str, count: int, all_of_them: int) -> dict[str, Any]:
-        """Document what an answer leaves out: which limit ended the search, and how many of `what` (a code of `limits.*`) were not tried."""
+    def left_out(self, what: str, count: int, all_of_them: int, **more: Argument) -> dict[str, Any]:
+        """Document what an answer leaves out: which limit ended the search, and how many of `what` (a code of `limits.*`) were not tried.
+
+        `more`: further arguments of that message.
+        """
         if not count:
             return {"ended_by": "search", "not_tried": 0, "not_tried_words": ""}
-        words = Message.of(f"limits.{what}", count=count, all=all_of_them, reason=self.reason().text()).text()
+        words = Message.of(f"limits.{what}", count=count, all=all_of_them, reason=self.reason().text(), **more).text()
         return {"ended_by": self.ended_by(), "not_tried": count, "not_tried_words": words}
 
     def reason(self) -> Message:

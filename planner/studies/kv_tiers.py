@@ -2,7 +2,8 @@
 
 Each combination of sizes is evaluated as `flopwatt estimate` evaluates it, on one system at the most requests per second within the latency
 limits; hit rates follow from the sizes. No combination carries more than a cache that takes no memory, holds every prefix and loads it in
-no time: combinations are tried in the order of their price, until none that is left can cost less than the best one found.
+no time: combinations are tried in the order of their price, until none that is left can cost less than the best one found. A first one to
+compare with is found by changing one size at a time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from planner.errors import Problem, SpecError
 from planner.estimate.aggregated_search import search_one_pool
 from planner.estimate.case import CaseFacts, resolve_case
 from planner.estimate.codesign.prices import converted, energy_price, held_per_s
+from planner.estimate.limits import SearchLimits
 from planner.estimate.serving_configuration import MAX, Load, ServingConfiguration, draw_of_pools
 from planner.estimate.serving_details import cache_tiers
 from planner.spec.base import problems_of
@@ -31,6 +33,7 @@ from planner.spec.stack.kv_tiers_case import KvTiers, KvTiersCase
 from planner.spec.workloads import Serving
 
 SLACK = 1e-9  # relative difference of costs that is none
+MOST_ROUNDS = 4  # of single changes through all tiers
 
 Sizes = tuple[float, ...]
 """Bytes of one system: of HBM, then of each tier on offer."""
@@ -41,7 +44,7 @@ class Choice:
     """A combination of sizes that carries load."""
 
     sizes: Sizes
-    configuration: ServingConfiguration
+    requests_per_s: float  # of one system
     systems: float  # for the demand; 1 without one
     cost_per_s: float  # of them
     tokens_per_s: float
@@ -50,6 +53,14 @@ class Choice:
     def cost_per_million(self) -> float:
         """Cost per million output tokens."""
         return self.cost_per_s / self.tokens_per_s * MILLION
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The cheapest combination, None where none carries anything; and what each that was not tried costs at least, where a limit ended the search."""
+
+    best: Choice | None
+    least_per_million: float | None = None
 
 
 @dataclass(slots=True)
@@ -66,11 +77,13 @@ class TierStudy:
     def choice(self, sizes: Sizes) -> Choice | None:
         """Evaluate one combination; None where it carries nothing within the limits."""
         if sizes not in self.known:
-            self.known[sizes] = self._evaluated(sizes)
+            self.known[sizes] = self._carried(sizes, _cache(self.block, sizes))
         return self.known[sizes]
 
-    def _evaluated(self, sizes: Sizes) -> Choice | None:
-        return self._carried(sizes, _cache(self.block, sizes))
+    def configuration(self, sizes: Sizes) -> ServingConfiguration | None:
+        """Search how a combination is served; None where it carries nothing within the limits."""
+        facts = self.with_tiers(sizes)
+        return search_one_pool(facts, Load(MAX), facts.case.layout).best
 
     def _carried(self, sizes: Sizes, cache: PrefixSharing | None) -> Choice | None:
         facts = self.with_cache(cache)
@@ -82,7 +95,7 @@ class TierStudy:
         systems = self.systems_for(found.requests_per_s)
         rate = found.requests_per_s if self.block.demand is None else self.block.demand
         each = self.system_per_s + self.added_per_s(sizes) + watts * self.energy_per_j
-        return Choice(sizes, found, systems, systems * each, rate * output)
+        return Choice(sizes, found.requests_per_s, systems, systems * each, rate * output)
 
     def with_tiers(self, sizes: Sizes) -> CaseFacts:
         """Give the case the tiers of a combination."""
@@ -101,25 +114,51 @@ class TierStudy:
         """Systems for the demand, a whole number; 1 without a demand."""
         return 1.0 if self.block.demand is None else float(math.ceil(self.block.demand / requests_per_s * (1 - SLACK)))
 
-    def combinations(self) -> list[Sizes]:
-        """List all combinations, those without any tier among them."""
-        own = [sorted({0.0, *self.block.hbm})]
-        return list(product(*own, *([0.0, *sorted(set(_of_one(tier)) - {0.0})] for tier in self.block.tiers)))
+    def axes(self) -> list[list[float]]:
+        """List the sizes of HBM and of each tier, none among them."""
+        return [
+            sorted({0.0, *self.block.hbm}),
+            *([0.0, *sorted(set(_of_one(tier)) - {0.0})] for tier in self.block.tiers),
+        ]
 
-    def best(self) -> Choice | None:
-        """Find the cheapest combination; None where none carries anything."""
-        best: Choice | None = None
+    def combinations(self) -> int:
+        """Count all combinations, those without any tier among them."""
+        return math.prod(map(len, self.axes()))
+
+    def best(self, limits: SearchLimits) -> Search:
+        """Find the cheapest combination, as far as the limits let it."""
         most = self._ideal()
         if most is None:
-            return None
+            return Search(None)
         idle = self.facts.system.idle_w * self.energy_per_j
-        for sizes in sorted(self.combinations(), key=lambda sizes: (self.added_per_s(sizes), sizes)):
+        seed = self._by_single_changes(limits)
+        best: Choice | None = None
+        for sizes in sorted(product(*self.axes()), key=lambda sizes: (self.added_per_s(sizes), sizes)):
             least = most.systems * (self.system_per_s + self.added_per_s(sizes) + idle) / most.tokens_per_s * MILLION
-            if best is not None and least >= best.cost_per_million:
+            if any(known is not None and least >= known.cost_per_million for known in (seed, best)):
                 break
+            if limits.ended_by():
+                return Search(min(filter(None, (seed, best)), key=lambda c: c.cost_per_million, default=None), least)
             found = self.choice(sizes)
             if found is not None and (best is None or found.cost_per_million < best.cost_per_million * (1 - SLACK)):
                 best = found
+        return Search(best or seed)
+
+    def _by_single_changes(self, limits: SearchLimits) -> Choice | None:
+        """Take the best size of one tier after another, from no cache on, until none improves; None where nothing was found."""
+        axes = self.axes()
+        sizes: Sizes = tuple(0.0 for _ in axes)
+        best = self.choice(sizes)
+        for _ in range(MOST_ROUNDS):
+            before = sizes
+            for axis, known in enumerate(axes):
+                tried = ((*sizes[:axis], size, *sizes[axis + 1 :]) for size in known)
+                for found in map(self.choice, limits.within(tried)):
+                    if found is not None and (best is None or found.cost_per_million < best.cost_per_million):
+                        best = found
+                sizes = best.sizes if best is not None else sizes
+            if sizes == before:
+                break
         return best
 
     def _ideal(self) -> Choice | None:
@@ -132,24 +171,33 @@ class TierStudy:
         return self._carried(tuple(0.0 for _ in range(len(self.block.tiers) + 1)), cache)
 
 
-def kv_tiers(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> dict[str, Any]:
-    """Choose the tiers of a case. Raises SpecError with all problems at once."""
+def kv_tiers(
+    document: Mapping[str, Any], overlays: Sequence[Path] = (), limits: SearchLimits | None = None
+) -> dict[str, Any]:
+    """Choose the tiers of a case, as far as its limits let it. Raises SpecError with all problems at once, or LimitReached."""
+    limits = limits or SearchLimits()
     study = resolve_study(document, overlays)
-    best = study.best()
-    alone = [sizes for sizes in study.combinations() if not any(sizes[1:])]
+    search = study.best(limits)
+    best, count, tried = search.best, study.combinations(), len(study.known)
+    left = 0 if search.least_per_million is None else count - tried
+    if best is None and left:
+        limits.check()
+    axes = study.axes()
+    alone = [(size, *(0.0 for _ in axes[1:])) for size in axes[0]]
     none = study.choice(alone[0])
     of_hbm = min(filter(None, map(study.choice, alone)), key=lambda choice: choice.cost_per_million, default=None)
     assumptions = sorted(study.facts.ledger.assumptions.values(), key=lambda a: a.path)
     return {
         "kind": "kv_tiers",
-        "status": "infeasible" if best is None else "optimal",
+        "status": "infeasible" if best is None else "limit" if left else "optimal",
         "currency": study.block.currency,
-        "combinations": len(study.combinations()),
+        "combinations": count,
+        **limits.left_out("combinations", left, count, least=search.least_per_million or 0.0, currency=study.block.currency),
         "evaluated": len(study.known),
         "chosen": None if best is None else _choice(study, best),
         "without": None if none is None else _choice(study, none),
         "hbm_only": None if of_hbm is None else _choice(study, of_hbm),
-        "throughput_factor": None if best is None or of_hbm is None else best.configuration.requests_per_s / of_hbm.configuration.requests_per_s,
+        "throughput_factor": None if best is None or of_hbm is None else best.requests_per_s / of_hbm.requests_per_s,
         "tiers": [] if best is None else _earnings(study, best),
         "assumptions": [{"path": a.path, "value": a.value, "unit": a.unit, "reason": a.reason} for a in assumptions],
         "catalog_digest": study.facts.ledger.catalog.digest,
@@ -229,9 +277,9 @@ def _cache(block: KvTiers, sizes: Sizes) -> PrefixSharing | None:
 
 def _choice(study: TierStudy, choice: Choice) -> dict[str, Any]:
     """Document a combination."""
-    facts = study.with_tiers(choice.sizes)
-    found = cache_tiers(facts, Load(MAX), choice.configuration)
-    point = choice.configuration
+    facts, point = study.with_tiers(choice.sizes), study.configuration(choice.sizes)
+    assert point is not None
+    found = cache_tiers(facts, Load(MAX), point)
     return {
         "sizes_bytes": dict(zip([HBM, *(tier.name for tier in study.block.tiers)], choice.sizes, strict=True)),
         "systems": choice.systems if study.block.demand is not None else None,
@@ -252,8 +300,9 @@ def _choice(study: TierStudy, choice: Choice) -> dict[str, Any]:
 def _earnings(study: TierStudy, best: Choice) -> list[dict[str, Any]]:
     """State for each tier what the choice would cost without it, and with its largest size."""
     rows = []
-    for i, name in enumerate([HBM, *(tier.name for tier in study.block.tiers)]):
-        sizes = sorted({each[i] for each in study.combinations()})
+    for i, (name, sizes) in enumerate(
+        zip([HBM, *(tier.name for tier in study.block.tiers)], study.axes(), strict=True)
+    ):
         without = study.choice((*best.sizes[:i], 0.0, *best.sizes[i + 1 :]))
         largest = study.choice((*best.sizes[:i], sizes[-1], *best.sizes[i + 1 :]))
         spent = best.sizes[i] * (study.tier_per_s_byte[i - 1] if i else 0.0) * best.systems

@@ -54,12 +54,12 @@ def codesign(
         limits.check()
     if not running:
         fits = int(np.count_nonzero(found.room))
-        limits = (
+        why = (
             "none of them meets all limits on latencies"
             if fits
             else "none has room for weights and a request in memory"
         )
-        return CodesignAnswer(None, rows, f"nothing fits: of {len(rows):,} variants {limits}")
+        return CodesignAnswer(None, rows, f"nothing fits: of {len(rows):,} variants {why}")
     assumptions = {a.path: a for facts in space.chips for a in facts.ledger.assumptions.values()}
     return CodesignAnswer(
         {

@@ -85,15 +85,15 @@ def resolve_space(document: Mapping[str, Any], overlays: Sequence[Path] = ()) ->
 
 def by_changes(space: Space) -> list[int]:
     """Order the variants by the number of axes on which they differ from the named architecture at the first precision of their chip."""
-    named, first = space.shapes[0], {}
+    named, first = space.shapes[0], dict[int, str]()
     for variant in space.variants:
         first.setdefault(variant.chip, variant.precision)
 
     def changes(place: int) -> int:
         variant = space.variants[place]
         shape = space.shapes[variant.shape]
-        reshaped = sum(getattr(shape, axis) != getattr(named, axis) for axis in ("attention", "experts", "width"))
-        return reshaped + (variant.precision != first[variant.chip])
+        changed = [getattr(shape, axis) != getattr(named, axis) for axis in ("attention", "experts", "width")]
+        return sum([*changed, variant.precision != first[variant.chip]])
 
     return sorted(range(len(space.variants)), key=changes)
 

@@ -19,9 +19,9 @@ from planner.estimate.answer import estimate
 from planner.estimate.codesign import search
 from planner.estimate.codesign.answer import _record, codesign
 from planner.estimate.codesign.space import resolve_space
-from planner.estimate.limits import SearchLimits
 from planner.exit_codes import INFEASIBLE, INVALID, LIMIT
 from planner.spec.schema import codesign_schema
+from tests.planner.limited import after
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "codesign" / "llama_70b_five_chips.json"
 CASE = {
@@ -228,16 +228,6 @@ def test_the_schema_accepts_the_example():
 # -- layouts that are stated, limits -----------------------------------------------------------------------------------
 
 
-class AfterSome(SearchLimits):
-    """Limits that end a search after some looks at them, whatever the clock says."""
-
-    looks = 2
-
-    def ended_by(self) -> str:
-        self.looks -= 1
-        return "time" if self.looks < 0 else ""
-
-
 def of_layout(layout: dict, **more) -> dict:
     document = copy.deepcopy(CASE) | {"layout": layout} | more
     document["codesign"] |= {"attention": ["mqa"], "width": [], "precision": ["bf16"]}
@@ -284,7 +274,7 @@ def test_a_search_in_parts_finds_what_one_search_finds(monkeypatch):
 
 def test_what_a_limit_left_out_is_counted_and_the_nearest_variants_come_first(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(search, "PAIRS_AT_ONCE", 10)
-    found = codesign(CASE, limits=AfterSome(time_limit_s=7.0))
+    found = codesign(CASE, limits=after(2))
     left = [row for row in found.rows if row.get("why_not") == "not tried"]
     assert found.document["ended_by"] == "time" and found.document["not_tried"] == len(left) > 0
     assert f"{len(left)} of {len(found.rows)} variants" in found.document["not_tried_words"]

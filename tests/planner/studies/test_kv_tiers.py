@@ -17,10 +17,11 @@ from models.economics import annuity
 from planner.cli.main import main
 from planner.errors import SpecError
 from planner.estimate.answer import estimate
-from planner.exit_codes import INFEASIBLE, INVALID
+from planner.exit_codes import INFEASIBLE, INVALID, LIMIT
 from planner.spec.schema import kv_tiers_schema
 from planner.studies.kv_tiers import kv_tiers
 from tests.conftest import ALL_CASES
+from tests.planner.limited import after
 
 EXAMPLE = json.loads(
     (Path(__file__).parents[3] / "examples" / "kv_tiers" / "llama_70b_sessions.json").read_text(encoding="utf-8")
@@ -194,3 +195,36 @@ def test_exit_codes_and_places(tmp_path, capsys):
 
 def test_the_schema_accepts_the_example():
     Draft202012Validator(kv_tiers_schema()).validate(EXAMPLE)
+
+
+@pytest.mark.parametrize("looks", [4, 9, 14])
+def test_at_a_limit_the_best_so_far_is_given_with_what_the_others_cost_at_least(looks):
+    document = drawn(1)
+    document["kv_tiers"]["tiers"][0]["sizes"] = ["0.25 TB", "0.5 TB", "0.75 TB", "1 TB"]
+    document["kv_tiers"]["hbm"] = ["40 GB", "80 GB", "120 GB"]
+    whole, found = kv_tiers(document), kv_tiers(document, limits=after(looks))
+    assert (whole["status"], whole["ended_by"], whole["not_tried"]) == ("optimal", "search", 0)
+    assert (found["status"], found["ended_by"]) == ("limit", "time") and 0 < found["not_tried"] < found["combinations"]
+    best, reached = (each["chosen"]["cost_per_million_tokens"] for each in (whole, found))
+    assert reached >= best * (1 - 1e-9)
+    words = found["not_tried_words"]
+    least = float(words.partition("at least ")[2].split()[0])
+    assert least <= best * (1 + 1e-3), "no combination costs less than is said of those that were not tried"
+    assert f"{found['not_tried']:,} of {found['combinations']:,}" in words and "--time-limit" in words
+
+
+def test_the_choice_among_very_many_combinations_ends_and_exits_with_the_code_of_a_limit(tmp_path, capsys):
+    document = copy.deepcopy(EXAMPLE)
+    for tier in document["kv_tiers"]["tiers"]:
+        tier["sizes"] = [f"{0.5 + 0.5 * i} TB" for i in range(12)]
+    document["kv_tiers"]["hbm"] = [f"{10 * i} GB" for i in range(1, 13)]
+    path = tmp_path / "case.json"
+    path.write_text(json.dumps(document))
+    assert main(["kv-tiers", str(path), "--time-limit", "1 s", "--format", "json"]) == LIMIT
+    found = capsys.readouterr()
+    answer = json.loads(found.out)
+    assert answer["combinations"] == 13 ** (1 + len(document["kv_tiers"]["tiers"])) > answer["not_tried"] > 0
+    assert answer["chosen"] is not None and "combinations of sizes were not tried" in found.err
+    assert main(["kv-tiers", str(path), "--time-limit", "1 ns"]) == LIMIT
+    assert main(["kv-tiers", str(path), "--memory", "1 MB"]) == LIMIT
+    assert "--memory" in capsys.readouterr().err
