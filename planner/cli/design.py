@@ -89,19 +89,18 @@ def add_edge(commands: Commands, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "spec", metavar="SPEC", help='JSON file with fleets, tiers and tasks, or "-" for standard input'
     )
+    add_limit_options(parser)
     parser.set_defaults(run=_edge)
 
 
 def _edge(arguments: argparse.Namespace) -> int:
     from planner.studies.edge.answer import edge, sections
 
-    found = edge(read_json(arguments.spec), overlay_folders(arguments)).document
+    found = edge(read_json(arguments.spec), overlay_folders(arguments), search_limits(arguments)).document
     rows = [{"task": task["name"], "runs_on": task["tier"], **row} for task in found["tasks"] for row in task["tiers"]]
-    cost, words = found["cost_per_year"], "no assignment of tasks to tiers meets all limits"
-    if cost is not None:
-        words = f"{cost:,.0f} {found['currency']} a year"
-    _write(arguments, found, rows, f"{found['name']}: {words}", lambda: sections(found))
-    return INFEASIBLE if found["status"] == "infeasible" else OK
+    _write(arguments, found, rows, f"{found['name']}: {found['words']}", lambda: sections(found))
+    code = said_if_left_out(found)
+    return INFEASIBLE if found["status"] == "infeasible" else code
 
 
 def add_kv_tiers(commands: Commands, shared: argparse.ArgumentParser) -> None:

@@ -8,47 +8,59 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from pydantic import ValidationError
 
-from catalog.units import YEAR_S
-from planner.errors import SpecError
-from planner.estimate.codesign.prices import converted, energy_price, held_per_s
+from planner.errors import LimitReached, SpecError
+from planner.estimate.limits import SearchLimits
+from planner.messages import Message
 from planner.resolve.ledger import Ledger
 from planner.spec.base import problems_of
-from planner.spec.quantities import is_purchase, offer_price
 from planner.spec.stack.edge import DEVICE, EdgeSpec
-from planner.studies.edge.options import Option, Options, find_options
-from planner.studies.edge.program import Assignment, DeviceLimits, EdgeData, TierLimits, solve_edge
+from planner.studies.edge.options import Evaluation, Options, catalog_of, find_options
+from planner.studies.edge.program import Assignment, EdgeData, solve_edge, solve_most
+from planner.studies.edge.reasons import beside
+from planner.studies.edge.repairs import Repairs
+from planner.studies.edge.table import edge_data, reasons
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeAnswer:
-    """The document of an answer; `document["status"]` is "infeasible" where no assignment exists."""
+    """The document of an answer; `document["status"]` is "infeasible" where a task has no place."""
 
     document: dict[str, Any]
 
 
-def edge(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> EdgeAnswer:
-    """Place every task on a tier. Raises SpecError with all problems at once."""
+def edge(document: Mapping[str, Any], overlays: Sequence[Path] = (), limits: SearchLimits | None = None) -> EdgeAnswer:
+    """Place every task on a tier, or as many as have a place. Raises SpecError with all problems at once, or LimitReached."""
+    limits = limits or SearchLimits()
     try:
         spec = EdgeSpec.model_validate(document)
     except ValidationError as error:
         raise SpecError(problems_of(error, EdgeSpec)) from None
-    options = find_options(spec, document, overlays)
+    evaluation = Evaluation(catalog_of(spec, overlays), limits)
+    options = find_options(spec, document, overlays, evaluation)
     ledger = Ledger(options.catalog)
     data = edge_data(options, ledger)
-    best = solve_edge(data)
+    best = solve_most(data, limits)
+    answer = _Answer(options, data, best, reasons(options, data), limits)
+    tasks = [answer.task(t) for t in range(len(spec.tasks))]
     assumptions = {**options.assumptions, **ledger.assumptions}
+    planned = len(best.out) < len(spec.tasks)
+    searched = [t for t in best.out if all(option.evaluated for option in options.table[t])]
+    changes = Repairs(spec, document, best.out, evaluation)
+    without = sum(not _with_repairs(tasks[t], t, changes) for t in searched)
     return EdgeAnswer({
         "kind": "edge",
         "name": spec.name,
-        "status": "infeasible" if best is None else "optimal",
+        "status": "infeasible" if searched else "limit" if best.out or options.left or not best.proven else "optimal",
         "currency": spec.currency,
-        "cost_per_year": None if best is None else best.cost,
-        "tasks": [_task(options, data, best, t) for t in range(len(spec.tasks))],
-        "fleets": [] if best is None else [_fleet(options, data, best, f) for f in range(len(spec.fleets))],
-        "tiers": [] if best is None else [_tier(options, data, best, k) for k in range(len(spec.tiers))],
+        "cost_per_year": best.cost if planned else None,
+        "words": _words(spec, best),
+        **_left_out(options, answer, (without, len(searched))),
+        "left_out": [spec.tasks[t].name for t in best.out],
+        "tasks": tasks,
+        "fleets": [_fleet(options, data, best, f) for f in range(len(spec.fleets))] if planned else [],
+        "tiers": [_tier(options, data, best, k) for k in range(len(spec.tiers))] if planned else [],
         "assumptions": [
             {"path": a.path, "value": a.value, "unit": a.unit, "reason": a.reason}
             for a in sorted(assumptions.values(), key=lambda a: a.path)
@@ -57,117 +69,88 @@ def edge(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> EdgeAnsw
     })  # fmt: skip
 
 
-def edge_data(options: Options, ledger: Ledger) -> EdgeData:
-    """Put the options into arrays, and price them per year."""
-    spec = options.spec
-    shape = (len(spec.tasks), len(spec.tiers) + 1)
-    table = [[options.of(t, k) for k in range(shape[1])] for t in range(shape[0])]
-    price, pue = energy_price(spec.electricity, spec.pue, ledger, "edge")
-    per_j = converted(price, spec.currency, ledger, "electricity")
-    fleets = {fleet.name: f for f, fleet in enumerate(spec.fleets)}
-    rate = np.array([task.requests_per_s for task in spec.tasks])
-    busy = rate * np.array([row[0].busy_s for row in table])
-    power = busy * np.array([row[0].power_w for row in table])
-    cost = np.zeros(shape)
-    for t, task in enumerate(spec.tasks):
-        fleet = spec.fleets[fleets[task.fleet]]
-        cost[t, 0] = power[t] * fleet.count * fleet.duty * per_j * YEAR_S
-        for k, tier in enumerate(spec.tiers):
-            option = table[t][k + 1]
-            data_price = (
-                0.0
-                if tier.data_price is None
-                else converted(tier.data_price, spec.currency, ledger, f"tiers[{k}].data_price")
-            )
-            cost[t, k + 1] = (
-                option.systems * option.power_w * pue * per_j + option.data_bytes_per_s * data_price
-            ) * YEAR_S
-    clash = np.zeros((shape[0], shape[0]), dtype=bool)
-    for i, first in enumerate(spec.tasks):
-        for j, second in enumerate(spec.tasks):
-            together = i != j and first.fleet == second.fleet
-            clash[i, j] = together and table[i][0].latency_s + table[j][0].longest_s > first.deadline
-    return EdgeData(
-        able=np.array([[not option.why_not for option in row] for row in table]),
-        cost=cost,
-        busy=busy,
-        memory_bytes=np.array([max(row[0].memory_bytes - row[0].runtime_bytes, 0.0) for row in table]),
-        power_w=power,
-        uplink=np.array([[option.uplink_bytes_per_s for option in row] for row in table]),
-        systems=np.array([[option.systems for option in row] for row in table]),
-        clash=clash,
-        devices=tuple(_device_limits(options, table, f) for f in range(len(spec.fleets))),
-        tiers=tuple(_tier_limits(options, ledger, per_j * pue, k) for k in range(len(spec.tiers))),
-        fixed=sum(_device_cost(options, ledger, per_j, f) for f in range(len(spec.fleets))),
-    )
+def _words(spec: EdgeSpec, best: Assignment) -> str:
+    """State the cost, and how many tasks have no place."""
+    count, cost = len(best.out), f"{best.cost:,.0f}"
+    if count == len(spec.tasks):
+        return Message.of("edge.all_left_out", all=count).text()
+    if count:
+        return Message.of(
+            "edge.some_left_out", count=count, all=len(spec.tasks), cost=cost, currency=spec.currency
+        ).text()
+    return Message.of("edge.cost", cost=cost, currency=spec.currency).text()
 
 
-def _device_limits(options: Options, table: Sequence[Sequence[Option]], f: int) -> DeviceLimits:
-    fleet, system = options.spec.fleets[f], options.devices[f]
-    mine = tuple(t for t, task in enumerate(options.spec.tasks) if task.fleet == fleet.name)
-    rooms = [table[t][0].usable_bytes - table[t][0].runtime_bytes for t in mine if not table[t][0].why_not]
-    limit = fleet.power_limit_w()
-    return DeviceLimits(
-        tasks=mine,
-        busy=options.spec.utilisation,
-        memory_bytes=min(rooms, default=math.inf),
-        power_w=math.inf if limit is None else limit - system.idle_w,
-        uplink_bytes_per_s=fleet.uplink or math.inf,
-    )
+def _with_repairs(row: dict[str, Any], t: int, changes: Repairs) -> bool:
+    """Add to the row of a task the changes that give it a place; tells whether they were looked for to the end."""
+    try:
+        row["repairs"] = [repair.row() for repair in changes.of(t)]
+    except LimitReached:
+        return False
+    return True
 
 
-def _tier_limits(options: Options, ledger: Ledger, per_j: float, k: int) -> TierLimits:
-    tier, system = options.spec.tiers[k], options.systems[k]
-    bought = is_purchase(tier.price)
-    path = f"tiers[{k}].price"
-    ledger.assume(path, tier.price, "", "stated in the spec")
-    price = offer_price(tier.price, bought, system.chips)
-    held = held_per_s(converted(price, options.spec.currency, ledger, path), bought, ledger)
-    by_power = math.inf if tier.power is None else math.floor(tier.power / system.power_w)
-    return TierLimits(tier.places, (held + system.idle_w * per_j) * YEAR_S, min(tier.most or math.inf, by_power))
-
-
-def _device_cost(options: Options, ledger: Ledger, per_j: float, f: int) -> float:
-    """Cost per year of the devices of a fleet, whatever runs on them: their price where it is stated, and idle power at work."""
-    fleet, system = options.spec.fleets[f], options.devices[f]
-    held = 0.0
-    if fleet.price is not None:
-        price = converted(fleet.price, options.spec.currency, ledger, f"fleets[{f}].price")
-        held = held_per_s(price, True, ledger)
-    return fleet.count * (held + system.idle_w * fleet.duty * per_j) * YEAR_S
+def _left_out(options: Options, answer: _Answer, repairs: tuple[int, int]) -> dict[str, Any]:
+    """Document what the limits left out: options, else comparisons, else repairs."""
+    tasks, tiers = len(options.table), len(options.table[0])
+    if options.left:
+        return answer.limits.left_out("placements", options.left, tasks * tiers)
+    if answer.left:
+        return answer.limits.left_out("comparisons", answer.left, tasks * tiers)
+    return answer.limits.left_out("repairs", *repairs)
 
 
 # -- document ----------------------------------------------------------------------------------------------------------
 
 
-def _task(options: Options, data: EdgeData, best: Assignment | None, t: int) -> dict[str, Any]:
-    """Document the decision on a task: the chosen tier, and why not another."""
-    spec = options.spec
-    task, names = spec.tasks[t], [DEVICE, *(tier.name for tier in spec.tiers)]
-    chosen = None if best is None else best.tier[t]
-    rows = []
-    for k, name in enumerate(names):
-        option = options.of(t, k)
-        row: dict[str, Any] = {"tier": name, "why_not": option.why_not, "latency_s": None, "more_per_year": None}
+@dataclass(slots=True)
+class _Answer:
+    """What the rows of the tasks are written from, and how many comparisons with other tiers the limits have left out."""
+
+    options: Options
+    data: EdgeData
+    best: Assignment
+    why: list[list[str]]  # [task][tier]: why a task cannot run on a tier, though no other does
+    limits: SearchLimits
+    left: int = 0
+
+    def task(self, t: int) -> dict[str, Any]:
+        """Document the decision on a task: the chosen tier, and why not another."""
+        spec = self.options.spec
+        task, names = spec.tasks[t], [DEVICE, *(tier.name for tier in spec.tiers)]
+        chosen = self.best.tier[t]
+        found = None if chosen < 0 else self.options.of(t, chosen)
+        return {
+            "name": task.name,
+            "fleet": task.fleet,
+            "tier": None if chosen < 0 else names[chosen],
+            "deadline_s": task.deadline,
+            "latency_s": None if found is None else found.latency_s,
+            "slack_s": None if found is None else task.deadline - found.latency_s,
+            "precision": None if found is None else found.precision,
+            "tiers": [self._row(t, k, name) for k, name in enumerate(names)],
+            "repairs": [],
+        }
+
+    def _row(self, t: int, k: int, name: str) -> dict[str, Any]:
+        """Document a task on a tier: what it takes there, and what the cheapest assignment with it costs more, or why there is none."""
+        option = self.options.of(t, k)
+        row: dict[str, Any] = {"tier": name, "why_not": self.why[t][k], "latency_s": None, "more_per_year": None}
         if not option.why_not:
             row |= {"latency_s": option.latency_s, "precision": option.precision, "systems": option.systems}
-            other = best if k == chosen else solve_edge(data, {t: k})
-            if other is None:
-                row["why_not"] = "no assignment of the other tasks leaves room for it"
-            elif best is not None:
-                row["more_per_year"] = other.cost - best.cost
-        rows.append(row)
-    found = None if chosen is None else options.of(t, chosen)
-    return {
-        "name": task.name,
-        "fleet": task.fleet,
-        "tier": None if chosen is None else names[chosen],
-        "deadline_s": task.deadline,
-        "latency_s": None if found is None else found.latency_s,
-        "slack_s": None if found is None else task.deadline - found.latency_s,
-        "precision": None if found is None else found.precision,
-        "tiers": rows,
-    }
+        if self.why[t][k]:
+            return row
+        try:
+            out = [u for u in self.best.out if u != t]
+            other = self.best if k == self.best.tier[t] else solve_edge(self.data, {t: k}, out, limits=self.limits)
+            if other is not None:
+                return row | {"more_per_year": other.cost - self.best.cost}
+            running = [u for u, tier in enumerate(self.best.tier) if tier >= 0]
+            tasks = [task.name for task in self.options.spec.tasks]
+            return row | {"why_not": beside(self.data, t, k, running, tasks, self.limits)}
+        except LimitReached:
+            self.left += 1
+            return row | {"why_not": Message.of("edge.not_compared").text()}
 
 
 def _fleet(options: Options, data: EdgeData, best: Assignment, f: int) -> dict[str, Any]:
@@ -230,6 +213,12 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
         for task in answer["tasks"] for row in task["tiers"]
     ]  # fmt: skip
     found = [("Where the tasks run", tasks), ("Why", why)]
+    repairs = [
+        {"task": task["name"], "change": repair["words"], f"all with it ({money}/year)": repair["cost_per_year"]}
+        for task in answer["tasks"] for repair in task["repairs"]
+    ]  # fmt: skip
+    if repairs:
+        found.append(("Any of these changes gives the task a place", repairs))
     if answer["fleets"]:
         found.append(("One device of each fleet", [_shown_fleet(row) for row in answer["fleets"]]))
         tiers = [{**row, "tasks": ", ".join(row["tasks"]) or "none"} for row in answer["tiers"]]

@@ -6,17 +6,19 @@ A device works on one request at a time. A tier serves many at once, at the batc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from catalog.errors import CatalogError
 from catalog.lookup import Catalog
-from catalog.units import MILLI
+from catalog.units import MEGA, MILLI
 from planner.errors import Problem, SpecError
 from planner.estimate.aggregated_search import search_one_pool
 from planner.estimate.case import CaseFacts, resolve_case
+from planner.estimate.limits import SearchLimits
 from planner.estimate.serving_configuration import CONCURRENCY, MAX, Load, ServingConfiguration, draw_of_pools
+from planner.messages import Argument, Message
 from planner.problem.facts import SystemFacts
 from planner.spec.stack.edge import DEVICE, DeviceFleet, EdgeSpec, Task, Tier
 
@@ -30,6 +32,7 @@ class Option:
     task: int
     tier: int  # 0: the device, else 1 + the place of the tier
     why_not: str = ""
+    evaluated: bool = True
     latency_s: float = 0.0  # within which 95 of 100 requests end, from sensor to action, alone on a device
     busy_s: float = 0.0  # mean time that a request holds the device
     longest_s: float = 0.0  # time within which 95 of 100 requests leave the device
@@ -49,66 +52,86 @@ class Options:
 
     spec: EdgeSpec
     catalog: Catalog
-    options: tuple[Option, ...]
+    table: tuple[tuple[Option, ...], ...]  # [task][tier]
     devices: tuple[SystemFacts, ...]  # by fleet
     systems: tuple[SystemFacts, ...]  # by tier
     assumptions: Mapping[str, Any]
+    left: int = 0  # options that the limits left out
 
     def of(self, task: int, tier: int) -> Option:
         """Return one option."""
-        return next(option for option in self.options if (option.task, option.tier) == (task, tier))
+        return self.table[task][tier]
 
 
-def find_options(spec: EdgeSpec, document: Mapping[str, Any], overlays: Sequence[Path]) -> Options:
+@dataclass(slots=True)
+class Evaluation:
+    """Options evaluated so far, kept by what they depend on, and the limits of their search."""
+
+    catalog: Catalog
+    limits: SearchLimits
+    known: dict[tuple[str, ...], tuple[Option, CaseFacts]] = field(default_factory=dict)
+
+    def option(self, spec: EdgeSpec, plain: Mapping[str, Any], t: int, tier: int) -> tuple[Option, CaseFacts]:
+        """Evaluate a task, whose workload is `plain`, on a tier. Raises SpecError."""
+        task, place = spec.tasks[t], spec.tiers[tier - 1] if tier else None
+        fleet = next(fleet for fleet in spec.fleets if fleet.name == task.fleet)
+        parts = (task, fleet, *([place] if place else []))
+        key = (str(t), str(tier), repr(plain), *(part.model_dump_json(exclude={"workload"}) for part in parts))
+        if key not in self.known:
+            facts = _facts(self.catalog, plain, (place or fleet).system, _left_s(task, fleet, place) if place else None)
+            if self.limits.ended_by():
+                option = Option(t, tier, Message.of("edge.not_evaluated").text(), evaluated=False)
+            elif place is None:
+                option = _on_device(t, task, fleet, facts)
+            else:
+                option = _on_tier(t, tier, task, fleet, place, facts)
+            self.known[key] = option, facts
+        return self.known[key]
+
+
+def find_options(
+    spec: EdgeSpec, document: Mapping[str, Any], overlays: Sequence[Path], evaluation: Evaluation | None = None
+) -> Options:
     """Evaluate every task on every tier. Raises SpecError with the problems of all names and figures."""
-    catalog = _catalog(spec, overlays)
+    evaluation = evaluation or Evaluation(catalog_of(spec, overlays), SearchLimits())
     problems: list[Problem] = []
-    found: list[Option] = []
+    table: list[list[Option]] = []
     devices: dict[str, SystemFacts] = {}
     systems: dict[int, SystemFacts] = {}
     assumptions: dict[str, Any] = {}
-    fleets = {fleet.name: (i, fleet) for i, fleet in enumerate(spec.fleets)}
+    places = {fleet.name: i for i, fleet in enumerate(spec.fleets)}
     for t, task in enumerate(spec.tasks):
-        place, fleet = fleets[task.fleet]
-        plain = document["tasks"][t]["workload"]
+        table.append([])
         for tier in range(len(spec.tiers) + 1):
-            where = f"fleets[{place}]" if not tier else f"tiers[{tier - 1}]"
-            name = fleet.system if not tier else spec.tiers[tier - 1].system
+            where = f"tiers[{tier - 1}]" if tier else f"fleets[{places[task.fleet]}]"
             try:
-                facts = _facts(
-                    catalog,
-                    plain,
-                    name,
-                    _left_s(task, fleet, None if not tier else spec.tiers[tier - 1]) if tier else None,
-                )
+                option, facts = evaluation.option(spec, document["tasks"][t]["workload"], t, tier)
             except SpecError as error:
                 problems += [_placed(problem, where, t) for problem in error.problems]
                 continue
+            table[t].append(option)
             assumptions |= facts.ledger.assumptions
             if tier:
                 systems[tier - 1] = facts.system
-                found.append(_on_tier(t, tier, task, fleet, spec.tiers[tier - 1], facts))
-            else:
-                if facts.system.chips != 1:
-                    problems.append(
-                        Problem(
-                            f"{where}.system", f"{name} has {facts.system.chips} chips; the compute of a device has one"
-                        )
-                    )
-                devices[fleet.name] = facts.system
-                found.append(_on_device(t, task, fleet, facts))
+                continue
+            devices[task.fleet] = facts.system
+            if facts.system.chips != 1:
+                words = f"{facts.system.name} has {facts.system.chips} chips; the compute of a device has one"
+                problems.append(Problem(f"{where}.system", words))
     if problems:
         raise SpecError(problems)
     for i, fleet in enumerate(spec.fleets):
         if fleet.name not in devices:
             raise SpecError([Problem(f"fleets[{i}]", "has no task; remove it")])
     return Options(
-        spec, catalog, tuple(found), tuple(devices[fleet.name] for fleet in spec.fleets),
+        spec, evaluation.catalog, tuple(map(tuple, table)), tuple(devices[fleet.name] for fleet in spec.fleets),
         tuple(systems[i] for i in range(len(spec.tiers))), assumptions,
+        sum(not option.evaluated for row in table for option in row),
     )  # fmt: skip
 
 
-def _catalog(spec: EdgeSpec, overlays: Sequence[Path]) -> Catalog:
+def catalog_of(spec: EdgeSpec, overlays: Sequence[Path]) -> Catalog:
+    """Load the catalog with overlays, records and overrides of a question. Raises SpecError."""
     try:
         catalog = Catalog.load(overlays, [spec.catalog] if spec.catalog else [])
         if spec.overrides:
@@ -146,25 +169,22 @@ def _facts(catalog: Catalog, workload: Mapping[str, Any], system: str, left_s: f
 def _on_device(t: int, task: Task, fleet: DeviceFleet, facts: CaseFacts) -> Option:
     """Evaluate a task on the device: one request at a time."""
 
-    def cannot(why: str) -> Option:
-        return Option(t, 0, why)
+    def cannot(code: str, **arguments: Argument) -> Option:
+        return Option(t, 0, Message.of(code, **arguments).text())
 
     if task.tiers is not None and DEVICE not in task.tiers:
-        return cannot("not among the tiers of the task")
+        return cannot("edge.not_allowed")
     if fleet.availability < task.availability:
-        return cannot(f"available {fleet.availability:.3%} of the time, {task.availability:.3%} is asked")
+        return cannot("edge.available", available=f"{fleet.availability:.3%}", asked=f"{task.availability:.3%}")
     limit_w = fleet.power_limit_w()
     if limit_w is not None and limit_w <= facts.system.idle_w:
-        return cannot(f"draws {facts.system.idle_w:.3g} W when idle, {limit_w:.3g} W are allowed")
+        return cannot("edge.idle", idle=facts.system.idle_w, allowed=limit_w)
     found = _best(facts, Load(CONCURRENCY, 1.0))
     if isinstance(found, str):
-        return cannot(found)
+        return Option(t, 0, found)
     latency = task.sensing + found.latency("e2e", QUANTILE)
     if latency > task.deadline:
-        return cannot(f"takes {latency:.3g} s, {task.deadline:.3g} s is the deadline")
-    busy = task.requests_per_s * found.latency("e2e", "mean")
-    if busy > 1.0:
-        return cannot(f"keeps the device busy for {busy:.3g} of the time")
+        return cannot("edge.late", taken=latency, deadline=task.deadline)
     return Option(
         t, 0, latency_s=latency, busy_s=found.latency("e2e", "mean"), longest_s=found.latency("e2e", QUANTILE),
         memory_bytes=float(found.point.memory_bytes), runtime_bytes=facts.constants.serving.runtime_bytes,
@@ -176,27 +196,25 @@ def _on_device(t: int, task: Task, fleet: DeviceFleet, facts: CaseFacts) -> Opti
 def _on_tier(t: int, tier: int, task: Task, fleet: DeviceFleet, place: Tier, facts: CaseFacts) -> Option:
     """Evaluate a task on a tier: the most requests per second of one system within what is left of the deadline."""
 
-    def cannot(why: str) -> Option:
-        return Option(t, tier, why)
+    def cannot(code: str, **arguments: Argument) -> Option:
+        return Option(t, tier, Message.of(code, **arguments).text())
 
     if task.tiers is not None and place.name not in task.tiers:
-        return cannot("not among the tiers of the task")
+        return cannot("edge.not_allowed")
     if place.availability < task.availability:
-        return cannot(f"available {place.availability:.3%} of the time, {task.availability:.3%} is asked")
+        return cannot("edge.available", available=f"{place.availability:.3%}", asked=f"{task.availability:.3%}")
     if fleet.uplink is None:
-        return cannot("the device has no uplink")
+        return cannot("edge.no_uplink")
     left = _left_s(task, fleet, place)
     if left <= MILLI:
-        away = task.deadline - task.sensing - left
-        return cannot(
-            f"the way there and back takes {away:.3g} s of the {task.deadline - task.sensing:.3g} s that are left"
-        )
+        to_go = task.deadline - task.sensing
+        return cannot("edge.way", away=to_go - left, left=to_go)
     sent = task.requests_per_s * (task.upload + task.download)
     if sent > fleet.uplink:
-        return cannot(f"sends {sent:.3g} byte/s, the uplink carries {fleet.uplink:.3g}")
+        return cannot("edge.uplink", sent=sent / MEGA, carried=fleet.uplink / MEGA)
     found = _best(facts, Load(MAX))
     if isinstance(found, str):
-        return cannot(found)
+        return Option(t, tier, found)
     rate = task.requests_per_s * fleet.count * fleet.duty
     return Option(
         t, tier, latency_s=task.deadline - left + found.latency("e2e", QUANTILE), systems=rate / found.requests_per_s,
@@ -212,7 +230,7 @@ def _best(facts: CaseFacts, load: Load) -> ServingConfiguration | str:
     except SpecError as error:
         return error.problems[0].message
     if found.best is None:
-        return "does not fit in memory" if not found.fitting else "no batch ends within what is left of the deadline"
+        return Message.of("edge.no_batch" if found.fitting else "edge.memory").text()
     return found.best
 
 

@@ -6,6 +6,8 @@ import copy
 import itertools
 import json
 import math
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,15 +18,18 @@ from jsonschema import Draft202012Validator
 
 from catalog.lookup import shipped_catalog
 from planner.cli.main import main
-from planner.errors import SpecError
+from planner.errors import LimitReached, SpecError
 from planner.estimate.answer import estimate
-from planner.exit_codes import INFEASIBLE, INVALID
+from planner.exit_codes import INFEASIBLE, INVALID, LIMIT
 from planner.resolve.ledger import Ledger
+from planner.spec.document import edited
 from planner.spec.schema import edge_schema
 from planner.spec.stack.edge import EdgeSpec
-from planner.studies.edge.answer import edge, edge_data
+from planner.studies.edge.answer import edge
 from planner.studies.edge.options import find_options
-from planner.studies.edge.program import DeviceLimits, EdgeData, TierLimits, solve_edge
+from planner.studies.edge.program import DeviceLimits, EdgeData, TierLimits, solve_edge, solve_most
+from planner.studies.edge.table import edge_data
+from tests.planner.limited import after
 
 EXAMPLE = json.loads(
     (Path(__file__).parents[3] / "examples" / "edge" / "factory_and_field.json").read_text(encoding="utf-8")
@@ -174,6 +179,8 @@ def test_battery_cooling_and_access_rule_tiers_out():
     assert "when idle" in flat["why_not"]
     far = decision(changed(tiers__1__rtt="3 s"), "inspect", "centre")
     assert "the way there and back" in far["why_not"]
+    tired = changed(fleets__1__battery="1 Wh", tasks__2__tiers=["near edge", "centre"], tasks__2__deadline="9 s")
+    assert "avoid" not in edge(tired).document["left_out"], "what runs elsewhere draws nothing on the device"
     deaf = decision(changed(fleets__2__uplink="1 kB/s"), "inspect", "centre")
     assert deaf["why_not"]
 
@@ -221,3 +228,159 @@ def test_exit_codes_and_places(tmp_path, capsys):
 
 def test_the_schema_accepts_the_example():
     Draft202012Validator(edge_schema()).validate(EXAMPLE)
+
+
+# -- tasks without a place ---------------------------------------------------------------------------------------------
+
+
+def most_planned(data: EdgeData) -> tuple[int, float]:
+    """Most tasks that can run together, and the least cost of so many, over all sets of tasks that are left out."""
+    tasks = data.able.shape[0]
+    for count in range(tasks + 1):
+        costs = []
+        for out in itertools.combinations(range(tasks), count):
+            kept = [t for t in range(tasks) if t not in out]
+            found = solve_edge(data, out=out)
+            if found is not None:
+                assert [t for t, tier in enumerate(found.tier) if tier >= 0] == kept
+                costs.append(found.cost)
+        if costs:
+            return tasks - count, min(costs)
+    raise AssertionError
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_as_many_tasks_as_can_be_are_planned_at_least_cost(first):
+    partly = 0
+    for seed in range(first, first + 20):
+        data = drawn_data(seed)
+        data = replace(data, busy=data.busy * 2, able=data.able & (np.arange(data.able.shape[1]) != 1))
+        count, cost = most_planned(data)
+        found = solve_most(data)
+        assert len(found.tier) - len(found.out) == count, seed
+        assert found.cost == pytest.approx(cost), seed
+        partly += 0 < count < len(found.tier)
+    assert partly > 2
+
+
+def question(**task) -> dict:
+    """A fleet of one-chip modules with one task, which a tier near it may carry too."""
+    lengths = {"input": 300, "output": 8}
+    workload = {"kind": "serving", "architecture": "Llama-3.2-1B", "lengths": lengths, "precision": ["int8"]}
+    first = {
+        "name": "see", "fleet": "robots", "requests_per_s": 0.5, "deadline": "2 s", "upload": "150 kB", "availability": 0.9999, "workload": workload,
+    }  # fmt: skip
+    return {
+        "electricity": "0.1 USD/kWh",
+        "fleets": [{"name": "robots", "count": 100, "system": "Atlas 200 module", "power": "60 W", "uplink": "6 MB/s"}],
+        "tiers": [
+            {"name": "near", "system": "Atlas 300I Pro card", "price": "3000 USD", "places": 4, "most": 2, "rtt": "10 ms", "availability": 0.9995}
+        ],
+        "tasks": [first | task],
+    }  # fmt: skip
+
+
+def two_tasks(**second) -> dict:
+    document = question()
+    document["tasks"].append({**copy.deepcopy(document["tasks"][0]), "name": "hear", **second})
+    return document
+
+
+def only(document: dict, name: str) -> dict:
+    return next(task for task in edge(document).document["tasks"] if task["name"] == name)
+
+
+def test_a_rate_beyond_the_device_is_the_reason_where_it_is_the_only_task():
+    served = only(question(), "see")
+    busy_s = busy_of(question())
+    rate = round(0.9 / busy_s, 3)  # 90 % of the time, 70 % may be used
+    task = only(question(requests_per_s=rate), "see")
+    assert served["tier"] == "device" and task["tier"] is None
+    why = {row["tier"]: row["why_not"] for row in task["tiers"]}
+    assert why["device"].startswith(f"{rate:.4g} requests/s x ") and "of which 70.0%" in why["device"]
+    assert "99.950%" in why["near"]
+
+
+def busy_of(document: dict) -> float:
+    options = find_options(EdgeSpec.model_validate(document), document, ())
+    return options.of(0, 0).busy_s
+
+
+def test_every_repair_gives_the_task_a_place_and_is_the_least_of_its_kind():
+    document = question(requests_per_s=round(0.9 / busy_of(question()), 3))
+    found = only(document, "see")["repairs"]
+    paths = {change["path"] for repair in found for change in repair["changes"]}
+    assert {"tasks[0].requests_per_s", "tasks[0].availability", "fleets[0].count"} <= paths
+    for repair in found:
+        edits = tuple((change["path"], change["to"]) for change in repair["changes"])
+        answer = edge(edited(document, edits)).document
+        assert answer["status"] == "optimal", repair
+        assert answer["cost_per_year"] == pytest.approx(repair["cost_per_year"])
+    lower = next(change["to"] for repair in found for change in repair["changes"] if change["path"] == "tasks[0].requests_per_s" and len(repair["changes"]) == 1)  # fmt: skip
+    assert lower * busy_of(question()) == pytest.approx(0.7, rel=0.01)
+
+
+def test_a_deadline_that_nothing_keeps_is_repaired_by_a_later_one():
+    late = only(question(deadline="100 ms"), "see")
+    taken = next(row["why_not"] for row in late["tiers"] if row["tier"] == "device")
+    assert "0.1 s is the deadline" in taken
+    later = [r for r in late["repairs"] if [c["path"] for c in r["changes"]] == ["tasks[0].deadline"]]
+    assert later and float(later[0]["changes"][0]["to"].split()[0]) / 1000 == pytest.approx(float(taken.split()[1]), rel=0.01)  # fmt: skip
+
+
+def test_changes_of_several_kinds_where_none_alone_is_enough():
+    document = question(requests_per_s=round(0.9 / busy_of(question()), 3), deadline="100 ms", tiers=["device"])
+    del document["tiers"]
+    [repair] = only(document, "see")["repairs"]
+    assert {change["path"] for change in repair["changes"]} == {"tasks[0].requests_per_s", "tasks[0].deadline"}
+    edits = tuple((change["path"], change["to"]) for change in repair["changes"])
+    assert edge(edited(document, edits)).document["status"] == "optimal"
+    for path, _ in edits:
+        fewer = tuple((other, to) for other, to in edits if other != path)
+        assert edge(edited(document, fewer)).document["status"] == "infeasible"
+
+
+def test_one_impossible_task_leaves_the_others_planned():
+    alone = edge(question()).document
+    answer = edge(two_tasks(deadline="10 ms")).document
+    see, hear = answer["tasks"]
+    assert answer["status"] == "infeasible" and answer["left_out"] == ["hear"]
+    assert see["tier"] == "device" and hear["tier"] is None
+    assert answer["cost_per_year"] == pytest.approx(alone["cost_per_year"])
+    assert answer["fleets"][0]["on_device"] == ["see"] and "1 of 2 tasks have no place" in answer["words"]
+    assert "10 ms" not in see["tiers"][0]["why_not"] and "0.01 s is the deadline" in hear["tiers"][0]["why_not"]
+
+
+def test_tasks_that_only_together_find_no_place_say_so_of_each_other():
+    rate = round(0.45 / busy_of(question()), 3)  # twice 45 % of the time, 70 % may be used
+    document = two_tasks(requests_per_s=rate)
+    document["tasks"][0]["requests_per_s"] = rate
+    answer = edge(document).document
+    [left] = answer["left_out"]
+    other = "see" if left == "hear" else "hear"
+    row = next(task for task in answer["tasks"] if task["name"] == left)["tiers"][0]
+    assert row["why_not"].startswith(f'leaves no room for "{other}": together they keep the device busy')
+    assert next(task for task in answer["tasks"] if task["name"] == other)["tier"] == "device"
+
+
+def test_a_tier_with_too_few_places_says_how_many_systems_are_taken():
+    document = question(availability=0.9, requests_per_s=40.0, upload="1 kB", tiers=["near"])
+    row = next(row for row in only(document, "see")["tiers"] if row["tier"] == "near")
+    found = re.fullmatch(r"takes (\d+) systems in each place, 2 are allowed", row["why_not"])
+    assert found
+    repairs = only(document, "see")["repairs"]
+    [more] = [r["changes"][0]["to"] for r in repairs if r["changes"][0]["path"] == "tiers[0].most"]
+    assert more == int(found[1])
+
+
+def test_at_a_limit_the_answer_says_what_was_not_looked_at(tmp_path, capsys):
+    document = two_tasks(deadline="10 ms")
+    found = edge(document, limits=after(8)).document
+    assert found["ended_by"] == "time" and found["not_tried"] > 0 and "--time-limit" in found["not_tried_words"]
+    with pytest.raises(LimitReached, match="time limit of 7 s"):
+        edge(document, limits=after(3))
+    path = tmp_path / "edge.json"
+    path.write_text(json.dumps(document))
+    assert main(["edge", str(path), "--time-limit", "1 ns"]) == LIMIT
+    assert "nothing was found: the time limit" in capsys.readouterr().err
+    assert main(["edge", str(path), "--memory", "1 MB"]) == LIMIT
