@@ -6,7 +6,7 @@ needs the fastest layout only, which `fastest_layout` finds without timing all o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -24,6 +24,7 @@ from planner.problem.intervals import Interval
 
 MOST_LEADERS = 256  # sizes that are timed on a slower network before all are
 SHORTER_TOL = 0.01  # relative: by less is a step ever shorter on a slower network, where a longer exchange hides more of another one
+SIZES_AT_ONCE = 10_000  # parallel sizes whose levels of ZeRO, recompute and offload are searched at once
 PARALLEL = ("tp", "pp", "dp", "cp", "ep", "vpp")
 
 
@@ -64,6 +65,49 @@ def legal_sizes(job: TrainingFacts, chips: int, system: SystemFacts) -> Layouts:
 def layout_space(job: TrainingFacts, chips: int, system: SystemFacts) -> Layouts:
     """Enumerate all legal layouts of a job on a number of chips of a system."""
     return with_levels(legal_sizes(job, chips, system), layout_choices(system))
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutParts:
+    """The legal layouts of a job, some at a time in their order: the sizes, and what is crossed into them."""
+
+    sizes: Layouts
+    space: LayoutSpace
+
+    def __len__(self) -> int:
+        return int(_levels(self.sizes, self.space).sum())
+
+    def __iter__(self) -> Iterator[Layouts]:
+        for start in range(0, len(self.sizes), SIZES_AT_ONCE):
+            end = min(start + SIZES_AT_ONCE, len(self.sizes))
+            yield with_levels(self.sizes.take(np.arange(start, end)), self.space)
+
+
+def layout_parts(job: TrainingFacts, chips: int, system: SystemFacts) -> LayoutParts:
+    """Enumerate all legal layouts of a job on a number of chips of a system, to be searched some at a time."""
+    return LayoutParts(legal_sizes(job, chips, system), layout_choices(system))
+
+
+def best_of(first: LayoutSearch | None, second: LayoutSearch, count: int) -> LayoutSearch:
+    """Keep the `count` fastest layouts of two parts of a space, and add up what was tried."""
+    if first is None:
+        first, second = second, replace(
+            second, layouts=second.layouts.take(np.arange(0)), step=steps_at(second.step, np.arange(0)),
+            memory_bytes=second.memory_bytes[:0], legal=0, carried=0, fitting=0, tried=0,
+        )  # fmt: skip
+    layouts, step = joined([first.layouts, second.layouts]), _joined_steps(first.step, second.step)
+    order = np.argsort(step.step_s, kind="stable")[:count]
+    memory = np.concatenate([first.memory_bytes, second.memory_bytes])[order]
+    counts = (getattr(first, name) + getattr(second, name) for name in ("legal", "carried", "fitting", "tried"))
+    return LayoutSearch(layouts.take(order), steps_at(step, order), memory, *counts)
+
+
+def _joined_steps(first: TrainingStep, second: TrainingStep) -> TrainingStep:
+    """Put steps one after another."""
+    names = ("step_s", "tokens_per_s", "mfu", "hfu", "memory_bytes")
+    breakdown = {name: np.concatenate([part, second.breakdown[name]]) for name, part in first.breakdown.items()}
+    columns = {name: np.concatenate([getattr(first, name), getattr(second, name)]) for name in names}
+    return TrainingStep(**columns, breakdown=breakdown)
 
 
 def search_layouts(setup: TrainingSetup, layouts: Layouts) -> LayoutSearch:
@@ -258,9 +302,14 @@ def _relieved(layouts: Layouts, space: LayoutSpace) -> tuple[Layouts, Ints]:
 
 def _count(widths: _Widths, sizes: Layouts, space: LayoutSpace) -> Ints:
     """Count the layouts that the sizes make with all levels of a space, on each number of chips."""
+    return widths.count(sizes, _levels(sizes, space))
+
+
+def _levels(sizes: Layouts, space: LayoutSpace) -> Ints:
+    """Count the layouts that each of the sizes makes with all levels of a space."""
     levels = len(space.recomputes) * len(space.offloads)
     shallow, deep = len(space.zeros), sum(zero <= 1 for zero in space.zeros)
-    return widths.count(sizes, levels * np.where(sizes.pp == 1, shallow, deep))
+    return levels * np.where(sizes.pp == 1, shallow, deep)
 
 
 def steps_at(step: TrainingStep, index: Ints) -> TrainingStep:

@@ -6,8 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from planner.cli.options import overlay_folders, read_json
-from planner.cli.output import as_json, rows_as, write_out
+from planner.cli.options import add_limit_options, overlay_folders, read_json, search_limits
+from planner.cli.output import as_json, rows_as, said_if_left_out, write_out
 from planner.escape import markdown, terminal
 from planner.exit_codes import INFEASIBLE, OK
 
@@ -27,6 +27,7 @@ def add_layouts(commands: Commands, shared: argparse.ArgumentParser) -> None:
         "case", metavar="CASE", help='JSON file with workload, system, chips and fabric, or "-" for standard input'
     )
     layouts.add_argument("--best", type=int, default=10, metavar="N", help="how many layouts to print (default: 10)")
+    add_limit_options(layouts)
     layouts.set_defaults(run=_layouts)
 
 
@@ -38,6 +39,7 @@ def add_estimate(commands: Commands, shared: argparse.ArgumentParser) -> None:
     estimate.add_argument(
         "case", metavar="CASE", help='JSON file with workload, system and chips, or "-" for standard input'
     )
+    add_limit_options(estimate)
     estimate.set_defaults(run=_estimate)
 
 
@@ -48,16 +50,17 @@ def _layouts(arguments: argparse.Namespace) -> int:
     document, overlays = read_json(arguments.case), overlay_folders(arguments)
     if isinstance(document.get("workload"), dict) and document["workload"].get("kind") == "reinforcement":
         return _splits(arguments, resolve_case(document, overlays))
-    rows, counts = best_layouts(document, overlays, arguments.best)
+    limits = search_limits(arguments)
+    rows, counts = best_layouts(document, overlays, arguments.best, limits)
     if not rows:
         print(terminal(nothing_fits(resolve_case(document, overlays), counts)), file=sys.stderr)
         return INFEASIBLE
     if arguments.format == "json":
         write_out(arguments, as_json({**counts, "layouts": rows}))
-        return OK
+        return said_if_left_out(counts)
     heading = f"{counts['legal']:,} legal layouts, {counts['fitting']:,} fit in memory\n\n"
     write_out(arguments, ("" if arguments.format == "csv" else heading) + rows_as(arguments.format, layout_table(rows)))
-    return OK
+    return said_if_left_out(counts)
 
 
 def _splits(arguments: argparse.Namespace, facts: CaseFacts) -> int:
@@ -84,20 +87,17 @@ def _estimate(arguments: argparse.Namespace) -> int:
     from planner.estimate.answer import estimate, sections
     from planner.report.notes import HEADING
 
-    found = estimate(read_json(arguments.case), overlay_folders(arguments))
+    found = estimate(read_json(arguments.case), overlay_folders(arguments), search_limits(arguments))
     if found.answer is None:
         print(terminal(found.reason), file=sys.stderr)
         return INFEASIBLE
+    tables, mark, escaped = sections(found.answer), *(("## ", markdown) if arguments.format == "md" else ("", terminal))
     if arguments.format == "json":
         write_out(arguments, as_json(found.answer))
-        return OK
-    tables = sections(found.answer)
-    if arguments.format == "csv":
+    elif arguments.format == "csv":
         write_out(arguments, rows_as("csv", next(rows for heading, rows in tables if heading != HEADING)))
-        return OK
-    mark, escaped = ("## ", markdown) if arguments.format == "md" else ("", terminal)
-    write_out(
-        arguments,
-        "\n".join(f"{mark}{escaped(heading)}\n\n{rows_as(arguments.format, rows)}" for heading, rows in tables),
-    )
-    return OK
+    else:
+        parts = (f"{mark}{escaped(heading)}\n\n{rows_as(arguments.format, rows)}" for heading, rows in tables)
+        write_out(arguments, "\n".join(parts))
+    counts = found.answer.get("layouts")
+    return said_if_left_out(counts) if counts else OK

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.options import add_limit_options, hourly_folders, overlay_folders, read_json, search_limits
-from planner.cli.output import as_json, rows_as, write_out
+from planner.cli.output import as_json, rows_as, said_if_left_out, write_out
+from planner.errors import LimitReached
 from planner.escape import markdown, terminal
 from planner.exit_codes import INFEASIBLE, LIMIT, OK
 
@@ -41,6 +42,7 @@ def add_characterise(commands: Commands, shared: argparse.ArgumentParser) -> Non
     parser.add_argument(
         "document", metavar="CASE|SPEC", help='JSON file of a case or a spec, or "-" for standard input'
     )
+    add_limit_options(parser)
     parser.set_defaults(run=_characterise)
 
 
@@ -52,15 +54,21 @@ def _characterise(arguments: argparse.Namespace) -> int:
     document = read_json(arguments.document)
     if "workloads" in document:
         document = with_series(document, hourly_folders(arguments, arguments.document))
-    found = characterise(document, overlay_folders(arguments))
+    limits, code = search_limits(arguments), OK
+    found = characterise(document, overlay_folders(arguments), limits)
     if "workloads" in document:
-        found["value"] = value_of_systems(document, overlay_folders(arguments))
+        try:
+            found["value"] = value_of_systems(document, overlay_folders(arguments), limits)
+        except LimitReached as error:
+            print(terminal(str(error)), file=sys.stderr)
+            found["value"], code = [], LIMIT
     rows = [{"workload": workload["name"], **row} for workload in found["workloads"] for row in workload["systems"]]
     if "value" in found:
         rows = with_value(rows, found["value"])
     _write(arguments, found, rows, found["note"], lambda: sections(found))
     able = all(any(row["can"] for row in workload["systems"]) for workload in found["workloads"])
-    return OK if able else INFEASIBLE
+    code = said_if_left_out(found) or code
+    return code or (OK if able else INFEASIBLE)
 
 
 def _codesign(arguments: argparse.Namespace) -> int:
@@ -127,14 +135,6 @@ def _kv_tiers(arguments: argparse.Namespace) -> int:
     head = f"{found['combinations']:,} combinations of sizes, {found['evaluated']:,} evaluated; {gain}"
     _write(arguments, found, found["tiers"], head, lambda: sections(found))
     return said_if_left_out(found)
-
-
-def said_if_left_out(document: Mapping[str, Any]) -> int:
-    """Say what an answer leaves out because a limit ended the search, and return the exit code."""
-    if not document["not_tried"]:
-        return OK
-    print(terminal(document["not_tried_words"]), file=sys.stderr)
-    return LIMIT
 
 
 Tables = Sequence[tuple[str, list[dict[str, Any]]]]

@@ -7,11 +7,13 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from planner.cli.streams import check_standard_output, print_out
+from planner.escape import terminal
+from planner.exit_codes import LIMIT, OK
 from planner.files import check_folder, check_writable, write_file
 from planner.plan import Plan
 
@@ -72,6 +74,14 @@ def terminal_page(arguments: argparse.Namespace) -> tuple[int, bool]:
     if not shown:
         return PAGE_COLUMNS, False
     return shutil.get_terminal_size((PAGE_COLUMNS, 1)).columns, os.environ.get("TERM", "dumb") != "dumb"
+
+
+def said_if_left_out(document: Mapping[str, Any]) -> int:
+    """Say what an answer leaves out because a limit ended the search, and return the exit code."""
+    if not document["not_tried"]:
+        return OK
+    print(terminal(document["not_tried_words"]), file=sys.stderr)
+    return LIMIT
 
 
 def as_json(document: Any) -> str:

@@ -18,6 +18,7 @@ from models.training.pipeline import SCHEDULES
 from planner.errors import Problem, SpecError
 from planner.estimate import reinforcement
 from planner.estimate.case import CaseFacts, best_layouts, nothing_fits, resolve_case
+from planner.estimate.limits import SearchLimits
 from planner.estimate.power import power_document, training_draw
 from planner.estimate.routing import training_routing
 from planner.estimate.serving import answer_serving
@@ -44,10 +45,14 @@ class Estimate:
     reason: str = ""
 
 
-def estimate(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> Estimate:
-    """Answer one case. Raises SpecError with all problems at once."""
+def estimate(
+    document: Mapping[str, Any], overlays: Sequence[Path] = (), limits: SearchLimits | None = None
+) -> Estimate:
+    """Answer one case, as far as its limits let it. Raises SpecError with all problems at once, or LimitReached."""
+    limits = limits or SearchLimits()
     facts = resolve_case(document, overlays)
-    found = _answer(document, facts, overlays)
+    limits.check()
+    found = _answer(document, facts, overlays, limits)
     if isinstance(found, str):
         return Estimate(None, found)
     assumptions = sorted(facts.ledger.assumptions.values(), key=lambda a: a.path)
@@ -70,7 +75,9 @@ def _notes(facts: CaseFacts) -> list[Fact]:
     return [*facts.notes, *unused, *([read] if read else [])]
 
 
-def _answer(document: Mapping[str, Any], facts: CaseFacts, overlays: Sequence[Path]) -> dict[str, Any] | str:
+def _answer(
+    document: Mapping[str, Any], facts: CaseFacts, overlays: Sequence[Path], limits: SearchLimits
+) -> dict[str, Any] | str:
     """Answer a case by its kind, or state that nothing fits."""
     workload = facts.case.workload
     if not isinstance(workload, Reinforcement):
@@ -78,16 +85,18 @@ def _answer(document: Mapping[str, Any], facts: CaseFacts, overlays: Sequence[Pa
     if isinstance(workload, Reinforcement):
         _only(facts, SERVING, "load", "pools")
         return reinforcement.answer_reinforcement(facts)
-    return _training(document, facts, overlays) if isinstance(workload, Training) else answer_serving(facts)
+    return _training(document, facts, overlays, limits) if isinstance(workload, Training) else answer_serving(facts)
 
 
 # -- training ----------------------------------------------------------------------------------------------------------
 
 
-def _training(document: Mapping[str, Any], facts: CaseFacts, overlays: Sequence[Path]) -> dict[str, Any] | str:
+def _training(
+    document: Mapping[str, Any], facts: CaseFacts, overlays: Sequence[Path], limits: SearchLimits
+) -> dict[str, Any] | str:
     """Answer a training case by its fastest layout, or state that none fits."""
     _only(facts, SERVING, "load", "pools")
-    rows, counts = best_layouts(document, overlays, 1)
+    rows, counts = best_layouts(document, overlays, 1, limits)
     if not rows:
         return nothing_fits(facts, counts)
     best, job, system = rows[0], facts.job, facts.system

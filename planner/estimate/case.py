@@ -19,8 +19,9 @@ from models.network.group_links import Plant
 from models.training.layouts import CODES, Layouts, legal_rules
 from models.training.pipeline import DUALPIPE, ONE_F_ONE_B
 from models.transformer.architecture import Architecture
-from planner.candidates.layouts import layout_rows, layout_space, search_layouts
+from planner.candidates.layouts import LayoutParts, LayoutSearch, best_of, layout_parts, layout_rows, search_layouts
 from planner.errors import Problem, SpecError, close_matches
+from planner.estimate.limits import SearchLimits
 from planner.estimate.power import PowerCap, training_draw
 from planner.evaluate.layouts import TrainingSetup, interval_of
 from planner.facts import Fact
@@ -44,7 +45,7 @@ from planner.spec.base import problems_of
 from planner.spec.case import Case
 from planner.spec.fabrics import PROVIDER
 from planner.spec.reinforcement import Reinforcement
-from planner.spec.workloads import Serving, Training
+from planner.spec.workloads import Precision, Serving, Training
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,12 +279,13 @@ def _plant(case: Case, system: SystemFacts, catalog: Catalog, ledger: Ledger) ->
 
 
 def best_layouts(
-    document: Mapping[str, Any], overlays: Sequence[Path], count: int
-) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Find the `count` fastest layouts of a training case over its precisions, and how many are legal and fit.
+    document: Mapping[str, Any], overlays: Sequence[Path], count: int, limits: SearchLimits | None = None
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Find the `count` fastest layouts of a training case over its precisions, and how many are legal, fit, and were not tried.
 
-    The list is empty where nothing fits. Raises SpecError for an invalid case.
+    The list is empty where nothing fits. Raises SpecError for an invalid case, or LimitReached where nothing was found before the limits.
     """
+    limits = limits or SearchLimits()
     if count < 1:
         raise SpecError([Problem("--best", f"expected at least 1 layout, got {count}")])
     facts = resolve_case(document, overlays)
@@ -306,14 +308,22 @@ def best_layouts(
                 )
             ]
         )
-    layouts = _requested_layouts(facts)
+    asked = _requested_layouts(facts)
+    parts = layout_parts(facts.job, facts.case.chips, system) if asked is None else [asked]
+    legal = len(able) * (len(parts) if isinstance(parts, LayoutParts) else len(parts[0]))
     setups = {precision: facts.training_setup(precision) for precision in able}
-    searches = {precision: search_layouts(setup, layouts) for precision, setup in setups.items()}
+    searches: dict[Precision, LayoutSearch] = {}
+    for precision, setup in setups.items():
+        for part in limits.within(parts):
+            searches[precision] = best_of(searches.get(precision), search_layouts(setup, part), count)
+    left = legal - sum(found.legal for found in searches.values())
+    fitting = sum(found.fitting for found in searches.values())
+    if left and not fitting:
+        limits.check()
+    counts = {"legal": legal, "fitting": fitting, **limits.left_out("layouts", left, legal)}
+    if not fitting:
+        return [], counts
     best = max(searches, key=lambda p: searches[p].step.tokens_per_s.max(initial=0.0))
-    counts = {
-        "legal": sum(found.legal for found in searches.values()),
-        "fitting": sum(found.fitting for found in searches.values()),
-    }
     interval, speed = interval_of(setups[best]), training_draw(facts.power_cap, system, facts.constants.power).speed
     rows = layout_rows(searches[best], count, interval)
     return [{"precision": best, **(row if speed == 1.0 else _slowed(row, speed))} for row in rows], counts
@@ -330,11 +340,11 @@ def _slowed(row: Mapping[str, Any], s: float) -> dict[str, Any]:
     }
 
 
-def _requested_layouts(facts: CaseFacts) -> Layouts:
-    """Return the layout that the case asks for, checked, or all legal ones."""
+def _requested_layouts(facts: CaseFacts) -> Layouts | None:
+    """Return the layout that the case asks for, checked; None where all legal ones are to be tried."""
     case, job, scaleup = facts.case, facts.job, facts.system.scaleup_chips
     if case.layout is None:
-        return layout_space(job, case.chips, facts.system)
+        return None
     known = list(Layouts.__dataclass_fields__)
     unknown = [name for name in case.layout if name not in known]
     if unknown:

@@ -69,8 +69,8 @@ class SearchLimits:
         words = Message.of(f"limits.{what}", count=count, all=all_of_them, reason=self.reason().text(), **more).text()
         return {"ended_by": self.ended_by(), "not_tried": count, "not_tried_words": words}
 
-    def reason(self) -> Message:
-        """Say which limit ended the search, and how to allow more."""
-        if self.ended_by() == "memory":
+    def reason(self, by: str = "") -> Message:
+        """Say which limit ended the search, or that it was the one named, and how to allow more."""
+        if (by or self.ended_by()) == "memory":
             return Message.of("limits.memory", gigabytes=self.memory_bytes / GIGA)
         return Message.of("limits.time", seconds=self.time_limit_s)

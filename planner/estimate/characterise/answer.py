@@ -18,6 +18,7 @@ from planner.estimate.characterise.needs import (
     serving_needs,
     training_needs,
 )
+from planner.estimate.limits import SearchLimits
 from planner.report.words import amount
 from planner.resolve.resolver import catalog_of
 from planner.spec.model import parse_spec
@@ -30,14 +31,21 @@ NOTE = (
 )
 
 
-def characterise(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> dict[str, Any]:
-    """Characterise every workload of a case or spec. Raises SpecError with all problems at once."""
+def characterise(
+    document: Mapping[str, Any], overlays: Sequence[Path] = (), limits: SearchLimits | None = None
+) -> dict[str, Any]:
+    """Characterise every workload of a case or spec, as far as the limits let it. Raises SpecError with all problems at once, or LimitReached."""
+    limits = limits or SearchLimits()
     if "workloads" in document:
-        found, digest = _of_spec(document, overlays)
+        found, digest = _of_spec(document, overlays, limits)
     else:
-        found, digest = _of_case(document, overlays)
+        found, digest = _of_case(document, overlays, limits)
+    tried = [row["tried"] for workload in found for row in workload["systems"]]
+    if not any(tried):
+        limits.check()
     return {
         "kind": "characterisation",
+        **limits.left_out("systems", tried.count(False), len(tried)),
         "workloads": found,
         "note": NOTE,
         "tolerated_share": TOLERATED,
@@ -45,14 +53,18 @@ def characterise(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> 
     }
 
 
-def _of_case(document: Mapping[str, Any], overlays: Sequence[Path]) -> tuple[list[dict[str, Any]], str]:
+def _of_case(
+    document: Mapping[str, Any], overlays: Sequence[Path], limits: SearchLimits
+) -> tuple[list[dict[str, Any]], str]:
     facts = resolve_case(document, overlays)
     catalog = facts.ledger.catalog
     plain = {name: value for name, value in document.items() if name in ("workload", "fabric", "network")}
-    return [_characterised("workload", plain, catalog, catalog.names("systems"))], catalog.digest
+    return [_characterised("workload", plain, catalog, catalog.names("systems"), limits)], catalog.digest
 
 
-def _of_spec(document: Mapping[str, Any], overlays: Sequence[Path]) -> tuple[list[dict[str, Any]], str]:
+def _of_spec(
+    document: Mapping[str, Any], overlays: Sequence[Path], limits: SearchLimits
+) -> tuple[list[dict[str, Any]], str]:
     """Characterise each workload on the systems that the spec names, or on all where it names none."""
     spec = parse_spec(document)
     catalog = catalog_of(spec, overlays, {})
@@ -62,13 +74,15 @@ def _of_spec(document: Mapping[str, Any], overlays: Sequence[Path]) -> tuple[lis
         raise SpecError(problems)
     systems = list(dict.fromkeys(catalog.get("systems", name).name for name in named)) or list(catalog.names("systems"))
     found = [
-        _characterised(f"workloads[{i}]", {"workload": without_demand(workload)}, catalog, systems)
+        _characterised(f"workloads[{i}]", {"workload": without_demand(workload)}, catalog, systems, limits)
         for i, workload in enumerate(document["workloads"])
     ]
     return found, catalog.digest
 
 
-def _characterised(path: str, case: Mapping[str, Any], catalog: Catalog, systems: Sequence[str]) -> dict[str, Any]:
+def _characterised(
+    path: str, case: Mapping[str, Any], catalog: Catalog, systems: Sequence[str], limits: SearchLimits
+) -> dict[str, Any]:
     try:
         facts = resolve_case({**case, "system": REFERENCE, "chips": 1}, catalog=catalog)
     except SpecError as error:
@@ -86,7 +100,7 @@ def _characterised(path: str, case: Mapping[str, Any], catalog: Catalog, systems
         "architecture": workload.architecture,
         **needs,
         "networks": on_networks(catalog, needs["collectives"]),
-        "systems": able_systems(case, catalog, systems),
+        "systems": able_systems(case, catalog, systems, limits),
     }
 
 

@@ -14,17 +14,20 @@ from catalog.units import GIGA, MILLI
 from models.roofline import ridge_flop_per_byte
 from models.serving.kv_cache import weight_bytes_per_chip
 from models.serving.percentiles import latency_s
+from models.training.layouts import Layouts
 from models.transformer.work import critical_tokens
-from planner.candidates.layouts import layout_space
+from planner.candidates.layouts import layout_parts
 from planner.errors import SpecError
 from planner.estimate.case import CaseFacts, resolve_case
 from planner.estimate.characterise.searched import reinforcement_figures, serving_figures
 from planner.estimate.codesign.search import search_space
 from planner.estimate.codesign.space import Shape, Space, Variant
+from planner.estimate.limits import SearchLimits
 from planner.estimate.serving_configuration import allowed_layouts
 from planner.evaluate import serving
 from planner.evaluate.layouts import fits, memory_needed
 from planner.evaluate.serving import QUANTILES, engine_choices, engine_constants
+from planner.messages import Message
 from planner.spec.stack.codesign import AS_NAMED, Codesign
 from planner.spec.workloads import Training
 
@@ -43,20 +46,24 @@ class Tried:
     why_not: str = ""
 
 
-def able_systems(document: Mapping[str, Any], catalog: Catalog, names: Sequence[str]) -> list[dict[str, Any]]:
-    """List for each system whether it can carry the workload of a case document."""
+def able_systems(
+    document: Mapping[str, Any], catalog: Catalog, names: Sequence[str], limits: SearchLimits
+) -> list[dict[str, Any]]:
+    """List for each system whether it can carry the workload of a case document; `tried` is false where the limits came before that was known."""
     workload = document["workload"]
     training, learning = (workload.get("kind") == kind for kind in ("training", "reinforcement"))
     counts = TRAINING_COUNTS if training else LEARNING_COUNTS if learning else COUNTS
-    tried = [_tried(document, catalog, name, counts) for name in names]
+    tried = [_tried(document, catalog, name, counts) for name in limits.within(names)]
     if training:
-        rows = _training_rows(tried)
+        rows = _training_rows(tried, limits)
     elif learning:
-        rows = _searched_rows(tried, reinforcement_figures)
+        rows = _searched_rows(tried, reinforcement_figures, limits)
     elif workload.get("session") or workload.get("media"):
-        rows = _searched_rows(tried, serving_figures)
+        rows = _searched_rows(tried, serving_figures, limits)
     else:
-        rows = _serving_rows(tried)
+        rows = _serving_rows(tried, limits)
+    known = {row["system"] for row in rows}
+    rows += [_not_tried(Tried(name, ())) for name in names if name not in known]
     return sorted(rows, key=lambda row: (not row["can"], row["system"]))
 
 
@@ -80,11 +87,11 @@ def _tried(document: Mapping[str, Any], catalog: Catalog, name: str, counts: Seq
 
 
 def _searched_rows(
-    tried: Sequence[Tried], figures: Callable[[CaseFacts], dict[str, Any] | str]
+    tried: Sequence[Tried], figures: Callable[[CaseFacts], dict[str, Any] | str], limits: SearchLimits
 ) -> list[dict[str, Any]]:
     """Take for each system the fewest of it that carry the workload, each number searched for itself."""
     rows = []
-    for each in tried:
+    for each in limits.within(tried):
         why: dict[str, Any] | str = each.why_not
         for facts in each.facts:
             why = figures(facts)
@@ -93,7 +100,7 @@ def _searched_rows(
         rows.append(
             _cannot(each, why)
             if isinstance(why, str)
-            else _row(each.system, each.facts[0]) | {"can": True, "why_not": "", **why}
+            else _row(each.system, each.facts[0]) | {"can": True, "tried": True, "why_not": "", **why}
         )
     return rows
 
@@ -101,7 +108,7 @@ def _searched_rows(
 # -- serving -----------------------------------------------------------------------------------------------------------
 
 
-def _serving_rows(tried: Sequence[Tried]) -> list[dict[str, Any]]:
+def _serving_rows(tried: Sequence[Tried], limits: SearchLimits) -> list[dict[str, Any]]:
     every = [facts for each in tried for facts in each.facts]
     if not every:
         return [_cannot(each, each.why_not) for each in tried]
@@ -112,7 +119,8 @@ def _serving_rows(tried: Sequence[Tried]) -> list[dict[str, Any]]:
         if precision in facts.system.flop_per_s
     ]
     shape = Shape(every[0].architecture, AS_NAMED, AS_NAMED, 1.0)
-    found = search_space(Space("", Codesign(), (shape,), tuple(every), tuple(variants), ())) if variants else None
+    space = Space("", Codesign(), (shape,), tuple(every), tuple(variants), ())
+    found = search_space(space, limits) if variants else None
     rows = []
     for each in tried:
         if not each.facts:
@@ -123,6 +131,9 @@ def _serving_rows(tried: Sequence[Tried]) -> list[dict[str, Any]]:
             system = each.facts[0].system
             asked = ", ".join(each.facts[0].serving.spec.precision)
             rows.append(_cannot(each, f"computes in {', '.join(system.flop_per_s)}, not in {asked}"))
+            continue
+        if not all(found.tried[i] for i in mine):
+            rows.append(_not_tried(each))
             continue
         able = [i for i in mine if found.runs[i]]
         if not able:
@@ -136,6 +147,7 @@ def _serving_rows(tried: Sequence[Tried]) -> list[dict[str, Any]]:
         rates = facts.system.rates(precision)
         rows.append(_row(each.system, facts) | {
             "can": True,
+            "tried": True,
             "why_not": "",
             "systems": fewest // facts.system.chips,
             "precision": precision,
@@ -163,7 +175,11 @@ def _row(system: str, facts: CaseFacts) -> dict[str, Any]:
 
 def _cannot(each: Tried, why: str) -> dict[str, Any]:
     found = _row(each.system, each.facts[0]) if each.facts else {"system": each.system}
-    return found | {"can": False, "why_not": why}
+    return found | {"can": False, "tried": True, "why_not": why}
+
+
+def _not_tried(each: Tried) -> dict[str, Any]:
+    return _cannot(each, Message.of("characterise.not_tried").text()) | {"tried": False}
 
 
 def _why_not(tried: Sequence[CaseFacts], room: bool) -> str:
@@ -199,9 +215,9 @@ def _why_not(tried: Sequence[CaseFacts], room: bool) -> str:
 # -- training ----------------------------------------------------------------------------------------------------------
 
 
-def _training_rows(tried: Sequence[Tried]) -> list[dict[str, Any]]:
+def _training_rows(tried: Sequence[Tried], limits: SearchLimits) -> list[dict[str, Any]]:
     rows = []
-    for each in tried:
+    for each in limits.within(tried):
         if not each.facts:
             rows.append(_cannot(each, each.why_not))
             continue
@@ -221,22 +237,24 @@ def _training_row(each: Tried, precision: str) -> dict[str, Any]:
     least = np.inf
     for facts in each.facts:
         setup = facts.training_setup(precision)
-        layouts = layout_space(facts.job, facts.case.chips, facts.system)
-        if not len(layouts):
-            continue
-        needed = memory_needed(setup, layouts)
-        within = fits(setup, layouts, needed)
-        least = min(least, float(needed.min()))
-        if within.any():
-            tightest = int(np.flatnonzero(within)[needed[within].argmin()])
+        best: tuple[float, Layouts] | None = None
+        for layouts in layout_parts(facts.job, facts.case.chips, facts.system):
+            needed = memory_needed(setup, layouts)
+            within = np.flatnonzero(fits(setup, layouts, needed))
+            least = min(least, float(needed.min()))
+            if within.size and (best is None or needed[within].min() < best[0]):
+                tightest = int(within[needed[within].argmin()])
+                best = float(needed[tightest]), layouts.take(np.array([tightest]))
+        if best is not None:
             rates = facts.system.rates(precision)
             return _row(each.system, facts) | {
                 "can": True,
+                "tried": True,
                 "why_not": "",
                 "systems": facts.case.chips // facts.system.chips,
                 "precision": precision,
-                "layout": {name: int(size) for name, size in layouts.row(tightest).items()},
-                "memory_bytes": float(needed[tightest]),
+                "layout": {name: int(size) for name, size in best[1].row(0).items()},
+                "memory_bytes": best[0],
                 "peak_flop_per_s": rates.flop_per_s * facts.case.chips,
                 "ridge_flop_per_byte": float(ridge_flop_per_byte(rates.flop_per_s, rates.hbm_bytes_per_s)),
             }

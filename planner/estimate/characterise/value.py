@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from catalog.units import DAY_S, HOUR_S
 from planner.candidates.apis import ROLE
+from planner.candidates.cache import OutOfMemory, OutOfTime
 from planner.candidates.fleet_options import FleetOption, charged
 from planner.candidates.points import OperatingPoint
 from planner.candidates.search import find_candidates
+from planner.errors import LimitReached
+from planner.estimate.limits import SearchLimits
+from planner.messages import Message
 from planner.problem.facts import Problem, ServingFacts
 from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
 from planner.problem.phases import terms_of
@@ -23,14 +30,24 @@ OF_VALUE = (
 )  # fmt: skip
 
 
-def value_of_systems(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> list[Row]:
+def value_of_systems(
+    document: Mapping[str, Any], overlays: Sequence[Path] = (), limits: SearchLimits | None = None
+) -> list[Row]:
     """List a row for each workload of a spec and each way to buy or rent a system, the most tokens per cost first.
 
     Of the sites, networks and operating points that a plan would choose from, that counts which gives most tokens per cost at full load.
-    A system that can be had but does not serve the workload within its limits has a row without figures. Raises SpecError.
+    A system that can be had but does not serve the workload within its limits has a row without figures. Raises SpecError, or LimitReached.
     """
+    limits = limits or SearchLimits()
     problem = resolve_document(document, overlays)
-    found = find_candidates(problem)
+    if math.isfinite(limits.memory_bytes):
+        solver = problem.spec.solver.model_copy(update={"memory": limits.memory_bytes})
+        problem = replace(problem, spec=problem.spec.model_copy(update={"solver": solver}))
+    try:
+        found = find_candidates(problem, until=time.perf_counter() + limits.left_s)
+    except OutOfTime as error:
+        reason = limits.reason("memory" if isinstance(error, OutOfMemory) else "time").text()
+        raise LimitReached(Message.of("limits.value", reason=reason).text()) from None
     points: dict[str, list[OperatingPoint]] = {w.name: [] for w in (*problem.serving, *problem.training)}
     for pool in found.pools:
         points[pool.workload.name] += pool.points

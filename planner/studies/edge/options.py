@@ -70,6 +70,7 @@ class Evaluation:
     catalog: Catalog
     limits: SearchLimits
     known: dict[tuple[str, ...], tuple[Option, CaseFacts]] = field(default_factory=dict)
+    systems: dict[str, CaseFacts] = field(default_factory=dict)  # the last facts by system, of any task
 
     def option(self, spec: EdgeSpec, plain: Mapping[str, Any], t: int, tier: int) -> tuple[Option, CaseFacts]:
         """Evaluate a task, whose workload is `plain`, on a tier. Raises SpecError."""
@@ -78,8 +79,12 @@ class Evaluation:
         parts = (task, fleet, *([place] if place else []))
         key = (str(t), str(tier), repr(plain), *(part.model_dump_json(exclude={"workload"}) for part in parts))
         if key not in self.known:
-            facts = _facts(self.catalog, plain, (place or fleet).system, _left_s(task, fleet, place) if place else None)
-            if self.limits.ended_by():
+            system, ended = (place or fleet).system, bool(self.limits.ended_by())
+            if not ended or system not in self.systems:
+                left_s = _left_s(task, fleet, place) if place else None
+                self.systems[system] = _facts(self.catalog, plain, system, left_s)
+            facts = self.systems[system]
+            if ended:
                 option = Option(t, tier, Message.of("edge.not_evaluated").text(), evaluated=False)
             elif place is None:
                 option = _on_device(t, task, fleet, facts)

@@ -52,7 +52,12 @@ def test_fastest_first_with_a_breakdown_that_adds_up_and_a_reason():
 
 def test_a_fixed_layout_is_the_only_one():
     rows, counts = best_layouts({**CASE, "layout": {"tp": 2, "dp": 8}}, (), 6)
-    assert len(rows) == 1 and counts == {"legal": 1, "fitting": 1} and rows[0]["layout"]["tp"] == 2
+    assert (
+        len(rows) == 1
+        and counts["legal"] == counts["fitting"] == 1
+        and counts["not_tried"] == 0
+        and rows[0]["layout"]["tp"] == 2
+    )
 
 
 @pytest.mark.parametrize(
