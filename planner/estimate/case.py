@@ -308,7 +308,7 @@ def best_layouts(
                 )
             ]
         )
-    asked = _requested_layouts(facts)
+    asked = requested_layouts(facts)
     parts = layout_parts(facts.job, facts.case.chips, system) if asked is None else [asked]
     legal = len(able) * (len(parts) if isinstance(parts, LayoutParts) else len(parts[0]))
     setups = {precision: facts.training_setup(precision) for precision in able}
@@ -340,32 +340,37 @@ def _slowed(row: Mapping[str, Any], s: float) -> dict[str, Any]:
     }
 
 
-def _requested_layouts(facts: CaseFacts) -> Layouts | None:
+def requested_layouts(facts: CaseFacts) -> Layouts | None:
     """Return the layout that the case asks for, checked; None where all legal ones are to be tried."""
-    case, job, scaleup = facts.case, facts.job, facts.system.scaleup_chips
-    if case.layout is None:
+    if facts.case.layout is None:
         return None
-    known = list(Layouts.__dataclass_fields__)
-    unknown = [name for name in case.layout if name not in known]
-    if unknown:
+    layouts, chips = stated_layout(facts), facts.case.chips
+    if int(layouts.chips[0]) != chips:
+        words = f"tp x pp x dp x cp makes {int(layouts.chips[0])} chips, but the case has {chips}"
+        raise SpecError([Problem("layout", words)])
+    if broken := broken_rules(facts.job, layouts, facts.system.scaleup_chips):
+        raise SpecError(broken)
+    return layouts
+
+
+def stated_layout(facts: CaseFacts) -> Layouts:
+    """Return the training layout that the case states. Raises SpecError for an unknown size, and for one out of its range."""
+    stated, known = facts.case.layout or {}, list(Layouts.__dataclass_fields__)
+    if unknown := [name for name in stated if name not in known]:
         raise SpecError(
             Problem(f"layout.{name}", f"unknown size{close_matches(name, known)}; known here: {', '.join(known)}")
             for name in unknown
         )
-    too_small = [name for name in case.layout if case.layout[name] < 1 and name not in CODES]
-    if too_small:
-        raise SpecError(Problem(f"layout.{name}", "expected a whole number of at least 1") for name in too_small)
-    over = [name for name, most in CODES.items() if case.layout.get(name, 0) > most]
-    if over:
-        raise SpecError(Problem(f"layout.{name}", f"expected at most {CODES[name]}") for name in over)
-    layouts = Layouts.of(**case.layout)
-    if int(layouts.chips[0]) != case.chips:
+    small = [name for name in stated if stated[name] < 1 and name not in CODES]
+    over = [name for name, most in CODES.items() if stated.get(name, 0) > most]
+    if small or over:
         raise SpecError(
-            [Problem("layout", f"tp x pp x dp x cp makes {int(layouts.chips[0])} chips, but the case has {case.chips}")]
+            [
+                *(Problem(f"layout.{name}", "expected a whole number of at least 1") for name in small),
+                *(Problem(f"layout.{name}", f"expected at most {CODES[name]}") for name in over),
+            ]
         )
-    if broken := broken_rules(job, layouts, scaleup):
-        raise SpecError(broken)
-    return layouts
+    return Layouts.of(**stated)
 
 
 def broken_rules(job: TrainingFacts, layouts: Layouts, scaleup_chips: int) -> list[Problem]:

@@ -10,11 +10,11 @@ import numpy as np
 
 from catalog.units import GIGA, HOUR_S, KILO
 from models.reinforcement.iteration import COLOCATED
-from models.training.layouts import Layouts, legal_rules
+from models.training.layouts import legal_rules
 from planner.candidates.layouts import layout_text
 from planner.candidates.reinforcement import Split, SplitSearch, splits_of
 from planner.errors import Problem, SpecError
-from planner.estimate.case import CaseFacts
+from planner.estimate.case import CaseFacts, stated_layout
 from planner.estimate.routing import decode_routing, training_routing
 from planner.evaluate.interruptions import RunTerms
 from planner.evaluate.layouts import TrainingSetup
@@ -63,10 +63,7 @@ def _fix_layout(facts: CaseFacts, search: SplitSearch, setups: list[TrainingSetu
 
     Raises SpecError for an unknown size, and for a layout that no framework accepts or that does not fit in memory.
     """
-    job, stated = facts.learning, facts.case.layout or {}
-    if unknown := [name for name in stated if name not in Layouts.__dataclass_fields__]:
-        raise SpecError(Problem(f"layout.{name}", "unknown size") for name in unknown)
-    layouts = Layouts.of(**stated)
+    job, layouts = facts.learning, stated_layout(facts)
     chips = int(layouts.chips[0])
     whole = facts.case.chips - (facts.case.rollout_chips or 0)
     if chips not in (whole, facts.case.chips):

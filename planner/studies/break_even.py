@@ -24,6 +24,7 @@ from planner.problem.phases import BY_WINDOW, terms_of
 from planner.report.words import listed
 from planner.resolve.resolver import resolve_document
 from planner.spec.document import read_spec
+from planner.spec.model import parse_spec
 
 HORIZON, UTILISATION = AGAINST = ("horizon", "utilisation")
 MOST_YEARS = 30
@@ -204,6 +205,7 @@ def break_even(
     What is bought stands on a network for `systems` of its kind. Raises SpecError for a study that the spec does not allow.
     """
     began, document = time.perf_counter(), read_spec(source, hourly)
+    parse_spec(document)
     given = span or ((1, 6) if against == HORIZON else (0.1, 1.0))
     _check(against, given, utilisation, systems)
     if against == UTILISATION and points < 2:

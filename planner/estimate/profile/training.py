@@ -14,7 +14,7 @@ from models.training.memory import training_memory
 from models.transformer.work import training_work
 from planner.candidates.layouts import LayoutSearch, layout_space, layout_text, search_layouts
 from planner.errors import Problem, SpecError
-from planner.estimate.case import CaseFacts, broken_rules
+from planner.estimate.case import CaseFacts, requested_layouts
 from planner.estimate.power import training_draw
 from planner.estimate.profile.roofline import operator_rows, roof
 from planner.evaluate.layouts import TrainingSetup, carries, interval_of, memory_needed
@@ -58,12 +58,8 @@ def training_profile(facts: CaseFacts) -> Document:
 
 def _stated(facts: CaseFacts, setup: TrainingSetup) -> LayoutSearch:
     """Evaluate the layout that the case states. Raises SpecError for one that is not legal."""
-    layouts = Layouts.of(**(facts.case.layout or {}))
-    if int(layouts.chips[0]) != facts.case.chips:
-        words = f"tp x pp x dp x cp makes {int(layouts.chips[0])} chips, but the case has {facts.case.chips}"
-        raise SpecError([Problem("layout", words)])
-    if broken := broken_rules(facts.job, layouts, facts.system.scaleup_chips):
-        raise SpecError(broken)
+    layouts = requested_layouts(facts)
+    assert layouts is not None
     return search_layouts(setup, layouts)
 
 
