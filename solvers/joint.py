@@ -27,6 +27,7 @@ from solvers.model.build import build, objective_vector
 from solvers.model.data import COST, PlanData
 from solvers.model.least_fleet import with_least_fleet
 from solvers.model.residency import is_whole
+from solvers.needless import without_needless
 from solvers.parts import parts_of, points_in_use
 from solvers.program import Program
 from solvers.simplest import Found, simplest
@@ -104,6 +105,7 @@ def solve(
         divisible, found = found, with_whole_replicas(data, found, options, begin)
         if otherwise_divisible and not found.values and found.status == "limit":
             found, data = replace(divisible, relaxed=True), data.divisible()
+    found = _without_needless(data, found)
     if found.values and found.status == "limit":
         found = rated(found, options)
     left = max(options.left_s(begin), 0.0)
@@ -138,6 +140,8 @@ def with_fewer_parts(data: PlanData, best: Solution, within: float, options: Opt
 
     program = best.program_of(data) or build(data)
     found = simplest(data, program.column_count, Found(best.value, dict(best.values)), within, options, solve_over)
+    if found is not None:
+        found = found.mapped(lambda plan: _found(program, data, plan.values))
     parts = parts_of(data, best.values)
     others = () if found is None else tuple(plan.values for plan in found.others[:MOST_OTHERS])
     if found is None or found.parts >= parts:
@@ -159,6 +163,24 @@ def with_fewer_parts(data: PlanData, best: Solution, within: float, options: Opt
     if sign * found.plan.value < sign * best.value:  # the search over fewer deployments found a better plan
         simple = replace(rated(simple, options), before=(found.plan.value, parts))
     return _with_duals(data, simple, best, options)
+
+
+def _found(program: Program, data: PlanData, values: Mapping[str, Floats]) -> Found:
+    """Return a plan without what it does not need."""
+    values = without_needless(program, data, values)
+    return Found(float(objective_vector(program, data) @ program.vector(values)), dict(values))
+
+
+def _without_needless(data: PlanData, solution: Solution) -> Solution:
+    """Clear what a solution does not need; of none whose program is too large for one piece and not decomposed."""
+    if solution.value is None or (solution.columns > MOST_COLUMNS_IN_ONE_PIECE and not supports(data)):
+        return solution
+    program = solution.program_of(data) or build(data)
+    values = without_needless(program, data, solution.values)
+    if values is solution.values:
+        return solution
+    cleared = with_values(data, replace(solution, built=(data, program)), values)
+    return solution if cleared is None else replace(cleared, built=solution.built)
 
 
 def with_values(data: PlanData, solution: Solution, values: Mapping[str, Floats]) -> Solution | None:

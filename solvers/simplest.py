@@ -65,6 +65,10 @@ class Simplest:
     fewest: bool
     others: tuple[Found, ...] = ()
 
+    def mapped(self, change: Callable[[Found], Found]) -> Simplest:
+        """Change each plan in a way that leaves its parts."""
+        return replace(self, plan=change(self.plan), others=tuple(map(change, self.others)))
+
 
 def simplest(
     data: PlanData, columns: int, best: Found, within: float, options: Options, solve_over: SolveOver
