@@ -154,6 +154,7 @@ def with_fewer_parts(data: PlanData, best: Solution, within: float, options: Opt
         functionals=_functionals(program, found.plan.values),
         gap=None if best.bound is None else relative_gap(found.plan.value, best.bound),
         before=(best.value, parts),
+        earlier=replace(best, built=None),
         fewest=found.fewest,
         others=others,
         row_duals={},

@@ -75,7 +75,7 @@ class _Lowering:
         while queue:
             column = queue.pop()
             part = slice(self.by_column.indptr[column], self.by_column.indptr[column + 1])
-            at, each = self.by_column.indices[part], self.by_column.data[part]
+            at, each = self.by_column.indices[part].astype(np.int64), self.by_column.data[part]
             step = min(self._room(at, each), x[column] - arrays.lower[column])
             stays = arrays.binary[column] and x[column] - step > STEP_TOL
             if stays or step <= STEP_TOL * max(x[column], 1.0):

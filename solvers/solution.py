@@ -22,7 +22,7 @@ class Solution:
     `structural`: rows that no solution can satisfy, found before solving, as (block, index prefix).
     `built`: the input and its program, where that was solved as a whole.
     `relaxed`: whether it is that of divisible replicas where whole ones were asked for.
-    `before`: value and parts of the best plan found, where this one is simpler; `fewest`: whether it is proven that no plan that is as good
+    `before`: value and parts of the best plan found, where this one is simpler, and `earlier` that plan; `fewest`: whether it is proven that no plan that is as good
     has fewer parts; `others`: values of further plans nearly as good with about as few parts.
     `bases`: of LPs around similar programs. Whoever solves an LP around this solution starts from one and leaves its own here.
     """
@@ -47,6 +47,7 @@ class Solution:
     built: tuple[PlanData, Program] | None = field(default=None, repr=False)
     relaxed: bool = False
     before: tuple[float, Parts] | None = None
+    earlier: Solution | None = field(default=None, repr=False)
     fewest: bool = False
     others: tuple[Mapping[str, Floats], ...] = field(default=(), repr=False)
     bases: dict[str, object] = field(default_factory=dict, repr=False)

@@ -62,6 +62,7 @@ def interpret(
         value = float(np.ravel(solution.values["lambda"])[0])
     bound = solution.bound
     gap = None if bound is None else relative_gap(value, bound)
+    objective = {"sense": sense, "value": value, "unit": unit}
     rows = limit_rows(decided, accounts, workloads.predicted_latencies())
     charged = accounts.carbon_lines if functional == CARBON else accounts.cost_lines
     return Plan(
@@ -69,7 +70,7 @@ def interpret(
             "schema_version": PLAN_SCHEMA_VERSION,
             "name": problem.spec.name,
             "status": _status(solution, value),
-            "objective": {"sense": sense, "value": value, "unit": unit},
+            "objective": objective,
             "bound": bound,
             "bound_of": problem.bound_of,
             "gap": gap,
@@ -86,7 +87,7 @@ def interpret(
             ),
             **replicas_and_deployments(decided),
             **({"packing": packing_rows(decided)} if decided.resident else {}),
-            **simplicity_row(decided, solution, unit),
+            **simplicity_row(decided, solution, objective),
             "routes": route_rows(decided),
             "schedule": schedule_rows(decided),
             **_feature_tables(decided, accounts),

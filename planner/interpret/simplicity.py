@@ -23,14 +23,15 @@ from solvers.mip import relative_gap
 from solvers.solution import Solution
 
 
-def simplicity_row(decided: Decisions, solution: Solution, objective: str) -> dict[str, Any]:
+def simplicity_row(decided: Decisions, solution: Solution, objective: dict[str, Any]) -> dict[str, Any]:
     """State the parts of the plan beside those of the best plan found; nothing where no simpler plan was looked for.
 
-    `objective`: unit of the best plan's value.
+    `objective`: sense, value and unit of the plan; the best plan is worth no less, though a search may count what nobody uses.
     """
     if solution.before is None:
         return {}
-    best, parts = solution.before
+    before, parts = solution.before
+    best = (max if objective["sense"] == "max" else min)(before, objective["value"])
     options = [option for _, _, option, _ in decided.held()]
     return {
         "simplicity": {
@@ -41,7 +42,7 @@ def simplicity_row(decided: Decisions, solution: Solution, objective: str) -> di
             "fewest": solution.fewest,
             "best": {
                 "value": best,
-                "unit": objective,
+                "unit": objective["unit"],
                 "gap": None if solution.bound is None else relative_gap(best, solution.bound),
                 "deployments": parts.deployments,
                 "kinds": parts.kinds,

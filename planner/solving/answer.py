@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from planner.formulate.formulation import Formulation
     from planner.problem.facts import Problem
     from planner.solving.priority import Postponement
+    from planner.solving.surest import Surest
     from solvers.interface import Options
     from solvers.model.data import PlanData
     from solvers.solution import Solution
@@ -160,35 +161,73 @@ def _without_plan(asked: Asked, form: Formulation, solution: Solution, within: O
 
 
 def _planned(asked: Asked, form: Formulation, solution: Solution, within: Options, prepared: bool) -> Plan:
-    """Choose among the plans within the band, price its limits, and build the plan; `prepared`: the program is not the spec's alone.
+    """Build the plan of the last step that holds: the surest, else that of fewest parts, else the best found; a note says which was undone.
 
-    Steps replace the program and its solution, and lose neither: a step that finds nothing better returns what it was given.
+    A plan of a later step is verified before it replaces the one before, and an error in it loses no plan. `prepared`: the program is not the
+    spec's alone; its plan is built as it is, as is that of a study.
     """
+    from planner.facts.later_steps import SIMPLEST, SUREST, undone
+    from planner.solving.replicas import as_found, asking_for
+    from planner.solving.surest import Surest
+    from planner.verify.plan import findings
+
+    problem, form = as_found(asked.problem, form, solution)
+    first = Surest(form, solution)
+    steps: list[tuple[str, Callable[[], Surest]]] = [
+        (SUREST, lambda: _last_steps(asked, problem, first, within, prepared))
+    ]
+    if asked.diagnosing and not prepared:
+        steps.append((SIMPLEST, lambda: first))
+    if len(steps) > 1 and solution.earlier is not None:
+        best = Surest(form, solution.earlier)
+        steps.append(("", lambda: best))
+    noted, stated = problem, asking_for(asked.problem, (asked.document.get("solver") or {}).get("replicas", "auto"))
+    for name, taken in steps[:-1]:
+        try:
+            sure = taken()
+            if name == SUREST and sure.solution is solution:
+                first = sure  # with what was measured of it
+                continue
+            plan = _plan_of(asked, noted, sure, within, prepared)
+            wrong = [*map(str, findings(stated, plan.document, asked.overlays))] if plan.has_answer else ["no plan"]
+        except Exception as error:  # whatever is wrong with a later step, the plan before it stands
+            wrong = [f"{type(error).__name__}: {error}"]
+        if not wrong:
+            return plan
+        asked.say(f"the {name} plan is left out: {wrong[0]}")
+        noted = replace(problem, notes=(*problem.notes, undone(name)))
+    return _plan_of(asked, noted, steps[-1][1](), within, prepared)
+
+
+def _last_steps(asked: Asked, problem: Problem, first: Surest, within: Options, prepared: bool) -> Surest:
+    """Take the surest plan within the band, and let jobs make room in order."""
+    from planner.solving.priority import making_room_in_order
+    from planner.solving.surest import surest
+
+    def searching() -> Options:
+        return replace(asked.options_left, clock=within.clock)
+
+    sure = first
+    if asked.diagnosing and not prepared and asked.until.left_s > 0:
+        sure = surest(problem, asked.candidates, first.form, first.solution, searching())
+    return replace(sure, solution=making_room_in_order(problem, sure.form, sure.solution, searching()))
+
+
+def _plan_of(asked: Asked, problem: Problem, sure: Surest, within: Options, prepared: bool) -> Plan:
+    """Settle the architectures of a solution, price its limits, and build the plan."""
     from planner.interpret.document import interpret
     from planner.interpret.framing import sense_and_unit, with_ending
     from planner.interpret.load.looser import with_looser_limits
     from planner.solving.confidence import with_confidence
     from planner.solving.marginal_values import compute_marginal_values
-    from planner.solving.priority import making_room_in_order
     from planner.solving.quality import settle, with_runners_up
-    from planner.solving.replicas import as_found
     from planner.solving.stopped import without_solution
-    from planner.solving.surest import Surest, surest
 
-    problem, candidates, until = asked.problem, asked.candidates, asked.until
-
-    def searching() -> Options:
-        return replace(asked.options_left, clock=within.clock)
-
-    problem, form = as_found(problem, form, solution)
-    sure = Surest(form, solution)
-    if asked.diagnosing and not prepared and until.left_s > 0:
-        sure = surest(problem, candidates, form, solution, searching())
-        form = sure.form
-    solution = making_room_in_order(problem, form, sure.solution, searching())
+    candidates, form, solution = asked.candidates, sure.form, sure.solution
     every, first = problem, solution
     if not prepared:  # else the program has more in it than its architectures
-        problem, candidates, form, solution = settle(problem, candidates, form, solution, searching())
+        limits = replace(asked.options_left, clock=within.clock)
+        problem, candidates, form, solution = settle(problem, candidates, form, solution, limits)
     if not solution.values:
         full = within.memory is not None and within.memory.was_full
         return asked.unanswered("limit", solution, reasons=asked.told(without_solution(problem, solution, full)))
@@ -197,7 +236,7 @@ def _planned(asked: Asked, form: Formulation, solution: Solution, within: Option
     plan = with_ending(interpret(problem, candidates, form, solution, asked.document, values), first, within)
     if every.quality and asked.diagnosing:
         plan = with_runners_up(plan, every, asked.candidates, lambda: asked.options_left, asked.say)
-    if asked.diagnosing and until.left_s > 0:
+    if asked.diagnosing and asked.until.left_s > 0:
         plan = with_confidence(plan, problem, candidates, form, solution, sure.measured)
         plan = with_looser_limits(plan, problem, candidates, form, solution)
     return _with_dispatch(sure.stated_in(plan), asked, problem, candidates, form, solution)

@@ -18,8 +18,8 @@ from solvers.model.data import PlanData
 from solvers.solution import Solution
 
 
-def asking_for(problem: Problem, replicas: Literal["whole", "divisible"]) -> Problem:
-    """Return the problem with the replicas that it asks for, where its spec leaves them to the planner."""
+def asking_for(problem: Problem, replicas: Literal["auto", "whole", "divisible"]) -> Problem:
+    """Return the problem as asking for replicas of one kind, or leaving them to the planner."""
     options = problem.spec.solver.model_copy(update={"replicas": replicas})
     return replace(problem, spec=problem.spec.model_copy(update={"solver": options}))
 
