@@ -105,7 +105,7 @@ def solve(
         divisible, found = found, with_whole_replicas(data, found, options, begin)
         if otherwise_divisible and not found.values and found.status == "limit":
             found, data = replace(divisible, relaxed=True), data.divisible()
-    found = _without_needless(data, found)
+    found = _without_needless(data, found, options)
     if found.values and found.status == "limit":
         found = rated(found, options)
     left = max(options.left_s(begin), 0.0)
@@ -172,7 +172,7 @@ def _found(program: Program, data: PlanData, values: Mapping[str, Floats]) -> Fo
     return Found(float(objective_vector(program, data) @ program.vector(values)), dict(values))
 
 
-def _without_needless(data: PlanData, solution: Solution) -> Solution:
+def _without_needless(data: PlanData, solution: Solution, options: Options) -> Solution:
     """Clear what a solution does not need; of none whose program is too large for one piece and not decomposed."""
     if solution.value is None or (solution.columns > MOST_COLUMNS_IN_ONE_PIECE and not supports(data)):
         return solution
@@ -181,7 +181,7 @@ def _without_needless(data: PlanData, solution: Solution) -> Solution:
     if values is solution.values:
         return solution
     cleared = with_values(data, replace(solution, built=(data, program)), values)
-    return solution if cleared is None else replace(cleared, built=solution.built)
+    return solution if cleared is None else rated(replace(cleared, built=solution.built), options)
 
 
 def with_values(data: PlanData, solution: Solution, values: Mapping[str, Floats]) -> Solution | None:
