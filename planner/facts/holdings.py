@@ -29,11 +29,11 @@ def release_year(system: Record, chip: Record | None) -> int | None:
 
 
 def older_than_its_kind(path: str, age_years: float, start: date, system: str, year: int | None) -> Fact | None:
-    """Refuse a system that is older than its kind: (year of the start) - age < year of release, with a year of grace for early samples."""
+    """Name a system that is older than its kind: (year of the start) - age < year of release, with a year of grace for early samples."""
     if year is None or start.year - age_years >= year - 1:
         return None
     told = Message.of("owned.older_than_its_kind", age=age_years, system=system, year=str(year), start=str(start))
-    return Fact(path, told, f"systems/{system}, year of its release", refuses=True)
+    return Fact(path, told, f"systems/{system}, year of its release")
 
 
 def beyond_its_life(path: str, age_years: float, system: str, life_years: float) -> Fact | None:

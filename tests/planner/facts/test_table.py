@@ -92,6 +92,8 @@ NOTED: dict[str, tuple[dict[str, Any], str, str, tuple[str, ...]]] = {
         "offers[1]", "offer.twice", ("offers[0]",),
     ),
     "two equal lots": (spec(owned=[OWNED, OWNED]), "owned[1]", "owned.twice", ("owned[0]",)),
+    "owned for 12 years": (owned(age="12 years"), "owned[0].age", "owned.older_than_its_kind", ("12 years", "2020")),
+    "owned for 90 years": (owned(age="90 years"), "owned[0].age", "owned.older_than_its_kind", ("90 years", "2020")),
     "owned for 12 years, of a kind without a year": (
         spec(catalog=own(), offers=OWN_SYSTEM, owned=[OWNED | {"system": "own system", "age": "12 years", "price": "300000 USD"}]), "owned[0].age", "owned.beyond_its_life", ("12 years", "lives of 5 years"),
     ),
@@ -160,8 +162,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, tuple[str, ...]]] = {
     ),
     "a name of no width": (spec(CHAT, CHAT | {"name": "ch\u200bat"}), "workloads[1].name", "names.same", ("workloads[0].name",)),
     "a name in full width": (spec(CHAT, CHAT | {"name": "\uff43\uff48\uff41\uff54"}), "workloads[1].name", "names.same", ("workloads[0].name",)),
-    "owned for 12 years": (owned(age="12 years"), "owned[0].age", "owned.older_than_its_kind", ("12 years", "2020")),
-    "owned for 90 years": (owned(age="90 years"), "owned[0].age", "owned.older_than_its_kind", ("90 years", "2020")),
     "sun at night": (bought(ppa=[PPA | {"capacity_factor": 0.8}]), "sites[0].electricity.ppa[0].capacity_factor", "site.more_than_daylight", ("0.8", "0.5")),
 }  # fmt: skip
 
