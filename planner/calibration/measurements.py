@@ -19,9 +19,11 @@ from catalog.records import Record
 from models.transformer.architecture import Architecture
 from planner.calibration.benchmark_files import benchmark_cells, is_benchmark_file
 from planner.errors import Problem, SpecError, close_matches
+from planner.messages import Message
 
 SOURCE_KIND_CHARACTERS = 40  # of the source text: its first part names the document, the rest the table
 FOLDS = 5
+MOST = 10.0**18  # of a number in a file: counts stay whole numbers of 64 bits
 
 
 class Unpredictable(Exception):
@@ -197,8 +199,9 @@ def _row(place: str, line: int, cells: Mapping[str, str], columns: Columns, prob
             value = float(cell)
         except ValueError:
             value = math.nan
-        if not math.isfinite(value) or value < 0:
-            problems.append(Problem(f"{place}, {name}", f'expected a number that is not negative, got "{cell}"'))
+        if not 0 <= value <= MOST:
+            message = Message.of("measured.not_in_range", most=MOST, cell=cell).text()
+            problems.append(Problem(f"{place}, {name}", message))
         else:
             numbers[name] = value
     return Row(line, text, numbers, place)

@@ -107,14 +107,15 @@ def scaled(written: Any, factor: float) -> Any:
 
 
 def rescaled(written: Any, factor: float) -> Any:
-    """Multiply a number, or the number at the start of a text, by a factor, and round it to three digits away from what was written.
+    """Multiply a number, or the number at the start of a text, by a factor, and round it to three digits away from what was written;
+    None without a number.
 
     >>> rescaled("800 ms", 1.0221), rescaled(2, 0.45678), rescaled("6 MB/s", 1.5)
-    ('818 ms', 0.456, '9 MB/s')
+    ('818 ms', 0.913, '9 MB/s')
     """
     number = _NUMBER.match(str(written))
     if number is None:
-        raise ValueError(f"{written!r} does not begin with a number")
+        return None
     amount = float(number.group()) * factor
     step = 10.0 ** (math.floor(math.log10(amount)) - 2)
     steps = math.ceil(amount / step - 1e-9) if factor > 1.0 else math.floor(amount / step + 1e-9)

@@ -54,6 +54,13 @@ def test_every_unreadable_cell_is_named_at_once(tmp_path):
     assert [problem.path.split(", ")[1] for problem in caught.value.problems] == ["n_chips", "seq_len", "step_time_s"]
 
 
+@pytest.mark.parametrize("cell", ["1e100", "1e19", "-1", "nan", "inf", "many"])
+def test_a_number_beyond_any_count_is_named(tmp_path, cell):
+    with pytest.raises(SpecError, match=r"line 2, tp: expected a number from 0 to 1e\+18") as caught:
+        read_rows(write(tmp_path / "m.csv", {**BASE, "tp": cell}))
+    assert cell in str(caught.value)
+
+
 def test_a_missing_column_and_a_repeated_id_are_errors(tmp_path):
     without = {name: value for name, value in BASE.items() if name != "n_chips"}
     with pytest.raises(SpecError, match='no column "n_chips"'):
