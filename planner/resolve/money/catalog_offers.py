@@ -53,7 +53,7 @@ def catalog_offers(context: ResolveContext, sites: Sequence[SiteFacts]) -> list[
             left_out.append(without_price(PATH, count))
     if offers or at_sites or context.spec.owned or context.spec.apis:
         context.notes.extend(left_out)
-    else:
+    elif len(sites) == len(context.spec.sites):  # else a site that is wrong may be what leaves nothing
         reasons = "; ".join(note.message.text() for note in left_out)
         context.add_problem(PATH, Message.of("offers.nothing_left", reasons=reasons).text())
     return offers
