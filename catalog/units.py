@@ -250,8 +250,8 @@ def parse(value: str | int | float, unit: str) -> float:
 def parse_money(text: str, per: str = "") -> tuple[float, str]:
     """Parse a text such as "2.95 USD/h" to an amount (per SI unit `per`) and a currency; "$" stands for USD.
 
-    >>> parse_money("420M CNY"), parse_money("11.7M USD/MW", "W"), parse_money("$2.16/gpu/hour", "chip s")
-    ((420000000.0, 'CNY'), (11.7, 'USD'), (0.0006, 'USD'))
+    >>> parse_money("420M CNY"), parse_money("11.7M USD/MW", "W"), parse_money("$3600/gpu/hour", "chip s")
+    ((420000000.0, 'CNY'), (11.7, 'USD'), (1.0, 'USD'))
     """
     error = UnitError(f'expected an amount of money such as "{_MONEY_EXAMPLE[per]}", got {_quoted(text)}')
     number = _number(_in_dollars(text)) if isinstance(text, str) and len(text) <= MOST_CHARACTERS else None
