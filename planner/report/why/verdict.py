@@ -39,12 +39,12 @@ def simplified_words(plan: Plan, t: Words) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share with three significant digits.
+    """Write a share with three significant digits, below a hundredth of a per cent with one.
 
-    >>> percent(0.0096831), percent(0.2064), percent(0.0)
-    ('0.968%', '20.6%', '0%')
+    >>> percent(0.0096831), percent(0.2064), percent(0.0000577), percent(0.0)
+    ('0.968%', '20.6%', '0.006%', '0%')
     """
-    return f"{100 * share:.3g}%"
+    return f"{100 * share:.1g}%" if abs(share) < 1e-4 else f"{100 * share:.3g}%"
 
 
 def _code(family: str, plan: Plan) -> str:
