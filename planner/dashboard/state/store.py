@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.units import DAY_S
+from planner.dashboard.state.earlier import of_version_1
 
 MOST_FOLDER_BYTES = 4_000_000_000
 """Of all works together, compressed."""
@@ -87,7 +88,14 @@ def load(name: str) -> dict[str, Any] | None:
         return None
     with suppress(OSError):
         os.utime(path)
-    return work if isinstance(work, dict) and work.get("version") == VERSION else None
+    if not isinstance(work, dict):
+        return None
+    if work.get("version") == 1:
+        try:
+            return of_version_1(work)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return None
+    return work if work.get("version") == VERSION else None
 
 
 def update(name: str, change: Callable[[dict[str, Any] | None], dict[str, Any]]) -> bool:

@@ -1,5 +1,6 @@
 """A scenario as an address, a file and a command: what comes back is what went out."""
 
+import gzip
 import json
 import os
 import subprocess
@@ -282,3 +283,26 @@ def test_a_folder_that_cannot_be_written_is_told(home, monkeypatch):
 
 def test_the_main_example_is_read_once_as_it_is():
     assert Scenario(sources.MAIN).document() == read_document(sources.examples()[sources.MAIN].read_bytes())
+
+
+def test_a_work_of_version_1_opens_with_what_it_held_of_one_base():
+    """One file held several bases then; an address opens that of the scenario at hand, and nothing of the others."""
+    upload = Scenario.of_upload(TINY)
+    changed, other = upload.with_edits({POWER: "3 MW"}), Scenario(sources.MAIN).with_edits({POWER: "4 MW"})
+    name = store.new_id()
+    work = {"scenario": changed.to_json(), "by_base": [changed.to_json(), other.to_json()], "plans": []}
+    work["saved"] = [dict(each.to_json(), name=title) for each, title in ((changed, "mine"), (other, "theirs"))]
+    store.folder().mkdir(parents=True, exist_ok=True)
+    packed = gzip.compress(json.dumps({**work, "version": 1}).encode())
+    (store.folder() / f"{name}.json.gz").write_bytes(packed)
+    found = opened({"id": [name], "base": ["upload"], "set": [f"{POWER}=3 MW"]})
+    assert not found.scenario.problems and found.scenario.document() == changed.document()
+    assert [each.name for each in found.saved] == ["mine"]
+    assert (store.folder() / f"{name}.json.gz").read_bytes() == packed
+
+
+def test_what_only_looks_like_a_work_of_version_1_is_none():
+    name = store.new_id()
+    store.folder().mkdir(parents=True, exist_ok=True)
+    (store.folder() / f"{name}.json.gz").write_bytes(gzip.compress(b'{"version": 1, "scenario": 3}'))
+    assert store.load(name) is None
