@@ -16,6 +16,7 @@ from planner.calibration.serving_loads import completed_per_s, in_flight
 from planner.calibration.training_cases import MeasuredTraining
 from planner.facts import Fact
 from planner.facts import measurements as known
+from planner.facts.lengths import beyond_context
 from planner.facts.measurements import Chips
 
 COUNTS = ("n_chips", "chips_per_node", "tp", "pp", "dp", "ep", "cp", "vpp", "micro_batch")
@@ -31,10 +32,12 @@ def facts_of(case: MeasuredCase, catalog: Catalog) -> list[Fact]:
     chip = catalog.get("chips", case.chip)
     found = [known.not_whole(case.row.place, column, case.row.number(column) or 0.0) for column in COUNTS]
     if isinstance(case, MeasuredServing):
-        context = catalog.get("architectures", case.architecture).get("max_context")
-        most, source = (context.number, _cited(catalog, context)) if context else (known.LONGEST_CONTEXT, "")
-        tokens = case.case.input_tokens + case.case.output_tokens
-        found.append(known.longer_than_context(case.row.place, tokens, most, source))
+        tokens, network = (
+            case.case.input_tokens + case.case.output_tokens,
+            catalog.get("architectures", case.architecture),
+        )
+        noted = beyond_context(f"{case.row.place}, isl", "measured.longer_than_context", tokens, network, refuses=False)
+        found.append(known.beyond_any_context(case.row.place, tokens) or noted)
         found += [*_serving_rooflines(case, chip, catalog), *_loads(case)]
     elif isinstance(case, MeasuredTraining):
         found += _training_rooflines(case, chip, catalog)

@@ -1,4 +1,4 @@
-"""State what of the catalog a plan leaves out, since a figure or a price is not known, and count it by reason."""
+"""Note the systems of the catalog that a plan leaves out for want of a figure or a price, and count them by reason."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def without_figure(path: str, system: str, how: str, figure: str) -> Fact:
 
 
 def without_price(path: str, count: int) -> Fact:
-    """Note so many systems of the catalog without a price."""
+    """Note how many systems of the catalog have no price."""
     return Fact(path, Message.of(NO_PRICE, count=count))
 
 
 def counted(notes: Iterable[Fact]) -> Counter[str]:
-    """Count by reason what the notes say was left out."""
+    """Count by reason the systems that the notes say are left out."""
     counts: Counter[str] = Counter()
     for message in (note.message for note in notes):
         if message.code in (NO_FIGURE, NO_PRICE):

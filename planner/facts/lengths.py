@@ -15,7 +15,7 @@ def beyond_context(
 ) -> Fact | None:
     """Refuse tokens that one sequence of a network cannot hold: tokens <= max_context, the figure of its maker.
 
-    `parts`: what the tokens add up from, as the text of the code says. A training run may lengthen the context, so it gets a note.
+    `parts`: the addends of the tokens that the text of the code names. A training run may lengthen the context, so it gets a note.
     """
     most = network.get("max_context")
     if most is None or tokens <= most.number:

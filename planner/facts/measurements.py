@@ -117,12 +117,12 @@ def times_disagree(place: str, request_s: float, first_s: float, token_s: float,
     return Fact(f"{place}, e2e_ms", message, "time of a request = TTFT + (output tokens - 1) x TPOT")
 
 
-def longer_than_context(place: str, tokens: float, most: float, source: str) -> Fact | None:
-    """Name lengths of a request beyond the context of the architecture, and refuse those beyond any context."""
-    if tokens <= most:
+def beyond_any_context(place: str, tokens: float) -> Fact | None:
+    """Refuse lengths of a request beyond the context of any architecture."""
+    if tokens <= LONGEST_CONTEXT:
         return None
-    message = Message.of("measured.longer_than_context", tokens=tokens, most=most)
-    return Fact(f"{place}, isl", message, source, refuses=tokens > LONGEST_CONTEXT)
+    message = Message.of("measured.beyond_any_context", tokens=round(tokens), most=round(LONGEST_CONTEXT))
+    return Fact(f"{place}, isl", message, refuses=True)
 
 
 def not_whole(place: str, column: str, count: float) -> Fact | None:

@@ -90,7 +90,7 @@ def dropped(candidates: Candidates | None) -> dict[str, dict[str, int]]:
 
 
 def noted(problem: Problem) -> dict[str, list[dict[str, Any]]]:
-    """Return the section `notes`: how the spec was understood; nothing without notes."""
+    """Return the section `notes`, which says how the spec was understood; no section without notes."""
     found = rows(problem.notes)
     return {"notes": found} if found else {}
 

@@ -50,7 +50,7 @@ class Asked:
 
     @property
     def options(self) -> Options:
-        """Return the solver options of the spec, without a limit of what is left of the time."""
+        """Return the solver options of the spec, with its whole limit of time."""
         return options_of(self.problem.spec, self.threads)
 
     @property

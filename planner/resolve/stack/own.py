@@ -1,4 +1,4 @@
-"""Say how figures of a user's own were read: runs that a calibration was fitted to, and architectures that are not of the catalog."""
+"""Say how a user's own figures were read: runs that a calibration was fitted to, and architectures that the catalog does not ship."""
 
 from __future__ import annotations
 
