@@ -21,9 +21,9 @@ sys.path[:0] = [str(HERE.parent)]
 
 from models.economics import annuity, capital_recovery_factor
 from solvers.interface import Options
-from solvers.joint import solve
 from solvers.model.block_data.electricity import Chronology, MeterData
 from solvers.model.data import PlanData
+from solvers.search.joint import solve
 
 AGREES = 1e-6
 WITHOUT_LIMIT = 1e4

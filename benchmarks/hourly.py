@@ -26,9 +26,9 @@ from planner.problem.calendar import HOURS_PER_YEAR, Clock
 from planner.spec.series import at_instants, carbon_column, price_column, read_series
 from planner.tables import as_markdown
 from solvers.interface import Options
-from solvers.joint import solve
 from solvers.model.block_data.electricity import Chronology
 from solvers.model.data import Limit, Objective, PlanData
+from solvers.search.joint import solve
 
 PLACES = ("us-va-pjm-dom", "us-tx-ercot", "us-ca-caiso-np15", "us-ny-nyiso-capitl", "de-lu", "gb", "au-nsw", "jp-tokyo")
 TOGETHER = ("us-va-pjm-dom", "us-tx-ercot", "us-ca-caiso-np15", "us-ny-nyiso-capitl")

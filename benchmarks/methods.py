@@ -26,7 +26,7 @@ from planner.formulate.formulation import formulate
 from planner.formulate.limits import Unbounded
 from planner.resolve.resolver import resolve_document
 from solvers.interface import Options
-from solvers.joint import solve
+from solvers.search.joint import solve
 
 METHODS = ("auto", "direct", "branch", "decomposed")
 REGIONS = ("us-virginia", "us-texas", "us-oregon", "us-california")

@@ -17,8 +17,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from solvers.interface import Options
-from solvers.joint import solve
 from solvers.model.data import Limit, Objective, PlanData
+from solvers.search.joint import solve
 
 SITES, SYSTEMS, WORKLOADS, ORIGINS, JOBS, WINDOWS, SLOTS = 4, 4, 3, 6, 2, 2, 48
 POINTS_PER_SYSTEM, HOUR_S, YEARS_S = 5, 3600.0, 3 * 365 * 86400.0

@@ -52,7 +52,7 @@ STAGES = {
     "names and figures": ("planner.resolve.resolver", "resolve_document"),
     "operating points": ("planner.candidates.search", "find_candidates"),
     "arrays": ("planner.formulate.formulation", "formulate"),
-    "solver": ("solvers.joint", "solve"),
+    "solver": ("solvers.search.joint", "solve"),
     "marginal values": ("planner.solving.marginal_values", "compute_marginal_values"),
     "plan document": ("planner.interpret.document", "interpret"),
 }

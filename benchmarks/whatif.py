@@ -26,7 +26,7 @@ from planner.spec.document import at, edited, path_parts, read_spec
 from planner.studies.frontier import CARBON, THROUGHPUT, frontier
 from planner.studies.whatif import Changes, WhatIf
 from planner.verify.plan import verify_plan
-from solvers import joint
+from solvers.search import joint
 
 SPEC = ROOT / "examples" / "mixed_fleet.json"
 REPORT = Path(__file__).with_suffix(".md")

@@ -18,8 +18,8 @@ from planner.resolve.resolver import resolve_document
 from planner.solving.answer import options_of
 from planner.spec.document import edited, read_spec
 from solvers.interface import Options
-from solvers.joint import solve
 from solvers.model.data import PlanData
+from solvers.search.joint import solve
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

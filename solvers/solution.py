@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from solvers.arrays import Floats, Ints
 from solvers.model.data import Objective, PlanData
-from solvers.parts import Parts
 from solvers.program import Program
+from solvers.search.parts import Parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class Formulation:
 
 
 def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -> Formulation:
-    """Build the input of `solvers.joint`. Raises Unbounded where throughput is maximised and nothing limits it.
+    """Build the input of `solvers.search.joint`. Raises Unbounded where throughput is maximised and nothing limits it.
 
     `by_need`: bound the counts by demand and network sizes only, so that other limits can be relaxed afterwards.
     """

@@ -43,9 +43,9 @@ from planner.solving.variants import Answer
 from solvers.fixed_fleet.full_year_dispatch import restricted_to_slots
 from solvers.fixed_fleet.redispatch import alike_slots, undominated_slots
 from solvers.interface import Options
-from solvers.joint import solve
 from solvers.model.block_data.scenarios import Operation, Risk, Scenario, ScenarioData
 from solvers.model.data import PlanData
+from solvers.search.joint import solve
 
 ERROR_LEVELS = (0.7, 0.85, 0.95)  # of all errors at once, at which layouts are sought
 OPTION_CHOICE_GAP = 0.03  # relative gap of programs that only show which fleet options are worth holding

@@ -84,13 +84,13 @@ def answer(
 ) -> Plan:  # fmt: skip
     """Solve a problem and build its plan by the `deadline`, or within the time limit of the spec from now on.
 
-    `solve_program`: used in place of `solvers.joint.solve`. `diagnosing`: say why there is no plan, or what the next best
+    `solve_program`: used in place of `solvers.search.joint.solve`. `diagnosing`: say why there is no plan, or what the next best
     architecture would cost and how sure the plan is. `prepare`: changes the program's input before it is solved.
     """
     from planner.formulate.formulation import formulate
     from planner.formulate.limits import Unbounded
     from planner.solving.throughput import is_none
-    from solvers.joint import solve as solve_cold
+    from solvers.search.joint import solve as solve_cold
 
     until = deadline or Deadline.after(problem.spec.solver.time_limit)
     asked = Asked(problem, candidates, document, overlays, progress, threads, until, diagnosing)
@@ -135,7 +135,7 @@ def _without_plan(asked: Asked, form: Formulation, solution: Solution, within: O
     from planner.solving.reach import demand_within_reach
     from planner.solving.stopped import without_solution
     from planner.solving.throughput import is_none
-    from solvers.joint import is_small
+    from solvers.search.joint import is_small
 
     problem, nothing = asked.problem, is_none(asked.problem, solution)
     status = "infeasible" if nothing and solution.status != "limit" else solution.status

@@ -24,9 +24,9 @@ from planner.solving.trials import Trials, merged
 from planner.spec.document import Edits
 from planner.spec.requirements.priority import put_off, queue_of
 from solvers.interface import Options
-from solvers.joint import rated, solve
+from solvers.search.joint import rated, solve
+from solvers.search.yielding import yielding_in_order
 from solvers.solution import Solution
-from solvers.yielding import yielding_in_order
 
 PART = 50  # of a job's own time, to which its delay is found; to an hour at the finest
 Deadlines = dict[str, float | None]  # by job that waits: when it is done [s], None where it does not run

@@ -22,9 +22,9 @@ from planner.plan import Plan
 from planner.problem.facts import Problem
 from planner.problem.quality import NONE, Chosen, is_open, settled
 from solvers.interface import Options
-from solvers.joint import rated, solve
 from solvers.mip import relative_gap
 from solvers.model.fabric import designs_of
+from solvers.search.joint import rated, solve
 from solvers.solution import Solution
 
 SHARE_TOL = 1e-9  # shares of the requests below this are rounding

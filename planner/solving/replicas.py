@@ -13,8 +13,8 @@ from planner.problem.facts import Problem
 from planner.solving.deadline import LEAST_S
 from planner.spec.model import PlanSpec
 from solvers.interface import Options
-from solvers.joint import solve
 from solvers.model.data import PlanData
+from solvers.search.joint import solve
 from solvers.solution import Solution
 
 

@@ -23,9 +23,9 @@ from planner.solving.confidence import Sureness, measured, supplied
 from planner.solving.variants import Answer
 from solvers.fixed_fleet.redispatch import Extension
 from solvers.interface import Options
-from solvers.joint import priced_anew, with_values
 from solvers.model.fabric import designs_of
-from solvers.parts import parts_of
+from solvers.search.joint import priced_anew, with_values
+from solvers.search.parts import parts_of
 from solvers.solution import Solution
 
 CHANCE = 0.05  # of a gain as large between two plans that are equally sure

@@ -31,8 +31,8 @@ from planner.resolve.resolver import resolve_document
 from planner.solving.quality import settle
 from planner.spec.document import Edits, edited
 from solvers.interface import Options
-from solvers.joint import solve
 from solvers.model.data import PlanData
+from solvers.search.joint import solve
 from solvers.solution import Solution
 
 LARGE_NETWORK = 1 << 12  # factor on the ports of a network that may be of any size
@@ -235,7 +235,7 @@ def answered(
 ) -> Answer:
     """Formulate and solve a variant. Raises Unbounded where nothing limits the throughput.
 
-    `solve_program`: used in place of `solvers.joint.solve`.
+    `solve_program`: used in place of `solvers.search.joint.solve`.
     """
     form = formulate(problem, candidates)
     return Answer(*settle(problem, candidates, form, solve_program(form.data, options), options))

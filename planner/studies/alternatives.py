@@ -2,7 +2,7 @@
 site, or of fewer parts.
 
 Each is the best plan of its kind, found by solving the same program without the fleet options that the kind excludes; those of fewer parts
-form a ladder from the best plan to the simplest (`solvers.simplest`).
+form a ladder from the best plan to the simplest (`solvers.search.simplest`).
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from planner.spec.workloads import Serving
 from planner.studies.compare import compare
 from solvers.backends.warm_started_lp import WarmStartedLp
 from solvers.interface import Options
-from solvers.joint import solve, with_fewer_parts
 from solvers.mip import relative_gap
 from solvers.model.build import build, objective_vector
-from solvers.parts import parts_of
+from solvers.search.joint import solve, with_fewer_parts
+from solvers.search.parts import parts_of
 from solvers.solution import Solution
 
 TOTAL_S = 300.0  # time for all alternatives

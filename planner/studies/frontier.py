@@ -40,7 +40,7 @@ COST_TOL = 1e-9  # relative: costs that differ by less are equal
 class FrontierPoint:
     """One plan of the frontier.
 
-    `measure`: carbon, factor or quality; `name`: label of the request; `bound`: lower bound of the cost; `how`: way in which the program was solved, see `solvers.reoptimize`.
+    `measure`: carbon, factor or quality; `name`: label of the request; `bound`: lower bound of the cost; `how`: way in which the program was solved, see `solvers.search.reoptimize`.
     """
 
     measure: float

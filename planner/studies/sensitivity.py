@@ -21,7 +21,7 @@ from planner.spec.document import at
 from planner.studies.sensitivity_factors import AMOUNT, DEADLINE, LATENCY, PRICE, Factor, Level, factors_of
 from solvers.interface import Options
 from solvers.mip import relative_gap
-from solvers.reoptimize import Reoptimizer
+from solvers.search.reoptimize import Reoptimizer
 
 TOTAL_S = 900.0  # time for all variants
 VALUE_TOL = 1e-9  # relative: objectives that differ by less are equal

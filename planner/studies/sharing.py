@@ -28,7 +28,7 @@ from planner.studies.sharing_capabilities import (
     edits_without,
 )
 from solvers.interface import Options
-from solvers.joint import solve
+from solvers.search.joint import solve
 
 ON = "all on"
 CLAIMED = (

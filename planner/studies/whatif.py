@@ -1,7 +1,7 @@
 """Answer what-if questions on a solved spec: other prices, another demand or another limit.
 
 Unaffected parts are kept: the points of the workloads, the program and its solver. Not here: how a program is
-changed in place (`solvers.reoptimize`).
+changed in place (`solvers.search.reoptimize`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Changes = Mapping[str, Any]  # path in the spec, such as offers[0].price -> valu
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds of the last plan by stage, and how its program was solved (see `solvers.reoptimize`)."""
+    """Seconds of the last plan by stage, and how its program was solved (see `solvers.search.reoptimize`)."""
 
     resolve: float
     points: float
@@ -54,7 +54,7 @@ class WhatIf:
         threads: int = THREADS, diagnosing: bool = True,
     ) -> None:  # fmt: skip
         """Solve the spec. Raises SpecError for an invalid spec and OSError for an unreadable file."""
-        from solvers.reoptimize import Reoptimizer
+        from solvers.search.reoptimize import Reoptimizer
 
         self.document = read_spec(source, hourly)
         self._overlays, self._progress, self._threads = overlays, progress, threads

@@ -11,7 +11,7 @@ from planner.candidates.search import find_candidates
 from planner.resolve.resolver import resolve_document
 from planner.solving.answer import answer
 from planner.verify.plan import verify_plan
-from solvers.joint import solve
+from solvers.search.joint import solve
 
 PER_USD = 7.2
 GAPS = {"auto": 1e-5, "decomposed": 1e-4}  # way to solve -> asked gap

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology, MeterData
 from solvers.model.data import Limit, Objective, PlanData, SpreadData
+from solvers.search.joint import solve
 from tests.solvers.model.test_lines import line_block
 from tests.solvers.reference import SMALL, TIMES, TOLERANCE, agree, agree_with_each_other, best
 

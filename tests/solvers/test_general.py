@@ -24,10 +24,10 @@ from solvers.general.settings import SETTINGS
 from solvers.general.solve import solve_general
 from solvers.general.structure import FIRST, LINK, implied_upper, structure_of, sufficient_upper
 from solvers.interface import Options
-from solvers.joint import solve
 from solvers.mip import solve as solve_mip
 from solvers.model.build import build, objective_vector
 from solvers.program import Arrays, Program
+from solvers.search.joint import solve
 from tests.solvers.reference import SMALL, TIMES
 from tests.solvers.test_all_blocks_bruteforce import OBJECTIVES, problem, problems
 

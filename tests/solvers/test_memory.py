@@ -14,10 +14,10 @@ from planner.formulate.formulation import formulate
 from planner.resolve.resolver import resolve_document
 from solvers import memory
 from solvers.interface import Options
-from solvers.joint import solve
 from solvers.memory import MemoryWatch
 from solvers.model.build import build
 from solvers.model.size import COLUMN_BYTES, least_program_bytes
+from solvers.search.joint import solve
 
 METHODS = ("direct", "branch", "decomposed")
 

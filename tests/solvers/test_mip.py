@@ -166,7 +166,7 @@ def test_importing_the_blocks_loads_no_solver():
     import subprocess
     import sys
 
-    code = "import sys, solvers.joint; sys.exit(any(name in sys.modules for name in ('highspy', 'pulp')))"
+    code = "import sys, solvers.search.joint; sys.exit(any(name in sys.modules for name in ('highspy', 'pulp')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -13,10 +13,10 @@ from scipy.optimize import linprog
 
 from solvers.fixed_fleet.redispatch import FixedFleet, OperatingCost, Redispatch
 from solvers.interface import Options
-from solvers.joint import solve
 from solvers.model.block_data.choice import ChoiceData
 from solvers.model.block_data.scenarios import Operation, Risk, Scenario, ScenarioData
 from solvers.model.data import PlanData
+from solvers.search.joint import solve
 from tests.solvers.reference import SMALL, TIMES
 
 CASES = 20 * TIMES

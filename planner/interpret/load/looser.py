@@ -12,7 +12,7 @@ from planner.candidates.points import Candidates
 from planner.formulate.formulation import Formulation
 from planner.plan import Plan
 from planner.problem.facts import Problem
-from solvers.parts import points_in_use
+from solvers.search.parts import points_in_use
 from solvers.solution import Solution
 
 

@@ -122,7 +122,7 @@ def test_a_plan_says_that_the_memory_ended_its_search(used_up):
 
 def test_a_program_that_cannot_fit_is_not_built(tiny, monkeypatch):
     monkeypatch.setattr("solvers.model.size.COLUMN_BYTES", 1e9)
-    monkeypatch.setattr("solvers.joint.solve", lambda *given: pytest.fail("the program was solved"))
+    monkeypatch.setattr("solvers.search.joint.solve", lambda *given: pytest.fail("the program was solved"))
     said = []
     plan = planner.solve(tiny(), progress=said.append)
     assert plan.status == "limit" and not plan.has_answer and verify_plan(plan) == []

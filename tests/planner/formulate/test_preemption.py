@@ -17,10 +17,10 @@ from planner.plan import Plan
 from planner.report.report import render
 from planner.resolve.resolver import resolve_document
 from planner.verify.plan import verify_plan
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology
 from solvers.model.data import PlanData
+from solvers.search.joint import solve
 from tests.conftest import long_run
 
 DAY = [1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 5, 4, 3, 2, 1, 1]

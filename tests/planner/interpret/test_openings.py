@@ -15,8 +15,8 @@ from planner.interpret.solution import read_solution
 from planner.resolve.resolver import resolve_document
 from planner.verify.findings import Finding
 from planner.verify.plan import verify_plan
-from solvers.direct import solve_direct
 from solvers.interface import Options
+from solvers.search.direct import solve_direct
 
 PHASES = {"horizon": {"years": 2}, "phases": [{"name": "first", "start": "0 d"}, {"name": "second", "start": "365 d"}]}
 OBJECTIVES = [{"minimise": "cost"}, {"minimise": "carbon"}, {"maximise": "throughput"}]

@@ -18,7 +18,7 @@ from planner.report.report import render
 from planner.resolve.resolver import resolve_document
 from planner.verify.plan import verify_plan
 from solvers.interface import Options
-from solvers.joint import solve
+from solvers.search.joint import solve
 
 RATE, YEARS, LIFE, BUILDING = 0.08, 4, 5.0, 20.0
 PHASES = [{"name": "first", "start": "0 d"}, {"name": "second", "start": "2 years"}]

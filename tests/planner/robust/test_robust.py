@@ -25,10 +25,10 @@ from planner.verify.plan import verify_plan
 from planner.verify.robust.check import cost_by_price, outcome_in
 from solvers.fixed_fleet.redispatch import FixedFleet, Redispatch, undominated_slots
 from solvers.interface import Options
-from solvers.joint import solve
 from solvers.model.block_data.porting import PortData
 from solvers.model.block_data.scenarios import Risk, Scenario, ScenarioData
 from solvers.model.data import PlanData
+from solvers.search.joint import solve
 
 WORLDS = 200
 

@@ -13,7 +13,7 @@ from planner.formulate.formulation import formulate
 from planner.resolve.resolver import resolve_document
 from planner.solving.answer import options_of
 from planner.verify.plan import verify_plan
-from solvers.direct import solve_direct
+from solvers.search.direct import solve_direct
 
 GAP = 1e-3
 UNHURRIED = "600 s"

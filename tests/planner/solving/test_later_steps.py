@@ -15,8 +15,8 @@ from planner.plan import Plan, parse_plan
 from planner.report.page import one_page
 from planner.solving import surest
 from planner.verify.plan import verify_plan
-from solvers import joint
-from solvers.parts import parts_of
+from solvers.search import joint
+from solvers.search.parts import parts_of
 
 
 @pytest.fixture(scope="module")

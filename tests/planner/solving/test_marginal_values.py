@@ -20,9 +20,9 @@ from planner.spec.document import edited
 from planner.verify.plan import verify_plan
 from solvers import mip
 from solvers.analysis.marginal_values import marginal_values
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.build import build, objective_vector
+from solvers.search.joint import solve
 
 FINE = {"gap": 1e-6, "time_limit": "30 s"}
 CHAT = {

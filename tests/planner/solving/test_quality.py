@@ -22,7 +22,7 @@ from planner.studies.ladder import ladder
 from planner.studies.sharing import sharing
 from planner.studies.whatif import WhatIf
 from planner.verify.plan import verify_plan
-from solvers.reoptimize import REBUILT
+from solvers.search.reoptimize import REBUILT
 
 SCORES = {"Llama-3.2-1B": 30.0, "Llama-3.2-3B": 50.0, "Meta-Llama-3.1-8B": 60.0}
 SOURCE = "a made-up score"

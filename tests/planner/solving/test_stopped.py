@@ -63,7 +63,7 @@ def test_later_steps_say_what_they_lacked(tiny, monkeypatch, step):
     else:
         from dataclasses import replace
 
-        from solvers.joint import solve
+        from solvers.search.joint import solve
 
         monkeypatch.setattr("planner.pipeline.answer", lambda *args, **kw: module.answer(
             *args, **kw | {"solve_program": lambda data, options: replace(solve(data, options), status="limit", values={})}))  # fmt: skip

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 import planner
-import solvers.joint
+import solvers.search.joint
 from planner.candidates import search
 from planner.candidates.cache import OutOfTime
 from planner.candidates.search import find_candidates
@@ -26,9 +26,9 @@ from planner.solving.deadline import LEAST_S, PROGRAM_SHARE, Deadline
 from planner.solving.infeasibility import diagnose
 from planner.spec.document import read_document
 from planner.verify.plan import verify_plan
-from solvers.direct import solve_direct
 from solvers.interface import Options
 from solvers.memory import TimeWatch
+from solvers.search.direct import solve_direct
 
 
 @pytest.fixture
@@ -199,14 +199,14 @@ def test_every_method_tells_the_clock_that_its_time_was_up(tiny, method):
 def test_a_step_that_gives_up_by_its_share_of_the_time_is_told_though_the_search_ends_early(tiny, monkeypatch):
     document = tiny()
     document["solver"] |= {"replicas": "whole"}
-    real = solvers.joint.round_replicas
+    real = solvers.search.joint.round_replicas
 
     def given_up(data, start, options):
         options.noted(0.0)  # as a step does whose share of the time is up
         return real(data, start, options)
 
     whole = planner.solve(document)
-    monkeypatch.setattr("solvers.joint.round_replicas", given_up)
+    monkeypatch.setattr("solvers.search.joint.round_replicas", given_up)
     cut = planner.solve(document)
     assert [plan["solver"]["repeatable"] for plan in (whole, cut)] == [True, False]
     assert verify_plan(cut) == []
@@ -229,7 +229,7 @@ def test_a_plan_that_a_node_limit_ends_is_the_same_each_time(root):
 
 def test_a_plan_that_time_ends_says_that_another_run_may_differ(tiny, monkeypatch):
     document = tiny()
-    real = solvers.joint.solve
+    real = solvers.search.joint.solve
 
     def cut(data, options, **asked):
         found = real(data, options, **asked)

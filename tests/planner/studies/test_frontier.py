@@ -17,7 +17,7 @@ from planner.spec.document import edited
 from planner.studies.frontier import frontier
 from planner.studies.frontier_chart import frontier_chart
 from planner.verify.plan import verify_plan
-from solvers.reoptimize import REBUILT
+from solvers.search.reoptimize import REBUILT
 
 GAP = 1e-3
 SPEC = {

@@ -20,7 +20,7 @@ from planner.studies import sensitivity
 from planner.studies.sensitivity import NO_PLAN, NOT_TRIED, SAME, SOLVED
 from planner.studies.sensitivity_factors import PRICE, factors_of
 from planner.studies.tornado_chart import WIDTH, tornado
-from solvers.reoptimize import FIRST, IN_PLACE, Reoptimizer
+from solvers.search.reoptimize import FIRST, IN_PLACE, Reoptimizer
 
 CHAT = {
     "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "demand": {"requests_per_s": 20_000},

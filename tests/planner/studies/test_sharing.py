@@ -35,7 +35,7 @@ from planner.studies.sharing_capabilities import (
     edits_without,
 )
 from planner.verify.plan import verify_plan
-from solvers.joint import solve
+from solvers.search.joint import solve
 
 SMALL = json.loads((Path(__file__).parents[2] / "golden" / "small_spec.json").read_text())
 SMALL["solver"] |= {"replicas": "divisible"}  # as in the study

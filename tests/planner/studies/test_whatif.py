@@ -15,9 +15,10 @@ from planner.errors import SpecError
 from planner.spec.document import edited
 from planner.studies.whatif import WhatIf
 from planner.verify.plan import verify_plan
-from solvers import joint, mip
+from solvers import mip
 from solvers.branch_and_bound import run
-from solvers.reoptimize import FIRST, IN_PLACE, REBUILT, SEARCHED, Reoptimizer
+from solvers.search import joint
+from solvers.search.reoptimize import FIRST, IN_PLACE, REBUILT, SEARCHED, Reoptimizer
 from tests.planner.test_plan_properties import questions
 
 GAP = 3e-3

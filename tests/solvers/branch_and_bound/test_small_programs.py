@@ -10,7 +10,7 @@ from planner.formulate.formulation import formulate
 from planner.resolve.resolver import resolve_document
 from solvers.branch_and_bound import run
 from solvers.interface import Options
-from solvers.joint import solve
+from solvers.search.joint import solve
 
 
 @pytest.fixture(scope="module")

@@ -17,10 +17,10 @@ from solvers.decomposition.node_relaxation import NodeRelaxation
 from solvers.decomposition.reformulation import Reformulation
 from solvers.decomposition.root_relaxation import solve_root
 from solvers.interface import Options, ProgressReporter
-from solvers.joint import solve
 from solvers.model.build import build
 from solvers.model.routing import unserved
 from solvers.model.schedule import unfinished
+from solvers.search.joint import solve
 from tests.solvers.model import test_phases as phases
 from tests.solvers.reference import SMALL
 from tests.solvers.test_bruteforce import problem

@@ -9,11 +9,11 @@ import pytest
 
 from solvers.decomposition import solve as decomposed
 from solvers.interface import ProgressReporter
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.build import build
 from solvers.model.data import Limit, Objective, PlanData
 from solvers.model.fleet import option_upper
+from solvers.search.joint import solve
 from tests.solvers.test_bruteforce import problem
 
 

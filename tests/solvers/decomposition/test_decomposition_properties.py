@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from solvers.decomposition import reformulation as decomposition
 from solvers.decomposition import solve as decomposed
 from solvers.decomposition.root_relaxation import ROOT_SETTINGS
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology
 from solvers.model.build import build
 from solvers.model.data import Limit
 from solvers.model.routing import unserved
 from solvers.model.schedule import unfinished
+from solvers.search.joint import solve
 from tests.solvers.reference import SMALL, TIMES, best, near
 from tests.solvers.test_bruteforce import problem
 from tests.solvers.test_mip import stood

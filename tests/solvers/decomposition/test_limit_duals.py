@@ -12,10 +12,10 @@ import pytest
 from catalog.units import HOUR_S
 from solvers.analysis.relief import LimitKey, with_limits
 from solvers.backends.warm_started_lp import WarmStartedLp
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.build import build, objective_vector
 from solvers.model.data import Limit, PlanData, PowerStages
+from solvers.search.joint import solve
 from solvers.solution import Solution
 
 ASKED = Options(gap=1e-2, time_limit_s=60, method="decomposed")

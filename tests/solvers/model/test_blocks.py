@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.build import build
 from solvers.model.data import Limit, Objective, PlanData
 from solvers.model.dominance import undominated
+from solvers.search.joint import solve
 
 EXACT = Options(gap=0.0)
 whole, real = lambda *values: np.array(values, dtype=int), lambda *values: np.array(values, dtype=float)

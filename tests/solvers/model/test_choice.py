@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.block_data.choice import ChoiceData
 from solvers.model.data import Limit, Objective, SpreadData
+from solvers.search.joint import solve
 from tests.solvers.reference import SMALL, TIMES, agree, agree_with_each_other, best, near
 from tests.solvers.test_all_blocks_bruteforce import order
 from tests.solvers.test_bruteforce import problem

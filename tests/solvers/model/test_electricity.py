@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers.decomposition.solve import supports
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology, MeterData
 from solvers.model.data import Limit, Objective, PlanData
+from solvers.search.joint import solve
 from tests.solvers.reference import SMALL, TIMES, agree, agree_with_each_other, best
 
 EXACT = Options(gap=0.0)

@@ -12,10 +12,10 @@ from solvers.analysis.marginal_values import marginal_values
 from solvers.analysis.relief import least_relief, limit_value, with_limits
 from solvers.decomposition.solve import supports
 from solvers.interface import Options
-from solvers.joint import solve
 from solvers.model.build import build
 from solvers.model.data import PlanData
 from solvers.model.fleet import holding_upper
+from solvers.search.joint import solve
 
 EXACT = Options(gap=0.0)
 DECOMPOSED = Options(gap=1e-3, method="decomposed", time_limit_s=60)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.direct import solve_direct
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.data import Objective, PlanData
 from solvers.model.least_fleet import least_fleet_of, with_least_fleet
+from solvers.search.direct import solve_direct
+from solvers.search.joint import solve
 from tests.solvers.model.test_residency import whole_problem
 from tests.solvers.reference import SMALL, TIMES
 from tests.solvers.test_bruteforce import EXACT

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.data import Limit, LineData, Objective, PlanData, SpreadData
+from solvers.search.joint import solve
 from tests.solvers.reference import SMALL, TIMES, agree, agree_with_each_other, best
 
 EXACT = Options(gap=0.0)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from solvers.fixed_fleet.full_year_dispatch import dispatch
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology
 from solvers.model.data import LineData, Objective, PlanData, SpreadData
+from solvers.search.joint import solve
 
 EXACT = Options(gap=0.0)
 whole, real = lambda *values: np.array(values, dtype=int), lambda *values: np.array(values, dtype=float)

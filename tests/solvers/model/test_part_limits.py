@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 from hypothesis import given, settings
+from tests.solvers.test_simplest import subsets, with_kinds
 
-from solvers.joint import solve
 from solvers.model.block_data.parts import PartLimits
 from solvers.model.build import build
 from solvers.model.fleet import holding_upper
+from solvers.search.joint import solve
 from tests.solvers.model.test_residency import SEEDS, whole_problem
 from tests.solvers.reference import SMALL, TIMES, near
 from tests.solvers.test_bruteforce import EXACT, problem
-from tests.solvers.test_simplest import subsets, with_kinds
 
 
 def drawn(seed):

@@ -16,12 +16,12 @@ from solvers.decomposition import solve as decomposed
 from solvers.decomposition.lagrangian_bound import Duals, lagrangian_bound
 from solvers.decomposition.reformulation import build_first_stage
 from solvers.decomposition.slots import SlotView
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.block_data.porting import PortData
 from solvers.model.build import build
 from solvers.model.data import Limit, PowerStages
 from solvers.model.schedule import can_finish
+from solvers.search.joint import solve
 from tests.solvers import test_all_blocks_bruteforce as together
 from tests.solvers.model import test_phases as phases
 from tests.solvers.reference import SMALL, TIMES, TOLERANCE, agree, agree_with_each_other, best

@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.block_data.porting import PortData
+from solvers.search.joint import solve
 from tests.solvers.reference import SMALL, TOLERANCE, agree, agree_with_each_other, best
 from tests.solvers.test_bruteforce import problem
 

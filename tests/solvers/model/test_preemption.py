@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from solvers.decomposition import solve as decomposed
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology
 from solvers.model.data import PlanData
+from solvers.search.joint import solve
 from tests.solvers.reference import SMALL, TIMES, TOLERANCE
 
 EXACT = Options(gap=0.0)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers import joint
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology
+from solvers.search import joint
+from solvers.search.joint import solve
 from tests.solvers.reference import SMALL, TIMES, agree, agree_with_each_other, best, near
 from tests.solvers.test_bruteforce import EXACT, problem
 

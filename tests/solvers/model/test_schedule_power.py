@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model import schedule
 from solvers.model.routing import unserved
 from solvers.model.schedule import unfinished
+from solvers.search.joint import solve
 from tests.solvers.reference import best, near
 from tests.solvers.test_bruteforce import problem
 

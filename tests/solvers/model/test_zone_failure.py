@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.block_data.choice import ChoiceData
 from solvers.model.block_data.porting import PortData
 from solvers.model.data import Objective, SpreadData
+from solvers.search.joint import solve
 from tests.solvers.model.test_choice import alone, as_one
 from tests.solvers.model.test_porting import by_sets
 from tests.solvers.reference import SMALL, TIMES, TOLERANCE, agree, agree_with_each_other, best

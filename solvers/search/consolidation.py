@@ -1,7 +1,7 @@
 """Find the points of plans with fewer deployments, by dropping the one that is missed least until the rest would cost too much.
 
 A heuristic on the linear program over the points of a known plan: counts of systems are continuous, and other integers are no larger than in
-the plan, so that sites, networks and jobs stay or go but never join. Not here: plans over the points that are left (`solvers.simplest`).
+the plan, so that sites, networks and jobs stay or go but never join. Not here: plans over the points that are left (`solvers.search.simplest`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from solvers.backends.warm_started_lp import WarmStartedLp
 from solvers.interface import Options
 from solvers.model.build import build, objective_vector
 from solvers.model.data import PlanData
-from solvers.parts import points_in_use
 from solvers.program import Program
+from solvers.search.parts import points_in_use
 
 LP_TIME_S = 2.0  # of one linear program; a deployment without which it takes longer is kept
 

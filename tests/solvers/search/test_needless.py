@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers.joint import solve
 from solvers.model.build import build, objective_vector
 from solvers.model.data import Limit
-from solvers.needless import without_needless
+from solvers.search.joint import solve
+from solvers.search.needless import without_needless
 from tests.solvers.model.test_blocks import real, two_sites, whole
 from tests.solvers.test_bruteforce import EXACT, problem
 

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology
 from solvers.model.data import PlanData
 from solvers.model.preemption import width_back
-from solvers.yielding import yielding_in_order
+from solvers.search.joint import solve
+from solvers.search.yielding import yielding_in_order
 from tests.solvers.reference import SMALL, TIMES
 
 EXACT = Options(gap=0.0)

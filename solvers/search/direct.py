@@ -1,6 +1,6 @@
 """Solve a joint program as it stands, and break ties by cost; choose between the program in one piece and its decomposition.
 
-Not here: how whole replicas follow from divisible ones (`solvers.joint`).
+Not here: how whole replicas follow from divisible ones (`solvers.search.joint`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from solvers.backends.highs_run import OPTIMAL_GAP
 from solvers.decomposition import solve as decomposition
 from solvers.general.solve import solve_general
 from solvers.interface import Options, RawSolution
-from solvers.line_units import polish_line_units
 from solvers.mip import MipStart, relative_gap, solve_with_fixed_integers
 from solvers.mip import solve as solve_mip
 from solvers.model.build import build, objective_vector, slot_of_columns
@@ -25,6 +24,7 @@ from solvers.model.data import COST, PlanData
 from solvers.model.routing import unserved
 from solvers.model.schedule import unfinished
 from solvers.program import Program
+from solvers.search.line_units import polish_line_units
 from solvers.solution import Solution
 
 TIE_SLACK = 1e-9  # relative change of the objective permitted while cost is minimised among its optima

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers import joint, simplest
-from solvers.consolidation import consolidate, restricted
-from solvers.joint import solve
 from solvers.model.build import build
-from solvers.parts import Parts, parts_of
+from solvers.search import joint, simplest
+from solvers.search.consolidation import consolidate, restricted
+from solvers.search.joint import solve
+from solvers.search.parts import Parts, parts_of
 from tests.solvers.model.test_residency import SEEDS, whole_problem
 from tests.solvers.reference import SMALL, TIMES, near
 from tests.solvers.test_bruteforce import EXACT, problem

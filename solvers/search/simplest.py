@@ -2,7 +2,7 @@
 
 exact      small programs: fewest deployments, then kinds of systems at sites, then sites, then the best value, each by a program of
            its own in which the counts before it are fixed
-dropping   others: deployments dropped one by one (`solvers.consolidation`), and the plan over those that are left, by bisection; then
+dropping   others: deployments dropped one by one (`solvers.search.consolidation`), and the plan over those that are left, by bisection; then
            single deployments of the plan found, each with a plan over the others
 """
 
@@ -16,13 +16,13 @@ import numpy as np
 
 from solvers.arrays import Bools, Floats
 from solvers.backends.highs_run import OPTIMAL_GAP
-from solvers.consolidation import consolidate, single_drops
 from solvers.interface import Options
 from solvers.mip import solve as solve_mip
 from solvers.model.build import build, objective_vector
 from solvers.model.data import PlanData
-from solvers.parts import PARTS, Parts, add_parts, columns_of, parts_of
 from solvers.program import Program
+from solvers.search.consolidation import consolidate, single_drops
+from solvers.search.parts import PARTS, Parts, add_parts, columns_of, parts_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

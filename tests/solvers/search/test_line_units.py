@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvers import line_units, mip
-from solvers.line_units import polish_line_units
+from solvers import mip
 from solvers.mip import Options, RawSolution
 from solvers.program import Program
+from solvers.search import line_units
+from solvers.search.line_units import polish_line_units
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
 """Solve the joint program with whole replicas: relax them to divisible ones, make the answer whole, and search where that is not enough.
 
 divisible     the relaxation, by whatever method suits its size; its bound holds for whole replicas
-consolidated  the relaxation over fewer deployments (`solvers.consolidation`)
+consolidated  the relaxation over fewer deployments (`solvers.search.consolidation`)
 rounded       whole replicas over the points that it uses, and smaller replicas of each pool, slot by slot
-              (`solvers.slot_rounding`); over all points of the same workloads and sites where that finds nothing, or little good
+              (`solvers.search.slot_rounding`); over all points of the same workloads and sites where that finds nothing, or little good
 full          the program with whole replicas over all points, from the rounded solution on, where the gap is still too wide
-simpler       a plan of fewer parts that is nearly as good, where that is asked for (`solvers.simplest`)
+simpler       a plan of fewer parts that is nearly as good, where that is asked for (`solvers.search.simplest`)
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
 from solvers.backends.highs_run import OPTIMAL_GAP
-from solvers.consolidation import consolidate, restricted
 from solvers.decomposition.solve import supports
-from solvers.direct import MOST_COLUMNS_IN_ONE_PIECE, solve_direct
 from solvers.interface import Options
 from solvers.mip import relative_gap, solve_with_fixed_integers
 from solvers.model.build import build, objective_vector
 from solvers.model.data import COST, PlanData
 from solvers.model.least_fleet import with_least_fleet
 from solvers.model.residency import is_whole
-from solvers.needless import without_needless
-from solvers.parts import parts_of, points_in_use
 from solvers.program import Program
-from solvers.simplest import Found, simplest
-from solvers.slot_rounding import round_replicas
+from solvers.search.consolidation import consolidate, restricted
+from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE, solve_direct
+from solvers.search.needless import without_needless
+from solvers.search.parts import parts_of, points_in_use
+from solvers.search.simplest import Found, simplest
+from solvers.search.slot_rounding import round_replicas
 from solvers.solution import Solution
 
 
@@ -86,7 +86,7 @@ def solve(
     """Solve the joint program; value and plan are those of whole replicas, and the bound holds for them.
 
     `otherwise_divisible`: return the solution of the relaxation where none with whole replicas is found in time. `within`: share of its value
-    that the best plan found may lose to one with fewer parts (`solvers.simplest`).
+    that the best plan found may lose to one with fewer parts (`solvers.search.simplest`).
     """
     begin = time.perf_counter()
     whole = bool(is_whole(data).any())

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from solvers import reoptimize
-from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.build import build
-from solvers.reoptimize import Reoptimizer
+from solvers.search import reoptimize
+from solvers.search.joint import solve
+from solvers.search.reoptimize import Reoptimizer
 from tests.solvers.reference import TIMES, TOLERANCE
 from tests.solvers.test_bruteforce import problem
 

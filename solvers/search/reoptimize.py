@@ -17,17 +17,17 @@ from typing import TypeVar
 
 import numpy as np
 
-from solvers import direct, joint
 from solvers.arrays import Floats, Ints
 from solvers.branch_and_bound.warm_start import WarmStartedMip
 from solvers.interface import Options
-from solvers.line_units import polish_line_units
 from solvers.mip import solve as solve_mip
 from solvers.model import build
 from solvers.model.data import COST, PlanData
 from solvers.model.routing import unserved
 from solvers.model.schedule import unfinished
 from solvers.program import Program
+from solvers.search import direct, joint
+from solvers.search.line_units import polish_line_units
 from solvers.solution import Solution
 
 FIRST, IN_PLACE, SEARCHED, REBUILT = "first", "in place", "searched", "rebuilt"

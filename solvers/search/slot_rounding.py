@@ -19,12 +19,12 @@ from scipy import sparse
 
 from solvers.arrays import Bools, Floats, Ints
 from solvers.backends.highs_run import MIP_FEASIBILITY_TOL, run_highs
-from solvers.direct import MOST_COLUMNS_IN_ONE_PIECE
 from solvers.interface import Options
 from solvers.mip import solve_with_fixed_integers
 from solvers.model.build import build, objective_vector
 from solvers.model.data import COST, PlanData
 from solvers.program import Arrays, Program
+from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
