@@ -130,7 +130,7 @@ class Planner:
         merged = self._merging.finer(light, self._settings, np.union1d(alone, light.apart))
         other, _ = self._in_parts(x, merged, whole=True)
         if other is not None:
-            say(self._options, f"plan {float(cost @ other) / float(cost @ x) - 1:+.2%} with {len(alone)} slots apart")
+            say(self._options, f"plan {float(cost @ other):,.6g} with {len(alone)} slots apart")
             x = other if float(cost @ other) < float(cost @ x) else x
         return x, merged
 

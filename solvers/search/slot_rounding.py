@@ -111,8 +111,13 @@ def round_replicas(
             continue
         polished, _ = solve_with_fixed_integers(program, objective_vector(program, data), sense, x, task.options)
         if polished is not None:
-            return program, program.values(polished)
+            return program, _with_presence(program.values(polished))
     return None
+
+
+def _with_presence(values: dict[str, Floats]) -> dict[str, Floats]:
+    """Set `present` wherever a job runs, also where only points outside the program share its systems: a program over more points asks for it."""
+    return {**values, "present": np.where(values["v"] > SETTINGS.used, 1.0, values["present"])}
 
 
 def _with_reserve(task: Rounding, reserve: float) -> Arrays:

@@ -29,15 +29,15 @@ def problems(objectives=OBJECTIVES):
     return st.integers(0, 2**32 - 1).map(lambda seed: problem(np.random.default_rng(seed), objectives))
 
 
-def problem(rng, objectives=OBJECTIVES, apis=0):
-    """Two or three sites, the first with two designs of fabric; one or two workloads, one job, one or two windows.
+def problem(rng, objectives=OBJECTIVES, apis=0, slots=(2, 3)):
+    """Two or three sites, the first with two designs of fabric; one or two workloads, one job, one or two windows; so many slots.
 
     With `apis` 1 the last site is an API: it takes no weights, no streams and no power, and nothing is paid to hold its systems.
     """
     whole = lambda low, high: int(rng.integers(low, high, endpoint=True))
     chance = lambda share=0.5: bool(rng.random() < share)
     table = lambda *shape, low=0, high=5: rng.integers(low, high, shape, endpoint=True).astype(float)
-    R, T = whole(2, 3), whole(2, 3)
+    R, T = whole(2, 3), whole(*slots)
     O, W = whole(1, 2), 1 if R == 3 or chance(0.6) else 2
     window = np.sort(rng.integers(0, 2, T)) if chance() else np.zeros(T, dtype=int)
     window -= window.min()

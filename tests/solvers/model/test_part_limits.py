@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 from hypothesis import given, settings
-from tests.solvers.test_simplest import subsets, with_kinds
 
 from solvers.model.block_data.parts import PartLimits
 from solvers.model.build import build
@@ -16,6 +15,7 @@ from solvers.model.fleet import holding_upper
 from solvers.search.joint import solve
 from tests.solvers.model.test_residency import SEEDS, whole_problem
 from tests.solvers.reference import SMALL, TIMES, near
+from tests.solvers.search.test_simplest import subsets, with_kinds
 from tests.solvers.test_bruteforce import EXACT, problem
 
 
