@@ -34,6 +34,8 @@ class Options:
     program forbids it (`Program.presolve`). `target`: value of the objective at which a search of HiGHS may stop, whatever it has proven.
     `progress`: receives lines of `ProgressReporter` and names of steps. `memory`: ends the search as the time limit does. `clock`: is told of steps that their share of the time ended. `longest_s`: until
     when a method that has no plan at the time limit may go on to find one, and a bound for it; not beyond the time limit if omitted.
+    `work_limit`: most work of one mixed-integer search of HiGHS, which counts each look at its limits once per column; it ends a search where the
+    work does, on a busy machine as on an idle one, and counts root nodes, which a node limit does not.
     """
 
     solver: str = "highs"  # or "pulp"
@@ -50,6 +52,7 @@ class Options:
     clock: TimeWatch | None = None
     longest_s: float | None = None
     enough_gap: float | None = None
+    work_limit: float | None = None
 
     @property
     def enough(self) -> float:
@@ -113,6 +116,7 @@ class Outcome:
     x: Floats | None = None
     bound: float | None = None
     duals: Floats | None = None
+    iterations: int = 0  # of simplex
 
 
 @dataclass(slots=True)

@@ -208,7 +208,7 @@ def _last_steps(asked: Asked, problem: Problem, first: Surest, within: Options, 
         return replace(asked.options_left, clock=within.clock)
 
     sure = first
-    if asked.diagnosing and not prepared and asked.until.left_s > 0:
+    if asked.diagnosing and not prepared and within.noted(asked.until.left_s) > 0:
         sure = surest(problem, asked.candidates, first.form, first.solution, searching())
     return replace(sure, solution=making_room_in_order(problem, sure.form, sure.solution, searching()))
 

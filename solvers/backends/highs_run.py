@@ -21,6 +21,7 @@ LP_FEASIBILITY_TOL = 1e-7  # largest violation of a scaled row by an LP
 TIGHT_FEASIBILITY_TOL = 1e-10  # the tightest that HiGHS accepts, for polishing
 MIP_FEASIBILITY_TOL = 1e-6  # largest violation of a scaled row, or of integrality, by a MIP
 LOOK_EVERY_S = 0.05  # least time between two looks at the memory
+LEAST_LOOKS = 4  # of a search with a limit of work; the first ones are at the root
 
 
 def configured_highs(options: Options, tolerance: float, scaled: Scaled) -> Any:
@@ -86,6 +87,8 @@ def run_highs(
         highs.cbMipInterrupt.subscribe(_ended_by(options.memory))
     if options.longest_s is not None and scaled.arrays.integer.any():
         highs.cbMipInterrupt.subscribe(_ended_with_a_plan_after(options))
+    if options.work_limit is not None and scaled.arrays.integer.any():
+        highs.cbMipInterrupt.subscribe(_ended_after(max(options.work_limit / len(scaled.cost), LEAST_LOOKS)))
     highs.run()
     status, statuses = highs.getModelStatus(), highspy.HighsModelStatus
     if status == statuses.kTimeLimit:
@@ -107,6 +110,19 @@ def _ended_by(memory: MemoryWatch) -> Callable[[Any], None]:
             looked_s = time.perf_counter()
             if memory.is_full():
                 now.interrupt()
+
+    return look
+
+
+def _ended_after(looks: float) -> Callable[[Any], None]:
+    """Return a callback that ends a mixed-integer search at so many calls, which HiGHS makes at the same places of a search each time."""
+    made = 0
+
+    def look(now: Any) -> None:
+        nonlocal made
+        made += 1
+        if made >= looks:
+            now.interrupt()
 
     return look
 
@@ -141,10 +157,11 @@ def _read_outcome(highs: Any, scaled: Scaled) -> Outcome:
     status, statuses = highs.getModelStatus(), highspy.HighsModelStatus
     has_x = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     x = np.array(solution.col_value) if has_x else None
+    iterations = max(int(info.simplex_iteration_count), 0)
     if status == statuses.kOptimal and x is not None:
         bound = info.mip_dual_bound if integer else float(scaled.cost @ x)
         duals = np.array(solution.row_dual) if not integer and solution.dual_valid else None
-        return Outcome("optimal", x, bound, duals)
+        return Outcome("optimal", x, bound, duals, iterations)
     if status in (
         statuses.kTimeLimit,
         statuses.kIterationLimit,
@@ -153,7 +170,7 @@ def _read_outcome(highs: Any, scaled: Scaled) -> Outcome:
         statuses.kMemoryLimit,
         statuses.kObjectiveTarget,
     ):
-        return Outcome("limit", x, info.mip_dual_bound if integer else None)
+        return Outcome("limit", x, info.mip_dual_bound if integer else None, iterations=iterations)
     if status == statuses.kUnknown:
         return Outcome("limit", x)
     raise SolverError(f"HiGHS ended with {highs.modelStatusToString(status)}")

@@ -36,12 +36,14 @@ class WarmStartedLp:
     """Minimise cost x over the rows and bounds of `arrays`, with integrality dropped."""
 
     def __init__(
-        self, arrays: Arrays, cost: Floats, options: Options, basis: Any = None, deadline: float = math.inf
-    ) -> None:
-        """`basis`: of a program of the same shape, to start from; `deadline`: on the performance counter [s]."""
+        self, arrays: Arrays, cost: Floats, options: Options, basis: Any = None, deadline: float = math.inf, most_iterations: int | None = None,
+    ) -> None:  # fmt: skip
+        """`basis`: of a program of the same shape, to start from; `deadline`: on the performance counter [s]; `most_iterations`: of each solve."""
         self._scaled = replace(arrays, integer=np.zeros_like(arrays.integer)).scaled(cost)
         self._highs = configured_highs(replace(options, node_limit=None), LP_FEASIBILITY_TOL, self._scaled)
         self._highs.setOptionValue("simplex_dual_edge_weight_strategy", DEVEX)
+        if most_iterations is not None:
+            self._highs.setOptionValue("simplex_iteration_limit", most_iterations)
         if not options.presolve:
             self._highs.setOptionValue("presolve", "off")
         self._lower, self._upper, self._cost = arrays.lower, arrays.upper, cost

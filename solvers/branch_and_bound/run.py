@@ -55,14 +55,11 @@ def run_branch_and_bound(
         return options.left_s(begin)
 
     small = options.method == "auto" and len(arrays.integer) <= SETTINGS.small_columns and not _only_earns(scaled.cost)
-    after_search_s = (1.0 - SETTINGS.small_time_share) * options.time_limit_s if small and mip_start is None else 0.0
-
-    def seconds_left_to_search() -> float:
-        return options.noted(seconds_left() - after_search_s)
-
+    of_sub_mips = 0  # simplex iterations
     if relaxation is None:
-        relaxation = NodeLp(scaled, options, seconds_left_to_search)
-    relaxation.seconds_left = seconds_left_to_search
+        relaxation = NodeLp(scaled, options, seconds_left)
+    relaxation.seconds_left = seconds_left
+    before = relaxation.iterations
 
     def solve_sub_mip(
         lower: Floats,
@@ -71,12 +68,13 @@ def run_branch_and_bound(
         target: float,
         gap: float,
         progress: ProgressReporter | None = None,
-        clock: Callable[[], float] = seconds_left_to_search,
         longest_s: float | None = None,
     ) -> SubMipResult:
+        nonlocal of_sub_mips
         part = replace(scaled, arrays=replace(arrays, lower=lower, upper=upper))
-        limits = replace(options, time_limit_s=max(LEAST_SUB_MIP_S, clock()), longest_s=longest_s, gap=gap)
+        limits = replace(options, time_limit_s=max(LEAST_SUB_MIP_S, seconds_left()), longest_s=longest_s, gap=gap)
         outcome = run_highs(part, limits, tolerance, known, target, progress)
+        of_sub_mips += outcome.iterations
         if outcome.status == "infeasible":
             return SubMipResult(math.inf, None, math.inf)
         value = math.inf if outcome.x is None else float(scaled.cost @ outcome.x)
@@ -87,6 +85,8 @@ def run_branch_and_bound(
     )
     search.mip_start, search.mip_start_first = mip_start, mip_start_first
     search.report = None if progress is None else progress.report
+    if small and mip_start is None:
+        search.is_slow = lambda: relaxation.iterations - before + of_sub_mips >= SETTINGS.slow_iterations
     search.hand_over_gap = SETTINGS.small_root_gap if small else math.inf
     found = search.run(arrays.lower, arrays.upper, start, math.inf if start is None else float(scaled.cost @ start))
     if relaxation.status in ("infeasible", "unbounded") and found.x is None and not math.isfinite(found.bound):
@@ -98,9 +98,7 @@ def run_branch_and_bound(
     if longest_s > LEAST_HANDOVER_S:
         # Small programs start afresh: HiGHS 1.15 may end early from a MIP start, far from the optimum.
         known = None if small else found.x
-        answer = solve_sub_mip(
-            arrays.lower, arrays.upper, known, found.bound, options.gap, progress, seconds_left, longest_s
-        )
+        answer = solve_sub_mip(arrays.lower, arrays.upper, known, found.bound, options.gap, progress, longest_s)
         x = answer.x if answer.value < found.value else found.x
         return _outcome(x, answer.bound, max(found.bound, answer.bound))
     return _outcome(found.x, found.bound, found.bound)

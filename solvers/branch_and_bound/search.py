@@ -61,6 +61,7 @@ class BranchAndBound:
     mip_start_first: bool = False  # call it before the root relaxation
     hand_over_gap: float = math.inf  # relative gap at the root from which on the search ends there
     iterations: Callable[[], float] = lambda: math.inf  # simplex iterations so far
+    is_slow: Callable[[], bool] = lambda: False  # asked at each node; the search ends there where it is
     report: Callable[[float, float], None] | None = None  # called with (incumbent value, lower bound)
     value: float = math.inf
     x: Floats | None = None
@@ -87,7 +88,7 @@ class BranchAndBound:
         while self._queue and not self._within_gap(max(self._queue.least_open, self._start_bound)):
             if self._take_mip_start(self.settings.hard_iterations):
                 continue
-            if self.out_of_time or visited >= self.node_limit:
+            if self.out_of_time or visited >= self.node_limit or self.is_slow():
                 return BranchAndBoundResult(self.value, self.x, self.bound(), False)
             if self.report is not None:
                 self.report(self.value, self.bound())
@@ -117,9 +118,8 @@ class BranchAndBound:
         """Result where the root relaxation has no solution, or none in time."""
         if root.value is None:
             return BranchAndBoundResult(self.value, self.x, self._start_bound, False)
-        return BranchAndBoundResult(
-            self.value, self.x, root.value if self.x is None else min(root.value, self.value), True
-        )
+        proven = root.value if self.x is None else min(root.value, self.value)
+        return BranchAndBoundResult(self.value, self.x, proven, True)
 
     def _target(self, bound: float) -> float:
         """Largest value within the gap of a bound."""

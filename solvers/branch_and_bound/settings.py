@@ -23,8 +23,8 @@ class BranchAndBoundSettings:
     """Nodes opened before HiGHS takes over."""
     small_columns: int = 18_000
     """Programs up to this size [columns] go to HiGHS as soon as the search proves slow under `method: auto`:"""
-    small_time_share: float = 0.15
-    """after this share of the time limit, where the decomposition has no part in the search,"""
+    slow_iterations: int = 25_000
+    """after so many simplex iterations, where the decomposition has no part in the search,"""
     small_root_gap: float = 0.05
     """or where the incumbent of the root is this far from its bound, relative: cuts close such a gap, and branching alone does not."""
     earlier_solutions_tried: int = 2

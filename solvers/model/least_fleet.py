@@ -41,7 +41,7 @@ from solvers.model.residency import is_whole
 from solvers.model.routing import arc_open
 from solvers.program import Program
 
-LP_TIME_S = 2.0  # of the program whose duals weigh the fleet options
+LP_ITERATIONS = (("simplex_iteration_limit", 20_000),)  # of the program whose duals weigh the fleet options
 ROUNDING = 1e-6  # of a sum of systems, before it is rounded up; relative and absolute
 MOST_SIZES = 20_000  # replicas of different sizes up to which prices are sought
 
@@ -161,7 +161,8 @@ def _prices(data: PlanData, of_workloads: Sizes, window: int) -> Floats | None:
     lower = np.concatenate([np.ones(workloads), np.full(options, -np.inf)])
     upper = np.concatenate([np.ones(workloads), np.zeros(options)])
     columns = np.zeros(count + options), np.full(count + options, np.inf)
-    found = solve_lp(np.concatenate([np.zeros(count), cost]), matrix, (lower, upper), columns, seconds=LP_TIME_S)
+    cost_of = np.concatenate([np.zeros(count), cost])
+    found = solve_lp(cost_of, matrix, (lower, upper), columns, seconds=math.inf, settings=LP_ITERATIONS)
     if found.duals is None:
         return None
     scale = cost.max()

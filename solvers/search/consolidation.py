@@ -21,7 +21,7 @@ from solvers.model.data import PlanData
 from solvers.program import Program
 from solvers.search.parts import points_in_use
 
-LP_TIME_S = 2.0  # of one linear program; a deployment without which it takes longer is kept
+LP_ITERATIONS = 20_000  # of one linear program; a deployment without which it takes more is kept
 
 
 def restricted(data: PlanData, kept: Bools) -> PlanData:
@@ -83,8 +83,9 @@ class _Relaxation:
         counted[counts[counts >= 0]] = True
         most = np.maximum(np.round(program.vector(values)), arrays.lower)
         upper = np.where(arrays.integer & ~counted, np.minimum(arrays.upper, most), arrays.upper)
-        settings = replace(options, time_limit_s=LP_TIME_S, node_limit=None, progress=None)
-        lp = WarmStartedLp(arrays, sign * objective_vector(program, data), settings)
+        settings, end_s = replace(options, progress=None), time.perf_counter() + options.time_limit_s
+        cost = sign * objective_vector(program, data)
+        lp = WarmStartedLp(arrays, cost, settings, deadline=end_s, most_iterations=LP_ITERATIONS)
         return cls(lp, arrays.lower, upper, _columns(program, data, kept), data.deployments(), sign)
 
     def without(self, dropped: Collection[int]) -> float | None:

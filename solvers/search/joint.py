@@ -71,6 +71,12 @@ class WholeReplicaSettings:
     """Of the time left then, for that."""
     least_time_s: float = 1.0
     """Least time of a step when the time is nearly up [s]."""
+    first_s: float = 30.0
+    """Least time of the relaxation, and of the first attempt at whole replicas [s], of a program that they take less for: both end whatever the clock says."""
+    most_first: int = 40_000
+    """Activities up to which that is so; the main example has 32,544 and takes 3 s of computing for both."""
+    work: float = 250_000.0
+    """Most work of one mixed-integer search (`Options.work_limit`), 4 to 12 s of computing: clocks differ from run to run, work does not."""
     saves: float = 0.05
     """Relative saving per request from which a replica is worth its larger price."""
 
@@ -91,8 +97,11 @@ def solve(
     begin = time.perf_counter()
     whole = bool(is_whole(data).any())
     share = SETTINGS.divisible_share if whole else 1.0 - SETTINGS.simpler_share if within else 1.0
-    longest = max(share, SETTINGS.first_plan_share) * options.time_limit_s
-    limits = replace(options, time_limit_s=share * options.time_limit_s, longest_s=longest)
+    first_s = _first_s(data) if whole else 0.0
+    longest = max(max(share, SETTINGS.first_plan_share) * options.time_limit_s, first_s)
+    if options.work_limit is None:
+        options = replace(options, work_limit=SETTINGS.work)
+    limits = replace(options, time_limit_s=max(share * options.time_limit_s, first_s), longest_s=longest)
     if whole:
         data = with_least_fleet(data)
     found = solve_direct(data.relaxation() if whole else data, limits)
@@ -215,24 +224,24 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
 
     small = is_small(data)
 
-    def limits(share: float) -> Options:
+    def limits(share: float, least_s: float = SETTINGS.least_time_s) -> Options:
         left = max(options.left_s(begin), 0.0)
         most = SETTINGS.nodes_of_small if small else SETTINGS.nodes
         nodes = most if options.node_limit is None else min(options.node_limit, most)
-        return replace(
-            options, time_limit_s=max(share * left, SETTINGS.least_time_s), node_limit=nodes, method=_method(options)
-        )
+        return replace(options, time_limit_s=max(share * left, least_s), node_limit=nodes, method=_method(options))
 
     if not divisible.values:
         return replace(divisible, relaxed=True)
     _say(options, "whole replicas over the operating points in use")
-    few = _consolidated(data.divisible(), divisible, limits(SETTINGS.consolidation_share))
+    first_s = _first_s(data)
+    few = _consolidated(data.divisible(), divisible, limits(SETTINGS.consolidation_share, first_s))
     best = _unknown(divisible)
     for relaxed, kept in _attempts(data, few, divisible):
         if best.values and (not _is_wide(best, options) or (best.gap or 0.0) <= SETTINGS.poor):
             break
         part = replace(restricted(data, kept), resident_group=_groups(data))
-        rounded = round_replicas(part, relaxed.values, limits(SETTINGS.rounding_share))
+        rounded = round_replicas(part, relaxed.values, limits(SETTINGS.rounding_share, first_s))
+        first_s = SETTINGS.least_time_s
         if rounded is not None:
             best = _better_of(best, rated(_valued(data, *rounded, divisible), options))
     asked = (
@@ -300,6 +309,11 @@ def _say(options: Options, line: str) -> None:
 def _method(options: Options) -> str:
     """Return the method for programs with whole replicas, which the decomposition does not cover."""
     return "auto" if options.method == "decomposed" else options.method
+
+
+def _first_s(data: PlanData) -> float:
+    """Return the least time of the first attempt [s]."""
+    return SETTINGS.first_s if _activities(data) <= SETTINGS.most_first else SETTINGS.least_time_s
 
 
 def is_small(data: PlanData) -> bool:

@@ -29,12 +29,10 @@ from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundingSettings:
-    """Gaps and times of the steps."""
+    """Gaps and sizes of the steps."""
 
     peak_gap: float = 3e-3
     """Relative gap of the program of the peak."""
-    peak_share: float = 0.3
-    """Of the time left, for the peak."""
     peak_nodes: int = 300
     """Most nodes of the search for the peak and for a slot in which the fleet grows, so that it ends where it ended before."""
     slot_nodes: int = 50
@@ -45,10 +43,6 @@ class RoundingSettings:
     """Systems above which the schedule has a holding."""
     slot_gaps: tuple[float, float] = (1e-3, 0.05)
     """Least and largest relative gap of the program of a slot with the fleet as it is."""
-    slot_time_s: float = 3.0
-    """Time limit of the program of a slot with the fleet as it is [s]."""
-    growth_share: float = 0.2
-    """Of the time left, for the program of a slot in which the fleet grows."""
     backtrack: tuple[int, ...] = (1,)
     """Slots before one for which nothing fits that are decided again together with it."""
     reserves: tuple[float, ...] = (0.0, 0.01, 0.03)
@@ -172,7 +166,7 @@ def _schedule(task: Rounding, start: Mapping[str, Floats], reserve: float) -> Fl
     lower[present[there]] = upper[present[there]] = _full_slots(task.data, start)[there]
     whole = arrays.integer & ~_columns_of(program, "residents", "deployments", "n")
     part = replace(arrays, integer=whole, lower=lower, upper=upper)
-    return _solved(task, part, task.cost, task.left_s, SETTINGS.slot_nodes)
+    return _solved(task, part, task.cost, SETTINGS.slot_nodes)
 
 
 def _full_slots(data: PlanData, start: Mapping[str, Floats]) -> Floats:
@@ -279,7 +273,7 @@ def _adapted(task: Rounding, shared: SlotPrograms, x: Floats, peak: int) -> Floa
     grows = shared.grows & task.arrays.integer
     lower, upper = np.where(grows, x, lower), np.where(grows, task.arrays.upper, upper)
     part = replace(task.arrays, integer=np.zeros_like(fixed), lower=lower, upper=upper)
-    adapted = _solved(task, part, task.cost, task.left_s, SETTINGS.slot_nodes)
+    adapted = _solved(task, part, task.cost, SETTINGS.slot_nodes)
     if adapted is None:
         return None
     held = _columns_of(task.program, "n")
@@ -303,9 +297,9 @@ def _decided(
     none = np.zeros_like(shared.limits)
     for skipped in (none, shared.limits) if shared.limits.any() else (none,):
         part = _part(task, x, mine, known & ~factor, skipped, linked, factor)
-        for lower, upper, cost, limit_s, nodes, gap in _attempts(task, shared, x, together, decided):
+        for lower, upper, cost, nodes, gap in _attempts(task, shared, x, together, decided):
             bounded = replace(part, lower=lower[mine], upper=upper[mine])
-            found = _solved(task, bounded, cost[mine], min(limit_s, task.left_s), nodes, gap, None if first else 1)
+            found = _solved(task, bounded, cost[mine], nodes, gap, None if first else 1)
             if found is not None:
                 whole = x.copy()
                 whole[mine] = found
@@ -315,35 +309,33 @@ def _decided(
 
 def _attempts(
     task: Rounding, shared: SlotPrograms, x: Floats, together: Ints, decided: Ints
-) -> Iterator[tuple[Floats, Floats, Floats, float, int, float]]:
-    """Yield bounds and costs [columns], time limit [s], node limit and gap of a slot's program.
+) -> Iterator[tuple[Floats, Floats, Floats, int, float]]:
+    """Yield bounds and costs [columns], node limit and gap of a slot's program.
 
     First with the fleet as it is and the roles that the schedule uses here, or that were resident before; then with all roles; then with
     a larger fleet.
     """
     arrays, factor = task.arrays, _columns_of(task.program, "lambda")
     lower, upper, cost = arrays.lower, arrays.upper, task.cost
-    limit_s, growth_s = SETTINGS.slot_time_s, SETTINGS.growth_share * task.left_s
     peak, slot = (SETTINGS.peak_nodes, SETTINGS.peak_gap), (SETTINGS.slot_nodes, shared.gap)
     if not len(decided):
         held = _columns_of(task.program, "n")
         least = np.where(held, np.floor(SETTINGS.least_fleet * x), lower)
-        limit_s = SETTINGS.peak_share * task.left_s
-        yield least, np.where(held & (x < SETTINGS.used), 0.0, upper), cost, limit_s, *peak
-        yield lower, upper, cost, limit_s, *peak
+        yield least, np.where(held & (x < SETTINGS.used), 0.0, upper), cost, *peak
+        yield lower, upper, cost, *peak
         return
     lower, upper = np.where(shared.grows, x, lower), np.where(factor, x, upper)
     near = np.where(_unlikely(task, shared, x, np.concatenate([together, decided[-2:]])), np.maximum(lower, 0.0), upper)
     if factor.any():  # at the factor found so far for the least money
         thrifty = _thrifty(task)
         for most in (near, upper):
-            yield np.where(factor, x, lower), np.where(shared.grows, x, most), thrifty, limit_s, *slot
-        yield np.where(factor, x, lower), upper, thrifty, growth_s, *slot
+            yield np.where(factor, x, lower), np.where(shared.grows, x, most), thrifty, *slot
+        yield np.where(factor, x, lower), upper, thrifty, *slot
     else:
         for most in (near, upper):
-            yield lower, np.where(shared.grows, x, most), np.where(shared.grows, 0.0, cost), limit_s, *slot
-    yield lower, near, cost, growth_s, *peak
-    yield lower, upper, cost, growth_s, *peak
+            yield lower, np.where(shared.grows, x, most), np.where(shared.grows, 0.0, cost), *slot
+    yield lower, near, cost, *peak
+    yield lower, upper, cost, *peak
 
 
 def _unlikely(task: Rounding, shared: SlotPrograms, x: Floats, groups: Ints) -> Bools:
@@ -369,13 +361,13 @@ def _thrifty(task: Rounding) -> Floats:
 
 
 def _solved(
-    task: Rounding, part: Arrays, cost: Floats, limit_s: float, nodes: int, gap: float = 0.0, threads: int | None = None
+    task: Rounding, part: Arrays, cost: Floats, nodes: int, gap: float = 0.0, threads: int | None = None
 ) -> Floats | None:
-    """Return the columns of the best solution of a part, None where it has none in time.
+    """Return the columns of the best solution of a part that is found by the last node, None where there is none in time.
 
     `threads`: other than those asked for. The program of a slot takes some milliseconds, in which a second thread only waits.
     """
-    if limit_s <= 0 or (part.lower > part.upper).any():
+    if (limit_s := task.left_s) <= 0 or (part.lower > part.upper).any():
         return None
     scaled = part.scaled(cost)
     options = replace(

@@ -99,6 +99,20 @@ def test_the_clock_is_told_of_an_end_by_time_and_of_no_other(solver, seconds, no
     assert answer.status == "limit" and clock.was_up == by_time
 
 
+@pytest.mark.parametrize("work", [300.0, 3000.0])
+def test_a_limit_of_work_ends_a_search_where_it_ended_before_and_by_no_clock(work):
+    program, clock = knapsack(60, 30), TimeWatch()
+    options = Options(gap=0.0, method="direct", work_limit=work, clock=clock)
+    first, again, patient = (
+        mip.solve(program, program.functional("cost"), "min", replace(options, time_limit_s=limit_s))
+        for limit_s in (60.0, 60.0, 600.0)
+    )
+    assert first.status == "limit" and first.x is not None and not clock.was_up
+    assert first.bound < first.objective
+    for other in (again, patient):
+        assert np.array_equal(first.x, other.x) and first.bound == other.bound
+
+
 @BOTH
 def test_infeasible_and_unbounded_are_told_apart(solver):
     tell = lambda *made: mip.solve(made[0], made[1], "min", Options(solver=solver)).status
