@@ -239,7 +239,7 @@ def _write_prices(rng: np.random.Generator, catalog: Catalog, region: str, size:
 
 def _parameters(catalog: Catalog, architecture: str) -> float:
     """Count the parameters active for one token."""
-    from models.transformer.architecture import forward_flops_per_token
+    from models.transformer.attention import forward_flops_per_token
     from planner.resolve.architectures import shape_of
     from planner.resolve.ledger import Ledger
 

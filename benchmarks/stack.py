@@ -33,7 +33,7 @@ from models.network.collectives import all_to_all_s
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import weight_bytes_per_chip
 from models.serving.prefix_cache import zipf_hit_rate
-from models.transformer.architecture import kv_bytes
+from models.transformer.attention import kv_bytes
 from models.transformer.moe import dispatch_copies, distinct_destinations
 from planner.estimate.answer import estimate
 from planner.resolve.architectures import shape_of

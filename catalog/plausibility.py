@@ -59,8 +59,11 @@ _BY_FIGURE = {
     **dict.fromkeys(("hidden", "vocab"), Range(1, 1e7, positive=True, whole=True)),
     **dict.fromkeys(
         ("ffn", "experts", "topk", "routed_groups", "shared_experts", "expert_ffn", "dense_layers", "q_lora_rank", "kv_lora_rank", "qk_nope_dim", "qk_rope_dim",
-         "v_head_dim", "window_layers", "linear_layers", "moe_layers", "attention_layers", "mlp_layers", "window_tokens"),
+         "v_head_dim", "window_layers", "linear_layers", "moe_layers", "attention_layers", "mlp_layers", "window_tokens",
+         "state_width", "state_inputs", "state_dim", "state_conv", "expert_hidden", "shared_ffn", "window_heads", "window_kv_heads", "window_head_dim",
+         "sparse_topk", "index_heads", "index_dim", "csa_layers", "csa_ratio", "hca_layers", "hca_ratio", "o_lora_rank", "o_groups"),
         _WIDTH),
+    **dict.fromkeys(("output_gate", "shared_kv"), Range(0, 1, whole=True)),
     "max_context": Range(1, 1e9, whole=True),
     "head_dim": Range(1, 1e5, positive=True, whole=True),
     "hbm_bytes": Range(1e6, 1e16, positive=True),

@@ -17,13 +17,8 @@ from models.arrays import Floats, Ints, Result, as_result
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
 from models.serving.workload import Precisions
-from models.transformer.architecture import (
-    Architecture,
-    attended_tokens,
-    causal_pairs,
-    kv_elements_per_layer,
-    parameter_counts,
-)
+from models.transformer.architecture import Architecture, parameter_counts
+from models.transformer.attention import attention_flops, is_latent, query_flops, read_bytes_per_rank
 from models.transformer.moe import distinct_destinations
 from models.transformer.routing import EVEN
 
@@ -300,10 +295,10 @@ def decode_attention_s(
     constants: ServingConstants,
     queries: ArrayLike = 1.0,
 ) -> Result:
-    """Predict the attention of decoding sequences, which reads the KV cache:  b x kv elements x q / (share B e_kv).
+    """Predict the attention of decoding sequences, which reads their caches, index keys and states:  b x bytes of a rank / (B e_kv).
 
-    share = min(tp, KV heads): further tensor ranks hold copies; latent attention keeps one copy per tensor rank, and is
-    bound by max(memory, compute), compute = b n 2 H (2 r_kv + r_rope) ctx / (tp F e_a), F that of 16 bit or, where the chip multiplies a
+    Bytes as in `attention.read_bytes_per_rank`. A latent, or a compressed entry, which all heads share, is
+    bound by max(memory, compute), compute = b n FLOPs of a query / (tp F e_a), F that of 16 bit or, where the chip multiplies a
     cache of 8 bit as it is, that of 8 bit. The n queries of a sequence read it once.
     Shapes: sequences [sequence, all ranks], context [token], queries n [token] and layouts broadcast; result [s].
     Reference: Pope et al., MLSys 2023, section 3.3; DeepSeek-V2, arXiv:2405.04434, section 2.1 (latent attention).
@@ -313,17 +308,15 @@ def decode_attention_s(
     0.0
     """
     rank_sequences = np.asarray(sequences, float) / layouts.dp * _attention_excess(layouts, sequences, constants)
-    attended = attended_tokens(arch, context_tokens)
-    per_token = kv_elements_per_layer(arch) * element_bytes(kv_precision)
-    if not arch.mla:
-        share = np.minimum(layouts.tp, arch.kv_heads)
-        return rank_sequences * attended * per_token / (share * chip.hbm_bytes_per_s * constants.kv_efficiency)
-    memory = attended * per_token / (chip.hbm_bytes_per_s * constants.kv_efficiency)
-    flops = attended * np.asarray(queries, float) * 2.0 * arch.heads * (2.0 * arch.kv_lora_rank + arch.qk_rope_dim)
+    moved = read_bytes_per_rank(arch, context_tokens, element_bytes(kv_precision), layouts.tp)
+    memory = moved / (chip.hbm_bytes_per_s * constants.kv_efficiency)
+    if not is_latent(arch):
+        return as_result(rank_sequences * memory)
+    flops = np.asarray(query_flops(arch, context_tokens), float) * np.asarray(queries, float)
     narrow = (element_bytes(kv_precision) <= 1.0) & (np.asarray(chip.attention8_flop_per_s) > 0.0)
     rate = np.where(narrow, chip.attention8_flop_per_s, chip.flop16_per_s)
     compute = flops / (layouts.tp * rate * _attention_efficiency(arch, constants))
-    return rank_sequences * np.maximum(memory, compute)
+    return as_result(rank_sequences * np.maximum(memory, compute))
 
 
 def prefill_attention_s(
@@ -335,11 +328,10 @@ def prefill_attention_s(
     constants: ServingConstants,
     cached_tokens: ArrayLike = 0.0,
 ) -> Result:
-    """Predict the attention core of prefill tokens spread evenly over a causal prompt:  m 4 H d x mean(attended) / (tp F16 e_a).
+    """Predict the attention core of prefill tokens spread evenly over a causal prompt:  m x FLOPs of a query of it / (tp F16 e_a).
 
-    Latent attention: 2 H (nope + rope + v) instead of 4 H d. Mean attended = causal pairs of the prompt over its tokens,
-    so every chunk is charged the mean of the prompt; where its first c tokens lie in the cache, the pairs of the others over
-    their number. Shapes: prefill and prompt tokens [token] and layouts broadcast; result [s].
+    The FLOPs are those of the whole prompt (`attention.attention_flops`) over its tokens, so that every chunk is charged the mean of the
+    prompt; where its first c tokens lie in the cache, those of the others over their number. Shapes: prefill and prompt tokens [token] and layouts broadcast; result [s].
     Reference: Dao et al., FlashAttention, NeurIPS 2022 (no score traffic); Korthikanti et al., MLSys 2023, section 4 (count).
 
     >>> from models.serving import examples
@@ -351,8 +343,8 @@ def prefill_attention_s(
         return 0.0
     prompt = np.maximum(np.asarray(prompt_tokens, float), 1.0)
     cached = np.minimum(cached_tokens, prompt - 1.0)
-    attended = (causal_pairs(arch, prompt) - causal_pairs(arch, cached)) / (prompt - cached)
-    flops = np.asarray(prefill_tokens, float) / layouts.dp * attended * 2.0 * arch.heads * (arch.qk_dim + arch.v_dim)
+    each = np.asarray(attention_flops(arch, prompt - cached, prompt), float) / (prompt - cached)
+    flops = np.asarray(prefill_tokens, float) / layouts.dp * each
     seconds: Floats = flops / (layouts.tp * chip.flop16_per_s * _attention_efficiency(arch, constants))
     return seconds
 
@@ -363,7 +355,7 @@ def communication_s(
 ) -> Result:
     """Predict the communication of a step that computing waits for: all-reduces of tensor parallelism, hand-over between stages.
 
-    all-reduce (tp > 1): 2 L [a (1 + log2 tp)/2 + 4 m h (tp - 1)/tp / (W e)];  stages: (pp - 1)[a + 2 m h / W].
+    all-reduce (tp > 1): 2 L (one for each block) [a (1 + log2 tp)/2 + 4 m h (tp - 1)/tp / (W e)];  stages: (pp - 1)[a + 2 m h / W].
     W is the scale-up rate inside the scale-up domain, else the smaller of both; there the latency of the network adds to each start a
     (of an all-reduce, log2 of the domains times). A group of one costs nothing.
     Shapes: tokens [token of the micro-batch] and layouts broadcast; result [s].
@@ -385,7 +377,7 @@ def communication_s(
     start = start + chip.scaleout_latency_s * np.log2(_domains(chip, tp))
     moved = 2.0 * ACTIVATION_BYTES * vector * (tp - 1.0) / tp
     total = np.where(
-        tp > 1, 2.0 * arch.layers * (start + _transfer_s(chip, tp, moved / constants.all_reduce_efficiency)), 0.0
+        tp > 1, arch.blocks * (start + _transfer_s(chip, tp, moved / constants.all_reduce_efficiency)), 0.0
     )
     way_s = np.where(_domains(chip, ranks * pp) > 1.0, chip.scaleout_latency_s, 0.0)
     hop = constants.pipeline_hop_s + way_s + _transfer_s(chip, ranks * pp, ACTIVATION_BYTES * vector)

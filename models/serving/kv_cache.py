@@ -13,7 +13,8 @@ from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts, held_experts
 from models.serving.workload import Lengths, Precisions
-from models.transformer.architecture import Architecture, kv_bytes, parameter_counts
+from models.transformer.architecture import Architecture, parameter_counts
+from models.transformer.attention import kv_bytes, kv_bytes_per_rank
 
 # The smooth minimum of two limits; the higher, the sharper its corner.
 _CORNER = 3.0
@@ -47,9 +48,9 @@ def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_pr
 def kv_bytes_per_chip(
     arch: Architecture, layouts: ServingLayouts, context_tokens: ArrayLike, kv_precision: Precision
 ) -> Result:
-    """Compute the KV cache of one sequence per chip that holds it, spread over the attention ranks:  bytes / (share pp dp).
+    """Compute the KV cache and state of one sequence per chip that holds it, spread over the attention ranks:  bytes of a tensor rank / (pp dp).
 
-    share = min(tp, KV heads); the latent of latent attention is copied on every tensor rank. Times the sequences of
+    A cache lies on min(tp, KV heads) ranks, a latent on every tensor rank (`attention.kv_bytes_per_rank`). Times the sequences of
     the replica this is the cache of a chip. Shapes: layouts and context [token] broadcast; result [byte].
     Reference: Pope et al., MLSys 2023, section 3.3; DeepSeek-V2, arXiv:2405.04434, section 2.1.
 
@@ -58,10 +59,9 @@ def kv_bytes_per_chip(
     >>> float(one / kv_bytes_per_chip(examples.DENSE, ServingLayouts(2, 1, 2, 1), 1000, "bf16"))
     4.0
     """
-    share = 1.0 if arch.mla else np.minimum(layouts.tp, arch.kv_heads)
     stage = np.ceil(arch.layers / np.asarray(layouts.pp)) / arch.layers
-    whole = kv_bytes(arch, context_tokens, element_bytes(kv_precision))
-    return as_result(np.asarray(whole, float) * stage / (share * layouts.dp))
+    held = kv_bytes_per_rank(arch, context_tokens, element_bytes(kv_precision), layouts.tp)
+    return as_result(np.asarray(held, float) * stage / layouts.dp)
 
 
 def held_context_tokens(input_tokens: ArrayLike, output_tokens: ArrayLike, constants: ServingConstants) -> Result:

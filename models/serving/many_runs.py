@@ -25,6 +25,7 @@ from models.serving.offered_load import (
 )
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
+from models.transformer.shapes import SWITCHES
 
 REGIMES = (
     "closed", "open", "maximum", "static", "static_maximum", "burst", "prefill", "decode", "decode_maximum", "disaggregated"
@@ -34,8 +35,6 @@ MEANS = ("tpot", "ttft", "throughput")
 TTFT_QUANTILES = {"ttft_p50": 0.5, "ttft_p99": 0.99}
 METRICS = (*MEANS, *TTFT_QUANTILES)
 _FLAGS = ("gated", "tied", "mla", "routing")
-# Figures that switch a block on: runs with and without one are not stacked.
-_SWITCHES = ("experts", "q_lora_rank", "attention_layers", "expert_hidden", "shared_ffn")
 UNCAPPED = 2.5  # times the usual limit on running requests, about 2,000: as far as submitters raise it
 _LAYOUT = ("tp", "pp", "dp", "ep")
 LONGEST = 12_000  # rows that a batch is repeated up to
@@ -151,7 +150,7 @@ def stack(cases: Sequence[Case]) -> list[Batch]:
     """
     groups: dict[tuple[object, ...], list[int]] = {}
     for i, case in enumerate(cases):
-        switches = tuple(bool(getattr(case.arch, name)) for name in _SWITCHES)
+        switches = tuple(bool(getattr(case.arch, name)) for name in SWITCHES)
         groups.setdefault((case.regime, *(getattr(case.arch, name) for name in _FLAGS), *switches), []).append(i)
     return [_stacked(np.array(members), [cases[i] for i in members]) for members in groups.values()]
 
@@ -169,7 +168,7 @@ def _stacked(index: Ints, cases: Sequence[Case]) -> Batch:
     arches, chips = [case.arch for case in cases], [case.chip for case in cases]
     # Columns of arrays stand for the numbers of the records, which the closed forms take alike.
     shape: dict[str, Any] = {f.name: column(arches, f.name) for f in fields(Architecture) if f.name not in _FLAGS}
-    same: dict[str, Any] = {name: 0 for name in (*_SWITCHES, "state_layers") if not np.any(shape[name])}
+    same: dict[str, Any] = {name: 0 for name in (*SWITCHES, "state_layers") if not np.any(shape[name])}
     rates: dict[str, Any] = {f.name: column(chips, f.name) for f in fields(ChipRates)}
     prefill = [case.prefill for case in cases if case.prefill is not None]
     columns = {

@@ -20,7 +20,8 @@ from models.serving.kv_cache import kv_bytes_per_chip, memory_bytes_per_chip, sl
 from models.serving.prefill import DecodeBatch, PrefillTime, Prompts, prefill_time
 from models.serving.speculation import Speculation, draft_bytes_per_chip
 from models.serving.workload import Lengths, Precisions
-from models.transformer.architecture import Architecture, kv_bytes
+from models.transformer.architecture import Architecture
+from models.transformer.attention import kv_bytes
 
 _GROUPS = 256  # of ranks of nearly equal popularity
 _ROUNDS = 50  # of halving the interval of a characteristic time

@@ -23,7 +23,8 @@ from models.serving.prefix_cache import CachedPrefill, PrefixCache, held_bytes, 
 from models.serving.prompt_terms import prompt_scvs, time_scv
 from models.serving.speculation import Speculation
 from models.serving.workload import Lengths, Precisions
-from models.transformer.architecture import Architecture, kv_bytes
+from models.transformer.architecture import Architecture
+from models.transformer.attention import kv_bytes
 
 RESIDENT, OFFLOADED, DROPPED = "resident", "offloaded", "dropped"
 SPARE_DEVIATIONS = 2.0  # of the number of waiting sessions, for which memory is set aside beyond its mean

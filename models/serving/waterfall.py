@@ -14,7 +14,8 @@ from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts, decode_attention_s, dense_times_s, expert_times_s
 from models.serving.speculation import Speculation, decode_step
 from models.serving.workload import Precisions
-from models.transformer.architecture import Architecture, kv_bytes, parameter_counts
+from models.transformer.architecture import Architecture, parameter_counts
+from models.transformer.attention import kv_bytes
 
 ROOFLINE = "bandwidth roofline of one request"
 COMMUNICATION, LAUNCH, HOST = "communication", "launch", "host"

@@ -43,7 +43,10 @@ def mixer_matrices(arch: Architecture, mixer: str) -> tuple[Matrix, ...]:
         )
     output = Matrix(arch.heads * arch.v_dim, arch.hidden, "inputs")
     if not arch.mla:
-        return Matrix(arch.hidden, (arch.heads + 2 * arch.kv_heads) * arch.head_dim), output
+        return Matrix(
+            arch.hidden,
+            arch.heads * (arch.qk_dim + arch.output_gate * arch.v_dim) + arch.kv_heads * (arch.qk_dim + arch.v_dim),
+        ), output
     latents = Matrix(arch.hidden, arch.q_lora_rank + arch.kv_lora_rank + arch.qk_rope_dim, "")
     queries = Matrix(arch.q_lora_rank if np.any(arch.q_lora_rank) else arch.hidden, arch.heads * arch.qk_dim)
     return latents, queries, Matrix(arch.kv_lora_rank, arch.heads * (arch.qk_nope_dim + arch.v_head_dim)), output
@@ -100,9 +103,9 @@ def adapters_per_rank(arch: Architecture, layouts: Layouts, recipe: Recipe) -> t
             total = total + inputs + outputs
         return recipe.adapter_rank * total
 
-    dense = arch.attending_layers * of(mixer_matrices(arch, "attention"), tp)
-    if np.any(arch.state_layers):
-        dense = dense + arch.state_layers * of(mixer_matrices(arch, "state"), tp)
+    dense = arch.attention_blocks * of(mixer_matrices(arch, "attention"), tp)
+    if np.any(arch.state_blocks):
+        dense = dense + arch.state_blocks * of(mixer_matrices(arch, "state"), tp)
     expert = np.zeros_like(tp)
     if recipe.adapts_ffn:
         dense = dense + (arch.ffn_layers - arch.moe_layers) * of(feed_forward_matrices(arch, arch.ffn), tp)

@@ -9,7 +9,8 @@ from models.training.adapters import adapter_parameters
 from models.training.constants import DEFAULT_RECIPE, Recipe
 from models.training.layer import FORGOTTEN_EXPONENT
 from models.training.run import Run
-from models.transformer.architecture import Architecture, attention_flops, parameter_counts
+from models.transformer.architecture import Architecture, parameter_counts
+from models.transformer.attention import attention_flops
 
 TRAINING_PASSES = 3.0  # forward, and backward of twice the work
 FROZEN_PASSES = 2.0  # forward, and the gradients of the inputs

@@ -22,7 +22,7 @@ from models.training.exchange import (
 )
 from models.training.pipeline import DUALPIPE
 from models.training.run import ACTIVATION_BYTES, Run
-from models.transformer.architecture import attention_flops
+from models.transformer.attention import attention_flops
 from models.transformer.routing import EVEN
 
 Times = dict[str, Floats]
@@ -178,12 +178,12 @@ def attention_core_s(run: Run) -> tuple[Floats, Floats]:
         * run.profile.attention
         * head
     )
-    share = run.layouts.micro_batch / (run.tp * run.layouts.cp * arch.attending_layers)
+    share = run.layouts.micro_batch / (run.tp * run.layouts.cp * arch.attention_blocks)
     seen = run.attended_tokens
     if run.recipe.fused_attention:
         forward = attention_flops(arch, seen, seen) * (s / seen) * share / rate
         return forward, c.attention_backward * forward
-    layers = arch.full_layers + arch.window_layers
+    layers = arch.full_layers + arch.windowed_layers
     flop = 2.0 * arch.heads * (arch.qk_dim + arch.v_dim) * s * seen * layers * share / rate
     scores = c.score_bytes * arch.heads * s * seen * layers * share / run.memory_bytes_per_s
     return flop + scores, UNFUSED_ATTENTION_BACKWARD[0] * flop + UNFUSED_ATTENTION_BACKWARD[1] * scores
@@ -211,7 +211,7 @@ def elementwise_s(run: Run, moe: bool, mixer: str = "attention", ffn: bool = Tru
     split: Result = 0.0
     cast: Result = 0.0
     if mixer == "attention":
-        key_values = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
+        key_values = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else arch.kv_heads * (arch.qk_dim + arch.v_dim)
         split, cast = QKV_BYTES * (arch.heads * arch.qk_dim + key_values), arch.heads * arch.v_dim
     elif mixer == "state":
         split, cast = c.state_bytes * arch.state_width, arch.state_width

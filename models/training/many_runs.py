@@ -15,10 +15,9 @@ from models.training.layouts import Layouts
 from models.training.memory import training_memory
 from models.training.step import CHUNK, Recipe, TrainingConstants, TrainingStep, training_step
 from models.transformer.architecture import Architecture
+from models.transformer.shapes import SWITCHES
 
 _ARCHITECTURE_FLAGS = ("gated", "tied", "mla", "routing")
-# Figures that switch a block on: runs with and without one are not stacked.
-_SWITCHES = ("experts", "q_lora_rank", "attention_layers", "expert_hidden", "shared_ffn")
 _RECIPE_NUMBERS = ("release_year", "flushes", "power_ratio", "forgotten")
 
 
@@ -130,7 +129,7 @@ class Predictor:
 def _kind(case: Case) -> tuple[object, ...]:
     arch, recipe = case.arch, case.recipe
     flags = tuple(getattr(arch, name) for name in _ARCHITECTURE_FLAGS) + tuple(
-        bool(getattr(arch, name)) for name in _SWITCHES
+        bool(getattr(arch, name)) for name in SWITCHES
     )
     unset: dict[str, Any] = dict.fromkeys(_RECIPE_NUMBERS, 0.0)
     recipe = replace(recipe, **unset)

@@ -136,14 +136,14 @@ def activation_bytes_per_token(
     selective, full = layouts.recompute == 1, layouts.recompute == 2
     unneeded = float(recipe.adapter_rank > 0 and not recipe.adapts_ffn)  # inputs of the feed-forward matrices
     # Shares of the layers with each block: 1 each in a plain transformer, less where a layer is one block.
-    mixing, feeding = arch.attending_layers / arch.layers, arch.ffn_layers / arch.layers
-    state_share = arch.state_layers / arch.layers
+    mixing, feeding = arch.attention_blocks / arch.layers, arch.ffn_layers / arch.layers
+    state_share = arch.state_blocks / arch.layers
     narrow = recipe.operand_bytes / ACTIVATION_BYTES
     norms = NORM_INPUTS + np.where(selective, 0.0, narrow * (NORM_OUTPUTS - unneeded))
     hidden = arch.hidden * norms / split * (mixing + feeding + state_share) / 2.0
     # The core needs its output at 16 bit, the projection after it at the width of its operands.
     output = mixing * arch.heads * arch.v_dim / tp * (1.0 + (narrow if narrow < 1.0 else 0.0))
-    key_values = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
+    key_values = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else arch.kv_heads * (arch.qk_dim + arch.v_dim)
     operands = (arch.heads * arch.qk_dim + key_values) / tp
     if arch.mla:
         operands = np.where(selective, (arch.q_lora_rank + arch.kv_lora_rank + arch.qk_rope_dim) / split, operands)
@@ -154,7 +154,7 @@ def activation_bytes_per_token(
     dispatched = moe_share * arch.topk * arch.expert_input
     product = np.where(selective, 0.0, width) * (1.0 - unneeded)
     kept = hidden + operands + output + (up + narrow * (product + dispatched)) / tp
-    attending = (arch.full_layers + arch.window_layers) / arch.layers
+    attending = (arch.full_layers + arch.windowed_layers) / arch.layers
     every_score = (
         0.0
         if recipe.fused_attention

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.arrays import Floats, Ints, as_result, equal_rows
+from models.arrays import Floats, Ints, Result, as_result, equal_rows
 from models.network.collectives import all_gather_s, exposed_s, members_per_domain
 from models.roofline import ChipRates
 from models.training.constants import DEFAULT_RECIPE, FRAMEWORKS, Recipe, TrainingConstants
@@ -188,16 +188,16 @@ def stack_times(run: Run) -> tuple[Times, Times]:
     moe, dense = arch.moe_layers, arch.ffn_layers - arch.moe_layers
     routed = np.any(moe)
     if np.any(arch.attention_layers):  # every layer is one block; a layer that predicts further tokens has one of each
-        kinds = [
-            ((False, "attention", False), arch.attending_layers + extra),
-            ((False, "state", False), arch.state_layers),
+        kinds: list[tuple[tuple[bool, str, bool], Result]] = [
+            ((False, "attention", False), arch.attention_blocks + extra),
+            ((False, "state", False), arch.state_blocks),
         ]
         kinds += [((False, "", True), dense), ((True, "", True), moe + extra if routed else moe)]
     else:
-        kinds = [
-            ((False, "attention", True), dense if routed else dense + extra),
-            ((True, "attention", True), moe + extra if routed else moe),
-        ]
+        attending = arch.attention_blocks / arch.layers  # of the layers; the others keep a state
+        ways = (False, dense if routed else dense + extra), (True, moe + extra if routed else moe)
+        kinds = [((way, "attention", True), layers * attending) for way, layers in ways]
+        kinds += [((way, "state", True), layers * (1.0 - attending)) for way, layers in ways]
     forward, backward = ({part: np.zeros_like(run.tokens) for part in PARTS} for _ in range(2))
     for kind, layers in kinds:
         if np.any(layers):

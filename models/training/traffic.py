@@ -40,7 +40,7 @@ def traffic(run: Run, global_batch_sequences: int) -> tuple[dict[str, int], list
     micro_batches = float(layouts.micro_batches(global_batch_sequences)[0])
     tokens, expert_tokens, stream = float(run.tokens[0]), float(run.expert_tokens[0]), ACTIVATION_BYTES * arch.hidden
 
-    blocks = arch.attending_layers + arch.state_layers + arch.ffn_layers if arch.attention_layers else 2 * arch.layers
+    blocks = arch.blocks
     elements = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
     every = (float(part[0]) for part in parameters_per_rank(arch, layouts, run.recipe.mtp_layers))
     trained = (float(part[0]) for part in trained_per_rank(arch, layouts, run.recipe))
@@ -54,7 +54,7 @@ def traffic(run: Run, global_batch_sequences: int) -> tuple[dict[str, int], list
     tensor = tuple(axis for axis in within + without if axis.partition(" ")[0] == "tp")
     sends = [
         (tensor, 2.0 * BACK_AND_FORTH * _others(tp) * blocks / pp * micro_batches * tokens * stream, "ring"),
-        (tuple(a for a in own if a.startswith("cp")), 3.0 * _others(cp) * ACTIVATION_BYTES * elements * tokens * cp / tp * arch.attending_layers / pp * micro_batches, "ring"),
+        (tuple(a for a in own if a.startswith("cp")), 3.0 * _others(cp) * ACTIVATION_BYTES * elements * tokens * cp / tp * arch.attention_blocks / pp * micro_batches, "ring"),
         (own, _others(cp * dp) * ACTIVATION_BYTES * dense, "ring"),
         (without if ep > 1 else own, _others(shared) * ACTIVATION_BYTES * expert, "ring"),
         (within, 2.0 * BACK_AND_FORTH * _others(ep) * arch.topk * ACTIVATION_BYTES * arch.expert_input * expert_tokens * arch.moe_layers / pp * micro_batches, "all-to-all"),

@@ -1,4 +1,4 @@
-"""Parameters, FLOPs and KV cache bytes of a transformer from its shape. How fast a chip computes them is in the other modules."""
+"""The shape of a network and its parameters by part. Attention, cache and FLOPs follow from it in `models.transformer.attention`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result, as_result
 from models.transformer.routing import Routing
 
 
@@ -21,14 +20,22 @@ def _given(count: ArrayLike) -> bool:
 class Architecture:
     """Shape of a network; counts throughout [1].
 
-    With experts, the first `dense_layers` have a dense feed-forward block of width `ffn` and the others `experts` of width
-    `expert_ffn`, of which a token visits `topk`, besides `shared_experts` that all tokens visit. `window_layers` attend to
-    the last `window_tokens` only; `linear_layers` keep a state of constant size instead of a KV cache; the rest attend to all.
-    Where `attention_layers` is set, a layer is one block: so many of attention, `state_layers` of a state space of inner width
-    `state_width` with `state_inputs` further inputs, the rest feed-forward. `expert_hidden` is the width at which routed experts
-    work, where it is not `hidden`; `shared_ffn` the width of all shared experts, where it is not shared_experts expert_ffn. The gate
-    sends a token to experts of at most `routed_groups` groups, which are laid out one per scale-up domain (0: no limit). `routing`:
-    what is stated of how it loads experts in serving.
+    Feed-forward blocks. With experts, the first `dense_layers` have a dense block of width `ffn` and the others `experts` of width
+    `expert_ffn`, of which a token visits `topk`, besides `shared_experts` that all tokens visit. `expert_hidden` is the width at which
+    routed experts work, where it is not `hidden`; `shared_ffn` the width of all shared experts, where it is not shared_experts expert_ffn.
+    The gate sends a token to experts of at most `routed_groups` groups, which are laid out one per scale-up domain (0: no limit).
+
+    Layers by their way to mix tokens. `window_layers` attend to the last `window_tokens` only, with `window_heads`, `window_kv_heads`
+    and `window_head_dim` where these differ from the others'; `linear_layers` keep a state of constant size; `csa_layers` and `hca_layers`
+    cache one entry for `csa_ratio` or `hca_ratio` tokens beside their window; the rest attend to all. Of all that a layer could see,
+    `sparse_topk` entries are kept by an indexer of `index_heads` of width `index_dim` (full and csa layers). Where `attention_layers` is
+    set, a layer is one block: so many of attention, `state_layers` of a state space, the rest feed-forward. A layer with a state has inner
+    width `state_width`, `state_inputs` further outputs of its input projection, `state_dim` elements of state for each inner element and
+    `state_conv` elements of convolution state. `output_gate` 1: the output of full attention is gated, by a projection of its width;
+    `shared_kv` 1: full layers have no value projection; csa and hca layers cache one vector as key and value.
+    `o_lora_rank`, `o_groups`: the output projection in two steps, the first by groups of heads.
+
+    `routing`: what is stated of how it loads experts in serving.
     Fields may be arrays of one shape (many networks of one kind at once); flags may not.
     """
 
@@ -59,18 +66,37 @@ class Architecture:
     state_layers: int = 0
     state_width: int = 0
     state_inputs: int = 0
+    state_dim: int = 0
+    state_conv: int = 0
     expert_hidden: int = 0
     shared_ffn: int = 0
     routed_groups: int = 0
+    output_gate: int = 0
+    shared_kv: int = 0
+    window_heads: int = 0
+    window_kv_heads: int = 0
+    window_head_dim: int = 0
+    sparse_topk: int = 0
+    index_heads: int = 0
+    index_dim: int = 0
+    csa_layers: int = 0
+    csa_ratio: int = 0
+    hca_layers: int = 0
+    hca_ratio: int = 0
+    o_lora_rank: int = 0
+    o_groups: int = 0
     routing: Routing | None = None
 
     def __post_init__(self) -> None:
         needed = ("layers", "hidden", "heads", "kv_heads", "head_dim", "vocab")
         problems = [f"{name} must be at least 1" for name in needed if np.any(getattr(self, name) < 1)]
         if np.any(self.full_layers < 0):
-            problems.append("window_layers and linear_layers together exceed layers")
-        if np.any((np.asarray(self.window_layers) > 0) & (np.asarray(self.window_tokens) < 1)):
+            problems.append("window_layers, linear_layers, csa_layers and hca_layers together exceed layers")
+        if np.any((np.asarray(self.windowed_layers) > 0) & (np.asarray(self.window_tokens) < 1)):
             problems.append("window_layers needs window_tokens")
+        for kind, ratio in (("csa_layers", "csa_ratio"), ("hca_layers", "hca_ratio")):
+            if np.any((np.asarray(getattr(self, kind)) > 0) & (np.asarray(getattr(self, ratio)) < 1)):
+                problems.append(f"{kind} needs {ratio}")
         routed = (
             np.asarray(self.topk) >= 1,
             np.asarray(self.topk) <= self.experts,
@@ -116,8 +142,33 @@ class Architecture:
 
     @property
     def full_layers(self) -> int:
-        """Layers that attend to the whole context."""
-        return self.attending_layers - self.window_layers - self.linear_layers
+        """Layers that may attend to the whole context, or to what an indexer keeps of it."""
+        return self.attending_layers - self.window_layers - self.linear_layers - self.csa_layers - self.hca_layers
+
+    @property
+    def windowed_layers(self) -> int:
+        """Layers that attend to the last tokens as they are: those with a window alone, and those with compressed entries beside it."""
+        return self.window_layers + self.csa_layers + self.hca_layers
+
+    @property
+    def state_blocks(self) -> int:
+        """Layers with a state of known shape: state spaces, and linear attention where its widths are stated."""
+        return self.state_layers + self.linear_layers if _given(self.state_width) else self.state_layers
+
+    @property
+    def attention_blocks(self) -> int:
+        """Layers whose mixer is counted as softmax attention."""
+        return self.attending_layers - self.linear_layers if _given(self.state_width) else self.attending_layers
+
+    @property
+    def compressed(self) -> bool:
+        """Whether layers cache one vector as key and value, some of them one for several tokens."""
+        return _given(self.csa_layers) or _given(self.hca_layers)
+
+    @property
+    def blocks(self) -> int:
+        """Mixers and feed-forward blocks together, each of which ends in an exchange between tensor ranks."""
+        return self.layers if _given(self.attention_layers) else 2 * self.layers
 
     @property
     def qk_dim(self) -> int:
@@ -127,7 +178,7 @@ class Architecture:
     @property
     def v_dim(self) -> int:
         """Elements of a value head."""
-        return self.v_head_dim if self.mla else self.head_dim
+        return self.v_head_dim if self.mla or _given(self.v_head_dim) else self.head_dim
 
     @property
     def ffn_matrices(self) -> int:
@@ -154,22 +205,126 @@ class ParameterCounts:
 
 
 def attention_parameters_per_layer(arch: Architecture) -> float:
-    """Count the weights of one attention block.
+    """Count the weights of one block of full attention.
 
-    MHA, GQA, MQA: h d (2 a + 2 a_kv). MLA: query h r_q + r_q a (d_nope + d_rope), or h a (d_nope + d_rope) without a query
-    latent; latent h (r_kv + d_rope) + r_kv a (d_nope + d_v); output a d_v h. Biases and norms (below 0.1 %) are left out.
-    Shapes: a scalar. Units: [1]. Linear-attention layers are counted as if they were full ones.
-    Reference: Ainslie et al., GQA, arXiv:2305.13245; DeepSeek-V2, arXiv:2405.04434, equations 9-19.
+    MHA, GQA, MQA: h (a d + a_kv d + a_kv d_v + a d_v). MLA: query h r_q + r_q a (d_nope + d_rope), or h a (d_nope + d_rope) without a query
+    latent; latent h (r_kv + d_rope) + r_kv a (d_nope + d_v); output a d_v h. An output gate adds h a d_v. Biases and norms (below 0.1 %)
+    are left out. Shapes: a scalar. Units: [1].
+    Reference: Ainslie et al., GQA, arXiv:2305.13245; DeepSeek-V2, arXiv:2405.04434, equations 9-19; Qiu et al., Gated Attention for
+    Large Language Models, arXiv:2505.06708 (output gate).
 
     >>> attention_parameters_per_layer(Architecture(32, 4096, 32, 8, 128, 14336, 128256)) / 2**20
     40.0
     """
     h, a = 1.0 * arch.hidden, 1.0 * arch.heads
+    gate = arch.output_gate * h * a * arch.v_dim
     if not arch.mla:
-        return h * arch.head_dim * 2.0 * (a + arch.kv_heads)
+        values = 0.0 if _given(arch.shared_kv) else arch.kv_heads * arch.v_dim
+        return h * (a * (arch.qk_dim + arch.v_dim) + arch.kv_heads * arch.qk_dim + values) + gate
     query = arch.q_lora_rank * (h + a * arch.qk_dim) if _given(arch.q_lora_rank) else h * a * arch.qk_dim
     latent = h * (arch.kv_lora_rank + arch.qk_rope_dim) + arch.kv_lora_rank * a * (arch.qk_nope_dim + arch.v_head_dim)
-    return query + latent + a * arch.v_head_dim * h
+    return query + latent + a * arch.v_head_dim * h + gate
+
+
+def indexer_parameters(arch: Architecture) -> float:
+    """Count the weights of the indexer of one sparse layer:  r_q n_i d_i (queries) + h d_i (one key) + h n_i (weights of the heads).
+
+    Without a query latent the queries come from the hidden state. Shapes: a scalar. Units: [1]; 0 without an indexer.
+    Reference: DeepSeek-V3.2, arXiv:2512.02556, section 2.1 (lightning indexer).
+
+    >>> indexer_parameters(Architecture(2, 64, 4, 4, 16, 256, 1000))
+    0.0
+    """
+    source = arch.q_lora_rank if _given(arch.q_lora_rank) else arch.hidden
+    return 1.0 * source * arch.index_heads * arch.index_dim + 1.0 * arch.hidden * (arch.index_dim + arch.index_heads)
+
+
+def window_parameters_per_layer(arch: Architecture) -> float:
+    """Count the weights of one block of attention with a window, whose heads may have a shape of their own.
+
+    h (a_w d_w + 2 a_w,kv d_w) + a_w d_w h. Shapes: a scalar. Units: [1].
+    Reference: Gemma 3 report, arXiv:2503.19786, section 2 (local layers); Ainslie et al., GQA, arXiv:2305.13245.
+
+    >>> arch = Architecture(2, 64, 4, 4, 16, 256, 1000, window_tokens=8, window_layers=1, window_head_dim=8)
+    >>> window_parameters_per_layer(arch) / attention_parameters_per_layer(arch)
+    0.5
+    """
+    if not (_given(arch.window_heads) or _given(arch.window_kv_heads) or _given(arch.window_head_dim)):
+        whole = attention_parameters_per_layer(arch)
+        return whole + 1.0 * arch.hidden * arch.kv_heads * arch.v_dim if _given(arch.shared_kv) else whole
+    heads, kv_heads, qk, v = window_shape(arch)
+    return 1.0 * arch.hidden * (heads * (qk + v + arch.output_gate * v) + kv_heads * (qk + v))
+
+
+def window_shape(arch: Architecture) -> tuple[int, int, int, int]:
+    """Return (heads, KV heads, query width, value width) of layers with a window: their own, else those of the other layers.
+
+    Shapes: a scalar. Units: [1]. Reference: Gemma 3 report, arXiv:2503.19786, section 2.
+
+    >>> window_shape(Architecture(2, 64, 4, 2, 16, 256, 1000, window_tokens=8, window_layers=1, window_kv_heads=4))
+    (4, 4, 16, 16)
+    """
+    own = _given(arch.window_head_dim)
+    return (
+        arch.window_heads if _given(arch.window_heads) else arch.heads,
+        arch.window_kv_heads if _given(arch.window_kv_heads) else arch.kv_heads,
+        arch.window_head_dim if own else arch.qk_dim,
+        arch.window_head_dim if own and not _given(arch.v_head_dim) else arch.v_dim,
+    )
+
+
+def state_parameters_per_layer(arch: Architecture) -> float:
+    """Count the weights of one block with a state:  h (2 w + i) into it and w h out of it, with inner width w and further inputs i.
+
+    State space (Mamba-2): i = 2 groups d_state + heads. Gated delta net: i = 2 heads_k d_k + 2 heads_v. Lightning: i = 2 w.
+    Shapes: a scalar. Units: [1]. The convolution (below 0.1 %) is left out.
+    Reference: Dao and Gu, Mamba-2, arXiv:2405.21060, section 8; Yang et al., Gated Delta Networks, arXiv:2412.06464, section 3.4;
+    MiniMax-01, arXiv:2501.08313, section 2.2.
+
+    >>> arch = Architecture(2, 64, 4, 4, 16, 256, 1000, linear_layers=1, state_width=128, state_inputs=32)
+    >>> state_parameters_per_layer(arch) == 64 * (3 * 128 + 32)
+    True
+    """
+    return arch.hidden * (3.0 * arch.state_width + arch.state_inputs)
+
+
+def compressed_parameters_per_layer(arch: Architecture, ratio: int, indexed: bool) -> float:
+    """Count the weights of one block whose cache holds one vector, as key and value, for several tokens.
+
+    Query h r_q + r_q a d; entry h d; output a d r_o + g r_o h (or a d h); compression of overlapping series h 4 d with an indexer and
+    h 2 d without (each a value and a gate), of the index keys h 4 d_i. Shapes: a scalar. Units: [1]; ratio 0: a window alone.
+    Reference: DeepSeek-V4 technical report (2026), section 2 (compressed sparse attention, heavily compressed attention).
+
+    >>> arch = Architecture(2, 64, 4, 1, 16, 256, 1000, window_tokens=8, csa_layers=1, csa_ratio=4, hca_layers=1, hca_ratio=128)
+    >>> compressed_parameters_per_layer(arch, 128, False) > compressed_parameters_per_layer(arch, 0, False)
+    True
+    """
+    h, wide = 1.0 * arch.hidden, 1.0 * arch.heads * arch.head_dim
+    query = arch.q_lora_rank * (h + wide) if _given(arch.q_lora_rank) else h * wide
+    output = arch.o_lora_rank * (wide + arch.o_groups * h) if _given(arch.o_lora_rank) else wide * h
+    series = (4.0 if indexed else 2.0) if ratio else 0.0
+    index = (indexer_parameters(arch) + 3.0 * h * arch.index_dim) if indexed else 0.0
+    return query + h * arch.head_dim + output + series * h * arch.head_dim + index
+
+
+def _mixer_parameters(arch: Architecture) -> float:
+    """Count the weights of all blocks that mix tokens: attention of each kind, and states."""
+    states = arch.state_blocks * state_parameters_per_layer(arch)
+    if arch.compressed:
+        plain = arch.full_layers + arch.window_layers
+        return (
+            plain * compressed_parameters_per_layer(arch, 0, False)
+            + arch.csa_layers * compressed_parameters_per_layer(arch, arch.csa_ratio, True)
+            + arch.hca_layers * compressed_parameters_per_layer(arch, arch.hca_ratio, False)
+            + states
+        )
+    full = attention_parameters_per_layer(arch)
+    unknown = (
+        0 if _given(arch.state_width) else arch.linear_layers
+    )  # linear attention of unstated widths: as full attention
+    index = arch.full_layers * indexer_parameters(arch) if _given(arch.index_heads) else 0.0
+    windows = arch.window_layers * window_parameters_per_layer(arch)
+    return (arch.full_layers + unknown) * full + windows + index + states
 
 
 def parameter_counts(arch: Architecture) -> ParameterCounts:
@@ -192,8 +347,7 @@ def parameter_counts(arch: Architecture) -> ParameterCounts:
 def _counts(arch: Architecture) -> ParameterCounts:
     per_matrix = arch.ffn_matrices * 1.0 * arch.hidden
     per_expert = arch.ffn_matrices * 1.0 * arch.expert_input * arch.expert_ffn
-    state = arch.state_layers * 1.0 * arch.hidden * (3.0 * arch.state_width + arch.state_inputs)
-    attention = arch.attending_layers * attention_parameters_per_layer(arch) + state
+    attention = _mixer_parameters(arch)
     latent = 2.0 * arch.hidden * arch.expert_hidden
     dense_ffn = (arch.ffn_layers - arch.moe_layers) * per_matrix * arch.ffn + arch.moe_layers * (
         per_matrix * arch.shared_width + latent
@@ -217,103 +371,3 @@ def _counts(arch: Architecture) -> ParameterCounts:
 
 
 _counts_of_one = lru_cache(maxsize=256)(_counts)
-
-
-def kv_elements_per_layer(arch: Architecture) -> float:
-    """Count the elements that a token leaves in the KV cache of one attention layer:  2 a_kv d, or with MLA the latent r_kv + d_rope.
-
-    Shapes: a scalar. Units: [1].
-    Reference: Shazeer, arXiv:1911.02150; DeepSeek-V2, arXiv:2405.04434, table 1.
-
-    >>> kv_elements_per_layer(Architecture(32, 4096, 32, 8, 128, 14336, 128256))
-    2048.0
-    """
-    return 1.0 * (arch.kv_lora_rank + arch.qk_rope_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
-
-
-def kv_bytes_per_token(arch: Architecture, bytes_per_element: ArrayLike) -> Result:
-    """Compute the growth of the KV cache with one more token of a long context: the layers that attend to all of it.
-
-    L_full e b, with e elements per layer and token. Windows are full by then and linear layers hold a constant state.
-    Shapes: as bytes_per_element. Units: bytes per element [byte], result [byte].
-    Reference: Pope et al., arXiv:2211.05102, section 2; DeepSeek-V2, arXiv:2405.04434, table 1.
-
-    >>> float(kv_bytes_per_token(Architecture(32, 4096, 32, 8, 128, 14336, 128256), 2))
-    131072.0
-    """
-    return as_result(arch.full_layers * kv_elements_per_layer(arch) * np.asarray(bytes_per_element, float))
-
-
-def attended_tokens(arch: Architecture, context: ArrayLike) -> Result:
-    """Count the tokens that a query at the end of a context attends to, summed over the layers:  L_full c + L_window min(c, w).
-
-    Shapes: as context. Units: context [token], result [token]. Linear layers count zero.
-    Reference: Beltagy et al., Longformer, arXiv:2004.05150, section 3.1 (sliding window).
-
-    >>> float(attended_tokens(Architecture(2, 64, 4, 4, 16, 256, 1000, window_tokens=10, window_layers=1), 100))
-    110.0
-    """
-    context = np.asarray(context, float)
-    return as_result(arch.full_layers * context + arch.window_layers * np.minimum(context, arch.window_tokens))
-
-
-def kv_bytes(arch: Architecture, context_tokens: ArrayLike, bytes_per_element: ArrayLike) -> Result:
-    """Compute the KV cache of one sequence, windows respected:  e b (L_full c + L_window min(c, w)).
-
-    Shapes: broadcast. Units: context [token], bytes per element [byte], result [byte]. The constant state of linear
-    layers (below 1 % of the weights) is left out.
-    Reference: Pope et al., arXiv:2211.05102, section 2; Beltagy et al., arXiv:2004.05150, section 3.1.
-
-    >>> float(kv_bytes(Architecture(32, 4096, 32, 8, 128, 14336, 128256), 8192, 2)) / 2**30
-    1.0
-    """
-    return (attended_tokens(arch, context_tokens) * kv_elements_per_layer(arch) * np.asarray(bytes_per_element, float))[
-        ()
-    ]
-
-
-def causal_pairs(arch: Architecture, tokens: ArrayLike) -> Result:
-    """Count the query-key pairs of a whole causal sequence, summed over the layers.
-
-    L_full s^2/2 + L_window (s^2/2 for s <= w, else w s - w^2/2): the continuous sum, exact for long sequences.
-    Shapes: as tokens. Units: tokens [token], result [1].
-    Reference: Dao, FlashAttention-2, arXiv:2307.08691, section 4.1 (half of the square); Beltagy et al., arXiv:2004.05150.
-
-    >>> float(causal_pairs(Architecture(1, 64, 4, 4, 16, 256, 1000), 100))
-    5000.0
-    """
-    s = np.asarray(tokens, float)
-    w = np.minimum(s, arch.window_tokens)
-    return as_result(arch.full_layers * 0.5 * s * s + arch.window_layers * w * (s - 0.5 * w))
-
-
-def attention_flops(arch: Architecture, query_tokens: ArrayLike, context_tokens: ArrayLike) -> Result:
-    """Count the FLOPs of the attention core (scores and weighted values) for the last `query_tokens` of a context, forward, all layers.
-
-    2 a (d_qk + d_v) pairs, with the pairs of the context less those of its part before the queries.
-    Shapes: broadcast. Units: tokens [token], result [FLOP]. Valid for query_tokens <= context_tokens; unabsorbed MLA, as in
-    training and prefill. Linear layers count zero.
-    Reference: Dao, FlashAttention-2, arXiv:2307.08691, section 4.1; Narayanan et al., arXiv:2104.04473, appendix.
-
-    >>> arch = Architecture(1, 64, 4, 4, 16, 256, 1000)
-    >>> float(attention_flops(arch, 100, 100)) == 2 * 4 * (16 + 16) * 100**2 / 2
-    True
-    """
-    context = np.asarray(context_tokens, float)
-    pairs = causal_pairs(arch, context) - causal_pairs(arch, context - np.asarray(query_tokens, float))
-    return as_result(2.0 * arch.heads * (arch.qk_dim + arch.v_dim) * pairs)
-
-
-def forward_flops_per_token(arch: Architecture, context_tokens: ArrayLike) -> Result:
-    """Count the FLOPs of a forward pass per token, mean over a causal sequence of `context_tokens`:  2 n_active + attention / s.
-
-    Shapes: as context_tokens. Units: context [token], result [FLOP/token]. A training step is three times this, hence
-    6 n_active per token where the context is short.
-    Reference: Kaplan et al., arXiv:2001.08361, table 1 and section 2.1; Narayanan et al., arXiv:2104.04473, equation 3.
-
-    >>> arch = Architecture(32, 4096, 32, 8, 128, 14336, 128256)
-    >>> round(float(forward_flops_per_token(arch, 8192)) / (2 * parameter_counts(arch).active), 3)
-    1.143
-    """
-    context = np.asarray(context_tokens, float)
-    return as_result(2.0 * parameter_counts(arch).active + attention_flops(arch, context, context) / context)

@@ -13,13 +13,8 @@ from numpy.typing import ArrayLike
 from models.arrays import Result, as_result
 from models.roofline import element_bytes
 from models.serving.workload import Precisions
-from models.transformer.architecture import (
-    Architecture,
-    attended_tokens,
-    attention_flops,
-    kv_bytes,
-    parameter_counts,
-)
+from models.transformer.architecture import Architecture, parameter_counts
+from models.transformer.attention import attention_flops, kv_bytes, query_flops, read_bytes_per_rank
 from models.transformer.encoder import Encoder, encoder_flops
 
 ACTIVATION_BYTES = 2.0
@@ -103,7 +98,7 @@ def decode_work(
 ) -> dict[str, Work]:
     """Count the work of one decode step of b sequences, each with a context of c tokens.
 
-    Attention reads the whole cache of each: 2 a (d_qk + d_v) FLOPs per attended token, or with a latent 2 a (2 r_kv + d_rope).
+    Attention reads what each attends to (`attention.read_bytes_per_rank`), with the FLOPs of `attention.query_flops`.
     Shapes: broadcast. Units: batch [sequence], context [token], result [FLOP] and [byte].
     Reference: Pope et al., arXiv:2211.05102, section 2; DeepSeek-V2, arXiv:2405.04434, section 2.1 (absorbed latent).
 
@@ -115,9 +110,8 @@ def decode_work(
     b = np.asarray(batch, float)
     assert isinstance(precisions.weights, str)
     found = products(arch, b, b, precisions.weights)
-    per_pair = 2.0 * arch.kv_lora_rank + arch.qk_rope_dim if arch.mla else arch.qk_dim + arch.v_dim
-    flop = b * np.asarray(attended_tokens(arch, context_tokens)) * 2.0 * arch.heads * per_pair
-    cache = b * np.asarray(kv_bytes(arch, context_tokens, element_bytes(precisions.kv_cache)))
+    flop = b * np.asarray(query_flops(arch, context_tokens))
+    cache = b * np.asarray(read_bytes_per_rank(arch, context_tokens, element_bytes(precisions.kv_cache), 1))
     found["attention"] = Work(flop, 0.0, cache)
     return found
 
@@ -167,7 +161,7 @@ def training_work(arch: Architecture, tokens: ArrayLike, sequence_tokens: ArrayL
     Reference: Kaplan et al., arXiv:2001.08361, section 2.1; Narayanan et al., arXiv:2104.04473, equation 3.
 
     >>> from models.serving import examples
-    >>> from models.transformer.architecture import forward_flops_per_token
+    >>> from models.transformer.attention import forward_flops_per_token
     >>> work = training_work(examples.DENSE, 8192, 8192)
     >>> round(float(sum(w.flop for w in work.values()) / (3 * 8192 * forward_flops_per_token(examples.DENSE, 8192))), 6)
     1.0

@@ -9,15 +9,11 @@ from catalog.errors import UnknownName
 from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.units import BILLION, MOST_CHARACTERS
+from models.transformer import shapes
 from models.transformer.architecture import Architecture, parameter_counts
+from models.transformer.shapes import NEEDED, OPTIONAL
 from planner.calibration.measurements import Row, Unpredictable
 
-NEEDED = ("layers", "hidden", "heads", "vocab")
-OPTIONAL = (
-    "kv_heads", "head_dim", "ffn", "experts", "topk", "shared_experts", "expert_ffn", "dense_layers", "q_lora_rank", "kv_lora_rank",
-    "qk_nope_dim", "qk_rope_dim", "v_head_dim", "window_tokens", "window_layers", "linear_layers", "state_width", "state_inputs",
-    "expert_hidden", "shared_ffn", "attention_layers", "routed_groups",
-)  # fmt: skip
 PADDED_VOCABULARY = 51200  # GPT-2's, padded as Megatron does
 # Latent attention where a row says no more than that: the ranks that all published networks of the kind share.
 USUAL_MLA = {"q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_dim": 128, "qk_rope_dim": 64, "v_head_dim": 128}
@@ -63,25 +59,10 @@ def shape_of_record(record: Record) -> Architecture:
         return None if figure is None else int(figure.number)
 
     found = {name: v for name in (*NEEDED, *OPTIONAL) if (v := value(name)) is not None}
-    missing = [name for name in NEEDED if name not in found]
-    single_blocks = "state_width" in found
-    if missing or (record.words("shape") == "incomplete" and not single_blocks):
+    if record.words("shape") == "incomplete" or any(name not in found for name in NEEDED):
         raise Unpredictable("the catalog has no complete shape of the architecture")
-    if single_blocks:
-        found["state_layers"] = found.pop("linear_layers")
-    else:
-        found.pop("attention_layers", None)
-    return _architecture(found, record)
-
-
-def _architecture(found: dict[str, int], record: Record) -> Architecture:
-    """Build an architecture from sizes, with the usual defaults for heads and feed-forward width."""
-    found.setdefault("kv_heads", found["heads"])
-    found.setdefault("head_dim", found["hidden"] // found["heads"])
-    found.setdefault("ffn", found.get("expert_ffn", 0))
-    return Architecture(
-        **found,
-        routing=None,
+    return shapes.architecture_of(
+        found,
         gated=record.words("gated") != "false",
         tied=record.words("tied") == "true",
         mla=record.words("attention") == "mla",
@@ -101,7 +82,6 @@ def shape_of_row(row: Row, record: Record | None, notes: list[str]) -> Architect
             int(record.value("heads")) if record and record.get("heads") else max(1, found["hidden"] // USUAL_HEAD)
         )
         notes.append(f"{found['heads']} heads")
-    known.pop("attention_layers", None)
     found["kv_heads"] = row.count("kv_heads") or known.get("kv_heads", found["heads"])
     found["vocab"] = row.count("vocab") or (int(record.value("vocab")) if record and record.get("vocab") else 0)
     if not found["vocab"]:
@@ -119,16 +99,12 @@ def shape_of_row(row: Row, record: Record | None, notes: list[str]) -> Architect
         or found.get("expert_ffn", 0)
         or feed_forward_width(found["hidden"], notes)
     )
-    carried = ("window_tokens", "window_layers", "linear_layers", "routed_groups")
-    found |= {name: known[name] for name in carried if name in known}
     mla = (row.text["attention"] or (record.words("attention") if record else "")) == "mla"
     if mla:
         found |= {name: known.get(name, usual) for name, usual in USUAL_MLA.items()}
     if record is not None:
-        found["head_dim"] = known.get("head_dim", found["hidden"] // found["heads"])
-        return Architecture(
-            **found, routing=None, gated=record.words("gated") != "false", tied=record.words("tied") == "true", mla=mla
-        )
+        words = {"gated": record.words("gated") != "false", "tied": record.words("tied") == "true"}
+        return shapes.architecture_of({**known, **found}, mla=mla, **words)
     return by_parameters(found, mla, row.number("params_total_B"), notes)
 
 

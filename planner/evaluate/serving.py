@@ -21,7 +21,7 @@ from models.serving.prompt_terms import first_token_parts
 from models.serving.sessions import OFFLOADED
 from models.serving.software import with_software
 from models.serving.workload import Lengths, Precisions
-from models.transformer.architecture import forward_flops_per_token
+from models.transformer.attention import forward_flops_per_token
 from planner.evaluate.serving_layouts import occupied_chips
 from planner.evaluate.serving_state import drafting, media_of, reuse_of
 from planner.problem.engine import NONE, Correction, EngineChoice, EngineSettings

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from models.roofline import element_bytes
 from models.serving.sessions import DROPPED, waiting_sessions
-from models.transformer.architecture import kv_bytes
+from models.transformer.attention import kv_bytes
 from planner.evaluate.serving import lengths_of
 from planner.evaluate.serving_state import session_of
 from planner.problem.engine import EngineChoice

@@ -7,13 +7,8 @@ from collections.abc import Iterable
 from catalog.records import Record
 from models.roofline import BYTES_PER_ELEMENT
 from models.transformer.architecture import Architecture, parameter_counts
+from models.transformer.shapes import NEEDED, OPTIONAL, architecture_of
 from planner.resolve.ledger import Ledger
-
-NEEDED = ("layers", "hidden", "heads", "vocab")
-OPTIONAL = (
-    "kv_heads", "head_dim", "ffn", "experts", "topk", "shared_experts", "shared_ffn", "expert_ffn", "dense_layers", "q_lora_rank", "kv_lora_rank",
-    "qk_nope_dim", "qk_rope_dim", "v_head_dim", "window_tokens", "window_layers", "linear_layers", "routed_groups",
-)  # fmt: skip
 
 
 def shape_of(record: Record, ledger: Ledger) -> Architecture:
@@ -28,16 +23,12 @@ def shape_of(record: Record, ledger: Ledger) -> Architecture:
         for name in OPTIONAL
         if (value := ledger.optional("architectures", record.name, name)) is not None
     }
-    figures.setdefault("kv_heads", figures["heads"])
-    figures.setdefault("head_dim", figures["hidden"] // max(figures["heads"], 1))
-    figures.setdefault("ffn", figures.get("expert_ffn", 0))
     text = record.text
-    return Architecture(
-        **figures,
+    return architecture_of(
+        figures,
         gated=text.get("gated", "true") == "true",
         tied=text.get("tied") == "true",
         mla=text.get("attention") == "mla",
-        routing=None,
     )
 
 

@@ -14,7 +14,8 @@ from catalog import Catalog, CatalogError
 from catalog.huggingface import from_config
 from catalog.huggingface_keys import KEYS, UNSUPPORTED
 from catalog.units import BILLION
-from models.transformer.architecture import kv_bytes, parameter_counts
+from models.transformer.architecture import parameter_counts
+from models.transformer.attention import kv_bytes
 from planner.resolve.architectures import shape_of
 from planner.resolve.ledger import Ledger
 

@@ -16,7 +16,8 @@ from models.serving.decode import ACTIVATION_BYTES, ALL_TO_ALL_BYTES, ServingLay
 from models.serving.kv_cache import kv_bytes_per_chip, weight_bytes_per_chip
 from models.serving.sessions import RESIDENT, call_lengths
 from models.training.memory import GRADIENT_BYTES, OPTIMIZER_BYTES, WEIGHT_BYTES
-from models.transformer.architecture import Architecture, kv_bytes, parameter_counts
+from models.transformer.architecture import Architecture, parameter_counts
+from models.transformer.attention import kv_bytes
 from models.transformer.work import Work, decode_work, encoding_work, prefill_work, training_work
 from planner.evaluate.serving import lengths_of, precisions
 from planner.evaluate.serving_state import media_of, session_of

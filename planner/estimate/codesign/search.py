@@ -22,6 +22,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.percentiles import within_slo
 from models.serving.prefix_cache import held_bytes, pool_memory
 from models.serving.workload import Precisions
+from models.transformer.shapes import SWITCHES
 from planner.errors import Problem, SpecError
 from planner.estimate.aggregated_search import replicas
 from planner.estimate.batch_search import FINE_BATCHES, FRACTIONS, MAX_REFINED
@@ -33,7 +34,6 @@ from planner.evaluate.serving import batch_grid, engine_constants, kv_precision,
 from planner.evaluate.serving_state import drafting, prefix_cache
 
 _FLAGS = ("gated", "tied", "mla")
-_SWITCHES = ("experts", "q_lora_rank", "attention_layers", "expert_hidden", "shared_ffn")
 SIZES = tuple(field.name for field in fields(ServingLayouts))
 FIGURES = (*(field.name for field in fields(ServingPoint) if field.name not in ("shares", "task")), "ttft_s")
 PAIRS_AT_ONCE = 20_000  # variants x layouts: about 250 MB while they are evaluated
@@ -217,7 +217,7 @@ def _groups(space: Space, pairs: Pairs) -> list[_Group]:
     cached = space.chips[0].serving.spec.cache is not None
     for i, variant in enumerate(space.variants):
         arch, system = space.shapes[variant.shape].architecture, space.chips[variant.chip].system
-        kind = [getattr(arch, name) for name in _FLAGS] + [bool(getattr(arch, name)) for name in _SWITCHES]
+        kind = [getattr(arch, name) for name in _FLAGS] + [bool(getattr(arch, name)) for name in SWITCHES]
         by_kind.setdefault((*kind, system.chips if cached else 0), []).append(i)
     places = [np.flatnonzero(np.isin(pairs.variant, members)) for members in by_kind.values()]
     return [_group(space, pairs, rows) for rows in places if rows.size]

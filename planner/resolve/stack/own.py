@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from catalog.lookup import Catalog
 from catalog.records import Record
 from models.roofline import BYTES_PER_ELEMENT
-from models.transformer.architecture import Architecture, kv_bytes, kv_bytes_per_token, parameter_counts
+from models.transformer.architecture import Architecture, parameter_counts
+from models.transformer.attention import kv_bytes, kv_bytes_per_token, state_bytes
 from planner.facts import Fact
 from planner.facts.own_runs import OwnRuns, unused_runs
 from planner.messages import Message
@@ -42,7 +43,7 @@ def echo(record: Record, shape: Architecture) -> Message:
     counts, width = parameter_counts(shape), BYTES_PER_ELEMENT[ECHOED]
     return Message.of(
         "own.architecture_experts" if shape.experts else "own.architecture", name=record.name, parameters=counts.total / 1e9,
-        weights=counts.total * width / 1e9, cache=float(kv_bytes(shape, 1.0, width)) / 1e6,
+        weights=counts.total * width / 1e9, cache=float(kv_bytes(shape, 1.0, width) - state_bytes(shape)) / 1e6,
         full=float(kv_bytes_per_token(shape, width)) / 1e6, precision=ECHOED,
         **({"active": counts.active / 1e9} if shape.experts else {}),
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from models.roofline import element_bytes
-from models.transformer.architecture import kv_bytes
+from models.transformer.attention import kv_bytes
 from planner.problem.facts import ServingFacts
 from planner.spec.load.sessions import Session
 from planner.verify.checked_plan import CheckedPlan, Row

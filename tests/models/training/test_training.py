@@ -20,7 +20,7 @@ from models.training.constants import Recipe, TrainingConstants
 from models.training.examples import TRAINING
 from models.training.layouts import Layouts
 from models.training.many_runs import Case, stack
-from models.transformer import architecture, moe
+from models.transformer import architecture, attention, moe
 from models.transformer.architecture import Architecture
 
 GPT3 = Architecture(
@@ -80,19 +80,19 @@ def test_step_flops_match_narayanan_equation():
     # Without recompute the layers cost 3/4 of it; the causal half of the square is s/(12h).
     h, layers, s, vocab = 12288, 96, 2048, 51200
     per_token = 72 * layers * h**2 * (1 + s / (12 * h)) + 6 * h * vocab
-    assert 3 * architecture.forward_flops_per_token(GPT3, s) == pytest.approx(per_token, rel=1e-12)
+    assert 3 * attention.forward_flops_per_token(GPT3, s) == pytest.approx(per_token, rel=1e-12)
 
 
 def test_causal_pairs_with_window_match_a_count():
     arch = replace(DENSE, window_tokens=16, window_layers=12)
     counted = sum(20 * i + 12 * min(i, 16) for i in range(1, 301))
-    assert float(architecture.causal_pairs(arch, 300)) == pytest.approx(counted, rel=0.02)
-    assert float(architecture.attended_tokens(arch, 300)) == 20 * 300 + 12 * 16
+    assert float(attention.causal_pairs(arch, 300)) == pytest.approx(counted, rel=0.02)
+    assert float(attention.attended_tokens(arch, 300)) == 20 * 300 + 12 * 16
 
 
 def test_kv_cache_of_latent_attention():
     # DeepSeek-V2 and V3 cache 512 + 64 elements per layer and token: 61 x 576 x 2 byte = 70,272 byte.
-    assert float(architecture.kv_bytes_per_token(DEEPSEEK_V3, 2)) == 70272.0
+    assert float(attention.kv_bytes_per_token(DEEPSEEK_V3, 2)) == 70272.0
 
 
 @pytest.mark.parametrize(
@@ -423,7 +423,7 @@ def test_one_chip_does_what_the_roofline_says():
         attention_backward=2.0,
     )
     result = step(layout=Layouts.of(), batch=4, constants=constants)
-    flop = 3 * architecture.forward_flops_per_token(DENSE, 4096) * 4 * 4096
+    flop = 3 * attention.forward_flops_per_token(DENSE, 4096) * 4 * 4096
     assert result.step_s[0] == pytest.approx(flop / (0.5 * CHIP.flop_per_s), rel=1e-6)
     assert result.mfu[0] == pytest.approx(0.5, rel=1e-6)
 
@@ -431,9 +431,9 @@ def test_one_chip_does_what_the_roofline_says():
 def test_recompute_shows_in_hfu_and_not_in_mfu():
     result = step(layout=Layouts.of(dp=64, recompute=[0, 2]))
     assert result.hfu[0] == pytest.approx(result.mfu[0])
-    share = (
-        architecture.forward_flops_per_token(DENSE, 4096) - 2 * 4096 * 128256
-    ) / architecture.forward_flops_per_token(DENSE, 4096)
+    share = (attention.forward_flops_per_token(DENSE, 4096) - 2 * 4096 * 128256) / attention.forward_flops_per_token(
+        DENSE, 4096
+    )
     assert result.hfu[1] / result.mfu[1] == pytest.approx(1 + share / 3)
     assert result.mfu[1] < result.mfu[0]
 
@@ -539,7 +539,7 @@ def test_a_limit_on_groups_spares_deduplicated_copies_only():
 
 def test_adapter_parameters_against_a_count():
     # q, k and v as one matrix of 6,144 outputs, and the projection of 4,096; gate and up of 28,672, and down
-    attention, ffn = 4096 + 6144 + 4096 + 4096, 4096 + 28672 + 14336 + 4096
-    for adapts_ffn, per_layer in ((False, attention), (True, attention + ffn)):
+    heads_of, ffn = 4096 + 6144 + 4096 + 4096, 4096 + 28672 + 14336 + 4096
+    for adapts_ffn, per_layer in ((False, heads_of), (True, heads_of + ffn)):
         recipe = Recipe(adapter_rank=8, adapts_ffn=adapts_ffn)
         assert float(adapters.adapter_parameters(DENSE, recipe)) == 32 * 8 * per_layer

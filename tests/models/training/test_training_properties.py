@@ -23,7 +23,7 @@ from models.training import step as training
 from models.training.constants import FRAMEWORKS, Recipe
 from models.training.examples import HYBRID, TRAINING
 from models.training.layouts import Layouts
-from models.transformer import architecture, moe
+from models.transformer import architecture, attention, moe
 
 MODULES = (
     "network.collectives",
@@ -88,12 +88,15 @@ BROADCASTING = {
 }
 # The same with an architecture in front.
 OF_ARCHITECTURE = {
-    architecture.kv_bytes_per_token: (positive,),
-    architecture.kv_bytes: (positive, positive),
-    architecture.attended_tokens: (positive,),
-    architecture.causal_pairs: (positive,),
-    architecture.attention_flops: (positive, positive),
-    architecture.forward_flops_per_token: (positive,),
+    attention.kv_bytes_per_token: (positive,),
+    attention.kv_bytes: (positive, positive),
+    attention.attended_tokens: (positive,),
+    attention.causal_pairs: (positive,),
+    attention.attention_flops: (positive, positive),
+    attention.forward_flops_per_token: (positive,),
+    attention.kv_bytes_per_rank: (positive, positive, ranks),
+    attention.read_bytes_per_rank: (positive, positive, ranks),
+    attention.query_flops: (positive,),
 }
 # Functions of a run, with what else they take.
 OF_RUN = {
@@ -154,7 +157,9 @@ OF_LAYOUTS = {
 SCALAR_ONLY = {  # take no arrays
     layouts.divisors, layouts.enumerate_layouts, layouts.parallel_layouts, layouts.with_levels, adapters.mixer_matrices,
     adapters.feed_forward_matrices, adapters.adapter_parameters, flops.forward_flops, flops.training_flops_per_token, architecture.attention_parameters_per_layer, architecture.parameter_counts,
-    architecture.kv_elements_per_layer, layouts.joined, pipeline.schedule_code, training.release_factor,
+    architecture.indexer_parameters, architecture.window_parameters_per_layer, architecture.window_shape, architecture.state_parameters_per_layer,
+    architecture.compressed_parameters_per_layer, attention.attention_kinds, attention.is_latent, attention.state_elements, attention.state_bytes,
+    layouts.joined, pipeline.schedule_code, training.release_factor,
 }  # fmt: skip
 
 
@@ -331,15 +336,15 @@ def test_training_flops_are_six_per_parameter_plus_attention(layers, hidden, hea
         experts=experts, topk=2 if experts else 0, expert_ffn=hidden if experts else 0,
     )  # fmt: skip
     counts = architecture.parameter_counts(arch)
-    flops = 3 * architecture.forward_flops_per_token(arch, 1)
+    flops = 3 * attention.forward_flops_per_token(arch, 1)
     assert flops == pytest.approx(6 * counts.active, rel=0.02)  # a context of one token
-    longer = 3 * architecture.forward_flops_per_token(arch, 4096)
+    longer = 3 * attention.forward_flops_per_token(arch, 4096)
     assert longer - 6 * counts.active == pytest.approx(3 * 4 * heads * arch.head_dim * layers * 4096 / 2, rel=1e-9)
     # Each part by itself: the matrices of a layer, counted one by one.
-    attention = hidden * hidden * 2 + 2 * hidden * (heads // group) * arch.head_dim
+    heads_of = hidden * hidden * 2 + 2 * hidden * (heads // group) * arch.head_dim
     width, number = (arch.expert_ffn, 2) if experts else (arch.ffn, 1)
     ffn = number * (3 if gated else 2) * hidden * width + hidden * experts
-    assert counts.active == pytest.approx(layers * (attention + ffn) + hidden * arch.vocab, rel=1e-12)
+    assert counts.active == pytest.approx(layers * (heads_of + ffn) + hidden * arch.vocab, rel=1e-12)
     assert counts.active <= counts.total
 
 
@@ -347,10 +352,10 @@ def test_training_flops_are_six_per_parameter_plus_attention(layers, hidden, hea
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(1, 4096), st.integers(0, 32))
 def test_windows_never_cost_more(context, more, window, windowed):
     arch = replace(DENSE, window_tokens=window, window_layers=windowed)
-    for function in (architecture.attended_tokens, architecture.causal_pairs):
+    for function in (attention.attended_tokens, attention.causal_pairs):
         assert function(arch, context) <= function(DENSE, context)
         assert function(arch, context + more) >= function(arch, context)
-    assert architecture.kv_bytes(arch, context, 2) <= architecture.kv_bytes(DENSE, context, 2)
+    assert attention.kv_bytes(arch, context, 2) <= attention.kv_bytes(DENSE, context, 2)
 
 
 # -- memory ----------------------------------------------------------------------------------------------------------------

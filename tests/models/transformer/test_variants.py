@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.transformer.architecture import Architecture, kv_elements_per_layer, parameter_counts
+from models.transformer.architecture import Architecture, parameter_counts
+from models.transformer.attention import kv_bytes_per_token
 from models.transformer.variants import (
     active_ffn,
     with_experts,
@@ -24,7 +25,7 @@ MOE = Architecture(48, 2048, 32, 4, 128, 6144, 151936, experts=128, topk=8, expe
 
 
 def test_heads_of_keys_and_values_scale_the_cache():
-    elements = [kv_elements_per_layer(with_heads(DENSE, n)) for n in (64, 8, 1)]
+    elements = [kv_bytes_per_token(with_heads(DENSE, n), 1) / DENSE.layers for n in (64, 8, 1)]
     assert elements == [2 * 64 * 128, 2 * 8 * 128, 2 * 128]
     assert with_heads(DENSE, 8) == DENSE
 
@@ -32,7 +33,7 @@ def test_heads_of_keys_and_values_scale_the_cache():
 def test_latent_attention_follows_deepseek_v2():
     v2 = with_latent(replace(DENSE, heads=128, kv_heads=128), q_lora_rank=1536)
     assert (v2.kv_lora_rank, v2.qk_rope_dim, v2.qk_nope_dim, v2.v_head_dim) == (512, 64, 128, 128)
-    assert kv_elements_per_layer(v2) == 576
+    assert kv_bytes_per_token(v2, 1) / v2.layers == 576
 
 
 def test_there_and_back():

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from models.serving.examples import BF16, DENSE, MOE
 from models.serving.workload import Precisions
-from models.transformer.architecture import Architecture, forward_flops_per_token, kv_bytes, parameter_counts
+from models.transformer.architecture import Architecture, parameter_counts
+from models.transformer.attention import forward_flops_per_token, kv_bytes
 from models.transformer.encoder import Encoder, encoder_flops
 from models.transformer.variants import with_latent
 from models.transformer.work import (

@@ -124,7 +124,7 @@ def test_scores_of_a_file(tmp_path, catalog):
     step, rate = by_id["r1"], by_id["r2"]
     assert step.low < step.predicted < step.high and step.tier == "new_source"
     # The same run seen twice: work = rate x time, with work of three forward passes.
-    from models.transformer.architecture import forward_flops_per_token
+    from models.transformer.attention import forward_flops_per_token
 
     arch = case_of(tmp_path, catalog).case.arch
     work = 3 * float(forward_flops_per_token(arch, 8192)) * 256 * 8192 / 64 / 1e12

@@ -9,7 +9,7 @@ import pytest
 
 import planner
 from catalog.lookup import shipped_catalog
-from models.transformer.architecture import forward_flops_per_token
+from models.transformer.attention import forward_flops_per_token
 from planner.estimate.answer import estimate
 from planner.plan import Plan
 from planner.report.report import render
