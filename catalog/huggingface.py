@@ -7,8 +7,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from catalog.errors import CatalogError
-from catalog.huggingface_keys import ACTIVATIONS, FAMILIES, GATING, KEYS, MOST_LAYERS, TEXT_PARTS, UNSUPPORTED, Family
+from catalog.huggingface_keys import (
+    ACTIVATIONS,
+    ELSEWHERE,
+    FAMILIES,
+    KEYS,
+    MOST_LAYERS,
+    PLAIN,
+    READ,
+    SHAPING,
+    TEXT_PARTS,
+    UNSUPPORTED,
+    Family,
+)
 from catalog.huggingface_layers import expert_layers, layer_kinds
+from catalog.huggingface_mixers import compressed, single_blocks, sparse, states, windows_of_their_own
 from catalog.huggingface_reader import ConfigReader, part_of
 
 
@@ -57,24 +70,41 @@ def _read(reader: ConfigReader) -> None:
     if family is None:
         reader.notes.append("its code is not known here: each key is taken in its usual meaning")
     _refuse(reader)
-    layers = reader.needed("layers", MOST_LAYERS)
+    blocks = single_blocks(reader)
+    layers = reader.value("layers", MOST_LAYERS) if blocks and reader.value("layers") else None
+    if not blocks:
+        layers = reader.needed("layers", MOST_LAYERS)
     hidden, heads, _ = reader.needed("hidden"), reader.needed("heads"), reader.needed("vocab")
     _tied(reader, family)
     _attention(reader, hidden, heads)
-    if layers:
-        if _experts(reader, layers, family):
+    if blocks:
+        if reader.value("experts"):
+            _experts(reader, int(reader.figures["layers"]["value"]), family)
+            reader.figures.pop("dense_layers", None)
+        _dense_ffn(reader, hidden, family)
+    elif layers:
+        if _experts(reader, layers, family) or reader.config.get("enable_moe_block"):
             _dense_ffn(reader, hidden, family)
-        layer_kinds(reader, layers, family)
+        if not compressed(reader, layers):
+            layer_kinds(reader, layers, family)
+            linear = int(reader.figures.get("linear_layers", {}).get("value", 0))
+            states(reader, linear, hidden, model_type)
+            windows_of_their_own(reader)
     elif not reader.value("experts"):
         _dense_ffn(reader, hidden, family)
     _gated(reader, family)
     reader.optional("max_context")
-    if reader.optional("sparse_topk"):
-        reader.notes.append("its sparse indexer is left out: attention is counted over the whole context")
+    if not reader.config.get("compress_ratios"):
+        sparse(reader)
+    gate = reader.config.get("attn_output_gate")
+    if gate is True or (gate is None and family is not None and family.output_gate):
+        reader.put(
+            "output_gate",
+            1,
+            "attn_output_gate of the config" if gate else "assumed: no attn_output_gate: as its code does",
+        )
     if reader.number(0, "num_nextn_predict_layers"):
         reader.notes.append("its layers for predicting further tokens are left out")
-    if any(key.startswith("swa_") for key in reader.config):
-        reader.notes.append("layers with a window are counted in the shape of the others: its swa_ keys are left out")
     reader.texts |= {"family": model_type} if model_type else {}
 
 
@@ -82,6 +112,13 @@ def _refuse(reader: ConfigReader) -> None:
     for key, reason in UNSUPPORTED.items():
         if reader.config.get(key) not in (None, False, [], "", 0):
             reader.problem(key, f"the architecture {reason}")
+    known = {key for keys in KEYS.values() for key in keys} | READ
+    for key, value in reader.config.items():
+        other = (
+            key in known or key.startswith(ELSEWHERE) or isinstance(value, Mapping) or value in (None, False, 0, [], "")
+        )
+        if key.endswith(SHAPING) and not other:
+            reader.problem(key, "changes the shape of the network and has no closed form here")
     names = reader.config.get("architectures")
     if isinstance(names, list) and any("MaskedLM" in str(name) for name in names):
         reader.problem("architectures", "is an encoder; only decoders are planned for")
@@ -108,8 +145,8 @@ def _gated(reader: ConfigReader, family: Family | None) -> None:
         how = 'state beside the config whether the feed-forward block has three matrices: "text": {"gated": "true"}'
         reader.problem("hidden_act", f"is missing; add it, or {how}")
         return
-    else:
-        gated = act.lower().startswith(GATING)
+    else:  # code that is not known here never loses a matrix: nearly all networks of today gate
+        gated = not act.lower().startswith(PLAIN)
         words = f"{'three' if gated else 'two'} matrices in a feed-forward block, from the activation {act}"
         reader.remark("ffn" if "ffn" in reader.figures else "expert_ffn", words)
     reader.texts["gated"] = str(gated).lower()
@@ -179,6 +216,9 @@ def _experts(reader: ConfigReader, layers: int, family: Family | None) -> int:
     if experts and topk and topk > experts:
         reader.problem(reader.key_of("topk") or "topk", f"expected at most the {experts} experts, got {topk}")
     width = reader.optional("expert_ffn")
+    if reader.config.get("enable_moe_block") and (dense := reader.value("ffn")):
+        reader.put("shared_ffn", dense, "intermediate_size of the config: a dense block beside the experts")
+        reader.put("shared_experts", 1, "stands for the dense block beside the experts")
     if not width and (family is None or family.expert_is_ffn):
         width = reader.value("ffn")
         words = f"{reader.key_of('ffn')} of the config is the width of an expert"
@@ -197,9 +237,18 @@ def _experts(reader: ConfigReader, layers: int, family: Family | None) -> int:
 
 
 def _shared_experts(reader: ConfigReader, width: int | None, family: Family | None) -> None:
-    if reader.optional("shared_experts"):
-        return
+    reader.optional("expert_hidden")
     shared = reader.value("shared_ffn")
+    if "shared_experts" in reader.figures:
+        return
+    if reader.optional("shared_experts"):
+        if shared and width and shared != width:
+            reader.put(
+                "shared_ffn",
+                shared * int(reader.figures["shared_experts"]["value"]),
+                f"{reader.key_of('shared_ffn')} of the config",
+            )
+        return
     if shared and width:
         key = reader.key_of("shared_ffn") or ""
         if shared % width:

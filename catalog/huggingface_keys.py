@@ -25,31 +25,54 @@ KEYS: dict[str, tuple[str, ...]] = {
     "v_head_dim": ("v_head_dim",),
     "window_tokens": ("sliding_window", "sliding_window_size", "attention_chunk_size", "window_size"),
     "sparse_topk": ("index_topk",),
+    "index_heads": ("index_n_heads",),
+    "index_dim": ("index_head_dim",),
+    "o_lora_rank": ("o_lora_rank",),
+    "o_groups": ("o_groups",),
+    "expert_hidden": ("routed_expert_hidden_size", "moe_latent_size"),
     "max_context": ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len"),
 }
 TEXT_PARTS = ("text_config", "llm_config", "language_config")
 ACTIVATIONS = ("hidden_act", "hidden_activation", "activation_function", "activation")
-GATING = ("silu", "swish", "swiglu", "geglu", "reglu", "situ")
+PLAIN = (
+    "relu",
+    "gelu_new",
+    "gelu_fast",
+    "gelu_python",
+)  # activations of blocks with two matrices, where the code is not known
 LAYER_KINDS = {
     **dict.fromkeys(("full_attention", "full", "global", "global_attention", "attention"), "full"),
     **dict.fromkeys(("sliding_attention", "chunked_attention", "local", "local_attention"), "window"),
-    "linear_attention": "linear",
+    **dict.fromkeys(("linear_attention", "kda", "lightning"), "linear"),
+    **dict.fromkeys(("sparse_attention", "deepseek_sparse_attention"), "full"),
 }
-STATE_SPACE = "has layers with a state space, for which there is no closed form here"
 UNSUPPORTED = {
-    **dict.fromkeys(
-        ("mamba_d_state", "mamba_num_heads", "mamba_n_heads", "ssm_state_size", "layers_block_type"), STATE_SPACE
-    ),
-    "hybrid_override_pattern": STATE_SPACE,
-    "block_types": STATE_SPACE,
+    "block_types": "has layers of kinds without a closed form here",
+    "block_configs": "has blocks of different shapes in its layers, for which there is no closed form here",
+    "attn_layer_period": "has layers with a state space of the first kind (Mamba), for which there is no closed form here",
     "is_encoder_decoder": "is an encoder with a decoder; only decoders are planned for",
-    "compress_ratios": "compresses the KV cache between tokens, for which there is no closed form here",
     "share_q_dim": "factorises the attention matrices, for which there is no closed form here",
     "altup_num_inputs": "runs several streams through a layer, for which there is no closed form here",
-    "enable_moe_block": "has a dense block and experts side by side in a layer, for which there is no closed form here",
-    "routed_expert_hidden_size": "runs the experts in a narrower width, for which there is no closed form here",
-    "moe_latent_size": "runs the experts in a narrower width, for which there is no closed form here",
+    "mamba_d_ssm": "runs attention and a state space side by side in a layer, for which there is no closed form here",
 }
+# Keys whose ending says that they change a shape: one that is not read refuses the config.
+SHAPING = ("_head_dim", "_key_value_heads", "_hidden_size", "_attention_heads", "_intermediate_size")
+READ = frozenset((
+    "global_head_dim", "num_global_key_value_heads", "linear_key_head_dim", "linear_value_head_dim", "linear_num_key_heads", "linear_num_value_heads",
+    "swa_head_dim", "swa_num_key_value_heads", "swa_num_attention_heads", "swa_v_head_dim", "mamba_head_dim",
+    "moe_shared_expert_intermediate_size", "mamba_num_heads", "mtp_num_hidden_layers", "intermediate_size_mlp",
+))  # fmt: skip
+ELSEWHERE = (
+    "vision_",
+    "audio_",
+    "image_",
+    "mtp_",
+    "draft_",
+    "projector_",
+    "encoder_",
+    "mm_",
+    "per_layer_input",
+)  # of other parts
 MOST_LAYERS = 10_000
 
 
@@ -57,7 +80,7 @@ MOST_LAYERS = 10_000
 class Family:
     """What the code of a model_type fixes and its config does not print. `ffn_per_hidden`: inner width where no key states it;
     `every`: one layer in so many attends to all; `expert_is_ffn`: intermediate_size is the width of an expert;
-    `shared`: experts that every token visits."""
+    `shared`: experts that every token visits; `output_gate`: full attention has a gate as wide as its output."""
 
     gated: bool = True
     tied: bool = False
@@ -65,13 +88,14 @@ class Family:
     every: int = 0
     expert_is_ffn: bool = False
     shared: int = 0
+    output_gate: bool = False
 
 
 _GATED = (
     "baichuan", "chatglm", "deepseek", "deepseek_v2", "deepseek_v3", "deepseek_v32", "exaone4", "glm", "glm4", "glm4_moe",
     "glm_moe_dsa", "granite", "internlm2", "internlm3", "kimi_k2", "kimi_linear", "llama", "mimo", "minicpm3", "mistral", "ministral",
-    "olmo", "olmo2", "olmo3", "olmoe", "phi3", "qwen2", "qwen2_moe", "qwen2_vl_text", "qwen3", "qwen3_moe", "qwen3_next",
-    "qwen3_vl_text", "qwen3_5_text", "qwen3_5_moe_text", "seed_oss", "smollm3", "stablelm",
+    "olmo", "olmo2", "olmo3", "olmoe", "phi3", "qwen2", "qwen2_moe", "qwen2_vl_text", "qwen3", "qwen3_moe",
+    "qwen3_vl_text", "seed_oss", "deepseek_v4", "mimo_v2_flash", "step3p5", "smollm3", "stablelm",
 )  # fmt: skip
 FAMILIES: dict[str, Family] = {
     **dict.fromkeys(_GATED, Family()),
@@ -79,6 +103,11 @@ FAMILIES: dict[str, Family] = {
     **dict.fromkeys(
         ("gemma", "cohere", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_dense", "hunyuan_v1_moe"), Family(tied=True)
     ),
+    **dict.fromkeys(
+        ("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"), Family(output_gate=True)
+    ),
+    **dict.fromkeys(("gemma4", "gemma4_text"), Family(tied=True)),
+    **dict.fromkeys(("nemotron_h",), Family(gated=False)),
     "gemma2": Family(tied=True, every=2),
     **dict.fromkeys(("gemma3", "gemma3_text"), Family(tied=True, every=6)),
     "cohere2": Family(tied=True, every=4),

@@ -47,9 +47,6 @@ def layer_kinds(reader: ConfigReader, layers: int, family: Family | None) -> Non
     if linear:
         reader.put("linear_layers", linear, f"counted from {how} of the config")
         reader.texts["type"] = "hybrid"
-        reader.notes.append(
-            "layers with linear attention are counted with the weights of full ones and without a KV cache"
-        )
     if windows:
         tokens = reader.needed("window_tokens")
         if how.startswith("assumed"):
@@ -69,7 +66,9 @@ def _kinds_by_key(reader: ConfigReader, layers: int) -> tuple[list[Any] | None, 
     config = reader.config
     for key in ("layer_types", "attention_layers"):
         if isinstance(config.get(key), list):
-            return [LAYER_KINDS.get(str(kind), kind) for kind in reader.per_layer(key, layers)], key
+            stated = any(name in config for name in ("mamba_num_heads", "mamba_n_heads"))  # else "mamba" has no widths
+            known = LAYER_KINDS | ({"mamba": "linear", "mamba2": "linear"} if stated else {})
+            return [known.get(str(kind), kind) for kind in reader.per_layer(key, layers)], key
     for key, kinds in (
         ("attn_type_list", ("linear", "full")),
         ("hybrid_layer_pattern", ("full", "window")),

@@ -1,4 +1,4 @@
-"""The commands `catalog list` and `catalog show`: the records of the catalog, and the figures of one with their sources."""
+"""The commands `catalog list`, `catalog show` and `catalog check`: records, figures with their sources, and counts against published ones."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from planner.cli.options import load_catalog
 from planner.cli.output import rows_as, write_out
 from planner.errors import Problem, SpecError, close_matches
 from planner.escape import markdown, terminal
-from planner.exit_codes import OK
+from planner.exit_codes import BUG, OK
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
 
 
 def add_catalog(commands: Commands, shared: argparse.ArgumentParser) -> None:
-    """Add the commands `catalog list` and `catalog show`."""
+    """Add the commands `catalog list`, `catalog show` and `catalog check`."""
     catalog = commands.add_parser("catalog", help="look up the records of the catalog").add_subparsers(
-        metavar="list|show", required=True
+        metavar="list|show|check", required=True
     )
     listing = catalog.add_parser("list", parents=[shared], help="list the kinds of record, or the names of one kind")
     listing.add_argument(
@@ -35,6 +35,11 @@ def add_catalog(commands: Commands, shared: argparse.ArgumentParser) -> None:
     showing = catalog.add_parser("show", parents=[shared], help="show one record with every figure and its source")
     showing.add_argument("name", help="name or alias of a record, or KIND/NAME")
     showing.set_defaults(run=_show, without_arrays=True)
+    checking = catalog.add_parser(
+        "check", parents=[shared], help="hold the counted parameters of every architecture against the published ones"
+    )
+    checking.add_argument("kind", nargs="?", default="architectures", choices=["architectures"], help="architectures")
+    checking.set_defaults(run=_check)
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -53,6 +58,15 @@ def _show(arguments: argparse.Namespace) -> int:
         else f"{_heading(catalog, record, markdown if arguments.format == 'md' else terminal)}\n\n{body}",
     )
     return OK
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    """Print every architecture with its counts; exit 1 where a complete shape is off the published count."""
+    from planner.resolve.stack.counts import counted_rows
+
+    rows = counted_rows(load_catalog(arguments))
+    write_out(arguments, rows_as(arguments.format, rows))
+    return BUG if any(row["why"] and row["total_counted"] is not None for row in rows) else OK
 
 
 def _list_rows(catalog: Catalog, kind: str | None) -> list[dict[str, Any]]:

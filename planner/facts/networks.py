@@ -10,8 +10,10 @@ from planner.facts import Fact
 from planner.facts.ranges import Ratio, listed
 from planner.messages import Message
 
+TOTAL_WITHIN, ACTIVE_WITHIN = 0.03, 0.05  # of published counts: biases, norms and positions are not counted
 SAME = 0.1  # of a published count, by which names, norms and projectors may differ
 MAGNITUDE = 10.0
+TEN_BILLION = 1e10  # from here on publishers state whole billions
 BLOCK = 12.0  # parameters of a transformer layer over its width squared: 4 of attention, 8 of a block four times as wide (arXiv:2001.08361)
 
 SHAPES: Mapping[str, Ratio] = {
@@ -48,3 +50,28 @@ def encoder_of_another_size(path: str, parameters: float, layers: int, hidden: i
         "network.encoder", given=show(parameters, "1"), counted=show(counted, "1"), layers=layers, hidden=hidden
     )
     return Fact(path, told, "12 layers hidden^2 (Kaplan et al., arXiv:2001.08361)")
+
+
+def total_agrees(counted: float, published: float) -> bool:
+    """Tell whether a count of parameters is that of the publisher: within 3 %, or within half a unit of the last digit that is published.
+
+    Source: the publisher's own count, as cited in the record.
+    """
+    return abs(counted - published) <= max(TOTAL_WITHIN * published, _half_digit(published))
+
+
+def active_agrees(least: float, most: float, published: float) -> bool:
+    """Tell whether the parameters that a token uses are those of the publisher, who may count the vocabulary's matrices or not.
+
+    `least` without embedding and head, `most` with both; 5 % beyond, or half a unit of the last digit that is published.
+    Source: the publisher's own count, as cited in the record.
+    """
+    room = max(ACTIVE_WITHIN * published, _half_digit(published))
+    return least - room <= published <= most + room
+
+
+def _half_digit(published: float) -> float:
+    """Return half a unit of the last digit that is not zero, with two digits at least where the first is a one: 3e9 -> 0.5e9, 17e9 -> 0.5e9."""
+    digits = f"{published:.3e}".partition("e")
+    stated = len(digits[0].rstrip("0").replace(".", ""))
+    return 0.5 * 10.0 ** (int(digits[2]) - max(stated - 1, 1 if published >= TEN_BILLION else 0))

@@ -138,7 +138,7 @@ RANGES = {
     ("fabrics", "switch_price"): (10_000, 300_000),
     ("fabrics", "link_price_.*"): (500, 10_000),
     ("fabrics", "hop_latency_s|alpha_s"): (0, 20e-6),
-    ("architectures", "(total|active)_parameters"): (0.25 * BILLION, 1100 * BILLION),
+    ("architectures", "(total|active)_parameters"): (0.25 * BILLION, 3000 * BILLION),
     ("architectures", "mmlu.*|gpqa.*|swe.*"): (0.1, 1),
     ("regions", "electricity_price"): (0.02 / KWH_J, 0.3 / KWH_J),
     ("regions", "carbon_intensity"): (0.001 / KWH_J, 0.9 / KWH_J),

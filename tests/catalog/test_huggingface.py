@@ -151,9 +151,7 @@ CONFIGS = {
 
 # where a config says more than our record, or the record has another reading: figure -> what the config says
 DIFFERENT = {"Llama-4-Maverick-17B-128E-Instruct": {"window_layers": 36, "window_tokens": 8192}}
-SIZES = {  # published parameters; "no count" where the closed form has no term for the linear layers
-    name: record.value("total_parameters") for name in CONFIGS if (record := CATALOG.get("architectures", name)).get("linear_layers") is None
-}  # fmt: skip
+SIZES = {name: CATALOG.get("architectures", name).value("total_parameters") for name in CONFIGS}  # published parameters  # fmt: skip
 MATTERS_NOT = {
     "kv_heads": lambda shape: shape.mla,
     "head_dim": lambda shape: shape.mla,
@@ -239,11 +237,12 @@ NEW = {
 def test_an_unknown_model_type_is_read_by_its_keys():
     shape = parsed({**NEW, "num_key_value_heads": 4, "hidden_act": "silu", "tie_word_embeddings": False})
     assert (shape.layers, shape.kv_heads, shape.head_dim, shape.gated, shape.tied) == (12, 4, 64, True, False)
-    assert not parsed({**NEW, "hidden_act": "gelu"}).gated
+    assert parsed({**NEW, "hidden_act": "gelu"}).gated  # code that is not known never loses a matrix
+    assert not parsed({**NEW, "hidden_act": "relu2"}).gated
     note = from_config({**NEW, "hidden_act": "gelu"}, "x")["text"]["note"]
     assert (
         "its code is not known here" in note
-        and "two matrices in a feed-forward block, from the activation gelu" in note
+        and "three matrices in a feed-forward block, from the activation gelu" in note
     )
 
 
@@ -467,3 +466,59 @@ def test_sizes_cover_what_the_issue_of_shapes_asks():
         for shape in map(parsed, CONFIGS.values())
     }
     assert len(SIZES) >= 8 and len(kinds) >= 8 and max(SIZES.values()) > 600 * BILLION
+
+
+# -- kinds of layers, with the published count of each network (figures of the published config.json) ----------------------
+
+KINDS = {
+    "gemma-4-31b": (30.7e9, {
+        "model_type": "gemma4_text", "attention_k_eq_v": True, "global_head_dim": 512, "head_dim": 256, "hidden_activation": "gelu_pytorch_tanh",
+        "hidden_size": 5376, "intermediate_size": 21504, "layer_types": (["sliding_attention"] * 5 + ["full_attention"]) * 10,
+        "num_attention_heads": 32, "num_global_key_value_heads": 4, "num_hidden_layers": 60, "num_key_value_heads": 16,
+        "sliding_window": 1024, "tie_word_embeddings": True, "vocab_size": 262144,
+    }),
+    "Qwen3.5-27B": (27e9, {
+        "model_type": "qwen3_5_text", "attn_output_gate": True, "head_dim": 256, "hidden_act": "silu", "hidden_size": 5120,
+        "intermediate_size": 17408, "full_attention_interval": 4, "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128,
+        "linear_num_key_heads": 16, "linear_num_value_heads": 48, "linear_value_head_dim": 128, "num_attention_heads": 24,
+        "num_hidden_layers": 64, "num_key_value_heads": 4, "tie_word_embeddings": False, "vocab_size": 248320,
+    }),
+    "Nemotron-3-Nano": (31.6e9, {
+        "model_type": "nemotron_h", "hidden_size": 2688, "hybrid_override_pattern": "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
+        "intermediate_size": 1856, "mamba_head_dim": 64, "mamba_num_heads": 64, "mlp_hidden_act": "relu2", "moe_intermediate_size": 1856,
+        "moe_shared_expert_intermediate_size": 3712, "n_groups": 8, "n_routed_experts": 128, "n_shared_experts": 1, "num_attention_heads": 32,
+        "head_dim": 128, "num_experts_per_tok": 6, "num_hidden_layers": 52, "num_key_value_heads": 2, "ssm_state_size": 128, "conv_kernel": 4,
+        "tie_word_embeddings": False, "vocab_size": 131072,
+    }),
+    "MiniMax-M1": (456e9, {
+        "model_type": "minimax", "attn_type_list": ([0] * 7 + [1]) * 10, "head_dim": 128, "hidden_act": "silu", "hidden_size": 6144,
+        "intermediate_size": 9216, "num_attention_heads": 64, "num_experts_per_tok": 2, "num_hidden_layers": 80, "num_key_value_heads": 8,
+        "num_local_experts": 32, "tie_word_embeddings": False, "vocab_size": 200064,
+    }),
+    "DeepSeek-V4-Flash": (284e9, {
+        "model_type": "deepseek_v4", "compress_ratios": [0, 0, *[4, 128] * 20, 4, 0], "head_dim": 512, "hidden_act": "silu", "hidden_size": 4096,
+        "index_head_dim": 128, "index_n_heads": 64, "index_topk": 512, "moe_intermediate_size": 2048, "n_routed_experts": 256,
+        "n_shared_experts": 1, "num_attention_heads": 64, "num_experts_per_tok": 6, "num_hidden_layers": 43, "num_key_value_heads": 1,
+        "o_groups": 8, "o_lora_rank": 1024, "q_lora_rank": 1024, "qk_rope_head_dim": 64, "sliding_window": 128,
+        "tie_word_embeddings": False, "vocab_size": 129280,
+    }),
+    "Kimi-Linear-48B-A3B": (48e9, {
+        "model_type": "kimi_linear", "first_k_dense_replace": 1, "head_dim": 72, "hidden_act": "silu", "hidden_size": 2304, "intermediate_size": 9216,
+        "kv_lora_rank": 512, "linear_attn_config": {"full_attn_layers": [4, 8, 12, 16, 20, 24, 27], "head_dim": 128, "num_heads": 32,
+                                                    "short_conv_kernel_size": 4},
+        "moe_intermediate_size": 1024, "num_attention_heads": 32, "num_experts": 256, "num_experts_per_token": 8, "num_hidden_layers": 27,
+        "num_key_value_heads": 32, "num_shared_experts": 1, "q_lora_rank": None, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+        "v_head_dim": 128, "tie_word_embeddings": False, "vocab_size": 163840,
+    }),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_networks_of_other_kinds_of_layers_have_their_published_size(name):
+    published, config = KINDS[name]
+    assert parameter_counts(parsed(config)).total == pytest.approx(published, rel=0.03)
+
+
+def test_keys_that_change_a_shape_and_are_not_known_refuse_the_config():
+    found = problems(lambda: from_config({**CONFIGS["Llama-3.1-8B"], "local_head_dim": 64}, "x"))
+    assert "changes the shape" in found["config.local_head_dim"]
