@@ -57,8 +57,8 @@ class WarmStartedLp:
 
     def start_from(self, basis: Any) -> None:
         """Set the basis for the next solve; ignore one of another shape."""
-        if basis is not None and (len(basis.row_status), len(basis.col_status)) == self._scaled.arrays.matrix.shape:
-            self._highs.setBasis(basis)
+        if basis is not None:
+            self._highs.setBasis(basis)  # HiGHS refuses one of another size, sooner than it is read here
 
     def farkas_ray(self) -> Floats | None:
         """Row multipliers that prove the last solve infeasible; None where HiGHS has none."""

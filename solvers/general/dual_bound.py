@@ -139,24 +139,27 @@ class DualBound:
             x[mine] = found.x
         if found.duals is None:
             return found.bound * size
-        certified = _dual_value(found.duals, cost / size, block, bounds)
+        rows = block.row_lower, block.row_upper
+        certified = value_of_duals(found.duals, cost / size, block.matrix, rows, bounds)
         if interior:  # what a rough interior point says of its own value proves nothing
-            return certified * size if math.isfinite(certified) else -math.inf
-        return min(found.bound, certified) * size
+            return certified * size
+        return min(found.bound, certified if math.isfinite(certified) else found.bound) * size
 
 
-def _dual_value(duals: Floats, cost: Floats, block: Block, bounds: tuple[Floats, Floats]) -> float:
-    """Compute the bound that duals of a block prove, whatever the solver's tolerance; inf where an endless column leaves them without one.
+def value_of_duals(
+    duals: Floats, cost: Floats, matrix: sparse.csc_array, rows: tuple[Floats, Floats], bounds: tuple[Floats, Floats]
+) -> float:
+    """Compute the lower bound that duals of a linear program prove, whatever the solver's tolerance; -inf where an endless column leaves them without one.
 
-    sum_i y_i side_i + sum_j min(d_j lower_j, d_j upper_j),  d = c - A'y, as in `DualBound.at`.
+    sum_i y_i side_i + sum_j min(d_j lower_j, d_j upper_j),  d = c - A'y, as in `DualBound.at`; `rows`, `bounds`: lower and upper sides.
     """
-    endless = np.where(duals > 0, ~np.isfinite(block.row_lower), ~np.isfinite(block.row_upper))
+    endless = np.where(duals > 0, ~np.isfinite(rows[0]), ~np.isfinite(rows[1]))
     y = np.where(endless, 0.0, duals)
-    reduced = cost - block.matrix.T @ y
-    side = np.where(y > 0, block.row_lower, np.where(y < 0, block.row_upper, 0.0))
+    reduced = cost - matrix.T @ y
+    side = np.where(y > 0, rows[0], np.where(y < 0, rows[1], 0.0))
     end = np.where(reduced > 0, bounds[0], np.where(reduced < 0, bounds[1], 0.0))
     if not np.isfinite(end).all():
-        return math.inf
+        return -math.inf
     return float(y @ side + reduced @ end)
 
 

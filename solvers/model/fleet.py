@@ -38,7 +38,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
-from solvers.model.data import PlanData
+from solvers.model.data import COST, PlanData
 from solvers.model.facility import rack_room
 from solvers.program import Program
 
@@ -164,6 +164,17 @@ def add_power(program: Program, data: PlanData) -> None:
         np.concatenate([data.holding_power_w[holding], data.point_power_w[point], -limit]),
         index=np.column_stack([site, slot, number[site, slot]]),
     )
+
+
+def system_prices(program: Program, data: PlanData) -> Floats:
+    """[K]: least money for a system of each fleet option, 1 for each where the program counts no money."""
+    price = np.full(len(data.option_site), np.inf)
+    held = program.columns["n"]
+    if COST not in program.functionals or not (held >= 0).any():
+        return np.ones_like(price)
+    money = np.where(held >= 0, program.functional(COST)[held], np.inf)
+    np.minimum.at(price, data.holding_option, money)
+    return np.where(np.isfinite(price), price, 0.0)
 
 
 def _running(program: Program) -> Ints:

@@ -4,6 +4,7 @@ divisible     the relaxation, by whatever method suits its size; its bound holds
 consolidated  the relaxation over fewer deployments (`solvers.search.consolidation`)
 rounded       whole replicas over the points that it uses, and smaller replicas of each pool, slot by slot
               (`solvers.search.slot_rounding`); over all points of the same workloads and sites where that finds nothing, or little good
+bounded       the bound raised by whole replicas in the slot that decides (`solvers.bound.whole_replicas`)
 full          the program with whole replicas over all points, from the rounded solution on, where the gap is still too wide
 simpler       a plan of fewer parts that is nearly as good, where that is asked for (`solvers.search.simplest`)
 """
@@ -18,11 +19,13 @@ import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
 from solvers.backends.highs_run import OPTIMAL_GAP
+from solvers.bound.whole_replicas import bound_of_whole_replicas
 from solvers.decomposition.solve import supports
 from solvers.interface import Options
 from solvers.mip import relative_gap, solve_with_fixed_integers
 from solvers.model.build import build, objective_vector
-from solvers.model.data import COST, PlanData
+from solvers.model.data import PlanData
+from solvers.model.fleet import system_prices
 from solvers.model.least_fleet import with_least_fleet
 from solvers.model.residency import is_whole
 from solvers.program import Program
@@ -61,6 +64,8 @@ class WholeReplicaSettings:
     """Of the time limit, for the first plan of a relaxation that has none in its share."""
     rounding_share: float = 0.5
     """Of the time left then, for each attempt to round replicas slot by slot."""
+    bound_share: float = 0.5
+    """Of the time left then, for the bound of whole replicas."""
     full_share: float = 0.4
     """Of the time left then, for the search over all points."""
     simpler_share: float = 0.4
@@ -244,12 +249,13 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
         first_s = SETTINGS.least_time_s
         if rounded is not None:
             best = _better_of(best, rated(_valued(data, *rounded, divisible), options))
+    best = _bounded(data, best, divisible, replace(limits(SETTINGS.bound_share), node_limit=options.node_limit))
     asked = (
         replace(options, enough_gap=None) if small else options
     )  # a small program is searched as closely as its relaxation
     if _is_wide(best, asked) and _activities(data) <= SETTINGS.most_full:
         _say(options, "whole replicas over all operating points")
-        enough = replace(limits(SETTINGS.full_share), target=_good_enough(divisible, asked), method="direct")
+        enough = replace(limits(SETTINGS.full_share), target=_good_enough(best, asked), method="direct")
         full = solve_direct(data, enough, start=best.values or None)
         best = _better(data, best, full, divisible, options)
     return replace(_with_duals(data, best, divisible, options), seconds=time.perf_counter() - begin)
@@ -268,12 +274,28 @@ def _consolidated(data: PlanData, divisible: Solution, options: Options) -> Solu
     return replace(found, bound=divisible.bound) if found.values else divisible
 
 
-def _good_enough(divisible: Solution, options: Options) -> float | None:
-    """Compute the value within the asked gap of what the relaxation proved."""
-    if divisible.bound is None:
+def _bounded(data: PlanData, best: Solution, divisible: Solution, options: Options) -> Solution:
+    """Raise the bound of a plan by whole replicas in the slot that decides (`solvers.bound`), where its gap is wider than a search may leave."""
+    if best.value is None or not _is_wide(best, replace(options, enough_gap=None)):
+        return best
+    if _activities(data) > SETTINGS.most_priced:
+        return best
+    _say(options, "bound of whole replicas")
+    sign = -1.0 if data.objective.maximises else 1.0
+    target = best.value - sign * options.gap * abs(best.value)
+    bound = bound_of_whole_replicas(data, divisible, target, options)
+    if bound is None or (best.bound is not None and sign * bound <= sign * best.bound):
+        return best
+    least = min(sign * bound, sign * best.value)  # beyond the plan's value by rounding alone
+    return rated(replace(best, bound=sign * least), options)
+
+
+def _good_enough(best: Solution, options: Options) -> float | None:
+    """Compute the value within the asked gap of what is proven."""
+    if best.bound is None:
         return None
-    sign = -1.0 if divisible.objective.maximises else 1.0
-    return divisible.bound + sign * options.enough * abs(divisible.bound)
+    sign = -1.0 if best.objective.maximises else 1.0
+    return best.bound + sign * options.enough * abs(best.bound)
 
 
 def _is_wide(solution: Solution, options: Options) -> bool:
@@ -374,7 +396,7 @@ def _kept(data: PlanData, solution: Solution) -> Bools:
     here = np.ones(len(kept), dtype=bool)
     np.logical_and.at(here, point, held[option])
     price = np.zeros(len(kept))
-    np.add.at(price, point, data.point_uses_systems * _system_prices(data)[option])
+    np.add.at(price, point, data.point_uses_systems * system_prices(build(data.divisible()), data)[option])
     able = (data.point_pool >= 0) & (data.point_capacity > 0)
     per_request = np.divide(price, data.point_capacity, out=np.full(len(price), np.inf), where=able)
     for q in range(data.pools):
@@ -385,18 +407,6 @@ def _kept(data: PlanData, solution: Solution) -> Bools:
         before = np.append(np.inf, np.minimum.accumulate(per_request[members])[:-1])
         kept[members[per_request[members] < before * (1 - SETTINGS.saves)]] = True
     return kept
-
-
-def _system_prices(data: PlanData) -> Floats:
-    """[K]: least money for a system of each fleet option, 1 for each where the program counts no money."""
-    program = build(data.divisible())
-    price = np.full(len(data.option_site), np.inf)
-    held = program.columns["n"]
-    if COST not in program.functionals or not (held >= 0).any():
-        return np.ones_like(price)
-    money = np.where(held >= 0, program.functional(COST)[held], np.inf)
-    np.minimum.at(price, data.holding_option, money)
-    return np.where(np.isfinite(price), price, 0.0)
 
 
 def _unknown(divisible: Solution) -> Solution:
@@ -433,7 +443,7 @@ def _better(data: PlanData, best: Solution, full: Solution, divisible: Solution,
     if full.status in ("infeasible", "unbounded"):
         return full
     sign = -1.0 if data.objective.maximises else 1.0
-    bounds = [bound for bound in (divisible.bound, full.bound) if bound is not None]
+    bounds = [bound for bound in (best.bound, full.bound) if bound is not None]
     bound = max(bounds, key=lambda value: sign * value, default=None)
     plans = [plan for plan in (full, best) if plan.value is not None]
     plan = min(plans, key=lambda plan: sign * (plan.value or 0.0), default=full)

@@ -21,7 +21,7 @@ def proof_clauses(plan: Plan, language: str = DEFAULT) -> list[str]:
     elif worse is not None and gap <= OPTIMAL_GAP:
         proof = Message.of("verdict.best.optimal")
     else:
-        proof = _within(plan, gap)
+        proof = Message.of(_code("verdict.within", plan), gap=percent(gap))
         if worse is not None:
             proof = Message.of("verdict.best", proof=proof.text(language))
     told = [proof.text(language)]
@@ -50,14 +50,6 @@ def percent(share: float) -> str:
 def _code(family: str, plan: Plan) -> str:
     """Return the code of a family that fits what the bound holds for."""
     return f"{family}.{plan['bound_of']}" if plan["bound_of"] in ("reduced", "fleet") else family
-
-
-def _within(plan: Plan, gap: float) -> Message:
-    """State a gap; the bound of whole replicas is that of divisible ones."""
-    code = _code("verdict.within", plan)
-    if code == "verdict.within" and plan.document.get("replicas") == "whole":
-        code = "verdict.within.whole"
-    return Message.of(code, gap=percent(gap))
 
 
 def _worse(plan: Plan) -> Message | None:

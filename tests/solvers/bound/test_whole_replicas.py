@@ -1,0 +1,144 @@
+"""The bound of whole replicas against the reference that tries every whole-numbered plan."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from solvers.bound.best_first import least
+from solvers.bound.whole_replicas import bound_of_whole_replicas, duals_of, slot_program
+from solvers.mip import Options
+from solvers.model.build import build, objective_vector
+from solvers.model.data import Objective, PlanData
+from solvers.search.direct import solve_direct
+from solvers.search.joint import solve
+from tests.solvers import test_all_blocks_bruteforce as all_blocks
+from tests.solvers.model.test_residency import SEEDS, whole_problem
+from tests.solvers.reference import SMALL, TIMES, best, near
+
+SHORT = Options(gap=0.0, node_limit=30)
+
+
+def assert_never_above(data, duals, expected):
+    """Each slot alone, with the other slots at these duals."""
+    sign = -1.0 if data.objective.maximises else 1.0
+    for slot in range(data.slots):
+        part = slot_program(data, duals, slot)
+        bound = None if part is None else least(part, math.inf, SHORT)
+        if bound is not None and expected is not None:
+            assert bound <= sign * expected + 1e-6 * max(1.0, abs(expected)), slot
+
+
+def with_relaxation(data, optimum=best):
+    """The duals of the program with divisible replicas, and the best value with whole ones; None where one of them is missing."""
+    divisible, expected = solve_direct(data.relaxation(), Options(gap=0.0)), optimum(data)
+    if not divisible.values or data.point_whole is None or not (data.point_whole & (data.point_pool >= 0)).any():
+        return None
+    if expected is not None and math.isinf(expected):
+        return None
+    duals = duals_of(data.relaxation(), divisible, Options())
+    return None if duals is None else (duals, expected)
+
+
+@settings(max_examples=60 * TIMES, **SMALL)
+@given(SEEDS)
+def test_no_slot_proves_more_than_the_optimum(seed):
+    data = whole_problem(seed)
+    found = with_relaxation(data)
+    if found is not None:
+        assert_never_above(data, *found)
+
+
+@settings(max_examples=40 * TIMES, **SMALL)
+@given(SEEDS)
+def test_neither_do_duals_of_any_size(seed):
+    data, rng = whole_problem(seed), np.random.default_rng(seed)
+    found = with_relaxation(data)
+    if found is not None:
+        duals, expected = found
+        wrong = {block: (index, values + rng.normal(size=len(values)) * (rng.random(len(values)) < 0.5)) for block, (index, values) in duals.items()}  # fmt: skip
+        assert_never_above(data, wrong, expected)
+
+
+@settings(max_examples=20 * TIMES, **SMALL)
+@given(SEEDS)
+def test_nor_beside_every_other_block(seed):
+    rng = np.random.default_rng(seed)
+    data = all_blocks.problem(rng)
+    data = replace(data, point_whole=rng.random(len(data.point_pool)) < 0.85)
+    found = with_relaxation(data, lambda data: solve_direct(data, Options(gap=0.0)).value)
+    if found is not None:
+        assert_never_above(data, *found)
+
+
+def linear(data):
+    """The least value of a program without integrality, minimised; None where there is none."""
+    program = build(data)
+    if not program.column_count:
+        return None
+    arrays, cost = program.arrays(), objective_vector(program, data) * (-1.0 if data.objective.maximises else 1.0)
+    sides = LinearConstraint(arrays.matrix, arrays.row_lower, arrays.row_upper)
+    found = milp(cost, constraints=sides, bounds=Bounds(arrays.lower, arrays.upper))
+    return None if found.x is None else float(found.fun)
+
+
+@settings(max_examples=60 * TIMES, **SMALL)
+@given(SEEDS)
+def test_without_branching_it_lies_between_both_linear_programs(seed):
+    """Not below divisible replicas, whose duals it takes, and not above whole ones, also at wrong duals."""
+    data, rng = whole_problem(seed), np.random.default_rng(seed)
+    found = with_relaxation(data, linear)
+    if found is None or found[1] is None:
+        return
+    duals, upper = found
+    wrong = {block: (index, values * rng.choice([0.9, 1.0, 1.1], len(values))) for block, (index, values) in duals.items()}  # fmt: skip
+    lower, slack = linear(data.relaxation()), 1e-6 * max(1.0, abs(upper))
+    for slot in range(data.slots):
+        right, other = (slot_program(data, y, slot) for y in (duals, wrong))
+        assert (
+            right is not None and lower - slack <= least(right, math.inf, replace(SHORT, node_limit=1)) <= upper + slack
+        )
+        if other is not None:
+            assert least(other, math.inf, replace(SHORT, node_limit=1)) <= upper + slack
+
+
+def fleet(demand, capacity, **changes):
+    """One site, one kind of system for 10 each; a replica of each point takes one."""
+    points, slots = len(capacity), len(demand)
+    return PlanData(
+        slot_window=np.zeros(slots, dtype=int), slot_hours_s=np.ones(slots), site_power_limit_w=np.array([np.inf]),
+        option_site=np.zeros(1, dtype=int), option_group=np.zeros(1, dtype=int), option_fabric=np.full(1, -1),
+        holding_option=np.zeros(1, dtype=int), holding_window=np.full(1, -1), holding_upper=np.array([50.0]), holding_cost={"cost": np.array([10.0])}, holding_power_w=np.zeros(1),
+        point_pool=np.arange(points), point_job=np.full(points, -1), point_uses=np.column_stack([np.arange(points), np.zeros(points, dtype=int)]), point_uses_systems=np.ones(points),
+        point_capacity=np.array(capacity, dtype=float), point_power_w=np.zeros(points), point_cost={"cost": np.zeros((points, slots))}, point_whole=np.ones(points, dtype=bool),
+        arc_workload=np.arange(points), arc_origin=np.zeros(points, dtype=int), arc_site=np.zeros(points, dtype=int), arc_pool=np.arange(points), arc_cost={"cost": np.zeros((points, slots))},
+        demand=np.array(demand, dtype=float).T[:, None, :], host_cost={}, objective=Objective("cost"), **changes)  # fmt: skip
+
+
+def test_workloads_that_share_systems_only_on_paper():
+    """Three workloads that ask for 1.5 replicas each: 45 by the LP, 50 with whole systems, 60 with whole replicas."""
+    data = fleet([(1.5, 3.0, 15.0), (0.1, 0.2, 1.0)], capacity=(1.0, 2.0, 10.0))
+    divisible = solve_direct(data.relaxation(), Options(gap=0.0))
+    assert divisible.value == pytest.approx(50.0) and best(data) == pytest.approx(60.0)
+    assert bound_of_whole_replicas(data, divisible, math.inf, Options()) == pytest.approx(60.0)
+    assert bound_of_whole_replicas(data, divisible, 46.0, Options()) >= 46.0  # enough was proven
+
+
+def test_the_bound_of_a_plan_is_that_of_whole_replicas(monkeypatch):
+    """Where the program is too large to be searched over all points, the bound of the slot proves the plan."""
+    from solvers.search import joint
+
+    monkeypatch.setattr(joint, "SETTINGS", replace(joint.SETTINGS, small=0, most_full=0))
+    found = solve(fleet([(1.5, 3.0, 15.0), (0.1, 0.2, 1.0)], capacity=(1.0, 2.0, 10.0)), Options(gap=0.0))
+    assert found.status == "optimal" and near(found.value, 60.0) and near(found.bound, 60.0)
+
+
+def test_nothing_is_proven_without_whole_replicas():
+    data = fleet([(1.5,), (0.1,)], capacity=(1.0,))
+    divisible = solve_direct(data.relaxation(), Options(gap=0.0))
+    assert bound_of_whole_replicas(data.divisible(), divisible, math.inf, Options()) is None
