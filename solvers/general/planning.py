@@ -15,11 +15,12 @@ import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
 from solvers.general.aggregation import NONE, Merged, discounted
+from solvers.general.copy_prices import copy_prices
 from solvers.general.counting import Counting
 from solvers.general.diving import Dived, dive
 from solvers.general.merged_lp import MergedLp, solve_merged_lp
 from solvers.general.merging import Merging
-from solvers.general.rolling import Piece, Rolling
+from solvers.general.rolling import GROWS_MUCH, Piece, Rolling
 from solvers.general.settings import GeneralSettings
 from solvers.general.structure import Structure
 from solvers.general.swapping import swapped
@@ -27,6 +28,8 @@ from solvers.interface import Options
 from solvers.mip import relative_gap
 from solvers.mip import solve as solve_mip
 from solvers.program import Arrays
+
+NAMED, TOLD = 3, 5e-4  # parts that are named, and the share of the first stage from which on one is
 
 
 class Planner:
@@ -44,7 +47,10 @@ class Planner:
         self._merging, self.structure = merging, structure
         self._options, self._begin, self._settings = options, begin, settings
         self._kept: Bools = np.ones(len(structure.cost), dtype=bool)  # columns that a first stage may use
+        self._price = np.zeros(len(structure.cost))  # of copies after failures, while parts are decided
         self._grew: Ints = NONE  # slots of the parts that needed more of the first stage
+        self._expected: Floats = np.zeros(len(structure.cost))  # what the parts began from
+        self._parts_s = 0.0  # time that they took [s]
         self._alone, self._refinements = merging.kept.apart, 0
         self._failures = merging.kept.kept  # [failures, slots] in programs for counts
         self.finer: Merged | None = None
@@ -53,8 +59,12 @@ class Planner:
             self.finer = merging.finer(merging.kept, settings)
 
     def plan(self, found: MergedLp) -> Floats | None:
-        """Choose the first stage on merged slots, then decide each part; again with what the parts could not do, where rows stay wrong."""
+        """Choose the first stage on merged slots, then decide each part; again with what the parts could not do, where rows stay wrong.
+
+        A plan that is far above its own first stage is returned after a second attempt only.
+        """
         settings, options, begin = self._settings, self._options, self._begin
+        self._price = copy_prices(self.structure, found.merged.spread_duals(found.duals))
         kept = _restricted(found, settings)
         self._kept = found.merged.spread(kept)
         arrays = found.merged.arrays
@@ -73,7 +83,7 @@ class Planner:
             expected = merged.spread(found.x) if chosen is None else chosen  # parts choose what the search did not
             x, wrong = self._in_parts(expected, None if chosen is None else finer, chosen is not None)
             if x is not None or not wrong.any():
-                return x
+                return x if x is None or not self._is_far(x) else self._second(x)
             say(options, f"{int((wrong > 0).sum())} rows stay wrong in attempt {attempt + 1}")
             merged = discounted(merged, self.structure, wrong)
             finer = None if finer is None else discounted(finer, self.structure, wrong)
@@ -120,12 +130,16 @@ class Planner:
 
         Returns the better plan, and the program over these groups of slots; None where there are no such parts, or no time.
         """
-        cost, alone = self.structure.cost, np.union1d(self._alone, self._grew)
+        alone = np.union1d(self._alone, self._grew)
         self._refinements += 1
         done = len(alone) == len(self._alone) or self._refinements > self._settings.refinements
         if done or self._options.left_s(self._begin) <= 0:
             return x, None
-        self._alone = alone
+        return self._again(x, alone)
+
+    def _again(self, x: Floats, alone: Ints) -> tuple[Floats, Merged]:
+        """Choose counts and decide parts again with some slots apart; returns the better plan, and the program over these groups of slots."""
+        cost, self._alone = self.structure.cost, alone
         light = self._merging.waiting.lighter(self._failures)
         merged = self._merging.finer(light, self._settings, np.union1d(alone, light.apart))
         other, _ = self._in_parts(x, merged, whole=True)
@@ -133,6 +147,28 @@ class Planner:
             say(self._options, f"plan {float(cost @ other):,.6g} with {len(alone)} slots apart")
             x = other if float(cost @ other) < float(cost @ x) else x
         return x, merged
+
+    def _is_far(self, x: Floats) -> bool:
+        """Tell whether a plan costs more than its own first stage said by more than the gap asked and than one part may add."""
+        said = float(self.structure.cost @ self._expected)
+        return float(self.structure.cost @ x) - said > max(self._options.gap, GROWS_MUCH) * abs(said)
+
+    def _second(self, x: Floats) -> Floats:
+        """Make a second attempt at a plan far above its first stage, with the slots apart of parts that grew, or else cost most beyond what was expected.
+
+        Where time is up, it has as much more as the parts took in the first one.
+        """
+        structure, until_s = self.structure, time.perf_counter() - self._begin + self._parts_s
+        self._options = replace(self._options, time_limit_s=max(self._options.time_limit_s, until_s))
+        alone = np.union1d(self._alone, self._grew)
+        if len(alone) == len(self._alone):
+            timed = structure.slot >= 0
+            beyond = np.bincount(structure.slot[timed], (structure.cost * (x - self._expected))[timed])
+            beyond[alone] = -np.inf
+            alone = np.union1d(alone, np.flatnonzero(structure.run == structure.run[int(np.argmax(beyond))]))
+        say(self._options, "plan far above its first stage: a second attempt")
+        self._refinements += 1
+        return self._again(x, alone)[0]
 
     def _in_parts(self, expected: Floats, finer: Merged | None, whole: bool) -> tuple[Floats | None, Floats]:
         """Choose counts on a finer merged program, if there is one, and decide each part; returns what `Rolling.plan` does.
@@ -142,16 +178,19 @@ class Planner:
         if finer is not None:
             expected = self._counted(expected, finer)
             say(self._options, f"first stage {float(self.structure.cost @ expected):,.6g} with counts from more slots")
-        left = max(self._options.left_s(self._begin), 0.0)
+        begin, left = time.perf_counter(), max(self._options.left_s(self._begin), 0.0)
         parts = replace(self._options, gap=self._settings.part_gap, time_limit_s=left)
+        self._expected = expected
         kept, arrays = self._kept, self.structure.arrays
         if whole:
             kept = kept & ~(self.structure.first & arrays.binary & (expected < 0.5))
-        rolling = Rolling(self.structure, parts, kept)
+        rolling = Rolling(self.structure, parts, kept, self._price)
         found = rolling.plan(expected)
+        self._parts_s = time.perf_counter() - begin
+        say(self._options, _growth(rolling.growth))
         grew = (self.structure.part >= 0) & rolling.grew[self.structure.part]
         self._grew = np.unique(self.structure.slot[grew])
-        self._failures = self._failures | self._merging.waiting.of(grew)
+        self._failures = self._failures | self._merging.waiting.of(grew & self.structure.apart)
         return found
 
     def _counted(self, expected: Floats, finer: Merged) -> Floats:
@@ -209,6 +248,13 @@ def _bounded(merged: Merged, structure: Structure, dived: Dived) -> Merged:
     lower[number[first]] = dived.found.merged.spread(dived.lower)[first]
     upper[number[first]] = dived.found.merged.spread(dived.upper)[first]
     return replace(merged, arrays=replace(merged.arrays, lower=lower, upper=upper))
+
+
+def _growth(growth: Floats) -> str:
+    """Say by how much the parts made the first stage dearer, those that did most by name [parts]."""
+    most = np.argsort(-growth, kind="stable")[:NAMED]
+    named = [f"part {p + 1} {growth[p]:+.2%}" for p in most.tolist() if growth[p] >= TOLD]
+    return f"parts made the first stage {growth.sum():+.2%} dearer" + (": " + ", ".join(named) if named else "")
 
 
 def say(options: Options, line: str) -> None:

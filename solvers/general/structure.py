@@ -45,8 +45,9 @@ ALSO_BY_SLOT = (AFTER_FAILURE, "limit ")
 class Structure:
     """`slot` [columns]: slot of a column, -1 in the first stage; `part` [columns]: part of a column, -1 in the first stage.
 
-    `run` [slots]: the part of the calendar of each slot. Copies of a fleet after a failure are parts of their own, one for each slot in which the
-    failure is tried, after those of the calendar.
+    `run` [slots]: the part of the calendar of each slot. Copies of a fleet after a failure belong to the part of their slot, so that they and
+    what runs there are decided at once. Where they are more columns than all else that has a slot, each slot in which the failure is tried
+    is a part of its own for them, after those of the calendar.
     `row_part` [rows]: the part that all columns of a row belong to, `LINK` for rows over several parts or with columns of both stages, and
     `FIRST` for rows of the first stage alone.
     """
@@ -63,6 +64,11 @@ class Structure:
     def runs(self) -> int:
         """Number of parts of the calendar."""
         return int(self.run.max(initial=-1)) + 1
+
+    @property
+    def apart(self) -> Bools:
+        """[columns]: whether a column is a copy after a failure whose part holds nothing else."""
+        return self.part >= self.runs
 
     @property
     def first(self) -> Bools:
@@ -93,9 +99,10 @@ def structure_of(program: Program, cost: Floats, slots: int) -> Structure:
     parts = int(part_of_slot.max(initial=-1)) + 1
     copy = copies_after_failures(program)
     mine = np.flatnonzero((copy >= 0) & (slot >= 0))
-    _, number = np.unique(copy[mine] * slots + slot[mine], return_inverse=True)
-    part[mine] = parts + number.reshape(-1)
-    parts += int(number.max(initial=-1)) + 1
+    if len(mine) > int((slot >= 0).sum()) - len(mine):
+        _, number = np.unique(copy[mine] * slots + slot[mine], return_inverse=True)
+        part[mine] = parts + number.reshape(-1)
+        parts += int(number.max(initial=-1)) + 1
     return Structure(arrays, cost, slot, part, _row_parts(arrays, part), parts, part_of_slot)
 
 
