@@ -20,9 +20,10 @@ examples: $(VENV)/.installed
 		$(BIN)/flopwatt plan examples/$$name.json --format md --output docs/examples/$$name.md || exit $$?; \
 	done
 
-# docs/formulation.md from the docstrings of the program's blocks.
-docs:
+# docs/formulation.md from the docstrings of the program's blocks, docs/architectures.md from the catalog.
+docs: $(VENV)/.installed
 	$(PYTHON) docs/build_formulation.py
+	$(BIN)/python docs/build_architectures.py
 
 # What a terminal shows of the examples: docs/pictures, and the page of the stored plan in README.md and docs/command-line.md.
 pictures: $(VENV)/.installed
