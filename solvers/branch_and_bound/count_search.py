@@ -8,15 +8,18 @@ these cuts is evaluated next.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
 import numpy as np
 
-from solvers.arrays import Floats
+from solvers.arrays import Floats, Ints
 from solvers.backends.warm_started_lp import LpResult
 from solvers.branch_and_bound.nodes import NodeResult
 from solvers.branch_and_bound.settings import ROUNDING, RoundingSettings
 from solvers.program import Scaled
+
+STEPS_AT_ONCE = 1 << 16  # neighbours whose bounds are computed together
 
 
 class LinearProgram(Protocol):
@@ -69,26 +72,41 @@ class CountSearch:
 
     def improve(self, target: float) -> None:
         """Evaluate neighbours of the best counts, least bound first, until `target` is reached or none can be better."""
-        arrays = self._part.arrays
-        least, most = arrays.lower[self.columns], arrays.upper[self.columns]
-        steps = _neighbour_steps(len(self.columns), self._settings.neighbourhood_radius)
         evaluated = {counts.tobytes() for _, counts, _ in self._optimality_cuts}
         for _ in range(self._settings.neighbours_evaluated):
             if self.best <= target:
                 return
-            near = np.round(self.x[self.columns]) + steps
-            near = near[((near >= least) & (near <= most)).all(axis=1)]
-            if self._feasibility_cuts:
-                near = near[np.all([near @ weights >= side for weights, side in self._feasibility_cuts], axis=0)]
-            if not len(near):
+            chosen = self._least_neighbour(evaluated)
+            if chosen is None:
                 return
-            bound = np.max([value + (near - counts) @ slope for value, counts, slope in self._optimality_cuts], axis=0)
-            order = np.argsort(bound, kind="stable")
-            chosen = next((i for i in order if near[i].tobytes() not in evaluated), None)
-            if chosen is None or bound[chosen] >= self.best:
-                return
-            evaluated.add(near[chosen].tobytes())
-            self.evaluate(near[chosen])
+            evaluated.add(chosen.tobytes())
+            self.evaluate(chosen)
+
+    def _least_neighbour(self, evaluated: Collection[bytes]) -> Floats | None:
+        """Find the neighbour of the best counts with the least bound that was not evaluated; None where none can be better."""
+        arrays, here = self._part.arrays, np.round(self.x[self.columns])
+        room = arrays.lower[self.columns] - here, arrays.upper[self.columns] - here
+        rows = [(float(here @ weights) - side, weights) for weights, side in self._feasibility_cuts]
+        cuts = [(value + float((here - counts) @ slope), slope) for value, counts, slope in self._optimality_cuts]
+        least, chosen = self.best, None
+        for first, down, second, up in neighbour_steps(len(here), self._settings.neighbourhood_radius):
+            able = (
+                (down >= room[0][first]) & (down <= room[1][first]) & (up >= room[0][second]) & (up <= room[1][second])
+            )
+            for over, weights in rows:
+                able &= over + down * weights[first] + up * weights[second] >= 0.0
+            first, down, second, up = first[able], down[able], second[able], up[able]
+            bound = np.full(len(first), -math.inf)
+            for value, slope in cuts:
+                np.maximum(bound, value + down * slope[first] + up * slope[second], out=bound)
+            while len(bound) and bound[best := int(np.argmin(bound))] < least:
+                near = here.copy()
+                near[first[best]] += down[best]
+                near[second[best]] += up[best]
+                if near.tobytes() not in evaluated:
+                    least, chosen = float(bound[best]), near
+                bound[best] = math.inf
+        return chosen
 
     def _add_feasibility_cut(self, counts: Floats) -> None:
         """Add the row that the Farkas ray aggregates, with the other columns at their best bounds, if these counts violate it."""
@@ -110,8 +128,23 @@ class CountSearch:
                 return
 
 
-def _neighbour_steps(count: int, radius: int) -> Floats:
-    """[steps, counts]: one count changed, or one raised and another lowered, each by up to `radius`."""
-    one = np.vstack([far * np.eye(count) for far in range(-radius, radius + 1) if far])
-    pairs = (one[:, None, :] + one[None, :, :]).reshape(-1, count)
-    return np.vstack([one, pairs[(pairs.min(axis=1, initial=0.0) < 0) & (pairs.max(axis=1, initial=0.0) > 0)]])
+def neighbour_steps(count: int, radius: int) -> Iterator[tuple[Ints, Floats, Ints, Floats]]:
+    """Yield (first, its change, second, its change) of every step: one count changed, or one lowered and another raised, each by up to `radius`.
+
+    In arrays of about `STEPS_AT_ONCE` steps, so that the memory does not grow with the number of all steps.
+    """
+    every, fars = np.arange(count), range(1, radius + 1)
+    for far in (*range(-radius, 0), *fars):
+        yield every, np.full(count, float(far)), every, np.zeros(count)
+    up, second = (each.ravel() for each in np.meshgrid(np.array(fars, dtype=float), every, indexing="ij"))
+    at_once = max(STEPS_AT_ONCE // max(len(second), 1), 1)
+    for down in range(-radius, 0):
+        for begin in range(0, count, at_once):
+            lowered = every[begin : begin + at_once]
+            first, others, raised = (
+                lowered.repeat(len(second)),
+                np.tile(second, len(lowered)),
+                np.tile(up, len(lowered)),
+            )
+            apart = first != others
+            yield first[apart], np.full(int(apart.sum()), float(down)), others[apart], raised[apart]

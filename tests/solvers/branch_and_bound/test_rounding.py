@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -206,3 +207,36 @@ def test_the_local_search_over_counts_improves_on_dives():
     best = min(10 * a + 7.5 * b + 4.6 * c for a, b, c in np.ndindex(6, 6, 6) if 10 * a + 7 * b + 4 * c >= 17)
     dived = found(program, target=best, rounding=replace(ROUNDING, neighbours_evaluated=0)).value
     assert found(program, target=best + 1e-9).value == pytest.approx(best) and dived >= best
+
+
+def test_neighbours_are_one_count_changed_or_one_lowered_and_another_raised() -> None:
+    from solvers.branch_and_bound.count_search import neighbour_steps
+
+    found = []
+    for first, down, second, up in neighbour_steps(3, 2):
+        for one, less, other, more in zip(first, down, second, up, strict=True):
+            step = [0.0, 0.0, 0.0]
+            step[one] += less
+            step[other] += more
+            found.append(tuple(step))
+    changes = product((-2.0, -1.0, 0.0, 1.0, 2.0), repeat=3)
+    expected = [
+        step
+        for step in changes
+        if 1 <= (moved := sum(map(bool, step))) <= 2 and (moved == 1 or min(step) < 0 < max(step))
+    ]
+    assert sorted(found) == sorted(expected)
+
+
+def test_neighbours_of_many_counts_take_little_memory() -> None:
+    """288 n^3 bytes would be 62 GB here."""
+    import tracemalloc
+
+    from solvers.branch_and_bound.count_search import neighbour_steps
+
+    tracemalloc.start()
+    count = sum(len(first) for first, *_ in neighbour_steps(600, 3))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 6 * 600 + 9 * 600 * 599
+    assert most < 50e6
