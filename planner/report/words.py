@@ -98,6 +98,24 @@ def amount(value: float) -> str:
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
+def counted(count: int, noun: str) -> str:
+    """Write a count with its noun in singular or plural.
+
+    >>> counted(1, "plan"), counted(1200, "site")
+    ('1 plan', '1,200 sites')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def unsigned_zero(text: str) -> str:
+    """Drop the sign of a number whose printed digits are all 0.
+
+    >>> unsigned_zero("-0.00%"), unsigned_zero("+0"), unsigned_zero("-0.01%")
+    ('0.00%', '0', '-0.01%')
+    """
+    return text.lstrip("+-") if not any(digit in text for digit in "123456789") else text
+
+
 def figure_words(value: float | str, unit: str) -> str:
     """Write a figure with its unit; a price of power and time per kW and month.
 

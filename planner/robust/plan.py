@@ -72,8 +72,14 @@ def robust_plan(
     search = ScenarioSearch(problem, candidates, nominal, options, steps, grids, report)
     asked, wanted = problem.robust, required_scenarios(problem)
     fresh = draw(problem, FRESH_SCENARIOS, asked.seed + 1)
-    for _ in range(MAX_ATTEMPTS):
-        if not search.run(wanted):
+    before = nominal.plan(document).document
+    spent = cost_by_price(problem, before, steps, read_through)
+    as_predicted = outcome_in(problem, before, fresh, spent, read_through)
+    keeps = search.starts_as_predicted and as_predicted.share >= asked.confidence
+    for attempt in range(MAX_ATTEMPTS):
+        if not (keeps and attempt == 0) and not search.run(
+            wanted
+        ):  # a fleet that keeps the promise already is not made dearer
             break
         plan = _plan_with_fleet(search, candidates, document, overlays, progress, threads)
         if not plan.has_answer:  # limits may hold over the undominated slots and fail over all
@@ -84,11 +90,10 @@ def robust_plan(
         outcome = outcome_in(problem, promised, fresh, amounts, read_through)
         report(f"{outcome.share:.1%} of {FRESH_SCENARIOS} fresh scenarios kept")
         if outcome.share >= asked.confidence:
-            before = nominal.plan(document).document
             promised["robustness"] = {
                 "confidence": asked.confidence, "measure": asked.measure, "sampled": search.found.outcome.as_json() | {"seed": asked.seed},
                 "fresh": outcome.as_json() | {"seed": asked.seed + 1},
-                "nominal": {"value": before["objective"]["value"]} | outcome_in(problem, before, fresh, cost_by_price(problem, before, steps, read_through), read_through).as_json(),
+                "nominal": {"value": before["objective"]["value"]} | as_predicted.as_json(),
                 "price": plan["objective"]["value"] - before["objective"]["value"], "worlds_in_program": len(search.active),
                 "prices": [{**row, "amount": amounts[row["path"]]} for row in price_ranges(problem)], "uncertain": uncertain(problem), "levels": list(LEVELS_SHOWN), "standing_by": standing, "left_out": left_out(problem),
             }  # fmt: skip

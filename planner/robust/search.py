@@ -112,6 +112,11 @@ class ScenarioSearch:
         first = first if first.solution.values else nominal
         self.found = RobustFleet(first, (), self.outcome(first, ()))
 
+    @property
+    def starts_as_predicted(self) -> bool:
+        """Tell whether the first fleet is that of the plan as predicted: the cheapest, where no risk of prices is weighed."""
+        return self.found.answer is self.nominal
+
     def _select(self, grids: Grids) -> tuple[set[OptionName], list[Deployment]]:
         """Return the fleet options that a plan at some level of errors holds, and all layouts on them that a level would choose."""
         held = _held_options(self.nominal)

@@ -31,7 +31,9 @@ from planner.resolve.resolver import resolve_document
 from planner.solving.quality import settle
 from planner.spec.document import Edits, edited
 from solvers.interface import Options
+from solvers.memory import resident_bytes
 from solvers.model.data import PlanData
+from solvers.model.size import least_program_bytes
 from solvers.search.joint import solve
 from solvers.solution import Solution
 
@@ -232,13 +234,29 @@ def answered(
     candidates: Candidates,
     options: Options,
     solve_program: Callable[[PlanData, Options], Solution] = solve,
+    prepare: Callable[[Formulation], Formulation] | None = None,
 ) -> Answer:
-    """Formulate and solve a variant. Raises Unbounded where nothing limits the throughput.
+    """Formulate and solve a variant, unless its program takes more memory than is left. Raises Unbounded where nothing limits the throughput.
 
-    `solve_program`: used in place of `solvers.search.joint.solve`.
+    `solve_program`: used in place of `solvers.search.joint.solve`; `prepare`: changes the program's input before it is solved, whose
+    architectures then stay open.
     """
     form = formulate(problem, candidates)
+    form = form if prepare is None else prepare(form)
+    if not _fits(form.data, options):
+        nothing = Solution("limit", form.data.objective, None, None, None, 0.0, 0, 0, 0, options.seed)
+        return Answer(problem, candidates, form, nothing)
+    if prepare is not None:
+        return Answer(problem, candidates, form, solve_program(form.data, options))
     return Answer(*settle(problem, candidates, form, solve_program(form.data, options), options))
+
+
+def _fits(data: PlanData, options: Options) -> bool:
+    """Tell whether the memory that is left holds the program."""
+    if options.memory is None:
+        return True
+    free = options.memory.most_bytes - resident_bytes()
+    return least_program_bytes(data, free) <= free
 
 
 def fleet_change(before: Fleet, after: Fleet) -> str:

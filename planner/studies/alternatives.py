@@ -21,24 +21,24 @@ from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
-from planner.formulate.formulation import Formulation, formulate
-from planner.formulate.limits import Unbounded
+from planner.formulate.formulation import Formulation
 from planner.interpret.framing import sense_and_unit
 from planner.plan import Plan
 from planner.problem.facts import Problem, QualityFacts
-from planner.resolve.resolver import resolve_document
-from planner.solving.answer import THREADS, Progress, options_of
+from planner.report.words import amount, counted, unsigned_zero
+from planner.solving.answer import THREADS, Progress
 from planner.solving.quality import settle
-from planner.solving.variants import Answer, Variants, answered, fleet_change
+from planner.solving.variants import Answer, Variants, fleet_change
 from planner.spec.document import Edits, edited
 from planner.spec.fabrics import PROVIDER
 from planner.spec.workloads import Serving
+from planner.studies.base.planned import SAME, Base, planned, solved, study_options
 from planner.studies.compare import compare
 from solvers.backends.warm_started_lp import WarmStartedLp
 from solvers.interface import Options
 from solvers.mip import relative_gap
 from solvers.model.build import build, objective_vector
-from solvers.search.joint import solve, with_fewer_parts
+from solvers.search.joint import with_fewer_parts
 from solvers.search.parts import parts_of
 from solvers.solution import Solution
 
@@ -85,6 +85,7 @@ class Alternatives:
     status: str
     unit: str
     within: float
+    base: Base
     found: tuple[Alternative, ...] = ()
     seconds: float = 0.0
 
@@ -103,25 +104,29 @@ class Alternatives:
             if self.best is None
             else dict(self.best.objective) | {"bound": self.best["bound"], "gap": self.best.gap}
         )
-        return {"status": self.status, "best": best, "within": self.within, "alternatives": self.rows}
+        return {
+            "status": self.status,
+            "base": self.base.row(),
+            "best": best,
+            "within": self.within,
+            "alternatives": self.rows,
+        }
 
     @property
     def words(self) -> list[str]:
         """Summarise the alternatives within the limit, with the drivers of each."""
         if self.best is None:
-            return ["There is no plan, so there are no alternatives to it; `flopwatt plan` says why."]
+            return [self.base.message.text()]
         value = self.best.objective["value"]
         near = [(a, a.worse) for a in self.found if a.worse is not None and a.worse <= self.within * abs(value)]
-        words = [
-            f"The best plan comes to {value:,.4g} {self.unit}."
-            if abs(value) < 1000
-            else f"The best plan comes to {value:,.0f} {self.unit}."
-        ]
-        words.append(
-            f"{len(near)} plans of another kind are within {self.within:.0%} of it."
-            if near
-            else f"No plan of another kind is within {self.within:.0%} of it."
-        )
+        words = [self.base.message.text()]
+        of_start = f"within {self.within:.0%} of {amount(value)} {self.unit}"
+        if near:
+            words.append(
+                f"{counted(len(near), 'plan')} of another kind {'is' if len(near) == 1 else 'are'} {of_start}."
+            )
+        else:
+            words.append(f"No plan of another kind is {of_start}.")
         for a, worse in near:
             words.append(f"  {a.name}: {_worse(worse, value, self.unit)}. {' '.join(a.drivers)}".rstrip())
         return words
@@ -151,9 +156,10 @@ class Alternatives:
         return STATUS_WORDS[alternative.status]
 
 
-def _worse(amount: float, base: float, unit: str) -> str:
-    size = f"{amount:,.0f}" if abs(base) >= 1000 else f"{amount:.3g}"
-    return f"{size} {unit} ({amount / abs(base):.2%})"
+def _worse(worse: float, base: float, unit: str) -> str:
+    worse = 0.0 if abs(worse) <= SAME * abs(base) else worse
+    size = f"{worse:,.0f}" if abs(base) >= 1000 else f"{worse:.3g}"
+    return f"{unsigned_zero(size)} {unit} ({unsigned_zero(f'{worse / abs(base):.2%}')})"
 
 
 # -- search ------------------------------------------------------------------------------------------------------------
@@ -190,23 +196,21 @@ def alternatives(
             [SpecProblem("--within", f"expected a share from 0 to {MOST_WITHIN:g}, such as 0.05, got {within:g}")]
         )
     began, say = time.perf_counter(), progress or (lambda line: None)
-    problem = resolve_document(document, overlays)
-    variants = Variants(document, overlays, problem)
-    options = options_of(problem.spec, threads)
-    unit = sense_and_unit(document)[1]
-    try:
-        base = answered(problem, variants.candidates(problem, ()), options)
-    except Unbounded:
-        return Alternatives(None, "unbounded", unit, within)
+    start = planned(document, overlays, progress=progress, threads=threads)
+    options, unit = study_options(start.problem, threads), sense_and_unit(document)[1]
+    base = solved(start.variants, (), options) if start.plan.has_answer else None
+    if base is None or base.value is None:
+        status = start.plan.status if base is None else base.solution.status
+        return Alternatives(None, status, unit, within, start.base(None))
     say(f"the best plan: {base.solution.status} in {base.solution.seconds:.1f} s")
-    if base.value is None:
-        return Alternatives(None, base.solution.status, unit, within)
-    search = _Search(variants, base, options, within * abs(base.value), began + total_s, say)
-    best, found = base.plan(document), list[Alternative]()
+    search = _Search(start.variants, base, options, within * abs(base.value), began + total_s, say)
+    best, found = base.plan(start.document), list[Alternative]()
+    stated = start.base(base.value)
 
     def study() -> Alternatives:
         ranked = sorted(found, key=_rank)
-        return Alternatives(best, base.solution.status, unit, within, tuple(ranked), time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        return Alternatives(best, base.solution.status, unit, within, stated, tuple(ranked), seconds)
 
     for alternative in _each(search, base, within):
         found.append(alternative)
@@ -339,7 +343,7 @@ class _Search:
                 continue
             before = parts
             self._say(f"within {share:.1%}: {parts.deployments} deployments")
-            name = f"{parts.deployments} deployments of {parts.kinds} kinds at {parts.sites} sites"
+            name = f"{counted(parts.deployments, 'deployment')} of {counted(parts.kinds, 'kind')} at {counted(parts.sites, 'site')}"
             kind = Kind("fewer parts", name, lambda option: True)
             yield self._found(kind, base.problem, base.candidates, base.form, replace(solution, before=None))
 
@@ -368,19 +372,20 @@ class _Search:
         left = self._ends - time.perf_counter()
         if left <= 0:
             return Alternative(kind.kind, kind.name, NOT_TRIED)
-        problem, candidates, form = self._base.problem, self._base.candidates, self._base.form
-        if kind.edits:
-            problem = self._variants.problem(kind.edits)
-            candidates = self._variants.candidates(problem, kind.edits)
-            form = formulate(problem, candidates)
-        upper = np.where(self._allowed(kind, form), form.data.holding_upper, 0.0)
-        form = replace(form, data=replace(form.data, holding_upper=upper))
-        solution = solve(form.data, replace(self._options, time_limit_s=min(left, self._options.time_limit_s)))
-        self._say(f"{kind.name}: {solution.status} in {solution.seconds:.1f} s")
-        value = solution.value
-        if not solution.values or value is None:
-            return Alternative(kind.kind, kind.name, IMPOSSIBLE if solution.status == "infeasible" else NOT_TRIED)
-        return self._found(kind, problem, candidates, form, solution)
+
+        def excluding(form: Formulation) -> Formulation:
+            upper = np.where(self._allowed(kind, form), form.data.holding_upper, 0.0)
+            return replace(form, data=replace(form.data, holding_upper=upper))
+
+        limits = replace(self._options, time_limit_s=min(left, self._options.time_limit_s))
+        answer = solved(self._variants, kind.edits, limits, prepare=excluding)
+        if answer is None:
+            return Alternative(kind.kind, kind.name, NOT_TRIED)
+        self._say(f"{kind.name}: {answer.solution.status} in {answer.solution.seconds:.1f} s")
+        if answer.value is None:
+            missing = IMPOSSIBLE if answer.solution.status == "infeasible" else NOT_TRIED
+            return Alternative(kind.kind, kind.name, missing)
+        return self._found(kind, answer.problem, answer.candidates, answer.form, answer.solution)
 
     def _found(
         self, kind: Kind, problem: Problem, candidates: Candidates, form: Formulation, solution: Solution

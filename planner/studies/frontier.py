@@ -16,11 +16,13 @@ from typing import Any
 from planner.errors import Problem, SpecError
 from planner.plan import Plan
 from planner.problem.quality import MEANS
+from planner.report.words import counted
 from planner.solving.answer import THREADS, Progress
 from planner.spec.document import Edits, edited, read_spec
 from planner.spec.model import parse_spec
 from planner.spec.requirements.quality import Alternative
 from planner.spec.workloads import Serving
+from planner.studies.base.planned import Base, planned
 from planner.studies.sensitivity_factors import latency_paths, times, work_path
 from planner.studies.whatif import Changes, WhatIf
 from solvers.mip import relative_gap
@@ -68,6 +70,7 @@ class Frontier:
     left_out: tuple[tuple[str, str], ...]
     status: str
     seconds: float
+    base: Base
     source: str = ""  # of the scores
 
     @property
@@ -93,6 +96,7 @@ class Frontier:
             "measure": MEASURE[self.against],
             "currency": self.currency,
             "status": self.status,
+            "base": self.base.row(),
             "source": self.source,
             "points": [
                 {**row, "changes": dict(point.changes), "seconds": point.seconds}
@@ -105,12 +109,14 @@ class Frontier:
     @property
     def words(self) -> list[str]:
         """Summarise the range of costs, and how the programs were solved."""
+        stated = self.base.message.text()
         if not self.points:
-            return [f"no plan was found ({self.status})"]
+            return [stated, f"no plan was found ({self.status})"]
         programs = ", ".join(f"{count} {how}" for how, count in Counter(point.how for point in self.points).items())
         first, last = self.points[0], self.points[-1]
         lines = [
-            f"cost against {self.against}: {len(self.points)} points, from {first.cost:,.4g} to {last.cost:,.4g} {self.currency}, each within {max(p.gap for p in self.points):.2g} of the least cost",
+            stated,
+            f"cost against {self.against}: {counted(len(self.points), 'point')}, from {first.cost:,.4g} to {last.cost:,.4g} {self.currency}, each within {max(p.gap for p in self.points):.2g} of the least cost",
             f"programs: {programs}; {self.seconds:.1f} s",
         ]
         return lines + ([f"quality as scored by {self.source}"] if self.source else [])
@@ -145,6 +151,8 @@ def frontier(
     began = time.perf_counter()
     document = read_spec(source, hourly)
     scores = _scores(document) if against == QUALITY else ""
+    start = planned(document, overlays, progress=progress, threads=threads)
+    document = start.document
     study = _Study(
         edited(
             document, (("objective", {"minimise": "cost"}), *(_lowest_floor(document) if against == QUALITY else ()))
@@ -161,7 +169,10 @@ def frontier(
         statuses = [point.plan.status for point in kept] or [study.last_status]
         status = max(statuses, key=("optimal", "within_gap", "limit", "unbounded", "infeasible").index)
         currency = study.kept.document.get("currency", "USD")
-        return Frontier(against, currency, tuple(kept), tuple(left_out), status, time.perf_counter() - began, scores)
+        own = _cost(study.kept.base) if study.kept.base.has_answer and against != QUALITY else None
+        base = start.base_at_cost(own, currency)
+        seconds = time.perf_counter() - began
+        return Frontier(against, currency, tuple(kept), tuple(left_out), status, seconds, base, scores)
 
     if so_far is not None:
         study.taken = lambda: so_far(found())

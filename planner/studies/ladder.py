@@ -14,10 +14,11 @@ from planner.errors import SpecError
 from planner.formulate.limits import Unbounded
 from planner.problem.facts import Problem
 from planner.resolve.resolver import resolve_document
-from planner.solving.answer import THREADS, Progress, options_of
-from planner.solving.variants import Answer, Variants, answered
+from planner.solving.answer import Progress
+from planner.solving.variants import Answer, Variants
 from planner.spec.document import Edits, edited
 from planner.spec.quantities import read_money
+from planner.studies.base.planned import Base, planned, solved, study_options
 from planner.studies.sensitivity_factors import level_of
 from solvers.interface import Options
 
@@ -61,6 +62,7 @@ class Ladder:
     target: float | None  # per million tokens
     rungs: tuple[Rung, ...]
     status: str
+    base: Base
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -75,6 +77,7 @@ class Ladder:
             "currency": self.currency,
             "target_per_million_tokens": self.target,
             "status": self.status,
+            "base": self.base.row(),
             "rungs": self.rows,
         }
 
@@ -82,11 +85,12 @@ class Ladder:
     def words(self) -> list[str]:
         """Summarise today's cost, the last rung and the target."""
         first, last = self.rungs[0], self.rungs[-1]
+        said = [self.base.message.text()]
         if first.cost_per_million_tokens is None:
-            return ["There is no plan today, so there is no cost to start from."]
-        said = [
+            return [*said, "Without a plan today there is no cost to start from."]
+        said.append(
             f"Cost of {', '.join(self.workloads)}: {first.cost_per_million_tokens:.6g} {self.currency} per million output tokens today."
-        ]
+        )
         if last.from_today is not None and len(self.rungs) > 1:
             said.append(
                 f"All levers together make it {last.from_today:,.3g} times cheaper: {last.cost_per_million_tokens:.6g} {self.currency}."
@@ -149,39 +153,45 @@ def ladder(
             ]
         )
     wanted = None if target is None else _target(target, problem)
-    variants, options = Variants(document, overlays, problem), options_of(problem.spec, THREADS)
     rungs: list[Rung] = []
     steps: list[tuple[str, Edits, dict[str, Any]]] = [(TODAY, (), dict(document))]
     for text in levers:  # all are read before any is solved
         _, edits, written = steps[-1]
         lever = _lever(written, text)
         steps.append((lever.name, edits + lever.edits, edited(written, lever.edits)))
+    start = planned(dict(document), overlays, progress=progress)
+    options = study_options(start.problem)
+
+    today: float | None = None
 
     def found() -> Ladder:
         order = ("infeasible", "unbounded", "limit", "within_gap", "optimal")
         status = min((rung.status for rung in rungs), key=order.index)
-        return Ladder(names, problem.spec.currency, wanted, tuple(rungs), status)
+        return Ladder(names, problem.spec.currency, wanted, tuple(rungs), status, start.base(today))
 
     for name, edits, written in steps:
-        rungs.append(_rung(name, _answer(variants, edits, options), written, names, phase, rungs, wanted))
+        answer, status = _answer(start.variants, edits, options)
+        today = answer.value if answer is not None and not rungs else today
+        rungs.append(_rung(name, answer, status, written, names, phase, rungs, wanted))
         say(f"{name}: {rungs[-1].status}  {time.perf_counter() - began:.1f} s")
         if so_far is not None:
             so_far(found())
     return found()
 
 
-def _answer(variants: Variants, edits: Edits, options: Options) -> Answer | None:
-    """Solve the spec with some edits; None if nothing limits the throughput."""
-    changed = variants.problem(edits)
+def _answer(variants: Variants, edits: Edits, options: Options) -> tuple[Answer | None, str]:
+    """Solve the spec with some edits; returns the status too, also where there is no answer."""
     try:
-        return answered(changed, variants.candidates(changed, edits), options)
+        answer = solved(variants, edits, options)
     except Unbounded:
-        return None
+        return None, "unbounded"
+    return answer, "limit" if answer is None else answer.solution.status
 
 
 def _rung(
     name: str,
     answer: Answer | None,
+    status: str,
     document: Mapping[str, Any],
     names: Sequence[str],
     phase: str | None,
@@ -189,7 +199,7 @@ def _rung(
     target: float | None,
 ) -> Rung:
     if answer is None or answer.value is None:
-        return Rung(name, "unbounded" if answer is None else answer.solution.status, None, None, None, None, None)
+        return Rung(name, status, None, None, None, None, None)
     plan = answer.plan(document)
     rows = [row for row in plan["workloads"] if row.get("of", row["name"]) in names and row["cost_per_million_tokens"]]
     millions = sum(row["cost"] / row["cost_per_million_tokens"] for row in rows)
@@ -198,7 +208,7 @@ def _rung(
         cost = next(row for row in plan["phases"] if row["name"] == phase)["cost_per_million_tokens"]
     known = [rung.cost_per_million_tokens for rung in before if rung.cost_per_million_tokens is not None]
     return Rung(
-        name, answer.solution.status, cost, answer.solution.gap,
+        name, status, cost, answer.solution.gap,
         factor=known[-1] / cost if known and cost else None,
         from_today=known[0] / cost if known and cost else None,
         to_target=cost / target if target and cost else None,

@@ -14,10 +14,12 @@ from typing import Any
 from planner.errors import SpecError
 from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
+from planner.report.words import counted
 from planner.resolve.resolver import resolve_document
-from planner.solving.answer import THREADS, Progress, options_of
-from planner.solving.variants import Answer, Fleet, Variants, answered, fleet_change
+from planner.solving.answer import THREADS, Progress
+from planner.solving.variants import Answer, Fleet, Variants, fleet_change
 from planner.spec.document import at
+from planner.studies.base.planned import Base, planned, solved, study_options
 from planner.studies.sensitivity_factors import AMOUNT, DEADLINE, LATENCY, PRICE, Factor, Level, factors_of
 from solvers.interface import Options
 from solvers.mip import relative_gap
@@ -71,6 +73,7 @@ class Sensitivity:
 
     status: str
     unit: str
+    base: Base
     value: float | None = None
     gap: float | None = None
     bars: tuple[Bar, ...] = ()
@@ -99,6 +102,7 @@ class Sensitivity:
         """Return everything as JSON."""
         return {
             "status": self.status,
+            "base": self.base.row(),
             "unit": self.unit,
             "value": self.value,
             "gap": self.gap,
@@ -109,11 +113,12 @@ class Sensitivity:
     @property
     def words(self) -> list[str]:
         """Summarise levels without a plan, the widest swing, and unchanged fleets."""
+        words = [self.base.message.text()]
         if self.value is None:
-            return ["There is no plan to vary; `flopwatt plan` says why."]
-        words = [
-            f"The best plan comes to {_amount(self.value)} {self.unit}; {self.solved} variants of the spec were solved."
-        ]
+            return words
+        words.append(
+            f"{counted(self.solved, 'variant')} of the spec {'was' if self.solved == 1 else 'were'} solved around it."
+        )
         if lost := [
             f"{bar.factor.name} at {moved.words}"
             for bar in self.bars
@@ -190,19 +195,17 @@ def sensitivity(
     Raises SpecError for a place that is not in the spec.
     """
     began, say = time.perf_counter(), progress or (lambda line: None)
-    problem = resolve_document(document, overlays)
-    factors = factors_of(document, problem, vary, not vary if defaults is None else defaults)
-    program = Reoptimizer()
-    variants, options = Variants(document, overlays, problem), options_of(problem.spec, threads)
-    unit = sense_and_unit(document)[1]
-    try:
-        base = answered(problem, variants.candidates(problem, ()), options, program.solve)
-    except Unbounded:
-        return Sensitivity("unbounded", unit)
+    usual = not vary if defaults is None else defaults
+    factors_of(document, resolve_document(document, overlays), vary, usual)  # a mistake is told before a plan is solved
+    start = planned(document, overlays, progress=progress, threads=threads)
+    factors = factors_of(start.document, start.problem, vary, usual)
+    program, options, unit = Reoptimizer(), study_options(start.problem, threads), sense_and_unit(document)[1]
+    base = solved(start.variants, (), options, solve_program=program.solve) if start.plan.has_answer else None
+    if base is None or base.value is None:
+        return Sensitivity(start.plan.status if base is None else base.solution.status, unit, start.base(None))
     say(f"the plan: {base.solution.status} in {base.solution.seconds:.1f} s; {len(factors)} figures to move")
-    if base.value is None:
-        return Sensitivity(base.solution.status, unit)
-    study = _Study(variants, base, program, options, began + total_s)
+    study = _Study(start.variants, base, program, options, began + total_s)
+    stated = start.base(base.value)
     bars: list[Bar] = []
 
     def found() -> Sensitivity:
@@ -210,6 +213,7 @@ def sensitivity(
         return Sensitivity(
             base.solution.status,
             unit,
+            stated,
             base.value,
             base.solution.gap,
             tuple(bars),
@@ -256,6 +260,8 @@ class _Study:
             return Moved(f"{level.words} ({error.problems[0].message})", INVALID)
         except Unbounded:
             return Moved(level.words, INVALID)
+        if answer is None:
+            return Moved(level.words, NOT_TRIED)
         self.solved += 1
         solution = answer.solution
         if answer.value is None:
@@ -265,12 +271,14 @@ class _Study:
             return replace(same, status=SOLVED, bound=self._best_of(solution.bound))
         return Moved(level.words, SOLVED, answer.value, solution.bound, fleet_change(self._fleet, answer.fleet()))
 
-    def _answer(self, level: Level, limit_s: float) -> Answer:
+    def _answer(self, level: Level, limit_s: float) -> Answer | None:
         problem = self._variants.problem(level.edits)
         if level.money is not None:
             problem = level.money(problem)
-        candidates = self._variants.candidates(problem, () if level.only_money else level.edits)
-        return answered(problem, candidates, replace(self._options, time_limit_s=limit_s), self._program.solve)
+        limits, of_points = replace(self._options, time_limit_s=limit_s), () if level.only_money else level.edits
+        return solved(
+            self._variants, level.edits, limits, problem=problem, of_points=of_points, solve_program=self._program.solve
+        )
 
     def _best_of(self, bound: float | None) -> float | None:
         """Return the bound, or the plan's own value if that is better (other points may have been kept for the level)."""

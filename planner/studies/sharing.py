@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from planner.formulate.formulation import formulate
 from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
 from planner.plan import Plan
-from planner.resolve.resolver import resolve_document
-from planner.solving.answer import THREADS, Progress, options_of
+from planner.solving.answer import Progress
 from planner.solving.variants import Answer, Variants
 from planner.spec.changes import either
+from planner.studies.base.planned import Base, planned, solved, study_options
 from planner.studies.sharing_capabilities import (
     ALL_OFF,
     SILOED,
@@ -28,7 +27,9 @@ from planner.studies.sharing_capabilities import (
     edits_without,
 )
 from solvers.interface import Options
+from solvers.model.data import PlanData
 from solvers.search.joint import solve
+from solvers.solution import Solution
 
 ON = "all on"
 CLAIMED = (
@@ -70,6 +71,7 @@ class Sharing:
     base: Switched
     rows_off: tuple[Switched, ...]
     status: str
+    start: Base
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -79,12 +81,12 @@ class Sharing:
     @property
     def document(self) -> dict[str, Any]:
         """Return everything as JSON."""
-        return {"unit": self.unit, "status": self.status, "rows": self.rows}
+        return {"unit": self.unit, "status": self.status, "base": self.start.row(), "rows": self.rows}
 
     @property
     def words(self) -> list[str]:
         """Summarise the value of one fleet and of all capabilities together."""
-        off, words = {row.capability: row for row in self.rows_off}, []
+        off, words = {row.capability: row for row in self.rows_off}, [self.start.message.text()]
         siloed, nothing = off.get(SILOED), off.get(ALL_OFF)
         if siloed is not None and (more := self._more("utilisation", siloed)) is not None:
             words.append(
@@ -136,42 +138,60 @@ def sharing(
 ) -> Sharing:
     """Solve the spec with and without each capability. `so_far` is told the study after each. Raises SpecError for an invalid spec."""
     began, say = time.perf_counter(), progress or (lambda line: None)
-    problem = resolve_document(document, overlays)
-    variants, options = Variants(document, overlays, problem), options_of(problem.spec, THREADS)
+    start = planned(dict(document), overlays, progress=progress)
+    document, options = start.document, study_options(start.problem)
     sense, unit = sense_and_unit(document)
     found: list[Switched] = []
-    for capability in (Capability(ON, ""), *capabilities(problem, document)):
-        answer = _without(capability, variants, options)
-        found.append(_switched(capability, answer, document, found[0].value if found else None, sense))
+
+    def study() -> Sharing:
+        return Sharing(unit, found[0], tuple(found[1:]), found[0].status, start.base(found[0].value))
+
+    if not start.plan.has_answer:
+        found.append(Switched(ON, "", start.plan.status))
+        return study()
+    for capability in (Capability(ON, ""), *capabilities(start.problem, document)):
+        answer, status = _without(capability, start.variants, options)
+        found.append(_switched(capability, answer, status, document, found[0].value if found else None, sense))
         say(f"{capability.name}: {found[-1].status}  {time.perf_counter() - began:.1f} s")
         if so_far is not None:
-            so_far(Sharing(unit, found[0], tuple(found[1:]), found[0].status))
-    return Sharing(unit, found[0], tuple(found[1:]), found[0].status)
+            so_far(study())
+    return study()
 
 
-def _without(capability: Capability, variants: Variants, options: Options) -> Answer | None:
-    """Solve the spec without a capability; None if nothing limits the throughput."""
-    edits = edits_without(variants.base, capability)
-    problem = variants.problem(edits)
-    candidates = variants.candidates(problem, edits)
+def _without(capability: Capability, variants: Variants, options: Options) -> tuple[Answer | None, str]:
+    """Solve the spec without a capability; returns the status too, also where there is no answer."""
+
+    def paced(data: PlanData, limits: Options) -> Solution:
+        return solve(at_even_pace(data) if capability.even_pace else data, limits)
+
     try:
-        form = formulate(problem, candidates)
+        answer = solved(
+            variants,
+            edits_without(variants.base, capability),
+            options,
+            solve_program=paced,
+            prepare=lambda form: form,  # the accounts read the program at its own pace
+        )
     except Unbounded:
-        return None
-    data = at_even_pace(form.data) if capability.even_pace else form.data
-    return Answer(problem, candidates, form, solve(data, options))
+        return None, "unbounded"
+    return answer, "limit" if answer is None else answer.solution.status
 
 
 def _switched(
-    capability: Capability, answer: Answer | None, document: Mapping[str, Any], base: float | None, sense: str
+    capability: Capability,
+    answer: Answer | None,
+    status: str,
+    document: Mapping[str, Any],
+    base: float | None,
+    sense: str,
 ) -> Switched:
     if answer is None or answer.value is None:
-        return Switched(capability.name, capability.off, "unbounded" if answer is None else answer.solution.status)
+        return Switched(capability.name, capability.off, status)
     plan = answer.plan(document)
     value = plan.objective["value"]
     use = use_of(plan, {name: system.chips for name, system in answer.problem.systems.items()}, held_chip_s(answer))
     return replace(
-        use, capability=capability.name, off=capability.off, status=answer.solution.status, value=value, gap=plan.gap, chips=plan["totals"]["chips"],
+        use, capability=capability.name, off=capability.off, status=status, value=value, gap=plan.gap, chips=plan["totals"]["chips"],
         worse=None if base is None else (value / base - 1.0) * (1.0 if sense == "min" else -1.0),
     )  # fmt: skip
 

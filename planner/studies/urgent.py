@@ -6,13 +6,14 @@ import copy
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from catalog.units import DAY_S, HOUR_S
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
+from planner.messages import Message
 from planner.pipeline import solve_document
 from planner.plan import Plan
 from planner.report.words import amount
@@ -20,9 +21,11 @@ from planner.resolve.resolver import resolve_document
 from planner.solving.answer import Progress
 from planner.spec.document import Edits, edited
 from planner.spec.model import parse_spec
+from planner.studies.base.planned import SCENARIOS, Base, planned
 
 HELD, FREE = "on the fleet of the plan", "with systems free to be added"
-AS_STUDIES_SOLVE: Edits = (("solver.replicas", "divisible"), ("simplicity.within", 0))
+AS_SEARCHED: Edits = (("simplicity.within", 0),)  # plans of fewer parts would hide what a small job costs
+PRINTED = 1e-4  # share of an amount of four digits that may still change the last one
 NOTHING = 1e-9  # share of the objective below which a difference is rounding
 MOVED = 1e-6  # share of a workload's chip hours below which it is not said to move
 
@@ -40,7 +43,13 @@ class Insertion:
     ]  # workload -> chip hours that it does less where and when it would without the job, and does elsewhere or at another time
     resumptions: float  # by how often jobs are interrupted more
     conflict: tuple[str, ...]  # limits in the way, in words
+    doubt: float  # sum of the gaps of both plans, in the unit of the objective: smaller costs may come from the search
     late: Mapping[str, float | None]  # job -> by how much it is done after its deadline [s], None where it is left out
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Tell whether the gaps reach the digits that are printed of the cost."""
+        return self.doubt > PRINTED * abs(self.cost or 0.0)
 
     def row(self) -> dict[str, Any]:
         """Return its figures as a row."""
@@ -52,6 +61,7 @@ class Insertion:
             "moved_chip_hours": dict(self.moved),
             "resumptions": self.resumptions,
             "conflict": list(self.conflict),
+            "doubt": self.doubt,
             "late_s": dict(self.late),
         }
 
@@ -65,6 +75,7 @@ class Urgent:
     sense: str
     before: float
     insertions: tuple[Insertion, ...]
+    base: Base
 
     @property
     def status(self) -> str:
@@ -88,13 +99,14 @@ class Urgent:
             "unit": self.unit,
             "sense": self.sense,
             "before": self.before,
+            "base": self.base.row(),
             "insertions": [i.row() for i in self.insertions],
         }
 
     @property
     def words(self) -> list[str]:
         """Say what the job costs, and what makes room for it."""
-        said = []
+        said = [self.base.message.text()]
         for insertion in self.insertions:
             if insertion.cost is None:
                 limits = "; ".join(insertion.conflict) or insertion.status
@@ -111,6 +123,8 @@ class Urgent:
                 )
             if insertion.resumptions > 0.5:
                 said.append(f"Jobs are interrupted {insertion.resumptions:,.0f} times more.")
+        if doubt := max((i.doubt for i in self.insertions if i.cost is not None and i.is_doubtful), default=0.0):
+            said.append(Message.of("urgent.doubt", doubt=f"{amount(doubt)} {self.unit}").text())
         return said
 
     @property
@@ -147,7 +161,7 @@ def urgent(
     """Solve a spec without and with a further job, on the systems that it holds without it and with any on offer.
 
     `job`: a workload as specs state it, of any kind. Its deadline stands; what makes room are the hours of other jobs, requests that may
-    wait, and systems that stood idle. Replicas are divisible, as in all studies. Raises SpecError for a spec without offers or with phases,
+    wait, and systems that stood idle. Raises SpecError for a spec without offers or with phases,
     and for a job that specs refuse.
     """
     began, say = time.perf_counter(), progress or (lambda line: None)
@@ -158,10 +172,14 @@ def urgent(
         )
     if spec.phases is not None:
         raise SpecError([SpecProblem("phases", "urgent jobs are put into plans without phases; remove them")])
-    plain = edited(document, AS_STUDIES_SOLVE)
+    with_job: Edits = (("workloads", [*copy.deepcopy(document["workloads"]), dict(job)]),)
+    chips_of = {
+        system.name: system.chips for system in resolve_document(edited(document, with_job), overlays).systems.values()
+    }
+    start = planned(dict(document), overlays, progress=progress)
+    plain = edited(start.document, AS_SEARCHED)
     more = edited(plain, (("workloads", [*copy.deepcopy(plain["workloads"]), dict(job)]),))
-    chips_of = {system.name: system.chips for system in resolve_document(more, overlays).systems.values()}
-    base = solve_document(plain, overlays=overlays)
+    base = solve_document(plain, overlays=overlays) if start.plan.has_answer else start.plan
     say(f"without it: {base.status}  {time.perf_counter() - began:.1f} s")
     if base.objective["value"] is None:
         raise SpecError(
@@ -175,9 +193,12 @@ def urgent(
         plan = solve_document(edited(more, edits), overlays=overlays)
         insertions.append(_insertion(fleet, without, plan, chips_of))
         say(f"{fleet}: {plan.status}  {time.perf_counter() - began:.1f} s")
-    return Urgent(
-        job["name"], base.objective["unit"], base.objective["sense"], base.objective["value"], tuple(insertions)
+    objective = base.objective
+    robust = [SCENARIOS] if spec.robust is not None else []
+    stated = replace(start, relaxed=tuple(code for code in start.relaxed if code not in robust)).base(
+        objective["value"]
     )
+    return Urgent(job["name"], objective["unit"], objective["sense"], objective["value"], tuple(insertions), stated)
 
 
 def _held_offers(document: Mapping[str, Any], plan: Plan) -> list[dict[str, Any]]:
@@ -205,7 +226,7 @@ def _insertion(fleet: str, base: Plan, plan: Plan, chips_of: Mapping[str, int]) 
     """Compare a plan with the job with one without it."""
     if not plan.has_answer or plan.objective["value"] is None:
         words = tuple(row["words"] for row in (plan.document.get("diagnosis") or {}).get("conflict", ()))
-        return Insertion(fleet, plan.status, None, 0, {}, 0.0, words, {})
+        return Insertion(fleet, plan.status, None, 0, {}, 0.0, words, 0.0, {})
     before, after = _chips_at_work(base, chips_of), _chips_at_work(plan, chips_of)
     usual = {name: _usual(rows) for name, rows in before.items()}
     moved = {}
@@ -224,7 +245,8 @@ def _insertion(fleet: str, base: Plan, plan: Plan, chips_of: Mapping[str, int]) 
         row["workload"]: None if row["deadline_s"] is None else row["deadline_s"] - row["asked_s"]
         for row in plan.document.get("postponed", ())
     }
-    return Insertion(fleet, plan.status, cost, chips, moved, more, (), late)
+    doubt = sum(abs(each["bound"] - each.objective["value"]) for each in (base, plan) if each["bound"] is not None)
+    return Insertion(fleet, plan.status, cost, chips, moved, more, (), doubt, late)
 
 
 Slot = tuple[tuple[Any, ...], float, float]  # (site, day, hour), chips at work, seconds

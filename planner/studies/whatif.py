@@ -12,12 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from planner.candidates.cache import OutOfTime
 from planner.candidates.points import Candidates
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
+from planner.interpret.framing import without_answer
 from planner.plan import Plan
 from planner.problem.facts import Problem
 from planner.solving.answer import THREADS, Progress, answer
+from planner.solving.deadline import Deadline
+from planner.solving.stopped import without_points
 from planner.spec.document import Edits, edited, path_parts, read_spec
 
 MAX_KEPT = 2000  # evaluated grids of points; about 0.2 MB each
@@ -64,19 +68,25 @@ class WhatIf:
         self._of_base = frozenset(self._grids)
 
     def plan(self, changes: Changes, *, diagnosing: bool = True) -> Plan:
-        """Solve the changed spec to the same gap; which of the plans within the gap is found may depend on earlier questions.
+        """Solve the changed spec within its time limit to the same gap; which of the plans within the gap is found may depend on earlier questions.
 
         `diagnosing`: explain why there is no plan. Raises SpecError for changes that the spec does not allow.
         """
         began = time.perf_counter()
         document, problem = self._resolved(changes)
         resolved = time.perf_counter()
-        candidates = self._candidates(problem)
+        deadline = Deadline(began + problem.spec.solver.time_limit)
+        try:
+            candidates = self._candidates(problem, deadline.ends_s)
+        except OutOfTime as ended:
+            spent = time.perf_counter() - resolved
+            self.timing = Timing(resolved - began, spent, 0.0, 0.0, self._program.how)
+            return without_answer(problem, None, "limit", None, document, reasons=without_points(problem, ended))
         found = time.perf_counter()
         before = self._program.seconds
         plan = answer(
             problem, candidates, document, overlays=self._overlays, progress=self._progress, threads=self._threads, solve_program=self._program.solve,
-            diagnosing=diagnosing,
+            diagnosing=diagnosing, deadline=deadline,
         )  # fmt: skip
         solved = self._program.seconds - before
         self.timing = Timing(
@@ -104,12 +114,12 @@ class WhatIf:
             raise SpecError([SpecProblem(place, "there is no such place in the spec")]) from None
         return document, resolve_document(document, self._overlays)
 
-    def _candidates(self, problem: Problem) -> Candidates:
+    def _candidates(self, problem: Problem, until: float) -> Candidates:
         from planner.candidates.search import find_candidates
 
         if len(self._grids) > MAX_KEPT:
             self._grids.clear()
-        return find_candidates(problem, self._grids, below_floor=True)
+        return find_candidates(problem, self._grids, below_floor=True, until=until)
 
 
 def _is_there(document: Mapping[str, Any], path: str) -> bool:

@@ -485,3 +485,13 @@ def test_any_plan_can_be_asked(plain, tmp_path, capsys):
     assert main(["robust", str(tmp_path / "plan.json"), "--worlds", "50", "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["worlds"] == 50 and 0 <= found["kept"] < 1
+
+
+def test_a_promise_that_the_plan_as_predicted_keeps_costs_nothing(tiny):
+    """Of the fleet as predicted in fresh scenarios, only where it keeps less than is asked is a dearer one sold."""
+    spec = tiny(robust={"confidence": 0.76, "worlds": 100})  # with a standard error on top 81 of 100 would be asked for
+    spec["workloads"][0]["demand"] = {"requests_per_s": 1000}
+    found = planner.solve(spec)["robustness"]
+    assert 0.76 <= found["nominal"]["kept"] < 0.81, "the plan as predicted keeps the promise, and hardly more"
+    assert found["price"] == pytest.approx(0.0, abs=1e-6 * found["nominal"]["value"])
+    assert found["fresh"]["kept"] == pytest.approx(found["nominal"]["kept"])

@@ -14,9 +14,9 @@ import planner
 from planner.cli.main import main
 from planner.errors import SpecError
 from planner.resolve.resolver import resolve_document
-from planner.solving.variants import answered
 from planner.spec.document import edited, read_document
 from planner.studies import sensitivity
+from planner.studies.base.planned import solved
 from planner.studies.sensitivity import NO_PLAN, NOT_TRIED, SAME, SOLVED
 from planner.studies.sensitivity_factors import PRICE, factors_of
 from planner.studies.tornado_chart import WIDTH, tornado
@@ -197,8 +197,8 @@ def test_a_wider_limit_or_a_lower_price_leaves_the_plan_as_good_as_it_is(documen
     """Searches that find worse plans than the one that is known, and prove that there are none as good among their points."""
     answers = []
 
-    def worse(*args):
-        answer = answered(*args)
+    def worse(*args, **how):
+        answer = solved(*args, **how)
         answers.append(answer)
         shift = 1.0 if len(answers) == 1 or answer.value is None else 1.5
         solution = answer.solution
@@ -208,7 +208,7 @@ def test_a_wider_limit_or_a_lower_price_leaves_the_plan_as_good_as_it_is(documen
             else replace(answer, solution=replace(solution, value=shift * solution.value, bound=shift * solution.bound))
         )
 
-    monkeypatch.setattr(sensitivity, "answered", worse)
+    monkeypatch.setattr(sensitivity, "solved", worse)
     found = planner.sensitivity(document)
     sides = [
         (bar.factor, level, moved)

@@ -11,7 +11,7 @@ import planner
 from planner.cli.main import main
 from planner.errors import SpecError
 from planner.spec.document import edited
-from planner.studies.urgent import AS_STUDIES_SOLVE, urgent
+from planner.studies.urgent import AS_SEARCHED, urgent
 from tests.planner.serving_enumeration import DAY
 
 SPEC: dict[str, Any] = {
@@ -48,7 +48,7 @@ def found():
 
 def test_the_costs_are_those_of_plans_solved_alone(found):
     held, free = found.insertions
-    plain = edited(SPEC, AS_STUDIES_SOLVE)
+    plain = edited(SPEC, (*AS_SEARCHED, ("solver.replicas", "whole")))  # as the plan has them, proven to be dearer
     before = planner.solve(plain)
     more = planner.solve(edited(plain, (("workloads", [*SPEC["workloads"], JOB]),)))
     assert found.before == pytest.approx(before.objective["value"])
@@ -61,7 +61,9 @@ def test_the_costs_are_those_of_plans_solved_alone(found):
 def test_what_is_displaced_belongs_to_others(found):
     for insertion in found.insertions:
         assert "tune" not in insertion.moved and all(hours > 0 for hours in insertion.moved.values())
-    assert all("tune" in line or "displaces" in line or "interrupted" in line for line in found.words)
+    assert all(
+        "tune" in line or "displaces" in line or "interrupted" in line or "search" in line for line in found.words[1:]
+    )
 
 
 def test_a_job_too_large_for_the_fleet_says_so():
@@ -69,7 +71,7 @@ def test_a_job_too_large_for_the_fleet_says_so():
     held, free = large.insertions
     assert held.status == "infeasible" and held.cost is None and held.conflict
     assert free.cost is not None and free.added_chips > 0 and large.status == free.status
-    assert "there is no plan with tune" in large.words[0]
+    assert "there is no plan with tune" in large.words[1]
 
 
 def test_what_cannot_be_asked_is_refused():
@@ -108,8 +110,8 @@ def test_under_throughput_what_the_job_costs_is_throughput_lost(tiny):
     spec = tiny(objective={"maximise": "throughput", "workload": "chat"}, limits={"budget": "2M USD"})
     found = urgent(spec, JOB | {"tokens": "20B tokens", "start": "0 d", "deadline": "60 d"})
     held, _ = found.insertions
-    before = planner.solve(edited(spec, AS_STUDIES_SOLVE))
+    before = planner.solve(edited(spec, AS_SEARCHED))
     assert found.sense == "max" and found.before == pytest.approx(before.objective["value"], rel=1e-3)
     assert held.cost is not None and 0 < held.cost < found.before
-    assert f"of {found.before:,.4g} x demand" in found.words[0] and "-0" not in " ".join(found.words)
+    assert f"of {found.before:,.4g} x demand" in found.words[1] and "-0" not in " ".join(found.words)
     assert "x demand less" in found.sections[0][1][0]

@@ -1,0 +1,187 @@
+"""Solve the plan that a study starts from, decide what the study relaxes to be fast, and say in its first sentence what that changes.
+
+A study solves a spec many times. Divisible replicas take the least time; they are relaxed only where the plan is not proven to be worse than
+the best one with divisible replicas by more than the asked gap. Without this proof the two are the same as far as anybody knows.
+Scenarios of `robust` and the later steps of a plan (fewer parts, surer) are left to `plan`. Not here: what is asked (the studies).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from planner.candidates.cache import OutOfTime
+from planner.formulate.limits import Unbounded
+from planner.messages import Message
+from planner.pipeline import solve_unverified
+from planner.plan import Plan
+from planner.problem.facts import Problem
+from planner.report.words import listed
+from planner.resolve.resolver import resolve_document
+from planner.solving.answer import THREADS, Progress, options_of
+from planner.solving.deadline import LEAST_S
+from planner.solving.variants import Answer, Variants, answered
+from planner.spec.document import Edits, edited
+from planner.spec.requirements.priority import put_off
+from solvers.interface import Options
+from solvers.memory import MemoryWatch, most_for_a_step
+
+WHOLE, DIVISIBLE = "whole", "divisible"
+SAME = 1e-9  # relative: values that differ by less are equal
+REPLICAS, SCENARIOS, STEPS, OBJECTIVE = "base.replicas", "base.scenarios", "base.steps", "base.objective"
+"""Codes of what a study may leave out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The plan of a spec beside what a study starts from: `plan` and `start` in `unit`, None without one; `relaxed`: codes of what is left out."""
+
+    status: str
+    plan: float | None
+    start: float | None
+    unit: str
+    relaxed: tuple[str, ...] = ()
+
+    @property
+    def message(self) -> Message:
+        """Say what the plan comes to, and what the study starts from where that is something else."""
+        if self.plan is None:
+            return Message.of("base.none", status=self.status.replace("_", " "))
+        shown = {"plan": _shown(self.plan, self.unit)}
+        if self.start is None:
+            return Message.of("base.plan", **shown)
+        apart = self.start - self.plan
+        names = listed([Message.of(code).text() for code in self.relaxed])
+        if abs(apart) <= SAME * abs(self.plan):
+            return (
+                Message.of("base.equal", relaxed=names, **shown) if self.relaxed else Message.of("base.plan", **shown)
+            )
+        share = f"{abs(apart / self.plan):.2%}" if self.plan else ""
+        shown |= {"start": _shown(self.start, self.unit), "apart": f"{_shown(abs(apart), self.unit)} ({share})"}
+        side = "more" if apart > 0 else "less"
+        return (
+            Message.of(f"base.{side}_relaxed", relaxed=names, **shown)
+            if self.relaxed
+            else Message.of(f"base.{side}", **shown)
+        )
+
+    def row(self) -> dict[str, Any]:
+        """Write it as JSON."""
+        return {"status": self.status, "plan": self.plan, "start": self.start, "unit": self.unit, "relaxed": list(self.relaxed), **self.message.row()}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The plan of a spec; `document`: the spec as a study varies it, its `problem` and `variants`; `relaxed`: codes of what it leaves out."""
+
+    plan: Plan
+    document: dict[str, Any]
+    variants: Variants
+    relaxed: tuple[str, ...]
+
+    @property
+    def problem(self) -> Problem:
+        """Return the problem that the study varies."""
+        return self.variants.base
+
+    def base(self, start: float | None, *, relaxed: Sequence[str] = ()) -> Base:
+        """Put the value that a study starts from beside that of the plan; `relaxed`: what this study leaves out beside the rest."""
+        objective = self.plan.objective
+        left_out = (*self.relaxed, *relaxed)
+        if objective["value"] is not None and start is not None and self._has_later_steps(start):
+            left_out = (*left_out, STEPS)
+        return Base(self.plan.status, objective["value"], start, objective["unit"], left_out)
+
+    def base_at_cost(self, start: float | None, unit: str) -> Base:
+        """Do the same for a study of least cost, whatever the objective of the spec."""
+        if self.plan.objective["unit"] == unit or not self.plan.has_answer:
+            return self.base(start)
+        return Base(self.plan.status, self.plan["totals"]["cost"], start, unit, (*self.relaxed, OBJECTIVE))
+
+    def _has_later_steps(self, start: float) -> bool:
+        """Tell whether the plan gave up something of the best one found for fewer parts or a surer plan."""
+        value = self.plan.objective["value"]
+        sign = -1.0 if self.plan.objective["sense"] == "max" else 1.0
+        best = (self.plan.document.get("simplicity") or {}).get("best") or {}
+        given_up, apart = value - best.get("value", value), value - start
+        return bool(sign * given_up > SAME * abs(value) and sign * apart > SAME * abs(value))
+
+
+def planned(
+    document: dict[str, Any], overlays: Sequence[Path] = (), *, progress: Progress | None = None, threads: int = THREADS
+) -> Planned:
+    """Solve a spec as `flopwatt plan` does, and choose how a study varies it. Raises SpecError for an invalid spec."""
+    problem = resolve_document(document, overlays)
+    if progress is not None:
+        progress("the plan that the study starts from")
+    plan = solve_unverified(dict(document), overlays=overlays, progress=progress, threads=threads)
+    varied = edited(document, _later_deadlines(problem, plan))
+    relaxed: list[str] = [] if problem.spec.robust is None else [SCENARIOS]
+    variants = Variants(varied, overlays, resolve_document(varied, overlays))
+    if problem.spec.solver.replicas == "auto" and plan.has_answer:
+        divided = edited(varied, (("solver.replicas", DIVISIBLE),))
+        variants = Variants(divided, overlays, resolve_document(divided, overlays))
+        if plan.document.get("replicas") == WHOLE:
+            if _is_proven_apart(plan, variants, threads):
+                whole = edited(varied, (("solver.replicas", WHOLE),))
+                variants = Variants(whole, overlays, resolve_document(whole, overlays))
+            else:
+                relaxed.append(REPLICAS)
+    return Planned(plan, dict(variants.document), variants, tuple(relaxed))
+
+
+def solved(
+    variants: Variants, edits: Edits, options: Options, *, problem: Problem | None = None, of_points: Edits | None = None, **how: Any
+) -> Answer | None:  # fmt: skip
+    """Solve a variant within the time limit of the options, operating points included; None where the time or memory was up before these.
+
+    `problem`: with other prices than the edits give; `of_points`: the edits that change points; `how`: as `answered` takes them.
+    Raises Unbounded where nothing limits the throughput.
+    """
+    ends_s = time.perf_counter() + options.time_limit_s
+    problem = problem or variants.problem(edits)
+    variants.until = ends_s
+    try:
+        candidates = variants.candidates(problem, edits if of_points is None else of_points)
+    except OutOfTime:
+        return None
+    left_s = max(ends_s - time.perf_counter(), LEAST_S)
+    return answered(problem, candidates, replace(options, time_limit_s=left_s), **how)
+
+
+def _is_proven_apart(plan: Plan, variants: Variants, threads: int) -> bool:
+    """Tell whether the bound of a plan with whole replicas is worse than the best value with divisible ones by more than the asked gap."""
+    problem = variants.base
+    options = study_options(problem, threads)
+    try:
+        answer = solved(variants, (), options)
+    except Unbounded:
+        return True
+    value, bound = None if answer is None else answer.value, plan["bound"]
+    if value is None or bound is None or problem.spec.robust is not None:
+        return value is None
+    sign = -1.0 if plan.objective["sense"] == "max" else 1.0
+    return bool(sign * (bound - value) > options.enough * abs(bound))
+
+
+def _later_deadlines(problem: Problem, plan: Plan) -> Edits:
+    """Give jobs that wait the deadlines that the plan gives them; a job that is left out stays as asked, for places in the spec are counted."""
+    jobs = {job.name: job for job in problem.training}
+    return tuple(
+        edit
+        for row in plan.document.get("postponed", ())
+        if row["deadline_s"] is not None
+        for edit in put_off(row["path"], jobs[row["workload"]].spec, row["deadline_s"])
+    )
+
+
+def study_options(problem: Problem, threads: int = THREADS) -> Options:
+    """Return the solver options of a spec with its limit of memory."""
+    return replace(options_of(problem.spec, threads), memory=MemoryWatch(most_for_a_step(problem.spec.solver.memory)))
+
+
+def _shown(value: float, unit: str) -> str:
+    return f"{value:,.0f} {unit}" if abs(value) >= 1000 else f"{value:,.4g} {unit}"
