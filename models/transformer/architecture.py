@@ -302,7 +302,7 @@ def compressed_parameters_per_layer(arch: Architecture, ratio: int, indexed: boo
     h, wide = 1.0 * arch.hidden, 1.0 * arch.heads * arch.head_dim
     query = arch.q_lora_rank * (h + wide) if _given(arch.q_lora_rank) else h * wide
     output = arch.o_lora_rank * (wide + arch.o_groups * h) if _given(arch.o_lora_rank) else wide * h
-    series = (4.0 if indexed else 2.0) if ratio else 0.0
+    series = (4.0 if indexed else 2.0) if _given(ratio) else 0.0
     index = (indexer_parameters(arch) + 3.0 * h * arch.index_dim) if indexed else 0.0
     return query + h * arch.head_dim + output + series * h * arch.head_dim + index
 
