@@ -184,6 +184,7 @@ CONFIDENCE = {
 NOT_ROBUST = {"confidence": NUMBER, "reached": NUMBER, "words": TEXT}
 SIMPLICITY = {
     "within": NUMBER, "deployments": WHOLE, "kinds": WHOLE, "sites": WHOLE, "fewest": FLAG,
+    "ladder?": [{"deployments": WHOLE, "value": NUMBER, "above": NUMBER, "estimated": FLAG}],
     "best": {"value": NUMBER, "unit": TEXT, "gap?": Either(NUMBER), "deployments": WHOLE, "kinds": WHOLE, "sites": WHOLE},
 }  # fmt: skip
 LOOSER = {

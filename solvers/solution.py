@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from solvers.arrays import Floats, Ints
 from solvers.model.data import Objective, PlanData
 from solvers.program import Program
-from solvers.search.parts import Parts
+from solvers.search.parts import Parts, Rung
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Solution:
     `built`: the input and its program, where that was solved as a whole.
     `relaxed`: whether it is that of divisible replicas where whole ones were asked for.
     `before`: value and parts of the best plan found, where this one is simpler, and `earlier` that plan; `fewest`: whether it is proven that no plan that is as good
-    has fewer parts; `others`: values of further plans nearly as good with about as few parts.
+    has fewer parts; `ladder`: values with ever fewer deployments; `others`: values of further plans nearly as good with about as few parts.
     `bases`: of LPs around similar programs. Whoever solves an LP around this solution starts from one and leaves its own here.
     """
 
@@ -50,6 +50,7 @@ class Solution:
     earlier: Solution | None = field(default=None, repr=False)
     fewest: bool = False
     others: tuple[Mapping[str, Floats], ...] = field(default=(), repr=False)
+    ladder: tuple[Rung, ...] = ()
     bases: dict[str, object] = field(default_factory=dict, repr=False)
 
     @property

@@ -40,6 +40,19 @@ def simplicity_row(decided: Decisions, solution: Solution, objective: dict[str, 
             "kinds": len({(option.site.region, option.system.name) for option in options}),
             "sites": len({option.site.region for option in options}),
             "fewest": solution.fewest,
+            "ladder": [
+                {
+                    "deployments": rung.deployments,
+                    "value": rung.value,
+                    "above": max(
+                        (best - rung.value if objective["sense"] == "max" else rung.value - best) / abs(best), 0.0
+                    )
+                    if best
+                    else 0.0,
+                    "estimated": rung.estimated,
+                }
+                for rung in solution.ladder
+            ],
             "best": {
                 "value": best,
                 "unit": objective["unit"],

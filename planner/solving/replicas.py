@@ -26,7 +26,8 @@ def asking_for(problem: Problem, replicas: Literal["auto", "whole", "divisible"]
 
 def solver_of(spec: PlanSpec) -> Callable[[PlanData, Options], Solution]:
     """Return the solver of a plan's program: with divisible replicas if whole ones are not found in time, and for few parts, as the spec allows."""
-    return partial(solve, otherwise_divisible=spec.solver.replicas == "auto", within=spec.simplicity.within)
+    asked = spec.simplicity
+    return partial(solve, otherwise_divisible=spec.solver.replicas == "auto", within=asked.within, rate=asked.rate)
 
 
 def either_of(spec: PlanSpec) -> Callable[[PlanData, Options], Solution]:
@@ -39,7 +40,9 @@ def either_of(spec: PlanSpec) -> Callable[[PlanData, Options], Solution]:
         if found.status != "infeasible" or found.relaxed or spec.solver.replicas != "auto" or data.point_whole is None:
             return found
         left = replace(options, time_limit_s=max(options.left_s(begin), LEAST_S))
-        return replace(solve(data.divisible(), left, within=spec.simplicity.within), relaxed=True)
+        return replace(
+            solve(data.divisible(), left, within=spec.simplicity.within, rate=spec.simplicity.rate), relaxed=True
+        )
 
     return solve_either
 

@@ -5,6 +5,7 @@ The docstrings here are the descriptions of the JSON Schema that `flopwatt schem
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -151,17 +152,29 @@ class SolverOptions(Block):
         return self.replicas == "whole"
 
 
+PER_DEPLOYMENT = 0.0025  # share of the value that a deployment saved may cost, where the spec states nothing
+
+
 class Simplicity(Block):
     """Preference for few moving parts among plans that are nearly as good as the best one found, and limits on them."""
 
     within: Annotated[Real, Field(ge=0, le=0.5)] = 0.01
     """Share of its value that the best plan found may lose to one with fewer deployments, kinds of systems and sites, in this order, and then to the surest of about as few; 0: none."""
+    per_deployment: Annotated[Real, Field(ge=0, le=0.5)] | None = None
+    """Share of its value that each deployment saved may cost: of the plans found, the one is taken that is best where each deployment counts so much; 0.0025 if omitted, and no limit beside `within` where that is stated."""
     most_sites: Annotated[int, Field(ge=1, le=1000), WHOLE] | None = None
     """Most sites at which systems are held; any number if omitted."""
     most_kinds: Annotated[int, Field(ge=1, le=1000), WHOLE] | None = None
     """Most kinds of systems held at a site at a time; any number if omitted."""
     least_systems: Annotated[int, Field(ge=1, le=10**6), WHOLE] | None = None
     """Least systems of a kind at a site where any are held; 1 if omitted."""
+
+    @property
+    def rate(self) -> float:
+        """Share of the best plan's value that each deployment saved may cost; infinite where only `within` is stated."""
+        if self.per_deployment is not None:
+            return self.per_deployment
+        return math.inf if "within" in self.model_fields_set else PER_DEPLOYMENT
 
     @property
     def limits(self) -> bool:

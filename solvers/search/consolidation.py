@@ -39,26 +39,11 @@ def consolidate(data: PlanData, values: Mapping[str, Floats], worst: float, opti
 
     `data`: with divisible replicas. `values`: a plan of it. `worst`: the value that the linear program may reach.
     """
-    return list(_dropped_one_by_one(_Relaxation.of(data, values, options), worst, options))
-
-
-def single_drops(data: PlanData, values: Mapping[str, Floats], worst: float, options: Options) -> list[Bools]:
-    """List the points [P] that are kept where one deployment of a plan is dropped, the cheapest drop by the linear program first.
-
-    `data`: with divisible replicas. `worst`: the value that the linear program may reach.
-    """
-    relaxation, begin = _Relaxation.of(data, values, options), time.perf_counter()
-    found = []
-    for deployment in sorted(relaxation.columns):
-        value = relaxation.without({deployment}) if options.left_s(begin) > 0 else None
-        if value is not None and value <= relaxation.sign * worst:
-            found.append((value, deployment))
-    kept = np.isin(relaxation.deployments, list(relaxation.columns))
-    return [kept & (relaxation.deployments != deployment) for _, deployment in sorted(found)]
+    return Relaxation.of(data, values, options).dropped_one_by_one(worst, options)
 
 
 @dataclass(frozen=True, slots=True)
-class _Relaxation:
+class Relaxation:
     """The linear program over the points of a plan, minimised."""
 
     lp: WarmStartedLp
@@ -72,7 +57,7 @@ class _Relaxation:
     sign: float
 
     @classmethod
-    def of(cls, data: PlanData, values: Mapping[str, Floats], options: Options) -> _Relaxation:
+    def of(cls, data: PlanData, values: Mapping[str, Floats], options: Options) -> Relaxation:
         """Build the program over the points of the plan's deployments."""
         kept = of_same_deployments(data, points_in_use(values))
         data = restricted(data, kept)
@@ -87,6 +72,24 @@ class _Relaxation:
         cost = sign * objective_vector(program, data)
         lp = WarmStartedLp(arrays, cost, settings, deadline=end_s, most_iterations=LP_ITERATIONS)
         return cls(lp, arrays.lower, upper, _columns(program, data, kept), data.deployments(), sign)
+
+    def dropped_one_by_one(self, worst: float, options: Options) -> list[Bools]:
+        """List the points [P] kept as deployments are dropped, the least missed first, as long as the value stays as good as `worst`."""
+        return list(_dropped_one_by_one(self, worst, options))
+
+    def single_drops(self, kept: Bools, worst: float, options: Options) -> list[Bools]:
+        """List the points [P] that are kept where one deployment of some points is dropped, the cheapest drop first.
+
+        `worst`: the value that the linear program may reach.
+        """
+        begin, found = time.perf_counter(), []
+        here = {deployment for deployment in self.columns if kept[self.deployments == deployment].any()}
+        for deployment in sorted(here):
+            gone = (set(self.columns) - here) | {deployment}
+            value = self.without(gone) if options.left_s(begin) > 0 else None
+            if value is not None and value <= self.sign * worst:
+                found.append((value, deployment))
+        return [kept & (self.deployments != deployment) for _, deployment in sorted(found)]
 
     def without(self, dropped: Collection[int]) -> float | None:
         """Return the least value where some deployments do nothing; None where nothing is feasible, or time is up."""
@@ -107,7 +110,7 @@ def _columns(program: Program, data: PlanData, kept: Bools) -> dict[int, Ints]:
     return found
 
 
-def _dropped_one_by_one(relaxation: _Relaxation, worst: float, options: Options) -> Iterator[Bools]:
+def _dropped_one_by_one(relaxation: Relaxation, worst: float, options: Options) -> Iterator[Bools]:
     """Yield the points kept after each drop.
 
     Dropping is dearer the fewer deployments are left, so that the value found when more were left is a bound by which the next one to

@@ -11,9 +11,11 @@ simpler       a plan of fewer parts that is nearly as good, where that is asked 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -31,10 +33,11 @@ from solvers.model.residency import is_whole
 from solvers.program import Program
 from solvers.search.consolidation import consolidate, restricted
 from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE, solve_direct
+from solvers.search.dropping import Trial, by_dropping
 from solvers.search.needless import without_needless
 from solvers.search.parts import parts_of, points_in_use
-from solvers.search.simplest import Found, simplest
-from solvers.search.slot_rounding import round_replicas
+from solvers.search.simplest import MOST_EXACT, Band, Found, exact
+from solvers.search.slot_rounding import begin_rounding, round_replicas
 from solvers.solution import Solution
 
 
@@ -92,12 +95,17 @@ MOST_OTHERS = 2  # other plans that are kept beside that of fewest parts
 
 
 def solve(
-    data: PlanData, options: Options = Options(), *, otherwise_divisible: bool = False, within: float = 0.0
+    data: PlanData,
+    options: Options = Options(),
+    *,
+    otherwise_divisible: bool = False,
+    within: float = 0.0,
+    rate: float = math.inf,
 ) -> Solution:
     """Solve the joint program; value and plan are those of whole replicas, and the bound holds for them.
 
     `otherwise_divisible`: return the solution of the relaxation where none with whole replicas is found in time. `within`: share of its value
-    that the best plan found may lose to one with fewer parts (`solvers.search.simplest`).
+    that the best plan found may lose to one with fewer parts (`solvers.search.simplest`); `rate`: the same for each deployment saved.
     """
     begin = time.perf_counter()
     whole = bool(is_whole(data).any())
@@ -124,43 +132,34 @@ def solve(
         found = rated(found, options)
     left = max(options.left_s(begin), 0.0)
     if within and found.values and left > 0:
-        simple = with_fewer_parts(data, found, within, replace(options, time_limit_s=left))
+        simple = with_fewer_parts(data, found, within, replace(options, time_limit_s=left), rate)
         found = replace(simple, seconds=time.perf_counter() - begin)
     return found
 
 
-def with_fewer_parts(data: PlanData, best: Solution, within: float, options: Options) -> Solution:
+def with_fewer_parts(
+    data: PlanData, best: Solution, within: float, options: Options, rate: float = math.inf
+) -> Solution:
     """Take a plan of fewer parts that loses at most a share of the best plan's value, if there is one; the best plan otherwise.
 
-    None is looked for where the program is too large for one piece and not decomposed: what to drop is found in one piece.
+    `rate`: share of the value that each deployment saved may cost. None is looked for where the program is too large for one piece and not
+    decomposed: what to drop is found in one piece.
     """
     if best.value is None:
         return best
     if best.columns > MOST_COLUMNS_IN_ONE_PIECE and not supports(data):
         return best
     _say(options, "fewer deployments")
-
-    def solve_over(points: Bools, limit_s: float) -> Found | None:
-        part, limits = restricted(data, points), replace(options, time_limit_s=limit_s, progress=None)
-        found = solve_direct(part.divisible(), replace(limits, time_limit_s=SETTINGS.divisible_share * limit_s))
-        if found.value is None or not is_whole(data).any():
-            return None if found.value is None else Found(found.value, dict(found.values))
-        part = replace(part, resident_group=_groups(data))
-        rounded = round_replicas(part, found.values, replace(limits, node_limit=SETTINGS.nodes))
-        if rounded is None:
-            return None
-        program, values = rounded
-        return Found(float(objective_vector(program, part) @ program.vector(values)), values)
-
-    program = best.program_of(data) or build(data)
-    found = simplest(data, program.column_count, Found(best.value, dict(best.values)), within, options, solve_over)
-    if found is not None:
-        found = found.mapped(lambda plan: _found(program, data, plan.values))
+    program, first = best.program_of(data) or build(data), Found(best.value, dict(best.values))
+    band = Band(best.value, -1.0 if data.objective.maximises else 1.0, within, rate)
+    found = exact(data, first, band, options) if program.column_count <= MOST_EXACT else None
+    if found is None:
+        found = by_dropping(data, first, band, options, partial(_trial, data, options))
+    found = found.mapped(lambda plan: _found(program, data, plan.values))
     parts = parts_of(data, best.values)
-    others = () if found is None else tuple(plan.values for plan in found.others[:MOST_OTHERS])
-    if found is None or found.parts >= parts:
-        fewest = found is not None and found.fewest
-        return replace(best, before=(best.value, parts), fewest=fewest, others=others)
+    others = tuple(plan.values for plan in found.others[:MOST_OTHERS])
+    if found.parts >= parts:
+        return replace(best, before=(best.value, parts), fewest=found.fewest, others=others, ladder=found.ladder)
     simple = replace(
         best,
         value=found.plan.value,
@@ -171,6 +170,7 @@ def with_fewer_parts(data: PlanData, best: Solution, within: float, options: Opt
         earlier=replace(best, built=None),
         fewest=found.fewest,
         others=others,
+        ladder=found.ladder,
         row_duals={},
         built=None,
     )
@@ -178,6 +178,25 @@ def with_fewer_parts(data: PlanData, best: Solution, within: float, options: Opt
     if sign * found.plan.value < sign * best.value:  # the search over fewer deployments found a better plan
         simple = replace(rated(simple, options), before=(found.plan.value, parts))
     return _with_duals(data, simple, best, options)
+
+
+def _trial(data: PlanData, options: Options, points: Bools, limit_s: float) -> Trial | None:
+    """Try the plan over some points: whole in the fullest slot, or the plan itself where replicas are divisible."""
+    part, limits = restricted(data, points), replace(options, time_limit_s=limit_s, progress=None)
+    found = solve_direct(part.divisible(), limits)
+    if found.value is None:
+        return None
+    plan = Found(found.value, dict(found.values))
+    if not is_whole(data).any():
+        return Trial(plan.value, lambda: plan)
+    part = replace(part, resident_group=_groups(data))
+    begun = begin_rounding(part, plan.values, replace(limits, node_limit=SETTINGS.nodes))
+
+    def finished() -> Found | None:
+        rounded = None if begun is None else begun.finished()
+        return None if rounded is None else _found(rounded[0], part, rounded[1])
+
+    return None if begun is None else Trial(begun.value, finished, begun.points())
 
 
 def _found(program: Program, data: PlanData, values: Mapping[str, Floats]) -> Found:

@@ -42,6 +42,15 @@ class Parts:
     sites: int
 
 
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """A step of the ladder: the value with so many deployments; `estimated`: from the fullest slot, not that of a whole plan."""
+
+    deployments: int
+    value: float
+    estimated: bool = False
+
+
 def points_in_use(values: Mapping[str, Floats]) -> Bools:
     """[P]: points that a plan uses."""
     used: Bools = (values["x"].max(axis=1, initial=0.0) > USED) | (values["v"].max(axis=1, initial=0.0) > USED)

@@ -1,48 +1,33 @@
-"""Find the plan of fewest parts among those nearly as good as the best one found.
+"""Find the plan of fewest parts among those nearly as good as the best one found, and the ladder: the value of plans of ever fewer deployments.
 
-exact      small programs: fewest deployments, then kinds of systems at sites, then sites, then the best value, each by a program of
-           its own in which the counts before it are fixed
-dropping   others: deployments dropped one by one (`solvers.search.consolidation`), and the plan over those that are left, by bisection; then
-           single deployments of the plan found, each with a plan over the others
+exact      small programs: the best value with ever fewer deployments; then the number chosen, fewest kinds of systems at sites, then sites, then the best
+           value, each by a program of its own in which the counts before it are fixed
+dropping   others: trials over fewer and fewer deployments, of which the fullest slot tells what the plan would cost; only what is chosen is finished
+           (`solvers.search.dropping`)
+
+Chosen is the plan within the band that is best where each deployment counts as a share of the best value (`Band.rate`), else the one of fewest.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from solvers.arrays import Bools, Floats
+from solvers.arrays import Floats, Ints
 from solvers.backends.highs_run import OPTIMAL_GAP
 from solvers.interface import Options
 from solvers.mip import solve as solve_mip
 from solvers.model.build import build, objective_vector
 from solvers.model.data import PlanData
 from solvers.program import Program
-from solvers.search.consolidation import consolidate, single_drops
-from solvers.search.parts import PARTS, Parts, add_parts, columns_of, parts_of
+from solvers.search.parts import PARTS, Parts, Rung, add_parts, columns_of, parts_of
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimplestSettings:
-    """Sizes and shares of time."""
-
-    exact: int = 1_000
-    """Columns up to which the fewest parts are found exactly."""
-    ladder_share: float = 0.3
-    """Of the time, for dropping deployments."""
-    plans: int = 4
-    """Most plans that are looked for over fewer deployments."""
-    drops: int = 4
-    """Most plans that are looked for over one deployment fewer than those of the plan found."""
-    alike: int = 1
-    """Deployments by which plans with equally few parts may differ."""
-
-
-SETTINGS = SimplestSettings()
-SolveOver = Callable[[Bools, float], "Found | None"]
+MOST_EXACT = 1_000  # columns up to which the fewest parts are found exactly
+STEP_GAP = 0.1  # of `Band.rate`: to which values on the exact ladder are found
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,71 +39,146 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Simplest:
-    """The plan of fewest parts that was found; `fewest`: whether it is proven that none has fewer.
+class Band:
+    """What a plan may lose to the best one: a share of its value at all, and for each deployment saved."""
 
-    `others`: further plans found that are as good as asked, with at most `SETTINGS.alike` deployments more.
+    best: float
+    sign: float
+    """-1 where the objective is maximised."""
+    within: float
+    rate: float = math.inf
+
+    @property
+    def worst(self) -> float:
+        """Return the worst value allowed."""
+        return self.best + self.sign * self.within * abs(self.best)
+
+    def allows(self, value: float) -> bool:
+        """Tell whether a value lies in the band."""
+        return self.sign * value <= self.sign * self.worst
+
+    def rank(self, deployments: int, value: float) -> tuple[float, float]:
+        """Rank a plan, the one to choose least: by value with the worth of its deployments, or by these alone."""
+        worth = self.rate * abs(self.best)
+        if math.isinf(self.rate):
+            return float(deployments), self.sign * value
+        return self.sign * value + worth * deployments, float(deployments)
+
+
+def as_ladder(best: Rung, rungs: Iterable[Rung], band: Band) -> tuple[Rung, ...]:
+    """List the best plan, and the best value of each number of deployments below its own, most first, up to the first one beyond the band.
+
+    A number is left out where fewer deployments are as good.
+
+    >>> band = Band(best=100.0, sign=1.0, within=0.01)
+    >>> rungs = Rung(6, 100.5), Rung(7, 103.0), Rung(5, 102.0), Rung(4, 109.0)
+    >>> [(rung.deployments, rung.value) for rung in as_ladder(Rung(8, 100.0), rungs, band)]
+    [(8, 100.0), (6, 100.5), (5, 102.0)]
+    """
+    kept: list[Rung] = []
+    for rung in sorted(rungs, key=lambda rung: (rung.deployments, band.sign * rung.value, rung.estimated)):
+        better = not kept or band.sign * rung.value < band.sign * kept[-1].value
+        if better and rung.deployments < best.deployments:
+            kept.append(rung)
+    kept.reverse()
+    inside = sum(band.allows(rung.value) for rung in kept)
+    return (best, *kept[: inside + 1])
+
+
+@dataclass(frozen=True, slots=True)
+class Simplest:
+    """The plan chosen; `fewest`: whether it is proven that none in the band has fewer parts; `ladder`: values with ever fewer deployments.
+
+    `others`: further plans found that are as good as asked, with about as few deployments.
     """
 
     plan: Found
     parts: Parts
     fewest: bool
     others: tuple[Found, ...] = ()
+    ladder: tuple[Rung, ...] = field(default=())
 
     def mapped(self, change: Callable[[Found], Found]) -> Simplest:
         """Change each plan in a way that leaves its parts."""
-        return replace(self, plan=change(self.plan), others=tuple(map(change, self.others)))
+        plan = change(self.plan)
+        chosen = Rung(self.parts.deployments, self.plan.value)
+        ladder = tuple(replace(rung, value=plan.value) if rung == chosen else rung for rung in self.ladder)
+        return replace(self, plan=plan, others=tuple(map(change, self.others)), ladder=ladder)
 
 
-def simplest(
-    data: PlanData, columns: int, best: Found, within: float, options: Options, solve_over: SolveOver
-) -> Simplest | None:
-    """Find a plan of fewer parts whose value is within a share of the best plan's; None where none was found.
-
-    `columns`: of the program of the data. `solve_over`: finds a plan over some points [P] in so much time [s].
-    """
-    sign = -1.0 if data.objective.maximises else 1.0
-    worst = best.value + sign * within * abs(best.value)
-    if columns <= SETTINGS.exact:
-        exact = _lexicographic(replace(data, keep_dominated=True), best, worst, options)
-        if exact is not None:
-            return exact
-    return _by_dropping(data, best, worst, options, solve_over)
-
-
-def _lexicographic(data: PlanData, best: Found, worst: float, options: Options) -> Simplest | None:
+def exact(data: PlanData, best: Found, band: Band, options: Options) -> Simplest | None:
     """Save parts in their order; None where the time is up before the first count."""
+    data = replace(data, keep_dominated=True)
     begin = time.perf_counter()
-    sense, sign = ("max", -1.0) if data.objective.maximises else ("min", 1.0)
+    sense = "max" if data.objective.maximises else "min"
     program = build(data)
     add_parts(program, data)
     value = objective_vector(program, data)
+    ladder, cap = [Rung(parts_of(data, best.values).deployments, best.value)], band.worst
+    if not math.isinf(band.rate):
+        ladder += _exact_rungs(data, value, ladder[0], band, options)
+        chosen = min(
+            (rung for rung in ladder if band.allows(rung.value)),
+            key=lambda rung: band.rank(rung.deployments, rung.value),
+        )
+        step = band.sign * (chosen.value + band.sign * band.rate * abs(band.best))
+        cap = band.sign * min(step, band.sign * band.worst)
+        _limit(program, columns_of(program, "used"), float(chosen.deployments), "most deployments")
     touched = np.flatnonzero(value)
     program.add_rows(
-        "nearly as good", -np.inf, sign * worst, np.zeros(len(touched), dtype=np.int64), touched, sign * value[touched],
+        "nearly as good", -np.inf, band.sign * cap, np.zeros(len(touched), dtype=np.int64), touched, band.sign * value[touched],
         count=1,
     )  # fmt: skip
     x, proven = _with_counts(program, data, best), True
-    exact = replace(options, gap=OPTIMAL_GAP, progress=None)
+    closely = replace(options, gap=OPTIMAL_GAP, progress=None)
     for block in PARTS:
         left = options.left_s(begin)
         columns = columns_of(program, block)
         count = np.zeros(program.column_count)
         count[columns] = 1.0
         raw = (
-            solve_mip(program, count, "min", replace(exact, time_limit_s=max(left, 0.0)), start=x) if left > 0 else None
+            solve_mip(program, count, "min", replace(closely, time_limit_s=max(left, 0.0)), start=x)
+            if left > 0
+            else None
         )
         if raw is None or raw.x is None:
             return None
         x, proven = raw.x, proven and raw.status == "optimal"
-        program.add_rows(
-            f"fewest {block}", -np.inf, float(np.rint(count @ x)), np.zeros(len(columns), dtype=np.int64), columns, 1.0,
-            count=1,
-        )  # fmt: skip
-    raw = solve_mip(program, value, sense, replace(exact, time_limit_s=max(options.left_s(begin), 0.1)), start=x)
+        _limit(program, columns, float(np.rint(count @ x)), f"fewest {block}")
+    raw = solve_mip(program, value, sense, replace(closely, time_limit_s=max(options.left_s(begin), 0.1)), start=x)
     x = x if raw.x is None else raw.x
     values = {block: each for block, each in program.values(x).items() if block not in PARTS}
-    return Simplest(Found(float(value @ x), values), parts_of(data, values), proven)
+    plan, parts = Found(float(value @ x), values), parts_of(data, values)
+    fewest = proven and (math.isinf(band.rate) or parts.deployments == min(rung.deployments for rung in ladder))
+    return Simplest(
+        plan, parts, fewest, ladder=as_ladder(ladder[0], [*ladder[1:], Rung(parts.deployments, plan.value)], band)
+    )
+
+
+def _exact_rungs(data: PlanData, value: Floats, first: Rung, band: Band, options: Options) -> list[Rung]:
+    """Find the best value with ever fewer deployments, until there is no plan or its value is beyond the band."""
+    begin, found, count = time.perf_counter(), list[Rung](), first.deployments - 1
+    gap = min(options.gap, STEP_GAP * band.rate)
+    while count >= 0 and (left := options.left_s(begin)) > 0:
+        program = build(data)
+        add_parts(program, data)
+        used = columns_of(program, "used")
+        _limit(program, used, float(count), "most deployments")
+        limits = replace(options, gap=gap, enough_gap=None, time_limit_s=left, progress=None)
+        raw = solve_mip(program, value, "max" if band.sign < 0 else "min", limits)
+        if raw.x is None or raw.objective is None:
+            break
+        taken = int(np.rint(raw.x[used].sum()))
+        found.append(Rung(taken, raw.objective))
+        if not band.allows(raw.objective):
+            break
+        count = taken - 1
+    return found
+
+
+def _limit(program: Program, columns: Ints, most: float, name: str) -> None:
+    """Add a row by which the columns add up to so much at most."""
+    program.add_rows(name, -np.inf, most, np.zeros(len(columns), dtype=np.int64), columns, 1.0, count=1)
 
 
 def _with_counts(program: Program, data: PlanData, best: Found) -> Floats:
@@ -130,80 +190,3 @@ def _with_counts(program: Program, data: PlanData, best: Found) -> Floats:
     x[program.columns["kind"][data.option_group[held]]] = 1.0
     x[program.columns["site"][data.option_site[held]]] = 1.0
     return x
-
-
-def _by_dropping(data: PlanData, best: Found, worst: float, options: Options, solve_over: SolveOver) -> Simplest | None:
-    """Look for a plan over fewer deployments: first as few as the linear program allows, by bisection, then one fewer at a time."""
-    search = _Dropping(data, worst, time.perf_counter() + options.time_limit_s, options, solve_over, best)
-    search.by_bisection()
-    search.one_by_one()
-    return Simplest(search.plan, search.parts, fewest=False, others=search.alike())
-
-
-class _Dropping:
-    """The plan of fewest parts found so far, and the lists of points over which a plan was looked for."""
-
-    def __init__(
-        self, data: PlanData, worst: float, end_s: float, options: Options, solve_over: SolveOver, plan: Found
-    ) -> None:
-        self.data, self.worst, self.options = data, worst, options
-        self.plan, self.parts = plan, parts_of(data, plan.values)
-        self._end_s, self._solve_over = end_s, solve_over
-        self._sign = -1.0 if data.objective.maximises else 1.0
-        self._tried: set[bytes] = set()
-        self._found = [(self.parts, plan)]
-
-    def by_bisection(self) -> None:
-        """Look for a plan over the fewest deployments that are left; where there is none, over more of them."""
-        ladder = consolidate(self.data.divisible(), self.plan.values, self.worst, self._limits())
-        # a plan is known over the list before position `most`, and none over those from `fewest` on
-        most, fewest, tried = 0, len(ladder), len(ladder)
-        for _ in range(SETTINGS.plans):
-            if tried <= most or self._left() <= 0:
-                return
-            if self._is_found_over(ladder[tried - 1]):
-                most = tried
-            else:
-                fewest = tried - 1
-            tried = (most + fewest + 1) // 2
-
-    def one_by_one(self) -> None:
-        """Drop one deployment of the plan, and again one of the next plan, as long as a plan is found.
-
-        The linear program ranks the drops, yet whole replicas and systems may make any of them the cheapest.
-        """
-        drops = self._single_drops()
-        for _ in range(SETTINGS.drops):
-            if not drops or self._left() <= 0:
-                return
-            before = self.parts
-            if self._is_found_over(drops.pop(0)) and self.parts < before:
-                drops = self._single_drops()
-
-    def _single_drops(self) -> list[Bools]:
-        lists = single_drops(self.data.divisible(), self.plan.values, self.worst, self._limits())
-        return [kept for kept in lists if kept.tobytes() not in self._tried]
-
-    def _is_found_over(self, kept: Bools) -> bool:
-        """Look for a plan over some points; keep it where it has fewer parts."""
-        self._tried.add(kept.tobytes())
-        plan = self._solve_over(kept, self._left())
-        if plan is None or self._sign * plan.value > self._sign * self.worst:
-            return False
-        counted = parts_of(self.data, plan.values)
-        self._found.append((counted, plan))
-        if counted < self.parts:
-            self.plan, self.parts = plan, counted
-        return True
-
-    def alike(self) -> tuple[Found, ...]:
-        """Return the other plans found with about as few parts as the one of fewest, best first."""
-        few = self.parts.deployments + SETTINGS.alike
-        others = [plan for parts, plan in self._found if plan is not self.plan and parts.deployments <= few]
-        return tuple(sorted(others, key=lambda plan: self._sign * plan.value))
-
-    def _left(self) -> float:
-        return self.options.noted(self._end_s - time.perf_counter())
-
-    def _limits(self) -> Options:
-        return replace(self.options, time_limit_s=SETTINGS.ladder_share * max(self._left(), 0.0))

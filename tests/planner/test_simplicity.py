@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 
 import pytest
 
 import planner
 from planner.plan import Plan
 from planner.report.page import one_page
-from planner.report.why.verdict import percent
+from planner.report.why.verdict import percent, proof_clauses
+from planner.spec.model import PER_DEPLOYMENT, Simplicity
 from planner.verify.plan import verify_plan
 
 CHAT = {
@@ -104,6 +106,8 @@ def test_the_page_says_how_far_the_best_plan_found_is_and_what_fewer_parts_cost(
     document["status"], document["solver"]["ended_by"] = "limit", "search"
     document["gap"], document["simplicity"]["best"]["gap"] = 1 - document["bound"] / simple.objective["value"], 0.02
     document["simplicity"]["best"]["deployments"] = simple["simplicity"]["deployments"] + 9
+    ladder = document["simplicity"]["ladder"]
+    ladder.insert(0, {**ladder[0], "deployments": simple["simplicity"]["deployments"] + 9})
     assert verify_plan(Plan(document)) == []
     loss = simple.objective["value"] / best["value"] - 1
     page = " ".join(one_page(Plan(document)).split())
@@ -113,3 +117,55 @@ def test_the_page_says_how_far_the_best_plan_found_is_and_what_fewer_parts_cost(
     assert f"simplified from {few + 9} deployments to {few} {told}" in page
     document["simplicity"]["best"]["gap"] = 0.001
     assert [finding.path for finding in verify_plan(Plan(document))] == ["simplicity.best.gap"]
+
+
+STEPS = {
+    **SPEC,
+    "workloads": [{**CHAT, "demand": {"requests_per_s": 900.0}}],
+    "sites": [{"region": "us-virginia"}],
+    "offers": [
+        {"system": "DGX H100", "how": "buy", "price": "400000 USD", "supply": 1},
+        {"system": "DGX B200", "how": "on_demand", "price": "60 USD/h"},
+    ],
+}  # one of each kind is cheapest; two of the second are one deployment, and dearer
+
+
+def with_steps(**parts):
+    plan = planner.solve({**copy.deepcopy(STEPS), "simplicity": parts})
+    assert verify_plan(plan) == []
+    return plan
+
+
+def test_a_ladder_is_stated_checked_and_printed_in_both_languages():
+    plan = with_steps(per_deployment=0.0)
+    row = plan["simplicity"]
+    assert row["ladder"][0]["deployments"] == row["best"]["deployments"]
+    below = [rung for rung in row["ladder"] if rung["deployments"] < row["deployments"]]
+    assert below and all(rung["above"] >= 0.0 for rung in below)
+    share = percent(below[0]["above"])
+    count = below[0]["deployments"]
+    told = "; ".join(proof_clauses(plan)), "；".join(proof_clauses(plan, "zh"))
+    about = below[0]["estimated"]
+    assert f"with fewer deployments: {count} for {'about ' if about else ''}{share} more" in told[0]
+    assert f"部署更少时：{count} 个{'约' if about else ''}多付 {share}" in told[1]
+    for name, value in (("above", 0.5), ("deployments", 99)):
+        wrong = json.loads(plan.to_json())
+        wrong["simplicity"]["ladder"][-1][name] = value
+        assert any(finding.path.startswith("simplicity.ladder") for finding in verify_plan(Plan(wrong)))
+    wrong = json.loads(plan.to_json())
+    cheap = {"deployments": 0, "value": 0.9 * row["best"]["value"], "above": 0.0, "estimated": False}
+    wrong["simplicity"]["ladder"].append(cheap)
+    assert [finding.path for finding in verify_plan(Plan(wrong))] == ["simplicity.ladder"]
+
+
+def test_a_deployment_saved_costs_no_more_than_stated_and_a_stated_band_alone_asks_for_the_fewest():
+    rates = [
+        Simplicity.model_validate(stated).rate
+        for stated in ({}, {"within": 0.01}, {"per_deployment": 0.1}, {"within": 0.3, "per_deployment": 0.0})
+    ]
+    assert rates == [PER_DEPLOYMENT, math.inf, 0.1, 0.0]
+    many, few, fewest = (
+        with_steps(within=0.49, **parts) for parts in ({"per_deployment": 0.0}, {"per_deployment": 0.49}, {})
+    )
+    assert many["simplicity"]["deployments"] == 2 and many.objective["value"] < few.objective["value"]
+    assert few["simplicity"]["deployments"] == fewest["simplicity"]["deployments"] == 1

@@ -7,6 +7,7 @@ from planner.plan import Plan
 from planner.report.locale import Words
 
 OPTIMAL_GAP = 1e-6  # a gap below it is a solver's rounding
+STEPS = 2  # of the ladder below the plan that its verdict states
 PARTS = ("deployments", "kinds", "sites")  # in the order in which they are saved
 
 
@@ -27,7 +28,9 @@ def proof_clauses(plan: Plan, language: str = DEFAULT) -> list[str]:
     told = [proof.text(language)]
     if plan.status == "limit" and "asked_gap" in plan["solver"]:
         told.append(Message.of("verdict.asked", gap=percent(plan["solver"]["asked_gap"])).text(language))
-    return told if worse is None else [*told, worse.text(language)]
+    told += [] if worse is None else [worse.text(language)]
+    steps = Message.of("verdict.comma").text(language).join(_steps_below(plan, language))
+    return [*told, Message.of("verdict.ladder", steps=steps).text(language)] if steps else told
 
 
 def simplified_words(plan: Plan, t: Words) -> str:
@@ -50,6 +53,20 @@ def percent(share: float) -> str:
 def _code(family: str, plan: Plan) -> str:
     """Return the code of a family that fits what the bound holds for."""
     return f"{family}.{plan['bound_of']}" if plan["bound_of"] in ("reduced", "fleet") else family
+
+
+def _steps_below(plan: Plan, language: str) -> list[str]:
+    """State what the next steps of the ladder below the plan cost, each against the best plan found."""
+    row = plan.document.get("simplicity", {})
+    below = [rung for rung in row.get("ladder", ()) if rung["deployments"] < row["deployments"]]
+    return [
+        Message.of(
+            f"verdict.ladder.{'estimated' if rung['estimated'] else 'made'}.{plan.objective['sense']}",
+            deployments=rung["deployments"],
+            above=percent(rung["above"]),
+        ).text(language)
+        for rung in below[:STEPS]
+    ]
 
 
 def _worse(plan: Plan) -> Message | None:

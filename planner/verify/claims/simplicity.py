@@ -36,6 +36,38 @@ def check_simplicity(plan: CheckedPlan) -> None:
         )
     if lost > RELATIVE_TOL * abs(best) and row["deployments"] > row["best"]["deployments"]:
         plan.say(f"{ROW}.best.deployments", "the plan is worse than the best one and has more deployments")
+    _check_ladder(plan, row)
+
+
+def _check_ladder(plan: CheckedPlan, row: Row) -> None:
+    """Compare the ladder with the best plan and the plan itself: fewer deployments at each step, the share above the best, and by the rule the one chosen."""
+    rungs, best = row.get("ladder"), row["best"]["value"]
+    if not rungs:  # releases up to 0.2 stated none
+        return
+    sign = -1.0 if plan.document["objective"]["sense"] == "max" else 1.0
+    if rungs[0]["deployments"] != row["best"]["deployments"]:
+        plan.say(f"{ROW}.ladder[0].deployments", "the ladder does not begin with the best plan found")
+    for i, rung in enumerate(rungs):
+        if i and rung["deployments"] >= rungs[i - 1]["deployments"]:
+            plan.say(f"{ROW}.ladder[{i}].deployments", "a step of the ladder has no fewer deployments")
+        above = max(sign * (rung["value"] - best) / abs(best), 0.0) if best else 0.0
+        if abs(rung["above"] - above) > RELATIVE_TOL:
+            plan.say(f"{ROW}.ladder[{i}].above", f"says {rung['above']!r}, computed {above!r}")
+    if "surety" in plan.document:
+        return  # chosen among several as the surest
+    made = [rung for rung in rungs if not rung["estimated"] and rung["above"] <= row["within"] + RELATIVE_TOL]
+    rate = plan.problem.spec.simplicity.rate
+    least = min(_rank(rung, sign, rate * abs(best)) for rung in made) if made else None
+    mine = [rung for rung in made if rung["deployments"] == row["deployments"]]
+    if least is None or not mine:
+        plan.say(f"{ROW}.ladder", f"has no plan of {row['deployments']} deployments, as this one")
+    elif _rank(mine[0], sign, rate * abs(best)) > least + RELATIVE_TOL * abs(best):
+        plan.say(f"{ROW}.ladder", "another plan is better by what each deployment may cost")
+
+
+def _rank(rung: Row, sign: float, worth: float) -> float:
+    """Return the value with the worth of its deployments, or their number where nothing else counts; the least is to be taken."""
+    return float(rung["deployments"]) if worth == float("inf") else sign * rung["value"] + worth * rung["deployments"]
 
 
 def check_surety(plan: CheckedPlan) -> None:

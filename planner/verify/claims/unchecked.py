@@ -91,7 +91,7 @@ def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
         yield Unchecked("bound", "that no plan can be better; it is compared with the value, the gap and the status")
     if "simplicity" in document:
         searched = "of a search that is not made again; the value is compared with that of the plan"
-        yield from (Unchecked(f"simplicity.{name}", searched) for name in ("best", "fewest"))
+        yield from (Unchecked(f"simplicity.{name}", searched) for name in ("best", "fewest", "ladder[].value"))
     if "looser" in document:
         yield Unchecked(
             "looser[].steps[].times", "of operating points that the plan does not use, which are not evaluated again"

@@ -61,7 +61,7 @@ def test_a_surest_plan_that_does_not_hold_is_left_out(spec, plain, broken, monke
 
 
 def test_a_simpler_plan_that_does_not_hold_is_left_out(spec, plain, monkeypatch):
-    def simpler(data, best, within, options):
+    def simpler(data, best, *_):
         before = best.value, parts_of(data, best.values)
         return replace(half_empty(best), before=before, earlier=best)
 

@@ -95,7 +95,9 @@ def fewest_parts_equal_enumeration(seed, within):
 def simpler_of(data, best):
     """The simplest of the best plans."""
     found, columns = simplest.Found(best.value, dict(best.values)), build(data).column_count
-    plan = simplest.simplest(data, columns, found, 0.0, EXACT, lambda *_: None)
+    band = simplest.Band(found.value, -1.0 if data.objective.maximises else 1.0, 0.0)
+    assert columns <= simplest.MOST_EXACT
+    plan = simplest.exact(data, found, band, EXACT)
     return replace(best, value=plan.plan.value, values=plan.plan.values)
 
 
@@ -105,7 +107,7 @@ def test_dropping_keeps_within_the_loss_and_never_adds_parts(seed):
     data = drawn(seed)
     best = solve(data, EXACT)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(simplest, "SETTINGS", replace(simplest.SETTINGS, exact=0))
+        patch.setattr(joint, "MOST_EXACT", 0)
         found = solve(data, EXACT, within=0.2)
     if best.value is None:
         assert found.value is None
@@ -141,8 +143,55 @@ def test_no_fewer_parts_are_looked_for_in_a_program_too_large_for_one_piece():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(joint, "MOST_COLUMNS_IN_ONE_PIECE", 0)
             patch.setattr(joint, "supports", lambda _, yes=bool(seed % 2): yes)
-            patch.setattr(joint, "simplest", lambda *_: seen.add("looked for"))
+            patch.setattr(joint, "exact", lambda *_: seen.add("looked for"))
             found = joint.with_fewer_parts(data, best, 0.2, EXACT)
         assert found.value == best.value and (found.before is not None) == bool(seed % 2)
         assert ("looked for" in seen) == bool(seed % 2)
         seen.clear()
+
+
+RATES = (0.0, 0.02, 0.1)
+
+
+def values_by_count(data):
+    """The best value with each number of deployments, over all subsets; none where there is no plan."""
+    sign = -1.0 if data.objective.maximises else 1.0
+    found: dict[int, float] = {}
+    for used in subsets(sorted({int(d) for d in data.deployments()})):
+        value = solve(restricted(data, np.isin(data.deployments(), used)), EXACT).value
+        if value is not None:
+            found[len(used)] = min(found.get(len(used), np.inf), sign * value)
+    return found
+
+
+@settings(max_examples=40, **SMALL)
+@given(SEEDS, st.sampled_from(RATES))
+def test_the_plan_is_best_with_the_worth_of_its_deployments(seed, rate):
+    """By the exact ladder no plan in the band is better, and each of its steps is the best of its number; by trials none has a worse rank than the best plan."""
+    data = drawn(seed)
+    best = solve(data, EXACT)
+    if best.value is None:
+        return
+    sign = -1.0 if data.objective.maximises else 1.0
+    band = simplest.Band(best.value, sign, 0.3, rate)
+    by_count = values_by_count(data)
+    slack = 1e-5 * max(1.0, abs(best.value))
+
+    def rank(value, deployments):
+        return sign * value + rate * abs(best.value) * deployments
+
+    found = joint.with_fewer_parts(data, best, 0.3, EXACT, rate)
+    deployments = parts_of(data, found.values).deployments
+    ranks = [rank(sign * v, k) for k, v in by_count.items() if v <= sign * band.worst + slack]
+    step = rate * abs(best.value)  # kinds and sites may cost as much as a deployment
+    assert rank(found.value, deployments) <= min(ranks) + step + slack
+    for rung in found.ladder[1:]:
+        least = min(v for k, v in by_count.items() if k <= rung.deployments)
+        assert sign * rung.value >= least - slack
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(joint, "MOST_EXACT", 0)
+        tried = joint.with_fewer_parts(data, best, 0.3, EXACT, rate)
+    first = rank(best.value, parts_of(data, best.values).deployments)
+    assert rank(tried.value, parts_of(data, tried.values).deployments) <= first + slack
+    counts = [rung.deployments for rung in tried.ladder]
+    assert counts == sorted(set(counts), reverse=True)
