@@ -21,6 +21,7 @@ from models.serving.many_runs import Case, Pool
 from models.transformer.architecture import Architecture
 from planner.calibration.architectures import known_record, shape_of_record
 from planner.calibration.measurements import MeasuredCase, Row, RowReader, Unpredictable, chip_record
+from planner.calibration.pool_layouts import pools_of
 from planner.calibration.serving_loads import Load, Software, load_of, software_of
 from planner.resolve.chip_rates import UnknownRate, chip_rates, peak_flop_per_s, stated
 
@@ -280,19 +281,6 @@ def attention_ranks(
     return tp, 1
 
 
-POOL = re.compile(r"(prefill|decode)\s+(\d+)x\(tp(\d+) pp(\d+) dp(\d+) moetp(\d+) ep(\d+)\)")
-
-
-def pools_of(row: Row) -> tuple[Pool, Pool]:
-    """Parse (prefill, decode) pools of a disaggregated row from "prefill 2x(tp4 pp1 dp1 moetp4 ep1); decode ..." in column `other_metric`."""
-    found = {}
-    for name, workers, tp, pp, dp, _moe_tp, ep in POOL.findall(row.text["other_metric"]):
-        found[name] = Pool({"tp": int(tp), "pp": int(pp), "dp": int(dp), "ep": max(int(ep), int(dp))}, float(workers))
-    if set(found) != {"prefill", "decode"}:
-        raise Unpredictable("no layout of prefill and decode workers")
-    return found["prefill"], found["decode"]
-
-
 # -- figures -----------------------------------------------------------------------------------------------------------
 
 
@@ -319,6 +307,11 @@ def measured_figures(row: Row, load: Load) -> dict[str, float]:
         for metric, pattern in QUANTILE.items():
             if figure := pattern.search(row.text["other_metric"]):
                 found[metric] = float(figure[1].rstrip(".")) * MILLI
+    rate, prompt = row.number("total_tokens_per_s"), row.number("isl")
+    if mode == "prefill_only" and "ttft" not in found and rate and prompt:
+        found["ttft"] = (
+            prompt * (row.number("concurrency") or 1.0) / rate
+        )  # a rate of prompt tokens is the time of a prompt
     if (tokens_per_s := row.number("output_tokens_per_s_total")) and mode != "prefill_only":
         found["throughput"] = tokens_per_s
     return found

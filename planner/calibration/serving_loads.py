@@ -110,6 +110,11 @@ def load_of(row: Row, note: Note) -> Load:
         elif mode == "decode_only" and (row.number("concurrency") or (prompt and row.number("is_max_throughput"))):
             prompt, output = prompt or 128.0, output or 128.0
             note("short lengths")
+        elif mode == "prefill_only" and prompt:
+            output = 1.0
+        elif prompt and row.number("concurrency") == 1.0:  # one client: its latencies hardly depend on the answer
+            output = 128.0
+            note("answers of 128 tokens")
         else:
             raise Unpredictable("no lengths")
     prompt, output = realised_lengths(row, prompt, output, note)
