@@ -24,6 +24,7 @@ from planner.studies.comparison_tables import (
     jobs,
     number_rows,
     origin_shares,
+    per_year_rows,
     replicas,
     systems_held,
     total_rows,
@@ -132,6 +133,7 @@ def compare(first: Plan, second: Plan) -> Comparison:
         "spec": spec_changes(first["spec"], second["spec"]),
         "figures": value_rows(plans, assumed_figures, ("path",)),
     }
+    found["totals"] = [*per_year_rows(plans, currencies[0]), *found["totals"]]
     return Comparison({**found, "words": words_of(first, second, found)})
 
 

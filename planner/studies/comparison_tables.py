@@ -73,6 +73,23 @@ def total_rows(plans: Plans, currency: str) -> list[Row]:
     return rows
 
 
+def years_of(plan: Plan) -> float:
+    """Return the years of the horizon of a plan."""
+    return float((plan["spec"].get("horizon") or {}).get("years", 1))
+
+
+def per_year_rows(plans: Plans, currency: str) -> list[Row]:
+    """List cost, carbon and tokens per year of the horizon, where the horizons of two plans with an answer differ."""
+    years = [years_of(plan) for plan in plans]
+    if years[0] == years[1] or not all(plan.has_answer for plan in plans):
+        return []
+    rows = []
+    for name, unit in (("cost", currency), ("carbon_kg", "kg"), ("tokens", "token")):
+        first, second = (plan["totals"][name] / each for plan, each in zip(plans, years, strict=True))
+        rows.append({"total": f"{name} per year", "first": first, "second": second, "unit": unit, "difference": second - first})  # fmt: skip
+    return rows
+
+
 # -- what is compared --------------------------------------------------------------------------------------------------
 
 

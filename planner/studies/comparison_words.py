@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from planner.messages import Message
 from planner.plan import Plan
 from planner.report.words import COMPONENT_WORDS, STATUS_WORDS
 from planner.spec.changes import MISSING, either
-from planner.studies.comparison_tables import RELATIVE_TOL, Row
+from planner.studies.comparison_tables import RELATIVE_TOL, Row, years_of
 
 MAIN_SHARE = 0.9  # parts are named until they make up this share of all movement
 MAX_NAMED = 5  # parts in one sentence
@@ -16,7 +17,19 @@ MAX_TEXT = 60  # characters of a quoted value
 
 
 def words_of(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
-    """Summarise the difference of two plans: its size, its main parts, and the differing decisions and specs."""
+    """Summarise the difference of two plans: its size, its main parts, and the differing decisions and specs; first a warning on horizons."""
+    years = [years_of(plan) for plan in (first, second)]
+    if years[0] == years[1]:
+        return _differences(first, second, found)
+    per_year = next((row for row in found["totals"] if row["total"] == "cost per year"), None)
+    told = [Message.of("compare.horizons", first=f"{years[0]:g}", second=f"{years[1]:g}").text()]
+    if per_year is not None:
+        names = {key: _money(per_year[key], per_year["unit"]) for key in ("first", "second")}
+        told.append(Message.of("compare.per_year", **names, difference=_signed(per_year["difference"], per_year["unit"])).text())  # fmt: skip
+    return [*told, *_differences(first, second, found)]
+
+
+def _differences(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
     if found["difference"] is None:
         both = f"{first['name']}: {STATUS_WORDS[first.status]}; {second['name']}: {STATUS_WORDS[second.status]}."
         if first.has_answer and second.has_answer:

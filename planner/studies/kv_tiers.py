@@ -25,6 +25,7 @@ from planner.estimate.codesign.prices import converted, energy_price, held_per_s
 from planner.estimate.limits import SearchLimits
 from planner.estimate.serving_configuration import MAX, Load, ServingConfiguration, draw_of_pools
 from planner.estimate.serving_details import cache_tiers
+from planner.messages import Message
 from planner.spec.base import problems_of
 from planner.spec.quantities import is_purchase, offer_price
 from planner.spec.serving import HBM, CacheTier, PrefixSharing
@@ -114,26 +115,27 @@ class TierStudy:
         """Systems for the demand, a whole number; 1 without a demand."""
         return 1.0 if self.block.demand is None else float(math.ceil(self.block.demand / requests_per_s * (1 - SLACK)))
 
-    def axes(self) -> list[list[float]]:
-        """List the sizes of HBM and of each tier, none among them."""
-        return [
+    def axes(self, without: int | None = None) -> list[list[float]]:
+        """List the sizes of HBM and of each tier, none among them; `without`: number of one that may have no size."""
+        every = [
             sorted({0.0, *self.block.hbm}),
             *([0.0, *sorted(set(_of_one(tier)) - {0.0})] for tier in self.block.tiers),
         ]
+        return [[0.0] if number == without else sizes for number, sizes in enumerate(every)]
 
     def combinations(self) -> int:
         """Count all combinations, those without any tier among them."""
         return math.prod(map(len, self.axes()))
 
-    def best(self, limits: SearchLimits) -> Search:
-        """Find the cheapest combination, as far as the limits let it."""
+    def best(self, limits: SearchLimits, without: int | None = None) -> Search:
+        """Find the cheapest combination, as far as the limits let it; `without`: the number of a tier that is left out."""
         most = self._ideal()
         if most is None:
             return Search(None)
         idle = self.facts.system.idle_w * self.energy_per_j
-        seed = self._by_single_changes(limits)
+        seed = self._by_single_changes(limits, without)
         best: Choice | None = None
-        for sizes in sorted(product(*self.axes()), key=lambda sizes: (self.added_per_s(sizes), sizes)):
+        for sizes in sorted(product(*self.axes(without)), key=lambda sizes: (self.added_per_s(sizes), sizes)):
             least = most.systems * (self.system_per_s + self.added_per_s(sizes) + idle) / most.tokens_per_s * MILLION
             if any(known is not None and least >= known.cost_per_million for known in (seed, best)):
                 break
@@ -144,9 +146,9 @@ class TierStudy:
                 best = found
         return Search(best or seed)
 
-    def _by_single_changes(self, limits: SearchLimits) -> Choice | None:
+    def _by_single_changes(self, limits: SearchLimits, without: int | None) -> Choice | None:
         """Take the best size of one tier after another, from no cache on, until none improves; None where nothing was found."""
-        axes = self.axes()
+        axes = self.axes(without)
         sizes: Sizes = tuple(0.0 for _ in axes)
         best = self.choice(sizes)
         for _ in range(MOST_ROUNDS):
@@ -198,7 +200,7 @@ def kv_tiers(
         "without": None if none is None else _choice(study, none),
         "hbm_only": None if of_hbm is None else _choice(study, of_hbm),
         "throughput_factor": None if best is None or of_hbm is None else best.requests_per_s / of_hbm.requests_per_s,
-        "tiers": [] if best is None else _earnings(study, best),
+        "tiers": [] if best is None else _earnings(study, best, limits),
         "assumptions": [{"path": a.path, "value": a.value, "unit": a.unit, "reason": a.reason} for a in assumptions],
         "catalog_digest": study.facts.ledger.catalog.digest,
     }  # fmt: skip
@@ -297,32 +299,47 @@ def _choice(study: TierStudy, choice: Choice) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _earnings(study: TierStudy, best: Choice) -> list[dict[str, Any]]:
-    """State for each tier what the choice would cost without it, and with its largest size."""
+def _earnings(study: TierStudy, best: Choice, limits: SearchLimits) -> list[dict[str, Any]]:
+    """State for each tier what the choice would cost without it, the other sizes chosen again or as they are, and with its largest size."""
     rows = []
     for i, (name, sizes) in enumerate(
         zip([HBM, *(tier.name for tier in study.block.tiers)], study.axes(), strict=True)
     ):
-        without = study.choice((*best.sizes[:i], 0.0, *best.sizes[i + 1 :]))
+        left = study.choice((*best.sizes[:i], 0.0, *best.sizes[i + 1 :]))
+        again = study.best(limits, without=i) if best.sizes[i] else Search(best)
         largest = study.choice((*best.sizes[:i], sizes[-1], *best.sizes[i + 1 :]))
         spent = best.sizes[i] * (study.tier_per_s_byte[i - 1] if i else 0.0) * best.systems
         rows.append({
             "tier": name,
             "size_bytes": best.sizes[i],
             "costs_per_million_tokens": spent / best.tokens_per_s * MILLION,
-            "earns_per_million_tokens": None if without is None else without.cost_per_million - best.cost_per_million,
-            "largest_costs_more": None if largest is None else largest.cost_per_million - best.cost_per_million,
-            "words": _words(best.sizes[i], without, best),
+            "earns_per_million_tokens": _more(again.best, best),
+            "earns_with_others_as_chosen": _more(left, best),
+            "largest_costs_more": _more(largest, best),
+            "words": _words(best.sizes[i], again, left, best),
         })  # fmt: skip
     return rows
 
 
-def _words(size: float, without: Choice | None, best: Choice) -> str:
+def _more(other: Choice | None, best: Choice) -> float | None:
+    """Return by how much another choice costs more per million tokens; None where it carries nothing."""
+    return None if other is None else other.cost_per_million - best.cost_per_million
+
+
+def _words(size: float, again: Search, left: Choice | None, best: Choice) -> str:
+    """Say what a tier is worth: once the other sizes are chosen again, and beside it with them as they are, where the two differ."""
     if not size:
-        return "not worth its price here, at any size on offer"
-    if without is None:
-        return "nothing runs within the limits without it"
-    return f"without it a million tokens cost {without.cost_per_million / best.cost_per_million - 1.0:.1%} more"
+        return Message.of("tier.none").text()
+    if again.best is None:
+        return Message.of("tier.needed").text()
+    worth = {"again": f"{again.best.cost_per_million / best.cost_per_million - 1.0:.1%}"}
+    if again.least_per_million is not None:  # a limit ended the search: a cheaper choice may be left
+        return Message.of("tier.at_most", **worth).text()
+    if left is None:
+        return Message.of("tier.alone_nothing", **worth).text()
+    if abs(left.cost_per_million - again.best.cost_per_million) <= SLACK * best.cost_per_million:
+        return Message.of("tier.worth", **worth).text()
+    return Message.of("tier.both", left=f"{left.cost_per_million / best.cost_per_million - 1.0:.1%}", **worth).text()
 
 
 def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.units import MONTH_S, UnitError
+from models.economics import capital_recovery_factor
 from planner.errors import Problem, SpecError
 from planner.plan import Plan
+from planner.spec.model import parse_spec
 from planner.spec.quantities import read_money
 
 MONTHS = 12
@@ -205,10 +207,14 @@ def stated_fleet(cost: str, chips: float | None, mfu: float | None) -> Fleet:
 
 
 def planned_fleet(plan: Plan) -> Fleet:
-    """Take the fleet of a plan: its fixed costs as present value per month, and the mean MFU weighted by the cost of its workloads."""
+    """Take the fleet of a plan: its fixed costs as a level monthly payment of the same present value, and the mean MFU weighted by cost.
+
+    Plans discount what falls due in a year to its end, so that a constant rent is returned as it is paid.
+    """
     if not plan.has_answer:
         raise SpecError([Problem("plan", f"there is no fleet in it: {plan.status}")])
-    months = plan["spec"].get("horizon", {}).get("years", 1) * MONTHS
+    years = plan["spec"].get("horizon", {}).get("years", 1)
+    per_month = float(capital_recovery_factor(_discount_rate(plan), years)) / MONTHS
     cost = sum(line["amount"] for line in plan["cost_lines"] if line["component"] in FIXED_COSTS)
     if cost <= 0:
         raise SpecError([Problem("plan", "it holds no systems; state the fleet by --cost")])
@@ -216,9 +222,16 @@ def planned_fleet(plan: Plan) -> Fleet:
     weight = sum(amount for amount, _ in known)
     mfu = sum(amount * share for amount, share in known) / weight if weight > 0 else None
     return Fleet(
-        cost / months,
+        cost * per_month,
         plan["spec"].get("currency", "USD"),
         plan["totals"]["chips"],
         mfu,
         f"plan {plan['name']}: {', '.join(c for c in FIXED_COSTS if plan['costs'].get(c))}",
     )
+
+
+def _discount_rate(plan: Plan) -> float:
+    """Return the discount rate per year that a plan was made with: stated in its spec, or assumed."""
+    stated = parse_spec(plan["spec"]).horizon.discount_rate
+    assumed = (row["value"] for row in plan["assumptions"] if row["path"] == "horizon.discount_rate")
+    return float(str(next(assumed)).split()[0]) if stated is None else stated

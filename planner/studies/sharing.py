@@ -14,6 +14,7 @@ from typing import Any
 from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
 from planner.plan import Plan
+from planner.report.words import unsigned_zero
 from planner.solving.answer import Progress
 from planner.solving.variants import Answer, Variants
 from planner.spec.changes import either
@@ -36,6 +37,21 @@ CLAIMED = (
     ("utilisation", "GPU utilisation", 0.5),
     ("efficiency", "training efficiency", 1.0),
 )  # by makers of such platforms
+
+
+FLEETS = {
+    "all": "One shared fleet works",
+    "kind": "Fleets shared by serving and by training work",
+    "none": "Fleets of each workload work",
+}
+
+
+def _worse(share: float | None) -> str:
+    """Say by how much a plan is worse, or better where its search found more."""
+    share = share or 0.0
+    return (
+        f"{abs(share):.2%} {'better, within the gaps of both' if share < 0 and f'{share:.2%}' != '-0.00%' else 'worse'}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +88,7 @@ class Sharing:
     rows_off: tuple[Switched, ...]
     status: str
     start: Base
+    shared: str = "all"  # which workloads share systems with all on, as `sharing` of the spec says
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -90,16 +107,16 @@ class Sharing:
         siloed, nothing = off.get(SILOED), off.get(ALL_OFF)
         if siloed is not None and (more := self._more("utilisation", siloed)) is not None:
             words.append(
-                f"One shared fleet works {self.base.utilisation:.1%} of the time, separate fleets {siloed.utilisation:.1%}: sharing gives {more:+.1%}."
+                f"{FLEETS[self.shared]} {self.base.utilisation:.1%} of the time, separate ones {siloed.utilisation:.1%}: sharing gives {unsigned_zero(f'{more:+.1%}')}."
             )
-            words.append(f"The plan with separate fleets is {siloed.worse:.2%} worse.")
+            words.append(f"With separate fleets the plan is {_worse(siloed.worse)}.")
         if nothing is not None and nothing.worse is not None:
-            words.append(f"Without any of these the plan is {nothing.worse:.2%} worse.")
+            words.append(f"Without any of these it is {_worse(nothing.worse)}.")
             for figure, claim, claimed in CLAIMED:
                 if (more := self._more(figure, nothing)) is not None:
                     verdict = "holds" if more >= claimed else "does not hold"
                     words.append(
-                        f"All of them together give {more:+.1%} of {claim}; a claim of {claimed:.0%} {verdict} for this load."
+                        f"All of them together give {unsigned_zero(f'{more:+.1%}')} of {claim}; a claim of {claimed:.0%} {verdict} for this load."
                     )
         if hopeless := [row.capability for row in self.rows_off if row.status == "infeasible"]:
             words.append(f"There is no plan without {either(hopeless)}.")
@@ -117,7 +134,7 @@ class Sharing:
             {
                 "switched off": row.capability, "meaning": row.off, "status": row.status.replace("_", " "),
                 self.unit: "" if row.value is None else f"{row.value:,.6g}",
-                "worse by": "" if row.worse is None else f"{row.worse:+.2%}",
+                "worse by": "" if row.worse is None else unsigned_zero(f"{row.worse:+.2%}"),
                 "gap": "" if row.gap is None else f"{row.gap:.2%}",
                 "chips": "" if row.chips is None else f"{row.chips:,}",
                 "utilisation": "" if row.utilisation is None else f"{row.utilisation:.1%}",
@@ -144,7 +161,8 @@ def sharing(
     found: list[Switched] = []
 
     def study() -> Sharing:
-        return Sharing(unit, found[0], tuple(found[1:]), found[0].status, start.base(found[0].value))
+        shared = start.problem.spec.sharing
+        return Sharing(unit, found[0], tuple(found[1:]), found[0].status, start.base(found[0].value), shared)
 
     if not start.plan.has_answer:
         found.append(Switched(ON, "", start.plan.status))

@@ -269,3 +269,14 @@ def test_the_command_writes_plans_and_says_when_there_is_none(tmp_path, capsys):
         "alternatives": [],
     }
     assert main(["alternatives", str(path), "--total-time", "soon"]) == 3
+
+
+def test_plans_of_different_horizons_are_compared_by_the_year(tiny):
+    one, three = (planner.solve(tiny(horizon={"years": years})) for years in (1, 3))
+    found = planner.compare(one, three)
+    assert "horizons differ (1 and 3 years)" in found.words[0]
+    row = next(row for row in found.document["totals"] if row["total"] == "cost per year")
+    assert row["first"] == pytest.approx(one["totals"]["cost"]) and row["second"] == pytest.approx(
+        three["totals"]["cost"] / 3
+    )
+    assert not any("horizons differ" in line for line in planner.compare(one, one).words)

@@ -136,6 +136,21 @@ def answer() -> dict:
     return kv_tiers(EXAMPLE)
 
 
+def test_a_tier_earns_what_a_case_without_it_costs_more(answer):
+    """The other sizes are chosen again; with them as they are a tier seems to be worth at least as much."""
+    cost = answer["chosen"]["cost_per_million_tokens"]
+    rows = {row["tier"]: row for row in answer["tiers"] if row["size_bytes"]}
+    assert rows, "the case chooses tiers"
+    for name, row in rows.items():
+        fewer = copy.deepcopy(EXAMPLE)
+        fewer["kv_tiers"]["tiers"] = [tier for tier in fewer["kv_tiers"]["tiers"] if tier["name"] != name]
+        again = kv_tiers(fewer)["chosen"]["cost_per_million_tokens"]
+        assert row["earns_per_million_tokens"] == pytest.approx(again - cost, rel=1e-9)
+        assert row["earns_with_others_as_chosen"] >= row["earns_per_million_tokens"] * (1 - 1e-9)
+        assert f"{again / cost - 1:.1%} more" in row["words"]
+    assert max(row["earns_with_others_as_chosen"] / row["earns_per_million_tokens"] for row in rows.values()) > 2
+
+
 def test_tiers_earn_what_they_state(answer):
     chosen = answer["chosen"]
     for row in answer["tiers"]:

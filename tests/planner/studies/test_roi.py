@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 import planner
 from planner.cli.main import main
 from planner.errors import SpecError
+from planner.resolve.resolver import resolve_document
 from planner.spec.document import edited
-from planner.studies.roi import Fleet, planned_fleet, returns, stated_fleet
+from planner.studies.roi import FIXED_COSTS, Fleet, planned_fleet, returns, stated_fleet
 
 TEN_THOUSAND = ("1B CNY/month", 10_000.0, None)
 
@@ -51,7 +52,9 @@ def test_both_readings_agree(cost, gain):
 
 def test_a_plan_says_what_its_fleet_costs(small_plan):
     fleet = planned_fleet(small_plan)
-    months = 12 * small_plan["spec"].get("horizon", {}).get("years", 1)
+    years = small_plan["spec"].get("horizon", {}).get("years", 1)
+    rate = resolve_document(small_plan["spec"]).economics.discount_rate
+    months = 12 * sum((1 + rate) ** -(year + 1) for year in range(years))
     paid = sum(
         amount
         for component, amount in small_plan["costs"].items()
@@ -60,6 +63,16 @@ def test_a_plan_says_what_its_fleet_costs(small_plan):
     assert fleet.cost == pytest.approx(paid / months) and fleet.chips == small_plan["totals"]["chips"]
     known = [row["mfu"] for row in small_plan["workloads"] if row["mfu"]]
     assert min(known) <= fleet.mfu <= max(known)
+
+
+def test_a_constant_rent_is_what_a_month_costs(tiny):
+    """A present value over three years divided by 36 months would be a seventh less."""
+    rented = tiny(horizon={"years": 3}, offers=[{"system": "DGX H100", "how": "reserved", "price": "20 USD/h"}])
+    plan = planner.solve(rented)
+    (row,) = plan["fleet"]
+    others = sum(plan["costs"].get(name, 0.0) for name in FIXED_COSTS if name != "rent")
+    share = plan["costs"]["rent"] / (plan["costs"]["rent"] + others)
+    assert planned_fleet(plan).cost * share == pytest.approx(row["count"] * 20 * 8760 / 12, rel=1e-3)
 
 
 def test_a_fleet_for_less_work_costs_what_is_told(tiny):
