@@ -75,7 +75,8 @@ CHIPS = Schema(
     "accelerators",
     {
         **{f"{f}_flop_per_s": _one("FLOP/s", f"dense peak rate in {f}") for f in _FORMATS},
-        "hbm_bytes": _one("byte", "memory on the package or board"),
+        "hbm_bytes": _one("byte", "memory on the package or board, as sold"),
+        "driver_bytes": _one("byte", "memory that the driver reports to programs: what an engine divides"),
         "hbm_bytes_per_s": _one("byte/s", "peak bandwidth of that memory"),
         "onchip_bytes": _one("byte", "last-level cache or scratch memory"),
         "scaleup_bytes_per_s": _one("byte/s", "scale-up link of one chip, one direction"),
@@ -411,10 +412,18 @@ ENGINES = Schema(
         "host_step_s": _one("s", "time of the host per step, in place of the fitted one"),
         "host_request_s": _one("s", "time of the host per running request and step, in place of the fitted one"),
         "layer_launch_s": _one("s", "launch time of a layer, in place of the fitted one"),
+        "memory_share": _one(
+            "1", "share that it is shipped with: of the memory that the driver reports, or of what weights leave"
+        ),
+        "reserved_bytes": _one("byte", "context, communication buffers and captured graphs on a chip"),
     },
     {
         **_NOTES,
         **_MAKER,
+        "memory_rule": TextSpec(
+            "how it divides memory: a share with the working memory of its largest step inside (share) or outside (static), or a share of what weights and that step leave (free)",
+            ("share", "static", "free"),
+        ),
         "role": TextSpec(
             "engine, or compiler of the kernels that an engine runs", ("engine", "compiler"), required=True
         ),

@@ -22,6 +22,8 @@ FAMILIES = (
 )  # fmt: skip
 PORTED = ("cdna3", "cdna4", "gaudi", "ascend", "intelgpu")  # to which the main engines were ported from others
 REFERENCE_YEAR = 2025.5  # at which the times of host and launch are stated
+TABLES = ("engines", "families")  # fields of ServingConstants that are no numbers
+DIVISION = ("cache_share", "step_tokens", "step_requests", "logit_bytes")  # fields that no measurement sets
 Name = str | Sequence[str] | NDArray[np.str_]
 
 
@@ -103,9 +105,8 @@ class ServingConstants:
     first_token_s: Result  # constant part of the time to first token [s]
     moe_first_token_factor: float  # factor on it for MoE [1]
     burst_share: Result  # share of closed-loop clients that arrive in step with each other [1]
-    # Share of the memory as sold that an engine fills; chips hold binary gigabytes, so 1 is 0.93 of it [1].
-    usable_memory: float
-    runtime_bytes: float  # memory of the runtime per chip [byte]
+    usable_memory: float  # share of the memory that the driver reports which an engine fills [1]
+    runtime_bytes: float  # context, communication buffers and captured graphs per chip [byte]
     output_held: float  # share of the output that a running request holds in the KV cache on average [1]
     batch_cap: Result  # most running requests of an engine (per attention rank) [1]
     disaggregated_first_token_factor: float  # factor on the time to first token with separate pools [1]
@@ -117,11 +118,16 @@ class ServingConstants:
     kernel_age_rate_ported: float  # the same on generations to which engines were ported
     engines: Mapping[str, EngineFactors] = field(hash=False)  # by engine; one that is not here takes 1
     families: Mapping[str, FamilyFactors] = field(hash=False)  # by chip generation; one that is not here takes 1
+    # How the engine divides the memory that it fills; set by whoever runs it, and never fitted.
+    cache_share: Result = 1.0  # of what weights and reserve leave, which the KV cache takes [1]
+    step_tokens: Result = 0.0  # of the largest step, for whose activations memory is set aside [token]
+    step_requests: Result = 0.0  # whose logits that step computes [request]
+    logit_bytes: Result = 0.0  # working memory per logit [byte]
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """List the constants by their names in the catalog: the fields, and the factors of engines and chip generations."""
-        plain = (each.name for each in fields(cls) if each.name not in ("engines", "families"))
+        plain = (each.name for each in fields(cls) if each.name not in TABLES + DIVISION)
         return (*plain, *factor_names())
 
     @classmethod

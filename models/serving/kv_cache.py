@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from models.arrays import Result, as_result
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
-from models.serving.decode import ServingLayouts, held_experts
+from models.serving.decode import ACTIVATION_BYTES, ServingLayouts, held_experts
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture, parameter_counts
 from models.transformer.attention import kv_bytes, kv_bytes_per_rank
@@ -77,6 +77,42 @@ def held_context_tokens(input_tokens: ArrayLike, output_tokens: ArrayLike, const
     return np.asarray(input_tokens, float) + constants.output_held * np.asarray(output_tokens, float)
 
 
+def reserve_bytes(arch: Architecture, layouts: ServingLayouts, constants: ServingConstants) -> Result:
+    """Compute what an engine sets aside on a chip beside weights and cache:  runtime + max(2 T [3 (f + k f_e) / tp + (3 + k) h], b S V).
+
+    Activations of a step of T tokens (two inputs and the output of the widest feed-forward block, three vectors of the hidden width, k of
+    them for experts), or logits of S requests with b bytes each: both are profiled, one after the other. Shapes: as layouts; result [byte].
+    Reference: vLLM, gpu_worker.determine_available_memory (peak of a dummy step); the count agrees with logged peaks, see tests.
+
+    >>> from models.serving import examples
+    >>> bool(reserve_bytes(examples.DENSE, examples.ONE, examples.SERVING) == examples.SERVING.runtime_bytes)
+    True
+    """
+    if not np.any(constants.step_tokens):
+        return constants.runtime_bytes
+    inner = np.maximum(arch.ffn, arch.topk * arch.expert_ffn + arch.shared_width)
+    each = ACTIVATION_BYTES * (3.0 * inner / np.asarray(layouts.tp) + (3.0 + arch.topk) * arch.hidden)
+    logits = constants.logit_bytes * constants.step_requests * arch.vocab
+    return as_result(constants.runtime_bytes + np.maximum(constants.step_tokens * each, logits))
+
+
+def cache_bytes_per_chip(
+    arch: Architecture, chip: ChipRates, layouts: ServingLayouts, weight_precision: Precision, constants: ServingConstants
+) -> Result:  # fmt: skip
+    """Compute the bytes that a chip has for KV caches:  s max(u M - weights - reserve, 0).
+
+    Shapes: as layouts; result [byte]. s: TensorRT-LLM gives 0.9 of what is left, other engines all.
+    Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.
+
+    >>> from models.serving import examples
+    >>> bool(0 < cache_bytes_per_chip(examples.DENSE, examples.CHIP, examples.ONE, "bf16", examples.SERVING) < examples.CHIP.hbm_bytes)
+    True
+    """
+    usable = constants.usable_memory * chip.hbm_bytes - reserve_bytes(arch, layouts, constants)
+    free = np.maximum(usable - weight_bytes_per_chip(arch, layouts, weight_precision), 0.0)
+    return as_result(constants.cache_share * free)
+
+
 def slots(
     arch: Architecture,
     chip: ChipRates,
@@ -88,7 +124,7 @@ def slots(
 ) -> Result:
     """Compute how many requests a replica runs at once, by memory and by the engine's cap:  (n_kv^-3 + n_cap^-3)^(-1/3).
 
-    n_kv = (u M - weights - runtime) / cache of a request, n_cap = cap x dp; 0 where not one request fits.
+    n_kv = s (u M - weights - reserve) / cache of a request, n_cap = cap x dp; 0 where not one request fits.
     Shapes: layouts and lengths [token] broadcast; result [request].
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4; smooth minimum and cap: first fit.
 
@@ -98,8 +134,7 @@ def slots(
     >>> bool(0 < n < examples.SERVING.batch_cap)
     True
     """
-    usable = constants.usable_memory * chip.hbm_bytes - constants.runtime_bytes
-    free = np.maximum(usable - weight_bytes_per_chip(arch, layouts, precisions.weights), 0.0)
+    free = cache_bytes_per_chip(arch, chip, layouts, precisions.weights, constants)
     context = held_context_tokens(lengths.prompt, lengths.output_tokens, constants)
     by_memory = free / kv_bytes_per_chip(arch, layouts, context, precisions.kv_cache)
     cap = constants.batch_cap * np.asarray(layouts.dp, float)
@@ -117,7 +152,7 @@ def memory_bytes_per_chip(
     precisions: Precisions,
     constants: ServingConstants,
 ) -> Result:
-    """Compute the memory in use on the fullest chip:  weights + sequences x cache + runtime.
+    """Compute the memory in use on the fullest chip:  weights + sequences x cache + reserve.
 
     Shapes: layouts, sequences [request of the replica] and lengths [token] broadcast; result [byte].
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.
@@ -130,7 +165,7 @@ def memory_bytes_per_chip(
     """
     context = held_context_tokens(lengths.prompt, lengths.output_tokens, constants)
     cache = np.asarray(sequences, float) * kv_bytes_per_chip(arch, layouts, context, precisions.kv_cache)
-    return weight_bytes_per_chip(arch, layouts, precisions.weights) + cache + constants.runtime_bytes
+    return weight_bytes_per_chip(arch, layouts, precisions.weights) + cache + reserve_bytes(arch, layouts, constants)
 
 
 def transfer_s(

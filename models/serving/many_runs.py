@@ -12,7 +12,7 @@ import numpy as np
 from models.arrays import Floats, Ints
 from models.roofline import PRECISIONS, ChipRates
 from models.serving.closed_loop import closed_loop
-from models.serving.constants import ServingConstants
+from models.serving.constants import TABLES, ServingConstants
 from models.serving.decode import ServingLayouts
 from models.serving.offered_load import (
     Replica,
@@ -207,7 +207,7 @@ def _joined(profiles: Sequence[ServingConstants], rows: int) -> ServingConstants
     def column(name: str) -> Floats:
         return np.concatenate([np.broadcast_to(np.asarray(getattr(p, name), float), (rows,)) for p in profiles])
 
-    names = [f.name for f in fields(ServingConstants) if f.name not in ("engines", "families")]
+    names = [f.name for f in fields(ServingConstants) if f.name not in TABLES]
     columns: dict[str, Any] = {name: column(name) for name in names}
     return replace(profiles[0], **columns)
 

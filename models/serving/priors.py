@@ -40,7 +40,7 @@ SERVING_PRIORS: dict[str, Prior] = {
     "first_token_s": Prior(15e-3, 0.4),
     "moe_first_token_factor": Prior(2.0, 0.5, upper=5.0),
     "burst_share": Prior(0.3, 0.5, upper=1.0),
-    "usable_memory": Prior(0.97, 0.02, upper=1.0),
+    "usable_memory": Prior(0.91, 0.02, upper=1.0),
     "output_held": Prior(0.85, 0.1, upper=1.0),
     "batch_cap": Prior(800.0, 0.4),
     "disaggregated_first_token_factor": Prior(1.4, 0.2),

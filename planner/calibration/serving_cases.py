@@ -49,8 +49,8 @@ NARROW_CHECKPOINTS = {
 HOST_LINK_BYTES_PER_S = 64 * GIGA
 SCALEOUT_BYTES_PER_S = 50 * GIGA  # NIC of one chip in nodes of these generations
 TRANSFER_BYTES_PER_S = 25 * GIGA  # what moving a KV cache reaches of it
-WEIGHTS_SHARE_LIMIT = 0.9  # of the memory, up to which weights may fill it in an inferred layout
-WEIGHTS_SHARE_FOR_THROUGHPUT = 0.62  # the same in a run for throughput, whose batch takes the rest
+WEIGHTS_SHARE_LIMIT = 0.847  # of the memory that the driver reports (0.9 of that sold), up to which weights may fill it in an inferred layout
+WEIGHTS_SHARE_FOR_THROUGHPUT = 0.583  # the same in a run for throughput, whose batch takes the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ def aggregated_layout(row: Row, rates: ChipRates, arch: Architecture, weights: s
 def inferred_tensor_parallel(rates: ChipRates, arch: Architecture, weights: str, ranks: int, load: Load) -> int:
     """Infer the tensor parallelism.
 
-    In a run for throughput, the smallest power of two whose weights leave room for a batch (0.62 of the memory), doubled under a tight
+    In a run for throughput, the smallest power of two whose weights leave room for a batch (0.583 of the memory), doubled under a tight
     limit on TPOT; at a fixed load, all ranks of a scale-up domain, with a pipeline stage per domain.
     """
     if load.regime != "maximum":

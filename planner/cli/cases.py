@@ -90,6 +90,8 @@ def _estimate(arguments: argparse.Namespace) -> int:
     found = estimate(read_json(arguments.case), overlay_folders(arguments), search_limits(arguments))
     if found.answer is None:
         print(terminal(found.reason), file=sys.stderr)
+        if arguments.format == "json":
+            write_out(arguments, as_json({"answer": None, "reason": found.reason, "lack": found.lack}))
         return INFEASIBLE
     tables, mark, escaped = sections(found.answer), *(("## ", markdown) if arguments.format == "md" else ("", terminal))
     if arguments.format == "json":

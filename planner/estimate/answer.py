@@ -19,6 +19,7 @@ from planner.errors import Problem, SpecError
 from planner.estimate import reinforcement
 from planner.estimate.case import CaseFacts, best_layouts, nothing_fits, resolve_case
 from planner.estimate.limits import SearchLimits
+from planner.estimate.memory import memory_table, shortfall
 from planner.estimate.power import power_document, training_draw
 from planner.estimate.routing import training_routing
 from planner.estimate.serving import answer_serving
@@ -26,13 +27,14 @@ from planner.estimate.sessions import session_table
 from planner.evaluate.interruptions import goodput_of
 from planner.facts import Fact
 from planner.facts import rows as fact_rows
+from planner.messages import Message
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.report.notes import HEADING
 from planner.report.words import cap_words
 from planner.resolve.stack.own import architecture_fact, unused_run_facts
 from planner.spec.reinforcement import Reinforcement
 from planner.spec.serving import BY_PREFIX
-from planner.spec.workloads import Training
+from planner.spec.workloads import Serving, Training
 
 SERVING, TRAINING = "serving", "training"
 
@@ -43,6 +45,7 @@ class Estimate:
 
     answer: dict[str, Any] | None
     reason: str = ""
+    lack: dict[str, Any] | None = None  # of memory, in the layout that lacks least
 
 
 def estimate(
@@ -54,7 +57,7 @@ def estimate(
     limits.check()
     found = _answer(document, facts, overlays, limits)
     if isinstance(found, str):
-        return Estimate(None, found)
+        return Estimate(None, found, shortfall(facts) if isinstance(facts.case.workload, Serving) else None)
     assumptions = sorted(facts.ledger.assumptions.values(), key=lambda a: a.path)
     found["assumptions"] = [{"path": a.path, "value": a.value, "unit": a.unit, "reason": a.reason} for a in assumptions]
     found["notes"] = fact_rows(_notes(facts))
@@ -194,6 +197,7 @@ def _sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]
     found = [
         ("What it does", [head]),
         ("Pools", [_pool_row(pool) for pool in answer["pools"]]),
+        (Message.of("memory.heading").text(), memory_table(answer["memory"])),
         ("Latencies", latencies),
         (
             "Time to first token, mean",

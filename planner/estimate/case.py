@@ -37,10 +37,10 @@ from planner.resolve.overrides import unread
 from planner.resolve.plausibility.case import case_facts
 from planner.resolve.power_caps import measured_curve
 from planner.resolve.reinforcement import reinforcement_facts
-from planner.resolve.stack.engines import ROLES, engine_settings, software_of, wrong_role
+from planner.resolve.stack.engines import ROLES, engine_settings, memory_of, software_of, wrong_role
 from planner.resolve.stack.routing import with_routing, wrong_routing
 from planner.resolve.systems import network_ports, system_facts
-from planner.resolve.workloads import assume_batch, memory_utilisation
+from planner.resolve.workloads import assume_batch
 from planner.spec.base import problems_of
 from planner.spec.case import Case
 from planner.spec.fabrics import PROVIDER
@@ -76,8 +76,7 @@ class CaseFacts:
         if isinstance(self.case.workload, (Training, Reinforcement)):
             raise TypeError(f"the case is of {self.case.workload.kind}")
         workload = self.case.workload
-        usable = memory_utilisation(self.ledger, workload, "workload")
-        engine = engine_settings(self.ledger, workload, "workload", usable)
+        engine = engine_settings(self.ledger, workload, "workload")
         return ServingFacts("workload", workload, self.architecture, np.zeros((1, 24)), 0.0, "", engine)
 
     @property
@@ -151,7 +150,9 @@ def resolve_case(
     if not trains:
         assert isinstance(case.workload, Serving)
         _check_cache(case, case.workload)
-        memory_utilisation(ledger, case.workload, "workload")  # booked before the overrides are checked
+        memory_of(
+            ledger, case.workload.engine, case.workload.memory_utilisation, "workload"
+        )  # booked before the overrides are checked
     if unheard := unread(case.overrides, ledger, "case"):
         raise SpecError(unheard)
     return facts

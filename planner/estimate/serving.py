@@ -17,6 +17,7 @@ from planner.errors import Problem, SpecError
 from planner.estimate.aggregated_search import search_one_pool
 from planner.estimate.case import CaseFacts
 from planner.estimate.disaggregated_search import search_two_pools
+from planner.estimate.memory import lack_words, memory_rows, shortfall
 from planner.estimate.pool_comparison import chips_by_pool, compare_pools, pool_rows
 from planner.estimate.power import power_document
 from planner.estimate.serving_configuration import (
@@ -116,6 +117,8 @@ def _failure_reason(facts: CaseFacts, tried: Sequence[SearchResult], load: Load)
                 f"nothing runs under the power cap: {free:,} operating points fit in memory, but no curve of speed against power reaches as far "
                 f"down from their draw as {cap_words({'power_cap': facts.power_cap.share})}; raise power_cap"
             )
+    if not fitting and (lack := shortfall(facts)) is not None:
+        return lack_words(lack, points).text()
     if not fitting:
         return f"nothing fits: of {points:,} operating points none has room for weights and a request in memory"
     if load.kind == MAX and not meeting:
@@ -173,6 +176,7 @@ def _configuration_document(facts: CaseFacts, configuration: ServingConfiguratio
         "mfu": mfu(facts.serving, rate, chips, float(point.computed_share)),
         "memory_bytes": float(point.memory_bytes),
         "hbm_bytes": configuration.systems[-1].hbm_bytes,
+        "memory": memory_rows(facts, configuration),
         "prefill_utilisation": float(point.prefill_utilisation),
         **_first_token(facts, configuration),
         "breakdown": {name: float(share) for name, share in point.shares.items()},

@@ -33,6 +33,7 @@ from models.training.run import Run
 from models.training.step import TrainingStep
 from models.transformer.architecture import Architecture, parameter_counts
 from planner.evaluate.disaggregated import pool_power_w
+from planner.evaluate.engine_memory import with_memory
 from planner.evaluate.interruptions import RunTerms, goodput_of
 from planner.evaluate.layouts import TrainingSetup, carries, evaluate_layouts, fits, memory_needed, scaleout_rates
 from planner.evaluate.serving import layout_of, precisions
@@ -111,9 +112,8 @@ def batch_of(job: ReinforcementFacts, constants: ModelConstants) -> Batch:
 def rollout_constants(job: ReinforcementFacts, system: SystemFacts, constants: ModelConstants) -> ServingConstants:
     """Select the constants of the rollout's engine on a generation of chips."""
     found = constants.serving.profile(job.spec.engine or "other", system.family or "other")
-    return replace(
-        found, usable_memory=job.engine.memory_utilisation, batch_cap=found.batch_cap * job.engine.limit_factor
-    )
+    found = replace(found, batch_cap=found.batch_cap * job.engine.limit_factor)
+    return with_memory(found, system.family or "other", system.hbm_bytes, job.engine)
 
 
 def engines_of(

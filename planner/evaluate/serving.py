@@ -22,6 +22,7 @@ from models.serving.sessions import OFFLOADED
 from models.serving.software import with_software
 from models.serving.workload import Lengths, Precisions
 from models.transformer.attention import forward_flops_per_token
+from planner.evaluate.engine_memory import with_memory
 from planner.evaluate.serving_layouts import occupied_chips
 from planner.evaluate.serving_state import drafting, media_of, reuse_of
 from planner.problem.engine import NONE, Correction, EngineChoice, EngineSettings
@@ -131,13 +132,15 @@ def engine_constants(workload: ServingFacts, system: SystemFacts, constants: Ser
     runs on the one that the user measured on the chip, if any.
     """
     engine = workload.engine.base or workload.engine.measured_engine(system.chip) or "other"
-    return _profile(constants, engine, system.family or "other", workload.engine)
+    return _profile(constants, engine, system.family or "other", system.hbm_bytes, workload.engine)
 
 
 @lru_cache(maxsize=64)
-def _profile(constants: ServingConstants, engine: str, family: str, settings: EngineSettings) -> ServingConstants:
+def _profile(
+    constants: ServingConstants, engine: str, family: str, chip_bytes: float, settings: EngineSettings
+) -> ServingConstants:
     found = with_software(constants.profile(engine, family), settings.software, family)
-    return replace(found, usable_memory=settings.memory_utilisation, batch_cap=found.batch_cap * settings.limit_factor)
+    return with_memory(replace(found, batch_cap=found.batch_cap * settings.limit_factor), family, chip_bytes, settings)
 
 
 def engine_choices(workload: Serving, system: SystemFacts) -> list[EngineChoice]:

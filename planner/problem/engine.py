@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from models.serving.many_runs import UNCAPPED
 from models.serving.software import Software
@@ -29,17 +30,24 @@ class Correction:
 NONE = Correction()
 
 
+MemoryRule = Literal["plain", "share", "static", "free"]
+
+
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
     """Settings of the engine of one workload."""
 
-    memory_utilisation: float  # share of a chip's memory that weights, KV cache and activations may fill
+    memory_utilisation: float | None  # share of a chip's memory that it fills; None: what its own rule leaves
     limit_factor: float = (
         UNCAPPED  # on its usual limit on running requests: as far as submitters of benchmarks raise it
     )
     base: str = ""  # the engine whose fitted factors hold; "" where the spec names none
     software: tuple[Software, ...] = ()  # what its record and that of the compiler state
     corrections: tuple[tuple[str, str, Correction], ...] = ()  # chip, precision of the weights, factors
+    # Whether the share holds the working memory of the largest step (share), stands beside it (static), is of what weights and that step
+    # leave (free), or holds weights, caches and runtime alone (plain).
+    memory_rule: MemoryRule = "plain"
+    reserved_bytes: float | None = None  # context, buffers and graphs; None: those of the measured runs
 
     def measured_engine(self, chip: str) -> str | None:
         """Return the engine of the user's own runs on a chip; None where there are none."""

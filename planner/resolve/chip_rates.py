@@ -47,6 +47,14 @@ def peak_rates(read: Read, precisions: Iterable[str]) -> dict[str, float]:
     return {name: rate for name in precisions if (rate := peak_flop_per_s(read, name)) is not None}
 
 
+def memory_figure(chip: Record) -> str:
+    """Name the figure that holds the memory of a chip: what its driver reports, unless a user states another size as sold."""
+    reported, sold = chip.get("driver_bytes"), chip.get("hbm_bytes")
+    if reported is None or (sold is not None and sold.kind == "override" != reported.kind):
+        return "hbm_bytes"
+    return "driver_bytes"
+
+
 def attention_flop_per_s(read: Read) -> tuple[float, str] | None:
     """Return the rate of attention, which is computed in 16 bit whatever the weights are, and the precision that it follows from.
 
@@ -77,7 +85,7 @@ def chip_rates(
     Raises UnknownRate where the record lacks memory, bandwidth or a peak rate.
     """
     read = stated(chip)
-    memory, bandwidth = read("hbm_bytes"), read("hbm_bytes_per_s")
+    memory, bandwidth = read(memory_figure(chip)), read("hbm_bytes_per_s")
     if not memory or not bandwidth:
         raise UnknownRate("the chip has no published memory size or bandwidth")
     peak, attention = _peak(read, precision), attention_flop_per_s(read)

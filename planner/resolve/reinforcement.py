@@ -6,6 +6,7 @@ from models.transformer.architecture import Architecture
 from planner.problem.engine import EngineSettings
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.resolve.ledger import Ledger
+from planner.resolve.stack.engines import memory_of
 from planner.spec.reinforcement import Reinforcement
 
 USUAL_LIMIT = 1.0  # on the engine's own limit on running requests: engines of a rollout are run as they are shipped
@@ -29,10 +30,8 @@ def reinforcement_facts(
         ledger.assume(
             f"{path}.lengths.endless", ledger.value("constants", "reinforcement.endless_share", "value"), "1", reason
         )
-    reason = "share of a chip's memory that the engine of a rollout fills: what engines are shipped with"
-    usable = ledger.default("memory_utilisation", f"{path}.memory_utilisation", reason)
+    share, rule, reserved = memory_of(ledger, workload.engine, None, path)
     if workload.algorithm == "ppo" and critic is None:
         critic = shape
-    return ReinforcementFacts(
-        path, workload, shape, EngineSettings(usable, USUAL_LIMIT), reward, critic, slot_price_per_s
-    )
+    engine = EngineSettings(share, USUAL_LIMIT, memory_rule=rule, reserved_bytes=reserved)
+    return ReinforcementFacts(path, workload, shape, engine, reward, critic, slot_price_per_s)

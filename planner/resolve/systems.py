@@ -13,7 +13,7 @@ from catalog.units import HOUR_S
 from models.training.constants import GEMM_FAMILIES
 from planner.messages import Message
 from planner.problem.facts import NetworkFacts, OfferFacts, SiteFacts, SystemFacts
-from planner.resolve.chip_rates import Read, attention8_flop_per_s, attention_flop_per_s, peak_rates
+from planner.resolve.chip_rates import Read, attention8_flop_per_s, attention_flop_per_s, memory_figure, peak_rates
 from planner.resolve.context import ResolveContext
 from planner.resolve.ledger import Ledger
 from planner.spec.workloads import PRECISIONS
@@ -92,7 +92,7 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         chips=chips,
         flop_per_s=rates,
         flop16_per_s=attention[0],
-        hbm_bytes=ledger.value("chips", chip.name, "hbm_bytes"),
+        hbm_bytes=ledger.value("chips", chip.name, memory_figure(chip)),
         hbm_bytes_per_s=ledger.value("chips", chip.name, "hbm_bytes_per_s"),
         scaleup_bytes_per_s=scaleup or nic or 0.0,
         scaleup_chips=int(min(domain or 1, chips)) if scaleup else 1,

@@ -234,15 +234,7 @@ def _engine(context: ResolveContext, workload: Serving, path: str) -> EngineSett
         context.problems.extend(problems)
         if record is None or problems:
             found = found.model_copy(update={role: None})
-    return engine_settings(context.ledger, found, path, memory_utilisation(context.ledger, workload, path))
-
-
-def memory_utilisation(ledger: Ledger, workload: Serving, path: str) -> float:
-    """Return the share of a chip's memory that the engine of a workload fills; the usual one, an assumption, where it is not stated."""
-    if workload.memory_utilisation is not None:
-        return workload.memory_utilisation
-    reason = "share of a chip's memory that the engine fills with weights, KV cache and activations: what engines are shipped with"
-    return ledger.default("memory_utilisation", f"{path}.memory_utilisation", reason)
+    return engine_settings(context.ledger, found, path)
 
 
 def _sold_at(context: ResolveContext, workload: Serving, path: str) -> float | None:

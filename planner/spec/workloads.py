@@ -208,7 +208,7 @@ class Serving(Workload):
     compiler: Name | None = None
     """Compiler of the catalog whose kernels the engine runs; the engine's own if omitted."""
     memory_utilisation: Annotated[Real, Field(gt=0, le=1)] | None = None
-    """Share of a chip's memory that the engine may fill with weights, KV cache and activations; 0.9 if omitted."""
+    """Share of a chip's memory, as its driver reports it, that the engine fills with weights, KV cache and activations; if omitted 0.92 of vLLM, 0.9 of what weights leave of TensorRT-LLM, SGLang's static fraction, 0.9 without an engine."""
     cache: PrefixSharing | None = None
     """Prefix caching of earlier requests; none if omitted."""
     scale_up: ScaleUp | None = None

@@ -12,7 +12,7 @@ from catalog.units import GIGA
 from models.arrays import Bools, Floats
 from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts
-from models.serving.kv_cache import weight_bytes_per_chip
+from models.serving.kv_cache import reserve_bytes, weight_bytes_per_chip
 from models.serving.percentiles import latency_s, within_slo
 from models.transformer.work import decode_work, prefill_work
 from planner.errors import SpecError
@@ -226,12 +226,13 @@ def _memory(facts: CaseFacts, choice: EngineChoice, answer: Mapping[str, Any]) -
     for pool in answer["pools"]:
         layout = ServingLayouts(**{name: np.array([size]) for name, size in pool["layout"].items()})
         weights = float(np.ravel(weight_bytes_per_chip(facts.architecture, layout, choice.precision))[0])
+        runtime = float(np.ravel(reserve_bytes(facts.architecture, layout, known))[0])
         used, hbm = float(pool["memory_bytes"]), float(pool["hbm_bytes"])
         usable = known.usable_memory * hbm
         parts = {
             "weights": weights,
-            "runtime": float(known.runtime_bytes),
-            "caches": max(used - weights - float(known.runtime_bytes), 0.0),
+            "runtime": runtime,
+            "caches": max(used - weights - runtime, 0.0),
             "free": max(usable - used, 0.0),
             "reserve": hbm - max(usable, used),
         }

@@ -6,17 +6,19 @@ from catalog.figures import Figure
 from catalog.records import Record
 from models.serving.software import Software
 from planner.errors import Problem
-from planner.problem.engine import EngineSettings
+from planner.problem.engine import EngineSettings, MemoryRule
 from planner.resolve.constants import own_corrections
 from planner.resolve.ledger import Ledger
 from planner.spec.workloads import Serving
 
+MEMORY_FIGURES = ("memory_share", "reserved_bytes")
+RULES: tuple[MemoryRule, ...] = ("share", "static", "free")
 FACTORS = ("host", "launch", "first_token", "compute", "memory")
 TIMES_S = ("host_step_s", "host_request_s", "layer_launch_s")
 ROLES = ("engine", "compiler")  # each a key of the workload
 
 
-def engine_settings(ledger: Ledger, workload: Serving, path: str, memory_utilisation: float) -> EngineSettings:
+def engine_settings(ledger: Ledger, workload: Serving, path: str) -> EngineSettings:
     """Return how the engine of a workload is set and what software it is, booking every figure of it as an assumption."""
     layers, base = [], ""
     for role in ROLES:
@@ -29,7 +31,43 @@ def engine_settings(ledger: Ledger, workload: Serving, path: str, memory_utilisa
         if (software := software_of(ledger, record, f"{path}.{role}")) != Software():
             layers.append(software)
     corrections = own_corrections(ledger, base or None)
-    return EngineSettings(memory_utilisation, base=base, software=tuple(layers), corrections=corrections)
+    share, rule, reserved = memory_of(ledger, workload.engine, workload.memory_utilisation, path)
+    return EngineSettings(
+        share, base=base, software=tuple(layers), corrections=corrections, memory_rule=rule, reserved_bytes=reserved
+    )
+
+
+def memory_of(
+    ledger: Ledger, engine: str | None, stated: float | None, path: str
+) -> tuple[float | None, MemoryRule, float | None]:
+    """Return (share, rule, reserve in bytes) by which an engine divides a chip's memory: what is stated, else what it is shipped with.
+
+    An engine whose record states nothing takes the figures of its base; a workload without an engine those of the defaults. The share
+    is None where the rule computes it from the chip; the reserve is None for engines of single devices.
+    """
+    reason = "share of a chip's memory that the engine fills with weights, KV cache and activations: what engines are shipped with"
+    where = f"{path}.memory_utilisation"
+
+    def usual() -> float:
+        return ledger.default("memory_utilisation", where, reason) if stated is None else stated
+
+    record = None if engine is None else ledger.catalog.get("engines", engine)
+    base = "other" if record is None else record.words("base") or "other"
+    if record is None or base == "other":
+        kept = "context, communication buffers and captured graphs of the engine on each chip, in logged runs"
+        return usual(), "share", ledger.default("memory_reserve", f"{path}.memory_reserve", kept)
+    shipped = [record, ledger.catalog.get("engines", base)]
+    words = next((each.words("memory_rule") for each in shipped if each.words("memory_rule")), None)
+    rule = next((rule for rule in RULES if rule == words), None)
+    if rule is None:
+        return usual(), "plain", None
+    share, reserved = (
+        next((ledger.value("engines", each.name, figure) for each in shipped if each.get(figure)), None)
+        for figure in MEMORY_FIGURES
+    )
+    if stated is None and share is not None:
+        ledger.assume(where, share, "1", f"{reason} ({record.name})")
+    return share if stated is None else stated, rule, reserved
 
 
 def wrong_role(record: Record, role: str, path: str) -> list[Problem]:
@@ -43,7 +81,7 @@ def wrong_role(record: Record, role: str, path: str) -> list[Problem]:
 
 def software_of(ledger: Ledger, record: Record, path: str) -> Software:
     """Read what a record states of itself, or what is only claimed of it."""
-    figures = {**record.claimed, **record.figures}
+    figures = {name: each for name, each in {**record.claimed, **record.figures}.items() if name not in MEMORY_FIGURES}
     for name in figures:
         _book(ledger, record, name, path)
     families: dict[str, dict[str, float]] = {}

@@ -13,11 +13,13 @@ from typing import Any
 from catalog.errors import CatalogError
 from catalog.lookup import Catalog
 from catalog.units import MEGA, MILLI
+from models.serving.kv_cache import reserve_bytes
 from planner.errors import Problem, SpecError
 from planner.estimate.aggregated_search import search_one_pool
 from planner.estimate.case import CaseFacts, resolve_case
 from planner.estimate.limits import SearchLimits
 from planner.estimate.serving_configuration import CONCURRENCY, MAX, Load, ServingConfiguration, draw_of_pools
+from planner.evaluate.serving import engine_constants
 from planner.messages import Argument, Message
 from planner.problem.facts import SystemFacts
 from planner.spec.stack.edge import DEVICE, DeviceFleet, EdgeSpec, Task, Tier
@@ -190,10 +192,11 @@ def _on_device(t: int, task: Task, fleet: DeviceFleet, facts: CaseFacts) -> Opti
     latency = task.sensing + found.latency("e2e", QUANTILE)
     if latency > task.deadline:
         return cannot("edge.late", taken=latency, deadline=task.deadline)
+    known = engine_constants(facts.serving, facts.system, facts.constants.serving)
     return Option(
         t, 0, latency_s=latency, busy_s=found.latency("e2e", "mean"), longest_s=found.latency("e2e", QUANTILE),
-        memory_bytes=float(found.point.memory_bytes), runtime_bytes=facts.constants.serving.runtime_bytes,
-        usable_bytes=facts.system.hbm_bytes * facts.serving.engine.memory_utilisation,
+        memory_bytes=float(found.point.memory_bytes), runtime_bytes=float(reserve_bytes(facts.architecture, found.layouts[-1], known)),
+        usable_bytes=facts.system.hbm_bytes * float(known.usable_memory),
         power_w=_extra_w(facts, found), precision=found.precision,
     )  # fmt: skip
 

@@ -9,10 +9,12 @@ from typing import Any
 from models.serving.constants import factor_names
 from planner.problem.engine import EngineSettings
 from planner.problem.facts import Problem
+from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.claims.unchecked import pools_of
 
 AS_RECORDED = "as recorded in the plan"
 NOT_THEN = "not known to the release that made the plan"
+RESERVES = ("/memory_reserve/value", "/reserved_bytes")  # ends of paths that plans record since engines have reserves
 
 
 def recorded_figures(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -37,8 +39,28 @@ def _neutral(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def with_earlier_engines(problem: Problem, document: Mapping[str, Any]) -> Problem:
-    """Set engines as releases up to 0.2 did, whose plans state no memory by pool: the fitted share of the memory, and the usual limit on running requests."""
+    """Set engines as earlier releases did.
+
+    Plans up to release 0.2 state no memory by pool: the fitted share of the memory, and the usual limit on running requests. Plans that
+    record no reserve of an engine: the share of all engines, with the runtime alone beside weights and caches.
+    """
+    recorded = {row["path"]: row["value"] for row in document["provenance"]}
     if all("memory_bytes" in pool for _, pool in pools_of(document)):
-        return problem
+        if any(path.endswith(RESERVES) for path in recorded):
+            return problem
+        return replace(
+            problem,
+            serving=tuple(replace(each, engine=_plain(each.engine, each.spec.memory_utilisation, recorded)) for each in problem.serving),
+            training=tuple(
+                replace(each, engine=_plain(each.engine, None, recorded)) if isinstance(each, ReinforcementFacts) else each
+                for each in problem.training
+            ),
+        )  # fmt: skip
     engine = EngineSettings(problem.constants.serving.usable_memory, limit_factor=1.0)
     return replace(problem, serving=tuple(replace(workload, engine=engine) for workload in problem.serving))
+
+
+def _plain(engine: EngineSettings, stated: float | None, recorded: Mapping[str, Any]) -> EngineSettings:
+    """Return settings that fill the stated or recorded share with weights, caches and runtime alone."""
+    share = recorded.get("defaults/memory_utilisation/value", engine.memory_utilisation) if stated is None else stated
+    return replace(engine, memory_utilisation=share, memory_rule="plain", reserved_bytes=None)

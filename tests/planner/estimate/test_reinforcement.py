@@ -115,7 +115,7 @@ def test_a_stated_layout_that_does_not_fit_is_refused_rather_than_replaced():
     with pytest.raises(SpecError) as caught:
         estimate(stated)
     (problem,) = caught.value.problems
-    assert problem.path == "layout" and "of the 80 GB of a chip" in problem.message
+    assert problem.path == "layout" and "of the 85 GB of a chip" in problem.message
 
 
 def test_splits_of_several_systems_are_whole_systems():

@@ -153,15 +153,19 @@ TIGHT = {
 }  # fmt: skip
 
 
-def test_weights_of_70_gb_leave_no_room_on_80_gb_unless_more_may_be_filled():
-    found = estimate(TIGHT)
-    assert found.answer is None and "none has room" in found.reason
-    pools = copy.deepcopy(TIGHT) | {"chips": 16, "layout": None, "pools": {"prefill": {"layout": {"tp": 1}}}}
-    assert estimate(pools).answer is None
+def test_weights_of_70_gb_fill_85_gb_only_where_enough_may_be_filled():
+    """70.6e9 bytes of weights and 2.8e9 of reserve: more than 0.85 of 85.02e9, less than 0.9 of it."""
     stated = copy.deepcopy(TIGHT)
-    stated["workload"]["memory_utilisation"] = 0.97
-    more = estimate(stated)
-    assert more.answer is not None and more.answer["memory_bytes"] <= 0.97 * 80e9
+    stated["workload"]["memory_utilisation"] = 0.85
+    found = estimate(stated)
+    assert found.answer is None and "none has room" in found.reason and "GB are missing" in found.reason
+    assert found.lack["lacks_bytes"] == pytest.approx(
+        found.lack["weights_bytes"] + found.lack["reserve_bytes"] + found.lack["cache_bytes"] - 0.85 * 85.02e9
+    )
+    pools = copy.deepcopy(stated) | {"chips": 16, "layout": None, "pools": {"prefill": {"layout": {"tp": 1}}}}
+    assert estimate(pools).answer is None
+    more = estimate(TIGHT)
+    assert more.answer is not None and more.answer["memory_bytes"] <= 0.9 * 85.02e9
 
 
 def test_the_share_is_an_assumption_unless_it_is_stated():
