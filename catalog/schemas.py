@@ -115,6 +115,9 @@ SYSTEMS = Schema(
         "nic_bytes_per_s": _one("byte/s", "network out of the unit per chip, one direction"),
         "nic_ports": _one("1", "network ports of one unit"),
         "host_bytes": _one("byte", "memory of the hosts of one unit"),
+        "host_crowding": _one(
+            "1", "how the rate over the links of a host falls with the chips of a group, as (g/2)^-c"
+        ),
         "power_w": _one("W", "maximum power of one unit"),
         "rack_power_w": _one("W", "power of its fullest rack, as sold"),
         "racks": _one("1", "racks that one unit takes, below 1 where several share one"),

@@ -73,6 +73,8 @@ class ChipRates:
     scaleout_latency_s: float = 0.0  # of a message's way through the switches between domains [s]
     attention8_flop_per_s: float = 0.0  # of attention over a KV cache of 8 bit; 0: computed in 16 bit [FLOP/s]
     host_bytes_per_s: float = 0.0  # to the memory of the host; 0 where it is not known [byte/s]
+    # How the scale-up rate falls with the chips of a group, as (g / 2)^-c: 0 where each chip has links of its own [1].
+    scaleup_crowding: float = 0.0
 
     def __post_init__(self) -> None:
         wrong = [

@@ -87,6 +87,7 @@ class ServingConstants:
     attention_imbalance: float  # scatter of the load of attention ranks, relative to random placement of requests [1]
     all_reduce_start_s: Result  # start-up of an all-reduce [s]
     all_reduce_start_host_s: Result  # the same over the links of the host [s]
+    all_reduce_start_network_s: float  # of an all-reduce between scale-up domains, for each doubling of them [s]
     all_reduce_efficiency: float  # share of the link rate [1]
     all_to_all_start_s: float  # start-up of a dispatch or combine [s]
     all_to_all_efficiency: float  # share of the scale-up rate [1]

@@ -355,9 +355,10 @@ def communication_s(
 ) -> Result:
     """Predict the communication of a step that computing waits for: all-reduces of tensor parallelism, hand-over between stages.
 
-    all-reduce (tp > 1): 2 L (one for each block) [a (1 + log2 tp)/2 + 4 m h (tp - 1)/tp / (W e)];  stages: (pp - 1)[a + 2 m h / W].
-    W is the scale-up rate inside the scale-up domain, else the smaller of both; there the latency of the network adds to each start a
-    (of an all-reduce, log2 of the domains times). A group of one costs nothing.
+    all-reduce (tp > 1): 2 L (one for each block) [a (1 + log2 tp_in)/2 + n log2 D + 4 m h (tp - 1)/tp / (W e)];  stages: (pp - 1)[a + 2 m h / W].
+    W is the scale-up rate inside the scale-up domain (over the links of a host falling with the group), else the smaller of both. An
+    all-reduce over D domains starts in each, and then n and the latency of the network for each doubling of them; that latency adds to a
+    stage's start as well. A group of one costs nothing.
     Shapes: tokens [token of the micro-batch] and layouts broadcast; result [s].
     Reference: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) (ring and tree costs); Shoeybi et al., Megatron-LM,
     arXiv:1909.08053, section 3 (two all-reduces per layer).
@@ -373,8 +374,9 @@ def communication_s(
         constants.all_reduce_start_host_s,
         constants.all_reduce_start_s,
     )
-    start = by_link * 0.5 * (1.0 + np.log2(tp)) * _start_factor(chip, tp)
-    start = start + chip.scaleout_latency_s * np.log2(_domains(chip, tp))
+    across = np.log2(_domains(chip, tp))
+    start = by_link * 0.5 * (1.0 + np.log2(tp) - across)
+    start = start + (constants.all_reduce_start_network_s + chip.scaleout_latency_s) * across
     moved = 2.0 * ACTIVATION_BYTES * vector * (tp - 1.0) / tp
     total = np.where(
         tp > 1, arch.blocks * (start + _transfer_s(chip, tp, moved / constants.all_reduce_efficiency)), 0.0
@@ -470,9 +472,13 @@ def _attention_efficiency(arch: Architecture, constants: ServingConstants) -> Re
 
 
 def _transfer_s(chip: ChipRates, group: Floats, moved_bytes: Result) -> Result:
-    """Compute the transfer time at the scale-up rate inside the domain, else at the slower of both; infinite without a network."""
-    slow = np.minimum(chip.scaleup_bytes_per_s, chip.scaleout_bytes_per_s)
-    rate = np.where(group <= chip.scaleup_chips, chip.scaleup_bytes_per_s, slow)
+    """Compute the transfer time at the scale-up rate inside the domain, else at the slower of both; infinite without a network.
+
+    Chips that exchange over the links of their host share them: the rate falls as (g / 2)^-c with the group.
+    """
+    inside = np.minimum(group, chip.scaleup_chips)
+    scaleup = chip.scaleup_bytes_per_s * np.maximum(inside / 2.0, 1.0) ** -np.asarray(chip.scaleup_crowding)
+    rate = np.where(group <= chip.scaleup_chips, scaleup, np.minimum(scaleup, chip.scaleout_bytes_per_s))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.asarray(moved_bytes) > 0, moved_bytes / rate, 0.0)
 

@@ -45,6 +45,8 @@ from planner.problem.facts import Problem, ScaleOut, ServingFacts, SystemFacts
 from planner.spec.slo import TPOT
 
 # Numbers of whole scale-up domains over which experts may be spread: 16 to 144 chips of nodes of eight.
+TENSOR_SPREAD_DOMAINS = (2,)  # nodes over which tensor parallelism is searched: each all-reduce crosses the network
+MOST_OF_A_NODE = 16  # chips of a node; racks hold more in one domain
 EXPERT_SPREAD_DOMAINS = (2, 3, 4, 6, 8, 9, 12, 16, 18)
 PIPELINE_STAGES = (1, 2, 4)
 POWER_GAIN_TOL = 1e-9  # relative saving of power per request below which a point that takes more systems is dropped
@@ -80,8 +82,8 @@ class GridChoice:
 def serving_layouts(arch: Architecture, system: SystemFacts, networked: bool) -> ServingLayouts:
     """List the layouts to search, all of them `runnable`: tensor and expert parallel in blocks of the scale-up domain.
 
-    Where there is a network (`networked`), pipeline stages take a domain each, and experts may spread over several whole domains, one chip
-    per attention rank.
+    Where there is a network (`networked`), pipeline stages take a domain each, tensor parallelism may span two nodes, and experts may spread
+    over several whole domains, one chip per attention rank.
     """
     domain = domain_of(system)
     powers = [1 << i for i in range(domain.bit_length())]
@@ -92,6 +94,12 @@ def serving_layouts(arch: Architecture, system: SystemFacts, networked: bool) ->
             dp = stage // tp
             for ep in {stage} if dp > 1 else {1, tp} if arch.experts else {1}:
                 found += [(tp, pp, dp, ep) for pp in PIPELINE_STAGES if pp == 1 or stage in whole]
+    if 1 < domain == system.chips <= MOST_OF_A_NODE:
+        found += [
+            (tp, 1, 1, ep)
+            for tp in (domain * n for n in TENSOR_SPREAD_DOMAINS)
+            for ep in ({1, tp} if arch.experts else {1})
+        ]
     if domain == system.chips:
         found += [(1, 1, domain * domains, domain * domains) for domains in EXPERT_SPREAD_DOMAINS]
     columns = np.array(found, dtype=np.int64).T

@@ -126,7 +126,8 @@ def resolve_case(
     if problems or case is None:
         raise SpecError(problems)
     system = systems["system"]
-    if case.chips > system.scaleup_chips and case.chips % system.chips:
+    together = system.joined_chips if isinstance(case.workload, Serving) else system.scaleup_chips
+    if case.chips > together and case.chips % system.chips:
         message = f"{case.chips} is no whole number of systems of {system.chips} chips; round it to a multiple"
         raise SpecError([Problem("chips", message)])
     prefill, decode = (systems.get(f"pools.{side}.system", system) for side in ("prefill", "decode"))

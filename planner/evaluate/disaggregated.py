@@ -36,7 +36,10 @@ def evaluate(
     """
     prefill, decode = (
         WorkerPool(
-            system.rates(choice.precision, scaleout), layout, count, engine_constants(workload, system, constants)
+            system.serving_rates(choice.precision, scaleout),
+            layout,
+            count,
+            engine_constants(workload, system, constants),
         )
         for system, scaleout, layout, count in zip(systems, scaleouts, layouts, workers, strict=True)
     )

@@ -11,8 +11,8 @@ from planner.problem.facts import SystemFacts
 
 
 def domain_of(system: SystemFacts) -> int:
-    """Return the chips of a system that share a scale-up domain."""
-    return min(system.scaleup_chips, system.chips)
+    """Return the chips of a system that share a scale-up domain, or else the links of one host."""
+    return system.joined_chips
 
 
 def broken_rules(arch: Architecture, system: SystemFacts, layouts: ServingLayouts, networked: bool) -> dict[str, Bools]:
@@ -25,8 +25,9 @@ def broken_rules(arch: Architecture, system: SystemFacts, layouts: ServingLayout
     domain, experts, stage = domain_of(system), int(arch.experts), tp * dp
     return {
         f"tp must divide the {arch.heads} attention heads": arch.heads % tp != 0,
-        f"tp must stay in the scale-up domain of {domain} chips, and divide it where tp x dp is larger": (tp > domain)
-        | ((stage > domain) & (domain % tp != 0)),
+        f"tp must divide the scale-up domain of {domain} chips where tp x dp is larger, or be whole domains": np.where(
+            tp > domain, tp % domain != 0, (stage > domain) & (domain % tp != 0)
+        ),
         "dp above 1 needs experts: further replicas of a dense architecture are replicas of their own": (dp > 1)
         & (experts == 0),
         "ep must be tp x dp where dp is above 1, and otherwise tp or 1": np.where(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog.units import YEAR_S
 from models.arrays import Floats
@@ -66,6 +66,8 @@ class SystemFacts:
     attention8_flop_per_s: float = 0.0  # of attention over a KV cache of 8 bit; 0: computed in 16 bit
     host_bytes_per_s: float = 0.0  # of a chip to the memory of its host; 0 where it is not known
     host_bytes: float = 0.0  # memory of the host, a chip's share; 0 where it is not known
+    host_chips: int = 1  # chips without links of their own that exchange in serving over those of one host
+    host_crowding: float = 0.0  # how the rate of these falls with the chips of a group, as (g / 2)^-c
     kv_tiers: KvTierSet | None = None  # with which it is bought, power included; None without
 
     def __hash__(self) -> int:
@@ -92,6 +94,18 @@ class SystemFacts:
             attention8_flop_per_s=self.attention8_flop_per_s,
             host_bytes_per_s=self.host_bytes_per_s,
         )
+
+    @property
+    def joined_chips(self) -> int:
+        """Count the chips that exchange without a network in serving: those of a scale-up domain, or over the links of one host."""
+        return max(min(self.scaleup_chips, self.chips), self.host_chips)
+
+    def serving_rates(self, precision: str, scaleout: ScaleOut | None = None) -> ChipRates:
+        """Return the rates for the closed forms of serving, where chips of one host may exchange over its links."""
+        found = self.rates(precision, scaleout)
+        if self.host_chips <= 1:
+            return found
+        return replace(found, scaleup_chips=self.host_chips, scaleup_crowding=self.host_crowding)
 
 
 @dataclass(frozen=True, slots=True)

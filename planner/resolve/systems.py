@@ -84,6 +84,12 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         ("energy", "*", name),
     )
     link, host = ledger.optional("chips", chip.name, "host_bytes_per_s"), ledger.optional("systems", name, "host_bytes")
+    crowding = None
+    if scaleup and chips > 1 and (domain or 1) <= 1:
+        crowding = ledger.optional("systems", name, "host_crowding")
+        if crowding is None:
+            reason = "how the links of a host are shared is not measured in this system: as behind switches"
+            crowding = ledger.default("host_crowding", f"systems/{name}/host_crowding", reason)
     ledger.optional("systems", name, "nic_ports")  # cited beside the rate of the NICs, which is that of all their ports
     return SystemFacts(
         name=name,
@@ -103,6 +109,8 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         export_cn=chip.words("export_cn") or "unknown",
         attention8_flop_per_s=attention8_flop_per_s(chip.words("family") or "", rates.get("fp8")),
         host_bytes_per_s=link or 0.0,
+        host_chips=chips if crowding is not None else 1,
+        host_crowding=crowding or 0.0,
         host_bytes=(host or 0.0) / chips,
     )
 
