@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from planner.candidates.search import find_candidates
 from planner.candidates.serving import Grid, make_grid
-from planner.evaluate.serving import limits_at_site
-from planner.problem.facts import Problem
+from planner.evaluate.serving import engine_choices, limits_at_site
+from planner.problem.facts import Problem, ScaleOut
 from planner.resolve.resolver import resolve_document
 
 ROUNDS = 15
@@ -65,7 +65,8 @@ def grid_with_latencies(problem: Problem) -> Grid:
     from models.serving.percentiles import within_slo
 
     workload, system = problem.serving[0], problem.systems[SYSTEM]
-    grid = make_grid(workload, system, workload.spec.precision[0], system.nic_bytes_per_s, problem.constants.serving)
+    choice, network = engine_choices(workload.spec, system)[0], ScaleOut(system.nic_bytes_per_s)
+    grid = make_grid(workload, system, choice, network, problem.constants.serving)
     within_slo(grid.point, limits_at_site(workload.spec, 0.0))
     return grid
 
