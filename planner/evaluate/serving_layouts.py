@@ -25,7 +25,7 @@ def broken_rules(arch: Architecture, system: SystemFacts, layouts: ServingLayout
     domain, experts, stage = domain_of(system), int(arch.experts), tp * dp
     return {
         f"tp must divide the {arch.heads} attention heads": arch.heads % tp != 0,
-        f"tp must divide the scale-up domain of {domain} chips where tp x dp is larger, or be whole domains": np.where(
+        f"tp must stay in the scale-up domain of {domain} chips, and divide it where tp x dp is larger, or be whole domains": np.where(
             tp > domain, tp % domain != 0, (stage > domain) & (domain % tp != 0)
         ),
         "dp above 1 needs experts: further replicas of a dense architecture are replicas of their own": (dp > 1)

@@ -49,7 +49,7 @@ DECODE = {"pools": {"decode": {"layout": {"dp": 16, "ep": 16}}}}
 
 
 def of_chips(chips: int, domain: int | None = None) -> SimpleNamespace:
-    return SimpleNamespace(name="any", chips=chips, scaleup_chips=domain or chips)
+    return SimpleNamespace(name="any", chips=chips, scaleup_chips=domain or chips, joined_chips=domain or chips)
 
 
 def stages(layouts: ServingLayouts) -> set[int]:
@@ -70,7 +70,9 @@ def test_experts_are_spread_as_large_deployments_do():
     nodes, rack = (serving_layouts(MOE, of_chips(chips), True) for chips in (8, 72))
     single = nodes.take(np.flatnonzero(nodes.pp == 1))
     assert {8, 16, 32, 64, 72, 96, 128, 144} <= stages(single)
-    wide = np.flatnonzero(single.stage_chips > 8)
+    across = np.flatnonzero(single.tp > 8)
+    assert set(single.tp[across].tolist()) == {16} and (single.dp[across] == 1).all()  # two nodes, and no more
+    wide = np.flatnonzero((single.stage_chips > 8) & (single.tp <= 8))
     assert (single.tp[wide] == 1).all() and (single.ep[wide] == single.dp[wide]).all()
     one = rack.take(np.flatnonzero((rack.pp == 1) & (rack.tp == 1) & (rack.dp > 1)))
     assert {8, 16, 18, 32, 36, 64, 72, 144} <= stages(one)
