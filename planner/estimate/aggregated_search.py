@@ -96,7 +96,7 @@ def _closed_loop(
         found = closed_sessions(lambda batch: uncapped(slice(None), batch), clients)
         return _busiest(facts, layouts, choice, (copies, at_work), found, np.zeros(len(layouts)))
     loop = closed_loop(
-        facts.architecture, system.serving_rates(choice.precision, facts.scaleout), layouts, clients,
+        facts.architecture, system.rates(choice.precision, facts.scaleout, hosted=True), layouts, clients,
         lengths=lengths_of(facts.serving), precisions=precisions_of(choice),
         constants=engine_constants(facts.serving, system, facts.constants.serving),
         speculation=drafting(workload.speculation), cache=prefix_cache(workload.cache, system.chips),

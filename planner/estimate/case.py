@@ -24,6 +24,7 @@ from planner.errors import Problem, SpecError, close_matches
 from planner.estimate.limits import SearchLimits
 from planner.estimate.power import PowerCap, training_draw
 from planner.evaluate.layouts import TrainingSetup, interval_of
+from planner.evaluate.serving_layouts import domain_of
 from planner.facts import Fact
 from planner.problem.batches import nearest_batch
 from planner.problem.constants import ModelConstants
@@ -126,7 +127,7 @@ def resolve_case(
     if problems or case is None:
         raise SpecError(problems)
     system = systems["system"]
-    together = system.joined_chips if isinstance(case.workload, Serving) else system.scaleup_chips
+    together = domain_of(system) if isinstance(case.workload, Serving) else system.scaleup_chips
     if case.chips > together and case.chips % system.chips:
         message = f"{case.chips} is no whole number of systems of {system.chips} chips; round it to a multiple"
         raise SpecError([Problem("chips", message)])

@@ -41,7 +41,7 @@ def cache_tiers(facts: CaseFacts, load: Load, configuration: ServingConfiguratio
     speed = draw_of_pools(facts, configuration).speed
     max_rate, prompts, decode = _prefill_conditions(facts, _uncapped(configuration, speed))
     _, found = prompt_cost(
-        facts.architecture, system.serving_rates(configuration.precision, facts.scaleout), layout, cache, max_rate, prompts, decode,
+        facts.architecture, system.rates(configuration.precision, facts.scaleout, hosted=True), layout, cache, max_rate, prompts, decode,
         precisions=precisions_of(configuration.choice), constants=engine_constants(facts.serving, system, facts.constants.serving),
     )  # fmt: skip
     assert found is not None  # as there is a cache
@@ -97,7 +97,7 @@ def _prefill_conditions(
     speculation = drafting(facts.serving.spec.speculation)
     sequences, context = batch / layout.pp, lengths.running_context_tokens
     mixed, step = decode_step(
-        facts.architecture, system.serving_rates(configuration.precision, facts.scaleout), layout, speculation,
+        facts.architecture, system.rates(configuration.precision, facts.scaleout, hosted=True), layout, speculation,
         decode_sequences=sequences, context_tokens=context, precisions=precisions_of(configuration.choice),
         constants=engine_constants(facts.serving, system, facts.constants.serving),
     )  # fmt: skip
@@ -135,7 +135,7 @@ def speculation_gain(facts: CaseFacts, configuration: ServingConfiguration) -> d
 
     def speedup(batch: Any) -> Any:
         return speculative_speedup(
-            facts.architecture, system.serving_rates(configuration.precision, facts.scaleout), layout, speculation, decode_sequences=batch / layout.pp,
+            facts.architecture, system.rates(configuration.precision, facts.scaleout, hosted=True), layout, speculation, decode_sequences=batch / layout.pp,
             context_tokens=facts.serving.spec.prompt_tokens + 0.5 * (lengths.output - 1), precisions=precisions_of(configuration.choice),
             constants=engine_constants(facts.serving, system, facts.constants.serving),
         )  # fmt: skip
@@ -169,7 +169,7 @@ def decode_causes(facts: CaseFacts, configuration: ServingConfiguration) -> list
     point = corrected(slowed(configuration.point, 1.0 / speed), own.inverse())
     outside_s = configuration.surplus_wait_s * speed
     fall = decode_waterfall(
-        facts.architecture, system.serving_rates(configuration.precision, facts.scaleout), configuration.layouts[-1],
+        facts.architecture, system.rates(configuration.precision, facts.scaleout, hosted=True), configuration.layouts[-1],
         replace(point, slot_wait_s=point.slot_wait_s + outside_s), input_tokens=facts.serving.spec.prompt_tokens,
         precisions=precisions_of(configuration.choice),
         constants=engine_constants(facts.serving, system, facts.constants.serving), speculation=drafting(facts.serving.spec.speculation),

@@ -36,7 +36,7 @@ def evaluate(
     """
     prefill, decode = (
         WorkerPool(
-            system.serving_rates(choice.precision, scaleout),
+            system.rates(choice.precision, scaleout, hosted=True),
             layout,
             count,
             engine_constants(workload, system, constants),

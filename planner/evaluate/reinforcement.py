@@ -122,7 +122,7 @@ def engines_of(
     """Evaluate the rollout of one iteration in each layout that fits, on as many replicas as the pool holds; None where none fits."""
     arch, batch, spec = job.architecture, batch_of(job, constants), job.spec
     known, weights = rollout_constants(job, pool.system, constants), precisions(pool.precision)
-    rates = pool.system.serving_rates(pool.precision, pool.scaleout)
+    rates = pool.system.rates(pool.precision, pool.scaleout, hosted=True)
     free = replace(rates, hbm_bytes=max(rates.hbm_bytes - pool.held_bytes / known.usable_memory, 0.0))
     growth = (
         1.0 if batch.turns is None else 1.0 + batch.turns.calls * batch.turns.answer_tokens / batch.lengths.mean_tokens

@@ -68,7 +68,7 @@ def evaluate(
     `scaleout`: what the network between systems gives a chip.
     Times and rates are corrected by the user's own measurements of the chip where the catalog has them (`corrected`).
     """
-    chip, known = system.serving_rates(choice.precision, scaleout), engine_constants(workload, system, constants)
+    chip, known = system.rates(choice.precision, scaleout, hosted=True), engine_constants(workload, system, constants)
     lengths = lengths_of(workload, choice)
     found = aggregated(
         workload.architecture, chip, layouts, batch, lengths=lengths, precisions=precisions_of(choice), constants=known,
@@ -107,7 +107,7 @@ def encoder_use(
     """Count the chips that encode the media of a replica apart, and the share of the time that they are at work; (0, 0) for other ways."""
     if choice.encoding != APART:
         return 0.0, 0.0
-    chip, known = system.serving_rates(choice.precision), engine_constants(workload, system, constants)
+    chip, known = system.rates(choice.precision, hosted=True), engine_constants(workload, system, constants)
     lengths = lengths_of(workload, choice)
     first = np.asarray(calls_per_s, float) / (1.0 if workload.spec.session is None else workload.spec.session.calls)
     chips = encoder_workers(first, chip, lengths, known)

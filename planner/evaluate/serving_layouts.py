@@ -12,7 +12,7 @@ from planner.problem.facts import SystemFacts
 
 def domain_of(system: SystemFacts) -> int:
     """Return the chips of a system that share a scale-up domain, or else the links of one host."""
-    return system.joined_chips
+    return max(min(system.scaleup_chips, system.chips), system.host_chips)
 
 
 def broken_rules(arch: Architecture, system: SystemFacts, layouts: ServingLayouts, networked: bool) -> dict[str, Bools]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from catalog.units import YEAR_S
 from models.arrays import Floats
@@ -78,8 +78,8 @@ class SystemFacts:
         """Return the name without tiers of KV cache, on which the times of training do not depend."""
         return self.name if self.kv_tiers is None else self.kv_tiers.base
 
-    def rates(self, precision: str, scaleout: ScaleOut | None = None) -> ChipRates:
-        """Return the rates for the closed forms; the scale-out network is by default one at the rate of the NIC without latency."""
+    def rates(self, precision: str, scaleout: ScaleOut | None = None, hosted: bool = False) -> ChipRates:
+        """Return the rates for the closed forms; without a network the NIC's, without latency. `hosted`: links of a host join chips (serving)."""
         network = ScaleOut(self.nic_bytes_per_s) if scaleout is None else scaleout
         return ChipRates(
             flop_per_s=self.flop_per_s[precision],
@@ -87,25 +87,14 @@ class SystemFacts:
             hbm_bytes_per_s=self.hbm_bytes_per_s,
             hbm_bytes=self.hbm_bytes,
             scaleup_bytes_per_s=self.scaleup_bytes_per_s,
-            scaleup_chips=self.scaleup_chips,
+            scaleup_chips=max(self.scaleup_chips, self.host_chips) if hosted else self.scaleup_chips,
+            scaleup_crowding=self.host_crowding if hosted else 0.0,
             scaleout_bytes_per_s=network.bytes_per_s,
             scaleout_latency_s=network.latency_s,
             tdp_w=self.power_w / self.chips,
             attention8_flop_per_s=self.attention8_flop_per_s,
             host_bytes_per_s=self.host_bytes_per_s,
         )
-
-    @property
-    def joined_chips(self) -> int:
-        """Count the chips that exchange without a network in serving: those of a scale-up domain, or over the links of one host."""
-        return max(min(self.scaleup_chips, self.chips), self.host_chips)
-
-    def serving_rates(self, precision: str, scaleout: ScaleOut | None = None) -> ChipRates:
-        """Return the rates for the closed forms of serving, where chips of one host may exchange over its links."""
-        found = self.rates(precision, scaleout)
-        if self.host_chips <= 1:
-            return found
-        return replace(found, scaleup_chips=self.host_chips, scaleup_crowding=self.host_crowding)
 
 
 @dataclass(frozen=True, slots=True)

@@ -269,7 +269,7 @@ def _group(space: Space, pairs: Pairs, rows: Ints) -> _Group:
 
 
 def _rates(facts: CaseFacts, precision: str) -> ChipRates:
-    return facts.system.serving_rates(precision, facts.scaleout)
+    return facts.system.rates(precision, facts.scaleout, hosted=True)
 
 
 def _stacked(records: Sequence[Any], same: Sequence[str] = ()) -> Any:

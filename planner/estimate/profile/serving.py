@@ -41,7 +41,7 @@ from planner.evaluate.serving import (
     limits_at_site,
     precisions_of,
 )
-from planner.evaluate.serving_layouts import broken_rules, runnable
+from planner.evaluate.serving_layouts import broken_rules, domain_of, runnable
 from planner.problem.engine import EngineChoice
 from planner.problem.intervals import serving_bounds, serving_tier
 from planner.spec.slo import TPOT, LatencyLimit
@@ -77,7 +77,7 @@ def serving_profile(facts: CaseFacts, away_s: float = 0.0) -> Document:
     except SpecError as error:  # of the layout or the pools that the case states
         answer = "; ".join(problem.message for problem in error.problems)
     found = answer if isinstance(answer, dict) else None
-    rates = facts.system.serving_rates(choice.precision, facts.scaleout)
+    rates = facts.system.rates(choice.precision, facts.scaleout, hosted=True)
     batch = 1.0 if found is None else max(found["batch"], 1.0)
     context = float(lengths_of(facts.serving).running_context_tokens)
     prompt, kinds = float(lengths_of(facts.serving).prompt), precisions_of(choice)
@@ -155,7 +155,7 @@ def _layouts(facts: CaseFacts) -> tuple[ServingLayouts, Bools]:
 
 def _widths(facts: CaseFacts) -> list[int]:
     """List the tensor-parallel sizes of the map: powers of two, up to twice a scale-up domain."""
-    return [1 << i for i in range((2 * min(facts.system.joined_chips, WIDEST)).bit_length())]
+    return [1 << i for i in range((2 * min(domain_of(facts.system), WIDEST)).bit_length())]
 
 
 def point_columns(points: Points) -> dict[str, list[Any]]:

@@ -29,7 +29,7 @@ def one_pool(
         raise ValueError("a single pool has one worker per replica")
     layout, rates = (
         layout_on(option, pool, workload),
-        option.system.serving_rates(pool["precision"], option.scaleout),
+        option.system.rates(pool["precision"], option.scaleout, hosted=True),
     )
     found = serving.evaluate(
         workload,
@@ -131,7 +131,7 @@ def two_pools(
         float(disaggregated.pool_power_w(side, option.system, problem.constants.power)) for option, _, side in used
     ]
     chips = [
-        (option.system.serving_rates(pool["precision"]), count * option.system.chips)
+        (option.system.rates(pool["precision"], hosted=True), count * option.system.chips)
         for (option, pool, _), count in zip(used, systems, strict=True)
     ]
     rate, latency = float(found.point.requests_per_s), _latency(found.point, workload)

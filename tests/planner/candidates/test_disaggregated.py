@@ -94,7 +94,7 @@ def test_a_replica_above_the_whole_demand_is_dropped_unless_it_is_the_smallest()
 
 
 def test_experts_are_spread_over_whole_systems_only_across_a_network():
-    system = SimpleNamespace(chips=8, scaleup_chips=8, joined_chips=8)
+    system = SimpleNamespace(chips=8, scaleup_chips=8, host_chips=1)
     alone, networked = serving_layouts(MOE, system, False), serving_layouts(MOE, system, True)
     assert max(alone.chips) == 8
     wide = np.flatnonzero((networked.pp == 1) & (networked.chips > 8) & (networked.tp <= 8))

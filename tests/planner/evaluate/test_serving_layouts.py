@@ -49,7 +49,7 @@ DECODE = {"pools": {"decode": {"layout": {"dp": 16, "ep": 16}}}}
 
 
 def of_chips(chips: int, domain: int | None = None) -> SimpleNamespace:
-    return SimpleNamespace(name="any", chips=chips, scaleup_chips=domain or chips, joined_chips=domain or chips)
+    return SimpleNamespace(name="any", chips=chips, scaleup_chips=domain or chips, host_chips=1)
 
 
 def stages(layouts: ServingLayouts) -> set[int]:

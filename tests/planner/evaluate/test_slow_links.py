@@ -11,7 +11,7 @@ from catalog.lookup import Catalog
 from models.serving.decode import ServingLayouts, communication_s
 from models.serving.examples import CHIP, DENSE, SERVING
 from planner.estimate.answer import estimate
-from planner.evaluate.serving_layouts import broken_rules
+from planner.evaluate.serving_layouts import broken_rules, domain_of
 from planner.resolve.ledger import Ledger
 from planner.resolve.systems import system_facts
 
@@ -52,9 +52,9 @@ def test_eight_chips_of_a_host_are_slower_than_four_at_load_and_pay_off_for_one_
 
 def test_chips_with_links_of_their_own_keep_their_rate():
     facts = system_facts(CATALOG.get("systems", "DGX H100"), Ledger(CATALOG))
-    assert facts.host_chips == 1 and facts.serving_rates("bf16") == facts.rates("bf16")
+    assert facts.host_chips == 1 and facts.rates("bf16", hosted=True) == facts.rates("bf16")
     box = system_facts(CATALOG.get("systems", "AWS g6e.48xlarge"), Ledger(CATALOG))
-    assert box.joined_chips == 8 and box.scaleup_chips == 1
+    assert domain_of(box) == 8 and box.scaleup_chips == 1
 
 
 def test_one_request_over_two_nodes_takes_what_was_measured():

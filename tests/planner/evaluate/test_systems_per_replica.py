@@ -71,7 +71,7 @@ def test_replicas_whose_shares_add_up_to_one_fit_into_a_system(system_chips, rep
 )
 def test_verification_counts_the_same_systems(system_chips, stage, stages, workers):
     option = SimpleNamespace(
-        system=SimpleNamespace(name="any", chips=system_chips, scaleup_chips=system_chips, joined_chips=system_chips), fabric="any", scaleout_bytes_per_s=1.0
+        system=SimpleNamespace(name="any", chips=system_chips, scaleup_chips=system_chips, host_chips=1), fabric="any", scaleout_bytes_per_s=1.0
     )  # fmt: skip
     pool = {"layout": {"tp": 1, "pp": stages, "dp": stage, "ep": stage}, "workers": workers}
     chips = stage * stages
