@@ -118,7 +118,7 @@ class Program:
         """Add rows `lower <= A x <= upper` and return their numbers.
 
         A is given by its entries, with `rows` counted from 0 within the block. Entries of absent columns (-1) are dropped: those columns
-        are 0 by definition.
+        are 0 by definition. Raises ValueError for an entry of a column in a row outside the block.
         """
         if count is None:
             count = len(index) if index is not None else max(np.size(lower), np.size(upper))
@@ -126,6 +126,8 @@ class Program:
         vals = np.broadcast_to(np.asarray(vals, dtype=float), np.shape(cols))
         rows, cols, vals = np.ravel(np.broadcast_to(rows, np.shape(cols))), np.ravel(cols), np.ravel(vals)
         there = cols >= 0
+        if there.any() and not 0 <= rows[there].min() <= rows[there].max() < count:
+            raise ValueError(f"{block}: an entry in a row outside the block")
         self._entries.append((rows[there] + self.row_count, cols[there], vals[there]))
         low, high = (np.broadcast_to(np.asarray(side, dtype=float), (count,)).copy() for side in (lower, upper))
         self._rows.append((low, high))

@@ -73,7 +73,10 @@ class _Failure:
         arcs = np.flatnonzero(survives & outside[data.arc_site])
         pools = np.unique(data.arc_pool[arcs])
         points = np.flatnonzero(np.isin(data.point_pool, pools) & (data.point_capacity > 0))
-        flow = program.add_columns(f"zone {zone} g", most.shape, where=_mask(most.shape, arcs, slots) & (most > 0))
+        asked = data.demand[data.arc_asked(), data.arc_origin] > 0  # in the slot itself, also where requests may wait
+        flow = program.add_columns(
+            f"zone {zone} g", most.shape, where=_mask(most.shape, arcs, slots) & (most > 0) & asked
+        )
         shape = (len(data.point_pool), data.slots)
         active = program.add_columns(f"zone {zone} h", shape, where=_mask(shape, points, slots))
         before = np.maximum(program.columns["x"], program.columns["v"])

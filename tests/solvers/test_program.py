@@ -84,3 +84,13 @@ def test_violation_is_relative_to_the_row():
     assert arrays.violation(np.array([1.0])) == 0.0
     assert arrays.violation(np.array([1.5])) == pytest.approx(0.5)  # 1.5e6 against 1e6, in units of 1e6
     assert arrays.violation(np.array([-0.25])) == pytest.approx(0.25)  # of the bound
+
+
+@pytest.mark.parametrize("row", [-1, 2])
+def test_an_entry_outside_its_block_is_refused(row):
+    """It would change a row of another block."""
+    program = Program()
+    column = program.add_columns("n", (1,))
+    program.add_rows("first", 0.0, 1.0, np.zeros(1, dtype=int), column, 1.0, count=1)
+    with pytest.raises(ValueError, match="second: an entry in a row outside the block"):
+        program.add_rows("second", 0.0, 1.0, np.array([row]), column, 1.0, count=2)
