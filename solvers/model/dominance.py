@@ -1,7 +1,7 @@
 """Drop dominated serving points from the program, which does not change its optimum.
 
-Points of one pool that use the same fleet options differ only in what a request/s takes of shared quantities: systems of those fleet
-options, power, and the functionals that are minimised or limited. Where replicas are divisible, a point is dominated where another one,
+Points of one pool that use the same fleet options, and that the same payments enable, differ only in what a request/s takes of shared
+quantities: systems of those fleet options, power, and the functionals that are minimised or limited. Where replicas are divisible, a point is dominated where another one,
 or a mixture of two others, takes no more of anything for the same requests/s. A whole replica is dominated, in all slots at once, by one
 with no more workers and spares of either role, none of which takes more systems, serves less or loads longer.
 """
@@ -27,16 +27,17 @@ def undominated(data: PlanData) -> Bools:
     limited = (np.isfinite(data.power_limit()[0]).any(axis=1) | data.metered())[data.point_site()]
     wanted = power_may_earn(data)[data.point_site()]  # [P, T]: more power may reduce the objective
     roles_of = _roles(data)
-    groups: dict[tuple[int, bool, tuple[int, ...]], list[int]] = {}
+    paid = _paid_groups(data)
+    groups: dict[tuple[int, bool, tuple[int, ...], tuple[int, ...]], list[int]] = {}
     for point in np.flatnonzero((data.point_pool >= 0) & (data.point_capacity > 0)).tolist():
         whole = data.point_whole is not None and data.point_whole[point]
         options = (
             roles_of[point] if whole else tuple(uses.indices[uses.indptr[point] : uses.indptr[point + 1]].tolist())
         )
-        key = (int(data.point_pool[point]), whole, options)
+        key = (int(data.point_pool[point]), whole, options, paid.get(point, ()))
         groups.setdefault(key, []).append(point)
     names = sorted(data.counted() & set(data.point_cost))
-    for (_, whole, fleet_options), members in groups.items():
+    for (_, whole, fleet_options, _), members in groups.items():
         if len(members) < 2:
             continue
         points = np.array(members)
@@ -72,6 +73,14 @@ def _systems_by_option(data: PlanData) -> sparse.csr_array:
     uses.sum_duplicates()
     uses.eliminate_zeros()
     return uses
+
+
+def _paid_groups(data: PlanData) -> dict[int, tuple[int, ...]]:
+    """Return the groups of points that one payment enables, by point; none where nothing is paid for."""
+    found: dict[int, tuple[int, ...]] = {}
+    for point, group in () if data.ports is None else np.unique(data.ports.member, axis=0).tolist():
+        found[point] = (*found.get(point, ()), group)
+    return found
 
 
 def _roles(data: PlanData) -> list[tuple[int, ...]]:
