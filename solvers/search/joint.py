@@ -155,7 +155,7 @@ def with_fewer_parts(
     found = exact(data, first, band, options) if program.column_count <= MOST_EXACT else None
     if found is None:
         found = by_dropping(data, first, band, options, partial(_trial, data, options))
-    found = found.mapped(lambda plan: _found(program, data, plan.values))
+    found = found.mapped(lambda plan: _found(_with_used(program, data, plan.values), data, plan.values))
     parts = parts_of(data, best.values)
     others = tuple(plan.values for plan in found.others[:MOST_OTHERS])
     if found.parts >= parts:
@@ -164,7 +164,7 @@ def with_fewer_parts(
         best,
         value=found.plan.value,
         values=found.plan.values,
-        functionals=_functionals(program, found.plan.values),
+        functionals=_functionals(_with_used(program, data, found.plan.values), found.plan.values),
         gap=None if best.bound is None else relative_gap(found.plan.value, best.bound),
         before=(best.value, parts),
         earlier=replace(best, built=None),
@@ -205,11 +205,17 @@ def _found(program: Program, data: PlanData, values: Mapping[str, Floats]) -> Fo
     return Found(float(objective_vector(program, data) @ program.vector(values)), dict(values))
 
 
+def _with_used(program: Program, data: PlanData, values: Mapping[str, Floats]) -> Program:
+    """Return the program in which a plan has all its points: with dominated ones where the plan uses some, as those over a part of the points may."""
+    lost = (values["x"] > 0) & (program.columns["x"] < 0)
+    return build(replace(data, keep_dominated=True)) if lost.any() else program
+
+
 def _without_needless(data: PlanData, solution: Solution, options: Options) -> Solution:
     """Clear what a solution does not need; of none whose program is too large for one piece and not decomposed."""
     if solution.value is None or (solution.columns > MOST_COLUMNS_IN_ONE_PIECE and not supports(data)):
         return solution
-    program = solution.program_of(data) or build(data)
+    program = _with_used(solution.program_of(data) or build(data), data, solution.values)
     values = without_needless(program, data, solution.values)
     if values is solution.values:
         return solution
@@ -219,7 +225,7 @@ def _without_needless(data: PlanData, solution: Solution, options: Options) -> S
 
 def with_values(data: PlanData, solution: Solution, values: Mapping[str, Floats]) -> Solution | None:
     """Return the solution with other values, which another search found; None where they break a row. Its duals stay, until `priced_anew`."""
-    program = solution.program_of(data) or build(data)
+    program = _with_used(solution.program_of(data) or build(data), data, values)
     x = program.vector(values)
     if program.arrays().violation(x) > BROKEN:
         return None
