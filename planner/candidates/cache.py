@@ -102,7 +102,8 @@ class EvaluationCache:
         self.recent: Recent = kept.setdefault(("recent",), Recent(RECENT_SHARE * problem.spec.solver.memory))
         self._counted: set[Key] = set()
         self.catalog_key: Key = (problem.catalog_digest, repr(problem.spec.overrides))
-        common = (*self.catalog_key, problem.spec.solver.points_per_system, repr(problem.derating))
+        solver = problem.spec.solver
+        common = (*self.catalog_key, solver.points_per_system, solver.whole, repr(problem.derating))
         tiers = repr(problem.spec.kv_tiers)  # figures of them, which the names of systems do not tell
         maximises = bool(problem.spec.objective.maximise)
         self._serving_times: dict[str, Key] = {}

@@ -124,9 +124,19 @@ class GroupSearch:
         self._name = next(NAMES)
         self._counted: set[tuple[Any, ...]] = set()
         self._choices: dict[tuple[Any, ...], GroupChoice] = {}  # one object per group, whatever origins it serves
+        self._chosen: dict[
+            tuple[tuple[float, float], int, float], list[GroupChoice]
+        ] = {}  # by prices, number and round trip
 
     def choose(self, prices: tuple[float, float], most: int, allowance_s: float) -> list[GroupChoice]:
-        """Select at most `most` groups by the systems they occupy per request; see `LowerHull.fewest_systems`."""
+        """Select at most `most` groups by the systems they occupy per request; see `LowerHull.fewest_systems`. What was chosen is kept."""
+        key = prices, most, allowance_s
+        if key not in self._chosen:
+            self._chosen[key] = self._choose(*key)
+        return self._chosen[key]
+
+    def _choose(self, prices: tuple[float, float], most: int, allowance_s: float) -> list[GroupChoice]:
+        """Select groups for `choose`."""
         feasible = self._name, "feasible", allowance_s
         groups: FeasibleGroups | None = self._recent.get(feasible, lambda: self._evaluate(allowance_s))
         if groups is None:
@@ -294,12 +304,19 @@ def choose_groups(
     Prefill workers take the layouts that occupy the fewest systems per prompt. All decode layouts and worker ratios are tried, each
     layout at its largest batches within the limits.
     """
-    prices = _price(first), _price(second)
+    prices = _relative_prices(first, second)
     chosen = []
     for search in searches:
         most = 1 if first is second else search.problem.spec.solver.points_per_system
         chosen += search.choose(prices, most, allowance_s)
     return chosen
+
+
+def _relative_prices(first: FleetOption, second: FleetOption) -> tuple[float, float]:
+    """Return the prices of two fleet options over the larger one, so that a price that changes for both changes no choice."""
+    prices = _price(first), _price(second)
+    largest = max(prices) or 1.0
+    return prices[0] / largest, prices[1] / largest
 
 
 def _price(option: FleetOption) -> float:
