@@ -38,7 +38,8 @@ def tensor_parallel_s(run: Run, blocks: Floats | float) -> Floats:
 def context_parallel_s(run: Run, window_s: Floats, passes: float) -> Floats:
     """Predict the exposed exchange of keys and values between context-parallel ranks, hidden in the window of the attention core.
 
-    A ring that brings the keys and values of all cp parts: (c - 1)/c of 2 bytes per element, `passes` times.
+    A ring that brings the keys and values of all cp parts: (c - 1)/c of 2 bytes per element, `passes` times, each hop with a start that
+    nothing hides; of the traffic the framework hides as much as of data-parallel traffic.
     Shapes: one axis. Units: window [s], passes [1], result [s]. Zero for cp 1.
     Reference: Liu et al., Ring Attention, arXiv:2310.01889, section 3.
 
@@ -54,7 +55,8 @@ def context_parallel_s(run: Run, window_s: Floats, passes: float) -> Floats:
     elements = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
     size = passes * ACTIVATION_BYTES * elements * run.tokens * cp / run.tp
     once = all_gather_s(size, cp, run.link_bytes_per_s("cp", cp, run.tp), run.start_s(cp, run.tp))
-    return np.asarray(exposed_s(once, window_s, 1.0), float)
+    starts = passes * (cp - 1.0) * run.constants.collective_start_s
+    return np.asarray(exposed_s(once, window_s, run.profile.dp_overlap) + starts, float)
 
 
 def expert_exchange_s(run: Run, window_s: Floats | float = 0.0) -> Floats:

@@ -15,6 +15,7 @@ from models.training.pipeline import in_flight_stages, rank_chunks, stage_layers
 from models.transformer.architecture import Architecture, parameter_counts
 
 # Mixed precision with Adam, per parameter: a 16-bit weight, a 32-bit gradient, a 32-bit master weight and two moments.
+GATHERED_LAYERS = 2.0  # under ZeRO-3: the layer that computes and the next one
 WEIGHT_BYTES, GRADIENT_BYTES, OPTIMIZER_BYTES = 2.0, 4.0, 12.0
 ACTIVATION_BYTES, LOGIT_BYTES = 2.0, 4.0
 # Tensors of the hidden width that a layer keeps: input of both norms, and their outputs as inputs of the GEMMs; selective recompute
@@ -36,10 +37,19 @@ class TrainingMemory:
     activations: Floats
     logits: Floats
     runtime: Floats  # fragmentation, runtime and communication buffers
+    gathered: Floats  # whole layers and gradients that a rank holds for a moment
 
     @property
     def total(self) -> Floats:
-        return self.weights + self.gradients + self.optimizer + self.activations + self.logits + self.runtime
+        return (
+            self.weights
+            + self.gradients
+            + self.optimizer
+            + self.activations
+            + self.logits
+            + self.runtime
+            + self.gathered
+        )
 
 
 def parameters_per_rank(arch: Architecture, layouts: Layouts, mtp_layers: int = 0) -> tuple[Floats, Floats]:
@@ -110,6 +120,29 @@ def state_bytes(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFAULT_R
     optimizer = held(OPTIMIZER_BYTES, 1, trained, np.asarray(weight_copies(layouts.schedule), float))
     on_host = (layouts.offload & OFFLOADS_OPTIMIZER) > 0
     return weights, held(GRADIENT_BYTES, 2, trained), np.where(on_host, 0.0, optimizer)
+
+
+def gathered_bytes(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFAULT_RECIPE) -> Floats:
+    """Compute what a rank holds whole for a moment under ZeRO-3: two layers of weights (one computes, the next arrives) and a layer's gradients.
+
+    (2 + 1) x 2 bytes per parameter of a layer on its tensor and expert ranks; frozen weights have no gradients. 0 below ZeRO-3.
+    Shapes: one axis. Units: [byte].
+    Reference: Zhao et al., PyTorch FSDP, arXiv:2304.11277, sections 3.2 and 3.3 (units gathered, one ahead).
+
+    >>> arch = Architecture(32, 4096, 32, 8, 128, 14336, 128256)
+    >>> (gathered_bytes(arch, Layouts.of(dp=8, zero=[1, 3])) / 1e9).round(2).tolist()
+    [0.0, 1.31]
+    """
+    counts = parameter_counts(arch)
+    tp, ep = layouts.tp.astype(float), layouts.ep
+    dense = (counts.attention + counts.dense_ffn + counts.router) / arch.layers / tp
+    experts = counts.moe_layers / arch.layers * arch.experts * counts.per_expert / np.where(ep > 1, ep, tp)
+    held = (
+        GATHERED_LAYERS * recipe.operand_bytes
+        if recipe.adapter_rank
+        else GATHERED_LAYERS * WEIGHT_BYTES + ACTIVATION_BYTES
+    )
+    return np.where(layouts.zero >= 3, held * (dense + experts), 0.0)
 
 
 def activation_bytes_per_token(
@@ -198,9 +231,10 @@ def training_memory(
     # On the last stage one micro-batch is in flight beside the logits; only what exceeds the first stage counts there.
     last = stage * np.minimum(layers, held)
     excess = np.where(layouts.pp == 1, logits, np.maximum(0.0, last + logits - first))
+    gathered = gathered_bytes(arch, layouts, recipe)
     used = weights + gradients + optimizer + first + excess
     runtime = constants.runtime_bytes + (constants.fragmentation - 1.0) * used
-    return TrainingMemory(weights, gradients, optimizer, first, excess, runtime)
+    return TrainingMemory(weights, gradients, optimizer, first, excess, runtime, gathered)
 
 
 def kept_bytes_per_token(

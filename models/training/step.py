@@ -210,7 +210,8 @@ def stack_times(run: Run) -> tuple[Times, Times]:
 def pipeline_transfer_s(run: Run) -> Floats:
     """Predict the exposed hand-over between pipeline stages for one micro-batch: activations forward, their gradients backward.
 
-    2 v transfers of 2 M h bytes / tp (scattered over the tensor-parallel ranks), plus start-up, less what the framework hides.
+    2 v transfers of 2 M h bytes / tp (scattered over the tensor-parallel ranks), plus start-up, less what the framework hides. Stages that
+    all lie in one scale-up domain use its links; else every micro-batch also crosses the network, and the slowest hop sets the pace.
     Shapes: one axis. Units: [s]. Zero for pp 1.
     Reference: Narayanan et al., arXiv:2104.04473, sections 2.2.2 and 4.1 (scatter/gather).
 
@@ -220,23 +221,23 @@ def pipeline_transfer_s(run: Run) -> Floats:
     [0.0]
     """
     layouts, c = run.layouts, run.constants
-    neighbours = members_per_domain(layouts.pp, layouts.tp * layouts.cp * layouts.dp, run.chip.scaleup_chips) > 1
+    inside = members_per_domain(layouts.pp, layouts.tp * layouts.cp * layouts.dp, run.chip.scaleup_chips) >= layouts.pp
     rate = np.where(
-        neighbours,
+        inside,
         run.chip.scaleup_bytes_per_s * c.intra_efficiency,
         run.scaleout_bytes_per_s("pp") * c.inter_efficiency,
     )
     with np.errstate(divide="ignore"):
         once = ACTIVATION_BYTES * run.tokens * run.arch.hidden / run.tp / rate + c.collective_start_s
-        once = once + np.where(neighbours, 0.0, run.chip.scaleout_latency_s)
+        once = once + np.where(inside, 0.0, run.chip.scaleout_latency_s)
     return np.where(layouts.pp > 1, 2.0 * layouts.vpp * once * (1.0 - run.profile.dp_overlap), 0.0)
 
 
 def data_parallel_s(run: Run, micro_batches: Floats, forward_s: Floats, backward_s: Floats) -> Floats:
     """Predict the exposed data-parallel exchange of a step: gradients reduced, weights gathered.
 
-    ZeRO 0-2: a reduce-scatter and an all-gather of 2 bytes per trained parameter of the rank, once per step, hidden behind backward and
-    0.6 of forward of one micro-batch. ZeRO-3 without pipeline: an all-gather in forward, both in backward, for every
+    ZeRO 0-1: a reduce-scatter and an all-gather of 2 bytes per trained parameter of the rank, once per step, hidden behind backward and
+    0.6 of forward of one micro-batch. ZeRO-2 keeps no whole gradients: it reduces those of every micro-batch, behind its backward. ZeRO-3 without pipeline: an all-gather in forward, both in backward, for every
     micro-batch, each hidden behind its own pass; frozen weights are gathered, but have no gradients to reduce. Dense parameters over dp cp ranks, experts over tp cp dp / ep.
     Bandwidth falls with the ranks: / (1 + k d / 1024).
     Shapes: one axis. Units: micro-batches [1], windows of one micro-batch on one stage [s], result [s].
@@ -262,6 +263,12 @@ def data_parallel_s(run: Run, micro_batches: Floats, forward_s: Floats, backward
 
     trained = gathered(trained_per_rank(run.arch, layouts, run.recipe))
     once = exposed_s(2.0 * trained, backward_s + FORWARD_WINDOW * forward_s, overlap)
+    reduced = (layouts.zero == 2) & (micro_batches > 1)
+    if reduced.any():
+        every = micro_batches * exposed_s(trained, backward_s, overlap) + exposed_s(
+            trained, FORWARD_WINDOW * forward_s, overlap
+        )
+        once = np.where(reduced, every, once)
     sharded = (layouts.zero == 3) & (layouts.pp == 1)
     if not sharded.any():
         return np.asarray(once, float)
@@ -314,8 +321,8 @@ def offload_s(run: Run, micro_batches: Floats, forward_s: Floats, backward_s: Fl
     """Predict the exposed traffic of a step between the chip and the memory of its host.
 
     Optimizer state: 12 bytes per parameter of the rank's share in and, at the same time, out once per step, with nothing to hide
-    behind. Activations: those of a stage out in forward and back in backward, for every micro-batch, each hidden behind its own pass.
-    The link reaches the share of its rate that kernels reach of the memory's.
+    behind. Activations: those of a stage out in forward and back in backward, for every micro-batch, each hidden behind its own pass as far as
+    the framework hides data-parallel traffic. The link reaches the share of its rate that kernels reach of the memory's.
     Shapes: one axis. Units: micro-batches [1], windows of one micro-batch on one stage [s], result [s]. Zero where nothing is offloaded.
     Reference: Ren et al., ZeRO-Offload, arXiv:2101.06840, section 4; Rhu et al., vDNN, arXiv:1602.08124, section 3.2 (layer by layer).
 
@@ -335,7 +342,8 @@ def offload_s(run: Run, micro_batches: Floats, forward_s: Floats, backward_s: Fl
     with np.errstate(divide="ignore"):
         rate = np.asarray(run.chip.host_bytes_per_s, float) * run.constants.memory_efficiency
         moved, state = stage / rate, OPTIMIZER_BYTES * _optimizer_share(run) / rate
-    each = exposed_s(moved, forward_s, 1.0) + exposed_s(moved, backward_s, 1.0)
+    overlap = run.profile.dp_overlap
+    each = exposed_s(moved, forward_s, overlap) + exposed_s(moved, backward_s, overlap)
     return np.where((layouts.offload & OFFLOADS_OPTIMIZER) > 0, state, 0.0) + np.where(
         (layouts.offload & OFFLOADS_ACTIVATIONS) > 0, micro_batches * each, 0.0
     )
