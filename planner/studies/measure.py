@@ -22,13 +22,14 @@ from models.arrays import Bools, Floats, Ints
 from planner.calibration.own_spread import USUAL_SPREAD
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
+from planner.messages import Message
 from planner.plan import Plan
 from planner.problem.scenarios import SERVING, Scenarios, draw, with_robust
 from planner.resolve.resolver import resolve
 from planner.scenarios.redispatch import left_out
 from planner.spec.model import parse_spec
 from planner.studies.measure_cases import Case, cases_of
-from planner.studies.measure_fleets import FleetModel, fleet_model
+from planner.studies.measure_fleets import UNDONE, FleetModel, fleet_model
 from planner.verify.quality import as_chosen
 from solvers.fixed_fleet.recourse import Recourse, outcomes
 
@@ -57,6 +58,15 @@ class Sampled:
         """Return the fleet of least expected cost."""
         return int(np.argmin(self.cost.mean(axis=1)))
 
+    @property
+    def planned(self) -> int:
+        """Return the fleet of the plan."""
+        return int(np.flatnonzero((self.fleets == self.model.held).all(axis=1))[0])
+
+    def held_cost(self, fleet: int) -> float:
+        """Return what the systems of a fleet cost from start to end of the horizon."""
+        return float(self.fleets[fleet] @ self.model.data.option_cost)
+
 
 @dataclass(frozen=True, slots=True)
 class Worth:
@@ -76,6 +86,22 @@ class Worth:
 
 
 @dataclass(frozen=True, slots=True)
+class Planned:
+    """What the plan comes to beside the figures of this study.
+
+    `cost`: total of the plan; `systems`: of that, its systems from start to end; `expected`: what this fleet comes to over the scenarios.
+    """
+
+    cost: float
+    systems: float
+    expected: float
+
+    def document(self) -> dict[str, float]:
+        """Write it as JSON."""
+        return {"cost": self.cost, "systems": self.systems, "expected_cost": self.expected}
+
+
+@dataclass(frozen=True, slots=True)
 class Measure:
     """What is worth measuring next, most net worth first, and the best set."""
 
@@ -87,6 +113,7 @@ class Measure:
     expected: float  # cost of the decision now
     perfect: float  # the same if the errors were known, among the fleets considered
     least: float  # lower bound on the same over all fleets
+    planned: Planned
     settings: dict[str, Any]
     left_out: tuple[str, ...]
 
@@ -94,7 +121,7 @@ class Measure:
     def document(self) -> dict[str, Any]:
         """Write the study as JSON."""
         return {
-            "plan": self.plan, "currency": self.currency, **self.settings, "expected_cost": self.expected,
+            "plan": self.plan, "currency": self.currency, **self.settings, "planned": self.planned.document(), "expected_cost": self.expected,
             "worth_of_everything": self.expected - self.perfect, "bound": self.expected - self.least,
             "cases": [found.row() for found in self.ranked],
             "best_set": {"cases": [case.name for case in self.chosen], "worth": self.chosen_worth, "price": sum(case.price for case in self.chosen)},
@@ -108,9 +135,19 @@ class Measure:
         def amount(value: float) -> str:
             return f"{value:,.0f} {self.currency}"
 
+        added = amount(self.planned.expected - self.planned.systems)
         lines = [
+            Message.of("measure.plan", cost=amount(self.planned.cost), systems=amount(self.planned.systems)).text(),
+            Message.of(
+                "measure.expected",
+                worlds=self.settings["worlds"],
+                expected=amount(self.planned.expected),
+                added=added,
+                late=LATE,
+                undone=UNDONE,
+            ).text(),
             f"The decision on the fleet is expected to cost {amount(self.expected)}, of which errors of predictions cost {amount(self.expected - self.perfect)} "
-            f"(no measurement is worth more than {amount(self.expected - self.least)})."
+            f"(no measurement is worth more than {amount(self.expected - self.least)}).",
         ]
         if not self.chosen:
             return [*lines, "No measurement is worth its price."]
@@ -171,6 +208,7 @@ def measure(
         plan=plan["name"], currency=plan["spec"].get("currency", "USD"), ranked=tuple(ranked), chosen=tuple(chosen), chosen_worth=worth,
         expected=float(sampled.cost[sampled.now].mean()), perfect=float(sampled.cost.min(axis=0).mean()), least=float(sampled.least.mean()),
         settings={"worlds": worlds, "seed": seed, "fleets": len(sampled.fleets), "late_price": LATE, "budget": budget}, left_out=tuple(left_out(problem)),
+        planned=Planned(plan["totals"]["cost"], sampled.held_cost(sampled.planned), float(sampled.cost[sampled.planned].mean())),
     )  # fmt: skip
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import planner
 from planner.cli.main import main
 from planner.plan import Plan
-from planner.problem.scenarios import with_robust
+from planner.problem.scenarios import draw, with_robust
 from planner.resolve.resolver import resolve_document
-from planner.studies.measure import Measure, _features, decide, measure
+from planner.studies.measure import Measure, _features, decide, measure, sample
 from planner.studies.measure_fleets import fleet_model
+from planner.studies.roi import FIXED_COSTS
+from solvers.fixed_fleet.recourse import RecourseData
 
 WORLDS = 60
 
@@ -128,3 +132,61 @@ def test_the_command_prints_json_and_refuses_what_it_cannot_answer(plan, tmp_pat
         encoding="utf-8",
     )
     assert main(["measure", str(tmp_path / "none.json")]) == 3
+
+
+def extended(data: RecourseData, able: Any, held: Any, late: float) -> float:
+    """Solve a scenario of serving alone, written from the formulas of docs/measure.md: what a fleet comes to with what is added or left undone."""
+    slots, options, ways = len(data.seconds), len(data.option_cost), len(data.way_class)
+    columns = options + len(data.undone) + ways * slots  # systems added, shares left undone, systems at work
+    rows, sides = [], []
+
+    def row(entries: dict[int, float], most: float) -> None:
+        line = np.zeros(columns)
+        for column, value in entries.items():
+            line[column] += value
+        rows.append(line)
+        sides.append(most)
+
+    def at_work(g: int, t: int) -> int:
+        return options + len(data.undone) + g * slots + t
+
+    for t in range(slots):
+        for c, rate in enumerate(data.demand[:, t]):
+            served = {at_work(g, t): -able[g] for g in range(ways) if data.way_class[g] == c}
+            row({**served, options + data.class_workload[c]: -rate}, -rate)
+        for k in range(options):
+            row({k: -1.0, **{at_work(g, t): 1.0 for g in range(ways) if data.way_option[g] == k}}, held[k])
+        for r, room in enumerate(data.room_w[:, t]):
+            if np.isfinite(room):
+                mine = [k for k in range(options) if data.option_site[k] == r]
+                drawn = {at_work(g, t): data.way_power_w[g] for g in range(ways) if data.way_option[g] in mine}
+                idle = {k: data.option_idle_w[k] for k in mine}
+                row({**drawn, **idle}, room - sum(idle[k] * held[k] for k in mine))
+    for s, limit in enumerate(data.supply_limit):
+        mine = [k for number, k in data.supply_member if number == s]
+        row(dict.fromkeys(mine, 1.0), limit - sum(held[k] for k in mine))
+    cost = np.concatenate([late * data.option_cost, data.undone, np.zeros(ways * slots)])
+    bounds = [(0, None)] * options + [(0, 1)] * len(data.undone) + [(0, None)] * (ways * slots)
+    solved = linprog(cost / cost.max(), np.array(rows), np.array(sides), bounds=bounds, method="highs")
+    assert solved.status == 0
+    return float(held @ data.option_cost + solved.fun * cost.max())
+
+
+def test_the_expected_figures_follow_from_the_formulas_of_the_page(plan, found):
+    """Every fleet in every scenario by programs of this file: what the plan's fleet, the decision and knowing everything come to."""
+    problem = with_robust(resolve_document(plan["spec"]))
+    sampled = sample(fleet_model(problem, plan.document), draw(problem, WORLDS, found.settings["seed"]))
+    data = sampled.model.data
+    able, _ = sampled.model.efficiencies(sampled.scenarios)
+    cost = np.array([[extended(data, able[:, s], fleet, 1.5) for s in range(WORLDS)] for fleet in sampled.fleets])
+    least = [extended(data, able[:, s], np.zeros(len(data.option_cost)), 1.0) for s in range(WORLDS)]
+    assert found.expected == pytest.approx(cost.mean(axis=1).min(), rel=1e-6)
+    assert found.perfect == pytest.approx(cost.min(axis=0).mean(), rel=1e-6)
+    assert found.least == pytest.approx(np.mean(least), rel=1e-6)
+    (mine,) = (row for row, fleet in zip(cost, sampled.fleets, strict=True) if (fleet == sampled.model.held).all())
+    assert found.planned.expected == pytest.approx(mine.mean(), rel=1e-6)
+    paid = sum(plan["costs"].get(name, 0.0) for name in FIXED_COSTS)
+    assert (
+        found.planned.cost == plan["totals"]["cost"] and paid <= found.planned.systems * (1 + 1e-9) < found.planned.cost
+    )
+    assert f"{plan['totals']['cost']:,.0f} USD" in found.words[0] and f"{found.planned.expected:,.0f}" in found.words[1]
