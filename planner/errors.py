@@ -33,7 +33,7 @@ class SpecError(ValueError):
         self.problems: list[Problem] = sorted(set(problems))
         shown = [str(problem) for problem in self.problems[:MOST_SHOWN]]
         if more := len(self.problems) - len(shown):
-            shown.append(f"and {more:,} more problems; correct these first")
+            shown.append(f"and {more:,} more problem{'' if more == 1 else 's'}; correct these first")
         super().__init__("\n".join(shown))
 
 

@@ -74,6 +74,7 @@ def _characterise(arguments: argparse.Namespace) -> int:
 def _codesign(arguments: argparse.Namespace) -> int:
     from planner.errors import Problem, SpecError
     from planner.estimate.codesign.answer import codesign, sections
+    from planner.report.words import counted
 
     if arguments.best < 1:
         raise SpecError([Problem("--best", f"expected at least 1 change, got {arguments.best}")])
@@ -82,7 +83,9 @@ def _codesign(arguments: argparse.Namespace) -> int:
         print(terminal(found.reason), file=sys.stderr)
         return INFEASIBLE
     document = found.document
-    head = f"{document['variants']:,} variants, {document['running']:,} run within the limits; {document['note']}"
+    head = (
+        f"{counted(document['variants'], 'variant')}, {document['running']:,} run within the limits; {document['note']}"
+    )
     _write(arguments, document, found.rows, head, lambda: sections(document, arguments.best))
     return said_if_left_out(document)
 
@@ -124,6 +127,7 @@ def add_kv_tiers(commands: Commands, shared: argparse.ArgumentParser) -> None:
 
 
 def _kv_tiers(arguments: argparse.Namespace) -> int:
+    from planner.report.words import counted
     from planner.studies.kv_tiers import kv_tiers, sections
 
     found = kv_tiers(read_json(arguments.case), overlay_folders(arguments), search_limits(arguments))
@@ -132,7 +136,7 @@ def _kv_tiers(arguments: argparse.Namespace) -> int:
         return INFEASIBLE
     factor = found["throughput_factor"]
     gain = "HBM only carries no request" if factor is None else f"{factor:.2f} times the requests of HBM only"
-    head = f"{found['combinations']:,} combinations of sizes, {found['evaluated']:,} evaluated; {gain}"
+    head = f"{counted(found['combinations'], 'combination')} of sizes, {found['evaluated']:,} evaluated; {gain}"
     _write(arguments, found, found["tiers"], head, lambda: sections(found))
     return said_if_left_out(found)
 

@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from planner.cli.options import PLAN_HELP, overlay_folders
+from planner.cli.options import PLAN_HELP, add_limit_options, overlay_folders, search_limits
 from planner.exit_codes import OK
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def add_measure(commands: Commands, shared: argparse.ArgumentParser) -> None:
         "--worlds", type=int, default=240, metavar="N", help="how many scenarios to sample (default: 240)"
     )
     measure.add_argument("--seed", type=int, default=2, help="random seed of the scenarios (default: 2)")
+    add_limit_options(measure)
     measure.set_defaults(run=_measure)
 
 
@@ -52,7 +53,7 @@ def _measure(arguments: argparse.Namespace) -> int:
         raise SpecError(problems)
     found = measure(
         load_plan(arguments.plan), overlays=overlay_folders(arguments), budget=arguments.budget, worlds=arguments.worlds,
-        seed=arguments.seed,
+        seed=arguments.seed, limits=search_limits(arguments),
     )  # fmt: skip
     print_study(arguments, found)
     return OK

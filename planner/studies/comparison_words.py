@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.messages import Message
 from planner.plan import Plan
-from planner.report.words import COMPONENT_WORDS, STATUS_WORDS
+from planner.report.words import COMPONENT_WORDS, STATUS_WORDS, counted
 from planner.spec.changes import MISSING, either
 from planner.studies.comparison_tables import RELATIVE_TOL, Row, years_of
 
@@ -83,7 +83,7 @@ def _causes(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
             words.append(f"Binding in the {side} only: {either(names[:MAX_NAMED], 'and')}.")
     if changes := found["spec"]:
         names = [f"{row['path']} ({quoted(row['first'])}, {quoted(row['second'])})" for row in changes[:MAX_NAMED]]
-        further = f" and {len(changes) - MAX_NAMED} more places" if len(changes) > MAX_NAMED else ""
+        further = f" and {counted(len(changes) - MAX_NAMED, 'place')} more" if len(changes) > MAX_NAMED else ""
         words.append(f"The specs differ in {either(names, 'and')}{further}.")
     for row in found["quality"]:
         if row["fact"] == "architectures" and row["first"] and row["second"]:

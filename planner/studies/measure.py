@@ -11,19 +11,22 @@ sensitivity analysis sample, Medical Decision Making 34 (2014); the worth of a s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints
 from planner.calibration.own_spread import USUAL_SPREAD
+from planner.candidates.cache import OutOfMemory, OutOfTime
+from planner.errors import LimitReached, SpecError
 from planner.errors import Problem as SpecProblem
-from planner.errors import SpecError
+from planner.estimate.limits import SearchLimits
 from planner.messages import Message
 from planner.plan import Plan
+from planner.problem.facts import Problem
 from planner.problem.scenarios import SERVING, Scenarios, draw, with_robust
 from planner.resolve.resolver import resolve
 from planner.scenarios.redispatch import left_out
@@ -32,6 +35,8 @@ from planner.studies.measure_cases import Case, cases_of
 from planner.studies.measure_fleets import UNDONE, FleetModel, fleet_model
 from planner.verify.quality import as_chosen
 from solvers.fixed_fleet.recourse import Recourse, outcomes
+
+T = TypeVar("T")
 
 WORLDS, SEED = 240, 2
 SCREENED = 40  # scenarios whose best fleets say which fleet options matter
@@ -186,11 +191,11 @@ class Measure:
 
 
 def measure(
-    plan: Plan, *, overlays: Sequence[Path] = (), budget: float | None = None, worlds: int = WORLDS, seed: int = SEED
-) -> Measure:
+    plan: Plan, *, overlays: Sequence[Path] = (), budget: float | None = None, worlds: int = WORLDS, seed: int = SEED, limits: SearchLimits | None = None,
+) -> Measure:  # fmt: skip
     """Rank the measurements for a plan, and choose the best set of at most `MOST_CASES` within a budget.
 
-    Raises SpecError for a plan without an answer, and for questions that the model of fleets does not cover.
+    Raises LimitReached where the `limits` of time or memory end it: of part of the scenarios there is no ranking. Raises SpecError for a plan without an answer, and for questions that the model of fleets does not cover.
     """
     if not plan.has_answer:
         raise SpecError([SpecProblem("plan", "there is no plan to measure for: nothing was decided")])
@@ -200,10 +205,11 @@ def measure(
         raise SpecError(
             [SpecProblem("plan", "phases, throughput as the objective, and APIs are not covered by `measure`")]
         )
-    sampled = sample(fleet_model(problem, plan.document), draw(problem, worlds, seed))
-    cases = cases_of(sampled.model, plan)
+    limits = limits or SearchLimits()
+    sampled = sample(_model_in_time(problem, plan, limits), draw(problem, worlds, seed), limits)
+    cases = _checked(cases_of(sampled.model, plan), limits)
     ranked = sorted((Worth(case, worth_of(sampled, [case], seed)) for case in cases), key=lambda found: -found.net)
-    chosen, worth = best_set(sampled, [found.case for found in ranked], budget, seed)
+    chosen, worth = best_set(sampled, [found.case for found in ranked], budget, seed, limits)
     return Measure(
         plan=plan["name"], currency=plan["spec"].get("currency", "USD"), ranked=tuple(ranked), chosen=tuple(chosen), chosen_worth=worth,
         expected=float(sampled.cost[sampled.now].mean()), perfect=float(sampled.cost.min(axis=0).mean()), least=float(sampled.least.mean()),
@@ -212,21 +218,42 @@ def measure(
     )  # fmt: skip
 
 
-def sample(model: FleetModel, scenarios: Scenarios) -> Sampled:
-    """Choose fleets to decide among, and find what each comes to in every scenario."""
+def _model_in_time(problem: Problem, plan: Plan, limits: SearchLimits) -> FleetModel:
+    """Build the model of fleets within the limits. Raises LimitReached."""
+    limits.check()
+    try:
+        return fleet_model(problem, plan.document, limits.began_s + limits.time_limit_s)
+    except OutOfTime as ended:
+        by = "memory" if isinstance(ended, OutOfMemory) else "time"
+        raise LimitReached(Message.of("limits.nothing", reason=limits.reason(by).text()).text()) from None
+
+
+def _checked(parts: Iterable[T], limits: SearchLimits) -> Iterator[T]:
+    """Yield parts of a study that needs all of them. Raises LimitReached where the time or the memory is used up."""
+    for part in parts:
+        limits.check()
+        yield part
+
+
+def sample(model: FleetModel, scenarios: Scenarios, limits: SearchLimits | None = None) -> Sampled:
+    """Choose fleets to decide among, and find what each comes to in every scenario. Raises LimitReached."""
+    limits = limits or SearchLimits()
     efficiency, rate = model.efficiencies(scenarios)
     none = np.zeros((1, len(model.options)))
     some = slice(0, SCREENED)
     first = np.array(
-        [found[0].systems for found in outcomes(model.data, efficiency[:, some], rate[:, some], none, 1.0)]
+        [
+            found[0].systems
+            for found in _checked(outcomes(model.data, efficiency[:, some], rate[:, some], none, 1.0), limits)
+        ]
     )
     used = (first.max(axis=0) > 1e-6) | (model.held > 0)
     ways, uses = used[model.data.way_option], used[model.data.use_option]
     model, efficiency, rate = model.restricted(used), efficiency[ways], rate[uses]
-    best = [found[0] for found in outcomes(model.data, efficiency, rate, none[:, used], 1.0)]
+    best = [found[0] for found in _checked(outcomes(model.data, efficiency, rate, none[:, used], 1.0), limits)]
     least, systems = np.array([found.cost for found in best]), np.array([found.systems for found in best])
     fleets = np.unique(np.vstack([model.held, _candidates(model, efficiency, rate, systems, least)]), axis=0)
-    every = list(outcomes(model.data, efficiency, rate, fleets, LATE))
+    every = list(_checked(outcomes(model.data, efficiency, rate, fleets, LATE), limits))
     cost = np.array([[found.cost for found in row] for row in every]).T
     fixed = fleets @ model.data.option_cost
     return Sampled(model, scenarios, fleets, cost, cost <= fixed[:, None] * (1.0 + 1e-9), least)
@@ -313,14 +340,19 @@ def _features(shown: Floats) -> Floats:
     return np.hstack([np.ones((len(z), 1)), z, z**2 - 1.0, np.maximum(z, 0.0)])
 
 
-def best_set(sampled: Sampled, cases: Sequence[Case], budget: float | None, seed: int) -> tuple[list[Case], float]:
+def best_set(
+    sampled: Sampled, cases: Sequence[Case], budget: float | None, seed: int, limits: SearchLimits | None = None
+) -> tuple[list[Case], float]:
     """Add the case that raises the worth of the set most over its price, while one does, within the budget."""
     chosen: list[Case] = []
     worth = 0.0
     while len(chosen) < MOST_CASES:
         left = np.inf if budget is None else budget - sum(case.price for case in chosen)
         able = [case for case in cases if case not in chosen and case.price <= left]
-        gains = [worth_of(sampled, [*chosen, case], seed) - worth - case.price for case in able]
+        gains = [
+            worth_of(sampled, [*chosen, case], seed) - worth - case.price
+            for case in _checked(able, limits or SearchLimits())
+        ]
         if not gains or max(gains) <= 0:
             break
         best = int(np.argmax(gains))

@@ -6,6 +6,7 @@ takes the best of them. Not here: what is worth measuring (`planner.studies.meas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -94,10 +95,13 @@ def _key(option: FleetOption) -> OptionKey:
     return option.name, option.offer.path
 
 
-def fleet_model(problem: Problem, document: Mapping[str, Any]) -> FleetModel:
-    """Build the model of the question of a plan; `problem`: with a block `robust`. Only pools on one kind of systems are considered."""
+def fleet_model(problem: Problem, document: Mapping[str, Any], until: float = math.inf) -> FleetModel:
+    """Build the model of the question of a plan; `problem`: with a block `robust`. Only pools on one kind of systems are considered.
+
+    `until`: as of `find_candidates`, which raises OutOfTime.
+    """
     grids: Grids = {}
-    nominal = find_candidates(problem, grids)
+    nominal = find_candidates(problem, grids, until=until)
     form = formulate(problem, nominal)
     options, held = _options(form, document)
     number = {_key(option): k for k, option in enumerate(options)}
@@ -105,7 +109,7 @@ def fleet_model(problem: Problem, document: Mapping[str, Any]) -> FleetModel:
     jobs: dict[tuple[str, int], OperatingPoint] = {}
     for level in LEVELS:
         derated = replace(problem, derating=derating_at(problem, level), training=())
-        candidates = nominal if level <= LEVELS[0] else find_candidates(derated, grids)
+        candidates = nominal if level <= LEVELS[0] else find_candidates(derated, grids, until=until)
         for point in (point for pool in candidates.pools for point in pool.points):
             keys = {_key(use.option) for use in point.uses}
             if len(keys) == 1 and (key := keys.pop()) in number and point.power_cap is None:

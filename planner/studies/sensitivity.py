@@ -203,7 +203,7 @@ def sensitivity(
     base = solved(start.variants, (), options, solve_program=program.solve) if start.plan.has_answer else None
     if base is None or base.value is None:
         return Sensitivity(start.plan.status if base is None else base.solution.status, unit, start.base(None))
-    say(f"the plan: {base.solution.status} in {base.solution.seconds:.1f} s; {len(factors)} figures to move")
+    say(f"the plan: {base.solution.status} in {base.solution.seconds:.1f} s; {counted(len(factors), 'figure')} to move")
     study = _Study(start.variants, base, program, options, began + total_s)
     stated = start.base(base.value)
     bars: list[Bar] = []

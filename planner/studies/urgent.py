@@ -16,7 +16,7 @@ from planner.errors import SpecError
 from planner.messages import Message
 from planner.pipeline import solve_document
 from planner.plan import Plan
-from planner.report.words import amount
+from planner.report.words import amount, counted
 from planner.resolve.resolver import resolve_document
 from planner.solving.answer import Progress
 from planner.spec.document import Edits, edited
@@ -112,7 +112,7 @@ class Urgent:
                 limits = "; ".join(insertion.conflict) or insertion.status
                 said.append(f"{insertion.fleet.capitalize()} there is no plan with {self.job}: {limits}.")
                 continue
-            added = f", with {insertion.added_chips:,} chips more" if insertion.added_chips else ""
+            added = f", with {counted(insertion.added_chips, 'chip')} more" if insertion.added_chips else ""
             said.append(f"{insertion.fleet.capitalize()} {self.job} costs {self._shown(insertion)}{added}.")
             if insertion.moved:
                 parts = (f"{hours:,.0f} chip hours of {name}" for name, hours in insertion.moved.items())
@@ -122,7 +122,7 @@ class Urgent:
                     f"{name} is left out." if late_s is None else f"{name} is done {late_s / DAY_S:,.1f} days late."
                 )
             if insertion.resumptions > 0.5:
-                said.append(f"Jobs are interrupted {insertion.resumptions:,.0f} times more.")
+                said.append(f"Jobs are interrupted {counted(round(insertion.resumptions), 'time')} more.")
         if doubt := max((i.doubt for i in self.insertions if i.cost is not None and i.is_doubtful), default=0.0):
             said.append(Message.of("urgent.doubt", doubt=f"{amount(doubt)} {self.unit}").text())
         return said

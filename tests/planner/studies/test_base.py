@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
 
 import planner
+from planner.cli.main import main
+from planner.exit_codes import LIMIT
 from planner.spec.document import edited
 from planner.studies.base.planned import OBJECTIVE, REPLICAS, SCENARIOS, Base, planned
 from planner.studies.frontier import frontier
@@ -143,3 +146,31 @@ def test_replicas_stay_whole_where_the_plan_is_proven_to_need_them(several):
 )  # fmt: skip
 def test_the_first_sentence_says_by_how_much_the_base_moves(plan, start, relaxed, said):
     assert said in Base("within_gap", plan, start, "USD", relaxed).message.text()
+
+
+ARGUMENTS = {
+    "alternatives": [],
+    "sensitivity": ["--vary", "offers[0].price=-30%:-10%"],
+    "ladder": ["--lever", LEVER],
+    "sharing": [],
+    "frontier": ["--against", "throughput", "--points", "2"],
+    "urgent": [],
+}
+
+
+@pytest.mark.parametrize(("option", "value"), [("--time-limit", "1 ms"), ("--memory", "200 MB")])
+@pytest.mark.parametrize("study", ARGUMENTS)
+def test_limits_of_time_and_memory_hold_for_every_study(tiny, tmp_path, capsys, monkeypatch, study, option, value):
+    """Where they allow nothing there is an answer that says so, and no program is solved."""
+    path, job = tmp_path / "spec.json", tmp_path / "job.json"
+    path.write_text(json.dumps(tiny()))
+    job.write_text(json.dumps(JOB))
+    if option == "--memory":  # the process holds more than a step may take
+        pages = tmp_path / "statm"
+        pages.write_text("0 10000000")
+        monkeypatch.setattr("solvers.memory.PAGES", pages)
+        monkeypatch.setattr("solvers.memory.SHARE_OF_A_STEP", -0.5)
+    more = ["--job", str(job)] if study == "urgent" else ARGUMENTS[study]
+    assert main([study, str(path), *more, option, value, "-q"]) == (3 if study == "urgent" else LIMIT)
+    said = capsys.readouterr()
+    assert "no plan" in (said.err if study == "urgent" else said.out)

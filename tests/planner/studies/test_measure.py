@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 
 import planner
 from planner.cli.main import main
+from planner.exit_codes import LIMIT
 from planner.plan import Plan
 from planner.problem.scenarios import draw, with_robust
 from planner.resolve.resolver import resolve_document
@@ -190,3 +191,11 @@ def test_the_expected_figures_follow_from_the_formulas_of_the_page(plan, found):
         found.planned.cost == plan["totals"]["cost"] and paid <= found.planned.systems * (1 + 1e-9) < found.planned.cost
     )
     assert f"{plan['totals']['cost']:,.0f} USD" in found.words[0] and f"{found.planned.expected:,.0f}" in found.words[1]
+
+
+def test_limits_of_time_and_memory_end_it(plan, tmp_path, capsys):
+    path = tmp_path / "plan.json"
+    plan.save(path)
+    for option, value in (("--time-limit", "10 ms"), ("--memory", "1 MB")):
+        assert main(["measure", str(path), option, value]) == LIMIT
+        assert option.removeprefix("--").partition("-")[0] in capsys.readouterr().err
