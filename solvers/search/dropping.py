@@ -32,6 +32,8 @@ class DroppingSettings:
     """Most trials where each is a plan."""
     finished: int = 3
     """Most rungs that are finished until one holds."""
+    trials_share: float = 0.7
+    """Of the time, for trials; the rest is kept to finish the plan chosen."""
     alike: int = 1
     """Deployments by which plans with equally few parts may differ."""
 
@@ -51,7 +53,7 @@ class Trial:
 TryOver = Callable[[Bools, float], Trial | None]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Tried:
     """A trial, and its plan once it is finished."""
 
@@ -80,7 +82,10 @@ class _Descent:
     def __init__(self, data: PlanData, best: Found, band: Band, options: Options, try_over: TryOver) -> None:
         self._data, self._best, self._band, self._options = data, best, band, options
         self._try_over, self._end_s = try_over, time.perf_counter() + options.time_limit_s
-        self._trials = SETTINGS.trials
+        self._trials, self._trials_end_s = (
+            SETTINGS.trials,
+            self._end_s - (1.0 - SETTINGS.trials_share) * options.time_limit_s,
+        )
         self._tried: list[_Tried] = []
         self._seen: set[bytes] = set()
         self._relaxation = Relaxation.of(data.divisible(), best.values, options)
@@ -165,11 +170,11 @@ class _Descent:
 
     def _try(self, kept: Bools) -> _Tried | None:
         """Try some points once; None where no plan is found, or trials or time are used up."""
-        if kept.tobytes() in self._seen or self._trials <= 0 or self._left() <= 0:
+        if kept.tobytes() in self._seen or self._trials <= 0 or self._left_to_try() <= 0:
             return None
         self._seen.add(kept.tobytes())
         self._trials -= 1
-        trial = self._try_over(kept, self._left())
+        trial = self._try_over(kept, self._left_to_try())
         if trial is None:
             return None
         count = len(np.unique(self._data.deployments()[kept]))
@@ -186,5 +191,8 @@ class _Descent:
     def _left(self) -> float:
         return self._options.noted(self._end_s - time.perf_counter())
 
+    def _left_to_try(self) -> float:
+        return self._options.noted(self._trials_end_s - time.perf_counter())
+
     def _limits(self) -> Options:
-        return replace(self._options, time_limit_s=max(self._left(), 0.0))
+        return replace(self._options, time_limit_s=max(self._left_to_try(), 0.0))

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers.model.build import build
-from solvers.search import joint, simplest
+from solvers.search import dropping, joint, simplest
 from solvers.search.consolidation import consolidate, restricted
 from solvers.search.joint import solve
 from solvers.search.parts import Parts, parts_of
+from solvers.search.simplest import Found
 from tests.solvers.model.test_residency import SEEDS, whole_problem
 from tests.solvers.reference import SMALL, TIMES, near
 from tests.solvers.test_bruteforce import EXACT, problem
@@ -195,3 +196,29 @@ def test_the_plan_is_best_with_the_worth_of_its_deployments(seed, rate):
     assert rank(tried.value, parts_of(data, tried.values).deployments) <= first + slack
     counts = [rung.deployments for rung in tried.ladder]
     assert counts == sorted(set(counts), reverse=True)
+
+
+@pytest.mark.parametrize("finishes", [False, True])
+def test_a_trial_that_cannot_be_finished_gives_way_to_the_next_one(finishes):
+    """Of two drops the cheaper one has no plan: the other is taken, or the best plan stays."""
+    seen = 0
+    for seed in range(60):
+        data = drawn(seed)
+        best = solve(data, EXACT)
+        if best.value is None or parts_of(data, best.values).deployments < 2:
+            continue
+        few = Found(
+            best.value, {**best.values, "x": np.zeros_like(best.values["x"]), "v": np.zeros_like(best.values["v"])}
+        )
+        made = []
+
+        def try_over(kept, _, made=made, few=few, value=best.value):
+            made.append(kept)
+            last = len(made) > 1 and finishes
+            return dropping.Trial(value, lambda: few if last else None, kept if len(made) == 1 else None)
+
+        band = simplest.Band(best.value, -1.0 if data.objective.maximises else 1.0, 0.5, 0.1)
+        found = dropping.by_dropping(data, Found(best.value, dict(best.values)), band, EXACT, try_over)
+        assert (found.plan is few) <= finishes and found.plan.value == best.value
+        seen += len(made) > 1
+    assert seen
