@@ -23,13 +23,13 @@ s that whole replicas may need, since the program is that with whole replicas (`
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
 from solvers.arrays import Bools, Floats, Ints
+from solvers.backends.highs_run import MIP_FEASIBILITY_TOL, run_highs
 from solvers.backends.plain_lp import solve_lp
 from solvers.bound.best_first import PartProgram, least
 from solvers.general.structure import implied_upper, sufficient_upper
@@ -47,26 +47,44 @@ Duals = dict[str, tuple[Ints, Floats]]
 SIZE_DIGITS = 9  # of the systems of a worker, up to which workers are of one size
 
 
-def bound_of_whole_replicas(data: PlanData, divisible: Solution, target: float, options: Options) -> float | None:
-    """Compute a bound on the objective with whole replicas; None where nothing is proven.
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The program of one slot with the fleet, and its columns in that with whole replicas."""
 
-    `divisible`: solution of the program with divisible replicas. `target`: bound beyond which nothing more is asked.
-    """
-    begin = time.perf_counter()
+    part: PartProgram
+    program: Program
+    columns: Ints
+
+
+def decisive_slot(data: PlanData, divisible: Solution, options: Options) -> Slot | None:
+    """Cut out the slot whose systems are worth most; None where none is, or no time is left for its duals. `divisible`: solution with divisible replicas."""
     if not is_whole(data).any() or data.resident_group is not None or not divisible.values:
         return None
-    sign = -1.0 if data.objective.maximises else 1.0
     duals = duals_of(data.relaxation(), divisible, options)
     if duals is None:
         return None
     worth = _worth_of_systems(data, duals, divisible.values["n"])
-    if worth.max(initial=0.0) <= 0:
-        return None
-    part = slot_program(data, duals, int(np.argmax(worth)))
-    if part is None:
-        return None
-    found = least(part, sign * target, replace(options, time_limit_s=max(options.left_s(begin), 0.0)))
+    return slot_program(data, duals, int(np.argmax(worth))) if worth.max(initial=0.0) > 0 else None
+
+
+def bound_of_slot(data: PlanData, slot: Slot, target: float, options: Options) -> float | None:
+    """Compute a bound on the objective with whole replicas; None where nothing is proven. `target`: beyond which nothing more is asked."""
+    sign = -1.0 if data.objective.maximises else 1.0
+    found = least(slot.part, sign * target, options)
     return None if found is None else sign * found
+
+
+def searched_slot(slot: Slot, options: Options) -> tuple[dict[str, Floats], float]:
+    """Search the program of a slot in one piece; return the blocks of the best solution found, if any, and the bound proven, minimised."""
+    part = slot.part
+    scaled = part.arrays.scaled(part.cost)
+    found = run_highs(scaled, replace(options, progress=None), MIP_FEASIBILITY_TOL)
+    bound = -np.inf if found.bound is None else found.bound / scaled.objective + part.constant
+    if found.x is None:
+        return {}, bound
+    x = np.zeros(slot.program.column_count)
+    x[slot.columns] = np.where(part.arrays.integer, np.round(found.x), found.x * scaled.column)
+    return slot.program.values(x), bound
 
 
 def duals_of(data: PlanData, divisible: Solution, options: Options) -> Duals | None:
@@ -98,7 +116,7 @@ def _worth_of_one(data: PlanData, duals: Duals) -> Floats:
     return price
 
 
-def slot_program(data: PlanData, duals: Duals, slot: int) -> PartProgram | None:
+def slot_program(data: PlanData, duals: Duals, slot: int) -> Slot | None:
     """Cut the program of one slot out of that with whole replicas, the other slots at their duals; None where a column of theirs has no least cost."""
     program = build(data)
     arrays = program.arrays()
@@ -125,7 +143,8 @@ def slot_program(data: PlanData, duals: Duals, slot: int) -> PartProgram | None:
         arrays.unit[mine],
     )
     kind, price = _workers(data, program, slot)
-    return PartProgram(part, reduced[mine], float(y @ side + reduced[other] @ end[other]), kind[mine], price[mine])
+    constant = float(y @ side + reduced[other] @ end[other])
+    return Slot(PartProgram(part, reduced[mine], constant, kind[mine], price[mine]), program, mine)
 
 
 def _slots(program: Program) -> Ints:

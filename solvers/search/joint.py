@@ -5,6 +5,7 @@ consolidated  the relaxation over fewer deployments (`solvers.search.consolidati
 rounded       whole replicas over the points that it uses, and smaller replicas of each pool, slot by slot
               (`solvers.search.slot_rounding`); over all points of the same workloads and sites where that finds nothing, or little good
 bounded       the bound raised by whole replicas in the slot that decides (`solvers.bound.whole_replicas`)
+again         rounded once more over the points, too, that this slot takes of all points, where the gap is still too wide
 full          the program with whole replicas over all points, from the rounded solution on, where the gap is still too wide
 simpler       a plan of fewer parts that is nearly as good, where that is asked for (`solvers.search.simplest`)
 """
@@ -21,13 +22,12 @@ import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
 from solvers.backends.highs_run import OPTIMAL_GAP
-from solvers.bound.whole_replicas import bound_of_whole_replicas
+from solvers.bound.whole_replicas import Slot, bound_of_slot, decisive_slot, searched_slot
 from solvers.decomposition.solve import supports
 from solvers.interface import Options
 from solvers.mip import relative_gap, solve_with_fixed_integers
 from solvers.model.build import build, objective_vector
 from solvers.model.data import PlanData
-from solvers.model.fleet import system_prices
 from solvers.model.least_fleet import with_least_fleet
 from solvers.model.residency import is_whole
 from solvers.program import Program
@@ -36,6 +36,7 @@ from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE, solve_direct
 from solvers.search.dropping import Trial, by_dropping
 from solvers.search.needless import without_needless
 from solvers.search.parts import parts_of, points_in_use
+from solvers.search.replica_points import kept_points, points_of_cells
 from solvers.search.simplest import MOST_EXACT, Band, Found, exact
 from solvers.search.slot_rounding import begin_rounding, round_replicas
 from solvers.solution import Solution
@@ -69,6 +70,8 @@ class WholeReplicaSettings:
     """Of the time left then, for each attempt to round replicas slot by slot."""
     bound_share: float = 0.5
     """Of the time left then, for the bound of whole replicas."""
+    most_in_slot: int = 2_000
+    """Columns of a slot with the fleet up to which it is searched in one piece: 0.3 to 1.5 s for 300 to 900, 8 s for 3,300, too long for 10,000."""
     full_share: float = 0.4
     """Of the time left then, for the search over all points."""
     simpler_share: float = 0.4
@@ -85,12 +88,11 @@ class WholeReplicaSettings:
     """Activities up to which that is so; the main example has 32,544 and takes 3 s of computing for both."""
     work: float = 250_000.0
     """Most work of one mixed-integer search (`Options.work_limit`), 4 to 12 s of computing: clocks differ from run to run, work does not."""
-    saves: float = 0.05
-    """Relative saving per request from which a replica is worth its larger price."""
 
 
 SETTINGS = WholeReplicaSettings()
 BROKEN = 1e-6  # violation of a row from which on values are no plan
+FIRST_STAGE = ("n", "open", "z", "host", "edge")  # blocks of no slot that a slot alone decides: all but those of jobs
 MOST_OTHERS = 2  # other plans that are kept beside that of fewest parts
 
 
@@ -274,7 +276,11 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
         first_s = SETTINGS.least_time_s
         if rounded is not None:
             best = _better_of(best, rated(_valued(data, *rounded, divisible), options))
-    best = _bounded(data, best, divisible, replace(limits(SETTINGS.bound_share), node_limit=options.node_limit))
+    slot = _slot(data, best, divisible, limits(SETTINGS.bound_share))
+    if slot is not None:
+        best = _bounded(data, best, slot, replace(limits(SETTINGS.bound_share), node_limit=options.node_limit))
+        if _is_wide(best, options) and len(slot.part.cost) <= SETTINGS.most_in_slot:
+            best = _with_points_of_slot(data, best, few, slot, limits(SETTINGS.rounding_share))
     asked = (
         replace(options, enough_gap=None) if small else options
     )  # a small program is searched as closely as its relaxation
@@ -299,20 +305,46 @@ def _consolidated(data: PlanData, divisible: Solution, options: Options) -> Solu
     return replace(found, bound=divisible.bound) if found.values else divisible
 
 
-def _bounded(data: PlanData, best: Solution, divisible: Solution, options: Options) -> Solution:
-    """Raise the bound of a plan by whole replicas in the slot that decides (`solvers.bound`), where its gap is wider than a search may leave."""
-    if best.value is None or not _is_wide(best, replace(options, enough_gap=None)):
-        return best
-    if _activities(data) > SETTINGS.most_priced:
+def _slot(data: PlanData, best: Solution, divisible: Solution, options: Options) -> Slot | None:
+    """Return the slot that decides the fleet, where the gap of the best plan is wider than a search may leave it."""
+    if not _is_wide(best, replace(options, enough_gap=None)) or _activities(data) > SETTINGS.most_priced:
+        return None
+    return decisive_slot(data, divisible, options)
+
+
+def _bounded(data: PlanData, best: Solution, slot: Slot, options: Options) -> Solution:
+    """Raise the bound of a plan by whole replicas in the slot that decides (`solvers.bound`)."""
+    if best.value is None:
         return best
     _say(options, "bound of whole replicas")
     sign = -1.0 if data.objective.maximises else 1.0
     target = best.value - sign * options.gap * abs(best.value)
-    bound = bound_of_whole_replicas(data, divisible, target, options)
-    if bound is None or (best.bound is not None and sign * bound <= sign * best.bound):
+    return _raised(best, bound_of_slot(data, slot, target, options), options)
+
+
+def _raised(best: Solution, bound: float | None, options: Options) -> Solution:
+    """Return a plan with another bound if that proves more; beyond the plan's value it is so by rounding alone."""
+    sign = -1.0 if best.objective.maximises else 1.0
+    if bound is None or not np.isfinite(bound) or (best.bound is not None and sign * bound <= sign * best.bound):
         return best
-    least = min(sign * bound, sign * best.value)  # beyond the plan's value by rounding alone
-    return rated(replace(best, bound=sign * least), options)
+    if best.value is not None:
+        bound = sign * min(sign * bound, sign * best.value)
+    return rated(replace(best, bound=bound), options)
+
+
+def _with_points_of_slot(data: PlanData, best: Solution, few: Solution, slot: Slot, options: Options) -> Solution:
+    """Round again from the fleet and over the points, too, that the slot takes which decides the fleet, of all that it may take; the better of both plans."""
+    _say(options, "whole replicas over all operating points of one slot")
+    values, bound = searched_slot(
+        slot, replace(options, node_limit=min(options.node_limit or SETTINGS.nodes, SETTINGS.nodes))
+    )
+    best = _raised(best, -bound if data.objective.maximises else bound, options)
+    if not values:
+        return best
+    part = replace(restricted(data, kept_points(data, few) | points_in_use(values)), resident_group=_groups(data))
+    start = {**few.values, **{block: values[block] for block in FIRST_STAGE}}
+    rounded = round_replicas(part, start, options)
+    return best if rounded is None else _better_of(best, rated(_valued(data, *rounded, best), options))
 
 
 def _good_enough(best: Solution, options: Options) -> float | None:
@@ -385,19 +417,10 @@ def _groups(data: PlanData) -> Ints | None:
 
 def _attempts(data: PlanData, few: Solution, divisible: Solution) -> Iterator[tuple[Solution, Bools]]:
     """Yield the solutions to make whole, each with the points over which: those it uses and smaller ones, then all of the same cells."""
-    yield few, _kept(data, few)
+    yield few, kept_points(data, few)
     if few is not divisible:
-        yield divisible, _kept(data, divisible)
-    yield few, _of_cells(data, few)
-
-
-def _of_cells(data: PlanData, solution: Solution) -> Bools:
-    """[P]: all points of the workloads, or the jobs, at the sites at which the solution uses some."""
-    workload = np.full(data.pools, -1)
-    workload[data.arc_pool] = data.arc_workload
-    owner = np.where(data.point_pool >= 0, workload[data.point_pool], -2 - data.point_job)
-    cell = owner * (data.sites + 1) + data.point_site()
-    return np.isin(cell, np.unique(cell[points_in_use(solution.values)]))
+        yield divisible, kept_points(data, divisible)
+    yield few, points_of_cells(data, few)
 
 
 def _better_of(first: Solution, second: Solution) -> Solution:
@@ -406,32 +429,6 @@ def _better_of(first: Solution, second: Solution) -> Solution:
         return second if first.value is None else first
     sign = -1.0 if first.objective.maximises else 1.0
     return second if sign * second.value < sign * first.value else first
-
-
-def _kept(data: PlanData, solution: Solution) -> Bools:
-    """[P]: points that the solution uses, and smaller replicas for the same pools.
-
-    Smaller ones: on the fleet options held, each point whose replica serves a request for less money than any cheaper replica; and in any
-    case the cheapest replica of the pool.
-    """
-    kept = points_in_use(solution.values) | (solution.values["y"] > 0.5)
-    held = np.zeros(len(data.option_site), dtype=bool)
-    np.logical_or.at(held, data.holding_option, solution.values["n"] > 0.5)
-    point, option = data.point_uses.T
-    here = np.ones(len(kept), dtype=bool)
-    np.logical_and.at(here, point, held[option])
-    price = np.zeros(len(kept))
-    np.add.at(price, point, data.point_uses_systems * system_prices(build(data.divisible()), data)[option])
-    able = (data.point_pool >= 0) & (data.point_capacity > 0)
-    per_request = np.divide(price, data.point_capacity, out=np.full(len(price), np.inf), where=able)
-    for q in range(data.pools):
-        members = np.flatnonzero(able & (data.point_pool == q))
-        members = members[np.argsort(price[members], kind="stable")]
-        kept[members[:1]] = True
-        members = members[here[members]]
-        before = np.append(np.inf, np.minimum.accumulate(per_request[members])[:-1])
-        kept[members[per_request[members] < before * (1 - SETTINGS.saves)]] = True
-    return kept
 
 
 def _unknown(divisible: Solution) -> Solution:

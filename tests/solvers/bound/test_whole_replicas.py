@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from solvers.bound.best_first import least
-from solvers.bound.whole_replicas import bound_of_whole_replicas, duals_of, slot_program
+from solvers.bound.whole_replicas import bound_of_slot, decisive_slot, duals_of, searched_slot, slot_program
 from solvers.mip import Options
 from solvers.model.build import build, objective_vector
 from solvers.model.data import Objective, PlanData
@@ -29,7 +29,7 @@ def assert_never_above(data, duals, expected):
     sign = -1.0 if data.objective.maximises else 1.0
     for slot in range(data.slots):
         part = slot_program(data, duals, slot)
-        bound = None if part is None else least(part, math.inf, SHORT)
+        bound = None if part is None else least(part.part, math.inf, SHORT)
         if bound is not None and expected is not None:
             assert bound <= sign * expected + 1e-6 * max(1.0, abs(expected)), slot
 
@@ -101,10 +101,11 @@ def test_without_branching_it_lies_between_both_linear_programs(seed):
     for slot in range(data.slots):
         right, other = (slot_program(data, y, slot) for y in (duals, wrong))
         assert (
-            right is not None and lower - slack <= least(right, math.inf, replace(SHORT, node_limit=1)) <= upper + slack
+            right is not None
+            and lower - slack <= least(right.part, math.inf, replace(SHORT, node_limit=1)) <= upper + slack
         )
         if other is not None:
-            assert least(other, math.inf, replace(SHORT, node_limit=1)) <= upper + slack
+            assert least(other.part, math.inf, replace(SHORT, node_limit=1)) <= upper + slack
 
 
 def fleet(demand, capacity, **changes):
@@ -125,8 +126,11 @@ def test_workloads_that_share_systems_only_on_paper():
     data = fleet([(1.5, 3.0, 15.0), (0.1, 0.2, 1.0)], capacity=(1.0, 2.0, 10.0))
     divisible = solve_direct(data.relaxation(), Options(gap=0.0))
     assert divisible.value == pytest.approx(50.0) and best(data) == pytest.approx(60.0)
-    assert bound_of_whole_replicas(data, divisible, math.inf, Options()) == pytest.approx(60.0)
-    assert bound_of_whole_replicas(data, divisible, 46.0, Options()) >= 46.0  # enough was proven
+    slot = decisive_slot(data, divisible, Options())
+    assert bound_of_slot(data, slot, math.inf, Options()) == pytest.approx(60.0)
+    assert bound_of_slot(data, slot, 46.0, Options()) >= 46.0  # enough was proven
+    values, bound = searched_slot(slot, Options(gap=0.0))
+    assert values["n"] == pytest.approx(6.0) and bound == pytest.approx(60.0)
 
 
 def test_the_bound_of_a_plan_is_that_of_whole_replicas(monkeypatch):
@@ -141,4 +145,27 @@ def test_the_bound_of_a_plan_is_that_of_whole_replicas(monkeypatch):
 def test_nothing_is_proven_without_whole_replicas():
     data = fleet([(1.5,), (0.1,)], capacity=(1.0,))
     divisible = solve_direct(data.relaxation(), Options(gap=0.0))
-    assert bound_of_whole_replicas(data.divisible(), divisible, math.inf, Options()) is None
+    assert decisive_slot(data.divisible(), divisible, Options()) is None
+
+
+def three_kinds():
+    """Four workloads of which two share a large system on paper; a middle one for each is best when replicas are whole, a tiny one only the cheapest."""
+    workload, kind = (index.ravel() for index in np.indices((4, 3)))
+    data = fleet([(5.0,) * 4, (1.0,) * 4], capacity=np.ones(4))
+    return replace(
+        data, option_site=np.zeros(3, dtype=int), option_group=np.arange(3), option_fabric=np.full(3, -1),
+        holding_option=np.arange(3), holding_window=np.full(3, -1), holding_upper=np.full(3, 50.0), holding_cost={"cost": np.array([10.0, 6.2, 3.0])}, holding_power_w=np.zeros(3),
+        point_pool=workload, point_job=np.full(12, -1), point_uses=np.column_stack([np.arange(12), kind]), point_uses_systems=np.ones(12),
+        point_capacity=np.array([10.0, 5.9, 0.5])[kind], point_power_w=np.zeros(12), point_cost={"cost": np.zeros((12, 2))}, point_whole=np.ones(12, dtype=bool))  # fmt: skip
+
+
+@pytest.mark.parametrize("columns, value", [(0, 40.0), (2_000, 24.8)])
+def test_the_points_of_the_slot_are_rounded_too(monkeypatch, columns, value):
+    """Large systems alone, as the relaxation has them, or the middle ones that the slot takes."""
+    from solvers.search import joint
+
+    settings = replace(joint.SETTINGS, small=0, most_full=0, poor=1.0, most_in_slot=columns)
+    monkeypatch.setattr(joint, "SETTINGS", settings)
+    monkeypatch.setattr(joint, "with_least_fleet", lambda data: data)  # which tells the relaxation what is best here
+    found = solve(three_kinds(), Options(gap=0.0))
+    assert found.value == pytest.approx(value) and found.bound == pytest.approx(24.8)

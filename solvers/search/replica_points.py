@@ -1,0 +1,49 @@
+"""Choose the operating points over which replicas are made whole."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.arrays import Bools
+from solvers.model.build import build
+from solvers.model.data import PlanData
+from solvers.model.fleet import system_prices
+from solvers.search.parts import points_in_use
+from solvers.solution import Solution
+
+SAVES = 0.05  # relative saving per request from which a replica is worth its larger price
+
+
+def kept_points(data: PlanData, solution: Solution) -> Bools:
+    """Return the points [P] that a solution uses, and smaller replicas for the same pools.
+
+    Smaller ones: on the fleet options held, each point whose replica serves a request for less money than any cheaper replica; and in any
+    case the cheapest replica of the pool.
+    """
+    kept = points_in_use(solution.values) | (solution.values["y"] > 0.5)
+    held = np.zeros(len(data.option_site), dtype=bool)
+    np.logical_or.at(held, data.holding_option, solution.values["n"] > 0.5)
+    point, option = data.point_uses.T
+    here = np.ones(len(kept), dtype=bool)
+    np.logical_and.at(here, point, held[option])
+    price = np.zeros(len(kept))
+    np.add.at(price, point, data.point_uses_systems * system_prices(build(data.divisible()), data)[option])
+    able = (data.point_pool >= 0) & (data.point_capacity > 0)
+    per_request = np.divide(price, data.point_capacity, out=np.full(len(price), np.inf), where=able)
+    for q in range(data.pools):
+        members = np.flatnonzero(able & (data.point_pool == q))
+        members = members[np.argsort(price[members], kind="stable")]
+        kept[members[:1]] = True
+        members = members[here[members]]
+        before = np.append(np.inf, np.minimum.accumulate(per_request[members])[:-1])
+        kept[members[per_request[members] < before * (1 - SAVES)]] = True
+    return kept
+
+
+def points_of_cells(data: PlanData, solution: Solution) -> Bools:
+    """Return all points [P] of the workloads, or the jobs, at the sites at which the solution uses some."""
+    workload = np.full(data.pools, -1)
+    workload[data.arc_pool] = data.arc_workload
+    owner = np.where(data.point_pool >= 0, workload[data.point_pool], -2 - data.point_job)
+    cell = owner * (data.sites + 1) + data.point_site()
+    return np.isin(cell, np.unique(cell[points_in_use(solution.values)]))
