@@ -88,7 +88,7 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
     if scaleup and chips > 1 and (domain or 1) <= 1:
         crowding = ledger.optional("systems", name, "host_crowding")
         if crowding is None:
-            reason = "how the links of a host are shared is not measured in this system: as behind switches"
+            reason = Message.of("memory.host_links").text()
             crowding = ledger.default("host_crowding", f"systems/{name}/host_crowding", reason)
     ledger.optional("systems", name, "nic_ports")  # cited beside the rate of the NICs, which is that of all their ports
     return SystemFacts(

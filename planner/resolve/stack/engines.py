@@ -6,6 +6,7 @@ from catalog.figures import Figure
 from catalog.records import Record
 from models.serving.software import Software
 from planner.errors import Problem
+from planner.messages import Message
 from planner.problem.engine import EngineSettings, MemoryRule
 from planner.resolve.constants import own_corrections
 from planner.resolve.ledger import Ledger
@@ -54,7 +55,7 @@ def memory_of(
     record = None if engine is None else ledger.catalog.get("engines", engine)
     base = "other" if record is None else record.words("base") or "other"
     if record is None or base == "other":
-        kept = "context, communication buffers and captured graphs of the engine on each chip, in logged runs"
+        kept = Message.of("memory.reserved").text()
         return usual(), "share", ledger.default("memory_reserve", f"{path}.memory_reserve", kept)
     shipped = [record, ledger.catalog.get("engines", base)]
     words = next((each.words("memory_rule") for each in shipped if each.words("memory_rule")), None)
@@ -66,7 +67,7 @@ def memory_of(
         for figure in MEMORY_FIGURES
     )
     if stated is None and share is not None:
-        ledger.assume(where, share, "1", f"{reason} ({record.name})")
+        ledger.assume(where, share, "1", reason)
     return share if stated is None else stated, rule, reserved
 
 
