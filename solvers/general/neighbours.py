@@ -1,7 +1,7 @@
 """Find the parts to decide together with one that makes the first stage grow much.
 
 Such a part may lack what another one took without need: copies after a failure of the same slots, which share the rows that the growth
-relaxes, or the days before and after it, which can do more of what a row over many parts asks for.
+relaxes, or the days before and after it and others of a row over many parts that lacked something, which can do more of what the row asks for.
 """
 
 from __future__ import annotations
@@ -20,33 +20,40 @@ ROW_TOL = 1e-7  # violation of a row, relative to its largest coefficient in uni
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Which rows each part has columns in ([rows, parts], any values), and the size of the rows [rows]."""
+    """The rows of a program, `reach` [rows, parts]: which rows each part has columns in, `size` [rows]."""
 
     structure: Structure
+    by_row: sparse.csr_array
     reach: sparse.csr_array
     size: Floats
 
     def of(self, p: int, rows: Ints, x: Floats, found: Floats) -> Ints:
-        """Find the neighbours of a part [neighbours], those of most rows that its growth relaxes first.
+        """Find the neighbours of a part [neighbours], those of most rows that lacked something, or that its growth relaxes, first, and the nearest of them.
 
         `rows`: of the part. `x`, `found` [columns]: before and after it made the first stage grow.
         """
-        structure, arrays = self.structure, self.structure.arrays
-        without = np.where(structure.first, x, found)
-        activity = arrays.matrix.tocsr()[rows] @ without
-        lack = np.maximum(arrays.row_lower[rows] - activity, activity - arrays.row_upper[rows])
-        relaxed = rows[lack > ROW_TOL * self.size[rows]]
+        structure = self.structure
+        relaxed = self._broken(rows, np.where(structure.first, x, found))
+        lacking = self._broken(rows, x)
+        parts, run = np.arange(structure.parts), self._run(p)
         shares = np.bincount(self.reach[relaxed].indices, minlength=structure.parts)
-        run = self._run(p)
-        beside = np.array([run - 1, run + 1] if run == p else [run])
-        beside = beside[(beside >= 0) & (beside < structure.runs)]
+        shares += np.bincount(self.reach[lacking].indices, minlength=structure.parts)
+        beside = parts < structure.runs
+        beside &= np.abs(parts - run) == 1 if run == p else parts == run
         shares[beside] += 1
         columns = np.bincount(structure.part[structure.part >= 0], minlength=structure.parts)
-        order = np.argsort(-shares, kind="stable")
+        order = np.lexsort((np.abs(parts - run), -shares))
         order = order[(shares[order] > 0) & (order != p)]
         fits = columns[p] + np.cumsum(columns[order]) <= TOGETHER * columns.max()
         nearest: Ints = order[fits].astype(np.int64)
         return nearest
+
+    def _broken(self, rows: Ints, x: Floats) -> Ints:
+        """Select the rows that x violates."""
+        arrays, activity = self.structure.arrays, self.by_row[rows] @ x
+        beyond = np.maximum(arrays.row_lower[rows] - activity, activity - arrays.row_upper[rows])
+        broken: Ints = rows[beyond > ROW_TOL * self.size[rows]]
+        return broken
 
     def _run(self, p: int) -> int:
         """Find the part of the calendar that a part's slots belong to."""

@@ -20,14 +20,13 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from solvers.arrays import Bools, Floats, Ints
-from solvers.general.neighbours import Neighbours
+from solvers.general.neighbours import ROW_TOL, Neighbours
 from solvers.general.structure import FIRST, Structure
 from solvers.interface import Options
 from solvers.mip import polish
 from solvers.mip import solve as solve_mip
 from solvers.program import Arrays, row_size
 
-ROW_TOL = 1e-7  # violation of a row, relative to its largest coefficient in units of its columns
 SWEEPS = 4
 LACKING = 0.1  # what rows of a part without a solution are said to lack, of their largest coefficient
 SHRINKS = 0.7  # of what was wrong before: the sweeps end where more is left and the first stage did not grow
@@ -37,7 +36,7 @@ QUICK_SHARE = 0.4  # of the time left before a sweep, beyond which its parts are
 LEAST_TIME_S = 1.0
 WHOLE_TOL = 1e-5
 GROWS_MUCH = (
-    0.01  # of what the first stage costs: growth by one part beyond which it is decided again with its neighbours
+    0.01  # of what the first stage costs: growth by a part from which on its neighbours are decided again with it
 )
 SIDE_SLACK = 1e-9  # of what the sides of linking rows leave to a part, relative: rounding of the other parts' sum
 
@@ -77,7 +76,7 @@ class Rolling:
             shape=touched.shape,
         )
         self._reach = reach[:, 1:].tocsc()  # [rows, parts]: sums of coefficients
-        self._neighbours = Neighbours(structure, touched[:, 1:].tocsr(), self._size)
+        self._neighbours = Neighbours(structure, self._by_row, touched[:, 1:].tocsr(), self._size)
         self._rows = [
             np.sort(by_part.indices[by_part.indptr[p + 1] : by_part.indptr[p + 2]]).astype(np.int64)
             for p in range(structure.parts)
@@ -133,7 +132,7 @@ class Rolling:
                 if found is None:
                     wrong[self._rows[p]] = LACKING
                     return None, wrong
-                if self._growth(x, found) > GROWS_MUCH:
+                if self.growth[p] + self._growth(x, found) > GROWS_MUCH:
                     found = self._with_neighbours(x, p, found, quick, sweep, coming)
                 x = self._noted(x, p, found)
             wrong = self._wrong(x)
@@ -315,6 +314,12 @@ def _solve_part(piece: Arrays, cost: Floats, limits: Options, quick: bool) -> Fl
             rounded = polish(piece, bounds, cost, limits)
             if rounded is not None:
                 return rounded[0]
+        few = np.where(
+            np.abs(x - piece.lower) <= WHOLE_TOL, piece.integer, False
+        )  # integers that the LP leaves as they are
+        found = solve_mip(Piece(replace(piece, upper=np.where(few, piece.lower, piece.upper))), cost, "min", limits).x
+        if found is not None:
+            return found
     return solve_mip(Piece(piece), cost, "min", limits).x
 
 
