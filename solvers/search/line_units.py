@@ -2,6 +2,9 @@
 
 A gap is a share of the whole objective. Lines cost next to nothing beside systems, so a solution within the gap may rent lines that
 save less than they cost, which any reader of the plan would notice. Bound and status stay those of the search.
+
+A plan that was found in one piece is solved over all continuous columns. One that was put together from parts belongs to a program whose LP
+alone takes longer than its lines are worth: all but the traffic is held as well, so that the work is that of sending what the plan serves.
 """
 
 from __future__ import annotations
@@ -11,14 +14,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solvers.arrays import Floats
+from solvers.arrays import Bools, Floats, Ints
 from solvers.interface import Options, RawSolution
 from solvers.mip import relative_gap, solve
 from solvers.program import Arrays, Program
 
 GAP_SHARE = 0.01  # share of the asked gap to which line units are solved
 LEAST_GAP = 1e-9  # smallest gap asked for
+NODES = 1_000  # of that search, so that it ends where it ended before
 TIME_LIMIT_S = 20.0  # of that solve; a solution is at hand already
+TRAFFIC = ("way", "send", "pass")  # blocks of what travels on lines, beside the columns in the rows of the units
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +48,14 @@ def polish_line_units(
     begin, arrays = time.perf_counter(), program.arrays()
     chosen = np.zeros(program.column_count, dtype=bool)
     chosen[units] = True
-    fixed, integers = arrays.integer & ~chosen, np.round(raw.x)
+    fixed = arrays.integer & ~chosen
+    if not raw.polished:
+        arrays, fixed = _as_far_as_held(arrays, raw.x), ~chosen & ~_traffic(program, units)
+    held = np.where(arrays.integer, np.round(raw.x), raw.x)
     part = replace(
         arrays,
-        lower=np.where(fixed, integers, arrays.lower),
-        upper=np.where(fixed, integers, arrays.upper),
+        lower=np.where(fixed, held, arrays.lower),
+        upper=np.where(fixed, held, arrays.upper),
         integer=chosen,
     )
     limits = replace(
@@ -56,9 +64,11 @@ def polish_line_units(
         time_limit_s=TIME_LIMIT_S,
         longest_s=None,
         method="direct",
-        node_limit=None,
+        node_limit=NODES,
     )
     found = solve(_FixedProgram(part, program.presolve), objective, sense, limits, start=raw.x)
+    if options.progress is not None and found.gap is not None:
+        options.progress(f"line units within {found.gap:.2%} of the least that this fleet needs")
     sign = -1.0 if sense == "max" else 1.0
     if found.objective is None or not found.polished or sign * (found.objective - raw.objective) >= 0:
         return raw
@@ -72,7 +82,26 @@ def polish_line_units(
         objective=found.objective,
         gap=gap,
         status=status,
-        row_duals=found.row_duals,
-        polished=True,
+        row_duals=found.row_duals if raw.polished else raw.row_duals,
         seconds=raw.seconds + time.perf_counter() - begin,
+    )
+
+
+def _traffic(program: Program, units: Ints) -> Bools:
+    """Select the continuous columns of what travels on lines [columns]."""
+    arrays = program.arrays()
+    found = np.zeros(program.column_count, dtype=bool)
+    for block in TRAFFIC:
+        columns = program.columns.get(block, units[:0])
+        found[columns[columns >= 0]] = True
+    rows = np.unique(arrays.matrix[:, units].indices)
+    found[arrays.matrix.tocsr()[rows].indices] = True
+    return found & ~arrays.integer
+
+
+def _as_far_as_held(arrays: Arrays, x: Floats) -> Arrays:
+    """Widen the sides of rows to what x makes of them, where that is beyond by the tolerance of the search."""
+    activity = arrays.matrix @ np.where(arrays.integer, np.round(x), x)
+    return replace(
+        arrays, row_lower=np.minimum(arrays.row_lower, activity), row_upper=np.maximum(arrays.row_upper, activity)
     )
