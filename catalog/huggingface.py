@@ -23,6 +23,7 @@ from catalog.huggingface_keys import (
 from catalog.huggingface_layers import expert_layers, layer_kinds
 from catalog.huggingface_mixers import compressed, single_blocks, sparse, states, windows_of_their_own
 from catalog.huggingface_reader import ConfigReader, part_of
+from catalog.quantisation import read_weights
 
 
 def from_config(config: object, name: str, stated: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -106,6 +107,8 @@ def _read(reader: ConfigReader) -> None:
     if reader.number(0, "num_nextn_predict_layers"):
         reader.notes.append("its layers for predicting further tokens are left out")
     reader.texts |= {"family": model_type} if model_type else {}
+    if layers and (quantised := part_of(reader.config, "quantization_config")):
+        read_weights(reader, quantised, layers)
 
 
 def _refuse(reader: ConfigReader) -> None:

@@ -223,6 +223,9 @@ _SHAPE = {
     "total_parameters": "parameters, as published",
     "active_parameters": "parameters that one token uses, as published",
 }
+# Formats of published weights that are narrower than 16 bit; what each costs is in models.formats.
+NARROW_FORMATS = ("fp8", "int8", "int4", "mxfp8", "mxfp4", "nvfp4")
+WEIGHT_PARTS = ("attention", "dense", "shared", "experts", "router", "head")
 _SCORES = {"mmlu": "MMLU", "mmlu_pro": "MMLU-Pro", "gpqa_diamond": "GPQA diamond", "swe_verified": "SWE-bench verified"}
 
 ARCHITECTURES = Schema(
@@ -232,6 +235,7 @@ ARCHITECTURES = Schema(
         **{name: _one("byte" if name.endswith("_bytes") else "1", words) for name, words in _SHAPE.items()},
         "window_tokens": _one("token", "tokens that a sliding window sees"),
         "max_context": _one("token", "longest context"),
+        **{f"{f}_group": _one("1", f"elements that share a scale in its weights in {f}") for f in NARROW_FORMATS},
         "training_flop": _one("FLOP", "work of its training"),
         **{name: _one("1", f"{words} score, as a fraction") for name, words in _SCORES.items()},
     },
@@ -246,6 +250,17 @@ ARCHITECTURES = Schema(
         "tied": TextSpec("embedding shared with the output head", ("true", "false")),
         "shape": TextSpec("incomplete where the figures do not add up to the network", ("complete", "incomplete")),
         "licence": TextSpec("licence of the weights"),
+        "weights": TextSpec("format in which the weights are published", ("bf16", *NARROW_FORMATS)),
+        **{
+            f"{f}_wide": TextSpec(
+                f"parts that stay in 16 bit in its weights in {f}, with a share of their layers where not all do: {', '.join(WEIGHT_PARTS)}"
+            )
+            for f in NARROW_FORMATS
+        },
+        **{
+            f"{f}_cache": TextSpec(f"format of the KV cache that its weights in {f} ask for", ("bf16", "fp8"))
+            for f in NARROW_FORMATS
+        },
         "score_source": TextSpec("where the scores come from; compare within one source only"),
     },
 )

@@ -7,62 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Floats, Ints, Result, as_result
-
-# Stored bytes of an element, block scales included: one byte per 32 (MX formats), one byte per 16 (4-bit float),
-# a 16-bit scale per 128 (integers of 4 bits). FP8 and INT8 scale per tensor or channel, which is negligible.
-BYTES_PER_ELEMENT = {
-    "fp32": 4.0,
-    "bf16": 2.0,
-    "fp16": 2.0,
-    "fp8": 1.0,
-    "mxfp8": 1.0 + 1.0 / 32.0,
-    "int8": 1.0,
-    "fp4": 0.5 + 1.0 / 16.0,
-    "int4": 0.5 + 2.0 / 128.0,
-    "w8a16": 1.0,
-}
-PRECISIONS = tuple(BYTES_PER_ELEMENT)
-# Bits of the operands of a product with such weights: integers of 4 bits and 8-bit weights without a rate of their own are widened.
-OPERAND_BITS = {"fp32": 16, "bf16": 16, "fp16": 16, "int4": 16, "w8a16": 16, "fp8": 8, "mxfp8": 8, "int8": 8, "fp4": 4}
-_BYTES, _BITS = (np.array([table[name] for name in PRECISIONS], float) for table in (BYTES_PER_ELEMENT, OPERAND_BITS))
-Precision = str | Ints  # a name, or an array of places in PRECISIONS
-
-
-def element_bytes(precision: Precision) -> Result:
-    """Look up the stored bytes of an element at a precision, block scales included.
-
-    Shapes: a name, or an array of places in PRECISIONS. Units: [byte].
-    Reference: OCP Microscaling Formats specification 1.0 (2023), section 5 (block scales).
-
-    >>> element_bytes("fp8"), element_bytes(np.array([PRECISIONS.index("bf16")])).tolist()
-    (1.0, [2.0])
-    """
-    return BYTES_PER_ELEMENT[precision] if isinstance(precision, str) else _BYTES[precision]
-
-
-def operand_bits(precision: Precision) -> Result:
-    """Look up the bits of the operands of a product with weights at a precision. Raises ValueError for an unknown name.
-
-    Shapes: a name, or an array of places in PRECISIONS. Units: [1].
-    Reference: Frantar et al., MARLIN, arXiv:2408.11743, section 3 (weights of 4 bits are widened to 16).
-
-    >>> operand_bits("int4"), operand_bits("fp8")
-    (16, 8)
-    """
-    if isinstance(precision, str):
-        if precision not in OPERAND_BITS:
-            raise ValueError(f"unknown precision {precision!r}; known: {', '.join(OPERAND_BITS)}")
-        return OPERAND_BITS[precision]
-    bits: Floats = _BITS[precision]
-    return bits
+from models.arrays import Floats, Result, as_result
 
 
 @dataclass(frozen=True, slots=True)
 class ChipRates:
     """Rates of one chip; links in one direction. Bandwidths beyond the chip are as printed, before any efficiency."""
 
-    flop_per_s: float  # peak at the precision of the weight GEMMs [FLOP/s]
+    flop_per_s: float  # peak of the weight GEMMs, in the arithmetic that weights of their format take here [FLOP/s]
     flop16_per_s: float  # peak at 16 bit, for attention [FLOP/s]
     hbm_bytes_per_s: float  # [byte/s]
     hbm_bytes: Result  # [byte]
@@ -75,6 +27,7 @@ class ChipRates:
     host_bytes_per_s: float = 0.0  # to the memory of the host; 0 where it is not known [byte/s]
     # How the scale-up rate falls with the chips of a group, as (g / 2)^-c: 0 where each chip has links of its own [1].
     scaleup_crowding: float = 0.0
+    gemm_bits: Result = 0.0  # of the operands of the weight GEMMs; 0: as the format of the weights has them [1]
 
     def __post_init__(self) -> None:
         wrong = [
@@ -91,6 +44,7 @@ class ChipRates:
                 "scaleout_latency_s",
                 "attention8_flop_per_s",
                 "host_bytes_per_s",
+                "gemm_bits",
             )
             if not _all(getattr(self, name) >= 0.0)
         ]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from models.arrays import Result
-from models.roofline import Precision, operand_bits
+from models.formats import Precision, operand_bits
 
 # Engines and chip generations with factors of their own; any other takes 1. An engine is added by its name here, its factors in
 # the catalog, and its name in the specification.
@@ -48,6 +48,7 @@ class FamilyFactors:
     memory: float = 1.0  # on memory_efficiency and kv_efficiency
     launch: float = 1.0  # on the launch times of layers, and of all-reduces where engines were ported
     wait: float = 1.0  # on steps_waited: engines that were ported schedule several steps at once
+    widen: float = 1.0  # on the rates at which weights are read and multiplied that have to be widened first
 
 
 def factor_names() -> dict[str, tuple[str, str]]:
@@ -117,6 +118,8 @@ class ServingConstants:
     # How much slower per year kernels of software before the reference year are [1/year].
     kernel_age_rate: float
     kernel_age_rate_ported: float  # the same on generations to which engines were ported
+    # Rates at which weights that have to be widened are read and multiplied, over those of the arithmetic [1].
+    widened_efficiency: Result
     engines: Mapping[str, EngineFactors] = field(hash=False)  # by engine; one that is not here takes 1
     families: Mapping[str, FamilyFactors] = field(hash=False)  # by chip generation; one that is not here takes 1
     # How the engine divides the memory that it fills; set by whoever runs it, and never fitted.
@@ -140,7 +143,7 @@ class ServingConstants:
         >>> ServingConstants.from_values({"chunk_tokens": 8192})
         Traceback (most recent call last):
         ...
-        ValueError: serving constants: missing all_reduce_efficiency, all_reduce_start_host_s, ... (128 in all)
+        ValueError: serving constants: missing all_reduce_efficiency, all_reduce_start_host_s, ... (141 in all)
         """
         known = set(cls.names())
         missing, unknown = sorted(known - set(values)), sorted(set(values) - known)
@@ -161,18 +164,40 @@ class ServingConstants:
     def compute_efficiency(self, precision: Precision) -> Result:
         """Look up the share of the peak that large GEMMs reach with weights of `precision` ("bf16", "fp8", "fp4", ...) [1].
 
-        Integer 4-bit weights are widened before the product and reach the 16-bit share.
+        Weights are widened no further than they must: integers of 4 bits reach the 16-bit share.
+        Reference: fit on published serving measurements, see the catalog.
+
+        >>> from models.serving.examples import SERVING
+        >>> SERVING.compute_efficiency("fp8") == SERVING.compute_efficiency_8bit
+        True
+        """
+        return self.efficiency_at(operand_bits(precision))
+
+    def efficiency_at(self, bits: Result) -> Result:
+        """Look up the share of the peak that large GEMMs reach with operands of so many bits [1].
+
         Reference: fit on published serving measurements, see the catalog.
 
         >>> class C: compute_efficiency_16bit, compute_efficiency_8bit, compute_efficiency_4bit = 0.4, 0.5, 0.6
-        >>> ServingConstants.compute_efficiency(C, "fp8")
-        0.5
+        >>> ServingConstants.efficiency_at(C, 16), ServingConstants.efficiency_at(C, np.array([4, 8])).tolist()
+        (0.4, [0.6, 0.5])
         """
-        bits = operand_bits(precision)
         by_bits = {16: self.compute_efficiency_16bit, 8: self.compute_efficiency_8bit, 4: self.compute_efficiency_4bit}
-        if isinstance(precision, str):
+        if not np.ndim(bits):
             return by_bits[int(bits)]
         return np.where(bits == 16, by_bits[16], np.where(bits == 8, by_bits[8], by_bits[4]))
+
+    def widened(self, stored_bytes: Result, bits: Result) -> Result:
+        """Look up the share of the rates that kernels reach with weights stored in so many bytes and operands of so many bits [1]:  1 unless
+        the elements are narrower than the operands, scales aside.
+
+        Reference: Frantar et al., MARLIN, arXiv:2408.11743 (widening costs instructions beside the loads); fit on published serving measurements.
+
+        >>> class C: widened_efficiency = 0.8
+        >>> [float(ServingConstants.widened(C, width, bits)) for width, bits in ((2.0, 16), (0.516, 16), (1.0, 16), (0.5625, 4), (1.0, 8))]
+        [1.0, 0.8, 0.8, 1.0, 1.0]
+        """
+        return np.where(np.asarray(stored_bytes) < np.asarray(bits) / 8.0, self.widened_efficiency, 1.0)[()]
 
     def profile(
         self, engine: Name = "other", family: Name = "other", release_year: ArrayLike = REFERENCE_YEAR
@@ -220,6 +245,7 @@ class ServingConstants:
             first_token_s=self.first_token_s * engines("first_token"),
             steps_waited=self.steps_waited * engines("wait") * families("wait"),
             burst_share=np.minimum(self.burst_share * engines("burst"), 1.0),
+            widened_efficiency=np.minimum(self.widened_efficiency * families("widen"), 1.0),
             batch_cap=self.batch_cap * engines("cap"),
         )
 

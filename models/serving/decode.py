@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 
 from catalog.units import GIGA
 from models.arrays import Floats, Ints, Result, as_result
-from models.roofline import ChipRates, Precision, element_bytes
+from models.formats import Precision, element_bytes, stored
+from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
-from models.serving.workload import Precisions
+from models.serving.workload import Precisions, products_s, read_bytes
 from models.transformer.architecture import Architecture, parameter_counts
 from models.transformer.attention import attention_flops, is_latent, query_flops, read_bytes_per_rank
 from models.transformer.moe import distinct_destinations
@@ -190,8 +191,8 @@ def dense_times_s(
 ) -> tuple[Result, Result]:
     """Predict (compute, memory) seconds of everything but experts and attention core.
 
-    compute = 2 [N_d (m + s m / (m + s)) + N_h (b + 1)] / (tp F e_c),  s = s0 (F/B) / I0;  memory = (N_d w + N_h max(w, 1)) / (tp B e_m)
-    with m, b tokens and logits per attention rank. Shapes: tokens [token], logits [token] of the whole micro-batch and
+    compute = 2 [N_d (m + s m / (m + s)) + N_h (b + 1)] / (tp F e_c),  s = s0 (F/B) / I0;  memory = (sum w_p N_p + N_h w_h) / (tp B e_m)
+    with m, b tokens and logits per attention rank; what the checkpoint leaves in 16 bit is computed at the rate of 16 bit. Shapes: tokens [token], logits [token] of the whole micro-batch and
     layouts broadcast; result [s]. The head is never read below 8 bit.
     Reference: Pope et al., MLSys 2023, section 2; saturation term: first fit on published serving measurements.
 
@@ -200,16 +201,17 @@ def dense_times_s(
     >>> bool(memory > compute > 0)
     True
     """
-    body = _body(arch)
+    count, width = parameter_counts(arch), stored(arch.checkpoints, weight_precision)
     rank_tokens = np.asarray(tokens, float) / layouts.dp * _attention_excess(layouts, tokens, constants)
     head = 1.0 * arch.hidden * arch.vocab
     saturation = constants.dense_saturation_tokens * _intensity(chip, constants)
     effective = rank_tokens + saturation * rank_tokens / (rank_tokens + saturation)
-    flops = 2.0 * (body * effective + head * (np.asarray(logits, float) / layouts.dp + 1.0))
-    compute = flops / (layouts.tp * chip.flop_per_s * constants.compute_efficiency(weight_precision))
-    width = element_bytes(weight_precision)
-    read = body * width + head * np.maximum(width, 1.0)
-    return compute, read / (layouts.tp * chip.hbm_bytes_per_s * constants.memory_efficiency)
+    parts = {"attention": count.attention, "ffn": count.dense_ffn, "router": count.router}
+    flops = {part: 2.0 * weights * effective for part, weights in parts.items()}
+    flops["tables"] = 2.0 * head * (np.asarray(logits, float) / layouts.dp + 1.0)
+    compute = products_s(chip, width, weight_precision, constants, flops) / layouts.tp
+    read = read_bytes(chip, width, weight_precision, constants, {**parts, "tables": head})
+    return compute, as_result(read / (layouts.tp * chip.hbm_bytes_per_s * constants.memory_efficiency))
 
 
 def held_experts(arch: Architecture, layouts: ServingLayouts) -> Result:
@@ -279,9 +281,11 @@ def expert_times_s(
     weights = count.per_expert * count.moe_layers
     flops = 2.0 * tokens * arch.topk * weights * (1.0 + saturation / (per_expert + saturation)) * imbalance
     shape = 1.0 + constants.expert_width / np.asarray(arch.expert_ffn, float)
-    efficiency = constants.compute_efficiency(weight_precision) * constants.expert_efficiency / shape
-    compute = flops / (ranks * chip.flop_per_s * efficiency)
-    read = touched * weights * element_bytes(weight_precision) * 0.5 * (1.0 + imbalance)
+    width = stored(arch.checkpoints, weight_precision)
+    evenly = products_s(chip, width, weight_precision, constants, {"experts": flops})
+    compute = evenly * shape / (ranks * constants.expert_efficiency)
+    every = read_bytes(chip, width, weight_precision, constants, {"experts": touched * weights})
+    read = every * 0.5 * (1.0 + imbalance)
     return compute, as_result(read / (ranks * chip.hbm_bytes_per_s * constants.memory_efficiency))
 
 
@@ -445,12 +449,6 @@ def launch_s(arch: Architecture, prefill_tokens: ArrayLike, constants: ServingCo
     base = arch.layers * constants.layer_launch_s + routed * constants.moe_layer_launch_s
     eager = arch.layers * constants.prefill_layer_launch_s + routed * constants.prefill_moe_layer_launch_s
     return as_result(base + np.where(np.asarray(prefill_tokens) > 0, eager, 0.0))
-
-
-def _body(arch: Architecture) -> float:
-    """Count the weights of all layers but the routed experts; the vocabulary is apart, since only some tokens visit the head."""
-    count = parameter_counts(arch)
-    return count.attention + count.dense_ffn + count.router
 
 
 def _intensity(chip: ChipRates, constants: ServingConstants) -> float:

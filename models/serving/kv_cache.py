@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Result, as_result
-from models.roofline import ChipRates, Precision, element_bytes
+from models.formats import Precision, element_bytes, stored
+from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.decode import ACTIVATION_BYTES, ServingLayouts, held_experts
 from models.serving.workload import Lengths, Precisions
@@ -21,9 +22,9 @@ _CORNER = 3.0
 
 
 def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_precision: Precision) -> Result:
-    """Compute the weights on the fullest chip:  w [N_d ceil(L/pp)/L / tp + N_e ceil(L/pp)/L / (tp dp)] + max(w, 1) N_h (1 or 2) / tp.
+    """Compute the weights on the fullest chip:  ceil(L/pp)/L [sum w_p N_p / tp + w_e N_e / (tp dp)] + w_h N_h (1 or 2) / tp.
 
-    Dense weights are copied on each attention rank; routed experts N_e are not, but for the copies of `decode.held_experts`. With pp > 1 embedding and head sit on
+    w by part of the network as the checkpoint stores it (`models.formats.stored`), w_h at least 1 byte. Dense weights are copied on each attention rank; routed experts N_e are not, but for the copies of `decode.held_experts`. With pp > 1 embedding and head sit on
     different stages, so the fullest holds one of them. Shapes: as layouts; result [byte].
     Reference: Pope et al., MLSys 2023, section 3; Rajbhandari et al., DeepSpeed-MoE, ICML 2022, section 5.
 
@@ -36,13 +37,11 @@ def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_pr
     count = parameter_counts(arch)
     pp = np.asarray(layouts.pp)
     stage = np.ceil(arch.layers / pp) / arch.layers
-    width = element_bytes(weight_precision)
+    width = stored(arch.checkpoints, weight_precision)
     experts = count.per_expert * held_experts(arch, layouts) * count.moe_layers / layouts.stage_chips
-    tables = np.where((pp > 1) | bool(arch.tied), 1.0, 2.0) * arch.hidden * arch.vocab * np.maximum(width, 1.0)
-    return (
-        stage * width * ((count.attention + count.dense_ffn + count.router) / layouts.tp + experts)
-        + tables / layouts.tp
-    )[()]
+    tables = np.where((pp > 1) | bool(arch.tied), 1.0, 2.0) * arch.hidden * arch.vocab * width.tables
+    dense = count.attention * width.attention + count.dense_ffn * width.ffn + count.router * width.router
+    return (stage * (dense / layouts.tp + width.experts * experts) + tables / layouts.tp)[()]
 
 
 def kv_bytes_per_chip(

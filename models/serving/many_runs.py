@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from models.arrays import Floats, Ints
-from models.roofline import PRECISIONS, ChipRates
+from models.formats import PRECISIONS
+from models.roofline import ChipRates
 from models.serving.closed_loop import closed_loop
 from models.serving.constants import TABLES, ServingConstants
 from models.serving.decode import ServingLayouts
@@ -34,7 +35,7 @@ DECODE_ALONE = ("decode", "decode_maximum")
 MEANS = ("tpot", "ttft", "throughput")
 TTFT_QUANTILES = {"ttft_p50": 0.5, "ttft_p99": 0.99}
 METRICS = (*MEANS, *TTFT_QUANTILES)
-_FLAGS = ("gated", "tied", "mla", "routing")
+_FLAGS = ("gated", "tied", "mla", "routing", "checkpoints")
 UNCAPPED = 2.5  # times the usual limit on running requests, about 2,000: as far as submitters raise it
 _LAYOUT = ("tp", "pp", "dp", "ep")
 LONGEST = 12_000  # rows that a batch is repeated up to

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Floats, Result, as_result
+from models.formats import Precision, element_bytes
 from models.queueing.placement import fullest_worker
-from models.roofline import ChipRates, Precision, element_bytes
+from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import kv_bytes_per_chip, memory_bytes_per_chip, slots

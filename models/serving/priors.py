@@ -49,11 +49,12 @@ SERVING_PRIORS: dict[str, Prior] = {
     "moe_age_rate": Prior(0.15, 0.4),
     "kernel_age_rate": Prior(0.03, 0.7),
     "kernel_age_rate_ported": Prior(0.15, 0.7),
+    "widened_efficiency": Prior(0.9, 0.1, upper=1.0),
 }
 SERVING_PRIORS |= {f"{part}_{engine}": Prior(1.0, spread) for engine in ENGINES
                    for part, spread in (("host", 0.5), ("launch", 0.3), ("first_token", 0.5), ("cap", 0.3), ("wait", 0.5), ("burst", 0.4), ("compute", 0.1))}  # fmt: skip
 SERVING_PRIORS |= {f"{part}_{family}": Prior(1.0, spread) for family in FAMILIES
-                   for part, spread in (("compute", 0.15), ("memory", 0.07), ("launch", 0.25), ("wait", 0.1))}  # fmt: skip
+                   for part, spread in (("compute", 0.15), ("memory", 0.07), ("launch", 0.25), ("wait", 0.1), ("widen", 0.1))}  # fmt: skip
 # Dies with less bandwidth per FLOP than those of servers.
 SERVING_PRIORS |= {f"compute_{family}": Prior(1.15, 0.25) for family in ("ada", "bwrtx")}
 # Layers take half as long as on the generation before.

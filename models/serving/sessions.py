@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Bools, Result
-from models.roofline import ChipRates, Precision, element_bytes
+from models.formats import Precision, element_bytes
+from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import kv_bytes_per_chip

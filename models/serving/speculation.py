@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Result, as_result
-from models.roofline import ChipRates, Precision, element_bytes
+from models.formats import Precision, stored
+from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.decode import HOST, ServingLayouts, StepLoad, StepTime, held_experts, step_time
 from models.serving.workload import Precisions
@@ -95,7 +96,7 @@ def prediction_layer(arch: Architecture) -> Architecture:
 def draft_bytes_per_chip(
     arch: Architecture, layouts: ServingLayouts, weight_precision: Precision, speculation: Speculation
 ) -> Result:
-    """Compute the weights of the prediction layer on a chip that holds it:  w [N_dense / tp + N_experts / (tp dp)];  0 for other drafts.
+    """Compute the weights of the prediction layer on a chip that holds it:  w N_dense / tp + w_e N_experts / (tp dp);  0 for other drafts.
 
     The head is the architecture's own. A separate draft network is taken to be small. Shapes: as layouts; result [byte].
     Reference: DeepSeek-V3, arXiv:2412.19437, section 2.2 (embedding and head are shared).
@@ -111,8 +112,9 @@ def draft_bytes_per_chip(
         return np.zeros(np.shape(layouts.tp))
     count = parameter_counts(prediction_layer(arch))
     experts = count.per_expert * held_experts(arch, layouts) * count.moe_layers
-    held = (count.attention + count.dense_ffn + count.router) / layouts.tp + experts / layouts.stage_chips
-    return element_bytes(weight_precision) * held
+    width = stored(arch.checkpoints, weight_precision)
+    dense = count.attention * width.attention + count.dense_ffn * width.ffn + count.router * width.router
+    return as_result(dense / layouts.tp + width.experts * experts / layouts.stage_chips)
 
 
 def speculative_step(

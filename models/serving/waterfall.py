@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Result, as_result
-from models.roofline import ChipRates, element_bytes
+from models.formats import element_bytes, stored
+from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts, decode_attention_s, dense_times_s, expert_times_s
@@ -48,7 +49,7 @@ def roofline_s(
 ) -> Result:
     """Compute the bandwidth roofline of one request's decode: the weights it visits and its KV cache, read once by all chips at full bandwidth.
 
-    (w N_active + c q kv(ctx)) / (n B), with the vocabulary head at 8 bit or more, and c < 1 `caches` where a step reads less than one on
+    (sum of w_p N_p over the parts that a token visits + c q kv(ctx)) / (n B), with the vocabulary head at 8 bit or more, and c < 1 `caches` where a step reads less than one on
     average. Shapes: chips n [1], context [token] and caches [1] broadcast; result [s]. Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009); Pope et al., MLSys 2023, section 2.
 
     >>> from models.serving import examples
@@ -57,10 +58,13 @@ def roofline_s(
     (8.0, 218)
     """
     count, head = parameter_counts(arch), 1.0 * arch.hidden * arch.vocab
-    width = element_bytes(precisions.weights)
+    width = stored(arch.checkpoints, precisions.weights)
     read = (
-        width * (count.active - head)
-        + np.maximum(width, 1.0) * head
+        width.attention * count.attention
+        + width.ffn * count.dense_ffn
+        + width.router * count.router
+        + width.experts * count.moe_layers * arch.topk * count.per_expert
+        + width.tables * head
         + np.asarray(caches, float) * kv_bytes(arch, context_tokens, element_bytes(precisions.kv_cache))
     )
     return as_result(read / (np.asarray(chips, float) * chip.hbm_bytes_per_s))
@@ -100,7 +104,7 @@ def decode_waterfall(
     tokens = np.asarray(point.output_tokens, float) - 1.0
     context = np.asarray(input_tokens, float) + 0.5 * tokens * (1.0 + np.asarray(point.output_scv, float))
     batch = np.asarray(point.batch, float) / layouts.pp
-    at_peak = replace(constants, memory_efficiency=1.0, kv_efficiency=1.0)
+    at_peak = replace(constants, memory_efficiency=1.0, kv_efficiency=1.0, widened_efficiency=1.0)
     even = replace(at_peak, rank_imbalance=0.0)
 
     def weights_s(of: ServingConstants, sequences: ArrayLike) -> Result:

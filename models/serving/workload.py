@@ -1,14 +1,18 @@
-"""Workload of a serving model: the lengths of requests with their spread, and the precisions of weights and KV cache."""
+"""Workload of a serving model: the lengths of requests with their spread, the precisions of weights and KV cache, and how weights of a format
+are read and multiplied, by part of the network."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Floats, Result
-from models.roofline import Precision
+from models.arrays import Floats, Result, as_result
+from models.formats import WIDE_BYTES, Precision, Stored, operand_bits
+from models.roofline import ChipRates
+from models.serving.constants import ServingConstants
 from models.transformer.encoder import Encoder
 
 
@@ -87,3 +91,48 @@ class Precisions:
 
     weights: Precision
     kv_cache: Precision
+
+
+def products_s(
+    chip: ChipRates, width: Stored, precision: Precision, constants: ServingConstants, flops: Mapping[str, Result]
+) -> Result:
+    """Predict products of the parts of a network on one chip:  narrow / (F e_c(bits) e_w) + wide / (F16 e_c(16)).
+
+    What the checkpoint leaves in 16 bit is computed at that rate; e_w is `ServingConstants.widened`. Shapes: broadcast. Units: work [FLOP],
+    result [s]. Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009); Frantar et al., MARLIN, arXiv:2408.11743.
+
+    >>> from models.formats import stored
+    >>> from models.serving.examples import CHIP, SERVING
+    >>> round(float(products_s(CHIP, stored((), "bf16"), "bf16", SERVING, {"ffn": 5e14})), 9)
+    1.0
+    """
+    bits = _bits(chip, precision)
+    efficiency = constants.efficiency_at(bits) * constants.widened(width.narrow, bits)
+    total: Result = sum(flops.values(), 0.0)
+    rate = chip.flop_per_s * efficiency
+    if not any(np.any(width.wide[part]) for part in flops):
+        return total / rate
+    wide = sum(work * width.wide[part] for part, work in flops.items())
+    return (total - wide) / rate + wide / (chip.flop16_per_s * constants.efficiency_at(16))
+
+
+def read_bytes(
+    chip: ChipRates, width: Stored, precision: Precision, constants: ServingConstants, weights: Mapping[str, Result]
+) -> Result:
+    """Count the bytes of weights by part of the network, those that are widened on the way by how much slower they are read:  wide + narrow / e_w.
+
+    Shapes: broadcast. Units: weights [1], result [byte]. Reference: Frantar et al., MARLIN, arXiv:2408.11743; fit, see the catalog.
+
+    >>> from models.formats import stored
+    >>> from models.serving.examples import CHIP, SERVING
+    >>> float(read_bytes(CHIP, stored((), "bf16"), "bf16", SERVING, {"ffn": 10.0}))
+    20.0
+    """
+    wide: Result = sum((count * WIDE_BYTES * width.wide[part] for part, count in weights.items()), 0.0)
+    every: Result = sum((count * getattr(width, part) for part, count in weights.items()), 0.0)
+    return wide + (every - wide) / constants.widened(width.narrow, _bits(chip, precision))
+
+
+def _bits(chip: ChipRates, precision: Precision) -> Result:
+    """Return the bits of the operands of weight GEMMs: those of the chip's arithmetic, else as the format has them."""
+    return as_result(np.where(chip.gemm_bits, chip.gemm_bits, operand_bits(precision)))

@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from models.arrays import Floats, Result
-from models.roofline import BYTES_PER_ELEMENT, gemm_s
+from models.formats import element_bytes
+from models.roofline import gemm_s
 from models.training.adapters import Matrix, feed_forward_matrices, mixer_matrices
 from models.training.exchange import (
     context_parallel_s,
@@ -40,7 +41,7 @@ FORGOTTEN_EXPONENT = 1.5  # cheap modules are dropped first
 
 
 def _gemm(run: Run, m: Floats, n: Floats | float, k: Floats | float) -> Floats:
-    width = BYTES_PER_ELEMENT[run.precision]
+    width = element_bytes(run.precision)
     seconds = gemm_s(
         m, n, k, run.gemm_flop_per_s, run.memory_bytes_per_s, width, run.half_size, run.constants.misalignment
     )
@@ -221,7 +222,7 @@ def elementwise_s(run: Run, moe: bool, mixer: str = "attention", ffn: bool = Tru
         split = split + 2.0 * arch.ffn_matrices * width
         cast = cast + (topk * (arch.expert_input + arch.expert_ffn) + arch.shared_width if moe else arch.ffn)
     per_token = RESIDUAL_BYTES * blocks * arch.hidden / run.sequence_split + split / tp
-    if BYTES_PER_ELEMENT[run.precision] < ACTIVATION_BYTES:
+    if element_bytes(run.precision) < ACTIVATION_BYTES:
         per_token = per_token + CAST_BYTES * (blocks * arch.hidden / run.sequence_split + cast / tp)
     moved = run.tokens * per_token * c.elementwise_factor
     if moe:

@@ -17,7 +17,7 @@ from models.training.step import CHUNK, Recipe, TrainingConstants, TrainingStep,
 from models.transformer.architecture import Architecture
 from models.transformer.shapes import SWITCHES
 
-_ARCHITECTURE_FLAGS = ("gated", "tied", "mla", "routing")
+_ARCHITECTURE_FLAGS = ("gated", "tied", "mla", "routing", "checkpoints")
 _RECIPE_NUMBERS = ("release_year", "flushes", "power_ratio", "forgotten")
 
 

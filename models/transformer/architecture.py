@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.formats import Checkpoints
 from models.transformer.routing import Routing
 
 
@@ -35,7 +36,7 @@ class Architecture:
     `shared_kv` 1: full layers have no value projection; csa and hca layers cache one vector as key and value.
     `o_lora_rank`, `o_groups`: the output projection in two steps, the first by groups of heads.
 
-    `routing`: what is stated of how it loads experts in serving.
+    `routing`: what is stated of how it loads experts in serving. `checkpoints`: what its published weights leave in 16 bit, by format.
     Fields may be arrays of one shape (many networks of one kind at once); flags may not.
     """
 
@@ -86,6 +87,7 @@ class Architecture:
     o_lora_rank: int = 0
     o_groups: int = 0
     routing: Routing | None = None
+    checkpoints: Checkpoints = ()
 
     def __post_init__(self) -> None:
         needed = ("layers", "hidden", "heads", "kv_heads", "head_dim", "vocab")

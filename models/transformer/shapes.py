@@ -11,7 +11,7 @@ from dataclasses import fields
 from models.transformer.architecture import Architecture
 
 NEEDED = ("layers", "hidden", "heads", "vocab")
-_FLAGS = ("gated", "tied", "mla", "routing")
+_FLAGS = ("gated", "tied", "mla", "routing", "checkpoints")
 SHAPE = tuple(field.name for field in fields(Architecture) if field.name not in _FLAGS)  # figures of a shape, by name
 # Figures that switch a block or a shape of its own on: networks with and without one are not stacked in one array.
 SWITCHES = (
@@ -41,4 +41,4 @@ def architecture_of(figures: Mapping[str, int], *, gated: bool, tied: bool, mla:
         found["state_layers"] = found.pop("linear_layers", 0)
     else:
         found.pop("attention_layers", None)
-    return Architecture(**found, routing=None, gated=gated, tied=tied, mla=mla)
+    return Architecture(**found, routing=None, checkpoints=(), gated=gated, tied=tied, mla=mla)

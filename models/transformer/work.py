@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Result, as_result
-from models.roofline import element_bytes
+from models.formats import element_bytes, stored
 from models.serving.workload import Precisions
 from models.transformer.architecture import Architecture, parameter_counts
 from models.transformer.attention import attention_flops, kv_bytes, query_flops, read_bytes_per_rank
@@ -60,7 +60,7 @@ def touched_experts(arch: Architecture, tokens: ArrayLike) -> Result:
 def products(arch: Architecture, tokens: ArrayLike, logits: ArrayLike, weights: str) -> dict[str, Work]:
     """Count the work of the matrix products of a pass over m tokens, of which `logits` go through the head.
 
-    FLOPs 2 m N, weights w N read once (of the experts those touched), activations 2 bytes x (inputs + outputs) per token.
+    FLOPs 2 m N, weights w N read once, each part as the checkpoint stores it (of the experts those touched), activations 2 bytes x (inputs + outputs) per token.
     Shapes: tokens and logits broadcast. Units: tokens [token], result [FLOP] and [byte].
     Reference: Pope et al., arXiv:2211.05102, section 2; Williams, Waterman and Patterson, CACM 52 (2009) (intensity).
 
@@ -70,7 +70,7 @@ def products(arch: Architecture, tokens: ArrayLike, logits: ArrayLike, weights: 
     True
     """
     m, out = np.asarray(tokens, float), np.asarray(logits, float)
-    counts, width = parameter_counts(arch), element_bytes(weights)
+    counts, width = parameter_counts(arch), stored(arch.checkpoints, weights)
     layers, h = arch.attending_layers, 1.0 * arch.hidden
     projected = arch.heads * (arch.qk_dim + arch.v_dim) + (
         arch.kv_lora_rank + arch.qk_rope_dim if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
@@ -80,16 +80,16 @@ def products(arch: Architecture, tokens: ArrayLike, logits: ArrayLike, weights: 
         (2.0 * h + arch.ffn_matrices * arch.shared_width) if arch.shared_width else 0.0
     )
     found = {
-        "attention projections": _product(counts.attention, m, layers * (2.0 * h + projected), width),
-        "feed-forward": _product(counts.dense_ffn, m, inner, width),
+        "attention projections": _product(counts.attention, m, layers * (2.0 * h + projected), width.attention),
+        "feed-forward": _product(counts.dense_ffn, m, inner, width.ffn),
     }
     if arch.experts:
         each = counts.per_expert * counts.moe_layers
         moved = counts.moe_layers * arch.topk * (2.0 * arch.expert_input + arch.ffn_matrices * arch.expert_ffn)
-        read = touched_experts(arch, m) * each * width
+        read = touched_experts(arch, m) * each * width.experts
         found["experts"] = Work(2.0 * m * arch.topk * each, read, ACTIVATION_BYTES * m * moved)
         found["router"] = _product(counts.router, m, counts.moe_layers * (h + arch.experts), ACTIVATION_BYTES)
-    found["head"] = _product(h * arch.vocab, out, h + arch.vocab, np.maximum(width, 1.0))
+    found["head"] = _product(h * arch.vocab, out, h + arch.vocab, width.tables)
     return {name: work for name, work in found.items() if np.any(np.asarray(work.flop) > 0)}
 
 

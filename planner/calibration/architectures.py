@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 from catalog.errors import UnknownName
 from catalog.lookup import Catalog
@@ -13,6 +14,7 @@ from models.transformer import shapes
 from models.transformer.architecture import Architecture, parameter_counts
 from models.transformer.shapes import NEEDED, OPTIONAL
 from planner.calibration.measurements import Row, Unpredictable
+from planner.resolve.architectures import checkpoints_of
 
 PADDED_VOCABULARY = 51200  # GPT-2's, padded as Megatron does
 # Latent attention where a row says no more than that: the ranks that all published networks of the kind share.
@@ -61,12 +63,13 @@ def shape_of_record(record: Record) -> Architecture:
     found = {name: v for name in (*NEEDED, *OPTIONAL) if (v := value(name)) is not None}
     if record.words("shape") == "incomplete" or any(name not in found for name in NEEDED):
         raise Unpredictable("the catalog has no complete shape of the architecture")
-    return shapes.architecture_of(
+    shape = shapes.architecture_of(
         found,
         gated=record.words("gated") != "false",
         tied=record.words("tied") == "true",
         mla=record.words("attention") == "mla",
     )
+    return replace(shape, checkpoints=checkpoints_of(record, shape))
 
 
 def shape_of_row(row: Row, record: Record | None, notes: list[str]) -> Architecture:
@@ -125,7 +128,7 @@ def by_parameters(found: dict[str, int], mla: bool, billions: float | None, note
     usual_head = found["hidden"] // found["heads"]
 
     def shaped(gated: bool, head: int) -> Architecture:
-        return Architecture(**found, routing=None, head_dim=head, gated=gated, tied=False, mla=mla)
+        return Architecture(**found, routing=None, checkpoints=(), head_dim=head, gated=gated, tied=False, mla=mla)
 
     best = shaped(usual_gated, usual_head)
     if not billions:

@@ -8,7 +8,7 @@ from catalog.errors import UnknownName
 from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.records import Record
-from models.roofline import BYTES_PER_ELEMENT
+from models.formats import WEIGHT_FORMATS, element_bytes
 from models.transformer.architecture import parameter_counts
 from planner.calibration.measurements import MeasuredCase, Row
 from planner.calibration.serving_cases import UNSTATED_FORMATS, MeasuredServing
@@ -20,7 +20,9 @@ from planner.facts.lengths import beyond_context
 from planner.facts.measurements import Chips
 
 COUNTS = ("n_chips", "chips_per_node", "tp", "pp", "dp", "ep", "cp", "vpp", "micro_batch")
-NARROWEST_BYTES = min(BYTES_PER_ELEMENT.values())  # of a weight whose format the row leaves open
+NARROWEST_BYTES = min(
+    float(element_bytes(name)) for name in WEIGHT_FORMATS
+)  # of a weight whose format the row leaves open
 FORWARD, BACKWARD = (
     2.0,
     4.0,
@@ -67,7 +69,7 @@ def _serving_rooflines(case: MeasuredServing, chip: Record, catalog: Catalog) ->
     """Compare TPOT and TTFT with the reading of the weights, and the rate with their arithmetic."""
     row, active = case.row, parameter_counts(case.case.arch).active
     open_format = row.text["weight_dtype"].lower() in UNSTATED_FORMATS
-    width = NARROWEST_BYTES if open_format else BYTES_PER_ELEMENT[case.case.weight_precision]
+    width = NARROWEST_BYTES if open_format else element_bytes(case.case.weight_precision)
     readers = chips_of(chip, _chips_of_a_token(row, case.chips), catalog)
     per_step = max(row.number("tokens_per_step") or 1.0, 1.0)
     for metric, steps in (("tpot", per_step), ("ttft", 1.0)):

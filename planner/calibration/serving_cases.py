@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.units import GIGA, MILLI
+from models.formats import FORMATS, cache_format
 from models.roofline import ChipRates
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import weight_bytes_per_chip
@@ -23,29 +24,28 @@ from planner.calibration.architectures import known_record, shape_of_record
 from planner.calibration.measurements import MeasuredCase, Row, RowReader, Unpredictable, chip_record
 from planner.calibration.pool_layouts import pools_of
 from planner.calibration.serving_loads import Load, Software, load_of, software_of
-from planner.resolve.chip_rates import UnknownRate, chip_rates, peak_flop_per_s, stated
+from planner.resolve.chip_rates import UnknownRate, chip_rates, peak_rates, stated
 
 SCORED_GRADES = ("A", "B")
 LEFT_OUT_KINDS = ("gpustack", "sglblog")
 LEFT_OUT_BENCHMARK = "gpt-oss-120b"  # of MLPerf: its lengths are unknown
 BENCHMARK = re.compile(r"mlperf scenario=")
 
-# Names of weight formats in measurements -> those of models.roofline, for chips that compute in them.
+# Names of weight formats in measurements -> those of models.formats.
 WEIGHT_FORMATS = {
     "fp32": "bf16", "bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "mxfp8": "mxfp8", "int8": "int8", "w8a8-int8": "int8",
-    "nvfp4": "fp4", "fp4": "fp4", "mxfp4": "fp4", "fp4-to-fp8": "fp4", "int4": "int4", "int4_wo": "int4", "uint4": "int4", "gptq-int4": "int4",
-    "awq": "int4", "w4a16-int4 (experts)": "int4", "w4a16": "int4", "q4_k_m": "int4",
+    "nvfp4": "nvfp4", "fp4": "fp4", "mxfp4": "mxfp4", "fp4-to-fp8": "fp4", "int4": "int4", "int4_wo": "int4", "uint4": "int4", "gptq-int4": "int4",
+    "awq": "int4", "w4a16-int4 (experts)": "int4", "w4a16": "int4", "q4_k_m": "int4", "w4a8": "int4",
 }  # fmt: skip
+# Of a name that tells the arithmetic too: the first that the chip has.
+STATED_ARITHMETIC = {
+    "w4a8": ("fp8", "int8"),
+    "fp4-to-fp8": ("fp8",),
+    "w4a16": ("bf16",),
+    "w4a16-int4 (experts)": ("bf16",),
+}
 UNSTATED_FORMATS = ("", "unset", "n/a", "auto")
-# Without a rate of its own a format is computed in 16 bit, from weights that stay narrow in memory.
-EMULATED_FORMATS = {"fp8": "w8a16", "mxfp8": "w8a16", "int8": "w8a16", "fp4": "int4"}
 KV_FORMATS = {"fp8": "fp8", "int8": "int8", "fp16": "bf16", "bf16": "bf16"}
-NARROW_CHECKPOINTS = {
-    "deepseek-ai": "fp8",
-    "moonshotai": "fp8",
-    "MiniMaxAI": "fp8",
-    "openai": "fp4",
-}  # publishers who store routed experts in these formats
 HOST_LINK_BYTES_PER_S = 64 * GIGA
 SCALEOUT_BYTES_PER_S = 50 * GIGA  # NIC of one chip in nodes of these generations
 TRANSFER_BYTES_PER_S = 25 * GIGA  # what moving a KV cache reaches of it
@@ -139,9 +139,11 @@ def rates_of(row: Row, chip: Record, weights: str, per_chip: int, reader: RowRea
         reader.note("links of the host")
     if domain <= 1:
         domain = row.number("chips_per_node") or row.number("n_chips") or 1.0
+    label = row.text["weight_dtype"].lower()
+    arithmetic = next((name for name in STATED_ARITHMETIC.get(label, ()) if name in peak_rates(read)), "")
     try:
         rates = chip_rates(
-            chip, weights, scaleup_bytes_per_s=scaleup, scaleup_chips=domain, scaleout_bytes_per_s=SCALEOUT_BYTES_PER_S,
+            chip, weights, arithmetic=arithmetic, scaleup_bytes_per_s=scaleup, scaleup_chips=domain, scaleout_bytes_per_s=SCALEOUT_BYTES_PER_S,
             ranks_per_chip=per_chip,
         )  # fmt: skip
     except UnknownRate as error:
@@ -153,7 +155,7 @@ def rates_of(row: Row, chip: Record, weights: str, per_chip: int, reader: RowRea
 
 
 def weight_precision_of(row: Row, chip: Record, record: Record, arch: Architecture, reader: RowReader) -> str:
-    """Infer the weight format: column `weight_dtype`; a format that the chip does not compute in is widened to 16 bit for the product.
+    """Infer the weight format: column `weight_dtype`. Whether the chip multiplies it or widens it first follows from its rates.
 
     Empty: in an MLPerf run the narrowest floating format of the chip down to 4 bit; elsewhere that of the published checkpoint.
     """
@@ -167,8 +169,6 @@ def weight_precision_of(row: Row, chip: Record, record: Record, arch: Architectu
         precision = WEIGHT_FORMATS[label]
     else:
         raise Unpredictable("unknown weight_dtype")
-    if peak_flop_per_s(stated(chip), precision) is None:
-        precision = EMULATED_FORMATS.get(precision, precision)
     return precision
 
 
@@ -178,21 +178,21 @@ def narrowest_format(chip: Record) -> str:
 
 
 def checkpoint_precision(record: Record) -> str:
-    """Look up the format in which an architecture's weights are published: by its family, else 16 bit."""
-    return NARROW_CHECKPOINTS.get(record.words("family") or "", "bf16")
+    """Look up the format in which an architecture's weights are published; 16 bit where its record names none."""
+    return record.words("weights") or "bf16"
 
 
 def kv_precision_of(row: Row, chip: Record, weights: str, arch: Architecture, reader: RowReader) -> str:
-    """Infer the KV cache format: column `kv_dtype`, else by the weights.
+    """Infer the KV cache format: column `kv_dtype`, else that of the engines (`models.formats.cache_format`).
 
-    8 bit with weights computed in 4 bit, whose checkpoints ask for it, and in MLPerf runs on chips that compute in FP8; 16 bit elsewhere
-    (the engines' default).
+    8 bit in MLPerf runs with weights of 8 bit or fewer on chips that compute in FP8.
     """
     label = row.text["kv_dtype"].lower()
     if label in KV_FORMATS:
         return KV_FORMATS[label]
-    narrow = weights == "fp4" or (bool(BENCHMARK.search(row.text["other_metric"])) and weights in ("fp8", "mxfp8"))
-    precision = "fp8" if narrow else "bf16"
+    narrow = bool(BENCHMARK.search(row.text["other_metric"])) and "fp8" in FORMATS[weights].arithmetic
+    computed = narrow and "fp8" in peak_rates(stated(chip))
+    precision = "fp8" if computed else cache_format(arch.checkpoints, weights)
     reader.note(f"KV cache in {precision}")
     return precision
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.units import GIGA, TERA
-from models.roofline import BYTES_PER_ELEMENT, ChipRates
+from models.formats import FORMATS, element_bytes
+from models.roofline import ChipRates
 from models.training.constants import TrainingConstants
 from models.training.layouts import RECOMPUTE, ZERO
 from models.training.many_runs import Case
@@ -30,7 +31,8 @@ PRECISIONS = {
     "fp16": "fp16",
     "fp8": "fp8",
     "mxfp8": "mxfp8",
-    "nvfp4": "fp4",
+    "nvfp4": "nvfp4",
+    "mxfp4": "mxfp4",
     "fp4": "fp4",
     "int8": "int8",
 }
@@ -124,7 +126,7 @@ def precision_of(row: Row, chip: Record, arch: Architecture, reader: RowReader) 
     elif not label:
         reader.note("16-bit arithmetic")
     precision = PRECISIONS[label]
-    if precision == "fp4" and arch.experts:
+    if FORMATS[precision].arithmetic[0] == "fp4" and arch.experts:
         reader.note("experts with 4-bit arithmetic count as mxfp8")
         precision = "mxfp8"
     return precision
@@ -151,7 +153,7 @@ def rates_of(row: Row, chip: Record, precision: str, per_chip: int, reader: RowR
             reader.note(f"NIC of {nic:g} GB/s per chip")
     try:
         rates = chip_rates(
-            chip, precision, scaleup_bytes_per_s=scaleup, scaleup_chips=domain, scaleout_bytes_per_s=nic * GIGA,
+            chip, precision, arithmetic=FORMATS[precision].arithmetic[0], scaleup_bytes_per_s=scaleup, scaleup_chips=domain, scaleout_bytes_per_s=nic * GIGA,
             ranks_per_chip=per_chip,
         )  # fmt: skip
     except UnknownRate as error:
@@ -302,7 +304,7 @@ def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: st
         framework=framework, release_year=year, fused_attention=framework != "megatron-2021",
         fused_dispatch=fused, overlapped_exchange=captures_iterations or (tuned and beyond) or (framework == "fsdp" and fused),
         cuda_graphs="full" if captures_iterations else "partial", grace_host="C2C" in (chip.words("host_link") or ""), mtp_layers=mtp_layers if tuned else 0,
-        adapter_rank=adapter_rank_of(row, reader), operand_bytes=BYTES_PER_ELEMENT[precision],
+        adapter_rank=adapter_rank_of(row, reader), operand_bytes=element_bytes(precision),
     )  # fmt: skip
 
 
@@ -319,7 +321,7 @@ def measured_tflops(row: Row, chip: Record) -> tuple[float | None, bool]:
     if row.number("model_tflops_per_chip"):
         return row.number("model_tflops_per_chip"), False
     precision = PRECISIONS.get(row.text["dtype"].lower(), "bf16")
-    rate = peak_flop_per_s(stated(chip), precision)
+    rate = peak_flop_per_s(stated(chip), FORMATS[precision].arithmetic[0])
     if rate is None:
         raise Unpredictable(f"the chip has no published {precision} rate")
     peak = rate / TERA

@@ -20,7 +20,7 @@ from models.serving.disaggregation import DisaggregatedPoint, worker_ratios
 from models.serving.percentiles import SloScreen
 from planner.candidates.cache import Recent
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.points import OperatingPoint, Use, stated_kv
+from planner.candidates.points import OperatingPoint, Use
 from planner.candidates.serving import Grid, within_demand
 from planner.evaluate.classes import class_rows, meets_classes
 from planner.evaluate.disaggregated import evaluate, pool_power_w
@@ -31,6 +31,7 @@ from planner.evaluate.serving import (
     layout_of,
     limits_at_site,
     mfu,
+    rates_of,
 )
 from planner.problem.derating import stretch_of
 from planner.problem.fabrics import share_a_network
@@ -440,7 +441,7 @@ def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Prob
         uses.append(
             Use(
                 role, option, systems, extra, grid.precision, sizes, batch, workers, memory_bytes=held[role],
-                kv_precision=stated_kv(workload.spec, grid.choice), waiting=grid.choice.waiting, encoding=grid.choice.encoding,
+                kv_precision=grid.choice.kv_precision, kv_chosen=workload.spec.kv_precision is not None, waiting=grid.choice.waiting, encoding=grid.choice.encoding,
             )
         )  # fmt: skip
     return OperatingPoint(
@@ -455,7 +456,10 @@ def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Prob
         mfu=mfu(
             workload,
             pair.capacity,
-            [(use.option.system.rates(use.precision), use.systems * use.option.system.chips) for use in uses],
+            [
+                (rates_of(workload, use.option.system, use.precision), use.systems * use.option.system.chips)
+                for use in uses
+            ],
             float(found.point.computed_share),
         ),
     )

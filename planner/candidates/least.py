@@ -67,7 +67,7 @@ def _options(problem: Problem, workload: ServingFacts, by_s: float) -> list[Flee
 def _points(problem: Problem, workload: ServingFacts, option: FleetOption) -> Iterator[ServingPoint]:
     """Evaluate all layouts and batches on a fleet option, in one pool and with the least load in two."""
     constants = problem.constants.serving
-    choices = engine_choices(workload.spec, option.system)
+    choices = engine_choices(workload, option.system)
     grids = [make_grid(workload, option.system, choice, option.scaleout, constants) for choice in choices]
     if workload.spec.disaggregation != "always":
         yield from (grid.point for grid in grids)

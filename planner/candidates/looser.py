@@ -45,7 +45,7 @@ def looser_limits(
     constants = problem.constants.serving
     grids = [
         make_grid(workload, option.system, choice, option.scaleout, constants)
-        for choice in engine_choices(workload.spec, option.system)
+        for choice in engine_choices(workload, option.system)
     ]
 
     def best(under: Sequence[LatencyLimit]) -> float:

@@ -9,11 +9,9 @@ from typing import Any
 
 from models.serving.continuous_batching import ServingPoint
 from planner.candidates.fleet_options import FleetOption
-from planner.evaluate.serving import kv_precision
 from planner.problem.engine import EngineChoice
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.problem.intervals import Interval
-from planner.spec.workloads import Serving
 
 ENCODE = "encode"  # role of a pool of encoders
 
@@ -32,16 +30,15 @@ class Use:
     workers: int = 1  # copies of the layout in one replica
     spares: float = 0.0  # of these systems, in place of those in repair
     memory_bytes: float = 0.0  # of the fullest chip; 0 for an API
-    kv_precision: str = ""  # of the KV cache, where the spec leaves it to the plan
+    kv_precision: str = ""  # of the KV cache of serving
+    kv_chosen: bool = False  # whether the spec lists formats of it, of which the plan took one
     waiting: str = ""  # where the caches of sessions wait; empty without sessions
     encoding: str = ""  # where media are encoded; empty without media
 
     @property
     def choice(self) -> EngineChoice:
         """Return how the engine of a pool of serving runs."""
-        return EngineChoice(
-            self.precision, self.kv_precision or kv_precision(self.precision), self.waiting, self.encoding
-        )
+        return EngineChoice(self.precision, self.kv_precision, self.waiting, self.encoding)
 
     @property
     def systems_per_worker(self) -> float:
@@ -51,11 +48,6 @@ class Use:
         on a spot market and the spares of a job are included.
         """
         return self.systems / self.workers
-
-
-def stated_kv(workload: Serving, choice: EngineChoice) -> str:
-    """Return the precision of the KV cache where the plan chose it; empty where the spec leaves it to that of the weights."""
-    return choice.kv_precision if workload.kv_precision else ""
 
 
 def use_row(use: Use) -> dict[str, Any]:
@@ -69,7 +61,7 @@ def use_row(use: Use) -> dict[str, Any]:
         "offer": use.option.offer.path,
         **({"tenant": use.option.tenant} if use.option.tenant else {}),
         "precision": use.precision,
-        **({"kv_precision": use.kv_precision} if use.kv_precision else {}),
+        **({"kv_precision": use.kv_precision} if use.kv_chosen else {}),
         **({"waiting": use.waiting} if use.waiting else {}),
         **({"encoding": use.encoding} if use.encoding else {}),
         "layout": dict(use.layout),
@@ -141,7 +133,7 @@ def deployment_of(point: OperatingPoint) -> tuple[Any, ...]:
             use.role,
             use.option.system.name,
             use.precision,
-            use.kv_precision,
+            use.kv_precision if use.kv_chosen else "",
             use.waiting,
             use.encoding,
             *sorted(use.layout.items()),

@@ -179,7 +179,7 @@ def colocated(search: SplitSearch, setups: Iterable[TrainingSetup], chips: int) 
             pools: Sequence[RolloutPool | None] = (None,)
         else:
             held = held_in_rollout(update)
-            able = [p for p in spec.rollout_precision if p in setup.system.flop_per_s]
+            able = [p for p in spec.rollout_precision if setup.system.serves(p)]
             pools = [RolloutPool(setup.system, setup.scaleout, chips, precision, held) for precision in able]
         yield from (found for pool in pools if (found := search.split(COLOCATED, update, pool)) is not None)
 
@@ -192,7 +192,7 @@ def separate(
     ways = [way for way in spec.ways if way != COLOCATED]
     if spec.algorithm == "dpo" or not ways:
         return
-    pools = [RolloutPool(system, scaleout, rolling, p) for p in spec.rollout_precision if p in system.flop_per_s]
+    pools = [RolloutPool(system, scaleout, rolling, p) for p in spec.rollout_precision if system.serves(p)]
     for setup in setups:
         update = search.update(setup, chips)
         if update is not None:
@@ -390,7 +390,7 @@ class ReinforcementSearch:
     ) -> Iterator[Split]:
         """Yield the splits of so many systems of update and rollout."""
         job, (update, rollout) = search.job, options
-        able = [precision for precision in job.spec.precision if precision in update.system.flop_per_s]
+        able = [precision for precision in job.spec.precision if update.system.trains(precision)]
         setups = [
             TrainingSetup(job, update.system, precision, self.problem.constants, update.scaleout, uneven(update.plant))
             for precision in able

@@ -279,7 +279,7 @@ class _ServingSearch:
             constants = self.problem.constants.serving
             self.cache.kept[key] = [
                 make_grid(workload, option.system, choice, option.scaleout, constants)
-                for choice in engine_choices(workload.spec, option.system)
+                for choice in engine_choices(workload, option.system)
             ]
             self.cache.evaluated += sum(np.size(grid.point.requests_per_s) for grid in self.cache.kept[key])
         grids: list[Grid] = self.cache.kept[key]

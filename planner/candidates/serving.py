@@ -20,7 +20,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.percentiles import SloScreen
 from models.transformer.architecture import Architecture
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.points import ENCODE, OperatingPoint, Use, stated_kv
+from planner.candidates.points import ENCODE, OperatingPoint, Use
 from planner.evaluate.classes import class_rows, meets_classes
 from planner.evaluate.serving import (
     batch_grid,
@@ -35,6 +35,7 @@ from planner.evaluate.serving import (
     lengths_of,
     limits_at_site,
     mfu,
+    rates_of,
     systems_per_replica,
 )
 from planner.evaluate.serving_layouts import blocks, domain_of, runnable
@@ -263,14 +264,15 @@ def serving_point(
     }  # fmt: skip
     found = entry_at(figures, shape, index)
     power = constants.power
-    chips = [(grid.system.rates(grid.precision), systems * grid.system.chips)]
+    chips = [(rates_of(workload, grid.system, grid.precision), systems * grid.system.chips)]
     use = Use(
         role="serve",
         option=option,
         systems=systems,
         extra_it_w=systems * float(extra_power_w(grid.system, shares, power)),
         precision=grid.precision,
-        kv_precision=stated_kv(workload.spec, grid.choice),
+        kv_precision=grid.choice.kv_precision,
+        kv_chosen=workload.spec.kv_precision is not None,
         waiting=grid.choice.waiting,
         encoding=grid.choice.encoding,
         layout=layout,

@@ -189,7 +189,7 @@ def _fewest_systems(job: TrainingFacts, system: SystemFacts, needed: float) -> i
 
 def _peak_tokens_per_s(job: TrainingFacts, system: SystemFacts) -> float:
     """Bound the trained tokens/s of one system from above: all of its peak at the best precision."""
-    peak = max((system.flop_per_s[p] for p in job.spec.precision if p in system.flop_per_s), default=0.0)
+    peak = max((system.rates(p).flop_per_s for p in job.spec.precision if system.trains(p)), default=0.0)
     flops = float(training_flops_per_token(job.architecture, job.spec.sequence_tokens, recipe_of(job)))
     return peak * system.chips / flops
 
@@ -227,7 +227,7 @@ def _best(
     best: list[Width | None] = [None] * len(counts)
     tried = [0] * len(counts)
     for precision in job.spec.precision:
-        if precision not in system.flop_per_s:
+        if not system.trains(precision):
             dropped["system has none of the asked precisions"] += len(counts)
             continue
         setup = searches.setup(job, option, precision)

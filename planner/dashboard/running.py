@@ -12,6 +12,7 @@ from typing import Any
 from catalog.errors import MissingFigure, UnknownName
 from catalog.lookup import Catalog, shipped_catalog
 from catalog.units import parse
+from models.formats import WEIGHT_FORMATS
 from planner.dashboard.sources import _CHECKOUT
 from planner.errors import Problem, SpecError
 from planner.estimate.profile.cases import KINDS, points_at_work, workloads_of
@@ -144,9 +145,10 @@ def changed(case: Mapping[str, Any], now: Settings) -> Document:
 
 
 def precisions(catalog: Catalog, system: str) -> list[str]:
-    """List the precisions in which the chip of a system computes; none for a system that the catalog does not hold, or not in full."""
+    """List the formats of weights that a system serves; none for a system that the catalog does not hold, or not in full."""
     try:
-        return list(system_facts(catalog.get("systems", system), Ledger(catalog)).flop_per_s)
+        found = system_facts(catalog.get("systems", system), Ledger(catalog))
+        return [name for name in WEIGHT_FORMATS if found.serves(name)]
     except (UnknownName, MissingFigure, ValueError):
         return []
 

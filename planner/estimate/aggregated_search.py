@@ -28,7 +28,7 @@ from planner.estimate.serving_configuration import (
     meets_limits,
 )
 from planner.evaluate import serving
-from planner.evaluate.serving import engine_constants, lengths_of, precisions_of, systems_per_replica
+from planner.evaluate.serving import engine_constants, lengths_of, precisions_of, rates_of, systems_per_replica
 from planner.evaluate.serving_layouts import occupied_chips
 from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.problem.engine import EngineChoice
@@ -96,7 +96,7 @@ def _closed_loop(
         found = closed_sessions(lambda batch: uncapped(slice(None), batch), clients)
         return _busiest(facts, layouts, choice, (copies, at_work), found, np.zeros(len(layouts)))
     loop = closed_loop(
-        facts.architecture, system.rates(choice.precision, facts.scaleout, hosted=True), layouts, clients,
+        facts.architecture, rates_of(facts.serving, system, choice.precision, facts.scaleout), layouts, clients,
         lengths=lengths_of(facts.serving), precisions=precisions_of(choice),
         constants=engine_constants(facts.serving, system, facts.constants.serving),
         speculation=drafting(workload.speculation), cache=prefix_cache(workload.cache, system.chips),

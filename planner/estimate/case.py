@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from catalog.errors import CatalogError, MissingFigure, UnknownName, did_you_mean
 from catalog.lookup import Catalog
+from models.formats import RecipeFormat
 from models.network.group_links import Plant
 from models.training.layouts import CODES, Layouts, legal_rules
 from models.training.pipeline import DUALPIPE, ONE_F_ONE_B
@@ -46,7 +47,7 @@ from planner.spec.base import problems_of
 from planner.spec.case import Case
 from planner.spec.fabrics import PROVIDER
 from planner.spec.reinforcement import Reinforcement
-from planner.spec.workloads import Precision, Serving, Training
+from planner.spec.workloads import Serving, Training
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +302,7 @@ def best_layouts(
                 )
             ]
         )
-    able = [precision for precision in workload.precision if precision in system.flop_per_s]
+    able = [precision for precision in workload.precision if system.trains(precision)]
     if not able:
         raise SpecError(
             [
@@ -315,7 +316,7 @@ def best_layouts(
     parts = layout_parts(facts.job, facts.case.chips, system) if asked is None else [asked]
     legal = len(able) * (len(parts) if isinstance(parts, LayoutParts) else len(parts[0]))
     setups = {precision: facts.training_setup(precision) for precision in able}
-    searches: dict[Precision, LayoutSearch] = {}
+    searches: dict[RecipeFormat, LayoutSearch] = {}
     for precision, setup in setups.items():
         for part in limits.within(parts):
             searches[precision] = best_of(searches.get(precision), search_layouts(setup, part), count)

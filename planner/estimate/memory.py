@@ -20,7 +20,7 @@ from models.serving.kv_cache import (
 )
 from planner.estimate.case import CaseFacts
 from planner.estimate.serving_configuration import ServingConfiguration, allowed_layouts
-from planner.evaluate.serving import engine_choices, engine_constants, lengths_of
+from planner.evaluate.serving import engine_choices, engine_constants, lengths_of, rates_of
 from planner.messages import Message
 from planner.problem.engine import EngineChoice
 from planner.problem.facts import SystemFacts
@@ -90,8 +90,8 @@ def shortfall(facts: CaseFacts) -> Row | None:
         return None
     known = engine_constants(workload, system, facts.constants.serving)
     found = [
-        _lack(facts, layouts, choice, known, system.rates(choice.precision))
-        for choice in engine_choices(workload.spec, system)
+        _lack(facts, layouts, choice, known, rates_of(workload, system, choice.precision))
+        for choice in engine_choices(workload, system)
     ]
     least = min(found, key=lambda row: float(row["lacks_bytes"]), default=None)
     return (

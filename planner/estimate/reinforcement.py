@@ -28,8 +28,8 @@ KIND = "reinforcement"
 def ranked_splits(facts: CaseFacts) -> list[Split]:
     """Rank the splits of a case, the shortest iteration first. Raises SpecError where the case cannot be asked."""
     job, system, case = facts.learning, facts.system, facts.case
-    able = [precision for precision in job.spec.precision if precision in system.flop_per_s]
-    rolling = [precision for precision in job.spec.rollout_precision if precision in system.flop_per_s]
+    able = [precision for precision in job.spec.precision if system.trains(precision)]
+    rolling = [precision for precision in job.spec.rollout_precision if system.serves(precision)]
     missing = [
         Problem(
             f"workload.{key}", f"{system.chip} has none of {', '.join(asked)}; it has {', '.join(system.flop_per_s)}"

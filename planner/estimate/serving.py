@@ -33,7 +33,7 @@ from planner.estimate.serving_configuration import (
 from planner.estimate.serving_details import cache_tiers, decode_causes, routing_row, speculation_gain
 from planner.estimate.sessions import session_row
 from planner.evaluate.classes import class_rows
-from planner.evaluate.serving import QUANTILES, mfu, systems_per_replica
+from planner.evaluate.serving import QUANTILES, mfu, rates_of, systems_per_replica
 from planner.problem.intervals import serving_bounds, serving_tier
 from planner.report.words import cap_words
 from planner.spec.slo import latency_key
@@ -134,7 +134,7 @@ def _configuration_document(facts: CaseFacts, configuration: ServingConfiguratio
         for metric in (METRICS if facts.serving.spec.session is None else (*METRICS, TASK))
     }  # fmt: skip
     chips = [
-        (system.rates(configuration.precision, facts.scaleout), count)
+        (rates_of(facts.serving, system, configuration.precision, facts.scaleout), count)
         for system, count in zip(configuration.systems, chips_by_pool(configuration))
     ]
     rate, draw = configuration.requests_per_s, draw_of_pools(facts, configuration)

@@ -100,14 +100,14 @@ def load_of(facts: CaseFacts) -> Load:
 
 def common_choices(facts: CaseFacts, systems: Sequence[SystemFacts]) -> list[EngineChoice]:
     """List the ways to run that all systems support. Raises SpecError where there is none."""
-    asked = facts.serving.spec.precision
-    found: list[str] = [precision for precision in asked if all(precision in system.flop_per_s for system in systems)]
+    asked, stated = facts.serving.spec.precision, facts.serving.spec.arithmetic
+    found: list[str] = [name for name in asked if all(system.serves(name, stated) for system in systems)]
     if not found:
         chips = " and ".join(dict.fromkeys(f"{system.chip} ({', '.join(system.flop_per_s)})" for system in systems))
         raise SpecError(
             [Problem("workload.precision", f"expected one that these chips have: {chips}; got {', '.join(asked)}")]
         )
-    choices = engine_choices(facts.serving.spec, systems[0])
+    choices = engine_choices(facts.serving, systems[0])
     able = [choice for choice in choices if choice.precision in found and choice.encoding != APART]
     if not able and any(choice.encoding == APART for choice in choices):
         message = "a case has its encoders beside the engine, on the chips of the case; allow that, or ask for a plan"

@@ -23,7 +23,7 @@ from planner.estimate.pool_comparison import chips_by_pool
 from planner.estimate.routing import decode_routing
 from planner.estimate.serving_configuration import Load, ServingConfiguration, draw_of_pools
 from planner.evaluate.power_caps import slowed
-from planner.evaluate.serving import corrected, engine_constants, lengths_of, precisions_of
+from planner.evaluate.serving import corrected, engine_constants, lengths_of, precisions_of, rates_of
 from planner.evaluate.serving_state import drafting, prefix_cache
 
 CAP = "power cap: all of it at the lower speed"
@@ -41,7 +41,7 @@ def cache_tiers(facts: CaseFacts, load: Load, configuration: ServingConfiguratio
     speed = draw_of_pools(facts, configuration).speed
     max_rate, prompts, decode = _prefill_conditions(facts, _uncapped(configuration, speed))
     _, found = prompt_cost(
-        facts.architecture, system.rates(configuration.precision, facts.scaleout, hosted=True), layout, cache, max_rate, prompts, decode,
+        facts.architecture, rates_of(facts.serving, system, configuration.precision, facts.scaleout), layout, cache, max_rate, prompts, decode,
         precisions=precisions_of(configuration.choice), constants=engine_constants(facts.serving, system, facts.constants.serving),
     )  # fmt: skip
     assert found is not None  # as there is a cache
@@ -97,7 +97,7 @@ def _prefill_conditions(
     speculation = drafting(facts.serving.spec.speculation)
     sequences, context = batch / layout.pp, lengths.running_context_tokens
     mixed, step = decode_step(
-        facts.architecture, system.rates(configuration.precision, facts.scaleout, hosted=True), layout, speculation,
+        facts.architecture, rates_of(facts.serving, system, configuration.precision, facts.scaleout), layout, speculation,
         decode_sequences=sequences, context_tokens=context, precisions=precisions_of(configuration.choice),
         constants=engine_constants(facts.serving, system, facts.constants.serving),
     )  # fmt: skip
@@ -135,7 +135,7 @@ def speculation_gain(facts: CaseFacts, configuration: ServingConfiguration) -> d
 
     def speedup(batch: Any) -> Any:
         return speculative_speedup(
-            facts.architecture, system.rates(configuration.precision, facts.scaleout, hosted=True), layout, speculation, decode_sequences=batch / layout.pp,
+            facts.architecture, rates_of(facts.serving, system, configuration.precision, facts.scaleout), layout, speculation, decode_sequences=batch / layout.pp,
             context_tokens=facts.serving.spec.prompt_tokens + 0.5 * (lengths.output - 1), precisions=precisions_of(configuration.choice),
             constants=engine_constants(facts.serving, system, facts.constants.serving),
         )  # fmt: skip
@@ -169,7 +169,7 @@ def decode_causes(facts: CaseFacts, configuration: ServingConfiguration) -> list
     point = corrected(slowed(configuration.point, 1.0 / speed), own.inverse())
     outside_s = configuration.surplus_wait_s * speed
     fall = decode_waterfall(
-        facts.architecture, system.rates(configuration.precision, facts.scaleout, hosted=True), configuration.layouts[-1],
+        facts.architecture, rates_of(facts.serving, system, configuration.precision, facts.scaleout), configuration.layouts[-1],
         replace(point, slot_wait_s=point.slot_wait_s + outside_s), input_tokens=facts.serving.spec.prompt_tokens,
         precisions=precisions_of(configuration.choice),
         constants=engine_constants(facts.serving, system, facts.constants.serving), speculation=drafting(facts.serving.spec.speculation),

@@ -12,7 +12,7 @@ from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import BOUNDS
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint, TransferLink, WorkerPool, disaggregated
-from planner.evaluate.serving import corrected, engine_constants, lengths_of, precisions_of
+from planner.evaluate.serving import corrected, engine_constants, lengths_of, precisions_of, rates_of
 from planner.evaluate.serving_state import drafting, reuse_of
 from planner.problem.engine import EngineChoice
 from planner.problem.facts import ScaleOut, ServingFacts, SystemFacts
@@ -36,7 +36,7 @@ def evaluate(
     """
     prefill, decode = (
         WorkerPool(
-            system.rates(choice.precision, scaleout, hosted=True),
+            rates_of(workload, system, choice.precision, scaleout),
             layout,
             count,
             engine_constants(workload, system, constants),

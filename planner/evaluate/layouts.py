@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from models.arrays import Bools, Floats, equal_rows
+from models.formats import element_bytes
 from models.network.group_links import Plant, dimension_links
-from models.roofline import BYTES_PER_ELEMENT
 from models.training.flops import TRAINING_PASSES, training_flops_per_token
 from models.training.layouts import Layouts
 from models.training.memory import host_bytes, training_memory
@@ -26,7 +26,7 @@ GROUP_FIELDS = ("tp", "cp", "dp", "pp", "ep")  # which chips form the groups tha
 def recipe_of(job: TrainingFacts, precision: str = "bf16") -> Recipe:
     """Return what the software of a job does: what its tuning asks for, and otherwise what unknown software is taken to do."""
     spec = job.spec
-    plain = Recipe(example_tokens=float(spec.example_tokens or 0), operand_bytes=BYTES_PER_ELEMENT[precision])
+    plain = Recipe(example_tokens=float(spec.example_tokens or 0), operand_bytes=element_bytes(precision))
     if spec.tuning != "lora":
         return plain
     adapters = spec.adapters or Adapters()

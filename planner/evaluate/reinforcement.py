@@ -19,7 +19,6 @@ from models.reinforcement.iteration import ASYNCHRONOUS, COLOCATED, STREAMING, I
 from models.reinforcement.lengths import ResponseLengths
 from models.reinforcement.rollout import Batch, Rollout, Turns, rollout
 from models.reinforcement.synchronise import reload_s, reshard_s, transfer_s
-from models.roofline import BYTES_PER_ELEMENT
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts, StepLoad, step_time
 from models.serving.kv_cache import memory_bytes_per_chip, slots
@@ -32,6 +31,7 @@ from models.training.memory import WEIGHT_BYTES, state_bytes, training_memory
 from models.training.run import Run
 from models.training.step import TrainingStep
 from models.transformer.architecture import Architecture, parameter_counts
+from models.transformer.checkpoint import checkpoint_bytes
 from planner.evaluate.disaggregated import pool_power_w
 from planner.evaluate.engine_memory import with_memory
 from planner.evaluate.interruptions import RunTerms, goodput_of
@@ -121,7 +121,7 @@ def engines_of(
 ) -> Engines | None:
     """Evaluate the rollout of one iteration in each layout that fits, on as many replicas as the pool holds; None where none fits."""
     arch, batch, spec = job.architecture, batch_of(job, constants), job.spec
-    known, weights = rollout_constants(job, pool.system, constants), precisions(pool.precision)
+    known, weights = rollout_constants(job, pool.system, constants), precisions(job.architecture, pool.precision)
     rates = pool.system.rates(pool.precision, pool.scaleout, hosted=True)
     free = replace(rates, hbm_bytes=max(rates.hbm_bytes - pool.held_bytes / known.usable_memory, 0.0))
     growth = (
@@ -294,7 +294,7 @@ def iteration_of(
     if engines is None or pool is None:
         phases = Phases(None, scoring, updating, 0.0, 0.0, host_s, spec.mini_batches)
         return iteration(way, phases)
-    size = parameter_counts(job.architecture).total * BYTES_PER_ELEMENT[pool.precision]
+    size = float(checkpoint_bytes(job.architecture, pool.precision))
     width = np.asarray(engines.layouts.chips, float)
     reshard = 0.0
     if way == COLOCATED:

@@ -10,6 +10,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints, Result
 from models.energy.power import PowerConstants, serving_power_w
+from models.formats import cache_format
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import BOUNDS, ServingPoint, aggregated
@@ -21,6 +22,7 @@ from models.serving.prompt_terms import first_token_parts
 from models.serving.sessions import OFFLOADED
 from models.serving.software import with_software
 from models.serving.workload import Lengths, Precisions
+from models.transformer.architecture import Architecture
 from models.transformer.attention import forward_flops_per_token
 from planner.evaluate.engine_memory import with_memory
 from planner.evaluate.serving_layouts import occupied_chips
@@ -68,7 +70,7 @@ def evaluate(
     `scaleout`: what the network between systems gives a chip.
     Times and rates are corrected by the user's own measurements of the chip where the catalog has them (`corrected`).
     """
-    chip, known = system.rates(choice.precision, scaleout, hosted=True), engine_constants(workload, system, constants)
+    chip, known = rates_of(workload, system, choice.precision, scaleout), engine_constants(workload, system, constants)
     lengths = lengths_of(workload, choice)
     found = aggregated(
         workload.architecture, chip, layouts, batch, lengths=lengths, precisions=precisions_of(choice), constants=known,
@@ -107,7 +109,7 @@ def encoder_use(
     """Count the chips that encode the media of a replica apart, and the share of the time that they are at work; (0, 0) for other ways."""
     if choice.encoding != APART:
         return 0.0, 0.0
-    chip, known = system.rates(choice.precision, hosted=True), engine_constants(workload, system, constants)
+    chip, known = rates_of(workload, system, choice.precision), engine_constants(workload, system, constants)
     lengths = lengths_of(workload, choice)
     first = np.asarray(calls_per_s, float) / (1.0 if workload.spec.session is None else workload.spec.session.calls)
     chips = encoder_workers(first, chip, lengths, known)
@@ -143,31 +145,39 @@ def _profile(
     return with_memory(replace(found, batch_cap=found.batch_cap * settings.limit_factor), family, chip_bytes, settings)
 
 
-def engine_choices(workload: Serving, system: SystemFacts) -> list[EngineChoice]:
-    """List how an engine may run a workload on a system: precisions that the system has, and where caches of sessions may wait.
+def engine_choices(workload: ServingFacts, system: SystemFacts) -> list[EngineChoice]:
+    """List how an engine may run a workload on a system: formats of weights that it multiplies, and where caches of sessions may wait.
 
     Memory of the host counts where its size and rate are known.
     """
-    ways: list[str] = [""] if workload.session is None else [*workload.session.caches]
+    spec, shape = workload.spec, workload.architecture
+    ways: list[str] = [""] if spec.session is None else [*spec.session.caches]
     able = [way for way in ways if way != OFFLOADED or (system.host_bytes and system.host_bytes_per_s)]
     return [
         EngineChoice(precision, kv, way, encoding)
-        for precision in workload.precision
-        if precision in system.flop_per_s
-        for kv in ([*workload.kv_precision] if workload.kv_precision else [kv_precision(precision)])
+        for precision in spec.precision
+        if system.serves(precision, spec.arithmetic)
+        for kv in ([*spec.kv_precision] if spec.kv_precision else [kv_precision(shape, precision)])
         for way in able
-        for encoding in (workload.encoding if workload.media else [""])
+        for encoding in (spec.encoding if spec.media else [""])
     ]
 
 
-def kv_precision(precision: str) -> str:
-    """Return the precision of the KV cache where the spec states none: 8 bit where weights have 8 bit or fewer, else 16 bit."""
-    return "fp8" if precision in ("fp8", "fp4") else "bf16"
+def rates_of(
+    workload: ServingFacts, system: SystemFacts, precision: str, scaleout: ScaleOut | None = None
+) -> ChipRates:
+    """Return the rates of a system for a workload with weights in a format, in the arithmetic that it states, if any."""
+    return system.rates(precision, scaleout, workload.spec.arithmetic, hosted=True)
 
 
-def precisions(weights: str) -> Precisions:
-    """Pair the precision of the weights with that of the KV cache."""
-    return Precisions(weights, kv_precision(weights))
+def kv_precision(shape: Architecture, precision: str) -> str:
+    """Return the format of the KV cache where the spec states none: the engines' (`models.formats.cache_format`)."""
+    return cache_format(shape.checkpoints, precision)
+
+
+def precisions(shape: Architecture, weights: str) -> Precisions:
+    """Pair the format of the weights with that of the KV cache where the spec states none."""
+    return Precisions(weights, kv_precision(shape, weights))
 
 
 def precisions_of(choice: EngineChoice) -> Precisions:

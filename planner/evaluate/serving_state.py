@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import inf
 
-from models.roofline import Precision
+from models.formats import Precision
 from models.serving import sessions as serving_sessions
 from models.serving import workload as serving_media
 from models.serving.decode import ServingLayouts

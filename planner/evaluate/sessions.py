@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from models.roofline import element_bytes
+from models.formats import element_bytes
 from models.serving.sessions import DROPPED, waiting_sessions
 from models.transformer.attention import kv_bytes
 from planner.evaluate.serving import lengths_of

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.formulate.functionals import COST
-from planner.problem.facts import PortingFacts, Problem
+from planner.problem.facts import Problem
+from planner.problem.porting import PortingFacts
 from solvers.model.block_data.porting import PortData
 
 if TYPE_CHECKING:

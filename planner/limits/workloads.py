@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from catalog.units import DAY_S, YEAR_S, show
+from models.formats import KINDS, RECIPE_FORMATS, WEIGHT_FORMATS
 from planner.candidates.training import searched_words
 from planner.limits.limit import Limit, of_the_spec
 from planner.problem.facts import Problem, ServingFacts, TrainingFacts, permitted
 from planner.problem.limit_labels import latency
 from planner.spec.changes import either
 from planner.spec.document import at
-from planner.spec.workloads import PRECISIONS
 
 EARLIER = (0.9, 0.75, 0.5, 0.25)  # shares of the time until a job may begin, tried in turn
 METRICS = {
@@ -43,13 +43,15 @@ def workload_limits(document: Mapping[str, Any], problem: Problem, names: Collec
 def precision_limits(problem: Problem, names: Collection[str]) -> list[Limit]:
     """List the precisions that these workloads allow, as limits relaxed by further precisions."""
     found = []
-    for workload in (*of_the_spec(problem.serving), *of_the_spec(problem.training)):
+    stated: list[ServingFacts | TrainingFacts] = [*of_the_spec(problem.serving), *of_the_spec(problem.training)]
+    for workload in stated:
         if workload.asked not in names:
             continue
+        every: tuple[str, ...] = WEIGHT_FORMATS if isinstance(workload, ServingFacts) else RECIPE_FORMATS
         asked, path = list(workload.spec.precision), f"{workload.path}.precision"
-        wider = tuple(((path, [*asked, p]),) for p in PRECISIONS if p not in asked)
+        wider = tuple(((path, [*asked, name]),) for name in every if name not in (*asked, *KINDS))
         words = f"{workload.name} may be computed in {either(asked)} only"
-        name, loose = f"precision of {workload.name}", ((path, list(PRECISIONS)),)
+        name, loose = f"precision of {workload.name}", ((path, list(every)),)
         found.append(Limit(path, name, words, asked, loose=loose, choices=wider))
     return found
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from catalog.units import YEAR_S
 from models.arrays import Floats
+from models.formats import FORMATS, OPERAND_BITS, arithmetic_of
 from models.roofline import ChipRates
 from models.transformer.architecture import Architecture
 from planner.facts import Fact
@@ -22,6 +23,7 @@ from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.kv_tiers import KvTierSet
 from planner.problem.lines import Carrier, LineNetwork, PathFacts, TreeFacts
 from planner.problem.owned import OwnedFacts
+from planner.problem.porting import PortingFacts
 from planner.problem.provenance import Assumption, Citation
 from planner.spec.model import Limits, PlanSpec
 from planner.spec.reinforcement import Reinforcement
@@ -51,7 +53,7 @@ class SystemFacts:
     chip: str
     family: str
     chips: int
-    flop_per_s: Mapping[str, float]  # by precision of the weights
+    flop_per_s: Mapping[str, float]  # by arithmetic
     flop16_per_s: float  # of attention
     hbm_bytes: float
     hbm_bytes_per_s: float
@@ -78,11 +80,23 @@ class SystemFacts:
         """Return the name without tiers of KV cache, on which the times of training do not depend."""
         return self.name if self.kv_tiers is None else self.kv_tiers.base
 
-    def rates(self, precision: str, scaleout: ScaleOut | None = None, hosted: bool = False) -> ChipRates:
-        """Return the rates for the closed forms; without a network the NIC's, without latency. `hosted`: links of a host join chips (serving)."""
+    def serves(self, precision: str, arithmetic: str | None = None) -> bool:
+        """Tell whether it multiplies weights of a format, widened where it must; `arithmetic`: the one that the workload states."""
+        return arithmetic_of(precision, self.flop_per_s, arithmetic or "") is not None
+
+    def trains(self, precision: str) -> bool:
+        """Tell whether it computes in a format itself, as a recipe of training must."""
+        return arithmetic_of(precision, self.flop_per_s) == FORMATS[precision].arithmetic[0]
+
+    def rates(
+        self, precision: str, scaleout: ScaleOut | None = None, arithmetic: str | None = None, hosted: bool = False
+    ) -> ChipRates:
+        """Return the rates for weights of a format that it `serves`; without a network the NIC's, without latency. `hosted`: links of a host join chips."""
         network = ScaleOut(self.nic_bytes_per_s) if scaleout is None else scaleout
+        used = arithmetic_of(precision, self.flop_per_s, arithmetic or "") or precision
         return ChipRates(
-            flop_per_s=self.flop_per_s[precision],
+            flop_per_s=self.flop_per_s[used],
+            gemm_bits=float(OPERAND_BITS[used]),
             flop16_per_s=self.flop16_per_s,
             hbm_bytes_per_s=self.hbm_bytes_per_s,
             hbm_bytes=self.hbm_bytes,
@@ -333,21 +347,6 @@ class PhaseFacts:
     end_s: float
     capital: float
     budget: float = math.inf
-
-
-@dataclass(frozen=True, slots=True)
-class PortingFacts:
-    """One-off cost of porting the architecture of the `workloads` to a chip family."""
-
-    path: str
-    family: str
-    architecture: str
-    cost: float
-    workloads: tuple[str, ...]
-
-    @property
-    def label(self) -> str:
-        return f"{self.architecture} on {self.family}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from catalog.records import Record
+from models.formats import ARITHMETICS, OPERAND_BITS, arithmetic_of
 from models.roofline import ChipRates
 
-# Formats whose published peak holds for products at a precision, most direct first: BF16 and FP16 run at one rate, MXFP8 at that
-# of FP8; weights narrower than the formats a chip computes in are widened to 16 bit.
-RATED_AS = {
-    "bf16": ("bf16", "fp16"),
-    "fp16": ("fp16", "bf16"),
-    "mxfp8": ("fp8",),
-    "int4": ("bf16", "fp16"),
-    "w8a16": ("bf16", "fp16"),
-}
+# Formats whose published peak is that of an arithmetic, most direct first: BF16 and FP16 run at one rate.
+PUBLISHED_AS = {"bf16": ("bf16", "fp16")}
 # Generations whose matrix units take 8-bit operands in either order of their elements, which values read from a KV cache need; those
 # before take one order only (PTX ISA: wgmma against tcgen05), and attention widens such a cache to 16 bit.
 EITHER_ORDER_OF_8_BIT = ("blackwell", "blackwell_ultra")
@@ -36,15 +30,15 @@ def stated(chip: Record) -> Read:
     return read
 
 
-def peak_flop_per_s(read: Read, precision: str) -> float | None:
-    """Return the peak rate of matrix products at a precision [FLOP/s], None where the chip states none."""
-    names = RATED_AS.get(precision, (precision,))
+def peak_flop_per_s(read: Read, arithmetic: str) -> float | None:
+    """Return the peak rate of matrix products in an arithmetic [FLOP/s], None where the chip states none."""
+    names = PUBLISHED_AS.get(arithmetic, (arithmetic,))
     return next((rate for name in names if (rate := read(f"{name}_flop_per_s")) is not None), None)
 
 
-def peak_rates(read: Read, precisions: Iterable[str]) -> dict[str, float]:
-    """Return the peak rates [FLOP/s] of the precisions that the chip supports."""
-    return {name: rate for name in precisions if (rate := peak_flop_per_s(read, name)) is not None}
+def peak_rates(read: Read) -> dict[str, float]:
+    """Return the peak rates [FLOP/s] of every arithmetic that the chip has."""
+    return {name: rate for name in ARITHMETICS if (rate := peak_flop_per_s(read, name)) is not None}
 
 
 def memory_figure(chip: Record) -> str:
@@ -60,10 +54,8 @@ def attention_flop_per_s(read: Read) -> tuple[float, str] | None:
 
     Where only narrower rates are published it is that of 8 bit halved, or that of 4 bit quartered, as the width of the operands has it.
     """
-    for precision, width in (("bf16", 16), ("fp8", 8), ("int8", 8), ("fp4", 4)):
-        if rate := peak_flop_per_s(read, precision):
-            return rate * width / 16, precision
-    return None
+    rates = peak_rates(read)
+    return next(((rates[name] * OPERAND_BITS[name] / 16, name) for name in ARITHMETICS if rates.get(name)), None)
 
 
 def attention8_flop_per_s(family: str, rate: float | None) -> float:
@@ -75,6 +67,7 @@ def chip_rates(
     chip: Record,
     precision: str,
     *,
+    arithmetic: str = "",
     scaleup_bytes_per_s: float,
     scaleup_chips: float,
     scaleout_bytes_per_s: float,
@@ -82,17 +75,21 @@ def chip_rates(
 ) -> ChipRates:
     """Build the rates of one rank: a chip, or its part where a layout counts cores or dies. Links are stated per chip [byte/s].
 
+    Weights are multiplied in the first arithmetic of their format that the chip has, or in the stated one (`arithmetic_of`).
     Raises UnknownRate where the record lacks memory, bandwidth or a peak rate.
     """
     read = stated(chip)
     memory, bandwidth = read(memory_figure(chip)), read("hbm_bytes_per_s")
     if not memory or not bandwidth:
         raise UnknownRate("the chip has no published memory size or bandwidth")
-    peak, attention = _peak(read, precision), attention_flop_per_s(read)
+    peaks, attention = peak_rates(read), attention_flop_per_s(read)
     if attention is None:
         raise UnknownRate("the chip has no published peak rate")
+    used = arithmetic_of(precision, peaks, arithmetic)
+    if used is None:
+        raise UnknownRate(f"the chip has no published rate for weights in {precision}")
     return ChipRates(
-        flop_per_s=peak / ranks_per_chip,
+        flop_per_s=peaks[used] / ranks_per_chip,
         flop16_per_s=attention[0] / ranks_per_chip,
         hbm_bytes_per_s=bandwidth / ranks_per_chip,
         hbm_bytes=memory / ranks_per_chip,
@@ -102,11 +99,5 @@ def chip_rates(
         tdp_w=(read("tdp_w") or 0.0) / ranks_per_chip,
         attention8_flop_per_s=attention8_flop_per_s(chip.words("family") or "", read("fp8_flop_per_s"))
         / ranks_per_chip,
+        gemm_bits=float(OPERAND_BITS[used]),
     )
-
-
-def _peak(read: Read, precision: str) -> float:
-    rate = peak_flop_per_s(read, precision)
-    if not rate:
-        raise UnknownRate(f"the chip has no published {precision} rate")
-    return rate

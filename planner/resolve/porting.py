@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from planner.errors import close_matches
-from planner.problem.facts import PortingFacts, SystemFacts, WorkloadFacts
+from planner.problem.facts import SystemFacts, WorkloadFacts
+from planner.problem.porting import PortingFacts
 from planner.resolve.context import ResolveContext
 from planner.spec.porting import Porting
 

@@ -16,7 +16,6 @@ from planner.problem.facts import NetworkFacts, OfferFacts, SiteFacts, SystemFac
 from planner.resolve.chip_rates import Read, attention8_flop_per_s, attention_flop_per_s, memory_figure, peak_rates
 from planner.resolve.context import ResolveContext
 from planner.resolve.ledger import Ledger
-from planner.spec.workloads import PRECISIONS
 
 EARLY_EXIT = "early exit"  # component of cost: what is due on leaving a commitment
 
@@ -49,7 +48,7 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
     name, chip = record.name, ledger.catalog.get("chips", record.words("chip"))
     chips = int(ledger.value("systems", name, "chips"))
     read: Read = lambda field: ledger.optional("chips", chip.name, field)
-    rates = peak_rates(read, PRECISIONS)
+    rates = peak_rates(read)
     attention = attention_flop_per_s(read) or (ledger.value("chips", chip.name, "bf16_flop_per_s"), "bf16")
     if attention[1] != "bf16":
         reason = f"no 16-bit rate is published for this chip, and attention runs in 16 bit: that of {attention[1]} by its width"

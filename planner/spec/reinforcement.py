@@ -13,7 +13,7 @@ from planner.spec.load.routing import Routing
 from planner.spec.quantities import WHOLE, AmountPerSecond, Bytes, Name, Real, Seconds, SecondsFromStart, Switch
 from planner.spec.requirements.preemption import Preemption
 from planner.spec.requirements.priority import Priority
-from planner.spec.workloads import Adapters, Engine, Precisions, Variation, Workload
+from planner.spec.workloads import Adapters, Engine, Precisions, Recipes, Variation, Workload
 
 Way = Literal["colocated", "synchronous", "asynchronous", "streaming"]
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -107,7 +107,7 @@ class Reinforcement(Workload):
     """Whether all weights are trained, or adapters beside frozen weights."""
     adapters: Adapters | None = None
     """Adapters of the tuning "lora"; of rank 16 on attention if omitted."""
-    precision: Precisions = ["bf16"]
+    precision: Recipes = ["bf16"]
     """Precisions of the update that may be used."""
     rollout_precision: Precisions = ["bf16"]
     """Precisions of the weights in the rollout that may be used."""

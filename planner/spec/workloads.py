@@ -9,6 +9,15 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from catalog.units import HOUR_S, HOURS_PER_DAY, YEAR_S
+from models.formats import (
+    CACHE_FORMATS,
+    RECIPE_FORMATS,
+    WEIGHT_FORMATS,
+    Arithmetic,
+    CacheFormat,
+    RecipeFormat,
+    WeightFormat,
+)
 from planner.messages import Message
 from planner.spec.base import SOME, Block
 from planner.spec.facility import AuditClasses
@@ -42,13 +51,12 @@ from planner.spec.serving import Drafting, PrefixSharing, SellingPrice
 from planner.spec.slo import LatencyLimit, Slo
 
 LEAST_WEIGHT = 1e-6  # of an hour, a share
-Precision = Literal["bf16", "fp16", "fp8", "fp4", "int8"]
-PRECISIONS: tuple[Precision, ...] = get_args(Precision)
-KvPrecision = Literal["bf16", "fp8", "int8", "fp4", "int4"]
-KV_PRECISIONS: tuple[KvPrecision, ...] = get_args(KvPrecision)
+Precision = WeightFormat
+PRECISIONS = WEIGHT_FORMATS
 Engine = Literal["tensorrt_llm", "tensorrt_plan", "vllm", "sglang", "local"]  # as in models.serving.constants
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 Precisions = Annotated[list[Precision], Field(min_length=1, max_length=len(PRECISIONS))]
+Recipes = Annotated[list[RecipeFormat], Field(min_length=1, max_length=len(RECIPE_FORMATS))]
 
 
 def _an_hour_or_none(wait: float) -> float:
@@ -169,8 +177,6 @@ class Workload(Block):
     kind: str
     architecture: Name
     """An architecture of the catalog."""
-    precision: Precisions
-    """Precisions of the weights and matrix products that may be used."""
     residency: Annotated[list[Name], SOME] | None = None
     """Regions or residency zones within which the data must stay; unrestricted if omitted."""
     sole_tenant: Switch = False
@@ -197,10 +203,13 @@ class Serving(Workload):
     selling_price: SellingPrice | None = None
     """Price at which its tokens are sold; it does not affect the plan, which reports a margin by it."""
     precision: Precisions = ["fp8", "bf16"]
-    """Precisions of the weights that may be used."""
-    kv_precision: Annotated[list[KvPrecision], Field(min_length=1, max_length=len(KV_PRECISIONS))] | None = None
-    """Precisions of the KV cache, of which the plan takes one for each deployment; if omitted, 8 bit where weights have 8 bit or fewer, else
-    16 bit. What the answers lose by it is not judged."""
+    """Formats of the weights that may be used; `fp8` and `fp4` mean the checkpoint's own kind of eight or four bits. Chips without such a
+    unit widen the weights to 16 bit on the way. What a published checkpoint leaves in 16 bit is counted so."""
+    arithmetic: Arithmetic | None = None
+    """Arithmetic of products with the weights, such as "fp8" of weights in INT4; if omitted, the most direct that the chip has for them."""
+    kv_precision: Annotated[list[CacheFormat], Field(min_length=1, max_length=len(CACHE_FORMATS))] | None = None
+    """Formats of the KV cache, of which the plan takes one for each deployment; if omitted, as engines do it: 16 bit, or what the checkpoint
+    asks for, which is 8 bit of those in NVFP4. What the answers lose by it is not judged."""
     disaggregation: Literal["allowed", "never", "always"] = "allowed"
     """Whether prefill and decode may, must not or must run in separate pools."""
     engine: Name | None = None
@@ -337,8 +346,8 @@ class Training(Workload):
     """Tokens of one sequence."""
     batch_tokens: Tokens = 4_194_304.0
     """Tokens of one optimizer step."""
-    precision: Precisions = ["bf16"]
-    """Precisions of the matrix products that may be used."""
+    precision: Recipes = ["bf16"]
+    """Recipes of the matrix products that may be used, by the format of their operands; the chip must compute in it."""
     tuning: Literal["pretrain", "sft", "lora"] = "pretrain"
     """What is trained: all weights on whole sequences, all weights on packed examples, or adapters beside frozen weights."""
     adapters: Adapters | None = None

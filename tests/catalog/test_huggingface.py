@@ -86,12 +86,17 @@ CONFIGS = {
         "decoder_sparse_step": 1, "mlp_only_layers": [], "vocab_size": 151936, "max_position_embeddings": 40960, "sliding_window": None, **DENSE,
     },
     "gpt-oss-120b": {
+        "quantization_config": {
+            "quant_method": "mxfp4",
+            "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"],
+        },
         "model_type": "gpt_oss", "head_dim": 64, "hidden_act": "silu", "hidden_size": 2880, "intermediate_size": 2880,
         "layer_types": ["sliding_attention", "full_attention"] * 18, "num_attention_heads": 64, "num_hidden_layers": 36,
         "num_key_value_heads": 8, "num_local_experts": 128, "num_experts_per_tok": 4, "experts_per_token": 4, "sliding_window": 128,
         "vocab_size": 201088, "max_position_embeddings": 131072, "tie_word_embeddings": False,
     },
     "DeepSeek-V3": {
+        "quantization_config": {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]},
         "model_type": "deepseek_v3", "hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048,
         "num_attention_heads": 128, "num_hidden_layers": 61, "num_key_value_heads": 128, "n_routed_experts": 256, "n_shared_experts": 1,
         "num_experts_per_tok": 8, "first_k_dense_replace": 3, "moe_layer_freq": 1, "q_lora_rank": 1536, "kv_lora_rank": 512,
@@ -106,6 +111,10 @@ CONFIGS = {
         "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 102400, "max_position_embeddings": 163840, **DENSE,
     },
     "Kimi-K2.5": {
+        "quantization_config": {
+            "quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": {"num_bits": 4, "type": "int", "group_size": 32}}},
+            "ignore": ["lm_head", "re:.*self_attn.*", "re:.*shared_experts.*", r"re:.*mlp\.(gate|up|gate_up|down)_proj.*"],
+        },
         "model_type": "kimi_k25", "tie_word_embeddings": False, "vision_config": {"hidden_size": 1152},
         "text_config": {
             "model_type": "kimi_k2", "hidden_act": "silu", "hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048,

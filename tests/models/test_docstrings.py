@@ -24,7 +24,6 @@ WITHOUT_FUNCTIONS = {
     "serving.examples",
     "serving.priors",
     "serving.steady_state",
-    "serving.workload",
     "reinforcement.constants",
     "training.constants",
     "training.examples",

@@ -41,7 +41,7 @@ def fewest_systems(spec: dict[str, Any]) -> float:
     problem = resolve(parse_spec(spec))
     (workload,), options = problem.serving, build_fleet_options(problem)[0]
     best, peak = math.inf, workload.peak_requests_per_s
-    pairs = [(option, choice) for option in options for choice in engine_choices(workload.spec, option.system)]
+    pairs = [(option, choice) for option in options for choice in engine_choices(workload, option.system)]
     for option, choice in pairs:
         system = option.system
         layouts = serving_layouts(workload.architecture, system, option.scaleout.bytes_per_s > 0)

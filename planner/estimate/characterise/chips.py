@@ -26,7 +26,7 @@ from planner.estimate.limits import SearchLimits
 from planner.estimate.serving_configuration import allowed_layouts
 from planner.evaluate import serving
 from planner.evaluate.layouts import fits, memory_needed
-from planner.evaluate.serving import QUANTILES, engine_choices, engine_constants
+from planner.evaluate.serving import QUANTILES, engine_choices, engine_constants, rates_of
 from planner.messages import Message
 from planner.spec.stack.codesign import AS_NAMED, Codesign
 from planner.spec.workloads import Training
@@ -116,7 +116,7 @@ def _serving_rows(tried: Sequence[Tried], limits: SearchLimits) -> list[dict[str
         Variant(0, precision, place)
         for place, facts in enumerate(every)
         for precision in facts.serving.spec.precision
-        if precision in facts.system.flop_per_s
+        if facts.system.serves(precision, facts.serving.spec.arithmetic)
     ]
     shape = Shape(every[0].architecture, AS_NAMED, AS_NAMED, 1.0)
     space = Space("", Codesign(), (shape,), tuple(every), tuple(variants), ())
@@ -144,7 +144,7 @@ def _serving_rows(tried: Sequence[Tried], limits: SearchLimits) -> list[dict[str
         facts = every[variants[best].chip]
         precision = variants[best].precision
         output = facts.serving.spec.lengths.output
-        rates = facts.system.rates(precision)
+        rates = rates_of(facts.serving, facts.system, precision)
         rows.append(_row(each.system, facts) | {
             "can": True,
             "tried": True,
@@ -185,7 +185,8 @@ def _not_tried(each: Tried) -> dict[str, Any]:
 def _why_not(tried: Sequence[CaseFacts], room: bool) -> str:
     """Say what rules a system out on the most of it that was tried: memory, or latencies."""
     facts = tried[-1]
-    names = [name for name in facts.serving.spec.precision if name in facts.system.flop_per_s]
+    spec = facts.serving.spec
+    names = [name for name in spec.precision if facts.system.serves(name, spec.arithmetic)]
     layouts = allowed_layouts(facts, facts.system, facts.case.chips, facts.case.layout, "layout")
     count = facts.case.chips // facts.system.chips
     on = f"on {count} system{'s' if count > 1 else ''}"
@@ -197,7 +198,7 @@ def _why_not(tried: Sequence[CaseFacts], room: bool) -> str:
             f"{usable * facts.system.hbm_bytes / GIGA:.1f} GB with weights, a request and its runtime"
         )
     best: dict[str, float] = {}
-    for choice in engine_choices(facts.serving.spec, facts.system):
+    for choice in engine_choices(facts.serving, facts.system):
         point = serving.evaluate(
             facts.serving, facts.system, facts.scaleout, layouts, 1.0 / 64, choice, facts.constants.serving
         )
@@ -223,7 +224,7 @@ def _training_rows(tried: Sequence[Tried], limits: SearchLimits) -> list[dict[st
             continue
         spec = each.facts[0].case.workload
         assert isinstance(spec, Training)
-        able = [name for name in spec.precision if name in each.facts[0].system.flop_per_s]
+        able = [name for name in spec.precision if each.facts[0].system.trains(name)]
         if not able:
             known = ", ".join(each.facts[0].system.flop_per_s)
             rows.append(_cannot(each, f"computes in {known}, not in {', '.join(spec.precision)}"))

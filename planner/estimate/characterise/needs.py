@@ -10,14 +10,15 @@ import numpy as np
 from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.units import GIGA
+from models.formats import RECIPE_FORMATS, WEIGHT_FORMATS, element_bytes
 from models.network.algorithms import ALGORITHMS, chosen_algorithm, latency_share, slowest_s
-from models.roofline import BYTES_PER_ELEMENT
 from models.serving.decode import ACTIVATION_BYTES, ALL_TO_ALL_BYTES, ServingLayouts
 from models.serving.kv_cache import kv_bytes_per_chip, weight_bytes_per_chip
 from models.serving.sessions import RESIDENT, call_lengths
 from models.training.memory import GRADIENT_BYTES, OPTIMIZER_BYTES, WEIGHT_BYTES
 from models.transformer.architecture import Architecture, parameter_counts
 from models.transformer.attention import kv_bytes
+from models.transformer.checkpoint import checkpoint_bytes
 from models.transformer.work import Work, decode_work, encoding_work, prefill_work, training_work
 from planner.evaluate.serving import lengths_of, precisions
 from planner.evaluate.serving_state import media_of, session_of
@@ -42,7 +43,7 @@ def serving_needs(workload: ServingFacts) -> dict[str, Any]:
     arch, opening = workload.architecture, lengths_of(workload)
     session = None if workload.spec.session is None else session_of(workload.spec.session, RESIDENT, None)
     lengths = call_lengths(session, opening)
-    first = precisions(workload.spec.precision[0])
+    first = precisions(arch, workload.spec.precision[0])
     context = float(lengths.running_context_tokens)
     prompt = float(opening.prompt)
     limits = {metric: _tightest(workload, metric) for metric in (TTFT, TPOT)}
@@ -62,12 +63,12 @@ def serving_needs(workload: ServingFacts) -> dict[str, Any]:
         **_shape(arch),
         "precision": first.weights,
         "context_tokens": context,
-        "kv_bytes_per_request": float(kv_bytes(arch, float(lengths.prompt) + float(lengths.output), BYTES_PER_ELEMENT[str(first.kv_cache)])),
+        "kv_bytes_per_request": float(kv_bytes(arch, float(lengths.prompt) + float(lengths.output), element_bytes(str(first.kv_cache)))),
         "phases": phases,
         "bandwidth": [_bandwidth(batch, work, limits[TPOT]) for batch, work in decoding.items()],
         "prefill_flop_per_s": None if ttft is None else _sum(prefill, "flop") / ttft,
         "collectives": _serving_collectives(arch, prompt, limits),
-        "precisions": [_precision(arch, name) for name in BYTES_PER_ELEMENT],
+        "precisions": [_precision(arch, name) for name in WEIGHT_FORMATS],
         "ranks": serving_ranks(arch, workload.spec.precision[0], float(lengths.prompt + lengths.output)),
     }  # fmt: skip
 
@@ -97,7 +98,7 @@ def training_needs(job: TrainingFacts) -> dict[str, Any]:
         "step_s": seconds,
         "state_bytes": state,
         "collectives": rows,
-        "precisions": [_precision(arch, name) for name in BYTES_PER_ELEMENT],
+        "precisions": [_precision(arch, name) for name in RECIPE_FORMATS],
     }
 
 
@@ -113,7 +114,7 @@ def reinforcement_needs(job: ReinforcementFacts) -> dict[str, Any]:
     flop = _sum(update, "flop") * spec.mini_batches * spec.epochs
     passes = SCORING[spec.algorithm] + spec.reference
     flop += _sum(update, "flop") / 3.0 * spec.mini_batches * passes
-    rolling = precisions(spec.rollout_precision[0])
+    rolling = precisions(arch, spec.rollout_precision[0])
     found: dict[str, Any] = {}
     rows = []
     if spec.algorithm != "dpo":
@@ -129,7 +130,7 @@ def reinforcement_needs(job: ReinforcementFacts) -> dict[str, Any]:
         rows = _serving_collectives(arch, prompt, {TTFT: None, TPOT: None})
         found = {
             "context_tokens": context,
-            "kv_bytes_per_request": float(kv_bytes(arch, prompt + response, BYTES_PER_ELEMENT[str(rolling.kv_cache)])),
+            "kv_bytes_per_request": float(kv_bytes(arch, prompt + response, element_bytes(str(rolling.kv_cache)))),
             "ranks": serving_ranks(arch, spec.rollout_precision[0], prompt + response),
         }
     seconds = (spec.deadline - spec.start) / spec.all_iterations if spec.all_iterations else None
@@ -146,7 +147,7 @@ def reinforcement_needs(job: ReinforcementFacts) -> dict[str, Any]:
         "state_bytes": counts.total * (WEIGHT_BYTES + GRADIENT_BYTES + OPTIMIZER_BYTES),
         **found,
         "collectives": rows + _training_collectives(arch, job.batch_sequences, sequence, None),
-        "precisions": [_precision(arch, name) for name in BYTES_PER_ELEMENT],
+        "precisions": [_precision(arch, name) for name in WEIGHT_FORMATS],
     }
 
 
@@ -306,15 +307,15 @@ def _jitter_s(known: Mapping[str, Figure], size: float, rate: float, latency_s: 
 
 def _precision(arch: Architecture, name: str) -> dict[str, Any]:
     """State what a precision of the weights saves, and what stays in its way. Whether answers stay as good has to be measured."""
-    counts = parameter_counts(arch)
-    kept = counts.router + (counts.embedding + counts.head if BYTES_PER_ELEMENT[name] < 1.0 else 0.0)
+    counts, size = parameter_counts(arch), checkpoint_bytes(arch, name)
+    kept = counts.router + (counts.embedding + counts.head if element_bytes(name) < 1.0 else 0.0)
     widths = {"hidden": arch.hidden, "feed-forward": arch.ffn, "experts": arch.expert_ffn}
     uneven = [part for part, width in widths.items() if width % BLOCK]
     return {
         "precision": name,
-        "weight_bytes": float(counts.total * BYTES_PER_ELEMENT[name]),
-        "over_bf16": BYTES_PER_ELEMENT[name] / BYTES_PER_ELEMENT["bf16"],
-        "kv_precision": precisions(name).kv_cache,
+        "weight_bytes": float(size),
+        "over_bf16": float(size / checkpoint_bytes(arch, "bf16")),
+        "kv_precision": precisions(arch, name).kv_cache,
         "kept_wider": kept / counts.total,
         "ready": not uneven,
         "in_the_way": f"widths of {', '.join(uneven)} are no multiple of {BLOCK}" if uneven else "",
@@ -329,7 +330,7 @@ def serving_ranks(arch: Architecture, precision: str, context: float) -> list[di
     rows = []
     for kind, width, layout in found:
         weights = float(weight_bytes_per_chip(arch, layout, precision))
-        cache = float(kv_bytes_per_chip(arch, layout, context, precisions(precision).kv_cache)) * int(layout.dp)
+        cache = float(kv_bytes_per_chip(arch, layout, context, precisions(arch, precision).kv_cache)) * int(layout.dp)
         why = _width_words(arch, kind, width)
         rows.append(
             {

@@ -18,13 +18,13 @@ from planner.estimate.aggregated_search import search_one_pool
 from planner.estimate.case import CaseFacts
 from planner.estimate.reinforcement import ranked_splits
 from planner.estimate.serving_configuration import MAX, SIZES, Load, SearchResult, allowed_layouts
-from planner.evaluate.serving import engine_constants
+from planner.evaluate.serving import engine_constants, rates_of
 
 
 def serving_figures(facts: CaseFacts) -> dict[str, Any] | str:
     """State how a system carries sessions or media at most throughput within their limits, or why it does not."""
     workload, system = facts.serving, facts.system
-    able = [name for name in workload.spec.precision if name in system.flop_per_s]
+    able = [name for name in workload.spec.precision if system.serves(name, workload.spec.arithmetic)]
     if not able:
         return f"computes in {', '.join(system.flop_per_s)}, not in {', '.join(workload.spec.precision)}"
     found: SearchResult = search_one_pool(facts, Load(MAX), None)
@@ -37,7 +37,7 @@ def serving_figures(facts: CaseFacts) -> dict[str, Any] | str:
         if least > room:
             return f"memory: {on} weights take at least {least / GIGA:.1f} GB of each chip, and an engine may fill {room / GIGA:.1f} GB"
         return f"{on} no layout and batch has room for weights and caches and meets all limits at once"
-    rates, choice = system.rates(best.choice.precision), best.choice
+    rates, choice = rates_of(facts.serving, system, best.choice.precision), best.choice
     rate = float(best.point.requests_per_s) * best.copies
     return {
         "systems": count,

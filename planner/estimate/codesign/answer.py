@@ -101,7 +101,7 @@ def _rows(space: Space, prices: Prices, found: Found) -> list[dict[str, Any]]:
             "experts": shape.experts,
             "width": shape.width,
             "precision": variant.precision,
-            "kv_precision": kv_precision(variant.precision),
+            "kv_precision": kv_precision(shape.architecture, variant.precision),
             "parameters": counts[variant.shape].total,
             "active_parameters": counts[variant.shape].active,
             "runs": bool(found.runs[i]),

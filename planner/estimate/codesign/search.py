@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints
-from models.roofline import PRECISIONS, ChipRates
+from models.formats import PRECISIONS
+from models.roofline import ChipRates
 from models.serving.continuous_batching import ServingPoint, aggregated
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import within_slo
@@ -30,10 +31,10 @@ from planner.estimate.case import CaseFacts
 from planner.estimate.codesign.space import Space, by_changes
 from planner.estimate.limits import SearchLimits
 from planner.estimate.serving_configuration import allowed_layouts
-from planner.evaluate.serving import batch_grid, engine_constants, kv_precision, lengths_of, limits_at_site
+from planner.evaluate.serving import batch_grid, engine_constants, kv_precision, lengths_of, limits_at_site, rates_of
 from planner.evaluate.serving_state import drafting, prefix_cache
 
-_FLAGS = ("gated", "tied", "mla")
+_FLAGS = ("gated", "tied", "mla", "checkpoints")
 SIZES = tuple(field.name for field in fields(ServingLayouts))
 FIGURES = (*(field.name for field in fields(ServingPoint) if field.name not in ("shares", "task")), "ttft_s")
 PAIRS_AT_ONCE = 20_000  # variants x layouts: about 250 MB while they are evaluated
@@ -233,7 +234,9 @@ def _group(space: Space, pairs: Pairs, rows: Ints) -> _Group:
     )
     rates = _stacked([_rates(space.chips[i // len(PRECISIONS)], PRECISIONS[i % len(PRECISIONS)]) for i in rated])
     codes = np.array([PRECISIONS.index(v.precision) for v in variants])
-    kv_codes = np.array([PRECISIONS.index(kv_precision(v.precision)) for v in variants])
+    kv_codes = np.array(
+        [PRECISIONS.index(kv_precision(space.shapes[v.shape].architecture, v.precision)) for v in variants]
+    )
     constants = _stacked(
         [engine_constants(facts.serving, facts.system, facts.constants.serving) for facts in space.chips],
         ("engines", "families"),
@@ -269,7 +272,7 @@ def _group(space: Space, pairs: Pairs, rows: Ints) -> _Group:
 
 
 def _rates(facts: CaseFacts, precision: str) -> ChipRates:
-    return facts.system.rates(precision, facts.scaleout, hosted=True)
+    return rates_of(facts.serving, facts.system, precision, facts.scaleout)
 
 
 def _stacked(records: Sequence[Any], same: Sequence[str] = ()) -> Any:

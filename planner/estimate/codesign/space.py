@@ -20,12 +20,8 @@ from planner.spec.workloads import Precision, Serving
 
 GQA_HEADS = 8
 WINDOW_TOKENS = 4096
-TRIED: tuple[Precision, ...] = (
-    "bf16",
-    "fp8",
-    "int8",
-    "fp4",
-)  # where none is stated; FP16 is as fast and as large as BF16
+# Tried where none is stated, on chips that compute in them; FP16 is as fast and as large as BF16.
+TRIED: tuple[Precision, ...] = ("bf16", "fp8", "int8", "fp4")
 MOST_VARIANTS = 100_000  # compared at once: about 12 kB of the answer each
 AXES = ("attention", "experts", "width", "precision")
 
@@ -155,8 +151,9 @@ def _chips(document: Mapping[str, Any], case: CodesignCase, overlays: Sequence[P
 
 def _precisions(case: CodesignCase, facts: CaseFacts) -> list[str]:
     """List the precisions to try on a chip: that of the named architecture first, the workload's best that the chip has."""
-    asked = [*case.workload.precision, *(case.codesign.precision or TRIED)]
-    return [name for name in dict.fromkeys(asked) if name in facts.system.flop_per_s]
+    tried = [name for name in TRIED if facts.system.trains(name)]
+    asked = [*case.workload.precision, *(case.codesign.precision or tried)]
+    return [name for name in dict.fromkeys(asked) if facts.system.serves(name, facts.serving.spec.arithmetic)]
 
 
 def _shapes(named: Architecture, block: Codesign) -> tuple[tuple[Shape, ...], tuple[str, ...]]:

@@ -40,6 +40,7 @@ from planner.evaluate.serving import (
     lengths_of,
     limits_at_site,
     precisions_of,
+    rates_of,
 )
 from planner.evaluate.serving_layouts import broken_rules, domain_of, runnable
 from planner.problem.engine import EngineChoice
@@ -77,7 +78,7 @@ def serving_profile(facts: CaseFacts, away_s: float = 0.0) -> Document:
     except SpecError as error:  # of the layout or the pools that the case states
         answer = "; ".join(problem.message for problem in error.problems)
     found = answer if isinstance(answer, dict) else None
-    rates = facts.system.rates(choice.precision, facts.scaleout, hosted=True)
+    rates = rates_of(facts.serving, facts.system, choice.precision, facts.scaleout)
     batch = 1.0 if found is None else max(found["batch"], 1.0)
     context = float(lengths_of(facts.serving).running_context_tokens)
     prompt, kinds = float(lengths_of(facts.serving).prompt), precisions_of(choice)

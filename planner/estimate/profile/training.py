@@ -32,7 +32,7 @@ def training_profile(facts: CaseFacts) -> Document:
     """Profile the case in its first precision that the chip has. Raises SpecError for a case without one, or with a layout that is not legal."""
     spec, system = facts.case.workload, facts.system
     assert isinstance(spec, Training)
-    able = [name for name in spec.precision if name in system.flop_per_s]
+    able = [name for name in spec.precision if system.trains(name)]
     if not able:
         words = f"{system.chip} has none of {', '.join(spec.precision)}; it has {', '.join(system.flop_per_s)}"
         raise SpecError([Problem("workload.precision", words)])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from catalog.lookup import Catalog
 from catalog.records import Record
-from models.roofline import BYTES_PER_ELEMENT
+from models.formats import element_bytes
 from models.transformer.architecture import Architecture, parameter_counts
 from models.transformer.attention import kv_bytes, kv_bytes_per_token, state_bytes
 from planner.facts import Fact
@@ -32,7 +32,13 @@ def unused_run_facts(
     serving = isinstance(workload, ServingFacts)
     if measured := own_runs(catalog, "serving" if serving else "training"):
         asked = workload.spec.precision
-        possible = {(system.chip, name) for system in systems for name in asked if name in system.flop_per_s}
+        stated = workload.spec.arithmetic if isinstance(workload, ServingFacts) else None
+        possible = {
+            (system.chip, name)
+            for system in systems
+            for name in asked
+            if (system.serves(name, stated) if serving else system.trains(name))
+        }
         yield from unused_runs(
             path, workload.name, measured, possible, workload.engine.base if isinstance(workload, ServingFacts) else ""
         )
@@ -40,7 +46,7 @@ def unused_run_facts(
 
 def echo(record: Record, shape: Architecture) -> Message:
     """Say how large an architecture is: parameters, weights and KV cache in 16 bit."""
-    counts, width = parameter_counts(shape), BYTES_PER_ELEMENT[ECHOED]
+    counts, width = parameter_counts(shape), element_bytes(ECHOED)
     return Message.of(
         "own.architecture_experts" if shape.experts else "own.architecture", name=record.name, parameters=counts.total / 1e9,
         weights=counts.total * width / 1e9, cache=float(kv_bytes(shape, 1.0, width) - state_bytes(shape)) / 1e6,

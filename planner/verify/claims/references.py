@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from models.formats import FORMATS
+from planner.problem.facts import SystemFacts
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.fleet.options import key_at
@@ -79,7 +81,11 @@ def _of_a_point(plan: CheckedPlan, path: str, workload: str, point: Row, served:
         trains = workload in plan.training and pool["role"] != "rollout"
         sizes = SIZES_OF_A_JOB if trains else SIZES_OF_A_REPLICA
         system = plan.problem.systems.get(pool["system"])
-        if pool["role"] != "api" and system is not None and pool["precision"] not in system.flop_per_s:
+        if (
+            pool["role"] != "api"
+            and system is not None
+            and not _computes(plan, workload, system, pool["precision"], trains)
+        ):
             yield f"{path}.pools[{j}].precision", f"{pool['precision']!r} is no precision of {system.name}"
         for name in sizes if pool["role"] != "api" else ():
             if name not in pool["layout"]:
@@ -90,6 +96,14 @@ def _of_a_point(plan: CheckedPlan, path: str, workload: str, point: Row, served:
         wanted = {limit.key for limit in plan.serving[workload].spec.limits()}
         for key in sorted(wanted ^ point["latency_s"].keys()):
             yield f"{path}.latency_s.{key}", "is missing" if key in wanted else "is no limit of the spec"
+
+
+def _computes(plan: CheckedPlan, workload: str, system: SystemFacts, precision: str, trains: bool) -> bool:
+    """Tell whether a system takes a format: as a recipe of training, or as weights that it multiplies, widened where it must."""
+    if precision not in FORMATS:
+        return False
+    stated = plan.serving[workload].spec.arithmetic if workload in plan.serving else None
+    return system.trains(precision) if trains else system.serves(precision, stated)
 
 
 def _of_a_way(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from models.serving.decode import ServingLayouts
-from planner.evaluate.serving import kv_precision
 from planner.evaluate.serving_state import other_way, prefix_cache, prefix_hits, routed_by
 from planner.problem.facts import ServingFacts
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.fleet.options import key_at
-from planner.verify.points.serving import one_pool, two_pools
+from planner.verify.points.serving import cache_of, one_pool, two_pools
 
 KEY = "prefix_routing"
 
@@ -46,7 +45,7 @@ def _expected(plan: CheckedPlan, facts: ServingFacts, row: Row) -> dict[str, Any
         systems = [sum_ + held * active for sum_, active in zip(systems, plan.active[point["id"]], strict=True)]
         layout, precision = (
             ServingLayouts(**pool["layout"]),
-            pool.get("kv_precision") or kv_precision(pool["precision"]),
+            cache_of(facts, pool),
         )
         rate = point["capacity"] / pool["workers"]
         again = one_pool if pool["role"] == "serve" else two_pools

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.roofline import element_bytes
+from models.formats import element_bytes
 from models.transformer.attention import kv_bytes
 from planner.problem.facts import ServingFacts
 from planner.spec.load.sessions import Session
 from planner.verify.checked_plan import CheckedPlan, Row
+from planner.verify.points.serving import cache_of
 
 
 def check_sessions(plan: CheckedPlan, path: str, row: Row) -> None:
@@ -50,9 +51,7 @@ def _expected(facts: ServingFacts, block: Session, row: Row, calls: dict[str, fl
         if way in ("resident", "offloaded") and block.calls > 1:
             new = block.growth + (facts.spec.lengths.output if pools[0]["role"] == "prefill" else 0)
             kept = facts.spec.lengths.input + later * step - new
-            weights = pools[0]["precision"]
-            cache = pools[0].get("kv_precision") or ("fp8" if weights in ("fp8", "fp4") else "bf16")
-            held += idle * float(kv_bytes(facts.architecture, kept, element_bytes(cache)))
+            held += idle * float(kv_bytes(facts.architecture, kept, element_bytes(cache_of(facts, pools[0]))))
     total = sum(calls.values())
     return {
         "slot": slot,

@@ -29,7 +29,7 @@ def one_pool(
         raise ValueError("a single pool has one worker per replica")
     layout, rates = (
         layout_on(option, pool, workload),
-        option.system.rates(pool["precision"], option.scaleout, hosted=True),
+        serving.rates_of(workload, option.system, pool["precision"], option.scaleout),
     )
     found = serving.evaluate(
         workload,
@@ -131,7 +131,7 @@ def two_pools(
         float(disaggregated.pool_power_w(side, option.system, problem.constants.power)) for option, _, side in used
     ]
     chips = [
-        (option.system.rates(pool["precision"], hosted=True), count * option.system.chips)
+        (serving.rates_of(workload, option.system, pool["precision"]), count * option.system.chips)
         for (option, pool, _), count in zip(used, systems, strict=True)
     ]
     rate, latency = float(found.point.requests_per_s), _latency(found.point, workload)
@@ -191,10 +191,9 @@ def _systems_of_worker(system_chips: int, stage: int, stages: int) -> float:
 def choice_of(workload: ServingFacts, option: CheckedOption, pool: Mapping[str, Any]) -> EngineChoice:
     """Read how the engine of a pool runs. Raises ValueError for a way that the spec or the system rules out."""
     spec, weights = workload.spec, pool["precision"]
-    asked = spec.kv_precision
+    asked, cache = spec.kv_precision, cache_of(workload, pool)
     ways: list[str] = [""] if spec.session is None else [*spec.session.caches]
-    cache = pool.get("kv_precision", ("fp8" if weights in ("fp8", "fp4") else "bf16") if asked is None else "")
-    if (asked is None and "kv_precision" in pool) or (asked is not None and cache not in asked):
+    if (asked is None) == ("kv_precision" in pool) or (asked is not None and cache not in asked):
         raise ValueError(f"a KV cache of {cache or 'no precision'} was not asked for")
     waiting = pool.get("waiting", "")
     if waiting not in ways:
@@ -205,6 +204,18 @@ def choice_of(workload: ServingFacts, option: CheckedOption, pool: Mapping[str, 
     if encoding not in (spec.encoding if spec.media else [""]):
         raise ValueError(f"media encoded {encoding or 'nowhere'} were not asked for")
     return EngineChoice(weights, cache, waiting, encoding)
+
+
+def cache_of(workload: ServingFacts, pool: Mapping[str, Any]) -> str:
+    """Name the format of a pool's KV cache: what the plan states, else what the checkpoint asks for, else 16 bit.
+
+    Checkpoints in NVFP4 ask for 8 bit (`kv_cache_quant_algo` of NVIDIA Model Optimizer), which `fp4` of an unknown kind is taken to be.
+    """
+    if "kv_precision" in pool:
+        return str(pool["kv_precision"])
+    known = {name: (each.kind, each.cache) for name, each in workload.architecture.checkpoints}
+    kind, asked = known.get(pool["precision"], (pool["precision"], ""))
+    return asked or ("fp8" if kind in ("nvfp4", "fp4") else "bf16")
 
 
 def layout_on(option: CheckedOption, pool: Mapping[str, Any], workload: ServingFacts) -> ServingLayouts:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.roofline import element_bytes
+from models.formats import element_bytes
 from models.serving import examples
 from models.serving.decode import (
     ServingLayouts,

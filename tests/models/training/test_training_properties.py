@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.units import GIGA, TERA
-from models import roofline
+from models import formats, roofline
 from models.network import collectives
 from models.serving.examples import CHIP, DENSE, MOE
 from models.training import adapters, flops, layouts, memory, pipeline
@@ -77,8 +77,8 @@ BROADCASTING = {
     pipeline.weight_copies: (st.integers(0, 3),),
     pipeline.slowest_stage: (st.integers(1024, 4096), ranks, positive, positive),
     pipeline.stage_layers: (st.integers(1, 128), ranks),
-    roofline.element_bytes: (st.integers(0, len(roofline.PRECISIONS) - 1),),
-    roofline.operand_bits: (st.integers(0, len(roofline.PRECISIONS) - 1),),
+    formats.element_bytes: (st.integers(0, len(formats.PRECISIONS) - 1),),
+    formats.operand_bits: (st.integers(0, len(formats.PRECISIONS) - 1),),
     roofline.roofline_s: (positive, positive, rate, rate),
     roofline.ridge_flop_per_byte: (rate, rate),
     roofline.saturation_factor: (positive, positive, positive, positive),

