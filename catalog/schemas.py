@@ -219,7 +219,6 @@ _SHAPE = {
     "o_lora_rank": "rank of the output projection of attention",
     "o_groups": "groups of heads that the output projection takes apart",
     "encoder_parameters": "parameters outside the language model, such as an image encoder",
-    "checkpoint_bytes": "size of the published checkpoint",
     "total_parameters": "parameters, as published",
     "active_parameters": "parameters that one token uses, as published",
 }
@@ -235,6 +234,7 @@ ARCHITECTURES = Schema(
         **{name: _one("byte" if name.endswith("_bytes") else "1", words) for name, words in _SHAPE.items()},
         "window_tokens": _one("token", "tokens that a sliding window sees"),
         "max_context": _one("token", "longest context"),
+        "checkpoint_bytes": _one("byte", "size of the weights as published, in the format of `weights`"),
         **{f"{f}_group": _one("1", f"elements that share a scale in its weights in {f}") for f in NARROW_FORMATS},
         "training_flop": _one("FLOP", "work of its training"),
         **{name: _one("1", f"{words} score, as a fraction") for name, words in _SCORES.items()},

@@ -24,8 +24,7 @@ from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
 from models.transformer.attention import kv_bytes
 
-_GROUPS = 256  # of ranks of nearly equal popularity
-_ROUNDS = 50  # of halving the interval of a characteristic time
+_GROUPS, _ROUNDS = 256, 50  # of ranks of nearly equal popularity; of halving the interval of a characteristic time
 
 
 @dataclass(frozen=True, slots=True)

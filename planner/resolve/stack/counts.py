@@ -6,7 +6,9 @@ from typing import Any
 
 from catalog.lookup import Catalog
 from catalog.records import Record
-from models.transformer.architecture import ParameterCounts, parameter_counts
+from models.formats import WIDE_BYTES
+from models.transformer.architecture import Architecture, ParameterCounts, parameter_counts
+from models.transformer.checkpoint import checkpoint_bytes
 from planner.facts.networks import active_agrees, total_agrees
 from planner.messages import Message
 from planner.resolve.architectures import shape_of
@@ -25,10 +27,11 @@ def counted_rows(catalog: Catalog) -> list[dict[str, Any]]:
 def _row(catalog: Catalog, record: Record) -> dict[str, Any]:
     published = {name: _number(record, name) for name in ("total_parameters", "active_parameters", "checkpoint_bytes")}
     try:
-        counts = parameter_counts(shape_of(record, Ledger(catalog)))
+        shape = shape_of(record, Ledger(catalog))
+        counts = parameter_counts(shape)
         total: float | None = counts.total + (_number(record, "encoder_parameters") or 0.0)
         active: float | None = counts.active
-        why = _disagreement(record, counts)
+        why = _disagreement(record, counts, _checkpoint(record, shape))
     except (LookupError, ValueError) as error:
         total, active, why = None, None, str(error)
     return {
@@ -43,7 +46,13 @@ def _row(catalog: Catalog, record: Record) -> dict[str, Any]:
     }
 
 
-def _disagreement(record: Record, counts: ParameterCounts) -> str:
+def _checkpoint(record: Record, shape: Architecture) -> float:
+    """Count the bytes of a record's weights in the format in which they are published, encoders in 16 bit."""
+    outside = _number(record, "encoder_parameters") or 0.0
+    return float(checkpoint_bytes(shape, record.words("weights") or "bf16")) + WIDE_BYTES * outside
+
+
+def _disagreement(record: Record, counts: ParameterCounts, stored: float) -> str:
     """Say which count is off the published one; empty where both agree or nothing is published."""
     outside = _number(record, "encoder_parameters") or 0.0
     total, active = _number(record, "total_parameters"), _number(record, "active_parameters")
@@ -52,6 +61,9 @@ def _disagreement(record: Record, counts: ParameterCounts) -> str:
     with_table = counts.active + outside + (counts.embedding if counts.head else 0.0)
     if active is not None and not active_agrees(counts.active - counts.embedding, with_table, active):
         return Message.of("network.active_is_off", counted=counts.active / 1e9, published=active / 1e9).text()
+    size = _number(record, "checkpoint_bytes")
+    if size is not None and not total_agrees(stored, size):
+        return Message.of("network.checkpoint_is_off", counted=stored / 1e9, published=size / 1e9).text()
     return ""
 
 
