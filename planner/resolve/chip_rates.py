@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from catalog.records import Record
-from models.formats import ARITHMETICS, OPERAND_BITS, arithmetic_of
+from models.formats import ARITHMETICS, FORMATS, OPERAND_BITS, arithmetic_of
 from models.roofline import ChipRates
 
 # Formats whose published peak is that of an arithmetic, most direct first: BF16 and FP16 run at one rate.
@@ -87,7 +87,9 @@ def chip_rates(
         raise UnknownRate("the chip has no published peak rate")
     used = arithmetic_of(precision, peaks, arithmetic)
     if used is None:
-        raise UnknownRate(f"the chip has no published rate for weights in {precision}")
+        raise UnknownRate(
+            f"the chip has no published {arithmetic or FORMATS[precision].arithmetic[-1]} rate for weights in {precision}"
+        )
     return ChipRates(
         flop_per_s=peaks[used] / ranks_per_chip,
         flop16_per_s=attention[0] / ranks_per_chip,

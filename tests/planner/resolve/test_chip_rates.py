@@ -27,7 +27,7 @@ def test_the_arithmetic_may_be_stated_where_it_takes_the_format():
     hopper = Catalog.load().get("chips", "H100 SXM5 80GB")
     eight = chip_rates(hopper, "int4", arithmetic="fp8", **LINKS)
     assert (eight.gemm_bits, eight.flop_per_s) == (8, hopper.value("fp8_flop_per_s"))
-    with pytest.raises(UnknownRate, match="no published rate for weights in bf16"):
+    with pytest.raises(UnknownRate, match="no published fp8 rate for weights in bf16"):
         chip_rates(hopper, "bf16", arithmetic="fp8", **LINKS)
 
 
@@ -46,5 +46,5 @@ def test_a_rank_that_is_half_a_chip_has_half_of_its_rates():
 def test_what_a_record_does_not_state_is_named():
     chip = Catalog.load().get("chips", "A100 SXM 80GB")
     assert peak_flop_per_s(stated(chip), "fp8") is None
-    with pytest.raises(UnknownRate, match="no published rate for weights in fp4"):
+    with pytest.raises(UnknownRate, match="no published fp4 rate for weights in fp4"):
         chip_rates(chip, "fp4", arithmetic="fp4", **LINKS)
