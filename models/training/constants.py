@@ -144,7 +144,7 @@ class TrainingConstants:
         return cls(**{name: float(values[name]) for name in known})
 
     def gemm_efficiency(self, precision: str) -> float:
-        """Look up the share of the peak that large GEMMs reach at a precision [1]. Integer 8-bit takes the figure of FP8.
+        """Look up the share of the peak that large GEMMs reach at a precision [1]. Integer 8-bit takes the figure of FP8, and each kind of 4 bits that of FP4.
 
         Shapes: scalars. Units: [1]. Reference: first fit on published training measurements, see the catalog.
 
@@ -158,7 +158,7 @@ class TrainingConstants:
             "fp8": self.efficiency_fp8,
             "int8": self.efficiency_fp8,
             "mxfp8": self.efficiency_mxfp8,
-            "fp4": self.efficiency_fp4,
+            **dict.fromkeys(("fp4", "mxfp4", "nvfp4"), self.efficiency_fp4),
         }
         if precision not in by_precision:
             raise ValueError(f"unknown training precision {precision!r}; known: {', '.join(by_precision)}")

@@ -16,6 +16,7 @@ from models.serving import examples
 from models.serving.decode import ServingLayouts, StepLoad, step_time
 from models.serving.kv_cache import weight_bytes_per_chip
 from models.serving.workload import Precisions
+from models.training.examples import TRAINING
 from models.transformer.architecture import parameter_counts
 from models.transformer.checkpoint import checkpoint_bytes
 from planner.resolve.architectures import shape_of
@@ -143,3 +144,11 @@ def test_what_stays_in_16_bit_is_computed_and_read_so():
     same, whole = step("int4", chip, arch, widened_efficiency=0.5), step("bf16")
     for part in ("dense_memory", "dense_compute"):
         assert same.breakdown[part] == pytest.approx(whole.breakdown[part], rel=1e-12)
+
+
+def test_every_recipe_of_training_has_an_efficiency_and_a_size():
+    for name in formats.RECIPE_FORMATS:
+        assert 0.0 < TRAINING.gemm_efficiency(name) < 1.0
+    assert TRAINING.gemm_efficiency("nvfp4") == TRAINING.gemm_efficiency("mxfp4") == TRAINING.gemm_efficiency("fp4")
+    with pytest.raises(ValueError, match="unknown training precision"):
+        TRAINING.gemm_efficiency("int4")
