@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize
 
 from models.arrays import Floats
 
@@ -70,6 +69,8 @@ def level_spreads(missed: ArrayLike, levels: Mapping[str, Sequence[str]]) -> dic
         return float(determinant + np.log(ones) + quadratic)
 
     start = np.log(max(float(np.std(errors)), 1e-2)) - 0.5 * np.ones(len(names) + 1)
+    from scipy.optimize import minimize  # slow to import
+
     found = minimize(loss, np.clip(start, *_LOG_SPREADS), bounds=[_LOG_SPREADS] * len(start), method="L-BFGS-B")
     return {name: float(np.exp(log)) for name, log in zip((*names, RESIDUAL), found.x, strict=True)}
 

@@ -21,7 +21,7 @@ from planner.solving.line_values import line_values
 from planner.solving.runner_up import runner_up_rows, ways_not_in_use
 from solvers.analysis.marginal_values import marginal_values, zero_below_rounding
 from solvers.analysis.relief import LimitKey
-from solvers.decomposition.solve import pays_off
+from solvers.decomposition.coverage import pays_off
 from solvers.interface import Options
 from solvers.solution import Solution
 

@@ -15,9 +15,12 @@ SOME: Any = Field(min_length=1, max_length=MOST_ENTRIES)
 
 
 class Block(BaseModel):
-    """A part of the spec: unknown keys are refused, values never change after parsing."""
+    """A part of the spec: unknown keys are refused, values never change after parsing.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True, use_attribute_docstrings=True)
+    The strings below its fields are read from the source where a schema is printed (`planner.spec.schema`), so that other runs need not wait.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 
 
 # pydantic's kinds of error in our words

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import re
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
 
 from catalog import units
 from planner.spec.model import PlanSpec
@@ -32,7 +37,7 @@ def spec_schema() -> dict[str, Any]:
     It accepts every spec that the parser accepts. Rules across fields (shares that add up, a deadline after the start)
     and names of the catalog are beyond it; `flopwatt check` knows them.
     """
-    schema = _as_written(PlanSpec.model_json_schema(by_alias=True))
+    schema = _as_written(_described(PlanSpec))
     return {"$schema": DIALECT, **schema, "title": "flopwatt spec"}
 
 
@@ -66,14 +71,14 @@ def edge_schema() -> dict[str, Any]:
     """Build the JSON Schema of a question about the edge, which `flopwatt edge` answers."""
     from planner.spec.stack.edge import EdgeSpec
 
-    schema = _as_written(EdgeSpec.model_json_schema(by_alias=True))
+    schema = _as_written(_described(EdgeSpec))
     return {"$schema": DIALECT, **schema, "title": "flopwatt edge spec"}
 
 
 def _of_case(case: type[Case]) -> dict[str, Any]:
     from planner.spec.case import WORDS
 
-    schema: dict[str, Any] = _as_written(case.model_json_schema(by_alias=True))
+    schema: dict[str, Any] = _as_written(_described(case))
     for name, words in WORDS.items():
         schema["properties"][name]["anyOf"] += [{"const": word} for word in words]
     return schema
@@ -112,6 +117,48 @@ def _as_written(node: Any) -> Any:
     for name, field in node.get("properties", {}).items():
         field["title"] = name[0].upper() + name[1:].replace("_", " ")
     return node
+
+
+# -- descriptions: the strings below fields in the source, read here alone since that takes longer than reading a spec ------------------
+
+
+def _described(model: type[BaseModel]) -> dict[str, Any]:
+    """Build the JSON Schema of a block with the descriptions of its fields and of those of all blocks in it."""
+    schema: dict[str, Any] = model.model_json_schema(by_alias=True)
+    blocks = {block.__name__: block for block in _with_subclasses(BaseModel)}
+    for name, block in (*schema.get("$defs", {}).items(), (model.__name__, schema)):
+        if "properties" in block:
+            for field, text in _descriptions(blocks[name]).items():
+                key = blocks[name].model_fields[field].alias or field
+                block["properties"][key] = dict(sorted({**block["properties"][key], "description": text}.items()))
+    return schema
+
+
+def _descriptions(block: type[BaseModel]) -> dict[str, str]:
+    """Read the strings below the fields of a block, those of inherited fields too."""
+    found: dict[str, str] = {}
+    for each in reversed(block.__mro__):
+        if issubclass(each, BaseModel) and each is not BaseModel:
+            found = {field: text for field, text in found.items() if field not in each.__annotations__} | _of_class(
+                each
+            )
+    return {field: text for field, text in found.items() if field in block.model_fields}
+
+
+def _of_class(block: type) -> dict[str, str]:
+    """Read the strings below the fields that a class declares itself."""
+    (declared,) = ast.parse(textwrap.dedent(inspect.getsource(block))).body
+    assert isinstance(declared, ast.ClassDef)
+    found = {}
+    for field, below in zip(declared.body, declared.body[1:], strict=False):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = inspect.cleandoc(text)
+    return found
+
+
+def _with_subclasses(block: type[BaseModel]) -> list[type[BaseModel]]:
+    return [block, *(each for sub in block.__subclasses__() for each in _with_subclasses(sub))]
 
 
 # -- the page of keys --------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from solvers.arrays import Bools, Floats, Ints
+from solvers.decomposition.coverage import estimated_columns
 from solvers.decomposition.first_stage import FirstStage, first_stage_of
 from solvers.decomposition.interior_point.method import InteriorSolution
 from solvers.decomposition.lagrangian_bound import Duals, LagrangianBound, lagrangian_bound
@@ -258,19 +259,6 @@ class Reformulation:
             within,
             self.parallel_map,
         )
-
-
-def estimated_columns(data: PlanData) -> int:
-    """Estimate the number of columns of the full program."""
-    return int(
-        data.slots * (len(data.arc_site) + (data.point_pool >= 0).sum())
-        + (
-            data.job_window_mask.sum(axis=1)
-            * np.bincount(data.point_job[data.point_job >= 0], minlength=len(data.job_work))
-        ).sum()
-        if len(data.job_work)
-        else data.slots * (len(data.arc_site) + len(data.point_pool))
-    )
 
 
 def build_first_stage(

@@ -2,7 +2,7 @@
 
 Covered are fleets, fabrics, sites, hosting, routing and jobs at minimum cost. Rack positions and limits on first-stage cost, such as
 capital, are rows of the first stage. Not covered is what ties slots together otherwise: electricity contracts, lines, spread, deferral,
-limits on the cost of slots; nor porting, the cost of preemption, and storage (see `supports`).
+limits on the cost of slots; nor porting, the cost of preemption, and storage (see `solvers.decomposition.coverage`).
 """
 
 from __future__ import annotations
@@ -22,16 +22,15 @@ from solvers.backends.highs import set_threads
 from solvers.decomposition import cheap_hosting, integer_recovery, limit_duals
 from solvers.decomposition.first_stage import map_columns
 from solvers.decomposition.lagrangian_bound import Duals
-from solvers.decomposition.reformulation import Reformulation, build_first_stage, estimated_columns
+from solvers.decomposition.reformulation import Reformulation, build_first_stage
 from solvers.decomposition.search import run_search
 from solvers.decomposition.slots import SlotView
 from solvers.interface import Options, ProgressReporter, SolverError
-from solvers.model.data import COST, PlanData
-from solvers.model.routing import arc_most, capacity_is_equality
+from solvers.model.data import PlanData
+from solvers.model.routing import arc_most
 from solvers.model.schedule import can_finish
 from solvers.program import Program
 
-MIN_COLUMNS = 200_000  # columns of the full program from which on a solver does not finish it in one piece
 RESERVED_TIME_SHARE = 0.04  # share of the time limit kept for turning the solution into a plan
 BOUND_ROUNDING = 1e-9  # relative rounding error of the bound, by which it is lowered
 BOUND_EXCESS_TOL = 1e-5  # how far, relative to the objective, the bound may exceed it: rows hold to a tolerance
@@ -54,33 +53,6 @@ class DecompositionResult:
     row_duals: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
     relaxed_duals: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
     relaxed_bound: float | None = None
-
-
-def supports(data: PlanData) -> bool:
-    """Whether nothing but first-stage variables ties the slots together."""
-    parts = (
-        data.lines,
-        data.spread,
-        data.meters,
-        data.wait_slots,
-        data.scenarios,
-        data.ports,
-        data.choice,
-        data.point_restart_s,
-        data.site_storage,
-        data.holding_lower,
-        data.parts,
-    )
-    once = not any(
-        np.any(part.get(limit.functional, 0.0)) for limit in data.limits for part in (data.point_cost, data.arc_cost)
-    )
-    some = data.objective.functional == COST and data.slots > 0 and bool((data.job_work > 0).all())
-    return all(part is None for part in parts) and once and some and not capacity_is_equality(data).any()
-
-
-def pays_off(data: PlanData) -> bool:
-    """Whether the whole program is too large for a solver to finish in one piece."""
-    return data.slots > 1 and estimated_columns(data) >= MIN_COLUMNS
 
 
 def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]) -> DecompositionResult:

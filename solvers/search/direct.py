@@ -14,8 +14,7 @@ import numpy as np
 
 from solvers.arrays import Floats, Ints
 from solvers.backends.highs_run import OPTIMAL_GAP
-from solvers.decomposition import solve as decomposition
-from solvers.general.solve import solve_general
+from solvers.decomposition.coverage import pays_off, supports
 from solvers.interface import Options, RawSolution
 from solvers.mip import MipStart, relative_gap, solve_with_fixed_integers
 from solvers.mip import solve as solve_mip
@@ -42,7 +41,7 @@ def solve_direct(data: PlanData, options: Options = Options(), start: Mapping[st
     solved. Where branch and bound proves hard there, the decomposition provides a MIP start.
     """
     begin = time.perf_counter()
-    covered, tried = decomposition.supports(data), False
+    covered, tried = supports(data), False
     if covered and _prefers_decomposition(data, options):
         found = _solve_decomposed(data, options)
         if found is not None:
@@ -75,7 +74,7 @@ def solve_direct(data: PlanData, options: Options = Options(), start: Mapping[st
 def _prefers_decomposition(data: PlanData, options: Options) -> bool:
     if options.method == "decomposed":
         return True
-    return options.method == "auto" and options.solver == "highs" and decomposition.pays_off(data)
+    return options.method == "auto" and options.solver == "highs" and pays_off(data)
 
 
 def _prefers_general(program: Program, data: PlanData, options: Options, covered: bool) -> bool:
@@ -90,6 +89,8 @@ def _by_parts(
     program: Program, objective: Floats, sense: str, slots: int, options: Options, begin: float
 ) -> RawSolution:
     """Take a large program apart; search it in one piece where no plan is found, or where the gap is wide, if it is not too large for that."""
+    from solvers.general.solve import solve_general  # loaded where a program is so large
+
     limits = replace(options, time_limit_s=_time_left(options, begin))
     if options.longest_s is not None:
         limits = replace(limits, longest_s=_time_left(options.until_found(), begin))
@@ -119,6 +120,8 @@ def _first_plan_by_parts(
     left = options.until_found().left_s(begin)
     if options.solver != "highs" or left < LEAST_TIME_LIMIT_S:
         return raw
+    from solvers.general.solve import solve_general
+
     found = solve_general(program, objective, sense, slots, replace(options, time_limit_s=left, longest_s=None))
     return _with_better_bound(found, raw.bound, sense)
 
@@ -138,6 +141,8 @@ def _time_left(options: Options, begin: float) -> float:
 
 def _decomposed_start(data: PlanData, program: Program, options: Options, begin: float) -> tuple[Floats | None, float]:
     """Return columns of a solution found by decomposition, or None, and its lower bound."""
+    from solvers.decomposition import solve as decomposition
+
     left = options.left_s(begin)
     limits = replace(options, time_limit_s=max(MIP_START_SHARE * left, 0.0), progress=None)
     found = decomposition.solve(data, limits, build)
@@ -149,10 +154,12 @@ def _solve_decomposed(data: PlanData, options: Options) -> Solution | None:
     """Solve by decomposition; None where it finds nothing, so that the whole program has to show why."""
     if unserved(data) or unfinished(data):
         return None
+    from solvers.decomposition import solve as decomposition  # loaded where it is used
+
     begin = time.perf_counter()
     found = decomposition.solve(data, options, build)
     if found.value is None:
-        if not decomposition.pays_off(data):
+        if not pays_off(data):
             return None
         return Solution(
             status="limit",

@@ -23,7 +23,7 @@ import numpy as np
 from solvers.arrays import Bools, Floats, Ints
 from solvers.backends.highs_run import OPTIMAL_GAP
 from solvers.bound.whole_replicas import Slot, bound_of_slot, decisive_slot, searched_slot
-from solvers.decomposition.solve import supports
+from solvers.decomposition.coverage import supports
 from solvers.interface import Options
 from solvers.mip import relative_gap, solve_with_fixed_integers
 from solvers.model.build import build, objective_vector

@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 from models.arrays import Floats
 from models.transformer.architecture import Architecture, parameter_counts
@@ -125,6 +124,8 @@ def _is_possible(
         supply = min(offer.supply, sum(offer.phase_supply) if offer.phase_supply else math.inf)
         if row.any() and math.isfinite(supply):
             rows.append((row, 0.0, supply))
+    from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import
+
     found = milp(
         np.zeros(columns),
         integrality=np.array([1] * count + [0] * (columns - count)),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from solvers.decomposition import solve as decomposed
+from solvers.decomposition.coverage import pays_off, supports
 from solvers.interface import ProgressReporter
 from solvers.mip import Options
 from solvers.model.build import build
@@ -24,13 +25,13 @@ def data():
 
 
 def test_what_ties_slots_together_is_not_carried(data):
-    assert decomposed.supports(data)
-    assert not decomposed.supports(replace(data, limits=(Limit("limits.cost", "cost", 50.0),)))
-    assert not decomposed.supports(replace(data, objective=Objective("throughput")))
+    assert supports(data)
+    assert not supports(replace(data, limits=(Limit("limits.cost", "cost", 50.0),)))
+    assert not supports(replace(data, objective=Objective("throughput")))
 
 
 def test_small_questions_go_the_whole_way(data):
-    assert not decomposed.pays_off(data)
+    assert not pays_off(data)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -257,7 +258,7 @@ def test_counts_that_are_not_all_decided_in_time_are_rounded_together_with_hours
     )
     for seed in range(40):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
-        if data.slots < 2 or not decomposed.supports(data) or (best := solve(data, Options(gap=1e-6))).value is None:
+        if data.slots < 2 or not supports(data) or (best := solve(data, Options(gap=1e-6))).value is None:
             continue
         before = len(compared)
         found = decomposed.solve(data, Options(gap=1e-3), build)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.decomposition.solve import supports
+from solvers.decomposition.coverage import supports
 from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology, MeterData
 from solvers.model.data import Limit, Objective, PlanData

@@ -10,7 +10,7 @@ import pytest
 from catalog.units import HOUR_S
 from solvers.analysis.marginal_values import marginal_values
 from solvers.analysis.relief import least_relief, limit_value, with_limits
-from solvers.decomposition.solve import supports
+from solvers.decomposition.coverage import supports
 from solvers.interface import Options
 from solvers.model.build import build
 from solvers.model.data import PlanData

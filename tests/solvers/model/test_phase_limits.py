@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from solvers.analysis.relief import without_limits
-from solvers.decomposition import solve as decomposed
+from solvers.decomposition.coverage import supports
 from solvers.decomposition.lagrangian_bound import Duals, lagrangian_bound
 from solvers.decomposition.reformulation import build_first_stage
 from solvers.decomposition.slots import SlotView
@@ -133,7 +133,7 @@ def test_the_decomposition_encloses_the_optimum_under_budgets(data, seed):
 
 
 def encloses(data):
-    assert decomposed.supports(data)
+    assert supports(data)
     least, apart = best(data), solve(data, Options(gap=1e-3, method="decomposed", time_limit_s=5.0))
     if least is None:
         assert apart.value is None
@@ -151,7 +151,7 @@ def encloses(data):
 @given(problems(objectives=("cost",)))
 def test_blocks_that_couple_slots_are_not_decomposed(data):
     """Porting, and the budget of a phase that covers operation: the decomposition declines."""
-    assert decomposed.supports(data) == (not data.limits)
+    assert supports(data) == (not data.limits)
     ported = replace(
         without_money(data),
         ports=PortData(
@@ -160,7 +160,7 @@ def test_blocks_that_couple_slots_are_not_decomposed(data):
             groups=1,
         ),
     )
-    assert not decomposed.supports(ported)
+    assert not supports(ported)
     agree_with_each_other(solve(ported, EXACT), solve(ported, Options(gap=0.0, method="decomposed")))
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from solvers.decomposition import solve as decomposed
+from solvers.decomposition.coverage import supports
 from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology
 from solvers.model.data import PlanData
@@ -181,5 +181,5 @@ def test_the_decomposition_does_not_cover_preemption(data):
         replace(data, site_storage=None, point_storage=None),
         replace(data, point_restart_s=None, order=None),
     ):
-        assert not decomposed.supports(with_one)
+        assert not supports(with_one)
     assert solve(data, EXACT).value == solve(data, replace(EXACT, method="decomposed")).value
