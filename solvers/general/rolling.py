@@ -154,7 +154,8 @@ class Rolling:
     def _growth(self, x: Floats, found: Floats) -> float:
         """Compute how much dearer the first stage became, as a share of what it cost at first."""
         first = self._first
-        return float(self.structure.cost[first] @ (found[first] - x[first])) / max(self._held, np.finfo(float).tiny)
+        more = float(self.structure.cost[first] @ (found[first] - x[first]))
+        return more / self._held if self._held else math.copysign(math.inf, more) if more else 0.0
 
     def _with_neighbours(self, x: Floats, p: int, found: Floats, quick: bool, sweep: int, coming: Bools) -> Floats:
         """Decide a part again together with its neighbours; returns what was found before where the first stage grows as much.
