@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import least_squares
 
 from models.arrays import Floats, Ints
 
@@ -230,8 +231,6 @@ def fit(
     bounds = (np.full(len(x0), -np.inf), np.concatenate([uppers, np.full(groups, np.inf)]))
     for _ in range(WARM_ROUNDS):
         x0 = _gauss_newton(residuals, jacobian, x0, squares, rows, bounds)
-    from scipy.optimize import least_squares  # slow to import
-
     found = least_squares(
         residuals,
         x0,
