@@ -30,7 +30,7 @@ from solvers.interface import Options
 from solvers.memory import MemoryWatch, most_for_a_step
 
 WHOLE, DIVISIBLE = "whole", "divisible"
-SAME = 1e-9  # relative: values that differ by less are equal
+SAME = 1e-6  # relative: values that differ by less are equal, as far as solvers tell and amounts are printed
 REPLICAS, SCENARIOS, STEPS, OBJECTIVE = "base.replicas", "base.scenarios", "base.steps", "base.objective"
 """Codes of what a study may leave out."""
 

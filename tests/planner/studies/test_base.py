@@ -105,7 +105,7 @@ def test_a_study_starts_from_the_plan_or_says_what_differs(asked, study, feature
     assert base.plan == pytest.approx(plan, rel=2 * gap)
     if base.start is None:
         return
-    if base.start != pytest.approx(base.plan, rel=1e-9):
+    if base.start != pytest.approx(base.plan, rel=1e-6):
         assert "starts from" in sentence and (base.relaxed or "the search of this study" in sentence)
     if not of_cost and SCENARIOS not in base.relaxed:
         varied = planner.solve(edited(start.document, (("simplicity", {"within": 0}),)))
@@ -138,6 +138,7 @@ def test_replicas_stay_whole_where_the_plan_is_proven_to_need_them(several):
     ("plan", "start", "relaxed", "said"),
     [
         (100.0, 100.0, (), "The plan comes to 100 USD."),
+        (4.914, 4.914 - 5e-9, (REPLICAS,), "and so does the start of this study"),  # rounding of a solver
         (100.0, 100.0, (REPLICAS,), "so does the start of this study, which leaves out whole replicas"),
         (100.0, 80.0, (REPLICAS, SCENARIOS), "whole replicas and the scenarios of `robust` and starts from 80 USD, 20 USD (20.00%) less"),
         (100.0, 101.0, (), "the search of this study starts from 101 USD, 1 USD (1.00%) more"),
