@@ -32,8 +32,9 @@ place ([models/transformer/shapes.py](../models/transformer/shapes.py)); paramet
 `output_gate` 1 adds a projection as wide as the output of full attention; `shared_kv` 1 leaves out its value projection. Experts work at
 `expert_hidden` where that is not `hidden`. With `attention_layers` a layer is one block: attention, a state, or feed-forward.
 
-States bound how many sequences run at once: a slot of a sequence takes its state beside its cache. Not here: convolution weights, biases
-and norms (below 0.1 %), and sequences for which an engine keeps several states.
+States bound how many sequences run at once: a slot of a sequence takes its state beside its cache. SGLang keeps a pool of states apart, in
+which a running request takes several (`STATE_POOL` in [planner/evaluate/engine_memory.py](../planner/evaluate/engine_memory.py)). Not here:
+convolution weights, biases and norms (below 0.1 %).
 
 ## To add a network
 

@@ -23,7 +23,14 @@ FAMILIES = (
 PORTED = ("cdna3", "cdna4", "gaudi", "ascend", "intelgpu")  # to which the main engines were ported from others
 REFERENCE_YEAR = 2025.5  # at which the times of host and launch are stated
 TABLES = ("engines", "families")  # fields of ServingConstants that are no numbers
-DIVISION = ("cache_share", "step_tokens", "step_requests", "logit_bytes")  # fields that no measurement sets
+DIVISION = (
+    "cache_share",
+    "step_tokens",
+    "step_requests",
+    "logit_bytes",
+    "state_share",
+    "state_slots",
+)  # fields that no measurement sets
 Name = str | Sequence[str] | NDArray[np.str_]
 
 
@@ -127,6 +134,10 @@ class ServingConstants:
     step_tokens: Result = 0.0  # of the largest step, for whose activations memory is set aside [token]
     step_requests: Result = 0.0  # whose logits that step computes [request]
     logit_bytes: Result = 0.0  # working memory per logit [byte]
+    state_share: Result = (
+        0.0  # of what is left for caches, kept apart for states of sequences; 0: one pool for both [1]
+    )
+    state_slots: Result = 1.0  # states for which a running request takes room in a pool of its own [1]
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

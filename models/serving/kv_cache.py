@@ -123,7 +123,8 @@ def slots(
 ) -> Result:
     """Compute how many requests a replica runs at once, by memory and by the engine's cap:  (n_kv^-3 + n_cap^-3)^(-1/3).
 
-    n_kv = s (u M - weights - reserve) / cache of a request, n_cap = cap x dp; 0 where not one request fits.
+    n_kv = s (u M - weights - reserve) / (cache and state of a request), n_cap = cap x dp; 0 where not one request fits. An engine that keeps a
+    pool of states takes share a of the memory for it: n_kv = min(a / (states of a request), (1 - a) / cache) of what is left.
     Shapes: layouts and lengths [token] broadcast; result [request].
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4; smooth minimum and cap: first fit.
 
@@ -135,7 +136,13 @@ def slots(
     """
     free = cache_bytes_per_chip(arch, chip, layouts, precisions.weights, constants)
     context = held_context_tokens(lengths.prompt, lengths.output_tokens, constants)
-    by_memory = free / kv_bytes_per_chip(arch, layouts, context, precisions.kv_cache)
+    held = kv_bytes_per_chip(arch, layouts, context, precisions.kv_cache)
+    by_memory = free / held
+    if np.any(arch.state_blocks) and np.any(constants.state_share):
+        state = kv_bytes_per_chip(arch, layouts, 0.0, precisions.kv_cache)  # without a token only the state is left
+        in_pool = constants.state_share * free / (constants.state_slots * state)
+        cached = np.maximum(held - state, 1.0)
+        by_memory = np.minimum(in_pool, (1.0 - constants.state_share) * free / cached)
     cap = constants.batch_cap * np.asarray(layouts.dp, float)
     smooth = by_memory / (1.0 + (by_memory / cap) ** _CORNER) ** (1.0 / _CORNER)
     # A replica that cannot hold one request per attention rank does not run at all.

@@ -7,6 +7,7 @@ import numpy as np
 from models.arrays import Bools, Ints
 from models.serving.decode import ServingLayouts
 from models.transformer.architecture import Architecture
+from models.transformer.attention import attention_kinds, is_latent
 from planner.problem.facts import SystemFacts
 
 
@@ -25,6 +26,7 @@ def broken_rules(arch: Architecture, system: SystemFacts, layouts: ServingLayout
     domain, experts, stage = domain_of(system), int(arch.experts), tp * dp
     return {
         f"tp must divide the {arch.heads} attention heads": arch.heads % tp != 0,
+        f"tp must divide the {arch.kv_heads} KV heads, or be a multiple of them": _splits_no_kv_head(arch, tp),
         f"tp must stay in the scale-up domain of {domain} chips, and divide it where tp x dp is larger, or be whole domains": np.where(
             tp > domain, tp % domain != 0, (stage > domain) & (domain % tp != 0)
         ),
@@ -38,6 +40,14 @@ def broken_rules(arch: Architecture, system: SystemFacts, layouts: ServingLayout
         f"each of several stages must stay in the scale-up domain of {domain} chips": (pp > 1) & (stage > domain),
         f"more than the {domain} chips of a scale-up domain need a network": (stage * pp > domain) & (not networked),
     }
+
+
+def _splits_no_kv_head(arch: Architecture, tp: Ints) -> Bools:
+    """Tell where tensor ranks would hold parts of a KV head: engines give each rank whole heads, or copies of one head."""
+    wrong = np.zeros(tp.shape, bool)
+    for kind in attention_kinds(arch):
+        wrong |= (kind.kv_heads % tp != 0) & (tp % kind.kv_heads != 0) & (not is_latent(arch))
+    return wrong
 
 
 def runnable(arch: Architecture, system: SystemFacts, layouts: ServingLayouts, networked: bool) -> Bools:
