@@ -82,10 +82,10 @@ class WholeReplicaSettings:
     """Of the time left then, for that."""
     least_time_s: float = 1.0
     """Least time of a step when the time is nearly up [s]."""
-    first_s: float = 30.0
-    """Least time of the relaxation, and of the first attempt at whole replicas [s], of a program that they take less for: both end whatever the clock says."""
+    first_s: float = 120.0
+    """Least time of the relaxation, and of each attempt at whole replicas until one is not poor [s]: they end whatever the clock says."""
     most_first: int = 40_000
-    """Activities up to which that is so; the main example has 32,544 and takes 3 s of computing for both."""
+    """Activities up to which that is so; the main example has 32,544 and takes 4 to 10 s of computing for them."""
     work: float = 250_000.0
     """Most work of one mixed-integer search (`Options.work_limit`), 4 to 12 s of computing: clocks differ from run to run, work does not."""
 
@@ -273,7 +273,6 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
             break
         part = replace(restricted(data, kept), resident_group=_groups(data))
         rounded = round_replicas(part, relaxed.values, limits(SETTINGS.rounding_share, first_s))
-        first_s = SETTINGS.least_time_s
         if rounded is not None:
             best = _better_of(best, rated(_valued(data, *rounded, divisible), options))
     slot = _slot(data, best, divisible, limits(SETTINGS.bound_share))

@@ -7,7 +7,6 @@ from planner.plan import Plan
 from planner.report.locale import Words
 
 OPTIMAL_GAP = 1e-6  # a gap below it is a solver's rounding
-STEPS = 2  # of the ladder below the plan that its verdict states
 PARTS = ("deployments", "kinds", "sites")  # in the order in which they are saved
 
 
@@ -29,8 +28,10 @@ def proof_clauses(plan: Plan, language: str = DEFAULT) -> list[str]:
     if plan.status == "limit" and "asked_gap" in plan["solver"]:
         told.append(Message.of("verdict.asked", gap=percent(plan["solver"]["asked_gap"])).text(language))
     told += [] if worse is None else [worse.text(language)]
-    steps = Message.of("verdict.comma").text(language).join(_steps_below(plan, language))
-    return [*told, Message.of("verdict.ladder", steps=steps).text(language)] if steps else told
+    step = _step_below(plan, language)
+    if step and (worse is None or not worse.code.startswith("verdict.fewer_deployments")):
+        step = Message.of("verdict.ladder", step=step).text(language)
+    return [*told, step] if step else told
 
 
 def simplified_words(plan: Plan, t: Words) -> str:
@@ -55,18 +56,14 @@ def _code(family: str, plan: Plan) -> str:
     return f"{family}.{plan['bound_of']}" if plan["bound_of"] in ("reduced", "fleet") else family
 
 
-def _steps_below(plan: Plan, language: str) -> list[str]:
-    """State what the next steps of the ladder below the plan cost, each against the best plan found."""
+def _step_below(plan: Plan, language: str) -> str:
+    """State what the next step of the ladder below the plan costs against the best plan found; empty where none is known."""
     row = plan.document.get("simplicity", {})
     below = [rung for rung in row.get("ladder", ()) if rung["deployments"] < row["deployments"]]
-    return [
-        Message.of(
-            f"verdict.ladder.{'estimated' if rung['estimated'] else 'made'}.{plan.objective['sense']}",
-            deployments=rung["deployments"],
-            above=percent(rung["above"]),
-        ).text(language)
-        for rung in below[:STEPS]
-    ]
+    if not below:
+        return ""
+    code = f"verdict.ladder.{'estimated' if below[0]['estimated'] else 'made'}.{plan.objective['sense']}"
+    return Message.of(code, deployments=below[0]["deployments"], above=percent(below[0]["above"])).text(language)
 
 
 def _worse(plan: Plan) -> Message | None:
