@@ -213,6 +213,14 @@ class TrainingConstants:
         )
 
 
+# Bytes per trained weight of (weight, optimizer state): a 16-bit weight with a 32-bit master copy beside the state of each kind, or
+# 32-bit weights alone. Two moments of 32 bit; of 8 bit (Dettmers et al., arXiv:2110.02861); one momentum (Muon, arXiv:2502.16982); rows
+# and columns of the second moment, which are negligible (Shazeer and Stern, Adafactor, arXiv:1804.04235).
+OPTIMIZERS: Mapping[str, tuple[float, float]] = {
+    "adam": (2.0, 12.0), "adam_fp32": (4.0, 8.0), "adam_8bit": (2.0, 6.0), "muon": (2.0, 8.0), "adafactor": (2.0, 4.0),
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """What the training software does; inputs, not constants. The defaults are the cautious reading of "unknown".
@@ -222,7 +230,8 @@ class Recipe:
     the level of the layout, cheap modules first [1]. With an adapter_rank the weights are frozen, and adapters of that rank [1] beside the
     projections of attention, with adapts_ffn beside those of the feed-forward blocks too, are trained instead. Inputs of
     matrix products that backward needs are kept as they are multiplied, at operand_bytes [byte], and so are frozen weights. Sequences packed of
-    examples attend within an example of example_tokens [token] only (0: to the whole sequence).
+    examples attend within an example of example_tokens [token] only (0: to the whole sequence). The optimizer, one of `OPTIMIZERS`, decides
+    the bytes of weights and state, gradient_bytes [byte] those of a gradient.
     """
 
     framework: str = "other"
@@ -241,12 +250,26 @@ class Recipe:
     adapts_ffn: bool = False
     operand_bytes: float = 2.0
     example_tokens: float = 0.0
+    optimizer: str = "adam"
+    gradient_bytes: float = 4.0
 
     def __post_init__(self) -> None:
         if self.framework not in FRAMEWORKS:
             raise ValueError(f"unknown training framework {self.framework!r}; known: {', '.join(FRAMEWORKS)}")
+        if self.optimizer not in OPTIMIZERS:
+            raise ValueError(f"unknown optimizer {self.optimizer!r}; known: {', '.join(OPTIMIZERS)}")
         if self.cuda_graphs not in CUDA_GRAPHS:
             raise ValueError(f"unknown cuda_graphs {self.cuda_graphs!r}; known: {', '.join(CUDA_GRAPHS)}")
+
+    @property
+    def weight_bytes(self) -> float:
+        """Bytes of a trained weight, as products and exchanges hold it or as the only copy [byte]."""
+        return OPTIMIZERS[self.optimizer][0]
+
+    @property
+    def optimizer_bytes(self) -> float:
+        """Bytes of the optimizer's state for each trained weight, a master copy included [byte]."""
+        return OPTIMIZERS[self.optimizer][1]
 
     def attended_tokens(self, sequence_tokens: ArrayLike) -> Floats:
         """Return the tokens within which attention looks: those of an example where sequences are packed, else the whole sequence.

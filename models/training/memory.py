@@ -93,7 +93,7 @@ def trained_per_rank(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFA
 def state_bytes(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFAULT_RECIPE) -> tuple[Floats, Floats, Floats]:
     """Compute (weights, gradients, optimizer state) of the fullest rank.
 
-    2, 4 and 12 bytes per parameter; ZeRO-1 divides the optimizer state by the data-parallel degree, ZeRO-2 also the gradients,
+    2, 4 and 12 bytes per parameter with Adam, others as the recipe has them; ZeRO-1 divides the optimizer state by the data-parallel degree, ZeRO-2 also the gradients,
     ZeRO-3 also the weights. That degree is dp cp for dense parameters and tp cp dp / ep for experts that are not split by tp; copies
     of the weights share one optimizer state. Frozen weights have neither gradients nor optimizer state, but their adapters do. An
     offloaded optimizer state takes no memory of the chip.
@@ -114,12 +114,12 @@ def state_bytes(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFAULT_R
         sharded = dense / (dense_ranks * copies) + expert / (expert_ranks * copies)
         return bytes_each * np.where(layouts.zero >= from_level, sharded, dense + expert)
 
-    weights = held(WEIGHT_BYTES, 3, trained)
+    weights = held(recipe.weight_bytes, 3, trained)
     if recipe.adapter_rank:
         weights = weights + held(recipe.operand_bytes, 3, every)
-    optimizer = held(OPTIMIZER_BYTES, 1, trained, np.asarray(weight_copies(layouts.schedule), float))
+    optimizer = held(recipe.optimizer_bytes, 1, trained, np.asarray(weight_copies(layouts.schedule), float))
     on_host = (layouts.offload & OFFLOADS_OPTIMIZER) > 0
-    return weights, held(GRADIENT_BYTES, 2, trained), np.where(on_host, 0.0, optimizer)
+    return weights, held(recipe.gradient_bytes, 2, trained), np.where(on_host, 0.0, optimizer)
 
 
 def gathered_bytes(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFAULT_RECIPE) -> Floats:

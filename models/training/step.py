@@ -18,7 +18,6 @@ from models.training.flops import recomputed_flops_per_token, training_flops_per
 from models.training.layer import BACKWARD_GEMMS, PARTS, Times, head_s, layer_times
 from models.training.layouts import OFFLOADS_ACTIVATIONS, OFFLOADS_OPTIMIZER, Layouts
 from models.training.memory import (
-    OPTIMIZER_BYTES,
     kept_bytes_per_token,
     parameters_per_rank,
     trained_per_rank,
@@ -38,6 +37,7 @@ REFERENCE_YEAR = 2026.0
 WORK_FIELDS = ("tp", "cp", "ep", "micro_batch", "recompute", "sequence_parallel")
 LEAST_SHARED = 64  # layouts from which on looking for equal work pays
 CHUNK = 8192  # layouts at once, so that the working arrays stay in the processor's cache
+ADAM_BYTES = 18.0  # per parameter, for which the traffic of an optimizer step is stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ def _gather_parameters_s(run: Run, dimension: str, parameters: Floats, ranks: Fl
 def optimizer_s(run: Run) -> Floats:
     """Predict the optimizer step: memory traffic of the rank's share of the parameters.
 
-    b n / beta times a factor, n the parameters of the rank, divided over its data-parallel ranks from ZeRO-1 on.
+    b n / beta times a factor, in proportion to the bytes of weight, gradient and state over those with Adam, n the parameters of the rank, divided over its data-parallel ranks from ZeRO-1 on.
     Shapes: one axis. Units: [s].
     Reference: Rajbhandari et al., ZeRO, arXiv:1910.02054, section 3.1 (state read and written); factor see the catalog.
 
@@ -300,7 +300,8 @@ def optimizer_s(run: Run) -> Floats:
     64.0
     """
     c = run.constants
-    share = _optimizer_share(run)
+    held = run.recipe.weight_bytes + run.recipe.gradient_bytes + run.recipe.optimizer_bytes
+    share = _optimizer_share(run) * held / ADAM_BYTES
     seconds: Floats = c.optimizer_bytes * c.optimizer_factor * share / run.chip.hbm_bytes_per_s
     return seconds
 
@@ -341,7 +342,7 @@ def offload_s(run: Run, micro_batches: Floats, forward_s: Floats, backward_s: Fl
     stage = stage * stage_layers(arch.layers, layouts.pp)
     with np.errstate(divide="ignore"):
         rate = np.asarray(run.chip.host_bytes_per_s, float) * run.constants.memory_efficiency
-        moved, state = stage / rate, OPTIMIZER_BYTES * _optimizer_share(run) / rate
+        moved, state = stage / rate, run.recipe.optimizer_bytes * _optimizer_share(run) / rate
     overlap = run.profile.dp_overlap
     each = exposed_s(moved, forward_s, overlap) + exposed_s(moved, backward_s, overlap)
     return np.where((layouts.offload & OFFLOADS_OPTIMIZER) > 0, state, 0.0) + np.where(

@@ -6,7 +6,7 @@ The commands `flopwatt layouts` and `flopwatt estimate` read cases.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,18 @@ from catalog.errors import CatalogError, MissingFigure, UnknownName, did_you_mea
 from catalog.lookup import Catalog
 from models.formats import RecipeFormat
 from models.network.group_links import Plant
-from models.training.layouts import CODES, Layouts, legal_rules
+from models.training.layouts import CODES, Layouts, legal_rules, with_levels
 from models.training.pipeline import DUALPIPE, ONE_F_ONE_B
 from models.transformer.architecture import Architecture
-from planner.candidates.layouts import LayoutParts, LayoutSearch, best_of, layout_parts, layout_rows, search_layouts
+from planner.candidates.layouts import (
+    LayoutParts,
+    LayoutSearch,
+    best_of,
+    layout_choices,
+    layout_parts,
+    layout_rows,
+    search_layouts,
+)
 from planner.errors import Problem, SpecError, close_matches
 from planner.estimate.limits import SearchLimits
 from planner.estimate.power import PowerCap, training_draw
@@ -345,7 +353,8 @@ def _slowed(row: Mapping[str, Any], s: float) -> dict[str, Any]:
 
 
 def requested_layouts(facts: CaseFacts) -> Layouts | None:
-    """Return the layout that the case asks for, checked; None where all legal ones are to be tried."""
+    """Return the layouts that the case asks for, checked: with each level of ZeRO, recompute and offload that it leaves open; None where all
+    legal ones are to be tried."""
     if facts.case.layout is None:
         return None
     layouts, chips = stated_layout(facts), facts.case.chips
@@ -354,7 +363,16 @@ def requested_layouts(facts: CaseFacts) -> Layouts | None:
         raise SpecError([Problem("layout", words)])
     if broken := broken_rules(facts.job, layouts, facts.system.scaleup_chips):
         raise SpecError(broken)
-    return layouts
+    stated, space = facts.case.layout, layout_choices(facts.system)
+    levels = {
+        "zeros": (stated["zero"],) if "zero" in stated else space.zeros,
+        "recomputes": (stated["recompute"],) if "recompute" in stated else space.recomputes,
+        "offloads": (stated["offload"],) if "offload" in stated else space.offloads,
+    }
+    found = with_levels(layouts, replace(space, **levels))
+    return (
+        found if len(found) else layouts
+    )  # a stated level that frameworks do not combine with these sizes is taken as it is
 
 
 def stated_layout(facts: CaseFacts) -> Layouts:

@@ -27,6 +27,8 @@ def recipe_of(job: TrainingFacts, precision: str = "bf16") -> Recipe:
     """Return what the software of a job does: what its tuning asks for, and otherwise what unknown software is taken to do."""
     spec = job.spec
     plain = Recipe(example_tokens=float(spec.example_tokens or 0), operand_bytes=element_bytes(precision))
+    if isinstance(spec, Training):
+        plain = replace(plain, optimizer=spec.optimizer, gradient_bytes=element_bytes(spec.gradients))
     if spec.tuning != "lora":
         return plain
     adapters = spec.adapters or Adapters()

@@ -348,6 +348,11 @@ class Training(Workload):
     """Tokens of one optimizer step."""
     precision: Recipes = ["bf16"]
     """Recipes of the matrix products that may be used, by the format of their operands; the chip must compute in it."""
+    optimizer: Literal["adam", "adam_fp32", "adam_8bit", "muon", "adafactor"] = "adam"
+    """Optimizer, by the state of a weight: Adam beside 16-bit weights with a 32-bit copy (14 bytes with the weight), with 32-bit weights alone
+    (12), with moments of 8 bit (8), Muon (10), Adafactor (6)."""
+    gradients: Literal["fp32", "bf16"] = "fp32"
+    """Format in which gradients are kept."""
     tuning: Literal["pretrain", "sft", "lora"] = "pretrain"
     """What is trained: all weights on whole sequences, all weights on packed examples, or adapters beside frozen weights."""
     adapters: Adapters | None = None

@@ -20,6 +20,7 @@ from models.transformer.architecture import Architecture, parameter_counts
 from models.transformer.attention import kv_bytes
 from models.transformer.checkpoint import checkpoint_bytes
 from models.transformer.work import Work, decode_work, encoding_work, prefill_work, training_work
+from planner.evaluate.layouts import recipe_of
 from planner.evaluate.serving import lengths_of, precisions
 from planner.evaluate.serving_state import media_of, session_of
 from planner.problem.facts import ServingFacts, TrainingFacts
@@ -81,7 +82,8 @@ def training_needs(job: TrainingFacts) -> dict[str, Any]:
     flop = _sum(work, "flop")
     seconds = (spec.deadline - spec.start) * tokens / spec.tokens
     counts = parameter_counts(arch)
-    state = counts.total * (WEIGHT_BYTES + GRADIENT_BYTES + OPTIMIZER_BYTES)
+    recipe = recipe_of(job)
+    state = counts.total * (recipe.weight_bytes + recipe.gradient_bytes + recipe.optimizer_bytes)
     rows = _training_collectives(arch, job.batch_sequences, sequence, seconds * TOLERATED)
     return {
         **_shape(arch),

@@ -99,7 +99,7 @@ def test_every_system_is_listed_with_a_reason(found):
 
 def test_memory_and_precision_are_reasons():
     document = copy.deepcopy(CASE)
-    document["workload"] |= {"architecture": "DeepSeek-V3", "precision": ["fp4"], "slo": {}}
+    document["workload"] |= {"architecture": "DeepSeek-V3", "precision": ["fp4"], "arithmetic": "fp4", "slo": {}}
     rows = {row["system"]: row for row in characterise(document)["workloads"][0]["systems"]}
     assert "computes in" in rows["DGX H100"]["why_not"]
     assert rows["DGX B200"]["can"]
