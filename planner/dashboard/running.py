@@ -12,7 +12,7 @@ from typing import Any
 from catalog.errors import MissingFigure, UnknownName
 from catalog.lookup import Catalog, shipped_catalog
 from catalog.units import parse
-from models.formats import WEIGHT_FORMATS
+from models.formats import RECIPE_FORMATS, WEIGHT_FORMATS
 from planner.dashboard.sources import _CHECKOUT
 from planner.errors import Problem, SpecError
 from planner.estimate.profile.cases import KINDS, points_at_work, workloads_of
@@ -144,10 +144,12 @@ def changed(case: Mapping[str, Any], now: Settings) -> Document:
     return result
 
 
-def precisions(catalog: Catalog, system: str) -> list[str]:
-    """List the formats of weights that a system serves; none for a system that the catalog does not hold, or not in full."""
+def precisions(catalog: Catalog, system: str, trains: bool = False) -> list[str]:
+    """List the formats of weights that a system serves, or in which it `trains`; none for one that the catalog does not hold in full."""
     try:
         found = system_facts(catalog.get("systems", system), Ledger(catalog))
+        if trains:
+            return [name for name in RECIPE_FORMATS if found.trains(name)]
         return [name for name in WEIGHT_FORMATS if found.serves(name)]
     except (UnknownName, MissingFigure, ValueError):
         return []

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
 
+from models.formats import RECIPE_FORMATS
 from planner.spec.electricity import PowerPurchase
 from planner.spec.model import Horizon, Objective
 from planner.spec.offers import Offer
@@ -98,7 +99,7 @@ TABLES = (
             Column("deadline"),
             Column("sequence_tokens"),
             Column("batch_tokens"),
-            Column("precision", "names", PRECISIONS),
+            Column("precision", "names", RECIPE_FORMATS),
         ),
         path="workloads",
         kind="training",

@@ -136,7 +136,7 @@ def _settings(choice: Choice, catalog: Catalog, t: Words) -> Settings | None:
         chips = st.number_input(
             t("chart.chips"), 1, MOST_CHIPS, min(max(base.chips, 1), MOST_CHIPS), key=f"chips-{choice.key}", width=130
         )
-        able = running.precisions(catalog, system) or [base.precision]
+        able = running.precisions(catalog, system, trains) or [base.precision]
         start = able.index(base.precision) if base.precision in able else 0
         precision = st.selectbox(t("column.precision"), able, start, key=f"precision-{choice.key}-{system}", width=110)
         names = ("sequence", "step") if trains else ("prompt", "answer")
