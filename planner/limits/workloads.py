@@ -51,8 +51,13 @@ def precision_limits(problem: Problem, names: Collection[str]) -> list[Limit]:
         asked, path = list(workload.spec.precision), f"{workload.path}.precision"
         wider = tuple(((path, [*asked, name]),) for name in every if name not in (*asked, *KINDS))
         words = f"{workload.name} may be computed in {either(asked)} only"
-        name, loose = f"precision of {workload.name}", ((path, list(every)),)
-        found.append(Limit(path, name, words, asked, loose=loose, choices=wider))
+        name, loose = f"precision of {workload.name}", (path, list(every))
+        free: tuple[tuple[str, Any], ...] = ()
+        if isinstance(workload, ServingFacts) and workload.spec.arithmetic:
+            free = ((f"{workload.path}.arithmetic", None),)
+        found.append(
+            Limit(path, name, words, asked, loose=(loose, *free), choices=(*((each,) for each in free), *wider))
+        )
     return found
 
 

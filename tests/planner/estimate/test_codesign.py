@@ -179,7 +179,7 @@ def test_every_format(form, tmp_path, capsys):
     if form == "json":
         assert json.loads(out)["variants"] == len(json.loads(out)["rows"])
     elif form == "csv":
-        assert len(list(csv.DictReader(io.StringIO(out)))) == 20
+        assert len(list(csv.DictReader(io.StringIO(out)))) == 24
     else:
         assert "DGX H100: one change at a time" in out and "The best of each" not in out
 

@@ -23,7 +23,7 @@ from tests.conftest import long_run
 CHAT = {
     "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "demand": {"requests_per_s": 3000},
     "lengths": {"input": 1000, "output": 300, "input_cv": 1, "output_cv": 1}, "origins": [{"region": "us-texas", "share": 1.0}],
-    "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "precision": ["fp8"], "disaggregation": "never",
+    "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "precision": ["fp8"], "kv_precision": ["fp8"], "disaggregation": "never",
 }  # fmt: skip
 JOB = {"name": "pretrain", "kind": "training", "architecture": "Qwen3-32B", "tokens": "300B", "deadline": "20 d"}
 OFFER = {"system": "DGX H100", "how": "buy"}
@@ -65,7 +65,7 @@ CASES = {
         {"workloads[0].slo.ttft.p95"}, {"workloads[0].slo.ttft.p95"},
     ),
     "residency": (spec(), {"workloads[0].residency": ["cn"]}, {"workloads[0].residency"}, {"workloads[0].residency"}),
-    "precision": (spec(), {"workloads[0].precision": ["fp4"]}, {"workloads[0].precision"}, {"workloads[0].precision"}),
+    "precision": (spec(), {"workloads[0].arithmetic": "fp4"}, {"workloads[0].precision"}, {"workloads[0].arithmetic"}),
     "systems of a site": (spec(), {"sites[0].systems": ["DGX B200"]}, {"sites[0].systems"}, {"sites[0].systems"}),
     "separate pools without a network": (
         spec(), {"workloads[0].disaggregation": "always", "sites[0].fabrics": ["scale-up"]},
