@@ -51,13 +51,12 @@ def precision_limits(problem: Problem, names: Collection[str]) -> list[Limit]:
         asked, path = list(workload.spec.precision), f"{workload.path}.precision"
         wider = tuple(((path, [*asked, name]),) for name in every if name not in (*asked, *KINDS))
         words = f"{workload.name} may be computed in {either(asked)} only"
-        name, loose = f"precision of {workload.name}", (path, list(every))
-        free: tuple[tuple[str, Any], ...] = ()
-        if isinstance(workload, ServingFacts) and workload.spec.arithmetic:
-            free = ((f"{workload.path}.arithmetic", None),)
-        found.append(
-            Limit(path, name, words, asked, loose=(loose, *free), choices=(*((each,) for each in free), *wider))
-        )
+        name, loose = f"precision of {workload.name}", ((path, list(every)),)
+        found.append(Limit(path, name, words, asked, loose=loose, choices=wider))
+        if isinstance(workload, ServingFacts) and (used := workload.spec.arithmetic):
+            place, words = f"{workload.path}.arithmetic", f"{workload.name} may be computed in {used} only"
+            free = ((place, None),)
+            found.append(Limit(place, f"arithmetic of {workload.name}", words, used, loose=free, choices=(free,)))
     return found
 
 

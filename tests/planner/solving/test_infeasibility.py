@@ -65,7 +65,7 @@ CASES = {
         {"workloads[0].slo.ttft.p95"}, {"workloads[0].slo.ttft.p95"},
     ),
     "residency": (spec(), {"workloads[0].residency": ["cn"]}, {"workloads[0].residency"}, {"workloads[0].residency"}),
-    "precision": (spec(), {"workloads[0].arithmetic": "fp4"}, {"workloads[0].precision"}, {"workloads[0].arithmetic"}),
+    "precision": (spec(), {"workloads[0].arithmetic": "fp4"}, {"workloads[0].arithmetic"}, {"workloads[0].arithmetic"}),
     "systems of a site": (spec(), {"sites[0].systems": ["DGX B200"]}, {"sites[0].systems"}, {"sites[0].systems"}),
     "separate pools without a network": (
         spec(), {"workloads[0].disaggregation": "always", "sites[0].fabrics": ["scale-up"]},
