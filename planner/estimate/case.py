@@ -364,7 +364,7 @@ def requested_layouts(facts: CaseFacts) -> Layouts | None:
     if broken := broken_rules(facts.job, layouts, facts.system.scaleup_chips):
         raise SpecError(broken)
     stated, space = facts.case.layout, layout_choices(facts.system)
-    levels = {
+    levels: dict[str, Any] = {
         "zeros": (stated["zero"],) if "zero" in stated else space.zeros,
         "recomputes": (stated["recompute"],) if "recompute" in stated else space.recomputes,
         "offloads": (stated["offload"],) if "offload" in stated else space.offloads,
