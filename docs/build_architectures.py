@@ -38,7 +38,7 @@ convolution weights, biases and norms (below 0.1 %).
 
 ## To add a network
 
-Put its config as `NAME.config.json` into a folder and pass `--catalog FOLDER`, or state it in a spec under `catalog.architectures` with
+Put its config as `NAME.config.json` into a folder and pass `--catalog FOLDER`, or state it in the `catalog` block of a spec, under `architectures`, with
 `config`. The page then says what was read and how large it is. A key that changes a shape and is not known, or a kind of layer without a
 closed form, refuses the config by name. `flopwatt catalog check` holds all counts against the published ones.
 

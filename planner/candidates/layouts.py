@@ -139,7 +139,7 @@ def fastest_layouts(setup: TrainingSetup, sizes: Layouts) -> list[LayoutSearch]:
     """Find the fastest layout on each number of chips of some `legal_sizes`, by ascending numbers; see `fastest_layout`.
 
     Recompute and offload never shorten a step, so all sizes are timed without them first. Only those that do not fit and are faster
-    than the fastest that fits can gain by them. ZeRO-1 without pipeline is as fast as ZeRO-2 and needs more memory.
+    than the fastest that fits can gain by them.
     """
     found, _ = with_leaders(setup, sizes)
     return found
@@ -204,8 +204,7 @@ class _Timed:
 
 
 def _without_relief(setup: TrainingSetup, sizes: Layouts) -> Layouts:
-    plain = with_levels(sizes, replace(layout_choices(setup.system), recomputes=(0,), offloads=(0,)))
-    return plain.take((plain.zero != 1) | (plain.pp > 1))
+    return with_levels(sizes, replace(layout_choices(setup.system), recomputes=(0,), offloads=(0,)))
 
 
 def _timed(setup: TrainingSetup, plain: Layouts, widths: _Widths) -> _Timed:

@@ -46,12 +46,13 @@ def test_fastest_first_with_a_breakdown_that_adds_up_and_a_reason():
     assert [row["step_s"] for row in rows] == sorted(row["step_s"] for row in rows)
     for row in rows:
         assert sum(row["breakdown_s"].values()) == pytest.approx(row["step_s"])
-        assert row["memory_bytes"] <= 80e9
+        assert row["memory_bytes"] <= 85.1e9  # as the driver of an 80 GB chip reports
     assert rows[0]["why"] == "fastest" and all("slower" in row["why"] or "equal" in row["why"] for row in rows[1:])
 
 
 def test_a_fixed_layout_is_the_only_one():
-    rows, counts = best_layouts({**CASE, "layout": {"tp": 2, "dp": 8}}, (), 6)
+    stated = {"tp": 2, "dp": 8, "zero": 1, "recompute": 1, "offload": 0}  # what is left open is searched
+    rows, counts = best_layouts({**CASE, "layout": stated}, (), 6)
     assert (
         len(rows) == 1
         and counts["legal"] == counts["fitting"] == 1
@@ -89,7 +90,7 @@ def test_a_batch_that_does_not_divide_is_answered_with_the_nearest_that_does():
     assert problem.path == "workload.batch_tokens" and "dp x micro_batch divides the 1,984 sequences" in problem.message
     assert "the nearest batch that does has 2,048: 16777216 tokens" in problem.message
     nearest = {**case, "workload": {**workload, "batch_tokens": 16777216}}
-    assert best_layouts(nearest, (), 1)[1]["legal"] == 1
+    assert best_layouts(nearest, (), 1)[1]["legal"] > 0
     booked = resolve_case({**CASE, "workload": workload}).ledger.assumptions["workload.batch_tokens"]
     assert booked.value == 1984 * 8192 and "16777216 tokens (2,048 sequences)" in booked.reason
 

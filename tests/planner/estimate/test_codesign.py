@@ -237,7 +237,8 @@ def of_layout(layout: dict, **more) -> dict:
 @pytest.mark.parametrize(
     "layout, path, words",
     [
-        ({"tp": 16}, "layout", "scale-up domain of 8 chips"),
+        ({"tp": 16}, "layout", "more than the 8 chips"),
+        ({"tp": 16, "pp": 2}, "layout", "scale-up domain of 8 chips"),
         ({"pp": 65536}, "layout", "pp must not exceed the 48 layers"),
         ({"tp": 3}, "layout", "tp"),
         ({"dp": 8, "ep": 5}, "layout", "ep must be tp x dp"),
@@ -257,8 +258,8 @@ def test_a_layout_that_no_chip_can_hold_is_refused_in_words(layout, path, words)
 
 
 def test_a_layout_that_one_chip_can_hold_is_said_of_the_others():
-    document = of_layout({"tp": 16}, system="GB200 NVL72", chips=72)
-    document["codesign"] |= {"systems": [{"system": "DGX H100", "chips": 16}], "attention": ["mha"]}
+    document = of_layout({"tp": 16, "pp": 2}, system="GB200 NVL72", chips=72)
+    document["codesign"] |= {"systems": [{"system": "DGX H100", "chips": 32}], "attention": ["mha"]}
     rows = codesign(document).rows
     by_system = {name: [row for row in rows if row["system"] == name] for name in ("GB200 NVL72", "DGX H100")}
     assert any(row["runs"] for row in by_system["GB200 NVL72"])
