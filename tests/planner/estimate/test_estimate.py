@@ -339,7 +339,6 @@ def test_prefill_and_decode_counts_agree_with_a_plain_search():
         ({"pools": "best", "layout": {"tp": 2}}, ["pools"]),
         ({"workload": {**WORKLOAD, "disaggregation": "always"}, "layout": {"tp": 2}}, ["layout"]),
         ({"pools": {"prefill": {"system": "DGX H1000", "chips": 8}, "decode": {"chips": 8}}}, ["pools.prefill.system"]),
-        ({"workload": {**WORKLOAD, "precision": ["fp4"]}}, ["workload.precision"]),
         ({"workload": {**WORKLOAD, "cache": {"prefix_tokens": 2000, "hit_rate": 0.5}}}, ["workload.cache"]),
         ({"workload": {**WORKLOAD, "cache": {"prefix_tokens": 20}}}, ["workload.cache"]),
         ({"workload": {**WORKLOAD, "cache": {**SESSIONS, "tiers": TIERS[::-1]}}}, ["workload.cache.tiers"]),
