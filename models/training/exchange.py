@@ -49,7 +49,7 @@ def context_parallel_s(run: Run, window_s: Floats, passes: float) -> Floats:
     >>> from models.training.examples import TRAINING
     >>> run = Run.of(DENSE, CHIP, Layouts.of(cp=[1, 8]), 8192, "bf16", TRAINING, "hopper", Recipe())
     >>> context_parallel_s(run, np.zeros(2), 1.0).round(6).tolist()
-    [0.0, 0.000108]
+    [0.0, 0.000213]
     """
     arch, cp = run.arch, run.layouts.cp.astype(float)
     elements = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim

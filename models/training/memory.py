@@ -215,7 +215,7 @@ def training_memory(
     >>> layouts = Layouts.of(dp=64, zero=[0, 1, 2, 3])
     >>> memory = training_memory(DENSE, layouts, global_batch_sequences=64, sequence_tokens=4096, constants=TRAINING)
     >>> (memory.total / 2**30).round().tolist()
-    [164.0, 71.0, 40.0, 25.0]
+    [164.0, 71.0, 40.0, 26.0]
     """
     weights, gradients, optimizer = state_bytes(arch, layouts, recipe)
     tokens = layouts.micro_batch * np.asarray(sequence_tokens, float) / layouts.cp

@@ -24,7 +24,7 @@ SPEC: dict[str, Any] = {
         {
             "name": "chat", "kind": "serving", "architecture": "Llama-3.1-8B", "demand": {"requests_per_s": 400},
             "lengths": {"input": 8000, "output": 200}, "origins": [{"region": "us-virginia", "share": 1}], "slo": {"tpot": {"p95": "60 ms"}},
-            "precision": ["fp8"], "disaggregation": "never", "cache": CACHE,
+            "precision": ["fp8"], "kv_precision": ["fp8"], "disaggregation": "never", "cache": CACHE,
         }
     ],
     "sites": [{"region": "us-virginia"}],
