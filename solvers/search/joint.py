@@ -213,12 +213,20 @@ def _with_used(program: Program, data: PlanData, values: Mapping[str, Floats]) -
     return build(replace(data, keep_dominated=True)) if lost.any() else program
 
 
+def _with_presence(program: Program, values: Mapping[str, Floats]) -> Mapping[str, Floats]:
+    """Return the values in which a job is present where it runs: a program over a part of the points asks it only beside that part's replicas."""
+    if "present" not in program.columns or "present" not in values:
+        return values
+    missing = (program.columns["present"] >= 0) & (values["v"] > 0) & (values["present"] < 0.5)
+    return {**values, "present": np.where(missing, 1.0, values["present"])} if missing.any() else values
+
+
 def _without_needless(data: PlanData, solution: Solution, options: Options) -> Solution:
     """Clear what a solution does not need; of none whose program is too large for one piece and not decomposed."""
     if solution.value is None or (solution.columns > MOST_COLUMNS_IN_ONE_PIECE and not supports(data)):
         return solution
     program = _with_used(solution.program_of(data) or build(data), data, solution.values)
-    values = without_needless(program, data, solution.values)
+    values = without_needless(program, data, _with_presence(program, solution.values))
     if values is solution.values:
         return solution
     cleared = with_values(data, replace(solution, built=(data, program)), values)
