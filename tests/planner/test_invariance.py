@@ -24,11 +24,11 @@ BASE = {
             "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B",
             "demand": {"requests_per_s": 2500, "profile": [0.6, 0.6, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.4, 1.4, 1.3, 1.3, 1.2, 1.2, 1.1, 1.0, 0.9, 0.8, 0.8, 0.7, 0.7]},
             "lengths": {"input": 1000, "output": 300}, "origins": [{"region": "us-virginia", "share": 0.7}, {"region": "us-texas", "share": 0.3}],
-            "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "precision": ["fp8"], "disaggregation": "never",
+            "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "precision": ["fp8"], "kv_precision": ["fp8"], "disaggregation": "never",
         },
         {
             "name": "code", "kind": "serving", "architecture": "Qwen3-32B", "demand": {"requests_per_s": 120}, "lengths": {"input": 3000, "output": 500},
-            "origins": [{"region": "us-texas", "share": 1}], "slo": {"tpot": {"p95": "50 ms"}}, "precision": ["fp8"], "disaggregation": "never",
+            "origins": [{"region": "us-texas", "share": 1}], "slo": {"tpot": {"p95": "50 ms"}}, "precision": ["fp8"], "kv_precision": ["fp8"], "disaggregation": "never",
         },
         {"name": "run", "kind": "training", "architecture": "Qwen3-8B", "tokens": "1T", "deadline": "365 d"},
     ],

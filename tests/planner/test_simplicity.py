@@ -17,7 +17,7 @@ from planner.verify.plan import verify_plan
 
 CHAT = {
     "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "demand": {"requests_per_s": 300.0},
-    "lengths": {"input": 800, "output": 200}, "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "precision": ["fp8"],
+    "lengths": {"input": 800, "output": 200}, "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "precision": ["fp8"], "kv_precision": ["fp8"],
     "origins": [{"region": "us-virginia", "share": 0.5}, {"region": "us-oregon", "share": 0.5}],
 }  # fmt: skip
 SPEC = {

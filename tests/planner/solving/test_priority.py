@@ -245,7 +245,7 @@ def test_where_priorities_do_not_count_they_are_refused():
 def returning(first: int, second: int) -> dict[str, Any]:
     """Two equal jobs beside a service that leaves room for one and a half of them at its peak."""
     chat = {
-        "name": "chat", "kind": "serving", "architecture": "Llama-3.1-8B", "precision": ["fp8"],
+        "name": "chat", "kind": "serving", "architecture": "Llama-3.1-8B", "precision": ["fp8"], "kv_precision": ["fp8"],
         "demand": {"requests_per_s": 150, "profile": DAY}, "lengths": {"input": 1000, "output": 300},
         "origins": [{"region": "us-texas", "share": 1}], "slo": {"tpot": {"p95": "40 ms"}}, "disaggregation": "never",
     }  # fmt: skip

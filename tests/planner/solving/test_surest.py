@@ -147,7 +147,7 @@ def on_one_network() -> Plan:
     chat = {
         "name": "chat", "kind": "serving", "architecture": "Llama-3.3-70B-Instruct", "demand": {"requests_per_s": 1220},
         "lengths": {"input": 1000, "output": 300}, "origins": [{"region": "us-virginia", "share": 1}],
-        "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "50 ms"}}, "precision": ["fp8"], "disaggregation": "never",
+        "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "50 ms"}}, "precision": ["fp8"], "kv_precision": ["fp8"], "disaggregation": "never",
     }  # fmt: skip
     return planner.solve(
         {

@@ -25,7 +25,7 @@ from solvers.search.reoptimize import FIRST, IN_PLACE, Reoptimizer
 CHAT = {
     "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "demand": {"requests_per_s": 20_000},
     "lengths": {"input": 1000, "output": 300, "input_cv": 1, "output_cv": 1}, "origins": [{"region": "us-texas", "share": 1.0}],
-    "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "precision": ["fp8"], "disaggregation": "never",
+    "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "precision": ["fp8"], "kv_precision": ["fp8"], "disaggregation": "never",
 }  # fmt: skip
 OFFERS = [
     {"system": "DGX B200", "how": "buy", "price": "700000 USD", "supply": 40},

@@ -19,7 +19,7 @@ def plan(tiny):
     """Two kinds of system bought at one site, for a workload with an audit class, with racks to spare."""
     document = tiny(offers=[{"system": "DGX H100", "how": "buy"}, {"system": "DGX B200", "how": "buy", "supply": 2}])
     document["workloads"][0] |= {
-        "architecture": "Llama 3.1 70B", "precision": ["fp8"], "demand": {"requests_per_s": 400}, "lengths": {"input": 1000, "output": 300},
+        "architecture": "Llama 3.1 70B", "precision": ["fp8"], "kv_precision": ["fp8"], "demand": {"requests_per_s": 400}, "lengths": {"input": 1000, "output": 300},
         "audit": ["SOC 2"], "sole_tenant": True,
     }  # fmt: skip
     document["sites"][0].pop("systems")
