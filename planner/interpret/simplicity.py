@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ from typing import Any
 from planner.candidates.points import deployment_of
 from planner.interpret.decisions import Decisions
 from solvers.mip import relative_gap
+from solvers.search.parts import Rung
 from solvers.solution import Solution
 
 
@@ -33,10 +35,12 @@ def simplicity_row(decided: Decisions, solution: Solution, objective: dict[str, 
     before, parts = solution.before
     best = (max if objective["sense"] == "max" else min)(before, objective["value"])
     options = [option for _, _, option, _ in decided.held()]
+    deployments = len({deployment_of(decided.form.points[p]) for p in decided.used})
+    ladder = _as_counted(solution.ladder, deployments)
     return {
         "simplicity": {
             "within": decided.problem.spec.simplicity.within,
-            "deployments": len({deployment_of(decided.form.points[p]) for p in decided.used}),
+            "deployments": deployments,
             "kinds": len({(option.site.region, option.system.name) for option in options}),
             "sites": len({option.site.region for option in options}),
             "fewest": solution.fewest,
@@ -51,18 +55,32 @@ def simplicity_row(decided: Decisions, solution: Solution, objective: dict[str, 
                     else 0.0,
                     "estimated": rung.estimated,
                 }
-                for rung in solution.ladder
+                for rung in ladder
             ],
             "best": {
                 "value": best,
                 "unit": objective["unit"],
                 "gap": None if solution.bound is None else relative_gap(best, solution.bound),
-                "deployments": parts.deployments,
+                "deployments": ladder[0].deployments if ladder else parts.deployments,
                 "kinds": parts.kinds,
                 "sites": parts.sites,
             },
         }
     }
+
+
+def _as_counted(ladder: tuple[Rung, ...], deployments: int) -> tuple[Rung, ...]:
+    """Return the ladder with the plan's own number of deployments at its step, which a search within its tolerances may count otherwise.
+
+    The step is the last made whole with at least as many, else the last made whole; others keep the order of fewer and fewer.
+    """
+    whole = [i for i, rung in enumerate(ladder) if not rung.estimated]
+    if not whole or any(ladder[i].deployments == deployments for i in whole):
+        return ladder
+    at = next((i for i in reversed(whole) if ladder[i].deployments > deployments), whole[-1])
+    before = tuple(rung for rung in ladder[:at] if rung.deployments > deployments)
+    further = tuple(rung for rung in ladder[at + 1 :] if rung.deployments < deployments)
+    return (*before, replace(ladder[at], deployments=deployments), *further)
 
 
 def part_limits(decided: Decisions) -> Iterator[tuple[LimitLabel, float, float, str]]:

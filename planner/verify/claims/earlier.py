@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from models.formats import Checkpoint
 from models.serving.constants import factor_names
+from models.transformer.architecture import Architecture
 from planner.problem.engine import EngineSettings
 from planner.problem.facts import Problem
 from planner.problem.reinforcement import ReinforcementFacts
@@ -42,7 +44,8 @@ def with_earlier_engines(problem: Problem, document: Mapping[str, Any]) -> Probl
     """Set engines as earlier releases did.
 
     Plans up to release 0.2 state no memory by pool: the fitted share of the memory, and the usual limit on running requests. Plans that
-    record no reserve of an engine: the share of all engines, with the runtime alone beside weights and caches.
+    record no reserve of an engine: the share of all engines, with the runtime alone beside weights and caches; and caches in 8 bit beside
+    weights of 8 bits or fewer, unless the spec stated their format.
     """
     recorded = {row["path"]: row["value"] for row in document["provenance"]}
     if all("memory_bytes" in pool for _, pool in pools_of(document)):
@@ -50,14 +53,24 @@ def with_earlier_engines(problem: Problem, document: Mapping[str, Any]) -> Probl
             return problem
         return replace(
             problem,
-            serving=tuple(replace(each, engine=_plain(each.engine, each.spec.memory_utilisation, recorded)) for each in problem.serving),
+            serving=tuple(replace(each, architecture=_narrow_caches(each.architecture), engine=_plain(each.engine, each.spec.memory_utilisation, recorded)) for each in problem.serving),
             training=tuple(
                 replace(each, engine=_plain(each.engine, None, recorded)) if isinstance(each, ReinforcementFacts) else each
                 for each in problem.training
             ),
         )  # fmt: skip
     engine = EngineSettings(problem.constants.serving.usable_memory, limit_factor=1.0)
-    return replace(problem, serving=tuple(replace(workload, engine=engine) for workload in problem.serving))
+    serving = (replace(each, engine=engine, architecture=_narrow_caches(each.architecture)) for each in problem.serving)
+    return replace(problem, serving=tuple(serving))
+
+
+def _narrow_caches(architecture: Architecture) -> Architecture:
+    """Return the network with caches in 8 bit beside weights in FP8, as releases wrote that did not state the format of a cache."""
+    known = dict(architecture.checkpoints)
+    return replace(
+        architecture,
+        checkpoints=tuple({**known, "fp8": replace(known.get("fp8", Checkpoint("fp8")), cache="fp8")}.items()),
+    )
 
 
 def _plain(engine: EngineSettings, stated: float | None, recorded: Mapping[str, Any]) -> EngineSettings:
