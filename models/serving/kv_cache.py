@@ -63,17 +63,20 @@ def kv_bytes_per_chip(
     return as_result(np.asarray(held, float) * stage / layouts.dp)
 
 
-def held_context_tokens(input_tokens: ArrayLike, output_tokens: ArrayLike, constants: ServingConstants) -> Result:
-    """Compute the tokens that a running request holds in the KV cache when memory is full:  I + u O.
+def held_context_tokens(lengths: Lengths, constants: ServingConstants) -> Result:
+    """Compute the tokens that a running request holds in the KV cache when memory is full:  I + max(u O, (O - 1)(1 + cv^2)/2).
 
-    Shapes: broadcast [token]; result [token]. Larger than the mean I + O/2, since blocks are reserved ahead and
-    long requests stay longest. Reference: Kwon et al., PagedAttention, SOSP 2023, section 4; u: first fit.
+    Blocks are reserved ahead, hence u O. No step reads what is not held: long answers stay longest, so that the mean over those that
+    run is `Lengths.running_context_tokens`, cv^2 that of the answers. Shapes: as the lengths; result [token].
+    Reference: Kwon et al., PagedAttention, SOSP 2023, section 4; Cox, Renewal Theory (1962), chapter 5 (length-biased sampling); u: first fit.
 
     >>> from models.serving import examples
-    >>> float(held_context_tokens(1000, 100, examples.SERVING)) > 1050
-    True
+    >>> even, spread = (float(held_context_tokens(Lengths(1000, 101, output_scv=scv), examples.SERVING)) for scv in (0.0, 4.0))
+    >>> even > 1050, spread
+    (True, 1250.0)
     """
-    return np.asarray(input_tokens, float) + constants.output_held * np.asarray(output_tokens, float)
+    reserved = lengths.prompt + constants.output_held * lengths.output
+    return as_result(np.maximum(reserved, lengths.running_context_tokens))
 
 
 def reserve_bytes(arch: Architecture, layouts: ServingLayouts, constants: ServingConstants) -> Result:
@@ -135,7 +138,7 @@ def slots(
     True
     """
     free = cache_bytes_per_chip(arch, chip, layouts, precisions.weights, constants)
-    context = held_context_tokens(lengths.prompt, lengths.output_tokens, constants)
+    context = held_context_tokens(lengths, constants)
     held = kv_bytes_per_chip(arch, layouts, context, precisions.kv_cache)
     by_memory = free / held
     if np.any(arch.state_blocks) and np.any(constants.state_share):
@@ -169,7 +172,7 @@ def memory_bytes_per_chip(
     >>> bool(use(2) > use(1) > use(0) > examples.SERVING.runtime_bytes)
     True
     """
-    context = held_context_tokens(lengths.prompt, lengths.output_tokens, constants)
+    context = held_context_tokens(lengths, constants)
     cache = np.asarray(sequences, float) * kv_bytes_per_chip(arch, layouts, context, precisions.kv_cache)
     return weight_bytes_per_chip(arch, layouts, precisions.weights) + cache + reserve_bytes(arch, layouts, constants)
 

@@ -59,7 +59,7 @@ class Replica:
     @property
     def context_tokens(self) -> Result:
         """Mean context of a request in decode [token]."""
-        return self.lengths.prompt + 0.5 * self.lengths.later_tokens
+        return self.lengths.running_context_tokens
 
     def step(self, sequences: ArrayLike, prefill_tokens: ArrayLike = 0.0) -> StepTime:
         """Predict a step of so many sequences of the replica, a share 1/pp of them in a stage."""

@@ -46,7 +46,7 @@ def _room(facts: CaseFacts, system: SystemFacts, layout: ServingLayouts, choice:
         return _one(kv_bytes_per_chip(arch, layout, tokens, choice.kv_precision))
 
     lengths = lengths_of(facts.serving, choice)
-    context = _one(held_context_tokens(lengths.prompt, lengths.output_tokens, known))
+    context = _one(held_context_tokens(lengths, known))
     whole = _one(lengths.prompt + lengths.output)
     cache, ranks = _one(cache_bytes_per_chip(arch, rates, layout, choice.precision, known)), _one(layout.dp)
     places = np.floor(cache / held(context)) if held(context) else np.inf
@@ -105,7 +105,7 @@ def _lack(
     facts: CaseFacts, layouts: ServingLayouts, choice: EngineChoice, known: ServingConstants, rates: ChipRates
 ) -> Row:
     arch, lengths = facts.architecture, lengths_of(facts.serving, choice)
-    context = held_context_tokens(lengths.prompt, lengths.output_tokens, known)
+    context = held_context_tokens(lengths, known)
     weights = weight_bytes_per_chip(arch, layouts, choice.precision)
     reserve = reserve_bytes(arch, layouts, known)
     cache = kv_bytes_per_chip(arch, layouts, context, choice.kv_precision) * layouts.dp / known.cache_share

@@ -1,0 +1,32 @@
+"""Laws of serving at the edges, through `estimate`: questions whose answer follows from what can be held, sent or computed."""
+
+import pytest
+
+from planner.estimate.answer import estimate
+
+
+def found(architecture, system, chips, lengths, precision="fp8", workload=None, **case):
+    """Return the answer to one question in plain values."""
+    asked = {
+        "kind": "serving",
+        "architecture": architecture,
+        "lengths": lengths,
+        "precision": [precision],
+        **(workload or {}),
+    }
+    answer = estimate({"workload": asked, "system": system, "chips": chips, "load": "max", **case}).answer
+    assert answer is not None
+    return answer
+
+
+def test_answers_of_spread_lengths_take_the_memory_that_steps_read():
+    """Llama-3.1-70B in 8 bit on two H100: 38 GB of caches hold 469,000 tokens. Answers of cv 2 hold 500 + 999 (1 + 4)/2 each, so 156 run."""
+    at = {
+        cv: found("Llama-3.1-70B", "DGX H100", 8, {"input": 500, "output": 1000, "output_cv": cv}, layout={"tp": 2},
+                  workload={"disaggregation": "never", "kv_precision": ["fp8"]}) for cv in (0, 2, 3)
+    }  # fmt: skip
+    tokens = 80 * 2 * 8 * 128  # bytes of a token over 80 layers, keys and values, 8 heads of 128
+    cache = at[2]["memory"][0]["cache_bytes"]
+    assert at[2]["slots"] == pytest.approx(cache * 2 / tokens / 2997.5, rel=0.02) == pytest.approx(150, rel=0.1)
+    assert at[2]["requests_per_s"] == pytest.approx(12.2, rel=0.1)
+    assert at[0]["slots"] > 2 * at[2]["slots"] > 2.5 * at[3]["slots"]
