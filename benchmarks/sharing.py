@@ -127,9 +127,9 @@ def goodputs() -> list[dict[str, Any]]:
 
     def share(chips: int, slower: float = 1.0, longer_s: float = 0.0) -> float:
         write_s = checkpoint_write_s(
-            PARAMETERS, facts.checkpoint_bytes_per_parameter, facts.storage_bytes_per_s / slower
+            PARAMETERS, facts.checkpoint_bytes_per_parameter, chips * facts.chip_checkpoint_bytes_per_s / slower
         )
-        return float(best_goodput(chips, facts.chip_interruption_s, write_s, facts.recovery_s + longer_s))
+        return float(best_goodput(chips, facts.chip_interruption_s, write_s, facts.recovery_s + write_s + longer_s))
 
     without = {
         "by hand": (1.0, by_hand),

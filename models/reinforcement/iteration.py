@@ -25,7 +25,7 @@ class Phases:
     update_s: Result
     sync_s: Result  # weights from the one pool to the other, or from layout to layout
     reshard_s: Result = 0.0  # what else changes over where the pools take turns: state off the chips and back
-    host_s: Result = 0.0
+    host_s: Result = 0.0  # of the controller: handling responses and batches
     mini_batches: int = 1
 
 
@@ -44,10 +44,11 @@ class Iteration:
 def iteration(way: str, phases: Phases, staleness: float = 0.0, partial_rollout: bool = False) -> Iteration:
     """Predict the time of an iteration in one of `WAYS`.
 
-    G = rollout + synchronisation, U = scoring + update + host. Colocated and synchronous: T = G + U, with resharding where one pool takes
-    turns. Asynchronous, up to k batches ahead: T = G + U - min(k, 1) min(G, U), which is max(G, U) from k = 1 on. The rollout's tail is
-    hidden behind the next batch by min(k, 1) where a partial rollout goes on with new weights, else by min(max(k - 1, 0), 1). Streaming, with
-    weights no older than the batch: mini-batch j of m starts when j/m of the responses are done, T = max_j [t_j + (m - j + 1) U/m] + synchronisation.
+    G = rollout + synchronisation, U = scoring + update, C = time of the controller. Colocated and synchronous: T = G + U + C, with resharding where
+    one pool takes turns. Asynchronous, up to k batches ahead, with h = min(k, 1): T = max(G + U - h min(G, U) + (1 - h) C, h C), which is
+    max(G, U, C) from k = 1 on, since the controller handles one batch while the pools work on others. The rollout's tail is hidden behind the next
+    batch by min(k, 1) where a partial rollout goes on with new weights, else by min(max(k - 1, 0), 1). Streaming, with weights no older than the
+    batch: mini-batch j of m starts when j/m of the responses are done, T = max_j [t_j + (m - j + 1) (U + C)/m] + synchronisation.
     Shapes: the phases broadcast; results along one axis. Units: [s], staleness k [batch]. k = 0 is synchronous.
     Reference: Sheng et al., HybridFlow, arXiv:2409.19256; Noukhovitch et al., arXiv:2410.18252 (one step off-policy); Fu et al., AReaL, arXiv:2505.24298
     (staleness bound, interruptible rollout).
@@ -71,11 +72,14 @@ def iteration(way: str, phases: Phases, staleness: float = 0.0, partial_rollout:
     busy = np.minimum(busy, completion) if not hidden else np.minimum(busy, flow + tail)
     sync, reshard = phases.sync_s + 0.0 * completion, (phases.reshard_s if way == COLOCATED else 0.0) + 0.0 * completion
     rolling = flow + tail + sync
-    training = phases.scoring_s + phases.update_s + phases.host_s + 0.0 * completion
+    training = phases.scoring_s + phases.update_s + 0.0 * completion
+    host = phases.host_s + 0.0 * completion
+    overlap = min(k, 1.0)
     if way == STREAMING and rollout is not None:
-        total = _streamed_s(rollout, training, phases.mini_batches) + sync
+        total = _streamed_s(rollout, training + host, phases.mini_batches) + sync
     else:
-        total = rolling + training + reshard - min(k, 1.0) * np.minimum(rolling, training)
+        in_turns = rolling + training + reshard + (1.0 - overlap) * host
+        total = np.maximum(in_turns - overlap * np.minimum(rolling, training), overlap * host)
     named = (flow, tail, sync, reshard, phases.scoring_s, phases.update_s, phases.host_s)
     parts = {name: np.asarray(part + 0.0 * total, float) for name, part in zip(PARTS, named, strict=True)}
     if way == COLOCATED:

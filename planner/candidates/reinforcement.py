@@ -213,6 +213,7 @@ FIELDS_WITHOUT_EFFECT = {
     "residency",
     "sole_tenant",
     "audit",
+    "checkpoints",
     "preemption",
     "availability",
     "token_bytes",

@@ -15,7 +15,6 @@ from models.training.memory import WEIGHT_BYTES
 from models.training.reliability import (
     best_goodput,
     checkpoint_interval_s,
-    checkpoint_write_s,
     mean_time_between_interruptions_s,
     preemption_s,
     spares_needed,
@@ -32,7 +31,7 @@ class RunTerms:
 
     system_chips: int = 1  # chips of one system; a spot market takes whole systems
     spot: SpotFacts | None = None
-    storage_bytes_per_s: float = math.inf  # of the site; checkpoints are written at the usual rate where it states none
+    storage_bytes_per_s: float = math.inf  # of the site, for all chips of the run; no limit where it states none
     owned: bool = False  # owned systems must be repaired by the owner
 
     @classmethod
@@ -47,45 +46,80 @@ class Interruptions:
 
     between_s: float  # mean time between two interruptions of one chip
     write_s: float  # time to write one checkpoint
-    restart_s: float  # time from an interruption until the run makes progress again
+    stall_s: float  # time for which the run stands still for it
+    read_s: float  # time to read it back
+    restart_s: float  # time from an interruption until the run makes progress again, reading back included
     checkpoint_bytes: float  # of what is trained
-    load_bytes: float  # to start again: a checkpoint, and the weights that are frozen
 
 
-def interruptions(job: TrainingFacts, facts: Reliability, terms: RunTerms = RunTerms()) -> Interruptions:
-    """Derive how often a job is interrupted and what each interruption costs, on the given terms."""
-    recipe, every = recipe_of(job), parameter_counts(job.architecture).total
-    parameters = float(adapter_parameters(job.architecture, recipe)) if recipe.adapter_rank else every
-    stated = math.isfinite(terms.storage_bytes_per_s)
-    bandwidth = terms.storage_bytes_per_s if stated else facts.storage_bytes_per_s
-    write_s = float(checkpoint_write_s(parameters, facts.checkpoint_bytes_per_parameter, bandwidth))
-    size = parameters * facts.checkpoint_bytes_per_parameter
-    loaded = size + (WEIGHT_BYTES * every if recipe.adapter_rank else 0.0)
-    recovery_s = facts.recovery_s + terms.owned * facts.unspared_s
+def checkpoint_rate_bytes_per_s(
+    job: TrainingFacts, chips: int, facts: Reliability, site_bytes_per_s: float = math.inf
+) -> float:
+    """Compute the rate at which a run writes and reads checkpoints:  min(n b, B).
+
+    Units: chips n [1], rate of the share of a chip b, as the job states it or as published runs have it, and of the site B [byte/s].
+    Reference: figures of the catalog (BLOOM-176B on 384 chips, Llama 3 on 16,384).
+    """
+    asked = job.spec.checkpoints
+    stated = None if asked is None else asked.bandwidth_per_chip
+    site = site_bytes_per_s if math.isfinite(site_bytes_per_s) else facts.site_checkpoint_bytes_per_s
+    return min(chips * (facts.chip_checkpoint_bytes_per_s if stated is None else stated), site)
+
+
+def interruptions(
+    job: TrainingFacts, chips: int, facts: Reliability, terms: RunTerms = RunTerms()
+) -> Interruptions:
+    """Derive how often a job is interrupted and what each interruption costs, on the given terms; `chips` hold its state."""
+    size, loaded = state_sizes(job, facts)
+    asked, rate = job.spec.checkpoints, checkpoint_rate_bytes_per_s(job, chips, facts, terms.storage_bytes_per_s)
+    write_s, read_s = size / rate, loaded / rate * facts.reads_back
+    stall_s = write_s if asked is None or asked.stall is None else min(asked.stall, write_s)
+    recovery_s = _recovery_s(job, facts) + terms.owned * facts.unspared_s + read_s
     spot = terms.spot
     if spot is None:
-        return Interruptions(facts.chip_interruption_s, write_s, recovery_s, size, loaded)
+        return Interruptions(facts.chip_interruption_s, write_s, stall_s, read_s, recovery_s, size)
     failure_rate = 1.0 / facts.chip_interruption_s  # of one chip [1/s]
     reclaim_rate = 1.0 / (spot.interval_s * terms.system_chips)  # of one chip [1/s]
     # Only an interruption by the spot market also waits for a new system.
     restart_s = recovery_s + spot.wait_s * reclaim_rate / (failure_rate + reclaim_rate)
-    return Interruptions(1.0 / (failure_rate + reclaim_rate), write_s, restart_s, size, loaded)
+    return Interruptions(1.0 / (failure_rate + reclaim_rate), write_s, stall_s, read_s, restart_s, size)
 
 
-def goodput_of(job: TrainingFacts, chips: int, facts: Reliability, terms: RunTerms = RunTerms()) -> float:
-    """Compute the goodput: the share of time not lost to interruptions and checkpoints, at the best checkpoint interval."""
-    found = interruptions(job, facts, terms)
+def state_sizes(job: TrainingFacts, facts: Reliability) -> tuple[float, float]:
+    """Compute (checkpoint of what is trained, what a restart loads: the checkpoint and the weights that are frozen) [byte]."""
+    recipe, every = recipe_of(job), parameter_counts(job.architecture).total
+    parameters = float(adapter_parameters(job.architecture, recipe)) if recipe.adapter_rank else every
+    size = parameters * facts.checkpoint_bytes_per_parameter
+    return size, size + (WEIGHT_BYTES * every if recipe.adapter_rank else 0.0)
+
+
+def _recovery_s(job: TrainingFacts, facts: Reliability) -> float:
+    asked = job.spec.checkpoints
+    return facts.recovery_s if asked is None or asked.recovery is None else asked.recovery
+
+
+def goodput_of(
+    job: TrainingFacts, chips: int, facts: Reliability, terms: RunTerms = RunTerms(), writers: int | None = None
+) -> float:
+    """Compute the goodput: the share of time not lost to interruptions and checkpoints, at the best checkpoint interval.
+
+    `writers`: chips that hold the state of training, if not all.
+    """
+    found = interruptions(job, chips if writers is None else writers, facts, terms)
     with np.errstate(over="ignore"):  # a run so wide that it is always interrupted has goodput 0
-        return float(best_goodput(chips, found.between_s, found.write_s, found.restart_s))
+        return float(best_goodput(chips, found.between_s, found.stall_s, found.restart_s, found.write_s))
 
 
-def preemption_s_of(job: TrainingFacts, facts: Reliability, storage_bytes_per_s: float = math.inf) -> float:
+def preemption_s_of(
+    job: TrainingFacts, chips: int, facts: Reliability, storage_bytes_per_s: float = math.inf
+) -> float:
     """Compute the time that a job loses each time it gets its width back; 0 where the spec asks for no pre-emption cost."""
     asked = job.spec.preemption
     if asked is None:
         return 0.0
-    write_s = interruptions(job, facts, RunTerms(storage_bytes_per_s=storage_bytes_per_s)).write_s
-    return float(preemption_s(write_s, facts.recovery_s)) if asked.restart is None else asked.restart
+    found = interruptions(job, chips, facts, RunTerms(storage_bytes_per_s=storage_bytes_per_s))
+    restart_s = _recovery_s(job, facts) + found.read_s
+    return float(preemption_s(found.write_s, restart_s)) if asked.restart is None else asked.restart
 
 
 def storage_rates(
@@ -97,11 +131,12 @@ def storage_rates(
     problem: Problem,
 ) -> tuple[float, float]:
     """Compute (data read, checkpoints written) of a job at full width [byte/s]; `tokens_per_s` includes the goodput."""
-    found = interruptions(job, problem.constants.reliability, terms)
-    between_s = mean_time_between_interruptions_s(int(Layouts.of(**layout).chips[0]), found.between_s)
+    chips = int(Layouts.of(**layout).chips[0])
+    found = interruptions(job, chips, problem.constants.reliability, terms)
+    between_s = mean_time_between_interruptions_s(chips, found.between_s)
     token_bytes = problem.bytes_per_token if job.spec.token_bytes is None else job.spec.token_bytes
-    interval_s = checkpoint_interval_s(found.write_s, between_s)
-    written = checkpoint_bytes_per_s(found.checkpoint_bytes, interval_s, found.write_s)
+    interval_s = max(float(checkpoint_interval_s(found.stall_s, between_s)), found.write_s - found.stall_s)
+    written = checkpoint_bytes_per_s(found.checkpoint_bytes, interval_s, found.stall_s)
     return float(reading_bytes_per_s(tokens_per_s / goodput, token_bytes)) if goodput else 0.0, float(written)
 
 

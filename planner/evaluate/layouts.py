@@ -28,7 +28,11 @@ def recipe_of(job: TrainingFacts, precision: str = "bf16") -> Recipe:
     spec = job.spec
     plain = Recipe(example_tokens=float(spec.example_tokens or 0), operand_bytes=element_bytes(precision))
     if isinstance(spec, Training):
-        plain = replace(plain, optimizer=spec.optimizer, gradient_bytes=element_bytes(spec.gradients))
+        software = spec.software
+        plain = replace(
+            plain, optimizer=spec.optimizer, gradient_bytes=element_bytes(spec.gradients), framework=software.framework,
+            fused_dispatch=software.dispatcher != "plain", overlapped_exchange=software.dispatcher == "overlapped", cuda_graphs=software.graphs,
+        )  # fmt: skip
     if spec.tuning != "lora":
         return plain
     adapters = spec.adapters or Adapters()

@@ -15,6 +15,7 @@ import numpy as np
 from catalog.units import HOUR_S
 from models.arrays import Bools, Floats
 from models.energy.power import training_power_w
+from models.reinforcement.constants import ReinforcementConstants
 from models.reinforcement.iteration import ASYNCHRONOUS, COLOCATED, STREAMING, Iteration, Phases, iteration
 from models.reinforcement.lengths import ResponseLengths
 from models.reinforcement.rollout import Batch, Rollout, Turns, rollout
@@ -46,6 +47,7 @@ from planner.spec.reinforcement import SCORING
 
 ROLLOUT, UPDATE = "rollout", "update"  # roles of pools
 PROMPTS_TOGETHER = 64.0  # that fill a chunk at the start of a rollout
+HOST_CHIPS = 8  # of a host, as servers usually have
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +281,19 @@ def held_in_rollout(pool: UpdatePool) -> float:
     return 0.0 if on_host(pool.setup.system, held) else held
 
 
+def controller_s(job: ReinforcementFacts, chips: int, factors: ReinforcementConstants) -> float:
+    """Compute the time of the controller in an iteration:  n c / w.
+
+    Every host of eight chips has a worker of the controller, which handles its share of the responses, unless the job states how many there are.
+    Units: responses n, workers w [1], time of a worker for a response c [s], as the job states it or as fitted, result [s].
+    Reference: Sheng et al., HybridFlow, arXiv:2409.19256, section 4 (a controller of many workers); published iterations, see the catalog.
+    """
+    asked = job.spec.controller
+    workers = math.ceil(chips / HOST_CHIPS) if asked is None or asked.workers is None else asked.workers
+    each = factors.worker_response_s if asked is None or asked.response is None else asked.response
+    return each * job.spec.responses / workers
+
+
 def iteration_of(
     job: ReinforcementFacts,
     way: str,
@@ -289,7 +304,8 @@ def iteration_of(
 ) -> Iteration:
     """Evaluate an iteration on an update pool with each of the rollout layouts; `engines` is None where responses are given."""
     spec, factors, system = job.spec, constants.reinforcement, update.setup.system
-    host_s = factors.host_response_s * spec.responses
+    rolling = 0 if pool is None or way == COLOCATED else pool.chips
+    host_s = controller_s(job, update.chips + rolling, factors)
     scoring, updating = (float(times[0]) for times in (update.updates.scoring_s, update.updates.update_s))
     if engines is None or pool is None:
         phases = Phases(None, scoring, updating, 0.0, 0.0, host_s, spec.mini_batches)
@@ -363,7 +379,7 @@ def figures_of(
     parts = {name: float(part[i]) for name, part in found.parts.items()}
     rolling = 0 if rollout is None or way == COLOCATED else rollout[0].chips
     chips = update.chips + rolling
-    goodput = goodput_of(job, chips, constants.reliability, terms)
+    goodput = goodput_of(job, chips, constants.reliability, terms, update.chips)
     steps_s = float(updates.step.step_s[0]) * job.spec.mini_batches * job.spec.epochs
     worked = steps_s / seconds * update.chips / chips
     training_w = max(float(training_power_w(setup.system.power_w, constants.power)) - setup.system.idle_w, 0.0)

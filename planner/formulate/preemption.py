@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from models.training.layouts import Layouts
 from planner.candidates.points import OperatingPoint
 from planner.evaluate.interruptions import preemption_s_of
 from planner.problem.facts import Problem, TrainingFacts
@@ -23,4 +24,6 @@ def restart_s(problem: Problem, point: OperatingPoint) -> float:
     """Compute the time lost per unit of width that resumes [s]; 0 for serving."""
     if not isinstance(point.workload, TrainingFacts):
         return 0.0
-    return preemption_s_of(point.workload, problem.constants.reliability, point.uses[0].option.site.storage_bytes_per_s)
+    use = point.uses[0]
+    chips = int(Layouts.of(**use.layout).chips[0])
+    return preemption_s_of(point.workload, chips, problem.constants.reliability, use.option.site.storage_bytes_per_s)

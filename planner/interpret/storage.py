@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from models.storage import load_s
-from planner.evaluate.interruptions import interruptions
+from planner.evaluate.interruptions import state_sizes
 from planner.formulate.storage import rates
 from planner.problem.facts import TrainingFacts
 from planner.problem.limit_labels import LimitLabel, storage_bandwidth
@@ -39,7 +39,7 @@ def storage_rows(decided: Decisions) -> list[dict[str, Any]]:
         if math.isfinite(site.storage_bytes_per_s) and site.api is None:
             read, written = rates(problem, point)
             size = (
-                interruptions(job, problem.constants.reliability).load_bytes
+                state_sizes(job, problem.constants.reliability)[1]
                 if isinstance(job, TrainingFacts)
                 else job.weights_bytes
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from models.energy.power import PowerConstants
@@ -20,9 +21,12 @@ class Reliability:
     recovery_s: float
     repair_s: float
     checkpoint_bytes_per_parameter: float
-    storage_bytes_per_s: float
+    chip_checkpoint_bytes_per_s: float  # at which the share of a chip is written and read back
     availability: float  # share of the time in which a job has all its systems
     unspared_s: float  # by how much longer a job on systems of our own stands still after an interruption
+    # Rate of a site that states none, and whether a restart reads the checkpoint back: other than this in plans of earlier releases only.
+    site_checkpoint_bytes_per_s: float = math.inf
+    reads_back: bool = True
 
 
 @dataclass(frozen=True, slots=True)

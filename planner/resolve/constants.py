@@ -29,7 +29,7 @@ RELIABILITY_REASONS = {
     "recovery_s": "restart after an interruption",
     "repair_s": "time until a failed system is back",
     "checkpoint_bytes_per_parameter": "size of a checkpoint",
-    "checkpoint_storage_bytes_per_s": "bandwidth at which checkpoints are written",
+    "chip_checkpoint_bytes_per_s": "bandwidth of a chip at which checkpoints are written and read back",
     "spares_availability": "share of the time in which a job has all its systems",
 }
 
@@ -38,6 +38,7 @@ UNSPARED = "unspared_s"  # no assumption: spares are held
 
 
 ENGINE_START = "engine_start_s"
+STORAGE = "checkpoint_storage_bytes_per_s"  # of a site, for weights
 
 
 def model_constants(ledger: Ledger, trains: bool = True, serves: bool = True, learns: bool = False) -> ModelConstants:
@@ -66,11 +67,13 @@ def model_constants(ledger: Ledger, trains: bool = True, serves: bool = True, le
             recovery_s=known["recovery_s"],
             repair_s=known["repair_s"],
             checkpoint_bytes_per_parameter=known["checkpoint_bytes_per_parameter"],
-            storage_bytes_per_s=known["checkpoint_storage_bytes_per_s"],
+            chip_checkpoint_bytes_per_s=known["chip_checkpoint_bytes_per_s"],
             availability=known["spares_availability"],
             unspared_s=ledger.value("defaults", UNSPARED, "value") if trains else 0.0,
         ),
-        loading=Loading(engine_start_s=start_s, storage_bytes_per_s=known["checkpoint_storage_bytes_per_s"]),
+        loading=Loading(
+            engine_start_s=start_s, storage_bytes_per_s=ledger.catalog.get("defaults", STORAGE).value("value")
+        ),
         measured_training=calibration(ledger, "training"),
         measured_serving=calibration(ledger, "serving"),
     )

@@ -11,6 +11,7 @@ from catalog.units import HOUR_S, YEAR_S
 from planner.spec.base import SOME, Block
 from planner.spec.load.routing import Routing
 from planner.spec.quantities import WHOLE, AmountPerSecond, Bytes, Name, Real, Seconds, SecondsFromStart, Switch
+from planner.spec.requirements.checkpoints import Checkpoints
 from planner.spec.requirements.preemption import Preemption
 from planner.spec.requirements.priority import Priority
 from planner.spec.workloads import Adapters, Engine, Precisions, Recipes, Variation, Workload
@@ -73,6 +74,15 @@ class Tools(Block):
         return self
 
 
+class Controller(Block):
+    """Software that hands out prompts, collects responses and forms batches."""
+
+    workers: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] | None = None
+    """Processes that share the responses; one for every eight chips if omitted."""
+    response: SecondsFromStart | None = None
+    """Time of a worker for one response; as in published runs if omitted."""
+
+
 class Reinforcement(Workload):
     """Reinforcement learning: iterations of rollout, scoring, update and synchronisation of weights."""
 
@@ -119,9 +129,13 @@ class Reinforcement(Workload):
     """Of the asynchronous way: whether responses go on with new weights, rather than that the batch waits for the last of them."""
     engine: Engine | None = None
     """Serving engine of the rollout; others if omitted."""
+    controller: Controller | None = None
+    """Software that hands out prompts and collects responses; as in published runs if omitted."""
     routing: Routing | None = None
     """How the gate of a mixture of experts loads them, in rollout and update alike; redundant copies in the rollout alone. As measured runs do on
     average if omitted."""
+    checkpoints: Checkpoints | None = None
+    """Rate of checkpoints, and what each of them and each restart costs; as published runs do if omitted."""
     preemption: Preemption | None = None
     """Cost of interrupting it; none if omitted."""
     priority: Priority | None = None

@@ -42,6 +42,7 @@ from planner.spec.quantities import (
     Tokens,
     UpdatesPerYear,
 )
+from planner.spec.requirements.checkpoints import Checkpoints
 from planner.spec.requirements.preemption import Preemption
 from planner.spec.requirements.priority import Priority
 from planner.spec.requirements.quality import Alternative, QualityFloor, comparable, of_one_source
@@ -335,6 +336,17 @@ class Adapters(Block):
     """Matrices that have one: those of attention, or those of the feed-forward blocks too."""
 
 
+class TrainingSoftware(Block):
+    """Software of a training run, where it is known."""
+
+    framework: Literal["megatron", "nvidia-tuned", "fsdp", "xla", "other"] = "other"
+    """Megatron-LM, Megatron as NVIDIA tunes it for published runs, fully sharded data parallelism of PyTorch, XLA, or another."""
+    dispatcher: Literal["plain", "fused", "overlapped"] = "plain"
+    """Exchange of tokens between experts: by all-to-all, by kernels that permute and send at once, or these beside the computation."""
+    graphs: Literal["none", "partial", "full"] = "partial"
+    """How much of a step is launched as CUDA graphs."""
+
+
 class Training(Workload):
     """A training run over `tokens` between `start` and `deadline`, both counted from the start of the horizon."""
 
@@ -353,12 +365,16 @@ class Training(Workload):
     (12), with moments of 8 bit (8), Muon (10), Adafactor (6)."""
     gradients: Literal["fp32", "bf16"] = "fp32"
     """Format in which gradients are kept."""
+    software: TrainingSoftware = TrainingSoftware()
+    """Framework, dispatcher of experts and graphs; unknown software with an all-to-all and partial graphs if omitted."""
     tuning: Literal["pretrain", "sft", "lora"] = "pretrain"
     """What is trained: all weights on whole sequences, all weights on packed examples, or adapters beside frozen weights."""
     adapters: Adapters | None = None
     """Adapters of the tuning "lora"; of rank 16 on attention if omitted."""
     example_tokens: Annotated[int, Field(ge=1, le=10_000_000), WHOLE] | None = None
     """Tokens of one example, of which sequences are packed ("sft" and "lora"); attention does not look beyond it. A whole sequence if omitted."""
+    checkpoints: Checkpoints | None = None
+    """Rate of checkpoints, and what each of them and each restart costs; as published runs do if omitted."""
     preemption: Preemption | None = None
     """Cost of interrupting it; none if omitted."""
     priority: Priority | None = None

@@ -186,10 +186,8 @@ def _of_long_runs(problem: Problem) -> list[Capability]:
         return []
     facts = problem.constants.reliability
     limited = [site for site in problem.sites if math.isfinite(site.storage_bytes_per_s)]
-    slow, broken = (
-        show(facts.storage_bytes_per_s / SLOWER_STORAGE, "byte/s"),
-        facts.chip_interruption_s / facts.chip_failure_s,
-    )
+    slow = show(facts.chip_checkpoint_bytes_per_s / SLOWER_STORAGE, "byte/s")
+    broken = facts.chip_interruption_s / facts.chip_failure_s
     return [
         Capability(
             RESUMING,
@@ -209,12 +207,12 @@ def _of_long_runs(problem: Problem) -> list[Capability]:
         ),
         Capability(
             STORAGE,
-            f"storage at {slow}" + (", and where it is limited, at a tenth of that" if limited else ""),
+            f"storage at {slow} per chip" + (", and where it is limited, at a tenth of that" if limited else ""),
             tuple(
                 (f"{site.path}.storage_bandwidth", show(site.storage_bytes_per_s / SLOWER_STORAGE, "byte/s"))
                 for site in limited
             ),
-            {"defaults/checkpoint_storage_bytes_per_s/value": slow},
+            {"defaults/chip_checkpoint_bytes_per_s/value": slow},
         ),
     ]
 

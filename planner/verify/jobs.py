@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.findings import close
-from planner.verify.preemption import lost_share
+from planner.verify.preemption import lost_share, trained_chips
 
 
 def check_jobs(plan: CheckedPlan) -> None:
@@ -18,7 +18,7 @@ def check_jobs(plan: CheckedPlan) -> None:
         done = 0.0
         for name, active in mine:
             point, computed = plan.points[name]
-            lost = lost_share(plan.problem, job, plan.sites[point["site"]], active)
+            lost = lost_share(plan.problem, job, trained_chips(point), plan.sites[point["site"]], active)
             for t, width in enumerate(active):
                 if width and not allowed[t]:
                     plan.say(f"schedule slot {t}", f"{job.name} runs outside its start and deadline")

@@ -24,7 +24,7 @@ from planner.plan_shape import shape_problems
 from planner.problem.facts import Problem
 from planner.verify.check import check_prices, check_robustness, run_checks, same_catalog
 from planner.verify.checked_plan import CheckedPlan
-from planner.verify.claims.earlier import recorded_figures, with_earlier_engines
+from planner.verify.claims.earlier import recorded_figures, with_earlier_checkpoints, with_earlier_engines
 from planner.verify.claims.record import check_record
 from planner.verify.claims.shortfall import shortfall
 from planner.verify.claims.unchecked import Unchecked, unchecked_parts
@@ -117,4 +117,5 @@ def findings(problem: Problem, document: Mapping[str, Any], overlays: Sequence[P
 
 def _with_recorded_figures(document: Mapping[str, Any], overlays: Sequence[Path]) -> Problem:
     """Resolve the plan's spec on the figures that the plan recorded, instead of those of today's catalog."""
-    return with_earlier_engines(resolved(document, overlays, recorded_figures(document)), document)
+    found = resolved(document, overlays, recorded_figures(document))
+    return with_earlier_checkpoints(with_earlier_engines(found, document), document)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from planner.evaluate.interruptions import RunTerms, interruptions, preemption_s_of, storage_rates
+from models.training.layouts import Layouts
+from planner.evaluate.interruptions import RunTerms, preemption_s_of, state_sizes, storage_rates
 from planner.problem.facts import Problem, SiteFacts, TrainingFacts
 from planner.verify.checked_plan import CheckedPlan
 
@@ -22,9 +23,16 @@ def resumed_width(problem: Problem, active: Sequence[float]) -> list[float]:
     return found
 
 
-def lost_share(problem: Problem, job: TrainingFacts, site: SiteFacts, active: Sequence[float]) -> list[float]:
-    """Compute the share of each slot, at full width, that a job spends on its resumptions."""
-    restart_s = preemption_s_of(job, problem.constants.reliability, site.storage_bytes_per_s)
+def trained_chips(point: Mapping[str, Any]) -> int:
+    """Count the chips that hold the state of a job: those of its first pool."""
+    return int(Layouts.of(**point["pools"][0]["layout"]).chips[0])
+
+
+def lost_share(
+    problem: Problem, job: TrainingFacts, chips: int, site: SiteFacts, active: Sequence[float]
+) -> list[float]:
+    """Compute the share of each slot, at full width on so many chips, that a job spends on its resumptions."""
+    restart_s = preemption_s_of(job, chips, problem.constants.reliability, site.storage_bytes_per_s)
     if not restart_s:
         return [0.0] * len(active)
     return [
@@ -89,7 +97,8 @@ class InterruptionCheck:
                 for width, s, step in zip(resumed_width(self.problem, active), seconds, calendar.step_s, strict=True)
             )
             run = sum(share * s for share, s in zip(active, seconds, strict=True))
-            restart = preemption_s_of(job, self.problem.constants.reliability, site.storage_bytes_per_s)
+            chips = trained_chips(point)
+            restart = preemption_s_of(job, chips, self.problem.constants.reliability, site.storage_bytes_per_s)
             lost = restart * resumptions
             yield (
                 name,
@@ -121,7 +130,7 @@ class InterruptionCheck:
                     RunTerms.of(option.system, option.offer, site),
                     self.problem,
                 )
-                size = interruptions(job, self.problem.constants.reliability).load_bytes
+                size = state_sizes(job, self.problem.constants.reliability)[1]
             yield name, {
                 "workload": computed.workload, "site": site.region, "read_bytes_per_s": read, "checkpoint_bytes_per_s": written,
                 "load_bytes": size, "load_s": size / site.storage_bytes_per_s,

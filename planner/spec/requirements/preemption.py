@@ -10,4 +10,4 @@ class Preemption(Block):
     """Cost of preempting a job, which always yields its systems to serving and resumes later."""
 
     restart: SecondsFromStart | None = None
-    """Time lost at each resumption; the times of a checkpoint and of recovery from a failure if omitted."""
+    """Time lost at each resumption; the times to write a checkpoint, to recover from a failure and to read the checkpoint back if omitted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -62,6 +63,21 @@ def with_earlier_engines(problem: Problem, document: Mapping[str, Any]) -> Probl
     engine = EngineSettings(problem.constants.serving.usable_memory, limit_factor=1.0)
     serving = (replace(each, engine=engine, architecture=_narrow_caches(each.architecture)) for each in problem.serving)
     return replace(problem, serving=tuple(serving))
+
+
+def with_earlier_checkpoints(problem: Problem, document: Mapping[str, Any]) -> Problem:
+    """Set checkpoints as releases did that recorded one rate of storage for runs of any size, and read nothing back at a restart."""
+    recorded = {row["path"]: row["value"] for row in document["provenance"]}
+    rate = recorded.get("defaults/checkpoint_storage_bytes_per_s/value")
+    if rate is None or "defaults/chip_checkpoint_bytes_per_s/value" in recorded:
+        return problem
+    reliability = replace(
+        problem.constants.reliability,
+        chip_checkpoint_bytes_per_s=math.inf,
+        site_checkpoint_bytes_per_s=float(rate),
+        reads_back=False,
+    )
+    return replace(problem, constants=replace(problem.constants, reliability=reliability))
 
 
 def _narrow_caches(architecture: Architecture) -> Architecture:

@@ -138,13 +138,14 @@ def _composed(job: ReinforcementFacts, way: str, figures: Figures) -> float:
     """Put an iteration together from its parts, in plain arithmetic [s]; streaming, whose overlap depends on single mini-batches, is bounded."""
     parts = figures.parts_s
     rolling = parts["generation"] + parts["tail"] + parts["synchronisation"]
-    training = parts["scoring"] + parts["update"] + parts["host"]
-    in_turns = rolling + training
+    training, controller = parts["scoring"] + parts["update"], parts["host"]
+    in_turns = rolling + training + controller
     if way == "streaming":
-        least = max(rolling, training)
+        least = max(rolling, training + controller)
         return min(max(figures.iteration_s, least), in_turns)
     if way == "asynchronous":
-        return in_turns - min(job.spec.staleness, 1.0) * min(rolling, training)
+        ahead = min(job.spec.staleness, 1.0)
+        return max(in_turns - ahead * (min(rolling, training) + controller), ahead * controller)
     return in_turns + parts["resharding"]
 
 

@@ -12,7 +12,7 @@ from models.transformer.architecture import parameter_counts
 from planner.errors import SpecError
 from planner.estimate.answer import estimate
 from planner.estimate.case import resolve_case
-from planner.evaluate.interruptions import interruptions
+from planner.evaluate.interruptions import state_sizes
 from planner.evaluate.layouts import evaluate_layouts, memory_needed
 
 WORKLOAD = {
@@ -68,13 +68,13 @@ def test_packed_examples_shorten_attention_only():
 
 def test_a_checkpoint_holds_what_is_trained_and_a_restart_loads_all():
     found = {
-        tuning: interruptions(facts.job, facts.constants.reliability)
+        tuning: state_sizes(facts.job, facts.constants.reliability)
         for tuning in ("sft", "lora")
         for facts in [facts_of(tuning=tuning)]
     }
-    assert found["lora"].checkpoint_bytes < 1e-3 * found["sft"].checkpoint_bytes
-    assert found["lora"].load_bytes > 2 * parameter_counts(facts_of().architecture).total
-    assert found["sft"].load_bytes == found["sft"].checkpoint_bytes
+    assert found["lora"][0] < 1e-3 * found["sft"][0]
+    assert found["lora"][1] > 2 * parameter_counts(facts_of().architecture).total
+    assert found["sft"][1] == found["sft"][0]
 
 
 def test_a_network_that_cannot_be_trained_on_a_system_can_be_tuned_there():

@@ -10,6 +10,7 @@ import pytest
 
 import planner
 from models.storage import checkpoint_stall_s, computing_share, load_s
+from models.training.layouts import Layouts
 from models.training.reliability import best_goodput, checkpoint_interval_s, checkpoint_write_s
 from models.transformer.architecture import parameter_counts
 from planner.errors import SpecError
@@ -150,7 +151,9 @@ def test_each_resumption_costs_saving_and_recovery(interrupted, spec):
     size = (
         parameter_counts(resolve_document(spec()).training[0].architecture).total * facts.checkpoint_bytes_per_parameter
     )
-    assert row["restart_s"] == pytest.approx(size / facts.storage_bytes_per_s + facts.recovery_s)
+    layout = interrupted["workloads"][1]["points"][0]["pools"][0]["layout"]
+    rate = Layouts.of(**layout).chips[0] * facts.chip_checkpoint_bytes_per_s
+    assert row["restart_s"] == pytest.approx(size / rate + facts.recovery_s + size / rate)
     assert row["lost_s"] == pytest.approx(row["restart_s"] * row["resumptions"])
     assert (
         90.0 - 1e-4 <= row["resumptions"] < 180.0
@@ -195,13 +198,14 @@ def test_storage_states_what_a_job_asks_of_it(stored, spec):
     point = next(p for w in stored["workloads"] for p in w["points"] if p["id"] == row["point"])
     facts = resolve_document(spec()).constants.reliability
     chips = int(np.prod([point["pools"][0]["layout"][name] for name in ("tp", "pp", "cp", "dp")]))
-    write = checkpoint_write_s(1.0, row["load_bytes"], 25e9)
+    write = checkpoint_write_s(1.0, row["load_bytes"], min(chips * facts.chip_checkpoint_bytes_per_s, 25e9))
     between = facts.chip_interruption_s / chips
     assert row["read_bytes_per_s"] == pytest.approx(point["capacity"] / point["goodput"] * 100e3)
     assert row["checkpoint_bytes_per_s"] == pytest.approx(
         row["load_bytes"] / (checkpoint_interval_s(write, between) + write)
     )
-    assert point["goodput"] == pytest.approx(best_goodput(chips, facts.chip_interruption_s, write, facts.recovery_s))
+    assert point["goodput"] == pytest.approx(best_goodput(chips, facts.chip_interruption_s, write, facts.recovery_s + write)
+    )
     assert row["load_s"] == pytest.approx(row["load_bytes"] / 25e9)
 
 

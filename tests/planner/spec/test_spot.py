@@ -46,10 +46,10 @@ def goodput(interval_s, wait_s, problem, chips):
     write = checkpoint_write_s(
         parameter_counts(problem.training[0].architecture).total,
         facts.checkpoint_bytes_per_parameter,
-        facts.storage_bytes_per_s,
+        chips * facts.chip_checkpoint_bytes_per_s,
     )
     failures, taken = chips / facts.chip_interruption_s, chips / 8 / interval_s  # per second, of the whole run
-    restart = facts.recovery_s + wait_s * taken / (failures + taken)
+    restart = facts.recovery_s + write + wait_s * taken / (failures + taken)
     return float(best_goodput(1, 1 / (failures + taken), write, restart))
 
 

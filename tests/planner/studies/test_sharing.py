@@ -202,9 +202,12 @@ def test_without_spares_a_job_waits_for_repairs_of_chips_only():
     )
     point = find_candidates(without).training["tune"][0]
     assert sum(use.systems for use in point.uses) == -(-_chips(point) // 8)  # those at work and no more
-    write_s = checkpoint_write_s(8.03e9, facts.checkpoint_bytes_per_parameter, facts.storage_bytes_per_s)
+    write_s = checkpoint_write_s(
+        8.03e9, facts.checkpoint_bytes_per_parameter, _chips(point) * facts.chip_checkpoint_bytes_per_s
+    )
     assert point.goodput == pytest.approx(
-        best_goodput(_chips(point), facts.chip_interruption_s, write_s, facts.recovery_s + off.repair_s), rel=1e-4
+        best_goodput(_chips(point), facts.chip_interruption_s, write_s, facts.recovery_s + off.repair_s + write_s),
+        rel=1e-4,
     )
     assert rows[SPARES]["goodput"] < rows[ON]["goodput"]
 
@@ -319,8 +322,8 @@ def test_without_fast_storage_a_site_that_limits_it_has_a_tenth():
     off = next(c for c in capabilities(problem, document) if c.name == STORAGE)
     without = resolve_document(edited(document, edits_without(problem, off)))
     assert without.sites[0].storage_bytes_per_s == pytest.approx(4e9)
-    assert without.constants.reliability.storage_bytes_per_s == pytest.approx(
-        problem.constants.reliability.storage_bytes_per_s / 10
+    assert without.constants.reliability.chip_checkpoint_bytes_per_s == pytest.approx(
+        problem.constants.reliability.chip_checkpoint_bytes_per_s / 10
     )
 
 
