@@ -66,9 +66,7 @@ def checkpoint_rate_bytes_per_s(
     return min(chips * (facts.chip_checkpoint_bytes_per_s if stated is None else stated), site)
 
 
-def interruptions(
-    job: TrainingFacts, chips: int, facts: Reliability, terms: RunTerms = RunTerms()
-) -> Interruptions:
+def interruptions(job: TrainingFacts, chips: int, facts: Reliability, terms: RunTerms = RunTerms()) -> Interruptions:
     """Derive how often a job is interrupted and what each interruption costs, on the given terms; `chips` hold its state."""
     size, loaded = state_sizes(job, facts)
     asked, rate = job.spec.checkpoints, checkpoint_rate_bytes_per_s(job, chips, facts, terms.storage_bytes_per_s)
@@ -110,9 +108,7 @@ def goodput_of(
         return float(best_goodput(chips, found.between_s, found.stall_s, found.restart_s, found.write_s))
 
 
-def preemption_s_of(
-    job: TrainingFacts, chips: int, facts: Reliability, storage_bytes_per_s: float = math.inf
-) -> float:
+def preemption_s_of(job: TrainingFacts, chips: int, facts: Reliability, storage_bytes_per_s: float = math.inf) -> float:
     """Compute the time that a job loses each time it gets its width back; 0 where the spec asks for no pre-emption cost."""
     asked = job.spec.preemption
     if asked is None:

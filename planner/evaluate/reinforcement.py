@@ -15,7 +15,6 @@ import numpy as np
 from catalog.units import HOUR_S
 from models.arrays import Bools, Floats
 from models.energy.power import training_power_w
-from models.reinforcement.constants import ReinforcementConstants
 from models.reinforcement.iteration import ASYNCHRONOUS, COLOCATED, STREAMING, Iteration, Phases, iteration
 from models.reinforcement.lengths import ResponseLengths
 from models.reinforcement.rollout import Batch, Rollout, Turns, rollout
@@ -33,6 +32,7 @@ from models.training.run import Run
 from models.training.step import TrainingStep
 from models.transformer.architecture import Architecture, parameter_counts
 from models.transformer.checkpoint import checkpoint_bytes
+from planner.evaluate.controller import controller_s
 from planner.evaluate.disaggregated import pool_power_w
 from planner.evaluate.engine_memory import with_memory
 from planner.evaluate.interruptions import RunTerms, goodput_of
@@ -47,7 +47,6 @@ from planner.spec.reinforcement import SCORING
 
 ROLLOUT, UPDATE = "rollout", "update"  # roles of pools
 PROMPTS_TOGETHER = 64.0  # that fill a chunk at the start of a rollout
-HOST_CHIPS = 8  # of a host, as servers usually have
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,19 +278,6 @@ def held_in_rollout(pool: UpdatePool) -> float:
     """Compute the state of training that stays on a chip during the rollout of one pool in turns [byte]."""
     held = float(pool.updates.state_bytes[0])
     return 0.0 if on_host(pool.setup.system, held) else held
-
-
-def controller_s(job: ReinforcementFacts, chips: int, factors: ReinforcementConstants) -> float:
-    """Compute the time of the controller in an iteration:  n c / w.
-
-    Every host of eight chips has a worker of the controller, which handles its share of the responses, unless the job states how many there are.
-    Units: responses n, workers w [1], time of a worker for a response c [s], as the job states it or as fitted, result [s].
-    Reference: Sheng et al., HybridFlow, arXiv:2409.19256, section 4 (a controller of many workers); published iterations, see the catalog.
-    """
-    asked = job.spec.controller
-    workers = math.ceil(chips / HOST_CHIPS) if asked is None or asked.workers is None else asked.workers
-    each = factors.worker_response_s if asked is None or asked.response is None else asked.response
-    return each * job.spec.responses / workers
 
 
 def iteration_of(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from models.reinforcement.iteration import ASYNCHRONOUS, SYNCHRONOUS, Phases, iteration
 from models.reinforcement.rollout import Rollout
 from planner.estimate.case import resolve_case
-from planner.evaluate.reinforcement import controller_s
+from planner.evaluate.controller import controller_s
 
 CASE = {
     "workload": {

@@ -204,7 +204,8 @@ def test_storage_states_what_a_job_asks_of_it(stored, spec):
     assert row["checkpoint_bytes_per_s"] == pytest.approx(
         row["load_bytes"] / (checkpoint_interval_s(write, between) + write)
     )
-    assert point["goodput"] == pytest.approx(best_goodput(chips, facts.chip_interruption_s, write, facts.recovery_s + write)
+    assert point["goodput"] == pytest.approx(
+        best_goodput(chips, facts.chip_interruption_s, write, facts.recovery_s + write)
     )
     assert row["load_s"] == pytest.approx(row["load_bytes"] / 25e9)
 
