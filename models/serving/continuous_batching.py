@@ -1,7 +1,7 @@
 """Continuous batching at a steady load: rate, TPOT and TTFT of a replica that mixes prefill and decode.
 
 One prompt costs the engine S, one step of b decoding requests T(b); requests arrive as a Poisson stream. Times of a
-single step are in decode.py, of a prompt in prefill.py, queues in models/queueing/queues.py, separate pools in disaggregation.py,
+single step are in step.py, of a prompt in prefill.py, queues in models/queueing/queues.py, separate pools in disaggregation.py,
 percentiles in percentiles.py.
 """
 
@@ -17,7 +17,7 @@ from models.arrays import Bools, Result, picked
 from models.queueing.queues import shared_rate
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
-from models.serving.decode import ServingLayouts, StepTime
+from models.serving.decode import ServingLayouts
 from models.serving.prefill import DecodeBatch, Prompts
 from models.serving.prefix_cache import pool_memory
 from models.serving.prompt_terms import prompts_together
@@ -34,6 +34,7 @@ from models.serving.sessions import (
 )
 from models.serving.speculation import Speculation, decode_step
 from models.serving.steady_state import SteadyState
+from models.serving.step import StepTime
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
 

@@ -1,13 +1,12 @@
-"""Time of one engine step that carries decode tokens and, mixed in, prefill tokens. Rates over time live in continuous_batching.py.
+"""Parts of the time of an engine step: products, experts, attention, communication, launch. The step itself is in step.py.
 
-A step passes every layer once. Its parts add up: published runs show no overlap of compute and memory across a real layer.
 A replica is pp stages of tp x dp chips: tensor parallel tp inside an attention rank, dp attention ranks with a batch and
 a KV cache each; experts are spread over all tp x dp chips of a stage, ep of them as whole-expert ranks.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,21 +16,17 @@ from models.arrays import Floats, Ints, Result, as_result
 from models.formats import Precision, element_bytes, stored
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
-from models.serving.workload import Precisions, products_s, read_bytes
+from models.serving.workload import gemm_bits, products_s, read_bytes
 from models.transformer.architecture import Architecture, parameter_counts
 from models.transformer.attention import attention_flops, is_latent, query_flops, read_bytes_per_rank
-from models.transformer.moe import distinct_destinations
+from models.transformer.moe import dispatch_copies, distinct_destinations
 from models.transformer.routing import EVEN
 
 # Activations travel in 16 bit.
 ACTIVATION_BYTES = 2.0
-# A dispatch in 8 bit and a combine in 16 bit make 1.5 byte per element and direction on average.
-ALL_TO_ALL_BYTES = 1.5
 # Up to so many ranks, engines gather the tokens of all and scatter the sums. Beyond, a token goes to the ranks of its experts, which are
-# placed by their load, and one half of the batch may compute while the other exchanges.
+# placed by their load.
 GATHERED_RANKS = 8
-HALVES = 2.0
-HOST = "host"  # the part of a step that is prepared once for all that runs in it
 # Slower scale-up links than this are those of the host.
 HOST_LINK_BYTES_PER_S = 100 * GIGA
 # What picks layouts along their axes.
@@ -64,120 +59,6 @@ class ServingLayouts:
     def take(self, index: Index) -> ServingLayouts:
         """Pick the layouts at `index`; `take((slice(None), None))` adds an axis for the batch."""
         return ServingLayouts(*(np.asarray(a)[index] for a in (self.tp, self.pp, self.dp, self.ep)))
-
-
-@dataclass(frozen=True, slots=True)
-class StepTime:
-    """Seconds of a step and of its parts, which add up to it."""
-
-    total_s: Result
-    breakdown: dict[str, Result]
-
-
-@dataclass(frozen=True, slots=True)
-class StepLoad:
-    """The tokens that one pass of a micro-batch carries: those in decode and, mixed in, those of a prompt in prefill."""
-
-    decode_sequences: ArrayLike  # in decode, of all attention ranks [1]
-    context_tokens: ArrayLike = 0.0  # that each of them attends to [token]
-    prefill_tokens: ArrayLike = 0.0  # of all attention ranks [token]
-    prompt_tokens: ArrayLike = 0.0  # of the whole prompt that is in prefill [token]
-    cached_tokens: ArrayLike = 0.0  # first part of the prompt, found in a prefix cache and not computed [token]
-    tokens_per_sequence: ArrayLike = 1.0  # of a sequence in decode; more than one where drafts are verified [token]
-
-
-def step_time(
-    arch: Architecture,
-    chip: ChipRates,
-    layouts: ServingLayouts,
-    load: StepLoad,
-    *,
-    precisions: Precisions,
-    constants: ServingConstants,
-) -> StepTime:
-    """Predict the latency of one pass of a micro-batch through all stages:  T = sum of the parts below.
-
-    dense_compute + dense_memory + expert_compute + expert_memory + kv_memory + prefill_attention + communication +
-    launch + host. With pp stages in flight a stage is occupied T / pp. Where experts lie on more than 8 ranks, the halves of the
-    batch may take turns, if that is faster: T = 2 max(parts of a half, its exchange) + host, weights read and layers launched twice.
-    Shapes: layouts and the entries of `load` [sequence], [token] broadcast; result [s].
-    Valid for decode_sequences >= 0 and prefill_tokens >= 0.
-    Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009); Pope et al., Efficiently Scaling Transformer
-    Inference, MLSys 2023, section 2; DeepSeek-V3, arXiv:2412.19437, section 3.4 (two micro-batches); the parts' own references.
-
-    >>> from models.serving import examples
-    >>> step = step_time(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), StepLoad(1, context_tokens=1024),
-    ...     precisions=Precisions("bf16", "bf16"), constants=examples.SERVING)
-    >>> bool(abs(sum(step.breakdown.values()) - step.total_s) < 1e-12)
-    True
-    """
-    whole = _at_once(arch, chip, layouts, load, precisions, constants)
-    spread = np.asarray(layouts.stage_chips) > GATHERED_RANKS
-    if not np.any(arch.experts) or not np.any(spread) or not (arch.routing or EVEN).two_batches:
-        return whole
-    turns = _in_turns(arch, chip, layouts, load, precisions, constants)
-    faster = spread & (turns.total_s < whole.total_s)
-    parts: dict[str, Result] = {
-        name: np.where(faster, part, whole.breakdown[name])[()] for name, part in turns.breakdown.items()
-    }
-    return StepTime(np.where(faster, turns.total_s, whole.total_s)[()], parts)
-
-
-def _at_once(
-    arch: Architecture, chip: ChipRates, layouts: ServingLayouts, load: StepLoad, precisions: Precisions, constants: ServingConstants
-) -> StepTime:  # fmt: skip
-    """Predict a pass of the whole batch: computing waits for each exchange."""
-    parts, exchange = _parts(arch, chip, layouts, load, precisions, constants)
-    parts["communication"] = parts["communication"] + exchange
-    return StepTime(sum(parts.values()), parts)
-
-
-def _in_turns(
-    arch: Architecture, chip: ChipRates, layouts: ServingLayouts, load: StepLoad, precisions: Precisions, constants: ServingConstants
-) -> StepTime:  # fmt: skip
-    """Predict a pass in two halves, of which one computes while the other exchanges; the host prepares them together."""
-    half = replace(
-        load,
-        decode_sequences=np.asarray(load.decode_sequences, float) / HALVES,
-        prefill_tokens=np.asarray(load.prefill_tokens, float) / HALVES,
-    )
-    parts, exchange = _parts(arch, chip, layouts, half, precisions, constants)
-    busy = sum(part for name, part in parts.items() if name != HOST)
-    parts["communication"] = parts["communication"] + np.maximum(exchange - busy, 0.0)
-    twice = {name: HALVES * part for name, part in parts.items()}
-    twice[HOST] = _host_s(layouts, load.decode_sequences, constants)
-    return StepTime(sum(twice.values()), twice)
-
-
-def _parts(
-    arch: Architecture, chip: ChipRates, layouts: ServingLayouts, load: StepLoad, precisions: Precisions, constants: ServingConstants
-) -> tuple[dict[str, Result], Result]:  # fmt: skip
-    """Predict the parts of a pass, and apart from them the exchange of tokens between experts [s]."""
-    decode, prefill = np.asarray(load.decode_sequences, float), np.asarray(load.prefill_tokens, float)
-    decoded = decode * load.tokens_per_sequence
-    tokens, weights = decoded + prefill, precisions.weights
-    dense_compute, dense_memory = dense_times_s(arch, chip, layouts, weights, constants, tokens, logits=decoded)
-    expert_compute, expert_memory = expert_times_s(arch, chip, layouts, weights, constants, tokens)
-    parts: dict[str, Result] = {
-        "dense_compute": dense_compute,
-        "dense_memory": dense_memory,
-        "expert_compute": expert_compute,
-        "expert_memory": expert_memory,
-        "kv_memory": decode_attention_s(
-            arch, chip, layouts, decode, load.context_tokens, precisions.kv_cache, constants, load.tokens_per_sequence
-        ),
-        "prefill_attention": prefill_attention_s(
-            arch, chip, layouts, prefill, load.prompt_tokens, constants, load.cached_tokens
-        ),
-        "communication": communication_s(arch, chip, layouts, tokens, constants),
-        "launch": launch_s(arch, prefill, constants),
-        HOST: _host_s(layouts, decode, constants),
-    }
-    return parts, expert_exchange_s(arch, chip, layouts, tokens, constants)
-
-
-def _host_s(layouts: ServingLayouts, sequences: ArrayLike, constants: ServingConstants) -> Result:
-    return constants.host_step_s + constants.host_request_s * np.asarray(sequences, float) / layouts.dp
 
 
 def dense_times_s(
@@ -359,7 +240,9 @@ def communication_s(
 ) -> Result:
     """Predict the communication of a step that computing waits for: all-reduces of tensor parallelism, hand-over between stages.
 
-    all-reduce (tp > 1): 2 L (one for each block) [a (1 + log2 tp_in)/2 + n log2 D + 4 m h (tp - 1)/tp / (W e)];  stages: (pp - 1)[a + 2 m h / W].
+    all-reduce (tp > 1): one for each of the 2 L blocks [a (1 + log2 tp_in)/2 + n log2 D + 4 m h (tp - 1)/tp / (W e)];  stages: (pp - 1)[a + 2 m h / W].
+    Blocks of experts have none where dispatch and combine (dp > 1, `expert_exchange_s`) take its place: the tensor ranks scatter the sums of
+    attention, exchange a part each, and gather what comes back, which is one all-reduce for both blocks.
     W is the scale-up rate inside the scale-up domain (over the links of a host falling with the group), else the smaller of both. An
     all-reduce over D domains starts in each, and then n and the latency of the network for each doubling of them; that latency adds to a
     stage's start as well. A group of one costs nothing.
@@ -382,55 +265,79 @@ def communication_s(
     start = by_link * 0.5 * (1.0 + np.log2(tp) - across)
     start = start + (constants.all_reduce_start_network_s + chip.scaleout_latency_s) * across
     moved = 2.0 * ACTIVATION_BYTES * vector * (tp - 1.0) / tp
-    total = np.where(
-        tp > 1, arch.blocks * (start + _transfer_s(chip, tp, moved / constants.all_reduce_efficiency)), 0.0
-    )
+    reduced = arch.blocks - np.where(np.asarray(layouts.dp) > 1, arch.moe_layers, 0)
+    total = np.where(tp > 1, reduced * (start + _transfer_s(chip, tp, moved / constants.all_reduce_efficiency)), 0.0)
     way_s = np.where(_domains(chip, ranks * pp) > 1.0, chip.scaleout_latency_s, 0.0)
     hop = constants.pipeline_hop_s + way_s + _transfer_s(chip, ranks * pp, ACTIVATION_BYTES * vector)
     return as_result(total + np.where(pp > 1, (pp - 1.0) * hop, 0.0))
 
 
+def exchange_bytes(bits: ArrayLike) -> Result:
+    """Compute the bytes of an element that experts exchange, mean of dispatch and combine:  (1 or 2, and 2) / 2.
+
+    Tokens are dispatched as the products of experts take them, in 8 bit where those are of 8 `bits` or fewer, and combined in 16.
+    Shapes: as the bits [bit]; result [byte]. Reference: DeepSeek-V3, arXiv:2412.19437, section 3.3.3 (low-precision dispatch).
+
+    >>> exchange_bytes([4, 8, 16]).tolist()
+    [1.5, 1.5, 2.0]
+    """
+    dispatched = np.where(np.asarray(bits) <= 8, 1.0, ACTIVATION_BYTES)
+    return as_result(0.5 * (dispatched + ACTIVATION_BYTES))
+
+
 @np.errstate(invalid="ignore")  # as above
 def expert_exchange_s(
-    arch: Architecture, chip: ChipRates, layouts: ServingLayouts, tokens: ArrayLike, constants: ServingConstants
+    arch: Architecture,
+    chip: ChipRates,
+    layouts: ServingLayouts,
+    weight_precision: Precision,
+    constants: ServingConstants,
+    tokens: ArrayLike,
+    prefill_tokens: ArrayLike = 0.0,
 ) -> Result:
     """Predict the dispatch and combine of tokens between experts (dp > 1):  2 L_m [a (1, or 2 and the latency of the network beyond the domain) + max(inside, outside)].
 
-    inside = 1.5 m h n_in / (W_up e), outside = 1.5 m h n_out / (W_out e_out), at once on their own links. Up to 8 ranks tokens are
-    gathered, n = other ranks; beyond, n = k/R for each other rank; where routing limits the domains of a token to M, it crosses to each
-    once, n_out = min(distinct, M) (n - 1)/n. R ranks lie evenly on ceil(R / domain) domains.
+    inside = q h m n_in / (R W_up e), outside = q h m n_out / (R W_out e_out), at once on their own links, with q bytes (`exchange_bytes`) and h
+    the width at which experts take tokens. Each of R = tp dp ranks sends its m/R tokens, so that the total is the same whatever tp is.
+    Up to 8 ranks tokens are gathered, n = other ranks; beyond, n = k/R for each other rank, k copies of a token in all. `prefill_tokens`
+    of them cross to a domain once and are passed on inside (`moe.dispatch_copies`), to as many as the gate's groups allow; where routing
+    limits the domains of a token to M, all do: n_out = min(distinct, M) (D - 1)/D. R ranks lie evenly on D = ceil(R / domain) domains.
     Shapes: tokens [token of the micro-batch] and layouts broadcast; result [s].
     Reference: Lepikhin et al., GShard, arXiv:2006.16668, section 3.2; DeepEP's published times for e_out, see the catalog.
 
     >>> from models.serving import examples
     >>> wide, near = (ServingLayouts(1, 1, n, n) for n in (16, 8))
-    >>> bool(expert_exchange_s(examples.MOE, examples.CHIP, wide, 1600, examples.SERVING) > expert_exchange_s(examples.MOE, examples.CHIP, near, 800, examples.SERVING))
-    True
+    >>> run = lambda layout, tokens: expert_exchange_s(examples.MOE, examples.CHIP, layout, "bf16", examples.SERVING, tokens)
+    >>> bool(run(wide, 1600) > run(near, 800)), bool(run(ServingLayouts(2, 1, 8, 16), 1600) == run(wide, 1600))
+    (True, True)
     """
     if not np.any(arch.experts):
         return 0.0
     ranks = np.asarray(layouts.stage_chips, float)
     domains = _domains(chip, ranks)
     here = ranks / domains  # of them in a domain
-    routing = arch.routing or EVEN
-    kept = routing.kept(arch.experts, arch.topk, tokens)
-    to_each = np.where(ranks <= GATHERED_RANKS, 1.0, np.minimum(arch.topk / ranks, 1.0) * kept)
-    one = ALL_TO_ALL_BYTES * np.asarray(tokens, float) / layouts.dp * arch.hidden
-    moved = one * to_each
-    across = moved * (ranks - here)
-    if routing.most_domains:
-        crossed = (
-            np.minimum(distinct_destinations(arch.topk, domains), routing.most_domains) * (domains - 1.0) / domains
-        )
-        across = np.where(ranks <= GATHERED_RANKS, across, np.minimum(one * crossed * kept, across))
+    limit = (arch.routing or EVEN).most_domains
+    gathered, kept = ranks <= GATHERED_RANKS, (arch.routing or EVEN).kept(arch.experts, arch.topk, tokens)
+    to_each = np.where(gathered, 1.0, np.minimum(arch.topk / ranks, 1.0) * kept)
+    inside, across = to_each * (here - 1.0), to_each * (ranks - here)  # copies of a token
+    if limit:
+        crossed = np.minimum(distinct_destinations(arch.topk, domains), limit) * (domains - 1.0) / domains
+        across = np.where(gathered, across, np.minimum(crossed * kept, across))
+    every, first = np.asarray(tokens, float), np.asarray(prefill_tokens, float)
+    once_inside, once_across = dispatch_copies(
+        arch.topk, arch.experts, ranks, here, deduplicated=True, domain_limit=limit or arch.routed_groups
+    )
+    inside = (every - first) * inside + first * np.where(gathered, inside, once_inside * kept)
+    across = (every - first) * across + first * np.where(gathered, across, np.minimum(once_across * kept, across))
+    vector = exchange_bytes(gemm_bits(chip, weight_precision)) * arch.expert_input / ranks
     up = chip.scaleup_bytes_per_s * constants.all_to_all_efficiency
     out = np.minimum(chip.scaleup_bytes_per_s, chip.scaleout_bytes_per_s) * constants.all_to_all_network_efficiency
     with np.errstate(divide="ignore", invalid="ignore"):
-        inside, outside = (
-            np.where(bytes_ > 0, bytes_ / rate, 0.0) for bytes_, rate in ((moved * (here - 1.0), up), (across, out))
+        within, outside = (
+            np.where(copies > 0, vector * copies / rate, 0.0) for copies, rate in ((inside, up), (across, out))
         )
     start = constants.all_to_all_start_s * _start_factor(chip, ranks)
-    once = start + np.where(domains > 1.0, chip.scaleout_latency_s, 0.0) + np.maximum(inside, outside)
+    once = start + np.where(domains > 1.0, chip.scaleout_latency_s, 0.0) + np.maximum(within, outside)
     return as_result(np.where(np.asarray(layouts.dp) > 1, 2.0 * arch.moe_layers * once, 0.0))
 
 

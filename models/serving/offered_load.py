@@ -17,10 +17,11 @@ from models.queueing.finite_source import finite_source_wait
 from models.queueing.queues import closed_loop_response_s, delayed_scv, wait_mean_s
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
-from models.serving.decode import ServingLayouts, StepLoad, StepTime, step_time
+from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import slots, transfer_s
 from models.serving.prefill import DecodeBatch, PrefillTime, Prompts, prefill_time
 from models.serving.prompt_terms import FirstToken, overhead_s, unloaded_ttft_s
+from models.serving.step import StepLoad, StepTime, step_time
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
 

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from models.arrays import Result
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
-from models.serving.decode import ServingLayouts, StepLoad, StepTime, step_time
+from models.serving.decode import ServingLayouts
+from models.serving.step import StepLoad, StepTime, step_time
 from models.serving.workload import Precisions
 from models.transformer.architecture import Architecture
 

@@ -1,6 +1,6 @@
 """Speculative decoding and multi-token prediction: tokens gained per step, and what drafting and verifying add to its time.
 
-The step itself is in decode.py; what a faster step does to a replica under load is in continuous_batching.py and disaggregation.py.
+The step itself is in step.py; what a faster step does to a replica under load is in continuous_batching.py and disaggregation.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from models.arrays import Result, as_result
 from models.formats import Precision, stored
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
-from models.serving.decode import HOST, ServingLayouts, StepLoad, StepTime, held_experts, step_time
+from models.serving.decode import ServingLayouts, held_experts
+from models.serving.step import HOST, StepLoad, StepTime, step_time
 from models.serving.workload import Precisions
 from models.transformer.architecture import Architecture, parameter_counts
 

@@ -1,4 +1,4 @@
-"""Break the decode rate down from the bandwidth roofline to the prediction, cause by cause. The times themselves are in decode.py and continuous_batching.py."""
+"""Break the decode rate down from the bandwidth roofline to the prediction, cause by cause. The times themselves are in step.py and continuous_batching.py."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def products_s(
     >>> round(float(products_s(CHIP, stored((), "bf16"), "bf16", SERVING, {"ffn": 5e14})), 9)
     1.0
     """
-    bits = _bits(chip, precision)
+    bits = gemm_bits(chip, precision)
     efficiency = constants.efficiency_at(bits) * constants.widened(width.narrow, bits)
     total: Result = sum(flops.values(), 0.0)
     rate = chip.flop_per_s * efficiency
@@ -130,9 +130,16 @@ def read_bytes(
     """
     wide: Result = sum((count * WIDE_BYTES * width.wide[part] for part, count in weights.items()), 0.0)
     every: Result = sum((count * getattr(width, part) for part, count in weights.items()), 0.0)
-    return wide + (every - wide) / constants.widened(width.narrow, _bits(chip, precision))
+    return wide + (every - wide) / constants.widened(width.narrow, gemm_bits(chip, precision))
 
 
-def _bits(chip: ChipRates, precision: Precision) -> Result:
-    """Return the bits of the operands of weight GEMMs: those of the chip's arithmetic, else as the format has them."""
+def gemm_bits(chip: ChipRates, precision: Precision) -> Result:
+    """Return the bits of the operands of weight GEMMs: those of the chip's arithmetic, else as the format has them.
+
+    Shapes: as the precision; result [bit]. Reference: Frantar et al., MARLIN, arXiv:2408.11743 (4-bit weights, 16-bit products).
+
+    >>> from models.serving.examples import CHIP
+    >>> float(gemm_bits(CHIP, "fp8"))
+    8.0
+    """
     return as_result(np.where(chip.gemm_bits, chip.gemm_bits, operand_bits(precision)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from models.arrays import Floats, Result
 from models.serving.closed_loop import closed_loop
-from models.serving.closed_sessions import closed_sessions
+from models.serving.closed_points import closed_sessions
 from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts
 from models.serving.prompt_terms import UNIFORM_SCV

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from models.arrays import Ints, Result
-from models.serving.closed_pools import closed_pools
-from models.serving.closed_sessions import closed_sessions
+from models.serving.closed_points import closed_pools, closed_sessions
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint
 from planner.candidates.disaggregated import efficient_prefill_layouts

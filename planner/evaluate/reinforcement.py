@@ -20,9 +20,10 @@ from models.reinforcement.lengths import ResponseLengths
 from models.reinforcement.rollout import Batch, Rollout, Turns, rollout
 from models.reinforcement.synchronise import reload_s, reshard_s, transfer_s
 from models.serving.constants import ServingConstants
-from models.serving.decode import ServingLayouts, StepLoad, step_time
+from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import memory_bytes_per_chip, slots
 from models.serving.prefill import Prompts, prefill_time
+from models.serving.step import StepLoad, step_time
 from models.serving.workload import Lengths
 from models.training.flops import training_flops_per_token
 from models.training.forward import forward_s

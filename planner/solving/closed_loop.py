@@ -1,7 +1,7 @@
 """Plan for a number of sessions at once: find the rate at which so many send calls, by solving the plan of each rate.
 
 A session sends its next call when the last one was answered and its tool has run, so that N sessions send N / (R + Z) calls per second,
-with the mean time R of a call in the plan and Z between two calls (`models.serving.closed_sessions`). R is that of the operating points
+with the mean time R of a call in the plan and Z between two calls (`models.serving.closed_points`). R is that of the operating points
 of the plan at their capacity. It hardly depends on the rate, so that a few steps suffice; where plans swing between fast and slow points,
 rates between those that were tried are.
 """

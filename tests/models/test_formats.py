@@ -13,8 +13,9 @@ from catalog.lookup import Catalog
 from models import formats
 from models.formats import FORMATS, OWN_KINDS, PARTS, PRECISIONS, Checkpoint, arithmetic_of, cache_format, stored, takes
 from models.serving import examples
-from models.serving.decode import ServingLayouts, StepLoad, step_time
+from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import weight_bytes_per_chip
+from models.serving.step import StepLoad, step_time
 from models.serving.workload import Precisions
 from models.training.examples import TRAINING
 from models.transformer.architecture import parameter_counts

@@ -62,5 +62,5 @@ def test_an_exchange_between_nodes_takes_as_long_as_published(ranks):
     chip = ChipRates(1979e12, 989e12, 3.35e12, 80e9, 200e9, 8, 50e9, 700.0)
     constants = model_constants(Ledger(catalog), trains=False).serving
     layout = ServingLayouts(1, 1, ranks, ranks)
-    predicted = float(expert_exchange_s(arch, chip, layout, 128 * ranks, constants)) / arch.moe_layers
+    predicted = float(expert_exchange_s(arch, chip, layout, "fp8", constants, 128 * ranks)) / arch.moe_layers
     assert predicted == pytest.approx(sum(EXCHANGES[ranks]) * 1e-6, rel=0.12)

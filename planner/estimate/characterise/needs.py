@@ -10,9 +10,9 @@ import numpy as np
 from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.units import GIGA
-from models.formats import RECIPE_FORMATS, WEIGHT_FORMATS, element_bytes
+from models.formats import RECIPE_FORMATS, WEIGHT_FORMATS, element_bytes, operand_bits
 from models.network.algorithms import ALGORITHMS, chosen_algorithm, latency_share, slowest_s
-from models.serving.decode import ACTIVATION_BYTES, ALL_TO_ALL_BYTES, ServingLayouts
+from models.serving.decode import ACTIVATION_BYTES, ServingLayouts, exchange_bytes
 from models.serving.kv_cache import kv_bytes_per_chip, weight_bytes_per_chip
 from models.serving.sessions import RESIDENT, call_lengths
 from models.training.memory import GRADIENT_BYTES, OPTIMIZER_BYTES, WEIGHT_BYTES
@@ -68,7 +68,7 @@ def serving_needs(workload: ServingFacts) -> dict[str, Any]:
         "phases": phases,
         "bandwidth": [_bandwidth(batch, work, limits[TPOT]) for batch, work in decoding.items()],
         "prefill_flop_per_s": None if ttft is None else _sum(prefill, "flop") / ttft,
-        "collectives": _serving_collectives(arch, prompt, limits),
+        "collectives": _serving_collectives(arch, workload.spec.precision[0], prompt, limits),
         "precisions": [_precision(arch, name) for name in WEIGHT_FORMATS],
         "ranks": serving_ranks(arch, workload.spec.precision[0], float(lengths.prompt + lengths.output)),
     }  # fmt: skip
@@ -129,7 +129,7 @@ def reinforcement_needs(job: ReinforcementFacts) -> dict[str, Any]:
             _phase(f"rollout: decode, batch {batch}", decode_work(arch, batch, context, rolling), batch)
             for batch in BATCHES
         ]
-        rows = _serving_collectives(arch, prompt, {TTFT: None, TPOT: None})
+        rows = _serving_collectives(arch, spec.rollout_precision[0], prompt, {TTFT: None, TPOT: None})
         found = {
             "context_tokens": context,
             "kv_bytes_per_request": float(kv_bytes(arch, prompt + response, element_bytes(str(rolling.kv_cache)))),
@@ -216,7 +216,9 @@ def _bandwidth(batch: int, work: Mapping[str, Work], tpot_s: float | None) -> di
     }
 
 
-def _serving_collectives(arch: Architecture, prompt: float, limits: Mapping[str, float | None]) -> list[dict[str, Any]]:
+def _serving_collectives(
+    arch: Architecture, precision: str, prompt: float, limits: Mapping[str, float | None]
+) -> list[dict[str, Any]]:
     """State size, number and tolerated time of the collectives of a step, by phase."""
     rows = []
     for phase, tokens, limit in (("decode, batch 32", 32.0, limits[TPOT]), ("prefill", prompt, limits[TTFT])):
@@ -224,7 +226,7 @@ def _serving_collectives(arch: Architecture, prompt: float, limits: Mapping[str,
         vector = ACTIVATION_BYTES * tokens * arch.hidden
         rows.append(_collective(f"tensor: all-reduce, {phase}", 2.0 * arch.layers, vector, allowed))
         if arch.experts:
-            each = ALL_TO_ALL_BYTES * tokens * arch.hidden * arch.topk
+            each = float(exchange_bytes(operand_bits(precision))) * tokens * arch.expert_input * arch.topk
             rows.append(_collective(f"experts: dispatch or combine, {phase}", 2.0 * arch.moe_layers, each, allowed))
     return rows
 
@@ -240,7 +242,7 @@ def _training_collectives(
         _collective("data: gradients, once per step", 1.0, GRADIENT_BYTES * counts.total, allowed_s),
     ]  # fmt: skip
     if arch.experts:
-        each = ALL_TO_ALL_BYTES * sequence * arch.hidden * arch.topk
+        each = ACTIVATION_BYTES * sequence * arch.expert_input * arch.topk
         rows.append(_collective("experts: dispatch or combine of a layer, one sequence", 6.0 * arch.moe_layers * sequences, each, allowed_s))  # fmt: skip
     return rows
 

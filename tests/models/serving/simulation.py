@@ -1,7 +1,7 @@
 """Event simulation of serving engines, to hold the closed forms of models/serving/percentiles.py against. Tests and benchmarks only.
 
 Requests arrive, queue, are prefilled in chunks that ride along with decode steps (or by workers of their own) and decoded one
-token a step; every step takes what models/serving/decode.py says for the requests and tokens that are in it.
+token a step; every step takes what models/serving/step.py says for the requests and tokens that are in it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from scipy.special import gammaincinv
 
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
-from models.serving.decode import ServingLayouts, StepLoad, step_time
+from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import transfer_s
 from models.serving.prefill import Prompts, prefill_time
+from models.serving.step import StepLoad, step_time
 from models.serving.workload import Precisions
 from models.transformer.architecture import Architecture
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.serving.examples import BF16, CHIP, DENSE, ONE, SERVING
+from models.serving.decode import ServingLayouts, communication_s, expert_exchange_s
+from models.serving.examples import BF16, CHIP, DENSE, MOE, ONE, SERVING
 from models.serving.kv_cache import held_context_tokens, slots
 from models.serving.workload import Lengths
 
@@ -37,3 +38,53 @@ def test_requests_that_run_hold_as_drawn_answers_do():
 def test_no_step_reads_more_than_is_held(prompt, output, input_scv, output_scv):
     lengths = Lengths(prompt, output, input_scv, output_scv)
     assert held_context_tokens(lengths, SERVING) >= lengths.running_context_tokens
+
+
+def exchange_s(arch, layout, tokens, chip=CHIP, prefill=0.0, precision="fp8"):
+    """Seconds of all exchanges of a pass, without their starts."""
+    found, started = (
+        expert_exchange_s(arch, chip, layout, precision, SERVING, m, p) for m, p in ((tokens, prefill), (0.0, 0.0))
+    )
+    return float(found - started)
+
+
+@given(st.sampled_from([16, 32, 64, 128]), st.floats(1.0, 1e5))
+def test_what_experts_exchange_does_not_depend_on_how_attention_is_split(ranks, tokens):
+    """R chips send k (R - 1)/R^2 of the m tokens each, k copies of a token in all, whatever part of R is tensor parallel."""
+    chip, width = replace(CHIP, scaleup_chips=ranks), 1.5 * MOE.hidden
+    copies = MOE.topk * (ranks - 1) / ranks**2 * tokens
+    expected = 2 * MOE.moe_layers * copies * width / (CHIP.scaleup_bytes_per_s * SERVING.all_to_all_efficiency)
+    for tp in (1, 2, 4, 8):
+        found = exchange_s(MOE, ServingLayouts(tp, 1, ranks // tp, ranks), tokens, chip)
+        assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_dispatch_and_combine_take_the_place_of_an_all_reduce():
+    """With dp 2 each of 48 layers of experts has one all-reduce, that of attention; with dp 1 two."""
+    alone, beside = (
+        float(communication_s(MOE, CHIP, ServingLayouts(4, 1, dp, 4 * dp), 100.0 * dp, SERVING)) for dp in (1, 2)
+    )
+    assert beside == pytest.approx(alone / 2)
+
+
+def test_a_prompt_crosses_to_as_many_domains_as_its_groups_allow():
+    """8 domains of 8: k = 8 copies cross 7 times in decode, a prompt's token to 5.25 x 7/8 domains, and to 2 x 7/8 where the gate takes 2 groups."""
+    layout, tokens = ServingLayouts(1, 1, 64, 64), 64 * 1000.0
+    sent = tokens / 64 * 1.5 * MOE.hidden * 2 * MOE.moe_layers / (50e9 * SERVING.all_to_all_network_efficiency)
+    distinct = 8 * (1 - (7 / 8) ** 8)
+    grouped = replace(MOE, routed_groups=2)
+    assert exchange_s(MOE, layout, tokens) == pytest.approx(sent * 7, rel=1e-6)
+    assert exchange_s(MOE, layout, tokens, prefill=tokens) == pytest.approx(sent * distinct * 7 / 8, rel=1e-6)
+    assert exchange_s(grouped, layout, tokens, prefill=tokens) == pytest.approx(sent * 2 * 7 / 8, rel=1e-6)
+    assert exchange_s(grouped, layout, tokens) == exchange_s(MOE, layout, tokens)  # decode sends a copy to each expert
+
+
+def test_an_exchange_carries_what_experts_take():
+    """Experts of half the width take half the bytes; tokens of 16-bit products are dispatched in 16 bit: (2 + 2)/(1 + 2) of the bytes of 8."""
+    layout = ServingLayouts(1, 1, 16, 16)
+    assert exchange_s(replace(MOE, expert_hidden=MOE.hidden // 2), layout, 1e4) == pytest.approx(
+        exchange_s(MOE, layout, 1e4) / 2, rel=1e-6
+    )
+    assert exchange_s(MOE, layout, 1e4, precision="bf16") == pytest.approx(
+        exchange_s(MOE, layout, 1e4) * 4 / 3, rel=1e-6
+    )

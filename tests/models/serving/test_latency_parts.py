@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from models.serving import examples
 from models.serving.closed_loop import closed_loop
-from models.serving.closed_pools import closed_pools
-from models.serving.closed_sessions import closed_sessions
+from models.serving.closed_points import closed_pools, closed_sessions
 from models.serving.continuous_batching import aggregated
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated

@@ -14,11 +14,12 @@ from models.roofline import ChipRates
 from models.serving import examples
 from models.serving.constants import EngineFactors, ServingConstants
 from models.serving.continuous_batching import aggregated
-from models.serving.decode import ServingLayouts, StepLoad, step_time
+from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated
 from models.serving.kv_cache import kv_bytes_per_chip, slots, weight_bytes_per_chip
 from models.serving.percentiles import MEAN, SloScreen, latency_s, within_slo
 from models.serving.prefill import Prompts, prefill_time
+from models.serving.step import StepLoad, step_time
 from models.serving.workload import Lengths
 from models.transformer.architecture import Architecture
 
@@ -77,8 +78,8 @@ def test_expert_step_by_hand():
     assert parts["expert_memory"] == pytest.approx(
         touched * per_expert * 2 * 2 * (1 + imbalance) / 2 / (2 * 1e12 * 0.8)
     )
-    # dispatch and combine in two layers: 2 tokens per rank x 1024 x R - 1 = 1 copy x 1.5 bytes at half the link rate
-    assert parts["communication"] == pytest.approx(2 * 2 * (20e-6 + 1.5 * 2 * 1024 / (1e11 * 0.5)))
+    # dispatch and combine in two layers: 2 tokens per rank x 1024 x R - 1 = 1 copy x 2 bytes at half the link rate
+    assert parts["communication"] == pytest.approx(2 * 2 * (20e-6 + 2.0 * 2 * 1024 / (1e11 * 0.5)))
 
 
 def test_pipeline_stages_share_the_work_and_pay_for_hops():

@@ -14,10 +14,11 @@ from models.queueing import queues
 from models.serving import examples, kv_cache
 from models.serving.closed_loop import closed_loop
 from models.serving.continuous_batching import ServingPoint, aggregated
-from models.serving.decode import ServingLayouts, StepLoad, communication_s, experts_touched, step_time
+from models.serving.decode import ServingLayouts, communication_s, experts_touched
 from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated, worker_ratios
 from models.serving.percentiles import MEAN, latency_s, within_slo
 from models.serving.prefill import Prompts, prefill_time
+from models.serving.step import StepLoad, step_time
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
 

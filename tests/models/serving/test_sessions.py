@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.serving import examples
-from models.serving.closed_sessions import closed_sessions
+from models.serving.closed_points import closed_sessions
 from models.serving.continuous_batching import ServingPoint, aggregated
 from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated
 from models.serving.percentiles import METRICS, TASK, latency_s, share_within, within_slo

@@ -11,16 +11,9 @@ from hypothesis import strategies as st
 
 from models.formats import element_bytes
 from models.serving import examples
-from models.serving.decode import (
-    ServingLayouts,
-    StepLoad,
-    decode_attention_s,
-    expert_exchange_s,
-    expert_times_s,
-    held_experts,
-    step_time,
-)
+from models.serving.decode import ServingLayouts, decode_attention_s, expert_exchange_s, expert_times_s, held_experts
 from models.serving.kv_cache import weight_bytes_per_chip
+from models.serving.step import StepLoad, step_time
 from models.serving.workload import Precisions
 from models.transformer.architecture import parameter_counts
 
@@ -48,7 +41,9 @@ def test_halves_take_turns_only_where_that_is_faster(ranks, each, context, prefi
     found = step(spread(ranks), load)
     assert found.total_s == pytest.approx(sum(found.breakdown.values()), rel=1e-12)
     without_network = step(spread(ranks), load, chip=replace(CHIP, scaleup_chips=ranks, scaleup_bytes_per_s=1e18))
-    exchange = float(expert_exchange_s(MOE, CHIP, spread(ranks), load.decode_sequences + prefill * ranks, SERVING))
+    exchange = float(
+        expert_exchange_s(MOE, CHIP, spread(ranks), "bf16", SERVING, load.decode_sequences + prefill * ranks)
+    )
     # no faster than without links that take time (but for two starts in each layer), no slower than one after the other
     starts = 2.0 * MOE.moe_layers * SERVING.all_to_all_start_s
     assert without_network.total_s - starts <= found.total_s * (1 + 1e-9)
@@ -59,7 +54,9 @@ def test_a_long_exchange_hides_behind_computing_and_the_rest_of_it_shows():
     load = StepLoad(16 * 400.0, 4000.0)
     slow, fast = (step(spread(16), load, chip=replace(CHIP, scaleout_bytes_per_s=rate)) for rate in (1e9, 50e9))
     assert fast.breakdown["communication"] == 0.0 < slow.breakdown["communication"]
-    exchange = float(expert_exchange_s(MOE, replace(CHIP, scaleout_bytes_per_s=1e9), spread(16), 16 * 400.0, SERVING))
+    exchange = float(
+        expert_exchange_s(MOE, replace(CHIP, scaleout_bytes_per_s=1e9), spread(16), "bf16", SERVING, 16 * 400.0)
+    )
     starts = 2.0 * 2.0 * MOE.moe_layers * SERVING.all_to_all_start_s  # of a second half
     assert slow.total_s == pytest.approx(exchange + starts + slow.breakdown["host"], rel=1e-9)
 
@@ -67,21 +64,23 @@ def test_a_long_exchange_hides_behind_computing_and_the_rest_of_it_shows():
 def test_within_a_node_nothing_takes_turns():
     found = step(ServingLayouts(1, 1, 8, 8), StepLoad(8 * 400.0, 4000.0))
     assert found.breakdown["communication"] == pytest.approx(
-        float(expert_exchange_s(MOE, CHIP, ServingLayouts(1, 1, 8, 8), 3200.0, SERVING))
+        float(expert_exchange_s(MOE, CHIP, ServingLayouts(1, 1, 8, 8), "bf16", SERVING, 3200.0))
     )
 
 
 def test_bytes_of_an_exchange_go_over_the_link_that_leads_there():
     # 16 ranks in domains of 8: of k = 8 copies 7/16 k go to chips of the domain and 8/16 k to the other one
     tokens, start = 100.0, 2.0 * SERVING.all_to_all_start_s
-    moved = 1.5 * tokens * MOE.hidden * MOE.topk / 16
+    moved = 2.0 * tokens * MOE.hidden * MOE.topk / 16
     outside = 8 * moved / (50e9 * SERVING.all_to_all_network_efficiency)
-    found = float(expert_exchange_s(MOE, CHIP, spread(16), 16 * tokens, SERVING))
+    found = float(expert_exchange_s(MOE, CHIP, spread(16), "bf16", SERVING, 16 * tokens))
     assert found == pytest.approx(2.0 * MOE.moe_layers * (start + outside), rel=1e-12)
     inside = 15 * moved / (450e9 * SERVING.all_to_all_efficiency)
-    found = float(expert_exchange_s(MOE, replace(CHIP, scaleup_chips=72), spread(16), 16 * tokens, SERVING))
+    found = float(expert_exchange_s(MOE, replace(CHIP, scaleup_chips=72), spread(16), "bf16", SERVING, 16 * tokens))
     assert found == pytest.approx(2.0 * MOE.moe_layers * (0.5 * start + inside), rel=1e-12)
-    assert np.isinf(expert_exchange_s(MOE, replace(CHIP, scaleout_bytes_per_s=0.0), spread(16), 16 * tokens, SERVING))
+    assert np.isinf(
+        expert_exchange_s(MOE, replace(CHIP, scaleout_bytes_per_s=0.0), spread(16), "bf16", SERVING, 16 * tokens)
+    )
 
 
 @given(ranks=st.integers(1, 128))

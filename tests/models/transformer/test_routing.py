@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.serving import examples
-from models.serving.decode import ServingLayouts, StepLoad, held_experts, step_time
+from models.serving.decode import ServingLayouts, held_experts
 from models.serving.kv_cache import weight_bytes_per_chip
+from models.serving.step import StepLoad, step_time
 from models.serving.workload import Precisions
 from models.transformer.routing import Routing, dropped_share, fullest_rank, popularity
 

@@ -49,7 +49,10 @@ def with_hop(text: str) -> dict:
 def test_a_message_pays_once_for_its_way_out_of_the_domain():
     wide, near = ServingLayouts(1, 1, 16, 16), ServingLayouts(1, 1, 8, 8)
     extra = [
-        float(expert_exchange_s(MOE, SLOW, layout, 1600, SERVING) - expert_exchange_s(MOE, CHIP, layout, 1600, SERVING))
+        float(
+            expert_exchange_s(MOE, SLOW, layout, "bf16", SERVING, 1600)
+            - expert_exchange_s(MOE, CHIP, layout, "bf16", SERVING, 1600)
+        )
         for layout in (wide, near)
     ]
     assert extra == pytest.approx([2 * MOE.moe_layers * 1e-4, 0.0], rel=1e-6)
