@@ -29,7 +29,8 @@ class Architecture:
     Layers by their way to mix tokens. `window_layers` attend to the last `window_tokens` only, with `window_heads`, `window_kv_heads`
     and `window_head_dim` where these differ from the others'; `linear_layers` keep a state of constant size; `csa_layers` and `hca_layers`
     cache one entry for `csa_ratio` or `hca_ratio` tokens beside their window; the rest attend to all. Of all that a layer could see,
-    `sparse_topk` entries are kept by an indexer of `index_heads` of width `index_dim` (full and csa layers). Where `attention_layers` is
+    `sparse_topk` entries are kept by an indexer of `index_heads` of width `index_dim` (full and csa layers; `sparse_layers` and
+    `index_layers` where only so many of the full layers are sparse, or have an indexer of their own). Where `attention_layers` is
     set, a layer is one block: so many of attention, `state_layers` of a state space, the rest feed-forward. A layer with a state has inner
     width `state_width`, `state_inputs` further outputs of its input projection, `state_dim` elements of state for each inner element and
     `state_conv` elements of convolution state. `output_gate` 1: the output of full attention is gated, by a projection of its width;
@@ -80,6 +81,8 @@ class Architecture:
     sparse_topk: int = 0
     index_heads: int = 0
     index_dim: int = 0
+    sparse_layers: int = 0
+    index_layers: int = 0
     csa_layers: int = 0
     csa_ratio: int = 0
     hca_layers: int = 0
@@ -96,6 +99,10 @@ class Architecture:
             problems.append("window_layers, linear_layers, csa_layers and hca_layers together exceed layers")
         if np.any((np.asarray(self.windowed_layers) > 0) & (np.asarray(self.window_tokens) < 1)):
             problems.append("window_layers needs window_tokens")
+        if self.partly_sparse and np.any(
+            (np.asarray(self.sparse_layers) > self.full_layers) | (np.asarray(self.index_layers) > self.chosen_layers)
+        ):
+            problems.append("sparse_layers exceeds the layers that attend to all, or index_layers the sparse ones")
         for kind, ratio in (("csa_layers", "csa_ratio"), ("hca_layers", "hca_ratio")):
             if np.any((np.asarray(getattr(self, kind)) > 0) & (np.asarray(getattr(self, ratio)) < 1)):
                 problems.append(f"{kind} needs {ratio}")
@@ -146,6 +153,21 @@ class Architecture:
     def full_layers(self) -> int:
         """Layers that may attend to the whole context, or to what an indexer keeps of it."""
         return self.attending_layers - self.window_layers - self.linear_layers - self.csa_layers - self.hca_layers
+
+    @property
+    def partly_sparse(self) -> bool:
+        """Whether some full layers are sparse and others not, or some use the choice of another's indexer."""
+        return _given(self.sparse_layers) or _given(self.index_layers)
+
+    @property
+    def chosen_layers(self) -> int:
+        """Layers among `full_layers` that attend to what an indexer keeps."""
+        return self.sparse_layers if _given(self.sparse_layers) else self.full_layers
+
+    @property
+    def indexed_layers(self) -> int:
+        """Layers among `chosen_layers` with an indexer and index keys of their own."""
+        return self.index_layers if _given(self.index_layers) else self.chosen_layers
 
     @property
     def windowed_layers(self) -> int:
@@ -324,7 +346,7 @@ def _mixer_parameters(arch: Architecture) -> float:
     unknown = (
         0 if _given(arch.state_width) else arch.linear_layers
     )  # linear attention of unstated widths: as full attention
-    index = arch.full_layers * indexer_parameters(arch) if _given(arch.index_heads) else 0.0
+    index = arch.indexed_layers * indexer_parameters(arch) if _given(arch.index_heads) else 0.0
     windows = arch.window_layers * window_parameters_per_layer(arch)
     return (arch.full_layers + unknown) * full + windows + index + states
 

@@ -57,7 +57,7 @@ def attention_kinds(arch: Architecture) -> Iterator[AttentionKind]:
     """Yield the kinds of softmax attention that occur in an architecture, each with its shape, reach and cache.
 
     Entries: 2 a_kv d elements; r_kv + d_rope with a latent; d where layers cache compressed entries. A sparse layer holds index keys
-    of all entries. Layers with compressed entries also attend to a window, which is a kind of its own here.
+    of all entries, or uses the choice of a layer before it and holds none. Layers with compressed entries also attend to a window, which is a kind of its own here.
     Shapes: a scalar architecture, or arrays in its fields. Units: [1].
     Reference: Shazeer, arXiv:1911.02150; DeepSeek-V2, arXiv:2405.04434, table 1; Beltagy et al., Longformer, arXiv:2004.05150,
     section 3.1; DeepSeek-V3.2, arXiv:2512.02556, section 2.1; DeepSeek-V4 technical report (2026), section 2.
@@ -75,8 +75,15 @@ def attention_kinds(arch: Architecture) -> Iterator[AttentionKind]:
         entry = 1.0 * arch.kv_heads * (arch.qk_dim + arch.v_dim)
     most = as_result(np.where(np.asarray(arch.sparse_topk) > 0, arch.sparse_topk, np.inf))
     index = arch.index_dim, arch.index_heads
-    if np.any(arch.full_layers):
-        yield AttentionKind(arch.full_layers, *shape, entry, most, np.inf, 1.0, *index)
+    if arch.partly_sparse:
+        for layers, reach in (
+            (arch.full_layers - arch.chosen_layers, np.inf),
+            (arch.chosen_layers - arch.indexed_layers, most),
+        ):
+            if np.any(layers):
+                yield AttentionKind(layers, *shape, entry, reach, np.inf)
+    if np.any(arch.indexed_layers):
+        yield AttentionKind(arch.indexed_layers, *shape, entry, most, np.inf, 1.0, *index)
     if np.any(arch.csa_layers):
         yield AttentionKind(arch.csa_layers, *shape, entry, most, np.inf, arch.csa_ratio, *index)
     if np.any(arch.hca_layers):

@@ -16,7 +16,7 @@ SHAPE = tuple(field.name for field in fields(Architecture) if field.name not in 
 # Figures that switch a block or a shape of its own on: networks with and without one are not stacked in one array.
 SWITCHES = (
     "experts", "q_lora_rank", "attention_layers", "expert_hidden", "shared_ffn", "shared_kv", "state_width", "window_heads", "window_kv_heads",
-    "window_head_dim", "v_head_dim", "sparse_topk", "index_heads", "csa_layers", "hca_layers", "o_lora_rank",
+    "window_head_dim", "v_head_dim", "sparse_topk", "index_heads", "sparse_layers", "index_layers", "csa_layers", "hca_layers", "o_lora_rank",
 )  # fmt: skip
 OPTIONAL = tuple(name for name in SHAPE if name not in (*NEEDED, "state_layers"))
 
@@ -39,6 +39,6 @@ def architecture_of(figures: Mapping[str, int], *, gated: bool, tied: bool, mla:
     found.setdefault("ffn", found.get("expert_ffn", 0))
     if found.get("attention_layers") and found.get("state_width"):
         found["state_layers"] = found.pop("linear_layers", 0)
-    else:
+    elif found.get("linear_layers"):  # states of unknown widths stay within layers of both blocks
         found.pop("attention_layers", None)
     return Architecture(**found, routing=None, checkpoints=(), gated=gated, tied=tied, mla=mla)

@@ -144,3 +144,23 @@ def test_compressed_layers_are_kinds_beside_their_window():
         (28, 128, float("inf")),
         (48, 1.0, 128.0),
     ]
+
+
+def test_layers_without_an_indexer_hold_no_index_keys_and_attend_as_those_before():
+    """Of 48 layers 40 are sparse and 10 have an indexer: the sum of three networks of one kind each."""
+    sparse = replace(PLAIN, sparse_topk=1024, index_heads=4, index_dim=128)
+    mixed = replace(sparse, sparse_layers=40, index_layers=10)
+    keys = replace(sparse, layers=10)
+    without = replace(keys, layers=30, index_heads=0, index_dim=0)
+    plain = replace(PLAIN, layers=8)
+    for of in (
+        lambda arch: float(kv_bytes(arch, 100_000, 2)),
+        lambda arch: float(read_bytes_per_rank(arch, 100_000, 2, 4)),
+        lambda arch: float(query_flops(arch, 100_000)),
+        lambda arch: float(attention_flops(arch, 1000, 100_000)),
+    ):
+        assert of(mixed) == pytest.approx(of(keys) + of(without) + of(plain))
+    indexers = parameter_counts(mixed).total - parameter_counts(PLAIN).total
+    assert indexers == 10 * (4096 * 4 * 128 + 4096 * (128 + 4))
+    with pytest.raises(ValueError, match="index_layers"):
+        replace(mixed, index_layers=41)
