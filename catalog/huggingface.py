@@ -13,16 +13,20 @@ from catalog.huggingface_keys import (
     FAMILIES,
     KEYS,
     MOST_LAYERS,
+    OUTPUT_GATES,
     PLAIN,
     READ,
     SHAPING,
     TEXT_PARTS,
+    TIED,
     UNSUPPORTED,
+    WIDE,
     Family,
 )
 from catalog.huggingface_layers import expert_layers, layer_kinds
 from catalog.huggingface_mixers import compressed, single_blocks, sparse, states, windows_of_their_own
 from catalog.huggingface_reader import ConfigReader, part_of
+from catalog.huggingface_stacks import idle_experts, shortcut_blocks
 from catalog.quantisation import read_weights
 
 
@@ -47,9 +51,9 @@ def from_config(config: object, name: str, stated: Mapping[str, Any] | None = No
     part = next((p for p in TEXT_PARTS if isinstance(config.get(p), Mapping)), None)
     stated = stated or {}
     reader = (
-        ConfigReader({**config, **config[part]}, f"config.{part}", stated)
+        ConfigReader({**config, **config[part]}, f"config.{part}", stated, config[part])
         if part
-        else ConfigReader(config, "config", stated)
+        else ConfigReader(config, "config", stated, config)
     )
     if part:
         reader.notes.append(f"only its {part} is read: other parts, such as one for images, are left out")
@@ -70,8 +74,9 @@ def _read(reader: ConfigReader) -> None:
     reader.notes.insert(0, f"from a Hugging Face config.json, model_type {model_type or 'not stated'}")
     if family is None:
         reader.notes.append("its code is not known here: each key is taken in its usual meaning")
-    _refuse(reader)
-    blocks = single_blocks(reader)
+    if _refuse(reader):
+        return  # no further key would make it one that can be read
+    blocks = single_blocks(reader) or shortcut_blocks(reader)
     layers = reader.value("layers", MOST_LAYERS) if blocks and reader.value("layers") else None
     if not blocks:
         layers = reader.needed("layers", MOST_LAYERS)
@@ -80,11 +85,10 @@ def _read(reader: ConfigReader) -> None:
     _attention(reader, hidden, heads)
     if blocks:
         if reader.value("experts"):
-            _experts(reader, int(reader.figures["layers"]["value"]), family)
-            reader.figures.pop("dense_layers", None)
+            _experts(reader, 0, family)
         _dense_ffn(reader, hidden, family)
     elif layers:
-        if _experts(reader, layers, family) or reader.config.get("enable_moe_block"):
+        if _experts(reader, layers, family) or _dense_beside(reader):
             _dense_ffn(reader, hidden, family)
         if not compressed(reader, layers):
             layer_kinds(reader, layers, family)
@@ -97,13 +101,7 @@ def _read(reader: ConfigReader) -> None:
     reader.optional("max_context")
     if not reader.config.get("compress_ratios"):
         sparse(reader)
-    gate = reader.config.get("attn_output_gate")
-    if gate is True or (gate is None and family is not None and family.output_gate):
-        reader.put(
-            "output_gate",
-            1,
-            "attn_output_gate of the config" if gate else "assumed: no attn_output_gate: as its code does",
-        )
+    _output_gate(reader, family)
     if reader.number(0, "num_nextn_predict_layers"):
         reader.notes.append("its layers for predicting further tokens are left out")
     reader.texts |= {"family": model_type} if model_type else {}
@@ -111,24 +109,38 @@ def _read(reader: ConfigReader) -> None:
         read_weights(reader, quantised, layers)
 
 
-def _refuse(reader: ConfigReader) -> None:
+def _refuse(reader: ConfigReader) -> bool:
+    """Name what has no closed form here; True where the network is of a kind that has none."""
     for key, reason in UNSUPPORTED.items():
         if reader.config.get(key) not in (None, False, [], "", 0):
             reader.problem(key, f"the architecture {reason}")
+    names = reader.config.get("architectures")
+    if isinstance(names, list) and any("MaskedLM" in str(name) for name in names):
+        reader.problem("architectures", "is an encoder; only decoders are planned for")
+    if reader.problems:
+        return True
     known = {key for keys in KEYS.values() for key in keys} | READ
-    for key, value in reader.config.items():
+    for key, value in reader.own.items():
         other = (
             key in known or key.startswith(ELSEWHERE) or isinstance(value, Mapping) or value in (None, False, 0, [], "")
         )
         if key.endswith(SHAPING) and not other:
             reader.problem(key, "changes the shape of the network and has no closed form here")
-    names = reader.config.get("architectures")
-    if isinstance(names, list) and any("MaskedLM" in str(name) for name in names):
-        reader.problem("architectures", "is an encoder; only decoders are planned for")
+    return False
+
+
+def _output_gate(reader: ConfigReader, family: Family | None) -> None:
+    """Record a gate as wide as the output of full attention; a gate of one number per head is below 0.1 % and left out."""
+    key = next((key for key in OUTPUT_GATES if isinstance(reader.config.get(key), bool)), None)
+    if key and reader.config[key] and reader.config.get("gating_type", "elementwise") == "elementwise":
+        reader.put("output_gate", 1, f"{key} of the config")
+    elif key is None and family is not None and family.output_gate:
+        reader.put("output_gate", 1, f"assumed: no {OUTPUT_GATES[0]}: as its code does")
 
 
 def _tied(reader: ConfigReader, family: Family | None) -> None:
-    tied = part_of(reader.stated, "text").get("tied", reader.config.get("tie_word_embeddings"))
+    stated = next((reader.config[key] for key in TIED if reader.config.get(key) is not None), None)
+    tied = part_of(reader.stated, "text").get("tied", stated)
     if tied is None:
         tied = family.tied if family else not reader.nested
         reason = "as its code does" if family else "as the library does where the key is left out"
@@ -160,6 +172,11 @@ def _attention(reader: ConfigReader, hidden: int | None, heads: int | None) -> N
         reader.texts["attention"] = "mla"
         for figure in ("kv_lora_rank", "qk_nope_dim", "qk_rope_dim", "v_head_dim"):
             reader.needed(figure)
+        query = reader.number(0, "qk_head_dim", "q_head_dim")
+        parts = (reader.value("qk_nope_dim") or 0) + (reader.value("qk_rope_dim") or 0)
+        if query and parts and query != parts:
+            key = "qk_head_dim" if reader.config.get("qk_head_dim") else "q_head_dim"
+            reader.problem(key, f"expected qk_nope_head_dim + qk_rope_head_dim = {parts}, got {query}")
         if not reader.optional("q_lora_rank"):
             reader.notes.append("no q_lora_rank: queries without a latent")
         reader.optional("kv_heads")
@@ -198,9 +215,15 @@ def _kv_heads(reader: ConfigReader, heads: int | None) -> int | None:
 
 
 def _dense_ffn(reader: ConfigReader, hidden: int | None, family: Family | None) -> None:
-    wide = reader.number(0, "intermediate_size_mlp") if family and family.shared else 0
-    if wide:
-        reader.put("ffn", wide, "intermediate_size_mlp of the config")
+    wide = reader.number(0, *WIDE)
+    if wide and reader.value("experts"):
+        key = next(key for key in WIDE if reader.config.get(key) is not None)
+        reader.put("ffn", wide, f"{key} of the config")
+    elif reader.config.get("block_auto_adjust_ff_dim") and (given := reader.value("ffn")):
+        step = reader.number(1, "block_multiple_of") or 1
+        times = reader.config.get("block_ffn_dim_multiplier")
+        width = step * -(-int((times if isinstance(times, float) else 1.0) * int(2 * given / 3)) // step)
+        reader.put("ffn", width, f"{reader.key_of('ffn')} of the config: two thirds, in steps of {step}")
     elif not reader.optional("ffn"):
         if hidden and family and family.ffn_per_hidden:
             times = family.ffn_per_hidden
@@ -209,8 +232,13 @@ def _dense_ffn(reader: ConfigReader, hidden: int | None, family: Family | None) 
             reader.missing("ffn")
 
 
+def _dense_beside(reader: ConfigReader) -> bool:
+    """Tell whether each layer has a dense block beside its experts."""
+    return bool(reader.config.get("enable_moe_block") or reader.config.get("residual_moe"))
+
+
 def _experts(reader: ConfigReader, layers: int, family: Family | None) -> int:
-    """Read the experts and count the layers that have a dense block instead."""
+    """Read the experts and count the layers that have a dense block instead; 0 layers where that is known already."""
     if not reader.value("experts"):
         reader.texts["type"] = "dense"
         return layers
@@ -218,8 +246,10 @@ def _experts(reader: ConfigReader, layers: int, family: Family | None) -> int:
     experts, topk = reader.needed("experts"), reader.needed("topk")
     if experts and topk and topk > experts:
         reader.problem(reader.key_of("topk") or "topk", f"expected at most the {experts} experts, got {topk}")
+    elif experts and topk:
+        idle_experts(reader, experts, topk)
     width = reader.optional("expert_ffn")
-    if reader.config.get("enable_moe_block") and (dense := reader.value("ffn")):
+    if _dense_beside(reader) and (dense := reader.value("ffn")):
         reader.put("shared_ffn", dense, "intermediate_size of the config: a dense block beside the experts")
         reader.put("shared_experts", 1, "stands for the dense block beside the experts")
     if not width and (family is None or family.expert_is_ffn):
@@ -233,7 +263,7 @@ def _experts(reader: ConfigReader, layers: int, family: Family | None) -> int:
     groups, used = reader.number(0, "n_group"), reader.number(0, "topk_group")
     if groups and used and used < groups:
         reader.put("routed_groups", used, f"topk_group of the config, of {groups} groups")
-    dense = layers - sum(expert_layers(reader, layers))
+    dense = layers - sum(expert_layers(reader, layers)) if layers else 0
     if dense:
         reader.put("dense_layers", dense, "layers without experts, counted from the config")
     return dense

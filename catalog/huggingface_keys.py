@@ -14,10 +14,24 @@ KEYS: dict[str, tuple[str, ...]] = {
     "ffn": ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim"),
     "vocab": ("vocab_size", "padded_vocab_size"),
     "experts": ("n_routed_experts", "num_local_experts", "num_experts", "moe_num_experts", "num_moe_experts"),
-    "topk": ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_top_k", "moe_k", "experts_per_token"),
+    "topk": (
+        "num_experts_per_tok",
+        "num_experts_per_token",
+        "moe_topk",
+        "moe_top_k",
+        "moe_k",
+        "experts_per_token",
+        "experts_top_k",
+        "top_k_experts",
+    ),
     "shared_experts": ("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts"),
-    "shared_ffn": ("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "share_expert_dim"),
-    "expert_ffn": ("moe_intermediate_size", "expert_ffn_hidden_size"),
+    "shared_ffn": (
+        "shared_expert_intermediate_size",
+        "moe_shared_expert_intermediate_size",
+        "share_expert_dim",
+        "shared_intermediate_size",
+    ),
+    "expert_ffn": ("moe_intermediate_size", "expert_ffn_hidden_size", "expert_hidden_dim"),
     "q_lora_rank": ("q_lora_rank",),
     "kv_lora_rank": ("kv_lora_rank",),
     "qk_nope_dim": ("qk_nope_head_dim",),
@@ -30,8 +44,28 @@ KEYS: dict[str, tuple[str, ...]] = {
     "o_lora_rank": ("o_lora_rank",),
     "o_groups": ("o_groups",),
     "expert_hidden": ("routed_expert_hidden_size", "moe_latent_size"),
-    "max_context": ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len"),
+    "max_context": (
+        "max_position_embeddings",
+        "n_positions",
+        "max_sequence_length",
+        "seq_length",
+        "max_seq_len",
+        "model_max_length",
+    ),
 }
+WIDE = (
+    "intermediate_size_mlp",
+    "dense_intermediate_size",
+    "prefix_dense_intermediate_size",
+)  # of dense blocks beside layers with experts
+TIED = ("tie_word_embeddings", "use_embedding_sharing", "tie_embedding", "tied_embeddings")
+OUTPUT_GATES = (
+    "attn_output_gate",
+    "attention_output_gate",
+    "mla_use_output_gate",
+    "gated_mla",
+    "use_gqa_gate",
+)  # as wide as the output
 TEXT_PARTS = ("text_config", "llm_config", "language_config")
 ACTIVATIONS = ("hidden_act", "hidden_activation", "activation_function", "activation")
 PLAIN = (
@@ -44,7 +78,7 @@ LAYER_KINDS = {
     **dict.fromkeys(("full_attention", "full", "global", "global_attention", "attention"), "full"),
     **dict.fromkeys(("sliding_attention", "chunked_attention", "local", "local_attention"), "window"),
     **dict.fromkeys(("linear_attention", "kda", "lightning"), "linear"),
-    **dict.fromkeys(("sparse_attention", "deepseek_sparse_attention"), "full"),
+    **dict.fromkeys(("sparse_attention", "deepseek_sparse_attention", "minimax_m3_sparse"), "sparse"),
 }
 UNSUPPORTED = {
     "block_types": "has layers of kinds without a closed form here",
@@ -54,10 +88,37 @@ UNSUPPORTED = {
     "share_q_dim": "factorises the attention matrices, for which there is no closed form here",
     "altup_num_inputs": "runs several streams through a layer, for which there is no closed form here",
     "mamba_d_ssm": "runs attention and a state space side by side in a layer, for which there is no closed form here",
+    "num_kv_shared_layers": "shares the cache of some layers with others, for which there is no closed form here",
+    "hidden_size_per_layer_input": "adds an embedding to each layer, for which there is no closed form here",
+    "use_cla": "shares the cache of a layer with the next, for which there is no closed form here",
+    "num_loops": "runs its layers several times, for which there is no closed form here",
+    "loop_num": "runs its layers several times, for which there is no closed form here",
+    "total_ut_steps": "runs its layers several times, for which there is no closed form here",
+    "ngram_vocab_size_ratio": "has embeddings of several tokens together, for which there is no closed form here",
+    "cross_attention_layers": "attends to an encoder in layers of their own, for which there is no closed form here",
+    "num_noise_heads": "subtracts the attention of noise heads, for which there is no closed form here",
+    "cca_time0": "attends within a convolved latent, for which there is no closed form here",
+    "qk_dim_factor": "has recurrent layers of a kind (mLSTM) without a closed form here",
 }
 # Keys whose ending says that they change a shape: one that is not read refuses the config.
-SHAPING = ("_head_dim", "_key_value_heads", "_hidden_size", "_attention_heads", "_intermediate_size")
+SHAPING = (
+    "_head_dim",
+    "_key_value_heads",
+    "_hidden_size",
+    "_attention_heads",
+    "_intermediate_size",
+    "_lora_rank",
+    "_latent_size",
+    "_dense_layers",
+    "_shared_layers",
+    "_loops",
+    "_hidden_dim",
+    "_ffn_hidden_size",
+    "_attention_heads_per_layer",
+    "_key_value_heads_per_layer",
+)
 READ = frozenset((
+    "num_dense_layers", "num_attention_heads_per_layer", "dense_intermediate_size", "prefix_dense_intermediate_size", "qk_head_dim", "q_head_dim",
     "global_head_dim", "num_global_key_value_heads", "linear_key_head_dim", "linear_value_head_dim", "linear_num_key_heads", "linear_num_value_heads",
     "swa_head_dim", "swa_num_key_value_heads", "swa_num_attention_heads", "swa_v_head_dim", "mamba_head_dim",
     "moe_shared_expert_intermediate_size", "mamba_num_heads", "mtp_num_hidden_layers", "intermediate_size_mlp",
@@ -96,17 +157,25 @@ _GATED = (
     "glm_moe_dsa", "granite", "internlm2", "internlm3", "kimi_k2", "kimi_linear", "llama", "mimo", "minicpm3", "mistral", "ministral",
     "olmo", "olmo2", "olmo3", "olmoe", "phi3", "qwen2", "qwen2_moe", "qwen2_vl_text", "qwen3", "qwen3_moe",
     "qwen3_vl_text", "seed_oss", "deepseek_v4", "mimo_v2_flash", "step3p5", "smollm3", "stablelm",
+    "bailing_hybrid", "git", "glm4_moe_lite", "hy_v3", "hy_v4", "laguna", "longcat_flash", "mellum", "mimo_v2", "ministral3", "mistral4",
+    "mistral_large3", "qwen3_vl_moe", "qwen3_vl_moe_text", "sarvam_mla", "solar_open2", "telechat3",
 )  # fmt: skip
 FAMILIES: dict[str, Family] = {
     **dict.fromkeys(_GATED, Family()),
-    **dict.fromkeys(("mixtral", "phimoe", "minimax", "minimax_m2"), Family(expert_is_ffn=True)),
+    **dict.fromkeys(
+        ("mixtral", "phimoe", "minimax", "minimax_m2", "minimax_m3", "minimax_m3_vl", "inkling_mm_model"),
+        Family(expert_is_ffn=True),
+    ),
+    **dict.fromkeys(("afmoe", "muse_glimmer_text"), Family(output_gate=True)),
+    **dict.fromkeys(("lfm2", "lfm2_moe"), Family(tied=True)),
+    "cohere2_moe": Family(tied=True, every=4, expert_is_ffn=True),
     **dict.fromkeys(
         ("gemma", "cohere", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_dense", "hunyuan_v1_moe"), Family(tied=True)
     ),
     **dict.fromkeys(
         ("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"), Family(output_gate=True)
     ),
-    **dict.fromkeys(("gemma4", "gemma4_text"), Family(tied=True)),
+    **dict.fromkeys(("gemma4", "gemma4_text", "gemma4_unified_text"), Family(tied=True)),
     **dict.fromkeys(("nemotron_h",), Family(gated=False)),
     "gemma2": Family(tied=True, every=2),
     **dict.fromkeys(("gemma3", "gemma3_text"), Family(tied=True, every=6)),

@@ -8,6 +8,15 @@ from typing import Any
 from catalog.huggingface_keys import KEYS, LAYER_KINDS, Family
 from catalog.huggingface_reader import ConfigReader, whole
 
+FIRST_DENSE = (
+    "first_k_dense_replace",
+    "moe_layer_start_index",
+    "moe_layer_num_skipped",
+    "num_dense_layers",
+    "n_dense_first_layers",
+    "dense_mlp_idx",
+)  # layers without experts before the others
+
 
 def expert_layers(reader: ConfigReader, layers: int) -> list[bool]:
     """Tell which layers have experts, by each of the keys with which configs state it."""
@@ -18,9 +27,12 @@ def expert_layers(reader: ConfigReader, layers: int) -> list[bool]:
     for key, word in (("mlp_layer_types", "sparse"), ("moe_layer_freq", 1)):
         if isinstance(config.get(key), list):
             return [item == word for item in reader.per_layer(key, layers)]
-    first = reader.number(0, "first_k_dense_replace", "moe_layer_start_index", "moe_layer_num_skipped")
+    first = reader.number(0, *FIRST_DENSE)
     last = reader.number(-1, "moe_layer_end_index")
-    after = reader.number(1, "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval") or 1
+    after = (
+        reader.number(1, "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval", "moe_every_n_layer")
+        or 1
+    )
     at = reader.number(1, "moe_layer_freq") or 1
     without = config.get("mlp_only_layers") or []
     if not isinstance(without, list):
@@ -40,10 +52,12 @@ def layer_kinds(reader: ConfigReader, layers: int, family: Family | None) -> Non
     kinds, how = _kinds_by_key(reader, layers)
     if kinds is None:
         kinds, how = _kinds_by_rule(reader, layers, family)
-    unknown = sorted({str(kind) for kind in kinds if kind not in ("full", "window", "linear", None)})
+    unknown = sorted({str(kind) for kind in kinds if kind not in ("full", "window", "linear", "sparse", None)})
     if unknown:
         reader.problem(how, f"has layers of a kind without a closed form: {', '.join(unknown)[:80]}")
     windows, linear = kinds.count("window"), kinds.count("linear")
+    _sparse_layers(reader, kinds, how)
+    _heads_by_kind(reader, kinds, layers)
     if linear:
         reader.put("linear_layers", linear, f"counted from {how} of the config")
         reader.texts["type"] = "hybrid"
@@ -61,6 +75,33 @@ def layer_kinds(reader: ConfigReader, layers: int, family: Family | None) -> Non
         reader.texts["attention_pattern"] = f"{linear} linear, {layers - linear} full" if linear else "full"
 
 
+def _sparse_layers(reader: ConfigReader, kinds: Sequence[object], how: str) -> None:
+    """Record how many layers keep what an indexer chooses, where others attend to all."""
+    listed = reader.config.get("sparse_attention_config")
+    frequency = listed.get("sparse_attention_freq") if isinstance(listed, Mapping) else None
+    if isinstance(frequency, list):
+        chosen, how = sum(1 for item in frequency if item), "sparse_attention_config"
+    else:
+        chosen = kinds.count("sparse")
+    if chosen and chosen < kinds.count("full") + kinds.count("sparse"):
+        reader.put("sparse_layers", chosen, f"counted from {how} of the config")
+
+
+def _heads_by_kind(reader: ConfigReader, kinds: Sequence[object], layers: int) -> None:
+    """Record the query heads of full layers and of those with a window, where the config lists them by layer."""
+    key = "num_attention_heads_per_layer"
+    if not isinstance(reader.config.get(key), list):
+        return
+    heads = reader.per_layer(key, layers)
+    for figure, kind in (("heads", "full"), ("window_heads", "window")):
+        found = {whole(number) for number, other in zip(heads, kinds, strict=True) if other == kind}
+        number = found.pop() if len(found) == 1 else None
+        if number:
+            reader.put(figure, number, f"{key} of the config")
+        elif found:
+            reader.problem(key, "differs between layers of one kind of attention; there is no closed form for that")
+
+
 def _kinds_by_key(reader: ConfigReader, layers: int) -> tuple[list[Any] | None, str]:
     """Read the kind of attention of each layer where a key lists them."""
     config = reader.config
@@ -68,7 +109,11 @@ def _kinds_by_key(reader: ConfigReader, layers: int) -> tuple[list[Any] | None, 
         if isinstance(config.get(key), list):
             stated = any(name in config for name in ("mamba_num_heads", "mamba_n_heads"))  # else "mamba" has no widths
             known = LAYER_KINDS | ({"mamba": "linear", "mamba2": "linear"} if stated else {})
+            known |= {"conv": "linear"} if "conv_L_cache" in config else {}
             return [known.get(str(kind), kind) for kind in reader.per_layer(key, layers)], key
+    for key, (listed, others) in {"local_layer_ids": ("window", "full"), "gqa_layers": ("full", "linear")}.items():
+        if isinstance(config.get(key), list) and config[key]:
+            return [listed if member else others for member in _members([whole(i) for i in config[key]], layers)], key
     for key, kinds in (
         ("attn_type_list", ("linear", "full")),
         ("hybrid_layer_pattern", ("full", "window")),
@@ -80,9 +125,10 @@ def _kinds_by_key(reader: ConfigReader, layers: int) -> tuple[list[Any] | None, 
     if isinstance(mixed, Mapping) and isinstance(mixed.get("full_attn_layers"), list):
         full = sum(_members([(whole(i) or 0) - 1 for i in mixed["full_attn_layers"]], layers))
         return ["full"] * full + ["linear"] * (layers - full), "linear_attn_config"
-    every = reader.number(0, "full_attention_interval")
-    if every > 0:
-        return ["full"] * (layers // every) + ["linear"] * (layers - layers // every), "full_attention_interval"
+    for key in ("full_attention_interval", "layer_group_size"):
+        every = reader.number(0, key)
+        if every > 0:
+            return ["full"] * (layers // every) + ["linear"] * (layers - layers // every), key
     return None, ""
 
 
@@ -90,7 +136,7 @@ def _kinds_by_rule(reader: ConfigReader, layers: int, family: Family | None) -> 
     """Derive the kind of attention of each layer where no key lists them: a pattern, a window on all, or full."""
     config = reader.config
     pattern = config.get("sliding_window_pattern")
-    off = any(key in config and not config[key] for key in KEYS["window_tokens"])
+    off = any(key in config and config[key] in (None, False, 0, -1) for key in KEYS["window_tokens"])
     windowed = reader.value("window_tokens") is not None or (family is not None and family.every > 0 and not off)
     if config.get("use_sliding_window") is False or not windowed:
         return ["full"] * layers, ""

@@ -26,16 +26,23 @@ def states(reader: ConfigReader, linear: int, hidden: int | None, family: str) -
     if not linear:
         return
     mixed = config.get("linear_attn_config")
+    heads, width = reader.value("heads"), reader.value("head_dim")
     if any(key in config for key in GATED_DELTA) or family.startswith(("qwen3_next", "qwen3_5")):
         _gated_delta(reader)
     elif isinstance(mixed, Mapping) and mixed.get("num_heads"):
         _channel_gates(reader, mixed, hidden)
-    elif isinstance(config.get("attn_type_list"), list):
-        heads, width = reader.value("heads"), reader.value("head_dim")
+    elif config.get("layer_group_size") and config.get("short_conv_kernel_size"):  # heads as those of its attention
+        _channel_gates(reader, {"num_heads": heads, "head_dim": width, **config}, hidden)
+    elif isinstance(config.get("attn_type_list"), list) or config.get("layer_group_size"):
+        key = "attn_type_list" if config.get("attn_type_list") else "layer_group_size"
         if heads and width:
             inner = heads * width
-            words = f"attn_type_list of the config: lightning attention, {heads} heads of {width}, with an output gate"
+            words = f"{key} of the config: lightning attention, {heads} heads of {width}, with an output gate"
             _put(reader, words, state_width=inner, state_inputs=2 * inner, state_dim=width)
+    elif config.get("conv_L_cache") and hidden:
+        words = "conv_L_cache of the config: a gated short convolution of the hidden width"
+        kept = hidden * reader.number(0, "conv_L_cache")
+        _put(reader, words, state_width=hidden, state_inputs=hidden, state_conv=kept)
     elif any(key in config for key in ("mamba_num_heads", "mamba_n_heads")):
         state_space(reader)
     else:
@@ -84,9 +91,12 @@ def _channel_gates(reader: ConfigReader, mixed: Mapping[str, Any], hidden: int |
         reader.problem("linear_attn_config", "needs num_heads and head_dim as whole numbers")
         return
     inner = heads * width
-    low_rank = 2 * width + round(2 * width * inner / hidden)
-    words = f"linear_attn_config of the config: delta attention with a gate per channel: {heads} heads of {width}; its low-rank gates count as inputs of the same size"
-    _put(reader, words, state_width=inner, state_inputs=inner + heads + low_rank, state_dim=width,
+    low_rank = width + round(width * inner / hidden)
+    output = inner if mixed.get("use_full_rank_gate") or mixed.get("no_kda_lora") else low_rank
+    decay = inner if mixed.get("no_kda_lora") else low_rank
+    place = "linear_attn_config" if reader.config.get("linear_attn_config") else "layer_group_size"
+    words = f"{place} of the config: delta attention with a gate per channel: {heads} heads of {width}; a low-rank gate counts as inputs of the same size"
+    _put(reader, words, state_width=inner, state_inputs=inner + heads + output + decay, state_dim=width,
          state_conv=3 * (kernel - 1) * inner)  # fmt: skip
 
 
@@ -130,10 +140,29 @@ def windows_of_their_own(reader: ConfigReader) -> None:
 
 
 def sparse(reader: ConfigReader) -> None:
-    """Record the indexer of sparse attention: entries kept, heads and width of its keys."""
+    """Record the indexer of sparse attention: entries kept, heads and width of its keys, and the layers that have one of their own."""
+    listed = reader.config.get("sparse_attention_config")
+    block = listed if isinstance(listed, Mapping) and listed.get("use_sparse_attention") else None
+    if block is not None or reader.config.get("index_topk_blocks"):
+        names = ("sparse_topk_blocks", "sparse_block_size", "sparse_num_index_heads", "sparse_index_dim")
+        flat = ("index_topk_blocks", "index_block_size", "index_n_heads", "index_head_dim")
+        of, keys = (block, names) if block is not None else (reader.config, flat)
+        blocks, size, heads, width = (whole(of.get(key)) for key in keys)
+        if blocks and size and heads and width:
+            words = f"{keys[0]} and others of the config: {blocks} blocks of {size} tokens"
+            _put(reader, words, sparse_topk=blocks * size, index_heads=heads, index_dim=width)
+        else:
+            reader.problem("sparse_attention_config", f"needs {', '.join(names)} as whole numbers")
+        if "sparse_layers" in reader.figures:
+            reader.put("index_layers", reader.figures["sparse_layers"]["value"], "as many as its sparse layers")
+        return
     if reader.optional("sparse_topk"):
         for figure in ("index_heads", "index_dim"):
             reader.needed(figure)
+    kinds = reader.config.get("indexer_types")
+    if isinstance(kinds, list) and "shared" in kinds:
+        layers = int(reader.figures.get("layers", {}).get("value", len(kinds)))
+        reader.put("index_layers", kinds[:layers].count("full"), "counted from indexer_types of the config")
 
 
 def compressed(reader: ConfigReader, layers: int) -> bool:

@@ -19,6 +19,7 @@ class ConfigReader:
     config: Mapping[str, Any]
     place: str
     stated: Mapping[str, Any]
+    own: Mapping[str, Any] = field(default_factory=dict)  # the keys of the part alone
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -31,7 +32,7 @@ class ConfigReader:
 
     def key_of(self, figure: str) -> str | None:
         """Find the name by which the config states the figure."""
-        return next((key for key in KEYS[figure] if self.config.get(key) not in (None, False, [], 0)), None)
+        return next((key for key in KEYS[figure] if self.config.get(key) not in (None, False, [], 0, -1)), None)
 
     def value(self, figure: str, most: int = 10**9) -> int | None:
         """Read the figure as stated beside the config, else as in it; None where neither has it or it is malformed."""
@@ -114,10 +115,13 @@ class ConfigReader:
     def per_layer(self, key: str, layers: int) -> list[object]:
         """Read a list that has one item for each layer."""
         items: list[object] = self.config[key]
-        if len(items) != layers:
+        further = self.number(
+            0, "num_nextn_predict_layers", "mtp_num_hidden_layers"
+        )  # layers that predict further tokens
+        if len(items) not in (layers, layers + further):
             self.problem(key, f"expected one item for each of the {layers} layers, got {len(items)}")
             return [None] * layers
-        return items
+        return items[:layers]
 
 
 def part_of(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -72,6 +72,8 @@ def read_record(kind: str, entry: object, place: Place, base: Record | None, rep
     if not isinstance(aliases, list) or not all(isinstance(a, str) for a in aliases):
         report(place.at("aliases"), "expected a list of names")
         aliases = []
+    hub = str(text.get("hf_id") or "")  # people write the publisher before the name, or not
+    aliases = [*aliases, *((hub, hub.rpartition("/")[2]) if hub else ())]
     brief_only = bool(entry.get("brief_only", base.brief_only if base else False))
     record = Record(kind, known, tuple(dict.fromkeys((*aliases_before, *aliases))), text, figures, claimed, brief_only)
     if base is None and not brief_only:

@@ -212,6 +212,8 @@ _SHAPE = {
     "sparse_topk": "entries that a sparse indexer keeps",
     "index_heads": "heads of the sparse indexer",
     "index_dim": "width of an index key",
+    "sparse_layers": "layers with sparse attention, where others attend to all (default: all that attend to all)",
+    "index_layers": "sparse layers with an indexer of their own; the others use the choice of one before (default: all)",
     "csa_layers": "layers that cache an entry for few tokens and choose among the entries",
     "csa_ratio": "tokens of such an entry",
     "hca_layers": "layers that cache an entry for many tokens and attend to all entries",
@@ -241,6 +243,7 @@ ARCHITECTURES = Schema(
     },
     {
         **_NOTES,
+        "hf_id": TextSpec("its name on the Hugging Face hub, which is an alias too"),
         "family": TextSpec("who publishes it, or the series"),
         "year": TextSpec("year of the release"),
         "type": TextSpec("dense, moe or hybrid", ("dense", "moe", "hybrid")),

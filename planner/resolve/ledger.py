@@ -50,7 +50,9 @@ class Ledger:
         return found
 
     def _with_similar(self, error: MissingFigure, record: Record) -> MissingFigure:
-        """Suggest the figure of the record that is most like the one which lacks it."""
+        """Suggest the figure of the record that is most like the one which lacks it; of a network none, as no shape is a guess at another's."""
+        if record.kind == "architectures":
+            return error
         other = most_similar(record, self.catalog.records(record.kind), error.figure)
         if other is None:
             return error
