@@ -25,12 +25,13 @@ place ([models/transformer/shapes.py](../models/transformer/shapes.py)); paramet
 | full | `heads`, `kv_heads`, `head_dim`, `v_head_dim` | a_kv (d + d_v) c entries | all of them | arXiv:2305.13245 |
 | full, with a latent | `q_lora_rank`, `kv_lora_rank`, `qk_nope_dim`, `qk_rope_dim`, `v_head_dim` | (r_kv + d_rope) c, copied on each tensor rank | all of them | arXiv:2405.04434 |
 | window | `window_layers`, `window_tokens`, and `window_heads`, `window_kv_heads`, `window_head_dim` where they differ | a_kv (d + d_v) min(c, w) | all of them | arXiv:2004.05150 |
-| sparse | `sparse_topk`, `index_heads`, `index_dim` | as full, and an index key of d_i bytes (8 bit with scales) a token | min(c, k) entries, all index keys | arXiv:2512.02556 |
+| sparse | `sparse_topk`, `index_heads`, `index_dim`; `sparse_layers`, `index_layers` where not all are | as full, and an index key of d_i bytes (8 bit with scales) a token where the layer has an indexer | min(c, k) entries, all index keys | arXiv:2512.02556 |
 | compressed (csa, hca) | `csa_layers`, `csa_ratio`, `hca_layers`, `hca_ratio`, `o_lora_rank`, `o_groups` | d c / r entries, and a window | csa: min(c / r, k); hca: all | DeepSeek-V4 technical report, 2026 |
 | linear attention, state space | `linear_layers`, `state_width`, `state_inputs`, `state_dim`, `state_conv` | w n + c elements of 4 bytes, whatever the length | the state, read and written | arXiv:2405.21060, 2412.06464, 2501.08313 |
 
 `output_gate` 1 adds a projection as wide as the output of full attention; `shared_kv` 1 leaves out its value projection. Experts work at
-`expert_hidden` where that is not `hidden`. With `attention_layers` a layer is one block: attention, a state, or feed-forward.
+`expert_hidden` where that is not `hidden`. Experts that return their input cost nothing: `topk` counts the others that a token visits on
+average. A short convolution in place of attention is a state of w and c alone. With `attention_layers` a layer is one block: attention, a state, or feed-forward.
 
 States bound how many sequences run at once: a slot of a sequence takes its state beside its cache. SGLang keeps a pool of states apart, in
 which a running request takes several (`STATE_POOL` in [planner/evaluate/engine_memory.py](../planner/evaluate/engine_memory.py)). Not here:
@@ -40,7 +41,11 @@ convolution weights, biases and norms (below 0.1 %).
 
 Put its config as `NAME.config.json` into a folder and pass `--catalog FOLDER`, or state it in the `catalog` block of a spec, under `architectures`, with
 `config`. The page then says what was read and how large it is. A key that changes a shape and is not known, or a kind of layer without a
-closed form, refuses the config by name. `flopwatt catalog check` holds all counts against the published ones.
+closed form, refuses the config by name. `flopwatt catalog check` holds all counts against the published ones. A record of the catalog
+has the name on the hub as `hf_id`, by which it is found too, with or without the publisher before it.
+
+Refused, with the key that says so: caches that layers share, embeddings added to each layer or of several tokens together, layers that run
+several times, attention to an encoder in layers of its own, noise heads, convolved latents, and recurrent layers other than those above.
 
 ## Records
 

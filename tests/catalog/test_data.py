@@ -30,7 +30,7 @@ def test_there_is_data_of_every_kind():
         "chips": 120,
         "systems": 51,
         "fabrics": 30,
-        "architectures": 111,
+        "architectures": 155,
         "regions": 56,
         "tariffs": 35,
         "offers": 200,
