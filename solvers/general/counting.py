@@ -26,14 +26,15 @@ class Counting:
         structure: Structure,
         expected: Floats,
         kept: Bools,
-        left_s: Callable[[], float],
+        left_s: tuple[Callable[[], float], Callable[[], float]],
         options: Options,
         settings: GeneralSettings,
     ):
-        """`expected` [columns]: binaries as they are held. `kept` [columns]: which columns of the first stage may be used."""
+        """`expected` [columns]: binaries as they are held. `kept` [columns]: which columns of the first stage may be used. `left_s`: time left to the choice, and to the plan."""
         arrays = structure.arrays
         integer = structure.first & arrays.integer
-        self._expected, self._closed, self._left_s = expected, structure.first & ~kept, left_s
+        self._expected, self._closed = expected, structure.first & ~kept
+        self._left_s, self._plan_left_s = left_s
         self._binary = structure.first & arrays.binary
         self._count = integer & ~self._binary
         self._options, self._settings = options, settings
@@ -64,7 +65,8 @@ class Counting:
     def whole(self, solved: MergedLp) -> Floats:
         """Choose whole counts near those of an LP: by a search, where the program is not too large for it, else by rounding up; returns all columns.
 
-        Counts stay fractional where time is up first.
+        Rounding may take all the time that is left to the plan, since parts of fractional counts hardly ever find one; they stay fractional where
+        that is up too.
         """
         merged, settings, left, x = solved.merged, self._settings, self._left_s(), None
         if merged.occurring() <= settings.searched_counts_columns and left > 0:
@@ -78,7 +80,7 @@ class Counting:
             )
             x = solve_mip(Piece(merged.arrays), merged.cost, "min", search, polished=False).x
         if x is None:
-            x = _rounded_up(solved, self._counts(merged), self._left_s, settings)
+            x = _rounded_up(solved, self._counts(merged), self._plan_left_s, settings)
         return np.where(self._binary, self._expected, merged.spread(x))
 
     def _counts(self, merged: Merged) -> Ints:

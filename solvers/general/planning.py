@@ -201,7 +201,8 @@ class Planner:
         def left_s() -> float:
             return self._options.noted(limit_s - (time.perf_counter() - begin))
 
-        counting = Counting(self.structure, expected, self._kept, left_s, self._options, settings)
+        every = (left_s, lambda: self._options.left_s(self._begin))
+        counting = Counting(self.structure, expected, self._kept, every, self._options, settings)
         solved = counting.relaxed(finer)
         if solved is None:
             return expected

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from solvers.general import deferred_rows, dual_bound, planning, rolling, structure
 from solvers.general.aggregation import groups_of, merge
+from solvers.general.counting import Counting
 from solvers.general.deferred_rows import DeferrableRows
 from solvers.general.diving import dive
 from solvers.general.dual_bound import DualBound
@@ -253,6 +254,31 @@ def test_slots_stay_apart_where_parts_needed_more():
             assert optimum * (1 - 1e-6) - 1e-6 <= plans[1] <= plans[0] * (1 + 1e-9)
             better += plans[1] < plans[0] * (1 - 1e-6)
     assert better
+
+
+def test_counts_are_rounded_to_the_end_where_their_share_of_the_time_is_up_and_the_plan_has_more():
+    """Parts of fractional counts lack what the fractions would have done, and find no plan."""
+    settings, rounded = replace(SETTINGS, searched_counts_columns=0), 0
+    for seed in range(30):
+        data = problem(np.random.default_rng(seed), ("cost",))
+        program = build(data)
+        whole = structure_of(program, objective_vector(program, data), data.slots)
+        merged = merge(program, whole, groups_of(whole, data.slots, 1))
+        found = solve_mip(Piece(merged.arrays), merged.cost, "min", LIMITS, polished=False).x
+        if found is None:
+            continue
+        counts = []
+        for share_s in (60.0, 0.0):
+            share = iter([60.0] * 4)  # as long as the LP asks for it
+            left_s = (lambda share=share, then=share_s: next(share, then), lambda: 60.0)
+            kept = np.ones(len(whole.cost), dtype=bool)
+            counting = Counting(whole, merged.spread(found), kept, left_s, LIMITS, settings)
+            solved = counting.relaxed(merged)
+            counts.append(counting.whole(solved)[whole.first & whole.arrays.integer])
+        assert counts[0] == pytest.approx(counts[1])
+        before = merged.spread(solved.x)[whole.first & whole.arrays.integer]
+        rounded += np.abs(before - np.round(before)).sum() > np.abs(counts[1] - np.round(counts[1])).sum() + 1e-3
+    assert rounded > 3
 
 
 def test_fewer_slots_of_failures_are_kept_where_copies_are_many():
