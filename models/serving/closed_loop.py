@@ -37,6 +37,7 @@ class ClosedLoop:
     """Steady state of one replica under a fixed number of clients."""
 
     batch: Result  # requests in decode
+    seen: Result  # those that one of them meets on average, itself included
     tpot_s: Result
     ttft_s: Result
     requests_per_s: Result
@@ -52,6 +53,16 @@ class ClosedLoop:
     step_s: Result  # of decode, without prompts
     between_s: Result  # of TPOT, what prompts of others take
     stay_s: Result  # in decode
+
+    @property
+    def others(self) -> Result:
+        """Share of the clients that run which one of them is not [1]."""
+        return 1.0 - 1.0 / np.asarray(self.served, float)
+
+    @property
+    def swing(self) -> Result:
+        """Standard deviation of the others in decode over that of as many open arrivals, a binomial number beside a Poisson one [1]."""
+        return np.sqrt(self.others * np.maximum(1.0 - self.batch / self.served, 0.0))
 
     def first(self) -> FirstToken:
         """Describe how requests scatter about the mean TTFT: the queue of a finite source, and the burst of those that arrive in step."""
@@ -75,14 +86,15 @@ def closed_loop(
 ) -> ClosedLoop:
     """Predict a closed loop of clients: prefill is one server that they visit in turn, decode a delay Z = (O - 1) TPOT.
 
-    TPOT = T(b) + S b/(O - 1) x (c - 1)/c;  R = closed-loop response of S, Z;  b = n Z/(R + Z) for the n = min(c, slots) that run;
+    TPOT = T(1 + (n - 1) b/n) + S b/(O - 1) x (n - 1)/n, as a request meets itself whole and what the n - 1 others keep in decode;
+    R = closed-loop response of S, Z;  b = n Z/(R + Z) for the n = min(c, slots) that run;
     TTFT = R - S + unloaded + kappa (n - 1)/2 S Z/(R + Z) + (c - n)/X, where kappa is the share of clients that
     arrive in step, as all do at the start of a run (of those in decode), and X = n/(TTFT + Z) the rate at which slots come free.
     The spread of the lengths enters S and T(b) as it does with open arrivals: attention goes with the square of a prompt, and long
     answers are met more often among those in decode. `speculation` and `cache` as in `continuous_batching.aggregated`. Shapes: layouts,
     clients [1] and lengths [token] broadcast. Valid for clients >= 1 and output_tokens > 1;
     with outputs of a few tokens the rate dips by up to 10 % as clients are added: the burst term is an overestimate there.
-    Reference: Reiser and Lavenberg, J. ACM 27 (1980); Lazowska et al., Quantitative System Performance (1984), chapter 6.
+    Reference: Reiser and Lavenberg, J. ACM 27 (1980) (what an arrival meets is the loop without it); Lazowska et al., Quantitative System Performance (1984), chapter 6.
 
     >>> from models.serving import examples
     >>> run = lambda c: closed_loop(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), c, lengths=Lengths(1000, 200),
@@ -98,10 +110,11 @@ def closed_loop(
     places = slots(arch, left, layouts, lengths=lengths, precisions=precisions, constants=constants)
     served = np.clip(clients, 1.0, np.maximum(places, 1.0))
     context = lengths.running_context_tokens
-    batch = settled = served
+    batch = settled = seen = served
     for _ in range(_ROUNDS):
         batch = settled
-        in_stage = batch / layouts.pp
+        seen = 1.0 + (served - 1.0) / served * batch
+        in_stage = layouts.in_stage(seen)
         mixed, step = decode_step(
             arch, chip, layouts, speculation, decode_sequences=in_stage, context_tokens=context,
             precisions=precisions, constants=constants,
@@ -121,12 +134,17 @@ def closed_loop(
     burst = constants.burst_share * 0.5 * (served - 1.0) * stay / (response + stay)
     queue, together = response - prompts.occupancy_s, burst * prompts.occupancy_s
     computed = prompt if found is None else prompt * found.computed_share
-    unloaded = unloaded_ttft_s(arch, prompts.latency_s, step.total_s, computed, constants)
+    # Beside a prompt run the steps of the others.
+    _, beside = decode_step(
+        arch, chip, layouts, speculation, decode_sequences=(seen - 1.0) / layouts.pp, context_tokens=context,
+        precisions=precisions, constants=constants,
+    )  # fmt: skip
+    unloaded = unloaded_ttft_s(arch, prompts.latency_s, beside.total_s, computed, constants)
     admitted = queue + together + unloaded
     rate = served / (admitted + stay)
     surplus = np.maximum(clients - served, 0.0) / rate
     return ClosedLoop(
-        batch, tpot, admitted + surplus, rate, rate * (tokens + 1.0), unloaded, prompts.latency_s, surplus, queue, together,
+        batch, seen, tpot, admitted + surplus, rate, rate * (tokens + 1.0), unloaded, prompts.latency_s, surplus, queue, together,
         constants.burst_share, served, prompts.occupancy_s, step.total_s, between, stay,
     )  # fmt: skip
 

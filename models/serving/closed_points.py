@@ -31,7 +31,8 @@ def closed_pools(
     """Predict separate pools under a closed loop of c clients: (the group, the wait of clients beyond the slots).
 
     Prefill is one server of S / n_p that the n = min(c, slots) clients that run visit in turn, decode a delay Z = (O - 1) TPOT:
-    R = closed-loop response, b = n Z / (R + Z) / n_d,  TTFT = unloaded + f (R - S/n_p + kappa (n - 1)/2 Z/(R + Z) S/n_p) + (c - n)/X,
+    R = closed-loop response, b = n Z / (R + Z) / n_d. A request meets the (n - 1)/n of them that are not its own, as an arrival meets those
+    of an open stream.  TTFT = unloaded + f (R - S/n_p + kappa (n - 1)/2 Z/(R + Z) S/n_p) + (c - n)/X,
     X = n / (TTFT + Z) without the last part. kappa, the share of clients in step with each other, falls as lengths of answers spread:
     kappa / (1 + sqrt(scv) Z / (n S/n_p)). The quantiles of the wait are those of an exponential tail.
     `point_at` gives the group of open arrivals at a batch of each decode worker. Shapes: as its points; clients [1], result [s].
@@ -54,15 +55,13 @@ def closed_pools(
     found = point_at(np.ones(clients.shape)[()])
     n_p, n_d = np.asarray(found.prefill_workers, float), np.asarray(found.decode_workers, float)
     served = np.clip(clients, 1.0, np.maximum(n_d * found.point.slots, 1.0))
-    steps = found.point.output_tokens - 1.0
-    batch = served / n_d
+    deciding = served
     for _ in range(_ROUNDS):
-        found = point_at(batch)
-        stay, service = steps * found.point.tpot_s, found.point.prefill_s / n_p
+        found = point_at(np.maximum((served - 1.0) / served * deciding / n_d, 1e-9))
+        stay, service = found.point.steps * found.point.step_s, found.point.prefill_s / n_p
         response = closed_loop_response_s(served, service, stay)
-        deciding = served * stay / (response + stay)
-        batch = 0.5 * batch + 0.5 * deciding / n_d
-    point = found.point
+        deciding = 0.5 * deciding + 0.5 * served * stay / (response + stay)
+    point = replace(found.point, batch=deciding / n_d)
     apart = np.sqrt(point.output_scv) * stay / (served * service)
     together = constants.burst_share / (1.0 + apart) * 0.5 * (served - 1.0) / served * deciding * service
     wait = constants.disaggregated_first_token_factor * (response - service + together)

@@ -52,13 +52,14 @@ class ServingPoint:
     """Steady state of one replica; every array has the broadcast shape of layouts x batch."""
 
     batch: Result  # mean requests in decode
+    seen: Result  # the requests that a step is stated for: the mean, or of few clients what one of them sees, itself included
     slots: Result  # most requests that run at once
     fits: Bools | bool  # whether the batch fits in memory and under the engine's cap
     memory_bytes: Result  # of the fullest chip
     requests_per_s: Result
     output_tokens: Result  # per request
     steps: Result  # of decode per request
-    step_s: Result  # decode step without prefill
+    step_s: Result  # decode step without prefill, of `seen` requests
     prefill_s: Result  # engine time of a prompt
     prefill_utilisation: Result  # share of time that prompts take from decode
     tpot_s: Result  # mean
@@ -137,6 +138,7 @@ def decode_times(
 ) -> DecodeTimes:
     """Predict the decode step T(b) of a replica and its slope over one standard deviation of b:  (T(b + sqrt b) - T(b)) / sqrt b.
 
+    T(b) is that of a request which is one of b; where b of others decode on average, it meets T + the slope, its own part (`queues.shared_rate`).
     Shapes: layouts, batch [request of the replica] and context_tokens [token] broadcast; result [s], slope [s].
     Reference: as `speculation.decode_step`; the deviation is that of a Poisson number of requests.
 
@@ -151,7 +153,7 @@ def decode_times(
 
     def at(requests: Result) -> tuple[StepTime, StepTime]:
         return decode_step(
-            arch, chip, layouts, speculation, decode_sequences=requests / layouts.pp, context_tokens=context_tokens,
+            arch, chip, layouts, speculation, decode_sequences=layouts.in_stage(requests), context_tokens=context_tokens,
             precisions=precisions, constants=constants,
         )  # fmt: skip
 
@@ -184,8 +186,7 @@ def aggregated(
     `arrival_scv`, the squared coefficient of variation of the gaps between arrivals [1]. With `speculation` a request takes
     (O - 1)/E steps of E tokens; with `cache` S and its second moment are those over hits and misses, or over the calls of sessions, of
     whose first call `lengths` are (`sessions.call_cost`). Where prefixes are routed, the rate alone is that of a mean worker, all else that
-    of the fullest (`sessions.mean_load`). Valid for batch > 0, output_tokens > 1, stationary load. Where a layout needs a network that the chip lacks (rate 0) the times are infinite or
-    undefined, and meet no limit.
+    of the fullest (`sessions.mean_load`). Valid for batch > 0, output_tokens > 1, stationary load. Where a layout lacks a network (rate 0) times are infinite or undefined.
     Reference: Agrawal et al., Sarathi-Serve, OSDI 2024; Takács, Introduction to the Theory of Queues (1962), chapter 1
     (delay cycles); Takagi, Queueing Analysis 1 (1991), chapter 2 (gated service); models/queueing/queues.py for the waits.
 
@@ -205,7 +206,7 @@ def aggregated(
     prompts, found = call_cost(
         arch, chip, layouts, cache, lambda occupancy_s: b / (steps * step_s + b * occupancy_s),
         Prompts(lengths.prompt, lengths.scv_of_input, prompts_together(b, steps, layouts.dp)),
-        DecodeBatch(times.mixed, b / layouts.pp, context, passed), first, precisions=precisions, constants=constants,
+        DecodeBatch(times.mixed, layouts.in_stage(b), context, passed), first, precisions=precisions, constants=constants,
     )  # fmt: skip
     by_occupancy, by_latency, by_prompt = call_scvs(prompts, found, lengths, constants)
     computed_share: Result = 1.0 if found is None else found.computed_share
@@ -227,6 +228,7 @@ def aggregated(
     everywhere = np.zeros(np.shape(rate))
     return ServingPoint(
         batch=b + everywhere,
+        seen=b + everywhere,
         slots=places + everywhere,
         fits=(b <= places) & waiting_fits(arch, layouts, cache, rate, first, precisions.kv_cache),
         memory_bytes=used,

@@ -53,6 +53,11 @@ class ServingLayouts:
         """Chips of one replica."""
         return self.tp * self.dp * self.pp
 
+    def in_stage(self, requests: ArrayLike) -> Floats:
+        """Compute the requests of a micro-batch as one of them sees it [1]: itself whole, and its share of the others,  1 + (n - 1)/pp."""
+        found: Floats = 1.0 + (np.asarray(requests, float) - 1.0) / self.pp
+        return found
+
     def __len__(self) -> int:
         return np.size(self.tp)
 
@@ -83,7 +88,7 @@ def dense_times_s(
     True
     """
     count, width = parameter_counts(arch), stored(arch.checkpoints, weight_precision)
-    rank_tokens = np.asarray(tokens, float) / layouts.dp * _attention_excess(layouts, tokens, constants)
+    rank_tokens = _fullest_rank(layouts, tokens, constants)
     head = 1.0 * arch.hidden * arch.vocab
     saturation = constants.dense_saturation_tokens * _intensity(chip, constants)
     effective = rank_tokens + saturation * rank_tokens / (rank_tokens + saturation)
@@ -192,7 +197,7 @@ def decode_attention_s(
     >>> float(decode_attention_s(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 0, 1024, "bf16", examples.SERVING))
     0.0
     """
-    rank_sequences = np.asarray(sequences, float) / layouts.dp * _attention_excess(layouts, sequences, constants)
+    rank_sequences = _fullest_rank(layouts, sequences, constants)
     moved = read_bytes_per_rank(arch, context_tokens, element_bytes(kv_precision), layouts.tp)
     memory = moved / (chip.hbm_bytes_per_s * constants.kv_efficiency)
     if not is_latent(arch):
@@ -363,13 +368,15 @@ def _intensity(chip: ChipRates, constants: ServingConstants) -> float:
     return chip.flop_per_s / chip.hbm_bytes_per_s / constants.reference_intensity
 
 
-def _attention_excess(layouts: ServingLayouts, sequences: ArrayLike, constants: ServingConstants) -> Result:
-    """Load of the fullest attention rank over the mean: all ranks wait for it.
+def _fullest_rank(layouts: ServingLayouts, sequences: ArrayLike, constants: ServingConstants) -> Result:
+    """Count the sequences, or tokens, of the fullest attention rank, for which all wait; one that is there lies whole on its rank.
 
     The largest of dp normal deviations is near sqrt(2 ln dp) of them, and the n sequences of a rank vary by at most their root.
     """
-    each = np.maximum(np.asarray(sequences, float) / layouts.dp, 1.0)
-    return 1.0 + constants.attention_imbalance * np.sqrt(2.0 * np.log(layouts.dp) / each)
+    every = np.asarray(sequences, float)
+    each = every / layouts.dp
+    excess = 1.0 + constants.attention_imbalance * np.sqrt(2.0 * np.log(layouts.dp) / np.maximum(each, 1.0))
+    return as_result(np.maximum(each * excess, np.minimum(every, 1.0)))
 
 
 def _attention_efficiency(arch: Architecture, constants: ServingConstants) -> Result:

@@ -117,10 +117,13 @@ def disaggregated(
     cache: Reuse | None = None,
     arrival_scv: ArrayLike = 1.0,
 ) -> DisaggregatedPoint:
-    """Predict a group at the rate that keeps `batch` requests in each decode worker:  rate = n_d b / ((O - 1) T(b)).
+    """Predict a group at the rate that keeps `batch` requests in each decode worker:  rate = n_d b / ((O - 1) T(s)).
+
+    A request meets s = max(b + 1/n_d, 1) of them, itself included: those that arrivals find, a Poisson number that is divided evenly among the
+    workers, and its own.
 
     Prefill is G/G/n_p with service S; where rate S >= n_p the decode side outruns it, the wait is infinite and the point
-    meets no limit: the group's rate is the smaller of both sides. TPOT = T(b), without prefill in between;
+    meets no limit: the group's rate is the smaller of both sides. TPOT = T(s), without prefill in between;
     TTFT = f (constant + S + transfer + wait) + wait for a slot + half a step, with f the measured overhead of two pools: the first
     token is out when its request joins the decode of the worker that holds fewest, so the swings of all workers are shared.
     The KV cache of a prompt moves over min(tp pp of both workers) links. Decode workers run `speculation`; `cache` stands with
@@ -153,6 +156,7 @@ def disaggregated(
     step, prompts = group.times.step, group.prompts
     point = ServingPoint(
         batch=b + group.everywhere,
+        seen=group.seen + group.everywhere,
         slots=places + group.everywhere,
         fits=(b <= places)
         & (prefill_places >= dp)
@@ -197,8 +201,9 @@ def _steady_group(
     """Find (the group at the rate that keeps its decode workers at `batch`, the prefill of its prompts by cache tier)."""
     per_step = 1.0 if speculation is None else speculation.tokens_per_step
     steps = lengths.later_tokens / per_step
+    seen = np.maximum(batch + 1.0 / decode.count, 1.0)
     times = decode_times(
-        arch, decode.chip, decode.layouts, batch, context_tokens=lengths.running_context_tokens, precisions=precisions,
+        arch, decode.chip, decode.layouts, seen, context_tokens=lengths.running_context_tokens, precisions=precisions,
         constants=decode.constants, speculation=speculation,
     )  # fmt: skip
     stay = steps * times.step.total_s
@@ -210,7 +215,7 @@ def _steady_group(
     shapes = (np.shape(part) for part in (stay, prompts.occupancy_s, prefill.count, decode.count))
     everywhere = np.zeros(np.broadcast_shapes(*shapes))
     group = _Group(
-        batch, steps, per_step, times, decode.count, prompts, by_occupancy, by_latency, by_prompt, prefill.count,
+        batch, seen, steps, per_step, times, decode.count, prompts, by_occupancy, by_latency, by_prompt, prefill.count,
         decode.count * batch / stay + everywhere, np.asarray(arrival_scv, float), lengths, everywhere,
     )  # fmt: skip
     return group, found
@@ -234,6 +239,7 @@ class _Group:
     """A group at a steady rate; the terms of TPOT and of TTFT follow from it. Times in s, numbers of requests in 1."""
 
     batch: Result  # of a decode worker
+    seen: Result  # by a request, itself included
     steps: Result  # of decode per request
     per_step: float  # output tokens of a step
     times: DecodeTimes
@@ -300,7 +306,7 @@ class _Group:
             rate, prompts.occupancy_s, self.occupancy_scv, self.prefill_workers, queued, self.arrival_scv
         )
         at_least_one = np.maximum(places, 1.0)
-        full_step_s = np.maximum(step_s + slope * (at_least_one - self.batch), 0.0)
+        full_step_s = np.maximum(step_s + slope * (at_least_one - self.seen), 0.0)
         no_slot, slot_wait = place_wait(
             self.decode_workers * self.batch, self.variance, self.decode_workers * at_least_one, rate,
             self.decode_workers * at_least_one / (self.steps * full_step_s), self.joining_scv + self.lengths.scv_of_output,

@@ -63,17 +63,20 @@ class Replica:
         return self.lengths.running_context_tokens
 
     def step(self, sequences: ArrayLike, prefill_tokens: ArrayLike = 0.0) -> StepTime:
-        """Predict a step of so many sequences of the replica, a share 1/pp of them in a stage."""
+        """Predict a step of so many sequences of the replica, as one of them sees it; of none, of a prompt alone."""
         load = StepLoad(
-            np.asarray(sequences, float) / self.layouts.pp, self.context_tokens, prefill_tokens, self.lengths.input_tokens
+            self._in_stage(sequences), self.context_tokens, prefill_tokens, self.lengths.input_tokens
         )  # fmt: skip
         return step_time(
             self.arch, self.chip, self.layouts, load, precisions=self.precisions, constants=self.constants
         )  # fmt: skip
 
+    def _in_stage(self, sequences: ArrayLike) -> Result:
+        return np.where(np.asarray(sequences) > 0.0, self.layouts.in_stage(sequences), 0.0)
+
     def prompt(self, sequences: ArrayLike, step: StepTime | None, together: ArrayLike = 1.0) -> PrefillTime:
         """Predict one prompt, mixed into a step of so many sequences; of a queue, as many `together` as fit a chunk."""
-        in_stage = np.asarray(sequences, float) / self.layouts.pp
+        in_stage = self._in_stage(sequences)
         return prefill_time(
             self.arch, self.chip, self.layouts, Prompts(self.lengths.input_tokens, together=together),
             None if step is None else DecodeBatch(step, in_stage, self.context_tokens),

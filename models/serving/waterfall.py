@@ -103,7 +103,7 @@ def decode_waterfall(
     """
     tokens = np.asarray(point.output_tokens, float) - 1.0
     context = np.asarray(input_tokens, float) + 0.5 * tokens * (1.0 + np.asarray(point.output_scv, float))
-    batch = np.asarray(point.batch, float) / layouts.pp
+    batch = layouts.in_stage(point.seen)
     at_peak = replace(constants, memory_efficiency=1.0, kv_efficiency=1.0, widened_efficiency=1.0)
     even = replace(at_peak, rank_imbalance=0.0)
 
@@ -119,8 +119,8 @@ def decode_waterfall(
     )  # fmt: skip
     parts, step, tpot = plain.breakdown, np.asarray(point.step_s, float), np.asarray(point.tpot_s, float)
     gained = 1.0 if speculation is None else speculation.tokens_per_step
-    alone = roofline_s(arch, chip, layouts.chips, context, precisions, np.minimum(point.batch, 1.0))
-    few = np.minimum(batch, layouts.dp)  # one request on each attention rank
+    alone = roofline_s(arch, chip, layouts.chips, context, precisions, np.minimum(batch, 1.0))
+    few = np.minimum(batch, 1.0)
     lone = weights_s(even, 1.0) + cache_s(at_peak, few)
     memory = parts["dense_memory"] + parts["expert_memory"] + parts["kv_memory"]
     caches, every = cache_s(at_peak, batch), weights_s(at_peak, batch)

@@ -85,8 +85,8 @@ def _closed_loop(
 ) -> SearchResult:
     """Search the best layout for clients that each wait for their answer before they send the next request.
 
-    Means are those of the closed loop, and so is the spread of waits for the first token; that of the other times is that of open arrivals
-    at the same batch. The burst of clients that arrive in step stands as a wait for a slot. A power cap stretches all
+    Means are those of the closed loop, and so is the spread of waits for the first token; that of the other times is that of as many open
+    arrivals, as far as it is by other clients. The burst of clients that arrive in step stands as a wait for a slot. A power cap stretches all
     times alike, so the batch is the same with it and without.
     """
     workload, system = facts.serving.spec, facts.system
@@ -101,12 +101,14 @@ def _closed_loop(
         constants=engine_constants(facts.serving, system, facts.constants.serving),
         speculation=drafting(workload.speculation), cache=prefix_cache(workload.cache, system.chips),
     )  # fmt: skip
-    point = uncapped(slice(None), loop.batch)
+    point = uncapped(slice(None), loop.seen)
     runs = np.asarray(point.slots) >= 1.0
     first, own = loop.first(), facts.serving.engine.correction(system.chip, choice.precision)
     met = replace(
         point, batch=loop.batch, fits=runs, requests_per_s=loop.requests_per_s * own.throughput, tpot_s=loop.tpot_s * own.tpot,
-        tpot_prompt_s=loop.between_s * own.tpot, prompt_s=loop.prompt_s * own.ttft,
+        tpot_prompt_s=loop.between_s * own.tpot, tpot_deviation_s=point.tpot_deviation_s * loop.swing,
+        tpot_step_deviation_s=point.tpot_step_deviation_s * loop.swing, tpot_burst_s=point.tpot_burst_s * np.sqrt(loop.others),
+        tpot_behind_s=point.tpot_behind_s * loop.others, prompt_s=loop.prompt_s * own.ttft,
         unloaded_ttft_s=first.constant_s * own.ttft, prefill_wait_s=first.wait_s * own.ttft, boundary_s=first.step_s * own.ttft,
         prefill_wait_probability=first.wait_probability, prefill_wait_scv=first.wait_scv, slot_wait_s=first.burst_s * own.ttft,
         slot_wait_probability=np.where(np.asarray(first.burst_s) > 0.0, first.burst_share, 0.0), slot_wait_scv=UNIFORM_SCV,

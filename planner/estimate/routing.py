@@ -18,7 +18,7 @@ def decode_routing(arch: Architecture, layout: ServingLayouts, sequences: float)
     if arch.routing is None:
         return {}
     held, ranks = float(np.ravel(held_experts(arch, layout))[0]), int(np.ravel(layout.ep)[0])
-    tokens = sequences / float(np.ravel(layout.pp)[0])
+    tokens = float(np.ravel(layout.in_stage(sequences))[0])
     return {"routing": {"held_experts": int(held), **_load(arch, arch.routing, held, ranks, tokens)}}
 
 

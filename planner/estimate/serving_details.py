@@ -95,7 +95,7 @@ def _prefill_conditions(
         return lambda _: rate, prompts, None
     system, layout = configuration.systems[0], configuration.layouts[0]
     speculation = drafting(facts.serving.spec.speculation)
-    sequences, context = batch / layout.pp, lengths.running_context_tokens
+    sequences, context = layout.in_stage(batch), lengths.running_context_tokens
     mixed, step = decode_step(
         facts.architecture, rates_of(facts.serving, system, configuration.precision, facts.scaleout), layout, speculation,
         decode_sequences=sequences, context_tokens=context, precisions=precisions_of(configuration.choice),
@@ -135,7 +135,7 @@ def speculation_gain(facts: CaseFacts, configuration: ServingConfiguration) -> d
 
     def speedup(batch: Any) -> Any:
         return speculative_speedup(
-            facts.architecture, rates_of(facts.serving, system, configuration.precision, facts.scaleout), layout, speculation, decode_sequences=batch / layout.pp,
+            facts.architecture, rates_of(facts.serving, system, configuration.precision, facts.scaleout), layout, speculation, decode_sequences=layout.in_stage(batch),
             context_tokens=facts.serving.spec.prompt_tokens + 0.5 * (lengths.output - 1), precisions=precisions_of(configuration.choice),
             constants=engine_constants(facts.serving, system, facts.constants.serving),
         )  # fmt: skip

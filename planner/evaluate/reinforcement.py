@@ -142,7 +142,7 @@ def engines_of(
     across = layouts.take((slice(None), None))
 
     def step(sequences: Floats, context: Floats) -> tuple[Floats, dict[str, Floats]]:
-        load = StepLoad(sequences / across.pp, context_tokens=context)
+        load = StepLoad(across.in_stage(sequences), context_tokens=context)
         found = step_time(arch, rates, across, load, precisions=weights, constants=known)
         shape = np.shape(sequences)
         parts = {name: factor * np.broadcast_to(part, shape) for name, part in found.breakdown.items()}

@@ -1,15 +1,21 @@
 """Laws of serving where no published run looks: what is held is at least what is read, what is sent passes its links, a lone request is one."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.serving.closed_loop import closed_loop
+from models.serving.closed_points import closed_pools
+from models.serving.continuous_batching import aggregated
 from models.serving.decode import ServingLayouts, communication_s, expert_exchange_s
+from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated
 from models.serving.examples import BF16, CHIP, DENSE, MOE, ONE, SERVING
 from models.serving.kv_cache import held_context_tokens, slots
+from models.serving.step import StepLoad, step_time
 from models.serving.workload import Lengths
 
 
@@ -88,3 +94,55 @@ def test_an_exchange_carries_what_experts_take():
     assert exchange_s(MOE, layout, 1e4, precision="bf16") == pytest.approx(
         exchange_s(MOE, layout, 1e4) * 4 / 3, rel=1e-6
     )
+
+
+def lone_step_s(arch, layout, context):
+    load = StepLoad(layout.in_stage(1.0), context)
+    return float(step_time(arch, CHIP, layout, load, precisions=BF16, constants=SERVING).breakdown["kv_memory"])
+
+
+@given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4, 16]), st.floats(1.0, 1e6))
+def test_a_lone_request_reads_its_own_cache_whole(pp, dp, context):
+    """All stages hold their layers of its context, one attention rank holds it: 131,072 bytes a token at 16 bit, whatever the replica."""
+    expected = context * 131_072 / (CHIP.hbm_bytes_per_s * SERVING.kv_efficiency)
+    assert lone_step_s(DENSE, ServingLayouts(1, pp, dp, dp), context) == pytest.approx(expected, rel=1e-9)
+
+
+@given(st.sampled_from([(1, 1), (4, 1), (1, 8), (2, 4)]), st.floats(10.0, 100_000.0), st.floats(2.0, 2000.0))
+def test_one_client_meets_nobody_but_itself(shape, prompt, output):
+    """TPOT of one client is the step of its own request, whatever share of its time it decodes; so it is with separate pools."""
+    pp, dp = shape
+    layout, lengths = ServingLayouts(1, pp, dp, dp), Lengths(prompt, output)
+    load = StepLoad(1.0, lengths.running_context_tokens)
+    step = step_time(DENSE, CHIP, layout, load, precisions=BF16, constants=SERVING).total_s
+    loop = closed_loop(DENSE, CHIP, layout, 1, lengths=lengths, precisions=BF16, constants=SERVING)
+    assert loop.tpot_s == pytest.approx(step, rel=1e-9) and loop.swing == loop.others == 0.0
+    pools = (WorkerPool(CHIP, layout, workers, SERVING) for workers in (2, 3))
+    at = partial(disaggregated, DENSE, *pools, link=TransferLink(25e9), lengths=lengths, precisions=BF16)
+    alone = closed_pools(at, 1.0, SERVING)[0].point
+    assert alone.tpot_s == pytest.approx(step, rel=1e-9)
+
+
+@given(st.integers(1, 400), st.sampled_from([0.0, 1.0]))
+def test_clients_of_a_loop_meet_the_others_and_themselves(clients, scv):
+    lengths = Lengths(1000, 200, scv, scv)
+    loop = closed_loop(DENSE, CHIP, ONE, clients, lengths=lengths, precisions=BF16, constants=SERVING)
+    assert loop.seen == pytest.approx(
+        1 + (loop.served - 1) / loop.served * loop.batch, rel=0.05
+    )  # but for its last round
+    assert loop.batch <= loop.served and 1.0 <= loop.seen <= loop.served
+
+
+def test_a_few_requests_of_an_open_stream_meet_themselves_too():
+    """At a ten-thousandth of a request in decode TPOT is that of one, in stages and with pools: 100,000 tokens of 131,072 bytes are 5 ms of it."""
+    lengths = Lengths(100_000, 200)
+    for layout in (ONE, ServingLayouts(1, 4, 1, 1), ServingLayouts(1, 1, 8, 8)):
+        load = StepLoad(1.0, lengths.running_context_tokens)
+        step = step_time(DENSE, CHIP, layout, load, precisions=BF16, constants=SERVING).total_s
+        run = {"lengths": lengths, "precisions": BF16}
+        one = aggregated(DENSE, CHIP, layout, 1e-4, constants=SERVING, **run)
+        assert one.tpot_s == pytest.approx(step, rel=0.01)
+        pools = (WorkerPool(CHIP, layout, 1, SERVING) for _ in range(2))
+        assert disaggregated(DENSE, *pools, 1e-4, link=TransferLink(25e9), **run).point.tpot_s == pytest.approx(
+            step, rel=0.05
+        )

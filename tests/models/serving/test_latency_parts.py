@@ -64,10 +64,10 @@ def test_clients_in_a_closed_loop(arch, layout, length, precisions, count):
     loop = closed_loop(arch, examples.CHIP, layout, count, lengths=length, **run)
     assert min(loop.surplus_s, loop.queue_s, loop.burst_s, loop.between_s) >= -ROUNDING * loop.ttft_s
     assert loop.unloaded_ttft_s >= (loop.prompt_s + overhead_s(arch, examples.SERVING)) * (1 - ROUNDING)
-    # The prompt and the step of the loop are those of open arrivals at the same number in decode, up to the prompts that share a chunk.
-    point = aggregated(arch, examples.CHIP, layout, loop.batch, lengths=length, **run)
+    # The prompt and the step of the loop are those of open arrivals at the number in decode that one of them meets, up to the prompts that share a chunk.
+    point = aggregated(arch, examples.CHIP, layout, loop.seen, lengths=length, **run)
     assert np.isclose(loop.step_s, point.step_s, rtol=1e-12)
-    steps = length.later_tokens * layout.dp / loop.batch
+    steps = length.later_tokens * layout.dp / loop.seen
     if steps > 100:  # prompts come alone
         assert np.isclose(loop.prompt_s, point.prompt_s, rtol=0.01)
 
