@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from models.formats import Checkpoint
+from models.formats import checkpoint_of
 from models.serving.constants import factor_names
 from models.transformer.architecture import Architecture
 from planner.problem.engine import EngineSettings
@@ -18,6 +18,7 @@ from planner.verify.claims.unchecked import pools_of
 AS_RECORDED = "as recorded in the plan"
 NOT_THEN = "not known to the release that made the plan"
 RESERVES = ("/memory_reserve/value", "/reserved_bytes")  # ends of paths that plans record since engines have reserves
+EIGHT_BIT_CACHES = ("fp8", "fp4")  # formats of weights beside which earlier releases kept caches in 8 bit
 
 
 def recorded_figures(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -46,7 +47,7 @@ def with_earlier_engines(problem: Problem, document: Mapping[str, Any]) -> Probl
 
     Plans up to release 0.2 state no memory by pool: the fitted share of the memory, and the usual limit on running requests. Plans that
     record no reserve of an engine: the share of all engines, with the runtime alone beside weights and caches; and caches in 8 bit beside
-    weights of 8 bits or fewer, unless the spec stated their format.
+    weights in FP8 and FP4, unless the spec or the checkpoint states their format.
     """
     recorded = {row["path"]: row["value"] for row in document["provenance"]}
     if all("memory_bytes" in pool for _, pool in pools_of(document)):
@@ -81,12 +82,12 @@ def with_earlier_checkpoints(problem: Problem, document: Mapping[str, Any]) -> P
 
 
 def _narrow_caches(architecture: Architecture) -> Architecture:
-    """Return the network with caches in 8 bit beside weights in FP8, as releases wrote that did not state the format of a cache."""
+    """Keep caches in 8 bit beside weights in FP8 and FP4, as releases did that knew no format of a cache by checkpoint; stated formats stay."""
     known = dict(architecture.checkpoints)
-    return replace(
-        architecture,
-        checkpoints=tuple({**known, "fp8": replace(known.get("fp8", Checkpoint("fp8")), cache="fp8")}.items()),
-    )
+    for name in EIGHT_BIT_CACHES:
+        each = checkpoint_of(architecture.checkpoints, name)
+        known[name] = replace(each, cache=each.cache or "fp8")
+    return replace(architecture, checkpoints=tuple(known.items()))
 
 
 def _plain(engine: EngineSettings, stated: float | None, recorded: Mapping[str, Any]) -> EngineSettings:
