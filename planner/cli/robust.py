@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from planner.cli.options import PLAN_HELP, overlay_folders
-from planner.cli.output import as_json, rows_as, write_out
-from planner.exit_codes import OK
+from planner.cli.options import PLAN_HELP, add_limit_options, overlay_folders, search_limits
+from planner.cli.output import as_json, rows_as, said_if_left_out, write_out
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
+    from planner.problem.facts import Problem as ResolvedProblem
+    from planner.verify.checked_plan import CheckedPlan
 
 MAX_SCENARIOS = 100_000
 
@@ -25,6 +27,7 @@ def add_robust(commands: Commands, shared: argparse.ArgumentParser) -> None:
         "--worlds", type=int, default=1000, metavar="N", help="how many scenarios to sample (default: 1000)"
     )
     robust.add_argument("--seed", type=int, default=1, help="random seed of the scenarios (default: 1)")
+    add_limit_options(robust)
     robust.set_defaults(run=_robust)
 
 
@@ -41,6 +44,7 @@ def _robust(arguments: argparse.Namespace) -> int:
     from planner.verify.quality import as_chosen
     from planner.verify.robust.check import cost_by_price, outcome_in
 
+    limits = search_limits(arguments)
     plan, overlays = load_plan(arguments.plan), overlay_folders(arguments)
     if not plan.has_answer:
         raise SpecError([Problem(arguments.plan, "there is no plan to test: nothing was decided")])
@@ -50,15 +54,24 @@ def _robust(arguments: argparse.Namespace) -> int:
     if spec.robust is None:  # prices that were chosen by their level stay there
         spec = spec.model_copy(update={"robust": Robust(prices=spec.prices is None or not spec.prices.moved)})
     problem = as_chosen(resolve(spec, overlays), plan.document)
-    amounts = cost_by_price(problem, plan.document, raised(problem, overlays), read_through)
+
+    def read_in_time(at_prices: ResolvedProblem, document: Mapping[str, Any]) -> CheckedPlan:
+        limits.check()
+        return read_through(at_prices, document)
+
+    amounts = cost_by_price(problem, plan.document, raised(problem, overlays), read_in_time)
     scenarios = draw(problem, arguments.worlds, arguments.seed)
-    outcome = outcome_in(problem, plan.document, scenarios, amounts, read_through).as_json()
+    tried = outcome_in(problem, plan.document, scenarios, amounts, read_in_time, limits.within)
+    if not len(tried.cost):
+        limits.check()
+    outcome = tried.as_json()
+    left_out = limits.left_out("scenarios", arguments.worlds - outcome["worlds"], arguments.worlds)
     if arguments.format == "json":
-        write_out(arguments, as_json({**outcome, "seed": arguments.seed, "prices": amounts}))
-        return OK
+        write_out(arguments, as_json({**outcome, "seed": arguments.seed, "prices": amounts, **left_out}))
+        return said_if_left_out(left_out)
     text = rows_as(arguments.format, [outcome_row("as sampled", outcome)])
     if arguments.format != "csv" and amounts:
         rows = [price_row({**row, "amount": amounts[row["path"]]}) for row in price_ranges(problem)]
         text += "\n" + rows_as(arguments.format, rows)
     write_out(arguments, text)
-    return OK
+    return said_if_left_out(left_out)

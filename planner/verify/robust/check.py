@@ -14,7 +14,7 @@ from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.fleet.options import key_at
 from planner.verify.points.serving import held_per_used, layout_on, systems_of
 from planner.verify.quality import as_chosen
-from planner.verify.robust.outcome import outcome_of, price_amounts
+from planner.verify.robust.outcome import Within, outcome_of, price_amounts
 
 AMOUNT_TOL = 1e-4  # of a plan's cost: amounts are differences of large sums
 WHOLE_TOL = 1e-6  # of a number of scenarios
@@ -41,9 +41,10 @@ def outcome_in(
     scenarios: Scenarios,
     amounts: Mapping[str, float],
     read_through: Reader,
+    within: Within = iter,
 ) -> ScenarioOutcome:
-    """Redispatch the plan of a document in scenarios."""
-    return outcome_of(read_through(problem, document), scenarios, amounts)
+    """Redispatch the plan of a document in the scenarios that `within` yields."""
+    return outcome_of(read_through(problem, document), scenarios, amounts, within)
 
 
 class RobustCheck:

@@ -6,7 +6,7 @@ their redispatch; not its candidates, programs or accounts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -25,8 +25,17 @@ from solvers.fixed_fleet.redispatch import Redispatch
 COST_DIFFERENCE_TOL = 1e-7  # of a cost: a smaller difference of two costs is rounding
 
 
-def outcome_of(plan: CheckedPlan, scenarios: Scenarios, amounts: Mapping[str, float]) -> ScenarioOutcome:
-    """Redispatch a plan that has been read through in each scenario; `amounts`: by uncertain price, the part of the cost that scales with it."""
+Within = Callable[[Iterable[int]], Iterable[int]]
+"""Which of the scenarios are tried, such as `SearchLimits.within`: those that the time and the memory allow."""
+
+
+def outcome_of(
+    plan: CheckedPlan, scenarios: Scenarios, amounts: Mapping[str, float], within: Within = iter
+) -> ScenarioOutcome:
+    """Redispatch a plan that has been read through in each scenario that `within` yields, from the first on.
+
+    `amounts`: by uncertain price, the part of the cost that scales with it.
+    """
     problem, document = plan.problem, plan.document
     reader = FleetReader(plan, buying=True)
     program = Redispatch(reader.fleet().without_dominated_slots())
@@ -45,11 +54,11 @@ def outcome_of(plan: CheckedPlan, scenarios: Scenarios, amounts: Mapping[str, fl
     )
     planned = planned_operation(plan) if reader.apis else 0.0
     undone, growth = [], reader.growth(scenarios)
-    for s in range(scenarios.count):
+    for s in within(range(scenarios.count)):
         undone.append(program.shortfall(capacity[:, s], rate[:, s]))
         cost[s] += program.operate(growth[:, s], {path: float(f[s]) for path, f in scenarios.prices.items()}) - planned
     names = (*(w.name for w in problem.serving), *(facts.name for facts, _, _ in reader.jobs))
-    return ScenarioOutcome(names, np.array(undone), cost, problem.budget)
+    return ScenarioOutcome(names, np.array(undone), cost[: len(undone)], problem.budget)
 
 
 def capacities(problem: Problem, reader: FleetReader, scenarios: Scenarios) -> Floats:

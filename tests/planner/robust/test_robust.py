@@ -13,6 +13,7 @@ import planner
 from models.statistics.sampling import tabulated, triangular
 from planner.cli.main import main
 from planner.errors import SpecError
+from planner.exit_codes import LIMIT
 from planner.plan import Plan, parse_plan
 from planner.problem.derating import derating_at
 from planner.problem.scenarios import draw
@@ -485,6 +486,27 @@ def test_any_plan_can_be_asked(plain, tmp_path, capsys):
     assert main(["robust", str(tmp_path / "plan.json"), "--worlds", "50", "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["worlds"] == 50 and 0 <= found["kept"] < 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "named"), [("--time-limit", "1 us", "time"), ("--memory", "1 MB", "memory")]
+)
+def test_limits_of_time_and_memory_hold(plain, tmp_path, capsys, option, value, named):
+    plain.save(tmp_path / "plan.json")
+    assert main(["robust", str(tmp_path / "plan.json"), "--worlds", "50", option, value]) == LIMIT
+    said = capsys.readouterr()
+    assert f"the {named} limit" in said.err and "Traceback" not in said.err and not said.out
+
+
+def test_a_limit_on_the_way_leaves_scenarios_out_and_says_how_many(plain, tmp_path, capsys, monkeypatch):
+    plain.save(tmp_path / "plan.json")
+    looks = iter(range(1000))
+    monkeypatch.setattr("planner.estimate.limits.SearchLimits.ended_by", lambda _: "time" if next(looks) > 40 else "")
+    assert main(["robust", str(tmp_path / "plan.json"), "--worlds", "50", "--format", "json"]) == LIMIT
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert 0 < found["worlds"] < 50 and found["not_tried"] == 50 - found["worlds"] and found["ended_by"] == "time"
+    assert f"{found['not_tried']} of 50 scenarios were not tried" in said.err
 
 
 def test_a_promise_that_the_plan_as_predicted_keeps_costs_nothing(tiny):
