@@ -83,6 +83,10 @@ def _places(document: Mapping[str, Any], prices: Mapping[str, str]) -> Iterator[
                 f"{name}|{metric.upper()} {percentile}",
                 "",
             )
+        for c, each in enumerate(workload.get("classes") or []):
+            for percentile in each.get("ttft") or {}:
+                place = (*at, "classes", c, "ttft", percentile)
+                yield place, "workloads", "field.slo", f"{name}, {each['name']}|TTFT {percentile}", ""
     for i, site in enumerate(document["sites"]):
         yield ("sites", i, "power"), "sites", "field.power", site["region"], ""
     for i, offer in enumerate(document.get("offers") or []):

@@ -9,9 +9,9 @@ from typing import Any
 from planner.dashboard.editing import Field
 from planner.plan import Plan
 from planner.report.story import cost_of_kinds, tightest
-from planner.spec.changes import scaled
 from planner.spec.document import at
 from planner.spec.workloads import WORK
+from planner.studies.base.varied import is_whole, multiplied, takes_fractions
 
 MOST = 6
 SHARE = 0.1  # by which a figure is moved to compare what it is worth
@@ -61,9 +61,12 @@ def _lever(document: Mapping[str, Any], field: Field) -> Lever | None:
         return None
     written = at(document, field.key)
     base = field.fallback if written is None and " – " not in field.fallback else written
-    if base in (None, "") or scaled(base, 1.0) is None:
+    fractions = is_whole(base) and takes_fractions(document, field.key)
+    if base in (None, "") or multiplied(base, 1.0, fractions=fractions) is None:
         return None
-    values = dict.fromkeys(base if factor == 1.0 else scaled(base, factor) for factor in FACTORS)
+    values = dict.fromkeys(
+        base if factor == 1.0 else multiplied(base, factor, fractions=fractions) for factor in FACTORS
+    )
     return Lever(field, base, tuple(values)) if len(values) > 2 else None
 
 

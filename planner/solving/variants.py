@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from models.arrays import Ints
+from planner.candidates.apis import ROLE as API
 from planner.candidates.cache import Grids
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.candidates.points import Candidates, OperatingPoint, Pool
@@ -272,4 +273,7 @@ def fleet_change(before: Fleet, after: Fleet) -> str:
     changed = sorted(((n, key) for key, n in change.items() if n), key=lambda item: (-abs(item[0]), item[1]))
     if not changed and before != after:
         return "the same systems, at other sites or on other networks"
-    return ", ".join(f"{n:+d} {system} ({how.replace('_', ' ')})" for n, (system, how) in changed)
+    return ", ".join(
+        f"{n:+,d} tokens/s of {system}" if how == API else f"{n:+d} {system} ({how.replace('_', ' ')})"
+        for n, (system, how) in changed
+    )

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from models.arrays import Bools
+from planner.candidates.apis import ROLE as API
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates
 from planner.errors import Problem as SpecProblem
@@ -243,7 +244,7 @@ def kinds_of(base: Answer) -> Iterator[Kind]:
     used = base.fleet()
     for system in dict.fromkeys(system for _, system, _, _ in used):
         yield Kind("without a system", f"without {system}", _without_system(system))
-    sites = list(dict.fromkeys(site for site, *_ in used))
+    sites = list(dict.fromkeys(site for site, _, how, _ in used if how != API))  # an API stands for its own site
     for site in sites if len(base.problem.sites) > 1 else ():
         yield Kind("without a site", f"without {site}", _without_site(site))
     for fabric in dict.fromkeys(fabric for *_, fabric in used if fabric != PROVIDER):

@@ -19,6 +19,7 @@ from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
 from planner.formulate.costs import holding_costs, slot_rates
 from planner.formulate.functionals import COST
+from planner.messages import Message
 from planner.problem.facts import Problem
 from planner.problem.phases import BY_WINDOW, terms_of
 from planner.report.words import listed
@@ -149,26 +150,28 @@ class BreakEven:
         said = []
         for row in self.points:
             system, how = row["system"], row["how"].replace("_", " ")
+            start = self._measure(self.of(row["system"], row["how"])[0])
             point, earliest, latest = (
-                row[key] for key in ("years" if "years" in row else "share", "earliest", "latest")
+                self._where(row[key], start) for key in ("years" if "years" in row else "share", "earliest", "latest")
             )
-            first = f"buying {system} costs less than renting it ({how})"
-            if point is None:
-                said.append(f"{first} nowhere in the range{self._span_words(earliest, latest)}")
-            elif point == self._measure(self.of(row["system"], row["how"])[0]):
-                said.append(f"{first} in the whole range{self._span_words(earliest, latest)}")
+            known = {"system": system, "how": how, "where": point.text()}
+            if point == earliest == latest:
+                said.append(Message.of("even.same", **known).text())
             else:
-                said.append(f"{first} from {self._shown(point)} on{self._span_words(earliest, latest)}")
-        return said or ["nothing is offered both to buy and to rent"]
+                said.append(Message.of("even.apart", **known, buying=earliest.text(), renting=latest.text()).text())
+        return said or [Message.of("even.nothing").text()]
 
-    def _span_words(self, earliest: float | None, latest: float | None) -> str:
-        if earliest is None:
-            return "; nor at any other"
-        last = "nowhere" if latest is None else self._shown(latest)
-        return f"; {self._shown(earliest)} to {last} between the prices that speak most for buying and for renting"
-
-    def _shown(self, measure: float) -> str:
-        return f"{measure:.2f} years" if self.against == HORIZON else f"{measure:.1%} of the time"
+    def _where(self, point: float | None, start: float) -> Message:
+        """Say where in the range, which begins at `start`, buying costs less."""
+        if point is None:
+            return Message.of("even.nowhere")
+        if point == start:
+            return Message.of("even.throughout")
+        return (
+            Message.of("even.years", years=point)
+            if self.against == HORIZON
+            else Message.of("even.share", share=f"{point:.1%}")
+        )
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:

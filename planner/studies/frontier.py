@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem, SpecError
+from planner.messages import Message
 from planner.plan import Plan
 from planner.problem.quality import MEANS
-from planner.report.words import counted
+from planner.report.words import amount, counted
 from planner.solving.answer import THREADS, Progress
 from planner.spec.document import Edits, edited, read_spec
 from planner.spec.model import parse_spec
 from planner.spec.requirements.quality import Alternative
 from planner.spec.workloads import Serving
-from planner.studies.base.planned import Base, planned
-from planner.studies.sensitivity_factors import latency_paths, times, work_path
+from planner.studies.base.planned import SAME, Base, planned
+from planner.studies.base.varied import latency_paths, times, work_path
 from planner.studies.whatif import Changes, WhatIf
 from solvers.mip import relative_gap
 
@@ -113,19 +114,35 @@ class Frontier:
         if not self.points:
             return [stated, f"no plan was found ({self.status})"]
         programs = ", ".join(f"{count} {how}" for how, count in Counter(point.how for point in self.points).items())
-        first, last = self.points[0], self.points[-1]
         lines = [
             stated,
-            f"cost against {self.against}: {counted(len(self.points), 'point')}, from {first.cost:,.4g} to {last.cost:,.4g} {self.currency}, each within {max(p.gap for p in self.points):.2g} of the least cost",
+            self._of_points(),
             f"programs: {programs}; {self.seconds:.1f} s",
         ]
         return lines + ([f"quality as scored by {self.source}"] if self.source else [])
 
+    def _of_points(self) -> str:
+        """Say what the points cost, and how near to the least cost they are."""
+        first, last, gap = self.points[0].cost, self.points[-1].cost, max(point.gap for point in self.points)
+        known = {"against": self.against, "currency": self.currency, "first": amount(first)}
+        if len(self.points) == 1:
+            return Message.of("frontier.one", **known).text()
+        known |= {"points": counted(len(self.points), "point"), "last": amount(last)}
+        if gap <= SAME:
+            return Message.of("frontier.least", **known).text()
+        return Message.of("frontier.within", gap=f"{gap:.2%}" if gap >= 1e-4 else f"{gap:.2g}", **known).text()
+
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
-        """Return (heading, rows) of both tables."""
+        """Return (heading, rows) of both tables, formatted for people."""
+        rows = [
+            row
+            | {"cost": amount(row["cost"]), "bound": amount(row["bound"]), "gap": f"{row['gap']:.2%}"}
+            | {"per_unit": "" if row["per_unit"] is None else amount(row["per_unit"])}
+            for row in self.rows
+        ]
         return [
-            ("Frontier", self.rows),
+            ("Frontier", rows),
             ("Left out", [{"asked": name, "reason": reason} for name, reason in self.left_out]),
         ]
 
@@ -379,12 +396,15 @@ def _undominated(points: Sequence[FrontierPoint], against: str, left_out: list[t
     """
     sign = -1.0 if MORE_IS_BETTER[against] else 1.0
     front: list[FrontierPoint] = []
+    cheapest: FrontierPoint | None = None
     for point in sorted(points, key=lambda p: (sign * p.measure, p.cost)):
-        own = against in SPANS and point.measure == AS_STATED
-        if front and not own and point.cost >= front[-1].cost * (1 - COST_TOL):
-            left_out.append((point.name, f'dominated by "{front[-1].name}"'))
-        else:
+        if cheapest is None or point.cost < cheapest.cost * (1 - COST_TOL):
+            cheapest = point
             front.append(point)
+        elif against in SPANS and point.measure == AS_STATED:
+            front.append(point)
+        else:
+            left_out.append((point.name, f'dominated by "{cheapest.name}"'))
     return sorted(front, key=lambda p: p.measure)
 
 

@@ -14,11 +14,13 @@ from typing import Any
 from planner.errors import SpecError
 from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
+from planner.messages import Message
 from planner.report.words import counted
 from planner.resolve.resolver import resolve_document
 from planner.solving.answer import THREADS, Progress
 from planner.solving.variants import Answer, Fleet, Variants, fleet_change
 from planner.spec.document import at
+from planner.studies.base.planned import SAME as ROUNDING
 from planner.studies.base.planned import Base, planned, solved, study_options
 from planner.studies.sensitivity_factors import AMOUNT, DEADLINE, LATENCY, PRICE, Factor, Level, factors_of
 from solvers.interface import Options
@@ -65,6 +67,11 @@ class Bar:
     def no_plan(self) -> bool:
         """Tell whether one level has no plan."""
         return NO_PLAN in (self.low.status, self.high.status)
+
+    @property
+    def keeps_the_fleet(self) -> bool:
+        """Tell whether both levels have a plan, with the fleet of the base."""
+        return all(moved.status in (SAME, SOLVED) and not moved.change for moved in (self.low, self.high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +137,12 @@ class Sensitivity:
             words.append(
                 f"What matters most is {strong[0].factor.name}: from {strong[0].low.words} to {strong[0].high.words} it moves the objective by {_amount(strong[0].swing)} {self.unit} ({strong[0].swing / abs(self.value):.1%})."
             )
-        changing = [bar.factor.name for bar in self.bars if bar.low.change or bar.high.change]
-        if still := [bar.factor.name for bar in self.bars if bar.factor.name not in changing and not bar.no_plan]:
+        if still := [bar.factor.name for bar in self.bars if bar.keeps_the_fleet]:
             words.append(f"The fleet stays the same for {'; '.join(still)}.")
-        if self._doubt():
+        levels = [moved.status for bar in self.bars for moved in (bar.low, bar.high)]
+        if skipped := levels.count(NOT_TRIED):
+            words.append(Message.of("sensitivity.not_tried", count=skipped, all=len(levels)).text())
+        if self._doubt() > ROUNDING * abs(self.value):
             words.append(
                 f"Each is solved to its gap: differences below {_amount(self._doubt())} {self.unit} may come from the search."
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,10 +22,10 @@ from planner.limits.phases import phase_limits
 from planner.problem.facts import Problem
 from planner.problem.provenance import Citation
 from planner.resolve.resolver import catalog_of
-from planner.spec.changes import COUNTED, scaled
+from planner.spec.changes import COUNTED
 from planner.spec.document import Edits, at, edited
 from planner.spec.model import parse_spec
-from planner.spec.workloads import WORK
+from planner.studies.base.varied import latency_paths, price_edits, times, work_path
 
 PRICE, ENERGY, DEMAND, AMOUNT, DEADLINE, LATENCY, ASKED = (
     "price",
@@ -68,49 +68,6 @@ class Factor:
     low: Level
     high: Level
     way: tuple[str, str] | None = None
-
-
-# -- what can vary -----------------------------------------------------------------------------------------------------
-
-
-def work_path(document: Mapping[str, Any], workload: int) -> str:
-    """Return the place of the amount of work that a workload of a valid spec states."""
-    keys = WORK[document["workloads"][workload]["kind"]]
-    paths = (f"workloads[{workload}].{key}" for key in keys)
-    return next(path for path in paths if at(document, path) is not None)
-
-
-def latency_paths(document: Mapping[str, Any], workload: int) -> Iterator[str]:
-    """Yield the place of each latency limit of a workload: its own, and those of its classes."""
-    stated, here = document["workloads"][workload], f"workloads[{workload}]"
-    blocks = [(f"{here}.slo", stated.get("slo"))]
-    blocks += [
-        (f"{here}.classes[{i}]", {"ttft": each.get("ttft")}) for i, each in enumerate(stated.get("classes") or ())
-    ]
-    for path, limits in blocks:
-        for metric, percentiles in (limits or {}).items():
-            for name, value in (percentiles or {}).items():
-                if value is not None:
-                    yield f"{path}.{metric}.{name}"
-
-
-def times(document: Mapping[str, Any], path: str, factor: float) -> Any:
-    """Return a figure of the spec times a factor; None where it is no number.
-
-    A whole number becomes a fraction where the spec takes one at that place, such as a rate, and is rounded up where it does not, such as a count.
-    """
-    written = at(document, path)
-    if isinstance(written, bool) or not isinstance(written, int):
-        return scaled(written, factor)
-    value = float(f"{written * factor:.9g}")
-    if value.is_integer():
-        return int(value)
-    try:
-        parse_spec(edited(document, ((path, value),)))
-    except SpecError as error:
-        if any(problem.path == path for problem in error.problems):
-            return math.ceil(value)
-    return value
 
 
 # -- the figures to move -----------------------------------------------------------------------------------------------
@@ -196,9 +153,10 @@ def _usual(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
     yield from _demand(document, problem)
     names = list(dict.fromkeys(w.asked for w in (*problem.serving, *problem.training)))
     amounts = basic_limits(document, problem, catalog_of(problem.spec, (), {}), names)
+    latencies = {path for i in range(len(document["workloads"])) for path in latency_paths(document, i)}
     for limit in (*amounts, *electricity_limits(document, problem, names), *phase_limits(document, problem)):
         if limit.is_number:
-            yield _limit(limit)
+            yield _limit(limit, latencies)
 
 
 def _stated_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
@@ -211,8 +169,9 @@ def _stated_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Fa
             levels = _ranged(document, path)
         else:
             levels = _low_and_high(
-                Level(str(value := scaled(offer.price, ratio)), ((path, value),), only_money=True, wider=ratio < 1)
+                Level(str(edits[0][1]), edits, only_money=True, wider=ratio < 1)
                 for ratio in _around(PRICE)
+                for edits in [price_edits(document, f"offers[{i}]", ratio)]
             )
         yield Factor(
             PRICE,
@@ -289,13 +248,8 @@ def _catalog_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[F
 def _api_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
     """Move the prices of each API together."""
     for i, api in enumerate(problem.spec.apis or ()):
-        stated = {path: at(document, path) for key in ("input", "output") if at(document, path := f"apis[{i}].{key}")}
         levels = _low_and_high(
-            Level(
-                f"{ratio - 1:+.0%}",
-                tuple((path, scaled(price, ratio)) for path, price in stated.items()),
-                wider=ratio < 1,
-            )
+            Level(f"{ratio - 1:+.0%}", price_edits(document, f"apis[{i}]", ratio), wider=ratio < 1)
             for ratio in _around(PRICE)
         )
         yield Factor(PRICE, f"apis[{i}]", f"prices of {api.name} (api)", *levels)
@@ -347,9 +301,9 @@ def _demand(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
         yield Factor(DEMAND, path, f"{WORK_WORDS[workload.kind]} of {workload.name}", *levels)
 
 
-def _limit(limit: Limit) -> Factor:
-    """Move an amount, a deadline or a latency; a deadline stays within the horizon."""
-    kind = AMOUNT if limit.is_row else LATENCY if ".slo." in limit.path else DEADLINE
+def _limit(limit: Limit, latencies: Collection[str]) -> Factor:
+    """Move an amount, a latency of these paths, or a deadline, which stays within the horizon."""
+    kind = AMOUNT if limit.is_row else LATENCY if limit.path in latencies else DEADLINE
 
     def moved(ratio: float) -> Level:
         amount = min(limit.amount * ratio, limit.most)

@@ -14,7 +14,7 @@ from typing import Any
 from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
 from planner.plan import Plan
-from planner.report.words import unsigned_zero
+from planner.report.words import amount, unsigned_zero
 from planner.solving.answer import Progress
 from planner.solving.variants import Answer, Variants
 from planner.spec.changes import either
@@ -133,7 +133,7 @@ class Sharing:
         rows = [
             {
                 "switched off": row.capability, "meaning": row.off, "status": row.status.replace("_", " "),
-                self.unit: "" if row.value is None else f"{row.value:,.6g}",
+                self.unit: "" if row.value is None else amount(row.value),
                 "worse by": "" if row.worse is None else unsigned_zero(f"{row.worse:+.2%}"),
                 "gap": "" if row.gap is None else f"{row.gap:.2%}",
                 "chips": "" if row.chips is None else f"{row.chips:,}",

@@ -16,6 +16,7 @@ from catalog.units import HOUR_S, show
 from planner.problem.facts import Problem
 from planner.spec.document import Edits, at
 from solvers.model.data import PlanData
+from solvers.model.residency import is_whole
 
 BY_HAND_S = 4 * HOUR_S  # until somebody has restarted a run
 SLOWER_STORAGE = 10.0
@@ -95,7 +96,8 @@ def edits_without(problem: Problem, capability: Capability) -> Edits:
 def at_even_pace(data: PlanData) -> PlanData:
     """Change the program so that each job runs in all slots between start and deadline at one pace, that which just finishes it.
 
-    A point then does the whole work in the whole time, with systems, power and cost in proportion; a point too slow for that is unchanged.
+    A point then does the whole work in the whole time, with power and cost in proportion; a point too slow for that is unchanged. Systems are
+    taken in proportion too where replicas are divisible; where they are whole, a job that goes on slowly holds all systems of its replica.
     """
     job = np.maximum(data.point_job, 0)
     allowed_s = (data.job_window_mask @ data.slot_hours_s)[job] if len(data.job_work) else np.zeros(len(job))
@@ -107,7 +109,7 @@ def at_even_pace(data: PlanData) -> PlanData:
     return replace(
         data,
         point_capacity=data.point_capacity * pace,
-        point_uses_systems=data.point_uses_systems * pace[data.point_uses[:, 0]],
+        point_uses_systems=data.point_uses_systems * (1.0 if is_whole(data).any() else pace[data.point_uses[:, 0]]),
         point_power_w=data.point_power_w * pace,
         point_cost={name: cost * pace[:, None] for name, cost in data.point_cost.items()},
         point_restart_s=None,

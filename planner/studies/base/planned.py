@@ -1,7 +1,7 @@
 """Solve the plan that a study starts from, decide what the study relaxes to be fast, and say in its first sentence what that changes.
 
 A study solves a spec many times. Divisible replicas take the least time; they are relaxed only where the plan is not proven to be worse than
-the best one with divisible replicas by more than the asked gap. Without this proof the two are the same as far as anybody knows.
+the best one with divisible replicas by more than the asked gap, nor to be better. Without this proof the two are the same as far as anybody knows.
 Scenarios of `robust` and the later steps of a plan (fewer parts, surer) are left to `plan`. Not here: what is asked (the studies).
 """
 
@@ -125,7 +125,7 @@ def planned(
         divided = edited(varied, (("solver.replicas", DIVISIBLE),))
         variants = Variants(divided, overlays, resolve_document(divided, overlays))
         if plan.document.get("replicas") == WHOLE:
-            if _is_proven_apart(plan, variants, threads):
+            if _divisible_are_apart(plan, variants, threads):
                 whole = edited(varied, (("solver.replicas", WHOLE),))
                 variants = Variants(whole, overlays, resolve_document(whole, overlays))
             else:
@@ -152,8 +152,12 @@ def solved(
     return answered(problem, candidates, replace(options, time_limit_s=left_s), **how)
 
 
-def _is_proven_apart(plan: Plan, variants: Variants, threads: int) -> bool:
-    """Tell whether the bound of a plan with whole replicas is worse than the best value with divisible ones by more than the asked gap."""
+def _divisible_are_apart(plan: Plan, variants: Variants, threads: int) -> bool:
+    """Tell whether divisible replicas are no relaxation of a plan with whole ones that a study may start from.
+
+    Either the bound of the plan is worse than the best value with divisible replicas by more than the asked gap, or divisible ones are proven
+    to be worse, for the batches of their operating points differ.
+    """
     problem = variants.base
     options = study_options(problem, threads)
     try:
@@ -161,10 +165,12 @@ def _is_proven_apart(plan: Plan, variants: Variants, threads: int) -> bool:
     except Unbounded:
         return True
     value, bound = None if answer is None else answer.value, plan["bound"]
-    if value is None or bound is None or problem.spec.robust is not None:
+    if answer is None or value is None or bound is None or problem.spec.robust is not None:
         return value is None
-    sign = -1.0 if plan.objective["sense"] == "max" else 1.0
-    return bool(sign * (bound - value) > options.enough * abs(bound))
+    sign, best = -1.0 if plan.objective["sense"] == "max" else 1.0, answer.solution.bound
+    is_better = sign * (bound - value) > options.enough * abs(bound)
+    is_worse = best is not None and sign * (best - plan.objective["value"]) > SAME * abs(plan.objective["value"])
+    return bool(is_better or is_worse)
 
 
 def _later_deadlines(problem: Problem, plan: Plan) -> Edits:

@@ -173,7 +173,7 @@ def test_the_command(tmp_path, capsys):
     path.write_text(json.dumps(spec()))
     assert main(["frontier", str(path), "--against", "horizon", "--span", "1:3"]) == 0
     out = capsys.readouterr().out
-    assert "buying DGX H100 costs less than renting it (reserved) from" in out and "Break-even" in out
+    assert "Buying DGX H100 costs less than renting it (reserved) from" in out and "Break-even" in out
     assert main(["frontier", str(path), "--against", "utilisation", "--format", "json", "-q"]) == 0
     assert json.loads(capsys.readouterr().out)["against"] == "utilisation"
     assert main(["frontier", str(path), "--against", "horizon", "--format", "csv"]) == 0

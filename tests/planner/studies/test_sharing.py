@@ -186,6 +186,17 @@ def test_without_the_valleys_a_fleet_is_larger_and_less_busy():
     assert rows[VALLEYS]["utilisation"] < rows[ON]["utilisation"] - 0.05
 
 
+def test_without_the_valleys_a_job_holds_whole_replicas_where_replicas_are_whole(tiny):
+    """A job that goes on slowly is no cheaper than one that does the same work in the hours that suit it."""
+    document = tiny(solver={"replicas": "whole", "gap": 1e-3})
+    document["workloads"][0]["demand"] = {"requests_per_s": 40}
+    job = {"name": "tune", "kind": "training", "architecture": "Llama-3.1-8B", "tokens": "20B", "deadline": "60 d"}
+    document["workloads"].append(job)
+    document["horizon"] = {"years": 1}
+    rows = {row["capability"]: row for row in sharing(document).rows}
+    assert rows[VALLEYS]["worse"] >= -1e-3 and rows[VALLEYS]["chips"] >= rows[ON]["chips"] == 16
+
+
 def test_without_spares_a_job_waits_for_repairs_of_chips_only():
     problem = resolve_document(filling())
     facts = problem.constants.reliability
