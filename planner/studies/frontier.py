@@ -172,7 +172,12 @@ def frontier(
     document = start.document
     study = _Study(
         edited(
-            document, (("objective", {"minimise": "cost"}), *(_lowest_floor(document) if against == QUALITY else ()))
+            document,
+            (
+                ("objective", {"minimise": "cost"}),
+                ("robust", None),
+                *(_lowest_floor(document) if against == QUALITY else ()),
+            ),
         ),
         against,
         overlays,

@@ -201,7 +201,7 @@ def measure(
         raise SpecError([SpecProblem("plan", "there is no plan to measure for: nothing was decided")])
     spec = parse_spec(plan["spec"])
     problem = with_robust(as_chosen(resolve(spec, overlays), plan.document))
-    if problem.phases or spec.objective.maximise or any(option["how"] == "api" for option in plan["fleet"]):
+    if problem.phases or spec.objective.maximise or spec.apis:
         raise SpecError(
             [SpecProblem("plan", "phases, throughput as the objective, and APIs are not covered by `measure`")]
         )

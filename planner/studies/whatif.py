@@ -17,6 +17,7 @@ from planner.candidates.points import Candidates
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
 from planner.interpret.framing import without_answer
+from planner.messages import Message
 from planner.plan import Plan
 from planner.problem.facts import Problem
 from planner.solving.answer import THREADS, Progress, answer
@@ -57,7 +58,7 @@ class WhatIf:
         self, source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), hourly: Sequence[Path] = (), progress: Progress | None = None,
         threads: int = THREADS, diagnosing: bool = True,
     ) -> None:  # fmt: skip
-        """Solve the spec. Raises SpecError for an invalid spec and OSError for an unreadable file."""
+        """Solve the spec. Raises SpecError for an invalid or a robust spec and OSError for an unreadable file."""
         from solvers.search.reoptimize import Reoptimizer
 
         self.document = read_spec(source, hourly)
@@ -112,7 +113,10 @@ class WhatIf:
         except (KeyError, IndexError, TypeError):
             place = next(path for path, _ in edits if not _is_there(self.document, path))
             raise SpecError([SpecProblem(place, "there is no such place in the spec")]) from None
-        return document, resolve_document(document, self._overlays)
+        problem = resolve_document(document, self._overlays)
+        if problem.spec.robust is not None:
+            raise SpecError([SpecProblem("robust", Message.of("whatif.robust").text())])
+        return document, problem
 
     def _candidates(self, problem: Problem, until: float) -> Candidates:
         from planner.candidates.search import find_candidates

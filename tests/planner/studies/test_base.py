@@ -11,12 +11,18 @@ import pytest
 import planner
 from planner.cli.main import main
 from planner.exit_codes import LIMIT
+from planner.plan import Plan
 from planner.spec.document import edited
 from planner.studies.base.planned import OBJECTIVE, REPLICAS, SCENARIOS, Base, planned
+from planner.studies.base.varied import price_edits, times, work_path
+from planner.studies.compare import compare
 from planner.studies.frontier import frontier
 from planner.studies.ladder import ladder
+from planner.studies.measure import measure
+from planner.studies.roi import MONTHS, planned_fleet
 from planner.studies.sharing import sharing
 from planner.studies.urgent import urgent
+from planner.studies.whatif import WhatIf
 
 JOB = {"name": "rush", "kind": "training", "architecture": "Llama-3.1-8B", "tokens": "1B", "batch_tokens": "4194304",
        "sequence_tokens": 4096, "deadline": "30 d", "precision": ["bf16"]}  # fmt: skip
@@ -59,6 +65,8 @@ STUDIES: dict[str, Any] = {
     "ladder": lambda spec: ladder(spec, [LEVER]),
     "sharing": sharing,
     "frontier": lambda spec: frontier(spec, "throughput", 2, span=(0.7, 1.0)),
+    "frontier of latency": lambda spec: frontier(spec, "latency", 2, span=(1.0, 1.5)),
+    "frontier of carbon": lambda spec: frontier(spec, "carbon", 2),
     "urgent": lambda spec: urgent(spec, JOB),
 }
 
@@ -99,7 +107,7 @@ def test_a_study_starts_from_the_plan_or_says_what_differs(asked, study, feature
         assert "no plan" in sentence and base.plan is None
         return
     cold = planner.solve(copy.deepcopy(spec))
-    of_cost = study == "frontier" and OBJECTIVE in base.relaxed
+    of_cost = study.startswith("frontier") and OBJECTIVE in base.relaxed
     plan = cold["totals"]["cost"] if of_cost else cold.objective["value"]
     gap = max(cold.gap or 0.0, 1e-9)
     assert base.plan == pytest.approx(plan, rel=2 * gap)
@@ -112,6 +120,75 @@ def test_a_study_starts_from_the_plan_or_says_what_differs(asked, study, feature
         assert base.start == pytest.approx(
             varied.objective["value"], rel=2 * max(varied.gap or 0.0, cold.gap or 0.0, 1e-3)
         )
+
+
+CHEAPER = 0.7
+RATE = 0.08  # discount rate: monthly payments are not discounted, the cost of a plan is
+
+
+def within_gaps(value: float, *plans: Plan) -> Any:
+    """What equals a value as far as the gaps of these plans tell."""
+    return pytest.approx(value, rel=2 * max(1e-3, *(plan.gap or 0.0 for plan in plans)))
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_a_point_is_what_plan_says_of_the_spec_with_that_change(asked, feature):
+    """The lower price of `sensitivity` and the lower demand of `frontier`, each against a cold solve of the spec as studies vary it."""
+    spec, start = asked(feature)
+    if feature == "infeasible":
+        assert planner.sensitivity(spec, vary=[f"offers[0].price=-{1 - CHEAPER:.0%}:-10%"]).value is None
+        return
+    varied = edited(start.document, (("simplicity", {"within": 0}), ("robust", None)))
+    (bar,) = planner.sensitivity(spec, vary=[f"offers[0].price=-{1 - CHEAPER:.0%}:-10%"]).bars
+    cold = planner.solve(edited(varied, price_edits(varied, "offers[0]", CHEAPER)))
+    assert bar.low.value == within_gaps(cold.objective["value"], cold)
+    point = next(p for p in frontier(spec, "throughput", 2, span=(CHEAPER, 1.0)).points if p.measure == CHEAPER)
+    path = work_path(varied, 0)
+    less = edited(varied, ((path, times(varied, path, CHEAPER)), ("objective", {"minimise": "cost"})))
+    cold = planner.solve(less)
+    assert point.cost == within_gaps(cold["totals"]["cost"], cold)
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_what_if_and_compare_say_what_two_plans_say(asked, feature):
+    """The base and a lower price of `WhatIf`, and the difference of both of `compare`, against two cold solves."""
+    spec, _ = asked(feature)
+    cheaper = price_edits(spec, "offers[0]", CHEAPER)
+    if feature == "robust":
+        with pytest.raises(planner.SpecError, match="robust"):
+            WhatIf(spec)
+        return
+    kept = WhatIf(spec)
+    if feature == "infeasible":
+        assert not kept.base.has_answer
+        return
+    plans = [planner.solve(copy.deepcopy(each)) for each in (spec, edited(spec, cheaper))]
+    found = [kept.base, kept.plan(dict(cheaper))]
+    for mine, cold in zip(found, plans, strict=True):
+        assert mine.objective["value"] == within_gaps(cold.objective["value"], mine, cold)
+    difference = plans[1].objective["value"] - plans[0].objective["value"]
+    assert compare(*plans).document["difference"] == pytest.approx(difference)
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_studies_of_a_plan_start_from_what_it_costs(asked, feature):
+    """`measure` names the plan's cost first; `roi` takes its fixed costs, no more than all; both refuse what they cannot tell."""
+    spec, start = asked(feature)
+    plan = start.plan
+    if feature == "infeasible":
+        for study in (measure, planned_fleet):
+            with pytest.raises(planner.SpecError):
+                study(plan)
+        return
+    years = spec.get("horizon", {}).get("years", 1)
+    assert 0 < planned_fleet(plan).cost * MONTHS * years <= plan["totals"]["cost"] * (1 + RATE) ** years
+    if feature in ("phases", "throughput", "apis"):
+        with pytest.raises(planner.SpecError, match="not covered"):
+            measure(plan)
+        return
+    found = measure(plan, worlds=40)
+    assert found.planned.cost == plan["totals"]["cost"]
+    assert f"The plan comes to {plan['totals']['cost']:,.0f}" in found.words[0]
 
 
 @pytest.fixture(scope="module")
