@@ -83,11 +83,13 @@ def ridge_flop_per_byte(flop_per_s: ArrayLike, bytes_per_s: ArrayLike) -> Result
 
 
 def saturation_factor(m: ArrayLike, n: ArrayLike, k: ArrayLike, half_size: ArrayLike) -> Result:
-    """Compute how much longer a GEMM takes because it is small:  (1 + n0/M)(1 + n0/N)(1 + n0/K).
+    """Compute how much longer a GEMM takes because it is small:  1 + n0 (1/M + 1/N + 1/K).
 
-    n0 is the extent at which one dimension alone halves the rate: prologue, tile and wave quantisation in one smooth term.
+    n0 is the extent at which one dimension alone halves the rate: prologue, tile and wave quantisation in one smooth term. With n0 in proportion to
+    the ridge point P / beta the excess over 2 M N K / P is the time to move a share of the operands, which no arithmetic hides, whatever P: a chip
+    that computes faster is never slower.
     Shapes: broadcast. Units: extents and n0 [1], result [1]. Valid for positive extents; an empty product has no size to correct: 1.
-    Reference: Hockney, Parallel Computing 2 (1985), n-half model, applied to each dimension of a GEMM.
+    Reference: Hockney, Parallel Computing 2 (1985), n-half model, with a start-up for each operand of a GEMM.
 
     >>> float(saturation_factor(100, 1e9, 1e9, 100)).__round__(3)
     2.0
@@ -97,7 +99,7 @@ def saturation_factor(m: ArrayLike, n: ArrayLike, k: ArrayLike, half_size: Array
     if not filled.all():
         m, n, k = (np.where(filled, extent, np.inf) for extent in (m, n, k))
     half = np.asarray(half_size, float)
-    return as_result((1.0 + half / m) * (1.0 + half / n) * (1.0 + half / k))
+    return as_result(1.0 + half * (1.0 / m + 1.0 / n + 1.0 / k))
 
 
 def misalignment_factor(n: ArrayLike, k: ArrayLike, penalty: ArrayLike, multiple: int = 128) -> Result:

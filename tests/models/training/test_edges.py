@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from models.serving.examples import CHIP, DENSE
 from models.training.constants import Recipe
@@ -12,7 +14,7 @@ from models.training.exchange import context_parallel_s
 from models.training.layouts import Layouts
 from models.training.memory import gathered_bytes, state_bytes, training_memory
 from models.training.run import Run
-from models.training.step import data_parallel_s, pipeline_transfer_s
+from models.training.step import data_parallel_s, pipeline_transfer_s, training_step
 from models.transformer.architecture import Architecture
 
 LLAMA_405B = Architecture(126, 16384, 128, 8, 128, 53248, 128256)
@@ -59,3 +61,26 @@ def test_a_ring_starts_at_every_hop():
     times = [float(context_parallel_s(run(Layouts.of(cp=cp)), np.full(1, 1e9), 1.0)[0]) for cp in (1, 2, 4, 8)]
     assert times[0] == 0.0
     assert times == sorted(times) and len(set(times)) == 4  # a window of any length hides the traffic, never the starts
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    tp=st.sampled_from([1, 2, 4, 8]),
+    micro_batch=st.sampled_from([1, 4]),
+    sequence=st.sampled_from([128, 1024, 8192]),
+    faster=st.floats(1.0, 1000.0),
+    wider=st.floats(1.0, 100.0),
+)
+def test_a_chip_that_computes_or_loads_faster_is_never_slower(tp, micro_batch, sequence, faster, wider):
+    """Small products pay for moving a share of their operands, which depends on the bandwidth and not on the arithmetic."""
+    layouts = Layouts.of(tp=tp, dp=8, micro_batch=micro_batch)
+
+    def step_s(chip):
+        return training_step(
+            DENSE, chip, layouts, global_batch_sequences=64, sequence_tokens=sequence, precision="bf16", constants=TRAINING, family="hopper"
+        ).step_s[0]  # fmt: skip
+
+    computes = replace(CHIP, flop_per_s=CHIP.flop_per_s * faster, flop16_per_s=CHIP.flop16_per_s * faster)
+    loads = replace(CHIP, hbm_bytes_per_s=CHIP.hbm_bytes_per_s * wider)
+    assert step_s(computes) <= step_s(CHIP) * (1 + 1e-9)
+    assert step_s(loads) <= step_s(CHIP) * (1 + 1e-9)
