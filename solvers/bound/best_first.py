@@ -34,7 +34,7 @@ class SearchSettings:
     trial: int = 100
     """Linear programs after which the bound must have risen."""
     least_rise: float = 0.02
-    """Share of the way to the target by which it must."""
+    """Share of its rise so far by which it must."""
     whole: float = 1e-6
     """Distance from a whole number below which a value is one."""
 
@@ -67,17 +67,26 @@ class Node:
     basis: Any = field(compare=False, repr=False)
 
 
-def least(part: PartProgram, target: float, options: Options) -> float | None:
-    """Bound the least value of a program from below; None where not even its linear program was solved, inf where it has no solution.
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A bound, inf where the program has no solution; `x`: columns of the node that has it, None where none is known."""
+
+    bound: float
+    x: Floats | None = None
+
+
+def least(part: PartProgram, target: float, options: Options) -> Searched | None:
+    """Bound the least value of a program from below; None where not even its linear program was solved.
 
     Ends at a bound of `target`, or after the `node_limit` of the options.
     """
+    columns = len(part.cost)
     begin = time.perf_counter()
     part = _with_sums(part)
     tree = _Tree(part, replace(options, presolve=False))
     root = tree.solved((), -math.inf, None)
     if root is None:
-        return math.inf
+        return Searched(math.inf)
     if not math.isfinite(root.bound):
         return None
     heap, tried = [root], root.bound
@@ -85,7 +94,7 @@ def least(part: PartProgram, target: float, options: Options) -> float | None:
     check = SETTINGS.trial
     while heap and heap[0].bound < target - part.constant and tree.count < nodes and options.left_s(begin) > 0:
         if tree.count >= check:
-            if heap[0].bound - tried < SETTINGS.least_rise * (target - part.constant - tried):
+            if heap[0].bound - tried <= SETTINGS.least_rise * (tried - root.bound):
                 break
             check, tried = tree.count + SETTINGS.trial, heap[0].bound
         if heap[0].branch is None:
@@ -93,7 +102,10 @@ def least(part: PartProgram, target: float, options: Options) -> float | None:
         node = heapq.heappop(heap)
         for child in tree.children(node):
             heapq.heappush(heap, child)
-    return part.constant + heap[0].bound if heap else math.inf
+    if not heap:
+        return Searched(math.inf)
+    x = tree.columns_of(heap[0])
+    return Searched(part.constant + heap[0].bound, None if x is None else x[:columns])
 
 
 class _Tree:
@@ -117,11 +129,9 @@ class _Tree:
         """Solve a node; None where it has no solution. `bound`: that of its parent, which a node without an optimum keeps."""
         arrays, number = self.part.arrays, self.count
         self.count += 1
-        lower, upper = arrays.lower.copy(), arrays.upper.copy()
-        for column, low, high in changes:
-            lower[column], upper[column] = max(lower[column], low), min(upper[column], high)
-            if lower[column] > upper[column]:
-                return None
+        lower, upper = self._bounds(changes)
+        if (lower > upper).any():
+            return None
         self._lp.start_from(basis)
         found = self._lp.solve(lower, upper)
         if found.status == "infeasible":
@@ -131,6 +141,18 @@ class _Tree:
         rows = arrays.row_lower, arrays.row_upper
         proven = value_of_duals(found.row_duals, self.part.cost, arrays.matrix, rows, (lower, upper))
         return Node(max(bound, proven), number, changes, self._branch(found.x), self._lp.basis)
+
+    def columns_of(self, node: Node) -> Floats | None:
+        """Return the columns of a node's linear program; None where they are not found."""
+        self._lp.start_from(node.basis)
+        return self._lp.solve(*self._bounds(node.changes)).x
+
+    def _bounds(self, changes: tuple[tuple[int, float, float], ...]) -> tuple[Floats, Floats]:
+        """Return the bounds of the columns after some branches."""
+        lower, upper = self.part.arrays.lower.copy(), self.part.arrays.upper.copy()
+        for column, low, high in changes:
+            lower[column], upper[column] = max(lower[column], low), min(upper[column], high)
+        return lower, upper
 
     def _branch(self, x: Floats) -> tuple[int, float] | None:
         """Choose the column to branch on and its value; None where all are whole."""

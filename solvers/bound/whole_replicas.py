@@ -55,6 +55,12 @@ class Slot:
     program: Program
     columns: Ints
 
+    def values(self, x: Floats) -> dict[str, Floats]:
+        """Return columns of the slot as blocks of values, 0 elsewhere."""
+        every = np.zeros(self.program.column_count)
+        every[self.columns] = x
+        return self.program.values(every)
+
 
 def decisive_slot(data: PlanData, divisible: Solution, options: Options) -> Slot | None:
     """Cut out the slot whose systems are worth most; None where none is, or no time is left for its duals. `divisible`: solution with divisible replicas."""
@@ -67,11 +73,18 @@ def decisive_slot(data: PlanData, divisible: Solution, options: Options) -> Slot
     return slot_program(data, duals, int(np.argmax(worth))) if worth.max(initial=0.0) > 0 else None
 
 
-def bound_of_slot(data: PlanData, slot: Slot, target: float, options: Options) -> float | None:
-    """Compute a bound on the objective with whole replicas; None where nothing is proven. `target`: beyond which nothing more is asked."""
+def bound_of_slot(
+    data: PlanData, slot: Slot, target: float, options: Options
+) -> tuple[float | None, dict[str, Floats]]:
+    """Return (a bound on the objective with whole replicas, None where nothing is proven; blocks of the slot where the search stands).
+
+    `target`: value beyond which nothing more is asked.
+    """
     sign = -1.0 if data.objective.maximises else 1.0
     found = least(slot.part, sign * target, options)
-    return None if found is None else sign * found
+    if found is None:
+        return None, {}
+    return sign * found.bound, {} if found.x is None else slot.values(found.x)
 
 
 def searched_slot(slot: Slot, options: Options) -> tuple[dict[str, Floats], float]:
@@ -82,9 +95,7 @@ def searched_slot(slot: Slot, options: Options) -> tuple[dict[str, Floats], floa
     bound = -np.inf if found.bound is None else found.bound / scaled.objective + part.constant
     if found.x is None:
         return {}, bound
-    x = np.zeros(slot.program.column_count)
-    x[slot.columns] = np.where(part.arrays.integer, np.round(found.x), found.x * scaled.column)
-    return slot.program.values(x), bound
+    return slot.values(np.where(part.arrays.integer, np.round(found.x), found.x * scaled.column)), bound
 
 
 def duals_of(data: PlanData, divisible: Solution, options: Options) -> Duals | None:

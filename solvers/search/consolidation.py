@@ -77,8 +77,8 @@ class Relaxation:
         """List the points [P] kept as deployments are dropped, the least missed first, as long as the value stays as good as `worst`."""
         return list(_dropped_one_by_one(self, worst, options))
 
-    def single_drops(self, kept: Bools, worst: float, options: Options) -> list[Bools]:
-        """List the points [P] that are kept where one deployment of some points is dropped, the cheapest drop first.
+    def single_drops(self, kept: Bools, worst: float, options: Options) -> list[tuple[float, int]]:
+        """List (value of the linear program, minimised, without it; deployment) of each deployment of some points that may be dropped.
 
         `worst`: the value that the linear program may reach.
         """
@@ -89,7 +89,7 @@ class Relaxation:
             value = self.without(gone) if options.left_s(begin) > 0 else None
             if value is not None and value <= self.sign * worst:
                 found.append((value, deployment))
-        return [kept & (self.deployments != deployment) for _, deployment in sorted(found)]
+        return found
 
     def without(self, dropped: Collection[int]) -> float | None:
         """Return the least value where some deployments do nothing; None where nothing is feasible, or time is up."""

@@ -88,6 +88,7 @@ class _Descent:
         )
         self._tried: list[_Tried] = []
         self._seen: set[bytes] = set()
+        self._least: dict[int, float] = {}  # value, minimised, without a deployment when more were left
         self._relaxation = Relaxation.of(data.divisible(), best.values, options)
 
     def found(self) -> Simplest:
@@ -155,18 +156,30 @@ class _Descent:
 
     def _descend(self, tried: _Tried | None) -> None:
         """Drop one deployment after the other."""
-        sign, none = self._band.sign, self._options.gap * abs(self._band.best)
         while tried is not None and self._band.allows(tried.trial.value):
-            cheapest: _Tried | None = None
-            for kept in self._relaxation.single_drops(tried.kept, self._band.worst, self._limits()):
-                dropped = self._try(kept)
-                if dropped is not None and (
-                    cheapest is None or sign * dropped.trial.value < sign * cheapest.trial.value
-                ):
-                    cheapest = dropped
-                    if sign * (dropped.trial.value - tried.trial.value) <= none:
-                        break
+            cheapest = self._cheapest_drop(tried)
             tried = None if cheapest is None else self._narrowed(cheapest)
+
+    def _cheapest_drop(self, tried: _Tried) -> _Tried | None:
+        """Try the drops of a trial in the order of what they cost at least, until one costs nothing, or less than any further one can.
+
+        A drop costs at least what it costs in the linear program, and what it cost when more deployments were left.
+        """
+        sign, none = self._band.sign, self._options.gap * abs(self._band.best)
+        cheapest: _Tried | None = None
+        drops = self._relaxation.single_drops(tried.kept, self._band.worst, self._limits())
+        for least, deployment in sorted((max(value, self._least.get(drop, value)), drop) for value, drop in drops):
+            if cheapest is not None and least >= sign * cheapest.trial.value:
+                break
+            dropped = self._try(tried.kept & (self._data.deployments() != deployment))
+            if dropped is None:
+                continue
+            self._least[deployment] = sign * dropped.trial.value
+            if cheapest is None or sign * dropped.trial.value < sign * cheapest.trial.value:
+                cheapest = dropped
+                if sign * (dropped.trial.value - tried.trial.value) <= none:
+                    break
+        return cheapest
 
     def _try(self, kept: Bools) -> _Tried | None:
         """Try some points once; None where no plan is found, or trials or time are used up."""

@@ -2,10 +2,11 @@
 
 divisible     the relaxation, by whatever method suits its size; its bound holds for whole replicas
 consolidated  the relaxation over fewer deployments (`solvers.search.consolidation`)
-rounded       whole replicas over the points that it uses, and smaller replicas of each pool, slot by slot
-              (`solvers.search.slot_rounding`); over all points of the same workloads and sites where that finds nothing, or little good
 bounded       the bound raised by whole replicas in the slot that decides (`solvers.bound.whole_replicas`)
-again         rounded once more over the points, too, that this slot takes of all points, where the gap is still too wide
+rounded       whole replicas over the points of the consolidated solution and those that this slot takes where its bound ends, slot by slot
+              (`solvers.search.slot_rounding`); over smaller replicas of each pool, then over all points of the same workloads and sites, where
+              that finds nothing, or little good
+again         rounded once more over the points, too, that this slot takes when it is searched in one piece, where the gap is still too wide
 full          the program with whole replicas over all points, from the rounded solution on, where the gap is still too wide
 simpler       a plan of fewer parts that is nearly as good, where that is asked for (`solvers.search.simplest`)
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -36,7 +37,7 @@ from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE, solve_direct
 from solvers.search.dropping import Trial, by_dropping
 from solvers.search.needless import without_needless
 from solvers.search.parts import parts_of, points_in_use
-from solvers.search.replica_points import kept_points, points_of_cells
+from solvers.search.replica_points import attempts, kept_points
 from solvers.search.simplest import MOST_EXACT, Band, Found, exact
 from solvers.search.slot_rounding import begin_rounding, round_replicas
 from solvers.solution import Solution
@@ -275,19 +276,18 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
     _say(options, "whole replicas over the operating points in use")
     first_s = _first_s(data)
     few = _consolidated(data.divisible(), divisible, limits(SETTINGS.consolidation_share, first_s))
-    best = _unknown(divisible)
-    for relaxed, kept in _attempts(data, few, divisible):
+    slot = _slot(data, divisible, limits(SETTINGS.bound_share, first_s))
+    nodes = replace(limits(SETTINGS.bound_share, first_s), node_limit=options.node_limit)
+    best, taken = _bounded(data, _unknown(divisible), slot, nodes)
+    for relaxed, kept in attempts(data, few, divisible, taken, limits(SETTINGS.consolidation_share, first_s)):
         if best.values and (not _is_wide(best, options) or (best.gap or 0.0) <= SETTINGS.poor):
             break
         part = replace(restricted(data, kept), resident_group=_groups(data))
         rounded = round_replicas(part, relaxed.values, limits(SETTINGS.rounding_share, first_s))
         if rounded is not None:
-            best = _better_of(best, rated(_valued(data, *rounded, divisible), options))
-    slot = _slot(data, best, divisible, limits(SETTINGS.bound_share))
-    if slot is not None:
-        best = _bounded(data, best, slot, replace(limits(SETTINGS.bound_share), node_limit=options.node_limit))
-        if _is_wide(best, options) and len(slot.part.cost) <= SETTINGS.most_in_slot:
-            best = _with_points_of_slot(data, best, few, slot, limits(SETTINGS.rounding_share))
+            best = _better_of(best, rated(_valued(data, *rounded, best), options))
+    if slot is not None and _is_wide(best, options) and len(slot.part.cost) <= SETTINGS.most_in_slot:
+        best = _with_points_of_slot(data, best, few, slot, limits(SETTINGS.rounding_share))
     asked = (
         replace(options, enough_gap=None) if small else options
     )  # a small program is searched as closely as its relaxation
@@ -312,21 +312,19 @@ def _consolidated(data: PlanData, divisible: Solution, options: Options) -> Solu
     return replace(found, bound=divisible.bound) if found.values else divisible
 
 
-def _slot(data: PlanData, best: Solution, divisible: Solution, options: Options) -> Slot | None:
-    """Return the slot that decides the fleet, where the gap of the best plan is wider than a search may leave it."""
-    if not _is_wide(best, replace(options, enough_gap=None)) or _activities(data) > SETTINGS.most_priced:
-        return None
-    return decisive_slot(data, divisible, options)
+def _slot(data: PlanData, divisible: Solution, options: Options) -> Slot | None:
+    """Return the slot that decides the fleet; None in a program whose rows are too many to be priced."""
+    return decisive_slot(data, divisible, options) if _activities(data) <= SETTINGS.most_priced else None
 
 
-def _bounded(data: PlanData, best: Solution, slot: Slot, options: Options) -> Solution:
-    """Raise the bound of a plan by whole replicas in the slot that decides (`solvers.bound`)."""
-    if best.value is None:
-        return best
+def _bounded(data: PlanData, best: Solution, slot: Slot | None, options: Options) -> tuple[Solution, dict[str, Floats]]:
+    """Raise the bound by whole replicas in the slot that decides (`solvers.bound`); return what that slot takes where its search ends, too."""
+    if slot is None:
+        return best, {}
     _say(options, "bound of whole replicas")
     sign = -1.0 if data.objective.maximises else 1.0
-    target = best.value - sign * options.gap * abs(best.value)
-    return _raised(best, bound_of_slot(data, slot, target, options), options)
+    bound, taken = bound_of_slot(data, slot, sign * math.inf, options)
+    return _raised(best, bound, options), taken
 
 
 def _raised(best: Solution, bound: float | None, options: Options) -> Solution:
@@ -420,14 +418,6 @@ def _groups(data: PlanData) -> Ints | None:
         return None
     hour = np.arange(data.slots) % SETTINGS.hours_per_day
     return data.slot_window * SETTINGS.hours_per_day + hour
-
-
-def _attempts(data: PlanData, few: Solution, divisible: Solution) -> Iterator[tuple[Solution, Bools]]:
-    """Yield the solutions to make whole, each with the points over which: those it uses and smaller ones, then all of the same cells."""
-    yield few, kept_points(data, few)
-    if few is not divisible:
-        yield divisible, kept_points(data, divisible)
-    yield few, points_of_cells(data, few)
 
 
 def _better_of(first: Solution, second: Solution) -> Solution:

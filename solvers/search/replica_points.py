@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
 import numpy as np
 
-from solvers.arrays import Bools
+from solvers.arrays import Bools, Floats
+from solvers.interface import Options
 from solvers.model.build import build
 from solvers.model.data import PlanData
 from solvers.model.fleet import system_prices
+from solvers.search.consolidation import restricted
+from solvers.search.direct import solve_direct
 from solvers.search.parts import points_in_use
 from solvers.solution import Solution
 
 SAVES = 0.05  # relative saving per request from which a replica is worth its larger price
+
+
+def attempts(
+    data: PlanData, few: Solution, divisible: Solution, taken: Mapping[str, Floats], options: Options
+) -> Iterator[tuple[Solution, Bools]]:
+    """Yield the solutions to make whole, each with the points over which: those it uses and smaller ones, then all of the same cells.
+
+    Before them the relaxation over few deployments and the points `taken` by the slot that decides, of which whole replicas are known to be worth
+    their price there.
+    """
+    if taken:
+        kept = points_in_use(taken) | points_in_use(few.values)
+        found = solve_direct(restricted(data.divisible(), kept), replace(options, progress=None))
+        if found.values:
+            yield found, kept
+    yield few, kept_points(data, few)
+    if few is not divisible:
+        yield divisible, kept_points(data, divisible)
+    yield few, points_of_cells(data, few)
 
 
 def kept_points(data: PlanData, solution: Solution) -> Bools:

@@ -40,6 +40,8 @@ class RoundingSettings:
     """The same, for a slot with the fleet as it is."""
     least_fleet: float = 0.9
     """Least share of each holding of the schedule that the peak keeps."""
+    poor: float = 0.05
+    """Share by which the fullest slot may cost more than in the schedule before another fleet is tried."""
     used: float = 1e-6
     """Systems above which the schedule has a holding."""
     slot_gaps: tuple[float, float] = (1e-3, 0.05)
@@ -93,8 +95,8 @@ def round_replicas(
         if task.left_s <= 0 or (reserve and task.program.column_count > MOST_COLUMNS_IN_ONE_PIECE):
             return None
         schedule = _schedule(task, start, reserve) if reserve else _as_divided(task, start)
-        x = None if schedule is None else _slot_by_slot(task, schedule)
-        found = None if x is None else _polished(task, x)
+        begun = None if schedule is None else _begun(task, schedule)
+        found = None if begun is None else begun.finished()
         if found is not None:
             return found
     return None
@@ -239,12 +241,6 @@ def _job_rows(task: Rounding, schedule: Floats) -> Bools:
     return touched & _rows_of(task.program, "installed")
 
 
-def _slot_by_slot(task: Rounding, schedule: Floats) -> Floats | None:
-    """Decide the residents of each group of slots in the order of `_order`."""
-    begun = _begun(task, schedule)
-    return None if begun is None else begun.ended()
-
-
 @dataclass(frozen=True, slots=True)
 class Begun:
     """A plan of which the fullest slot is whole, and the others divisible with the fleet that it takes.
@@ -364,14 +360,20 @@ def _decided(
         linked = linked | shared.jobs
     none = np.zeros_like(shared.limits)
     for skipped in (none, shared.limits) if shared.limits.any() else (none,):
-        part = _part(task, x, mine, known & ~factor, skipped, linked, factor)
+        part, best = _part(task, x, mine, known & ~factor, skipped, linked, factor), None
+        worth = task.cost[mine] @ x[mine]
+        worth += SETTINGS.poor * abs(worth)
         for lower, upper, cost, nodes, gap in _attempts(task, shared, x, together, decided):
             bounded = replace(part, lower=lower[mine], upper=upper[mine])
             found = _solved(task, bounded, cost[mine], nodes, gap, None if first else 1)
-            if found is not None:
-                whole = x.copy()
-                whole[mine] = found
-                return whole
+            if found is not None and (best is None or cost[mine] @ found < cost[mine] @ best):
+                best = found
+            if best is not None and (not first or cost[mine] @ best <= worth):
+                break
+        if best is not None:
+            whole = x.copy()
+            whole[mine] = best
+            return whole
     return None
 
 
@@ -381,7 +383,7 @@ def _attempts(
     """Yield bounds and costs [columns], node limit and gap of a slot's program.
 
     First with the fleet as it is and the roles that the schedule uses here, or that were resident before; then with all roles; then with
-    a larger fleet.
+    a larger fleet. In the first slot with any fleet; where that costs much more than the schedule, with one near that of the schedule, too.
     """
     arrays, factor = task.arrays, _columns_of(task.program, "lambda")
     lower, upper, cost = arrays.lower, arrays.upper, task.cost
@@ -389,8 +391,8 @@ def _attempts(
     if not len(decided):
         held = _columns_of(task.program, "n")
         least = np.where(held, np.floor(SETTINGS.least_fleet * x), lower)
-        yield least, np.where(held & (x < SETTINGS.used), 0.0, upper), cost, *peak
         yield lower, upper, cost, *peak
+        yield least, np.where(held & (x < SETTINGS.used), 0.0, upper), cost, *peak
         return
     lower, upper = np.where(shared.grows, x, lower), np.where(factor, x, upper)
     near = np.where(_unlikely(task, shared, x, np.concatenate([together, decided[-2:]])), np.maximum(lower, 0.0), upper)

@@ -29,9 +29,9 @@ def assert_never_above(data, duals, expected):
     sign = -1.0 if data.objective.maximises else 1.0
     for slot in range(data.slots):
         part = slot_program(data, duals, slot)
-        bound = None if part is None else least(part.part, math.inf, SHORT)
-        if bound is not None and expected is not None:
-            assert bound <= sign * expected + 1e-6 * max(1.0, abs(expected)), slot
+        found = None if part is None else least(part.part, math.inf, SHORT)
+        if found is not None and expected is not None:
+            assert found.bound <= sign * expected + 1e-6 * max(1.0, abs(expected)), slot
 
 
 def with_relaxation(data, optimum=best):
@@ -102,10 +102,10 @@ def test_without_branching_it_lies_between_both_linear_programs(seed):
         right, other = (slot_program(data, y, slot) for y in (duals, wrong))
         assert (
             right is not None
-            and lower - slack <= least(right.part, math.inf, replace(SHORT, node_limit=1)) <= upper + slack
+            and lower - slack <= least(right.part, math.inf, replace(SHORT, node_limit=1)).bound <= upper + slack
         )
         if other is not None:
-            assert least(other.part, math.inf, replace(SHORT, node_limit=1)) <= upper + slack
+            assert least(other.part, math.inf, replace(SHORT, node_limit=1)).bound <= upper + slack
 
 
 def fleet(demand, capacity, **changes):
@@ -127,8 +127,9 @@ def test_workloads_that_share_systems_only_on_paper():
     divisible = solve_direct(data.relaxation(), Options(gap=0.0))
     assert divisible.value == pytest.approx(50.0) and best(data) == pytest.approx(60.0)
     slot = decisive_slot(data, divisible, Options())
-    assert bound_of_slot(data, slot, math.inf, Options()) == pytest.approx(60.0)
-    assert bound_of_slot(data, slot, 46.0, Options()) >= 46.0  # enough was proven
+    bound, taken = bound_of_slot(data, slot, math.inf, Options())
+    assert bound == pytest.approx(60.0) and taken["n"] == pytest.approx(6.0)  # where the search ends
+    assert bound_of_slot(data, slot, 46.0, Options())[0] >= 46.0  # enough was proven
     values, bound = searched_slot(slot, Options(gap=0.0))
     assert values["n"] == pytest.approx(6.0) and bound == pytest.approx(60.0)
 
@@ -159,13 +160,15 @@ def three_kinds():
         point_capacity=np.array([10.0, 5.9, 0.5])[kind], point_power_w=np.zeros(12), point_cost={"cost": np.zeros((12, 2))}, point_whole=np.ones(12, dtype=bool))  # fmt: skip
 
 
-@pytest.mark.parametrize("columns, value", [(0, 40.0), (2_000, 24.8)])
-def test_the_points_of_the_slot_are_rounded_too(monkeypatch, columns, value):
-    """Large systems alone, as the relaxation has them, or the middle ones that the slot takes."""
+@pytest.mark.parametrize("taken, columns, value", [(False, 0, 40.0), (False, 2_000, 24.8), (True, 0, 24.8)])
+def test_the_points_of_the_slot_are_rounded_too(monkeypatch, taken, columns, value):
+    """Large systems alone, as the relaxation has them, or the middle ones that the slot takes: in its search in one piece, or where its bound ends."""
     from solvers.search import joint
 
     settings = replace(joint.SETTINGS, small=0, most_full=0, poor=1.0, most_in_slot=columns)
     monkeypatch.setattr(joint, "SETTINGS", settings)
     monkeypatch.setattr(joint, "with_least_fleet", lambda data: data)  # which tells the relaxation what is best here
+    if not taken:
+        monkeypatch.setattr(joint, "bound_of_slot", lambda *given: (bound_of_slot(*given)[0], {}))
     found = solve(three_kinds(), Options(gap=0.0))
     assert found.value == pytest.approx(value) and found.bound == pytest.approx(24.8)
