@@ -144,6 +144,11 @@ SYSTEMS = Schema(
     },
 )
 
+_FABRIC_FAMILIES = (
+    *("infiniband", "ethernet", "provider"),
+    *("scale-up", "host", "optical", "adapter", "memory", "package", "wide-area", "service", "price", "measurement"),
+)
+
 FABRICS = Schema(
     "fabrics",
     "network technologies between and inside systems",
@@ -166,7 +171,7 @@ FABRICS = Schema(
     {
         **_NOTES,
         **_MAKER,
-        "family": TextSpec("infiniband, ethernet, scale-up, optical …"),
+        "family": TextSpec("kind of the record; networks between systems are of the first three", _FABRIC_FAMILIES),
         "switch": TextSpec("switch that the figures belong to"),
         "port": TextSpec("port rate where one number does not say it"),
         "measured": TextSpec("measured efficiency"),
