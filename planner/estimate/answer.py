@@ -31,6 +31,7 @@ from planner.messages import Message
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.report.notes import HEADING
 from planner.report.words import cap_words
+from planner.resolve.stack.formats import format_facts
 from planner.resolve.stack.own import architecture_fact, unused_run_facts
 from planner.spec.reinforcement import Reinforcement
 from planner.spec.serving import BY_PREFIX
@@ -74,8 +75,10 @@ def _notes(facts: CaseFacts) -> list[Fact]:
         workload: ServingFacts | TrainingFacts = facts.learning
     else:
         workload = facts.job if isinstance(case.workload, Training) else facts.serving
-    unused = unused_run_facts(catalog, "workload", workload, facts.sides)
-    return [*facts.notes, *unused, *([read] if read else [])]
+    found = [*facts.notes, *unused_run_facts(catalog, "workload", workload, facts.sides), *([read] if read else [])]
+    if isinstance(workload, ServingFacts):
+        found += format_facts(workload, name, facts.sides)
+    return found
 
 
 def _answer(

@@ -36,6 +36,7 @@ from planner.resolve.routes import lines
 from planner.resolve.routes.traffic import resolve_routes
 from planner.resolve.sites import resolve_sites
 from planner.resolve.stack.kv_tiers import with_kv_tiers
+from planner.resolve.stack.formats import format_facts
 from planner.resolve.stack.own import architecture_fact, unused_run_facts
 from planner.resolve.systems import assume_unmeasured_families, systems_on_offer
 from planner.resolve.workloads import resolve_workloads
@@ -207,6 +208,9 @@ def _note_own_figures(
         read = architecture_fact(record, workload.architecture)
         for fact in (*unused_run_facts(context.catalog, workload.path, workload, systems), *([read] if read else [])):
             context.add_fact(fact)
+        if isinstance(workload, ServingFacts):
+            for fact in format_facts(workload, workload.runs, systems):
+                context.add_fact(fact)
 
 
 def _check_objective(context: ResolveContext) -> None:
