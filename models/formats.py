@@ -192,6 +192,29 @@ def checkpoint_of(checkpoints: Checkpoints, precision: str) -> Checkpoint:
     return Checkpoint(OWN_KINDS.get(precision, (precision,))[0]) if found is None else found
 
 
+def kind_of(checkpoints: Checkpoints, precision: str) -> str:
+    """Return the format that a name means: the checkpoint's own kind of so many bits, or of an unknown one the first in `OWN_KINDS`.
+
+    Shapes: scalars. Units: none [1]. Reference: `OWN_KINDS`. Raises KeyError for an unknown format.
+
+    >>> kind_of((("fp4", Checkpoint("mxfp4")),), "fp4"), kind_of((), "fp4"), kind_of((), "int8")
+    ('mxfp4', 'nvfp4', 'int8')
+    """
+    return checkpoint_of(checkpoints, precision).kind
+
+
+def kinds_meant(precision: str) -> tuple[str, ...]:
+    """List the formats that a name may mean where the network is not known: a format means itself.
+
+    Shapes: scalars. Units: none [1]. Reference: `OWN_KINDS`.
+
+    >>> kinds_meant("fp4"), kinds_meant("fp8")
+    (('nvfp4', 'mxfp4'), ('fp8',))
+    """
+    kinds = OWN_KINDS.get(precision, (precision,))
+    return (precision,) if precision in kinds else kinds
+
+
 def cache_format(checkpoints: Checkpoints, precision: str) -> str:
     """Return the format in which engines keep the KV cache unless they are told otherwise: 16 bit, or what the checkpoint asks for.
 

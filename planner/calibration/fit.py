@@ -31,6 +31,7 @@ from planner.errors import Problem, SpecError
 from planner.facts import Fact
 from planner.files import write_file
 from planner.problem.intervals import relatives, seen_chips
+from planner.resolve.constants import by_kind
 
 DEFAULT_PRIOR_SPREAD = 0.05  # of a shipped constant as prior of a user's calibration, where the catalog states no range
 MIN_PRIOR_SPREAD = 0.05  # a single machine differs from the mean of many by more than that mean is uncertain
@@ -229,8 +230,9 @@ def anchor_factors(cases: Sequence[MeasuredCase], catalog: Catalog) -> Floats:
     """Look up the factor on each predicted observation from the user's own measurements of the same environment."""
     target = target_of(cases)
     record = catalog.get("constants", f"{target.name}_anchor")
-    keys = [target.offset_key(cases[o.case], o.metric) for o in target.observations(cases)]
-    return np.array([record.value(key) if record.get(key) is not None else 1.0 for key in keys])
+    stored = by_kind(record.figures)
+    keys = [stored.get(target.offset_key(cases[o.case], o.metric)) for o in target.observations(cases)]
+    return np.array([1.0 if key is None else record.value(key) for key in keys])
 
 
 # -- overlays ----------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from models.formats import kind_of
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import memory_bytes_per_chip
@@ -35,7 +36,9 @@ def predictor(cases: Sequence[Case], observations: Sequence[tuple[int, str]]) ->
 
 def environment(m: MeasuredServing, metric: str) -> str:
     """Name the offset that the user's rows of one engine, chip and precision share."""
-    return f"{m.case.engine}|{m.chip}|{m.case.weight_precision}|{statistic_of(metric)}"
+    return (
+        f"{m.case.engine}|{m.chip}|{kind_of(m.case.arch.checkpoints, m.case.weight_precision)}|{statistic_of(metric)}"
+    )
 
 
 def memory(m: MeasuredServing, values: Mapping[str, float]) -> tuple[float, float]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from catalog.lookup import Catalog
 from catalog.units import TERA
+from models.formats import kind_of
 from models.statistics.fitting import ANCHOR_SPREAD, RATIO_SCALE, Predict
 from models.training.flops import recomputed_flops_per_token, training_flops_per_token
 from models.training.layouts import Layouts
@@ -69,7 +70,7 @@ TRAINING = CalibrationTarget(
     in_score=lambda row: True,
     interval_label=lambda m, metric: "moe" if m.experts else "dense",
     interval_labels=("dense", "moe"),
-    offset_key=lambda m, metric: f"{kind_mark(m.row.kind)}|{m.chip}|{m.precision}",
+    offset_key=lambda m, metric: f"{kind_mark(m.row.kind)}|{m.chip}|{kind_of((), m.precision)}",
     offset_words="offset of {1} at {2}",
     source_evenness=0.45,
 )

@@ -206,7 +206,7 @@ def _interval(
 ) -> dict[str, Any]:
     """Compute the 80 % interval [low, high] of every latency and of the output tokens per second."""
     known = facts.constants.measured_serving
-    chips = [(system.chip, configuration.precision) for system in configuration.systems]
+    chips = [facts.serving.measured_as(system.chip, configuration.precision) for system in configuration.systems]
     flat = {latency_key(metric, name): value for metric, row in latencies.items() for name, value in row.items()}
     bounds = serving_bounds(known, chips, flat, tokens_per_s)
     rows = {metric: {name: bounds[latency_key(metric, name)] for name in row} for metric, row in latencies.items()}

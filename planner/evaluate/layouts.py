@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from models.arrays import Bools, Floats, equal_rows
-from models.formats import element_bytes
+from models.formats import element_bytes, kind_of
 from models.network.group_links import Plant, dimension_links
 from models.training.flops import TRAINING_PASSES, training_flops_per_token
 from models.training.layouts import Layouts
@@ -124,7 +124,7 @@ def carries(setup: TrainingSetup, layouts: Layouts) -> Bools:
 def interval_of(setup: TrainingSetup, tier: str | None = None) -> Interval:
     """Look up the 80 % interval of the step time; `tier`: how close the case is to the measurements, derived if None."""
     label = network(setup.job.architecture.experts)
-    return setup.constants.measured_training.interval(setup.system.chip, setup.precision, label, tier)
+    return setup.constants.measured_training.interval(setup.system.chip, kind_of((), setup.precision), label, tier)
 
 
 def memory_needed(setup: TrainingSetup, layouts: Layouts) -> Floats:

@@ -15,6 +15,7 @@ import numpy as np
 from catalog.units import HOUR_S
 from models.arrays import Bools, Floats
 from models.energy.power import training_power_w
+from models.formats import kind_of
 from models.reinforcement.iteration import ASYNCHRONOUS, COLOCATED, STREAMING, Iteration, Phases, iteration
 from models.reinforcement.lengths import ResponseLengths
 from models.reinforcement.rollout import Batch, Rollout, Turns, rollout
@@ -483,7 +484,7 @@ def _environments(job: ReinforcementFacts) -> dict[str, Any]:
 def interval_of(setup: TrainingSetup, tier: str | None = None) -> Interval:
     """Return the 80 % interval of an iteration; `tier`: how close the chip is to those that were measured in training, derived if None."""
     known, label = setup.constants.reinforcement, network(setup.job.architecture.experts)
-    tier = tier or setup.constants.measured_training.tier(setup.system.chip, setup.precision, label)
+    tier = tier or setup.constants.measured_training.tier(setup.system.chip, kind_of((), setup.precision), label)
     return Interval(1.0, known.interval_low, known.interval_high, tier)
 
 

@@ -144,7 +144,7 @@ class WorkloadRows:
             bounds = training_bounds(point.interval, point.time_s, point.capacity)
             return {"interval_80": bounds, "tier": point.interval.tier}
         known = self.problem.constants.measured_serving
-        chips = [(use.option.system.chip, use.precision) for use in point.uses]
+        chips = [point.serving.measured_as(use.option.system.chip, use.precision) for use in point.uses]
         bounds = serving_bounds(known, chips, point.latency, point.capacity)
         return {"interval_80": bounds, "tier": serving_tier(known, chips)}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from catalog.units import YEAR_S
 from models.arrays import Floats
-from models.formats import FORMATS, OPERAND_BITS, arithmetic_of
+from models.formats import FORMATS, OPERAND_BITS, arithmetic_of, kind_of
 from models.roofline import ChipRates
 from models.transformer.architecture import Architecture
 from planner.facts import Fact
@@ -17,7 +17,7 @@ from planner.problem.calendar import SAMPLED_DAYS, SLOTS_PER_DAY, TYPICAL_DAY, T
 from planner.problem.constants import ModelConstants
 from planner.problem.economics import Economics
 from planner.problem.electricity import ElectricityFacts
-from planner.problem.engine import EngineSettings
+from planner.problem.engine import Correction, EngineSettings
 from planner.problem.facility import NOTHING, OPEN, Assured, HallFacts, RackFacts
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.kv_tiers import KvTierSet
@@ -300,6 +300,14 @@ class ServingFacts(WorkloadFacts):
     def peak_requests_per_s(self) -> float:
         """Compute the demand of all origins in the busiest hour [request/s]."""
         return float(self.requests_per_s.sum(axis=0).max() * (1.0 if self.growth is None else self.growth.max()))
+
+    def measured_as(self, chip: str, precision: str) -> tuple[str, str]:
+        """Return the chip and the kind of weights by which own measured runs of it are known: those of its checkpoint."""
+        return chip, kind_of(self.architecture.checkpoints, precision)
+
+    def correction(self, chip: str, precision: str) -> Correction:
+        """Look up what own runs on a chip with weights of a format measured over predictions."""
+        return self.engine.correction(*self.measured_as(chip, precision))
 
     def requests_by_slot(self, calendar: Calendar) -> Floats:
         """Return the demand [request/s] as an array [origin, slot]."""

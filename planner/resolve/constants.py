@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from catalog.figures import Figure
 from catalog.lookup import shipped_catalog
 from models.energy.power import PowerConstants
+from models.formats import kinds_meant
 from models.reinforcement.constants import ReinforcementConstants
 from models.serving.constants import ServingConstants
 from models.statistics.intervals import TIERS
@@ -128,19 +129,43 @@ def _anchor_parts(figure: Figure, record: str, key: str, form: str) -> list[str]
     return parts
 
 
+def by_kind(keys: Iterable[str]) -> dict[str, str]:
+    """Map environments of own runs, with the kind of weights in third place, to the keys whose figures hold for them.
+
+    A key of a name that several kinds share, such as "fp4", stands for each of them that has no key of its own.
+
+    >>> by_kind(["vllm|B200|fp4|tpot", "vllm|B200|mxfp4|tpot"])
+    {'vllm|B200|nvfp4|tpot': 'vllm|B200|fp4|tpot', 'vllm|B200|mxfp4|tpot': 'vllm|B200|mxfp4|tpot'}
+    """
+    found: dict[str, str] = {}
+    for key in keys:
+        parts = key.split("|")
+        for kind in kinds_meant(parts[2]) if len(parts) > 2 else ():
+            own = "|".join((*parts[:2], kind, *parts[3:]))
+            found[own] = key if kind == parts[2] else found.get(own, key)
+    return found
+
+
 def own_corrections(ledger: Ledger, engine: str | None) -> tuple[tuple[str, str, Correction], ...]:
-    """Read what the user's own serving runs measured over predictions, by chip and precision.
+    """Read what the user's own serving runs measured over predictions, by chip and kind of weights.
 
     Runs with the workload's engine count where there are any on that chip, else the mean over the other engines.
     """
     found: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
-    for key, figure in ledger.catalog.get("constants", "serving_anchor").figures.items():
-        by, chip, precision, label = _anchor_parts(figure, "serving_anchor", key, SERVING_KEY)
-        by_engine = found.setdefault((chip, precision), {})
-        by_engine.setdefault(by, {})[label] = ledger.value("constants", "serving_anchor", key)
-    return tuple(
-        (chip, precision, _correction(by_engine, engine)) for (chip, precision), by_engine in sorted(found.items())
-    )
+    for key, stored in _own_keys(ledger, "serving_anchor", SERVING_KEY).items():
+        by, chip, kind, label = key.split("|")
+        found.setdefault((chip, kind), {}).setdefault(by, {})[label] = ledger.value(
+            "constants", "serving_anchor", stored
+        )
+    return tuple((chip, kind, _correction(by_engine, engine)) for (chip, kind), by_engine in sorted(found.items()))
+
+
+def _own_keys(ledger: Ledger, name: str, form: str) -> dict[str, str]:
+    """List the keys of own runs by environment (`by_kind`). Raises SpecError for a key of another form."""
+    figures = ledger.catalog.get("constants", name).figures
+    for key, figure in figures.items():
+        _anchor_parts(figure, name, key, form)
+    return by_kind(figures)
 
 
 def _correction(by_engine: Mapping[str, Mapping[str, float]], engine: str | None) -> Correction:
@@ -193,12 +218,12 @@ def calibration(ledger: Ledger, model: str) -> Calibration:
 
 
 def _own_figures(ledger: Ledger, model: str, what: str) -> dict[tuple[str, str, str], list[float]]:
-    """Read a figure of the user's own runs by (chip, precision, label), of each of the engines; an offset of training holds for all labels."""
+    """Read a figure of the user's own runs by (chip, kind, label), of each of the engines; an offset of training holds for all labels."""
     name = f"{model}_{what}"
     found: dict[tuple[str, str, str], list[float]] = {}
     form = SERVING_KEY if model == "serving" else TRAINING_KEY
-    for key, figure in ledger.catalog.get("constants", name).figures.items():
-        _, chip, precision, *label = _anchor_parts(figure, name, key, form)
+    for key, stored in _own_keys(ledger, name, form).items():
+        _, chip, kind, *label = key.split("|")
         for each in label or LABELS[model]:
-            found.setdefault((chip, precision, each), []).append(ledger.value("constants", name, key))
+            found.setdefault((chip, kind, each), []).append(ledger.value("constants", name, stored))
     return found

@@ -131,7 +131,7 @@ def _spread(problem: Problem, point: OperatingPoint) -> tuple[tuple[float, float
         low, high = training_bounds(point.interval, {}, 1.0)["capacity"]
         return (low, high), point.interval.tier
     known = problem.constants.measured_serving
-    chips = [(use.option.system.chip, use.precision) for use in point.uses]
+    chips = [point.serving.measured_as(use.option.system.chip, use.precision) for use in point.uses]
     low, high = serving_bounds(known, chips, {}, 1.0)["capacity"]
     return (low, high), serving_tier(known, chips)
 

@@ -195,7 +195,7 @@ def layout_words(layout: Mapping[str, int]) -> str:
 
 def _bands(facts: CaseFacts, choice: EngineChoice) -> dict[str, Any]:
     """Return the bounds of 80 % of runs as factors on the two rates of a point, and how close the case is to measurements."""
-    known, chips = facts.constants.measured_serving, [(facts.system.chip, choice.precision)]
+    known, chips = facts.constants.measured_serving, [facts.serving.measured_as(facts.system.chip, choice.precision)]
     bounds = serving_bounds(known, chips, {f"{TPOT}.{MEAN}": 1.0}, 1.0)
     low, high = bounds[f"{TPOT}.{MEAN}"]
     return {"user": [1.0 / high, 1.0 / low], "chip": bounds["capacity"], "tier": serving_tier(known, chips)}

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import product
 
 from catalog.lookup import Catalog
 from catalog.records import Record
-from models.formats import element_bytes
+from models.formats import element_bytes, kind_of
 from models.transformer.architecture import Architecture, parameter_counts
 from models.transformer.attention import kv_bytes, kv_bytes_per_token, state_bytes
 from planner.facts import Fact
 from planner.facts.own_runs import OwnRuns, unused_runs
 from planner.messages import Message
 from planner.problem.facts import ServingFacts, SystemFacts, TrainingFacts
+from planner.resolve.constants import by_kind
 
 OWN = "override"  # kind of a figure that a user states
 ECHOED = "bf16"
@@ -20,7 +22,7 @@ ECHOED = "bf16"
 
 def own_runs(catalog: Catalog, model: str) -> frozenset[OwnRuns]:
     """List what the user's own runs were measured on, from the names of the calibration's factors."""
-    keys = (key.split("|") for key in catalog.get("constants", f"{model}_anchor").figures)
+    keys = (key.split("|") for key in by_kind(catalog.get("constants", f"{model}_anchor").figures))
     serving = model == "serving"  # engine|chip|precision|metric; of training source|chip|precision
     return frozenset(OwnRuns(key[1], key[2], key[0] if serving else "") for key in keys)
 
@@ -31,17 +33,13 @@ def unused_run_facts(
     """Name the own runs that a workload does not use on the systems that it may run on."""
     serving = isinstance(workload, ServingFacts)
     if measured := own_runs(catalog, "serving" if serving else "training"):
-        asked = workload.spec.precision
-        stated = workload.spec.arithmetic if isinstance(workload, ServingFacts) else None
-        possible = {
-            (system.chip, name)
-            for system in systems
-            for name in asked
-            if (system.serves(name, stated) if serving else system.trains(name))
-        }
-        yield from unused_runs(
-            path, workload.name, measured, possible, workload.engine.base if isinstance(workload, ServingFacts) else ""
-        )
+        pairs = product(systems, workload.spec.precision)
+        if isinstance(workload, ServingFacts):
+            stated, engine = workload.spec.arithmetic, workload.engine.base
+            possible = {workload.measured_as(at.chip, name) for at, name in pairs if at.serves(name, stated)}
+        else:
+            engine, possible = "", {(at.chip, kind_of((), name)) for at, name in pairs if at.trains(name)}
+        yield from unused_runs(path, workload.name, measured, possible, engine)
 
 
 def echo(record: Record, shape: Architecture) -> Message:

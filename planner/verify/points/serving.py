@@ -61,7 +61,7 @@ def one_pool(
         first_token_s=_first_token_s(found),
         call_s=_call_s(found),
         classes=class_rows(workload.spec.classes, found),
-        **_interval(problem, row, options, latency, rate),
+        **_interval(problem, workload, row, options, latency, rate),
     )
 
 
@@ -148,7 +148,7 @@ def two_pools(
         first_token_s=_first_token_s(found.point),
         call_s=_call_s(found.point),
         classes=class_rows(workload.spec.classes, found.point),
-        **_interval(problem, row, options, latency, rate),
+        **_interval(problem, workload, row, options, latency, rate),
     )
 
 
@@ -247,6 +247,7 @@ def held_per_used(problem: Problem, option: CheckedOption, workload: ServingFact
 
 def _interval(
     problem: Problem,
+    workload: ServingFacts,
     row: Mapping[str, Any],
     options: Sequence[CheckedOption],
     latency: Mapping[str, float],
@@ -254,7 +255,10 @@ def _interval(
 ) -> dict[str, Any]:
     """Bound the figures of a serving point, and classify how much of it is known."""
     known = problem.constants.measured_serving
-    chips = [(option.system.chip, pool["precision"]) for option, pool in zip(options, row["pools"], strict=True)]
+    chips = [
+        workload.measured_as(option.system.chip, pool["precision"])
+        for option, pool in zip(options, row["pools"], strict=True)
+    ]
     return {"interval": serving_bounds(known, chips, latency, capacity), "tier": serving_tier(known, chips)}
 
 

@@ -249,3 +249,13 @@ def test_a_row_is_compared_with_the_statistic_that_it_reports(catalog):
         zip([(o.case, o.metric) for o in seen], SERVING.predict(cases, seen)(catalog.constants("serving")), strict=True)
     )
     assert predicted[1, "ttft"] < predicted[0, "ttft"] < predicted[0, "ttft_p99"] == predicted[1, "ttft_p99"]
+
+
+@pytest.mark.parametrize(
+    ("architecture", "stated", "kind"),
+    [("gpt-oss-120b", "fp4", "mxfp4"), ("DeepSeek-R1", "fp4", "nvfp4"), ("DeepSeek-R1", "mxfp4", "mxfp4")],
+)
+def test_own_runs_are_kept_by_the_kind_of_their_weights(catalog, architecture, stated, kind):
+    """What a calibration writes names the checkpoint's own kind, which `fp4` of a row means."""
+    found = ask(catalog, model=architecture, chip="B200-SXM", weight_dtype=stated)
+    assert SERVING.offset_key(found, "tpot").split("|")[2] == kind

@@ -15,6 +15,7 @@ from planner.facts import Fact
 from planner.facts.own_runs import OwnRuns, unused_runs
 from planner.report.fleet import replica_words
 from planner.report.notes import HEADING
+from planner.resolve.constants import by_kind
 from planner.resolve.resolver import resolve_document
 from planner.verify.plan import verify_plan
 
@@ -73,6 +74,35 @@ def test_a_run_with_another_engine_is_named(tiny, tmp_path):
     spec["workloads"][0] |= {"precision": ["fp8"], "engine": "sglang"}
     (fact,) = own_notes(spec, [overlay(tmp_path / "own", "H100 SXM5 80GB", "fp8")])
     assert fact.message.code == "own.other_engine" and fact.path.endswith(".engine")
+
+
+@pytest.mark.parametrize(
+    ("measured", "asked", "used"),
+    [
+        ("fp4", "mxfp4", True), ("mxfp4", "fp4", True), ("fp4", "fp4", True), ("fp4", "nvfp4", True),
+        ("nvfp4", "fp4", False), ("nvfp4", "mxfp4", False), ("fp8", "mxfp8", False),
+    ],
+)  # fmt: skip
+def test_own_runs_are_those_of_the_kind_that_a_name_means(tmp_path, measured, asked, used):
+    """The checkpoint of gpt-oss-120b with 4 bits is in MXFP4: `fp4` means it, and runs known as fp4 stand for both kinds."""
+    inner = {**CASE["workload"], "architecture": "gpt-oss-120b", "precision": [asked], "engine": "vllm"}
+    case = {**CASE, "workload": inner, "system": "DGX B200", "layout": {"tp": 8}}
+    plain = estimate(case).answer
+    own = estimate(case, [overlay(tmp_path / "own", "B200 SXM", measured)]).answer
+    assert plain and own
+    assert own["latency_s"]["tpot"]["mean"] == pytest.approx(
+        (1.2 if used else 1.0) * plain["latency_s"]["tpot"]["mean"]
+    )
+    assert codes(own["notes"]) == ([] if used else ["own.other_precision"])
+    wide, narrow = (found["interval_80"]["tpot"]["mean"] for found in (plain, own))
+    assert (narrow[1] / narrow[0] < wide[1] / wide[0]) == used
+
+
+def test_runs_of_a_kind_count_before_those_of_a_name_that_several_share():
+    keys = ["e|chip|fp4|tpot", "e|chip|mxfp4|tpot", "e|chip|fp8|ttft"]
+    assert by_kind(keys) == by_kind(keys[::-1]) == {
+        "e|chip|nvfp4|tpot": keys[0], "e|chip|mxfp4|tpot": keys[1], "e|chip|fp8|ttft": keys[2]
+    }  # fmt: skip
 
 
 def test_without_own_runs_nothing_is_said(tiny):
