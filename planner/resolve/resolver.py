@@ -35,8 +35,8 @@ from planner.resolve.representative_days import representative
 from planner.resolve.routes import lines
 from planner.resolve.routes.traffic import resolve_routes
 from planner.resolve.sites import resolve_sites
-from planner.resolve.stack.kv_tiers import with_kv_tiers
 from planner.resolve.stack.formats import format_facts
+from planner.resolve.stack.kv_tiers import with_kv_tiers
 from planner.resolve.stack.own import architecture_fact, unused_run_facts
 from planner.resolve.systems import assume_unmeasured_families, systems_on_offer
 from planner.resolve.workloads import resolve_workloads
