@@ -12,7 +12,7 @@ from typing import Any
 from catalog.errors import MissingFigure, UnknownName
 from catalog.lookup import Catalog, shipped_catalog
 from catalog.units import parse
-from models.formats import RECIPE_FORMATS, WEIGHT_FORMATS
+from models.formats import WEIGHT_FORMATS
 from planner.dashboard.sources import _CHECKOUT
 from planner.errors import Problem, SpecError
 from planner.estimate.profile.cases import KINDS, points_at_work, workloads_of
@@ -149,7 +149,7 @@ def precisions(catalog: Catalog, system: str, trains: bool = False) -> list[str]
     try:
         found = system_facts(catalog.get("systems", system), Ledger(catalog))
         if trains:
-            return [name for name in RECIPE_FORMATS if found.trains(name)]
+            return list(found.recipes)
         return [name for name in WEIGHT_FORMATS if found.serves(name)]
     except (UnknownName, MissingFigure, ValueError):
         return []

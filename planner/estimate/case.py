@@ -316,7 +316,7 @@ def best_layouts(
             [
                 Problem(
                     "workload.precision",
-                    f"{system.chip} has none of {', '.join(workload.precision)}; it has {', '.join(system.flop_per_s)}",
+                    f"{system.chip} has none of {', '.join(workload.precision)}; it has {', '.join(system.recipes)}",
                 )
             ]
         )

@@ -32,11 +32,11 @@ def ranked_splits(facts: CaseFacts) -> list[Split]:
     rolling = [precision for precision in job.spec.rollout_precision if system.serves(precision)]
     missing = [
         Problem(
-            f"workload.{key}", f"{system.chip} has none of {', '.join(asked)}; it has {', '.join(system.flop_per_s)}"
+            f"workload.{key}", f"{system.chip} has none of {', '.join(asked)}; it has {', '.join(known)}"
         )
-        for key, asked, found in (
-            ("precision", job.spec.precision, able),
-            ("rollout_precision", job.spec.rollout_precision, rolling),
+        for key, asked, found, known in (
+            ("precision", job.spec.precision, able, system.recipes),
+            ("rollout_precision", job.spec.rollout_precision, rolling, tuple(system.flop_per_s)),
         )
         if not found
     ]

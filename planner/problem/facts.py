@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from catalog.units import YEAR_S
 from models.arrays import Floats
-from models.formats import FORMATS, OPERAND_BITS, arithmetic_of, kind_of
+from models.formats import FORMATS, OPERAND_BITS, RECIPE_FORMATS, arithmetic_of, kind_of, kinds_meant
 from models.roofline import ChipRates
 from models.transformer.architecture import Architecture
 from planner.facts import Fact
@@ -70,6 +70,7 @@ class SystemFacts:
     host_bytes: float = 0.0  # memory of the host, a chip's share; 0 where it is not known
     host_chips: int = 1  # chips without links of their own that exchange in serving over those of one host
     host_crowding: float = 0.0  # how the rate of these falls with the chips of a group, as (g / 2)^-c
+    block_scaled: tuple[str, ...] = ()  # formats whose block scales its matrix units apply
     kv_tiers: KvTierSet | None = None  # with which it is bought, power included; None without
 
     def __hash__(self) -> int:
@@ -85,8 +86,14 @@ class SystemFacts:
         return arithmetic_of(precision, self.flop_per_s, arithmetic or "") is not None
 
     def trains(self, precision: str) -> bool:
-        """Tell whether it computes in a format itself, as a recipe of training must."""
-        return arithmetic_of(precision, self.flop_per_s) == FORMATS[precision].arithmetic[0]
+        """Tell whether it computes in a format itself, block scales included, as a recipe of training must."""
+        scaled = not FORMATS[precision].group or not {*kinds_meant(precision)}.isdisjoint(self.block_scaled)
+        return scaled and arithmetic_of(precision, self.flop_per_s) == FORMATS[precision].arithmetic[0]
+
+    @property
+    def recipes(self) -> tuple[str, ...]:
+        """List the formats that it `trains` in."""
+        return tuple(name for name in RECIPE_FORMATS if self.trains(name))
 
     def rates(
         self, precision: str, scaleout: ScaleOut | None = None, arithmetic: str | None = None, hosted: bool = False

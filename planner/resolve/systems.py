@@ -106,6 +106,7 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         idle_w=idle * power,
         embodied_kg=chips * _embodied_kg(chip.name, name, ledger),
         export_cn=chip.words("export_cn") or "unknown",
+        block_scaled=tuple(name.strip() for name in (chip.words("block_scaled") or "").split(",") if name.strip()),
         attention8_flop_per_s=attention8_flop_per_s(chip.words("family") or "", rates.get("fp8")),
         host_bytes_per_s=link or 0.0,
         host_chips=chips if crowding is not None else 1,

@@ -359,12 +359,14 @@ class Training(Workload):
     batch_tokens: Tokens = 4_194_304.0
     """Tokens of one optimizer step."""
     precision: Recipes = ["bf16"]
-    """Recipes of the matrix products that may be used, by the format of their operands; the chip must compute in it."""
+    """Recipes of the matrix products that may be used, by the format of their operands; the chip must compute in it, and apply block scales of MX
+    and NV formats itself."""
     optimizer: Literal["adam", "adam_fp32", "adam_8bit", "muon", "adafactor"] = "adam"
     """Optimizer, by the state of a weight: Adam beside 16-bit weights with a 32-bit copy (14 bytes with the weight), with 32-bit weights alone
     (12), with moments of 8 bit (8), Muon (10), Adafactor (6)."""
     gradients: Literal["fp32", "bf16"] = "fp32"
-    """Format in which gradients are kept."""
+    """Format in which gradients are kept. Between ranks they are reduced in 16 bit, whatever it is: so measured runs do, which 4 bytes
+    would predict worse."""
     software: TrainingSoftware = TrainingSoftware()
     """Framework, dispatcher of experts and graphs; unknown software with an all-to-all and partial graphs if omitted."""
     tuning: Literal["pretrain", "sft", "lora"] = "pretrain"

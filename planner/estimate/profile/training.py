@@ -34,7 +34,7 @@ def training_profile(facts: CaseFacts) -> Document:
     assert isinstance(spec, Training)
     able = [name for name in spec.precision if system.trains(name)]
     if not able:
-        words = f"{system.chip} has none of {', '.join(spec.precision)}; it has {', '.join(system.flop_per_s)}"
+        words = f"{system.chip} has none of {', '.join(spec.precision)}; it has {', '.join(system.recipes)}"
         raise SpecError([Problem("workload.precision", words)])
     setup = facts.training_setup(able[0])
     space = layout_space(facts.job, facts.case.chips, system)

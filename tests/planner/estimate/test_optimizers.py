@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from catalog.lookup import shipped_catalog
 from models.training.constants import OPTIMIZERS, Recipe
 from models.training.layouts import Layouts
 from models.training.memory import state_bytes
 from models.transformer.architecture import parameter_counts
 from planner.errors import SpecError
 from planner.estimate.answer import estimate
+from planner.resolve.ledger import Ledger
+from planner.resolve.systems import system_facts
 
 SHAPE = {
     "tokens": "1T",
@@ -58,6 +61,29 @@ def test_seven_billion_parameters_were_trained_on_four_chips_of_32_gb():
     memory = lambda name: estimate(case(optimizer=name, chips=8, layout=fixed)).answer["memory_bytes"]
     needed = {name: memory(name) for name in OPTIMIZERS}
     assert needed["adafactor"] < needed["adam_8bit"] < needed["muon"] < needed["adam"]
+
+
+@pytest.mark.parametrize(
+    ("system", "able"),
+    [
+        ("DGX H100", {"bf16", "fp16", "fp8", "int8"}),  # NVIDIA, H100 data sheet: no block scales
+        (
+            "DGX B200",
+            {"bf16", "fp16", "fp8", "int8", "fp4", "mxfp8", "mxfp4", "nvfp4"},
+        ),  # PTX ISA, tcgen05.mma .block_scale
+        ("MI300X 8x OAM node", {"bf16", "fp16", "fp8", "int8"}),  # AMD, CDNA3 instruction set
+        ("MI355X 8x node", {"bf16", "fp16", "fp8", "int8", "fp4", "mxfp8", "mxfp4"}),  # AMD, CDNA4: V_MFMA_SCALE
+        ("TPU7x (Ironwood) pod", {"bf16", "fp16", "fp8"}),
+    ],
+)
+def test_recipes_with_block_scales_need_units_that_apply_them(system, able):
+    catalog = shipped_catalog()
+    assert set(system_facts(catalog.get("systems", system), Ledger(catalog)).recipes) == able
+
+
+def test_a_recipe_that_the_chip_has_not_is_refused_with_those_that_it_has():
+    with pytest.raises(SpecError, match="H100 SXM5 80GB has none of mxfp8; it has bf16, fp16, fp8, int8"):
+        estimate(case(system="DGX H100", chips=8, precision=["mxfp8"]))
 
 
 def test_levels_that_a_stated_layout_leaves_open_are_searched():
