@@ -15,10 +15,10 @@ from models.network.algorithms import ALGORITHMS, chosen_algorithm, latency_shar
 from models.serving.decode import ACTIVATION_BYTES, ServingLayouts, exchange_bytes
 from models.serving.kv_cache import kv_bytes_per_chip, weight_bytes_per_chip
 from models.serving.sessions import RESIDENT, call_lengths
-from models.training.memory import GRADIENT_BYTES, OPTIMIZER_BYTES, WEIGHT_BYTES
+from models.training.constants import Recipe
 from models.transformer.architecture import Architecture, parameter_counts
 from models.transformer.attention import kv_bytes
-from models.transformer.checkpoint import checkpoint_bytes
+from models.transformer.checkpoint import checkpoint_bytes, wide_shares
 from models.transformer.work import Work, decode_work, encoding_work, prefill_work, training_work
 from planner.evaluate.layouts import recipe_of
 from planner.evaluate.serving import lengths_of, precisions
@@ -81,9 +81,6 @@ def training_needs(job: TrainingFacts) -> dict[str, Any]:
     work = training_work(arch, tokens, sequence)
     flop = _sum(work, "flop")
     seconds = (spec.deadline - spec.start) * tokens / spec.tokens
-    counts = parameter_counts(arch)
-    recipe = recipe_of(job)
-    state = counts.total * (recipe.weight_bytes + recipe.gradient_bytes + recipe.optimizer_bytes)
     rows = _training_collectives(arch, job.batch_sequences, sequence, seconds * TOLERATED)
     return {
         **_shape(arch),
@@ -98,7 +95,7 @@ def training_needs(job: TrainingFacts) -> dict[str, Any]:
         "sustained_flop_per_s": flop / seconds,
         "steps": spec.tokens / tokens,
         "step_s": seconds,
-        "state_bytes": state,
+        "state_bytes": _state_bytes(arch, recipe_of(job)),
         "collectives": rows,
         "precisions": [_precision(arch, name) for name in RECIPE_FORMATS],
     }
@@ -136,7 +133,6 @@ def reinforcement_needs(job: ReinforcementFacts) -> dict[str, Any]:
             "ranks": serving_ranks(arch, spec.rollout_precision[0], prompt + response),
         }
     seconds = (spec.deadline - spec.start) / spec.all_iterations if spec.all_iterations else None
-    counts = parameter_counts(arch)
     return {
         **_shape(arch),
         "precision": spec.precision[0],
@@ -146,7 +142,7 @@ def reinforcement_needs(job: ReinforcementFacts) -> dict[str, Any]:
         "iteration_s": seconds,
         "iteration_flop": flop,
         "sustained_flop_per_s": None if seconds is None else flop / seconds,
-        "state_bytes": counts.total * (WEIGHT_BYTES + GRADIENT_BYTES + OPTIMIZER_BYTES),
+        "state_bytes": _state_bytes(arch, recipe_of(job)),
         **found,
         "collectives": rows + _training_collectives(arch, job.batch_sequences, sequence, None),
         "precisions": [_precision(arch, name) for name in WEIGHT_FORMATS],
@@ -231,6 +227,11 @@ def _serving_collectives(
     return rows
 
 
+def _state_bytes(arch: Architecture, recipe: Recipe) -> float:
+    """Compute weights, gradients and optimizer state of a network as its recipe keeps them [byte]."""
+    return parameter_counts(arch).total * (recipe.weight_bytes + recipe.gradient_bytes + recipe.optimizer_bytes)
+
+
 def _training_collectives(
     arch: Architecture, sequences: float, sequence: float, allowed_s: float | None
 ) -> list[dict[str, Any]]:
@@ -239,7 +240,7 @@ def _training_collectives(
     vector = ACTIVATION_BYTES * sequence * arch.hidden
     rows = [
         _collective("tensor: reduce and gather of a layer, one sequence", 4.0 * arch.layers * sequences, vector, allowed_s),
-        _collective("data: gradients, once per step", 1.0, GRADIENT_BYTES * counts.total, allowed_s),
+        _collective("data: gradients, once per step", 1.0, ACTIVATION_BYTES * counts.total, allowed_s),
     ]  # fmt: skip
     if arch.experts:
         each = ACTIVATION_BYTES * sequence * arch.expert_input * arch.topk
@@ -312,7 +313,9 @@ def _jitter_s(known: Mapping[str, Figure], size: float, rate: float, latency_s: 
 def _precision(arch: Architecture, name: str) -> dict[str, Any]:
     """State what a precision of the weights saves, and what stays in its way. Whether answers stay as good has to be measured."""
     counts, size = parameter_counts(arch), checkpoint_bytes(arch, name)
-    kept = counts.router + (counts.embedding + counts.head if element_bytes(name) < 1.0 else 0.0)
+    wide = wide_shares(arch, name)
+    if element_bytes(name) < 1.0:  # tables are never below 8 bit
+        wide["tables"] = (counts.embedding + counts.head) / counts.total
     widths = {"hidden": arch.hidden, "feed-forward": arch.ffn, "experts": arch.expert_ffn}
     uneven = [part for part, width in widths.items() if width % BLOCK]
     return {
@@ -320,7 +323,7 @@ def _precision(arch: Architecture, name: str) -> dict[str, Any]:
         "weight_bytes": float(size),
         "over_bf16": float(size / checkpoint_bytes(arch, "bf16")),
         "kv_precision": precisions(arch, name).kv_cache,
-        "kept_wider": kept / counts.total,
+        "kept_wider": sum(wide.values()),
         "ready": not uneven,
         "in_the_way": f"widths of {', '.join(uneven)} are no multiple of {BLOCK}" if uneven else "",
     }

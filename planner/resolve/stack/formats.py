@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from models.formats import FORMATS, OPERAND_BITS, PARTS, arithmetic_of, checkpoint_of
-from models.transformer.architecture import Architecture, parameter_counts
-from models.transformer.checkpoint import checkpoint_bytes
+from models.formats import FORMATS, OPERAND_BITS, arithmetic_of, kind_of
+from models.transformer.checkpoint import checkpoint_bytes, wide_shares
 from planner.facts import Fact
 from planner.messages import Message
 from planner.problem.facts import ServingFacts, SystemFacts
@@ -19,8 +18,8 @@ def format_facts(workload: ServingFacts, network: str, systems: Iterable[SystemF
     """
     shape, chips = workload.architecture, {system.chip: system for system in systems}
     for precision in dict.fromkeys(workload.spec.precision):
-        kind = checkpoint_of(shape.checkpoints, precision).kind
-        if share := wide_share(shape, precision):
+        kind = kind_of(shape.checkpoints, precision)
+        if share := sum(wide_shares(shape, precision).values()):
             size = float(checkpoint_bytes(shape, precision)) / 1e9
             told = Message.of("formats.mixed", architecture=network, format=kind, share=100.0 * share, gigabytes=size)
             yield Fact(f"{workload.path}.precision", told)
@@ -32,14 +31,3 @@ def format_facts(workload: ServingFacts, network: str, systems: Iterable[SystemF
         for used, names in widened.items():
             told = Message.of("formats.widened", chips=", ".join(names), format=kind, arithmetic=used)
             yield Fact(f"{workload.path}.precision", told)
-
-
-def wide_share(shape: Architecture, precision: str) -> float:
-    """Compute the share of the parameters that the checkpoint of a format leaves in 16 bit [1]; 0 where none is known to."""
-    count, checkpoint = parameter_counts(shape), checkpoint_of(shape.checkpoints, precision)
-    parts = (
-        count.attention, count.dense_ffn, count.moe_layers * shape.experts * count.per_expert, count.router,
-        count.embedding + count.head,
-    )  # fmt: skip
-    wide = sum(n * getattr(checkpoint, part) for n, part in zip(parts, PARTS, strict=True))
-    return float(wide / sum(parts))

@@ -205,3 +205,23 @@ def test_exit_codes_and_places(tmp_path, capsys):
     with pytest.raises(SpecError) as caught:
         characterise(spec)
     assert caught.value.problems[0].path == "workloads[0].architecture"
+
+
+def test_state_and_collectives_are_those_of_the_steps_of_training():
+    """Bytes by optimizer and gradients as the memory of a step has them; gradients travel in 16 bit, whatever they are kept in."""
+    document = json.loads((EXAMPLES / "cases" / "gpt3_a100.json").read_text())
+    for optimizer, gradients, each in (("adam", "fp32", 18), ("adam", "bf16", 16), ("adam_fp32", "bf16", 14)):
+        document["workload"] |= {"optimizer": optimizer, "gradients": gradients}
+        (found,) = characterise(document)["workloads"]
+        assert found["state_bytes"] == pytest.approx(each * found["parameters"])
+        (row,) = [row for row in found["collectives"] if row["collective"].startswith("data: gradients")]
+        assert row["bytes"] == pytest.approx(2 * found["parameters"])
+
+
+def test_what_stays_wider_is_what_the_checkpoint_leaves_so():
+    """gpt-oss-120b in MXFP4: 2.1B of 116.8B parameters stay in 16 bit (model card); of weights all in 8 bit nothing does."""
+    document = {**copy.deepcopy(CASE)}
+    document["workload"]["architecture"] = "gpt-oss-120b"
+    rows = {row["precision"]: row for row in characterise(document)["workloads"][0]["precisions"]}
+    assert rows["mxfp4"]["kept_wider"] == pytest.approx(2.1 / 116.8, rel=0.03)
+    assert rows["fp8"]["kept_wider"] == 0.0
