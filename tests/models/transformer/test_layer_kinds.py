@@ -6,6 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from models.serving.decode import StepLoad, step_time
+from models.serving.examples import CHIP, ONE, SERVING
+from models.serving.kv_cache import memory_bytes_per_chip
+from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture, parameter_counts
 from models.transformer.attention import (
     STATE_BYTES,
@@ -18,8 +22,9 @@ from models.transformer.attention import (
     read_bytes_per_rank,
     state_bytes,
 )
+from tests.conftest import ALL_CASES
 
-many = settings(max_examples=500, deadline=None)
+many = settings(max_examples=500 if ALL_CASES else 60, deadline=None)
 PLAIN = Architecture(48, 4096, 32, 8, 128, 14336, 128256)
 
 
@@ -60,6 +65,50 @@ def test_memory_and_traffic_grow_with_length_and_layers(arch, context, more, wid
     assert (
         read <= held + float(state_bytes(arch)) / tp + 1e-6
     )  # a step reads no more than is held, and writes the state
+
+
+@st.composite
+def mixtures(draw):
+    """Draw a network of mixed layers that may have routed and shared experts in all but its first blocks."""
+    arch, experts = draw(networks()), draw(st.sampled_from([0, 8, 64, 256]))
+    if not experts:
+        return arch
+    return replace(
+        arch, experts=experts, topk=draw(st.integers(1, 8)), expert_ffn=draw(st.sampled_from([768, 2048])),
+        shared_experts=draw(st.integers(0, 2)), dense_layers=draw(st.integers(0, arch.layers - 1)),
+    )  # fmt: skip
+
+
+@many
+@given(
+    mixtures(), st.integers(1, 512), st.integers(0, 512), st.integers(1, 10**5), st.integers(0, 10**5),
+    st.sampled_from(["bf16", "fp8", "mxfp4"]),
+)  # fmt: skip
+def test_a_step_holds_and_moves_no_less_for_more_sequences_longer_ones_and_more_layers(
+    arch, batch, more, context, longer, weights
+):
+    """Batch, length and layers through the closed forms of serving: memory of the chip, and the times of weights, experts and caches."""
+    formats = Precisions(weights, "bf16")
+    taller = replace(arch, layers=arch.layers + 1)
+
+    def held(network, sequences, tokens):
+        lengths = Lengths(tokens, 1)
+        return float(
+            memory_bytes_per_chip(network, ONE, sequences, lengths=lengths, precisions=formats, constants=SERVING)
+        )
+
+    def moved(network, sequences, tokens):
+        load = StepLoad(sequences, context_tokens=tokens)
+        parts = step_time(network, CHIP, ONE, load, precisions=formats, constants=SERVING).breakdown
+        return sum(float(part) for name, part in parts.items() if name.endswith("_memory"))
+
+    for of in (held, moved):
+        least = of(arch, batch, context) * (1.0 - 1e-12)
+        assert least <= min(
+            of(arch, batch + more, context), of(arch, batch, context + longer), of(taller, batch, context)
+        )
+    empty = held(arch, 0, context)
+    assert held(arch, batch, context) - empty == pytest.approx(batch * (held(arch, 1, context) - empty), rel=1e-6)
 
 
 @many
