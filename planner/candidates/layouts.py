@@ -6,6 +6,7 @@ needs the fastest layout only, which `fastest_layout` finds without timing all o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -39,6 +40,7 @@ class LayoutSearch:
     carried: int  # legal layouts whose groups the network connects
     fitting: int  # of those that were tried, how many fit in memory
     tried: int  # carried layouts whose memory was computed; the others cannot be faster than the fastest
+    least_bytes: float = math.inf  # where none fits: that any carried layout needs whose host holds what is offloaded
 
     def __len__(self) -> int:
         return len(self.layouts)
@@ -99,7 +101,8 @@ def best_of(first: LayoutSearch | None, second: LayoutSearch, count: int) -> Lay
     order = np.argsort(step.step_s, kind="stable")[:count]
     memory = np.concatenate([first.memory_bytes, second.memory_bytes])[order]
     counts = (getattr(first, name) + getattr(second, name) for name in ("legal", "carried", "fitting", "tried"))
-    return LayoutSearch(layouts.take(order), steps_at(step, order), memory, *counts)
+    least = min(first.least_bytes, second.least_bytes)
+    return LayoutSearch(layouts.take(order), steps_at(step, order), memory, *counts, least_bytes=least)
 
 
 def _joined_steps(first: TrainingStep, second: TrainingStep) -> TrainingStep:
@@ -126,7 +129,13 @@ def search_layouts(setup: TrainingSetup, layouts: Layouts) -> LayoutSearch:
         carried=len(carried),
         fitting=len(fitting),
         tried=len(carried),
+        least_bytes=math.inf if within.any() else _least_bytes(setup, carried, needed),
     )
+
+
+def _least_bytes(setup: TrainingSetup, layouts: Layouts, needed: Floats) -> float:
+    """Return the least memory that any layout needs of a chip, of those whose host holds what they offload [byte]."""
+    return float(needed[fits(setup, layouts, np.zeros(len(layouts)))].min(initial=math.inf))
 
 
 def fastest_layout(setup: TrainingSetup, sizes: Layouts) -> LayoutSearch:

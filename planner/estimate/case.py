@@ -5,6 +5,7 @@ The commands `flopwatt layouts` and `flopwatt estimate` read cases.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from pydantic import ValidationError
 
 from catalog.errors import CatalogError, MissingFigure, UnknownName, did_you_mean
 from catalog.lookup import Catalog
+from catalog.units import GIGA
 from models.formats import RecipeFormat
 from models.network.group_links import Plant
 from models.training.layouts import CODES, Layouts, legal_rules, with_levels
@@ -32,9 +34,10 @@ from planner.candidates.layouts import (
 from planner.errors import Problem, SpecError, close_matches
 from planner.estimate.limits import SearchLimits
 from planner.estimate.power import PowerCap, training_draw
-from planner.evaluate.layouts import TrainingSetup, interval_of
+from planner.evaluate.layouts import TrainingSetup, interval_of, recipe_of
 from planner.evaluate.serving_layouts import domain_of
 from planner.facts import Fact
+from planner.messages import Message
 from planner.problem.batches import nearest_batch
 from planner.problem.constants import ModelConstants
 from planner.problem.fabrics import largest_of, plant_of, scaleout_of, uneven, whole_network
@@ -334,7 +337,7 @@ def best_layouts(
         limits.check()
     counts = {"legal": legal, "fitting": fitting, **limits.left_out("layouts", left, legal)}
     if not fitting:
-        return [], counts
+        return [], counts | {"least_bytes": min((found.least_bytes for found in searches.values()), default=math.inf)}
     best = max(searches, key=lambda p: searches[p].step.tokens_per_s.max(initial=0.0))
     interval, speed = interval_of(setups[best]), training_draw(facts.power_cap, system, facts.constants.power).speed
     rows = layout_rows(searches[best], count, interval)
@@ -428,11 +431,18 @@ def _batch_unit(layouts: Layouts) -> tuple[int, int]:
     return replicas, 1 if layout["schedule"] == ONE_F_ONE_B else pp
 
 
-def nothing_fits(facts: CaseFacts, counts: Mapping[str, int]) -> str:
+def nothing_fits(facts: CaseFacts, counts: Mapping[str, Any]) -> str:
     """State why a training case has no layout: none is legal, or none of the legal ones fits in memory."""
     job, chips = facts.job, facts.case.chips
     if counts["legal"]:
-        return f"no layout fits: {counts['legal']:,} are legal, none of them fits in memory"
+        recipe, least = recipe_of(job), float(counts["least_bytes"])
+        if not math.isfinite(least):
+            return Message.of("memory.training_network", layouts=counts["legal"]).text()
+        return Message.of(
+            "memory.training_lacks", layouts=counts["legal"], needs=least / GIGA, memory=facts.system.hbm_bytes / GIGA,
+            lacks=(least - facts.system.hbm_bytes) / GIGA,
+            state=recipe.weight_bytes + recipe.gradient_bytes + recipe.optimizer_bytes,
+        ).text()  # fmt: skip
     sequences, tokens = nearest_batch(job.spec, chips)
     return (
         f"no layout is legal: {chips:,} chips are to be tp x pp x cp x dp, with tp dividing the {job.architecture.heads} heads, pp at most "

@@ -31,9 +31,7 @@ def ranked_splits(facts: CaseFacts) -> list[Split]:
     able = [precision for precision in job.spec.precision if system.trains(precision)]
     rolling = [precision for precision in job.spec.rollout_precision if system.serves(precision)]
     missing = [
-        Problem(
-            f"workload.{key}", f"{system.chip} has none of {', '.join(asked)}; it has {', '.join(known)}"
-        )
+        Problem(f"workload.{key}", f"{system.chip} has none of {', '.join(asked)}; it has {', '.join(known)}")
         for key, asked, found, known in (
             ("precision", job.spec.precision, able, system.recipes),
             ("rollout_precision", job.spec.rollout_precision, rolling, tuple(system.flop_per_s)),

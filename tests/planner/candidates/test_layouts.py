@@ -128,6 +128,6 @@ def test_exit_codes(tmp_path, capsys):
     assert len(answer["layouts"]) == 2
     too_large = {**CASE, "workload": {**WORKLOAD, "architecture": "GPT-3 175B", "sequence_tokens": 2048}, "chips": 8}
     assert main(["layouts", written(tmp_path, too_large)]) == 4
-    assert "none of them fits" in capsys.readouterr().err
+    assert "no layout fits" in capsys.readouterr().err
     assert main(["layouts", written(tmp_path, {**CASE, "chips": 12})]) == 3
     assert main(["layouts", str(tmp_path / "absent.json")]) == 2

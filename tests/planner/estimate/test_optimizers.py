@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from catalog.lookup import shipped_catalog
@@ -9,6 +11,7 @@ from models.training.constants import OPTIMIZERS, Recipe
 from models.training.layouts import Layouts
 from models.training.memory import state_bytes
 from models.transformer.architecture import parameter_counts
+from planner.calibration.architectures import shape_of_record
 from planner.errors import SpecError
 from planner.estimate.answer import estimate
 from planner.resolve.ledger import Ledger
@@ -84,6 +87,18 @@ def test_recipes_with_block_scales_need_units_that_apply_them(system, able):
 def test_a_recipe_that_the_chip_has_not_is_refused_with_those_that_it_has():
     with pytest.raises(SpecError, match="H100 SXM5 80GB has none of mxfp8; it has bf16, fp16, fp8, int8"):
         estimate(case(system="DGX H100", chips=8, precision=["mxfp8"]))
+
+
+def test_what_lacks_is_told_in_bytes_beside_the_bytes_of_a_weight():
+    """Llama-2-7B with Adam of 18 bytes a weight: 4 chips of 34.4e9 bytes lack some; what is said is what the leanest layout lacks."""
+    found = estimate(case())
+    assert found.answer is None
+    needs, memory, lacks, each = (float(n) for n in re.search(
+        r"takes ([\d.]+) GB of the ([\d.]+) GB of a chip: ([\d.]+) GB are missing; .* take (\d+) bytes", found.reason
+    ).groups())  # fmt: skip
+    assert each == 18 and needs - memory == pytest.approx(lacks, abs=0.02)
+    counts = parameter_counts(shape_of_record(shipped_catalog().get("architectures", "Llama-2-7b-hf")))
+    assert needs > each * counts.total / 4 / 1e9
 
 
 def test_levels_that_a_stated_layout_leaves_open_are_searched():
