@@ -65,7 +65,7 @@ def grid_with_latencies(problem: Problem) -> Grid:
     from models.serving.percentiles import within_slo
 
     workload, system = problem.serving[0], problem.systems[SYSTEM]
-    choice, network = engine_choices(workload.spec, system)[0], ScaleOut(system.nic_bytes_per_s)
+    choice, network = engine_choices(workload, system)[0], ScaleOut(system.nic_bytes_per_s)
     grid = make_grid(workload, system, choice, network, problem.constants.serving)
     within_slo(grid.point, limits_at_site(workload.spec, 0.0))
     return grid

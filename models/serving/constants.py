@@ -208,7 +208,10 @@ class ServingConstants:
         >>> [float(ServingConstants.widened(C, width, bits)) for width, bits in ((2.0, 16), (0.516, 16), (1.0, 16), (0.5625, 4), (1.0, 8))]
         [1.0, 0.8, 0.8, 1.0, 1.0]
         """
-        return np.where(np.asarray(stored_bytes) < np.asarray(bits) / 8.0, self.widened_efficiency, 1.0)[()]
+        narrower = stored_bytes < bits / 8.0
+        if not np.ndim(narrower):  # the usual case, without arrays
+            return self.widened_efficiency if narrower else 1.0
+        return np.where(narrower, self.widened_efficiency, 1.0)
 
     def profile(
         self, engine: Name = "other", family: Name = "other", release_year: ArrayLike = REFERENCE_YEAR

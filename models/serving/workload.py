@@ -142,4 +142,6 @@ def gemm_bits(chip: ChipRates, precision: Precision) -> Result:
     >>> float(gemm_bits(CHIP, "fp8"))
     8.0
     """
+    if not np.ndim(chip.gemm_bits):
+        return chip.gemm_bits if chip.gemm_bits else operand_bits(precision)
     return as_result(np.where(chip.gemm_bits, chip.gemm_bits, operand_bits(precision)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,8 +54,8 @@ class AttentionKind:
         return 0.5 * tokens * tokens / self.ratio
 
 
-def attention_kinds(arch: Architecture) -> Iterator[AttentionKind]:
-    """Yield the kinds of softmax attention that occur in an architecture, each with its shape, reach and cache.
+def attention_kinds(arch: Architecture) -> tuple[AttentionKind, ...]:
+    """List the kinds of softmax attention that occur in an architecture, each with its shape, reach and cache.
 
     Entries: 2 a_kv d elements; r_kv + d_rope with a latent; d where layers cache compressed entries. A sparse layer holds index keys
     of all entries, or uses the choice of a layer before it and holds none. Layers with compressed entries also attend to a window, which is a kind of its own here.
@@ -66,6 +67,14 @@ def attention_kinds(arch: Architecture) -> Iterator[AttentionKind]:
     >>> [(kind.layers, kind.entry, float(kind.reach)) for kind in attention_kinds(arch)]
     [(1, 64.0, inf), (1, 64.0, 8.0)]
     """
+    try:
+        return _kinds_of_one(arch)
+    except TypeError:  # arrays in its fields
+        return tuple(_kinds(arch))
+
+
+def _kinds(arch: Architecture) -> Iterator[AttentionKind]:
+    """Yield the kinds that occur, as `attention_kinds` states them."""
     shape = arch.heads, arch.kv_heads, arch.qk_dim, arch.v_dim
     if arch.mla:
         entry = 1.0 * (arch.kv_lora_rank + arch.qk_rope_dim)
@@ -92,6 +101,12 @@ def attention_kinds(arch: Architecture) -> Iterator[AttentionKind]:
         own = window_shape(arch)
         cached = entry if arch.mla or arch.compressed else 1.0 * own[1] * (own[2] + own[3])
         yield AttentionKind(arch.windowed_layers, *own, cached, arch.window_tokens, arch.window_tokens)
+
+
+@lru_cache(maxsize=256)
+def _kinds_of_one(arch: Architecture) -> tuple[AttentionKind, ...]:
+    """List the kinds of one network, which every step of a search asks for."""
+    return tuple(_kinds(arch))
 
 
 def is_latent(arch: Architecture) -> bool:
