@@ -100,9 +100,9 @@ def best_of(first: LayoutSearch | None, second: LayoutSearch, count: int) -> Lay
     layouts, step = joined([first.layouts, second.layouts]), _joined_steps(first.step, second.step)
     order = np.argsort(step.step_s, kind="stable")[:count]
     memory = np.concatenate([first.memory_bytes, second.memory_bytes])[order]
-    counts = (getattr(first, name) + getattr(second, name) for name in ("legal", "carried", "fitting", "tried"))
+    counts = {name: getattr(first, name) + getattr(second, name) for name in ("legal", "carried", "fitting", "tried")}
     least = min(first.least_bytes, second.least_bytes)
-    return LayoutSearch(layouts.take(order), steps_at(step, order), memory, *counts, least_bytes=least)
+    return LayoutSearch(layouts.take(order), steps_at(step, order), memory, **counts, least_bytes=least)
 
 
 def _joined_steps(first: TrainingStep, second: TrainingStep) -> TrainingStep:
