@@ -22,7 +22,7 @@ from models.serving.many_runs import Case, Pool
 from models.transformer.architecture import Architecture
 from planner.calibration.architectures import known_record, shape_of_record
 from planner.calibration.measurements import MeasuredCase, Row, RowReader, Unpredictable, chip_record
-from planner.calibration.pool_layouts import pools_of
+from planner.calibration.pool_layouts import dies_of, pools_of
 from planner.calibration.serving_loads import Load, Software, load_of, software_of
 from planner.resolve.chip_rates import UnknownRate, chip_rates, peak_rates, stated
 
@@ -116,9 +116,12 @@ def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float])
 
 
 def ranks_per_chip(row: Row, reader: RowReader) -> int:
-    """Count the ranks per chip: a layout whose degrees multiply to a whole multiple of the chips counts cores or dies."""
+    """Count the ranks per chip: a layout whose degrees multiply to a whole multiple of the chips counts cores or dies.
+
+    That of separate pools does where the notes say of how many dies the chips consist.
+    """
     if row.text["mode"] == "disaggregated":
-        return 1
+        return max(1, int((dies_of(row) or 0) // row.required("n_chips")))
     ranks = row.count("tp", 1) * row.count("pp", 1) * max(1, row.count("dp", 1) if row.number("dp") else 1)
     chips = row.number("n_chips") or 1.0
     if ranks > chips and ranks % chips == 0 and ranks // chips <= 8 and not row.number("dp"):

@@ -8,8 +8,9 @@ from planner.calibration.measurements import Unpredictable
 from planner.calibration.pool_layouts import pools_of
 
 
-def fake(other, notes, tp):
-    return SimpleNamespace(text={"other_metric": other, "notes": notes}, count=lambda name: int(tp or 0))
+def fake(other, notes, tp, chips=32.0):
+    text = {"other_metric": other, "notes": notes}
+    return SimpleNamespace(text=text, count=lambda name: int(tp or 0), required=lambda name: chips)
 
 
 @pytest.mark.parametrize(("told", "tp", "prefill", "decode"), [
@@ -23,6 +24,29 @@ def test_every_published_spelling_is_read(told, tp, prefill, decode):
     found = pools_of(fake(told, "", tp)), pools_of(fake("", told, tp))  # in either column
     for pools in found:
         assert [(pool.workers, pool.layout["tp"], pool.layout["dp"]) for pool in pools] == [prefill, decode]
+
+
+@pytest.mark.parametrize(("told", "chips", "prefill", "decode"), [
+    # 4 nodes of 16 dies: a worker of 32 spans both nodes of its pool, of 16 there are two
+    ("P/D: prefill 2 nodes (tp8 dp4, tp8 dp4); decode 2 nodes (tp4 dp8, tp4 dp8)", 32, (1, 8, 4), (1, 4, 8)),
+    ("P/D: prefill 2 nodes (tp8 dp2, tp8 dp2); decode 2 nodes (tp1 dp32, tp1 dp32)", 32, (2, 8, 2), (1, 1, 32)),
+    ("P/D: prefill 1 nodes (tp4 dp4); decode 2 nodes (tp4 dp4, tp4 dp4)", 24, (1, 4, 4), (2, 4, 4)),
+    ("P/D per node: P:tp16dp2 | P:tp16dp2 | D:tp4dp8 | D:tp4dp8", 32, (1, 16, 2), (1, 4, 8)),
+    ("P/D per node: P:tp8dp2 | D:tp4dp4", 16, (1, 8, 2), (1, 4, 4)),
+])  # fmt: skip
+def test_layouts_that_nodes_state_are_those_of_workers(told, chips, prefill, decode):
+    pools = pools_of(fake(told, f"{2 * chips} dies (2 per 910C); tp/dp count dies", "", chips))
+    assert [(pool.workers, pool.layout["tp"], pool.layout["dp"]) for pool in pools] == [prefill, decode]
+
+
+@pytest.mark.parametrize("told", [
+    "P/D: prefill 2 nodes (tp8 dp2, tp4 dp4); decode 1 nodes (tp8 dp2)",  # unlike nodes
+    "P/D: prefill 1 nodes (tp8 dp4); decode 1 nodes (tp8 dp2)",  # half a worker
+    "P/D: prefill 1 nodes (tp8 dp2)",
+])  # fmt: skip
+def test_nodes_without_whole_workers_are_no_guess(told):
+    with pytest.raises(Unpredictable, match="no layout"):
+        pools_of(fake(told, "", "", 32))
 
 
 def test_no_layout_is_no_guess():
