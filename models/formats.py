@@ -100,6 +100,20 @@ def arithmetic_of(precision: str, able: Collection[str], stated: str = "") -> st
     return next((name for name in FORMATS[precision].arithmetic if name in able), None)
 
 
+def computes_in(precision: str, able: Collection[str], scaled: Collection[str]) -> bool:
+    """Tell whether a chip computes in a format itself: in its own arithmetic, applying its block scales where it has any.
+
+    `scaled`: the formats whose scales the chip applies. Shapes: scalars. Units: none [1]. Reference: OCP Microscaling Formats 1.0 (2023), section 6
+    (a product of blocks scales their sum).
+
+    >>> computes_in("fp8", ["bf16", "fp8"], []), computes_in("mxfp8", ["bf16", "fp8"], []), computes_in("fp4", ["fp4"], ["mxfp4"])
+    (True, False, True)
+    """
+    each = FORMATS[precision]
+    applied = not each.group or not {*kinds_meant(precision)}.isdisjoint(scaled)
+    return applied and arithmetic_of(precision, able) == each.arithmetic[0]
+
+
 @overload
 def element_bytes(precision: str) -> float: ...
 @overload

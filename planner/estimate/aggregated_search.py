@@ -103,7 +103,10 @@ def _closed_loop(
     )  # fmt: skip
     point = uncapped(slice(None), loop.seen)
     runs = np.asarray(point.slots) >= 1.0
-    first, own = loop.first(), facts.serving.correction(system.chip, choice.precision)
+    first, own = (
+        loop.first(),
+        facts.serving.engine.correction(*facts.serving.measured_as(system.chip, choice.precision)),
+    )
     met = replace(
         point, batch=loop.batch, fits=runs, requests_per_s=loop.requests_per_s * own.throughput, tpot_s=loop.tpot_s * own.tpot,
         tpot_prompt_s=loop.between_s * own.tpot, tpot_deviation_s=point.tpot_deviation_s * loop.swing,

@@ -20,7 +20,8 @@ from models.serving.disaggregation import DisaggregatedPoint
 from planner.errors import Problem, SpecError
 from planner.evaluate.disaggregated import pool_power_w
 from planner.evaluate.power_caps import cap_speed, capped_watts, slowed
-from planner.problem.facts import CapCurve, SystemFacts
+from planner.problem.electricity import CapCurve
+from planner.problem.facts import SystemFacts
 from planner.resolve.power_caps import LEAST_POWER
 
 

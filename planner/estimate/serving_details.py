@@ -165,7 +165,7 @@ def decode_causes(facts: CaseFacts, configuration: ServingConfiguration) -> list
     """List the causes between the roofline of one request and the predicted time per output token, with seconds added."""
     speed = draw_of_pools(facts, configuration).speed
     system = configuration.systems[-1]
-    own = facts.serving.correction(system.chip, configuration.choice.precision)
+    own = facts.serving.engine.correction(*facts.serving.measured_as(system.chip, configuration.choice.precision))
     point = corrected(slowed(configuration.point, 1.0 / speed), own.inverse())
     outside_s = configuration.surplus_wait_s * speed
     fall = decode_waterfall(

@@ -48,7 +48,7 @@ def evaluate(
         lengths=lengths_of(workload, choice), precisions=precisions_of(choice),
         speculation=drafting(workload.spec.speculation), cache=reuse_of(workload.spec, systems[0], choice.waiting),
     )  # fmt: skip
-    own = [workload.correction(system.chip, choice.precision) for system in systems]
+    own = [workload.engine.correction(*workload.measured_as(system.chip, choice.precision)) for system in systems]
     return replace(found, point=corrected(found.point, own[0].in_two_pools(own[1])))
 
 

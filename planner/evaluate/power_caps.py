@@ -10,7 +10,8 @@ import numpy as np
 
 from models.arrays import Result
 from models.serving.continuous_batching import ServingPoint
-from planner.problem.facts import CapCurve, SystemFacts
+from planner.problem.electricity import CapCurve
+from planner.problem.facts import SystemFacts
 from planner.resolve.power_caps import LEAST_POWER
 
 

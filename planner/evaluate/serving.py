@@ -76,7 +76,7 @@ def evaluate(
         workload.architecture, chip, layouts, batch, lengths=lengths, precisions=precisions_of(choice), constants=known,
         speculation=drafting(workload.spec.speculation), cache=reuse_of(workload.spec, system, choice.waiting),
     )  # fmt: skip
-    point = corrected(found, workload.correction(system.chip, choice.precision))
+    point = corrected(found, workload.engine.correction(*workload.measured_as(system.chip, choice.precision)))
     if choice.encoding != APART:
         return point
     link = scaleout.bytes_per_s or system.scaleup_bytes_per_s

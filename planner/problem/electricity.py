@@ -13,6 +13,14 @@ from models.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
+class CapCurve:
+    """Relative speed at a relative power, both over the uncapped value; both rise to 1."""
+
+    power: Floats
+    speed: Floats
+
+
+@dataclass(frozen=True, slots=True)
 class ContractFacts:
     """A power purchase agreement: how much may and must be contracted, at what price, and the output of its plant."""
 

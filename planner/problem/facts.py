@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from catalog.units import YEAR_S
 from models.arrays import Floats
-from models.formats import FORMATS, OPERAND_BITS, RECIPE_FORMATS, arithmetic_of, kind_of, kinds_meant
+from models.formats import OPERAND_BITS, RECIPE_FORMATS, arithmetic_of, computes_in, kind_of
 from models.roofline import ChipRates
 from models.transformer.architecture import Architecture
 from planner.facts import Fact
@@ -16,8 +16,8 @@ from planner.problem.batches import rounded_batch
 from planner.problem.calendar import SAMPLED_DAYS, SLOTS_PER_DAY, TYPICAL_DAY, TYPICAL_DAYS, Calendar
 from planner.problem.constants import ModelConstants
 from planner.problem.economics import Economics
-from planner.problem.electricity import ElectricityFacts
-from planner.problem.engine import Correction, EngineSettings
+from planner.problem.electricity import CapCurve, ElectricityFacts
+from planner.problem.engine import EngineSettings
 from planner.problem.facility import NOTHING, OPEN, Assured, HallFacts, RackFacts
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.kv_tiers import KvTierSet
@@ -87,8 +87,7 @@ class SystemFacts:
 
     def trains(self, precision: str) -> bool:
         """Tell whether it computes in a format itself, block scales included, as a recipe of training must."""
-        scaled = not FORMATS[precision].group or not {*kinds_meant(precision)}.isdisjoint(self.block_scaled)
-        return scaled and arithmetic_of(precision, self.flop_per_s) == FORMATS[precision].arithmetic[0]
+        return computes_in(precision, self.flop_per_s, self.block_scaled)
 
     @property
     def recipes(self) -> tuple[str, ...]:
@@ -187,14 +186,6 @@ class OfferFacts:
     def life_s(self, money: Economics) -> float:
         """Return the service life of a system [s]."""
         return (money.system_life_years if self.life_years is None else self.life_years) * YEAR_S
-
-
-@dataclass(frozen=True, slots=True)
-class CapCurve:
-    """Relative speed at a relative power, both over the uncapped value; both rise to 1."""
-
-    power: Floats
-    speed: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,10 +302,6 @@ class ServingFacts(WorkloadFacts):
     def measured_as(self, chip: str, precision: str) -> tuple[str, str]:
         """Return the chip and the kind of weights by which own measured runs of it are known: those of its checkpoint."""
         return chip, kind_of(self.architecture.checkpoints, precision)
-
-    def correction(self, chip: str, precision: str) -> Correction:
-        """Look up what own runs on a chip with weights of a format measured over predictions."""
-        return self.engine.correction(*self.measured_as(chip, precision))
 
     def requests_by_slot(self, calendar: Calendar) -> Floats:
         """Return the demand [request/s] as an array [origin, slot]."""

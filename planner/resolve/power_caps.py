@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.problem.facts import CapCurve
+from planner.problem.electricity import CapCurve
 from planner.resolve.ledger import Ledger
 
 LEAST_POWER = 0.5  # of the uncapped draw: below it too few curves were measured
