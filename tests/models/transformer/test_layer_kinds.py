@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.serving.decode import step_time
 from models.serving.examples import CHIP, ONE, SERVING
 from models.serving.kv_cache import memory_bytes_per_chip
-from models.serving.workload import Lengths, Precisions, StepLoad
+from models.serving.step import StepLoad, step_time
+from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture, parameter_counts
 from models.transformer.attention import (
     STATE_BYTES,
