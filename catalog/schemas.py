@@ -94,7 +94,7 @@ CHIPS = Schema(
         **_NOTES,
         **_MAKER,
         "family": TextSpec("architecture generation, which decides the efficiency constants"),
-        "block_scaled": TextSpec("formats whose block scales its matrix units apply, such as \"mxfp8, mxfp4, nvfp4\""),
+        "block_scaled": TextSpec('formats whose block scales its matrix units apply, such as "mxfp8, mxfp4, nvfp4"'),
         "memory": TextSpec("memory technology"),
         "scaleup": TextSpec("name of the scale-up link"),
         "host_link": TextSpec("link to the host"),
