@@ -117,6 +117,18 @@ def test_systems_of_2026_have_chips_links_and_a_power(name):
     assert not missing or chip.name in ("MI455X", "Trainium3"), name  # the makers of these two publish none
 
 
+def test_chips_with_four_bits_say_whose_block_scales_they_apply():
+    """A recipe in MX or NV formats needs them (`SystemFacts.trains`); no chip without 8 or 4 bits has any."""
+    formats = {"mxfp8", "mxfp4", "nvfp4"}
+    for chip in CATALOG.records("chips"):
+        scaled = {name.strip() for name in (chip.words("block_scaled") or "").split(",") if name.strip()}
+        assert scaled <= formats, chip.name
+        if chip.get("fp4_flop_per_s"):
+            assert scaled & {"mxfp4", "nvfp4"}, chip.name
+        elif not chip.get("fp8_flop_per_s") and chip.words("family") != "bwrtx":
+            assert not scaled, chip.name
+
+
 def test_names_and_aliases_are_unique_within_a_kind():
     for kind in SCHEMAS:
         seen = {}
