@@ -18,13 +18,14 @@ from models.training.pipeline import SCHEDULES
 from planner.errors import Problem, SpecError
 from planner.estimate import reinforcement
 from planner.estimate.case import CaseFacts, best_layouts, nothing_fits, resolve_case
+from planner.estimate.goodput import loss_table
 from planner.estimate.limits import SearchLimits
 from planner.estimate.memory import memory_table, shortfall
 from planner.estimate.power import power_document, training_draw
 from planner.estimate.routing import training_routing
 from planner.estimate.serving import answer_serving
 from planner.estimate.sessions import session_table
-from planner.evaluate.interruptions import goodput_of
+from planner.evaluate.interruptions import goodput_losses_of, goodput_of
 from planner.facts import Fact
 from planner.facts import rows as fact_rows
 from planner.messages import Message
@@ -126,6 +127,7 @@ def _training(
         "mfu": best["mfu"],
         "hfu": best["hfu"],
         "goodput": goodput,
+        "goodput_losses": goodput_losses_of(job, facts.case.chips, facts.constants.reliability),
         **power_document(facts.power_cap, draw.speed, it_w, tokens_per_s),
         "it_energy_j": it_w * run_s,
         "memory_bytes": best["memory_bytes"],
@@ -184,6 +186,7 @@ def _sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]
             ("Layout", [layout]),
             ("Power and energy", [_power_row(answer)]),
             ("Where the step goes", parts),
+            loss_table(answer["goodput_losses"]),
         ]
     head = {
         "mode": answer["mode"], "precision": answer["precision"], "requests/s": answer["requests_per_s"], "tokens/s": answer["tokens_per_s"],

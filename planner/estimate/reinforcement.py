@@ -15,8 +15,9 @@ from planner.candidates.layouts import layout_text
 from planner.candidates.reinforcement import Split, SplitSearch, splits_of
 from planner.errors import Problem, SpecError
 from planner.estimate.case import CaseFacts, stated_layout
+from planner.estimate.goodput import loss_table
 from planner.estimate.routing import decode_routing, training_routing
-from planner.evaluate.interruptions import RunTerms
+from planner.evaluate.interruptions import RunTerms, goodput_losses_of
 from planner.evaluate.layouts import TrainingSetup
 from planner.evaluate.reinforcement import ROLLOUT, UPDATE, Figures, UpdatePool, figures_of, fitting, updates_of
 from planner.evaluate.serving import layout_of
@@ -110,6 +111,7 @@ def answer_reinforcement(facts: CaseFacts) -> dict[str, Any] | str:
         "tokens_per_iteration": job.spec.iteration_tokens,
         "tokens_per_s": found.tokens_per_s,
         "goodput": found.goodput,
+        "goodput_losses": _losses(facts, best),
         "mfu": found.mfu,
         "hfu": found.hfu,
         "binds": found.binds,
@@ -127,6 +129,12 @@ def figures(facts: CaseFacts, split: Split) -> Figures:
     """Take the figures of a split of a case."""
     terms = RunTerms(facts.system.chips)
     return figures_of(facts.learning, split.way, split.update, split.rollout, split.found, terms)
+
+
+def _losses(facts: CaseFacts, split: Split) -> dict[str, float]:
+    """Compute what the goodput of a split falls short of 1 by, by cause."""
+    chips, terms = sum(_chips(split).values()), RunTerms(facts.system.chips)
+    return goodput_losses_of(facts.learning, chips, facts.constants.reliability, terms, split.update.chips)
 
 
 def _chips(split: Split) -> dict[str, int]:
@@ -225,6 +233,7 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
         ("Iteration", [head]),
         ("Pools", [_pool_row(pool, answer["hbm_bytes"]) for pool in answer["pools"]]),
         ("Where the iteration goes", parts),
+        loss_table(answer["goodput_losses"]),
         ("Power and energy", [power]),
         ("Best splits", split_table(answer["splits"])),
     ]

@@ -15,6 +15,7 @@ from models.training.memory import WEIGHT_BYTES
 from models.training.reliability import (
     best_goodput,
     checkpoint_interval_s,
+    goodput_losses,
     mean_time_between_interruptions_s,
     preemption_s,
     spares_needed,
@@ -23,6 +24,8 @@ from models.transformer.architecture import parameter_counts
 from planner.evaluate.layouts import recipe_of
 from planner.problem.constants import Reliability
 from planner.problem.facts import OfferFacts, Problem, SiteFacts, SpotFacts, SystemFacts, TrainingFacts
+
+LOSSES = ("checkpoints", "work_done_again", "restarts")  # of a run, in the order in which they are added
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,16 @@ def goodput_of(
     found = interruptions(job, chips if writers is None else writers, facts, terms)
     with np.errstate(over="ignore"):  # a run so wide that it is always interrupted has goodput 0
         return float(best_goodput(chips, found.between_s, found.stall_s, found.restart_s, found.write_s))
+
+
+def goodput_losses_of(
+    job: TrainingFacts, chips: int, facts: Reliability, terms: RunTerms = RunTerms(), writers: int | None = None
+) -> dict[str, float]:
+    """Compute what the goodput falls short of 1 by, by cause; arguments as for `goodput_of`."""
+    found = interruptions(job, chips if writers is None else writers, facts, terms)
+    with np.errstate(over="ignore"):
+        losses = goodput_losses(chips, found.between_s, found.stall_s, found.restart_s, found.write_s)
+    return dict(zip(LOSSES, map(float, losses), strict=True))
 
 
 def preemption_s_of(job: TrainingFacts, chips: int, facts: Reliability, storage_bytes_per_s: float = math.inf) -> float:

@@ -3,10 +3,12 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from models.training.reliability import best_goodput
 from planner.estimate.case import resolve_case
-from planner.evaluate.interruptions import RunTerms, goodput_of, interruptions
+from planner.evaluate.interruptions import RunTerms, goodput_losses_of, goodput_of, interruptions
 
 CASE = {
     "workload": {
@@ -71,3 +73,13 @@ def test_faster_storage_never_costs_progress():
     ]
     assert share == sorted(share) and share[0] < share[-1] < 1.0
     assert math.isfinite(share[0])
+
+
+@given(chips=st.integers(8, 100_000), stall=st.floats(0.001, 600.0), recovery=st.floats(0.001, 7200.0))
+def test_what_a_run_loses_adds_up_to_what_its_goodput_lacks(chips, stall, recovery):
+    workload = CASE["workload"] | {"checkpoints": {"stall": f"{stall} s", "recovery": f"{recovery} s"}}
+    facts = resolve_case({**CASE, "workload": workload})
+    known = facts.constants.reliability
+    losses = goodput_losses_of(facts.job, chips, known)
+    assert all(loss >= -1e-9 for loss in losses.values())
+    assert sum(losses.values()) == pytest.approx(1.0 - goodput_of(facts.job, chips, known), abs=1e-9)
