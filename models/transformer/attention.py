@@ -84,15 +84,17 @@ def _kinds(arch: Architecture) -> Iterator[AttentionKind]:
         entry = 1.0 * arch.kv_heads * (arch.qk_dim + arch.v_dim)
     most = as_result(np.where(np.asarray(arch.sparse_topk) > 0, arch.sparse_topk, np.inf))
     index = arch.index_dim, arch.index_heads
+    indexed = arch.full_layers
     if arch.partly_sparse:
+        indexed = arch.indexed_layers
         for layers, reach in (
             (arch.full_layers - arch.chosen_layers, np.inf),
-            (arch.chosen_layers - arch.indexed_layers, most),
+            (arch.chosen_layers - indexed, most),
         ):
             if np.any(layers):
                 yield AttentionKind(layers, *shape, entry, reach, np.inf)
-    if np.any(arch.indexed_layers):
-        yield AttentionKind(arch.indexed_layers, *shape, entry, most, np.inf, 1.0, *index)
+    if np.any(indexed):
+        yield AttentionKind(indexed, *shape, entry, most, np.inf, 1.0, *index)
     if np.any(arch.csa_layers):
         yield AttentionKind(arch.csa_layers, *shape, entry, most, np.inf, arch.csa_ratio, *index)
     if np.any(arch.hca_layers):
