@@ -101,6 +101,29 @@ def delayed_scv(load: ArrayLike, service_scv: ArrayLike) -> Result:
     return as_result(2.0 * rho - 1.0 + 4.0 / 3.0 * (1.0 - rho) * (1.0 + 2.0 * c) / (1.0 + c))
 
 
+@np.errstate(invalid="ignore", divide="ignore", over="ignore")  # queues that are offered more than they serve
+def both_waits(
+    first: tuple[ArrayLike, ArrayLike, ArrayLike], second: tuple[ArrayLike, ArrayLike, ArrayLike]
+) -> tuple[Result, Result, Result]:
+    """Add two independent waits, each (mean [s], chance to wait [1], squared coefficient of variation of those who do [1]): the same of their sum.
+
+    p = 1 - (1 - p1)(1 - p2);  E[W^2] = sum of m^2 (1 + c)/p, and 2 m1 m2;  1 + c = p E[W^2]/m^2. Shapes: broadcast.
+    Reference: Feller, An Introduction to Probability Theory 2 (1971), chapter 5 (moments of sums).
+
+    >>> [round(float(x), 6) for x in both_waits((1.0, 0.5, 1.0), (0.0, 0.0, 1.0))]
+    [1.0, 0.5, 1.0]
+    """
+    (m1, p1, c1), (m2, p2, c2) = ([np.asarray(part, float) for part in wait] for wait in (first, second))
+    mean, chance = m1 + m2, 1.0 - (1.0 - p1) * (1.0 - p2)
+    known = (mean > 0.0) & np.isfinite(mean)
+    shares = [np.where(known, m / mean, 0.0) for m in (m1, m2)]
+    square = 2.0 * shares[0] * shares[1]
+    for share, p, c in zip(shares, (p1, p2), (c1, c2), strict=True):
+        square = square + share * share * np.where(share > 0.0, (1.0 + c) / np.maximum(p, 1e-300), 0.0)
+    scv = np.where(known, np.maximum(chance * square - 1.0, 0.0), c1)
+    return as_result(mean), as_result(chance), as_result(scv)
+
+
 def departure_scv(load: ArrayLike, service_scv: ArrayLike, servers: ArrayLike, arrival_scv: ArrayLike = 1.0) -> Result:
     """Compute the squared coefficient of variation of the gaps between departures:  1 + (1 - rho^2)(ca^2 - 1) + rho^2 (cs^2 - 1)/sqrt(c).
 

@@ -33,7 +33,7 @@ def closed_pools(
     Prefill is one server of S / n_p that the n = min(c, slots) clients that run visit in turn, decode a delay Z = (O - 1) TPOT:
     R = closed-loop response, b = n Z / (R + Z) / n_d. A request meets the (n - 1)/n of them that are not its own, as an arrival meets those
     of an open stream.  TTFT = unloaded + f (R - S/n_p + kappa (n - 1)/2 Z/(R + Z) S/n_p) + (c - n)/X,
-    X = n / (TTFT + Z) without the last part. kappa, the share of clients in step with each other, falls as lengths of answers spread:
+    X = n / (TTFT + Z) without the last part. The links between the pools are visited likewise, after prefill. kappa, the share of clients in step with each other, falls as lengths of answers spread:
     kappa / (1 + sqrt(scv) Z / (n S/n_p)). The quantiles of the wait are those of an exponential tail.
     `point_at` gives the group of open arrivals at a batch of each decode worker. Shapes: as its points; clients [1], result [s].
     Valid for clients >= 1.
@@ -60,11 +60,12 @@ def closed_pools(
         found = point_at(np.maximum((served - 1.0) / served * deciding / n_d, 1e-9))
         stay, service = found.point.steps * found.point.step_s, found.point.prefill_s / n_p
         response = closed_loop_response_s(served, service, stay)
-        deciding = 0.5 * deciding + 0.5 * served * stay / (response + stay)
+        on_links = closed_loop_response_s(served, found.links_s, stay + response) - found.links_s
+        deciding = 0.5 * deciding + 0.5 * served * stay / (response + on_links + stay)
     point = replace(found.point, batch=deciding / n_d)
     apart = np.sqrt(point.output_scv) * stay / (served * service)
     together = constants.burst_share / (1.0 + apart) * 0.5 * (served - 1.0) / served * deciding * service
-    wait = constants.disaggregated_first_token_factor * (response - service + together)
+    wait = constants.disaggregated_first_token_factor * (response - service + together) + on_links
     rate = served / (point.unloaded_ttft_s + wait + stay)
     surplus = np.maximum(clients - served, 0.0) / rate
     utilisation = np.minimum(rate * service, 1.0)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from models.arrays import Floats, Result
 from models.queueing.queues import (
+    both_waits,
     clumped_wait_probability,
     delayed_scv,
     departure_scv,
@@ -59,7 +60,8 @@ class DisaggregatedPoint:
     decode_chips: Result  # of the group
     prefill_shares: dict[str, Result]  # of a prefill worker's time by part; what is left of one is idle
     prefill_memory_bytes: Result  # of the fullest chip of a prefill worker
-    transfer_s: Result  # moving the cache of a prompt
+    transfer_s: Result  # moving the cache of a prompt, alone
+    links_s: Result  # of all links of the side that has fewer, that a prompt's cache takes
 
     @property
     def chips(self) -> Result:
@@ -119,14 +121,12 @@ def disaggregated(
 ) -> DisaggregatedPoint:
     """Predict a group at the rate that keeps `batch` requests in each decode worker:  rate = n_d b / ((O - 1) T(s)).
 
-    A request meets s = max(b + 1/n_d, 1) of them, itself included: those that arrivals find, a Poisson number that is divided evenly among the
-    workers, and its own.
-
-    Prefill is G/G/n_p with service S; where rate S >= n_p the decode side outruns it, the wait is infinite and the point
+    A request meets s = max(b + 1/n_d, 1), itself included: arrivals find a Poisson number that is divided evenly. Prefill is G/G/n_p with service S; where rate S >= n_p the decode side outruns it, the wait is infinite and the point
     meets no limit: the group's rate is the smaller of both sides. TPOT = T(s), without prefill in between;
-    TTFT = f (constant + S + transfer + wait) + wait for a slot + half a step, with f the measured overhead of two pools: the first
+    TTFT = f (constant + S + transfer + wait) + wait on links + wait for a slot + half a step, with f the measured overhead of two pools: the first
     token is out when its request joins the decode of the worker that holds fewest, so the swings of all workers are shared.
-    The KV cache of a prompt moves over min(tp pp of both workers) links. Decode workers run `speculation`; `cache` stands with
+    The KV cache of a prompt moves over min(tp pp of both workers) links, which transfers share (processor sharing): at a load u of all links
+    of the senders or the receivers it waits u/(1 - u) times as long as it takes alone, without end where the links carry no such rate. Decode workers run `speculation`; `cache` stands with
     the prefill workers, to which the answers of a session do not return; prefixes are routed to groups. Both as in `continuous_batching.aggregated`.
     Shapes: both layouts, batch [request of a decode worker], workers [1] and lengths [token] broadcast, e.g. prefill
     [p, 1, 1, 1], decode [d, 1, 1], batch [b, 1], workers [r]. Valid for batch > 0, output_tokens > 1, stationary load.
@@ -152,7 +152,7 @@ def disaggregated(
         arch, prefill.chip, prefill.layouts, dp, cached,
         lengths=Lengths(lengths.prompt, 1.0), precisions=precisions, constants=prefill.constants,
     )  # fmt: skip
-    moving = _moving_s(arch, prefill.layouts, decode.layouts, link, lengths, precisions)
+    moving, on_links = _moving_s(arch, prefill, decode, link, lengths, precisions)
     step, prompts = group.times.step, group.prompts
     point = ServingPoint(
         batch=b + group.everywhere,
@@ -171,7 +171,7 @@ def disaggregated(
         computed_share=1.0 if found is None else found.computed_share,
         shares={name: part / step.total_s for name, part in step.breakdown.items()},
         **group.tpot(),
-        **group.ttft(arch, decode.constants, moving, places),
+        **group.ttft(arch, decode.constants, moving, on_links, places),
     )
     busy = {name: group.utilisation * part / prompts.occupancy_s for name, part in prompts.breakdown.items()}
     return DisaggregatedPoint(
@@ -183,6 +183,7 @@ def disaggregated(
         prefill_shares=busy,
         prefill_memory_bytes=prefill_used,
         transfer_s=moving,
+        links_s=on_links,
     )
 
 
@@ -223,15 +224,17 @@ def _steady_group(
 
 def _moving_s(
     arch: Architecture,
-    prefill: ServingLayouts,
-    decode: ServingLayouts,
+    prefill: WorkerPool,
+    decode: WorkerPool,
     link: TransferLink,
     lengths: Lengths,
     precisions: Precisions,
-) -> Result:
-    """Predict the transfer of a prompt's KV cache from a prefill to a decode worker [s]."""
-    links = np.minimum(prefill.tp * prefill.pp, decode.tp * decode.pp)
-    return transfer_s(arch, lengths.prompt, precisions.kv_cache, link.bytes_per_s, links, link.start_s)
+) -> tuple[Result, Result]:
+    """Predict (the transfer of a prompt's KV cache from a prefill to a decode worker alone, the time that it takes of all links of a side) [s]."""
+    links = np.minimum(prefill.layouts.tp * prefill.layouts.pp, decode.layouts.tp * decode.layouts.pp)
+    every = np.minimum(prefill.count * prefill.layouts.chips, decode.count * decode.layouts.chips)
+    moved = arch, lengths.prompt, precisions.kv_cache, link.bytes_per_s
+    return transfer_s(*moved, links, link.start_s), transfer_s(*moved, every, 0.0)
 
 
 @dataclass(frozen=True)
@@ -295,9 +298,9 @@ class _Group:
         }
 
     def ttft(
-        self, arch: Architecture, constants: ServingConstants, transfer_s: Result, places: Result
+        self, arch: Architecture, constants: ServingConstants, transfer_s: Result, links_s: Result, places: Result
     ) -> dict[str, Result]:
-        """Compute the terms of TTFT: prefill and transfer, the wait for a prefill worker, the wait for one of so many places in decode."""
+        """Compute the terms of TTFT: prefill and transfer, the waits for a prefill worker and on the links, that for one of so many places in decode."""
         prompts, rate, step_s, slope = self.prompts, self.requests_per_s, self.times.step.total_s, self.times.slope_s
         factor = constants.disaggregated_first_token_factor
         constant = overhead_s(arch, constants)
@@ -305,6 +308,11 @@ class _Group:
         wait = wait_mean_s(
             rate, prompts.occupancy_s, self.occupancy_scv, self.prefill_workers, queued, self.arrival_scv
         )
+        load = np.minimum(rate * links_s, 1.0)  # of the links
+        with np.errstate(divide="ignore"):
+            shared = np.where(load < 1.0, transfer_s * load / (1.0 - load), np.inf)
+        waits = clumped_wait_probability(queued, self.arrival_scv), delayed_scv(self.utilisation, self.occupancy_scv)
+        wait, chance, scv = both_waits((factor * wait, *waits), (shared, load, 1.0))
         at_least_one = np.maximum(places, 1.0)
         full_step_s = np.maximum(step_s + slope * (at_least_one - self.seen), 0.0)
         no_slot, slot_wait = place_wait(
@@ -317,9 +325,9 @@ class _Group:
             "unloaded_ttft_s": factor * (constant + prompts.latency_s + transfer_s) + 0.5 * step_s + self.everywhere,
             "overhead_s": factor * constant + self.everywhere,
             "prompt_s": factor * (prompts.latency_s + transfer_s),
-            "prefill_wait_s": factor * wait,
-            "prefill_wait_probability": clumped_wait_probability(queued, self.arrival_scv),
-            "prefill_wait_scv": delayed_scv(self.utilisation, self.occupancy_scv),
+            "prefill_wait_s": wait,
+            "prefill_wait_probability": chance,
+            "prefill_wait_scv": scv,
             "boundary_s": step_s,
             "slot_wait_s": no_slot * slot_wait,
             "slot_wait_probability": no_slot,

@@ -257,7 +257,7 @@ def two_pools(
 ) -> Served:  # fmt: skip
     """Predict a closed loop over separate pools: n_p workers of service S before a delay Z = (O - 1) T(b / n_d).
 
-    R = closed-loop response of one server of S / n_p, and S - S / n_p more; TTFT = f (R + transfer + constant) + the wait of clients
+    R = closed-loop response of one server of S / n_p, and S - S / n_p more, and of the links of the side with fewer; TTFT = f (R + transfer + constant) + the wait of clients
     beyond the slots of the decode pool. No prompt is mixed into decode.
     Shapes: broadcast; workers, clients [1], link [byte/s per chip].
     Reference: Zhong et al., DistServe, OSDI 2024, section 3; Seidmann et al., Performance Evaluation 7 (1987) (many servers as one).
@@ -281,16 +281,18 @@ def two_pools(
         response = closed_loop_response_s(served, service, stay)
         batch = np.maximum(0.5 * batch + 0.5 * served * stay / (response + stay), 1e-3)
     links = np.minimum(prefill.layouts.tp * prefill.layouts.pp, decode.layouts.tp * decode.layouts.pp)
-    moving = transfer_s(decode.arch, decode.lengths.prompt, decode.precisions.kv_cache, link_bytes_per_s, links, 0.0)
+    moved = decode.arch, decode.lengths.prompt, decode.precisions.kv_cache, link_bytes_per_s
+    every = transfer_s(*moved, np.minimum(n_p * prefill.layouts.chips, n_d * decode.layouts.chips), 0.0)
+    moving, on_links = transfer_s(*moved, links, 0.0), closed_loop_response_s(served, every, stay + response) - every
     constant = overhead_s(decode.arch, constants)
     together = constants.burst_share * 0.5 * (served - 1.0) * stay / (response + stay) * service
     factor = constants.disaggregated_first_token_factor
-    ttft = factor * (response - service + prompts.latency_s + moving + constant + together)
+    ttft = factor * (response - service + prompts.latency_s + moving + constant + together) + on_links
     rate = served / (ttft + stay)
     surplus = np.maximum(c - served, 0.0) / rate
 
     def first() -> FirstToken:
-        fixed = surplus + factor * (prompts.latency_s + moving + constant)
+        fixed = surplus + on_links + factor * (prompts.latency_s + moving + constant)
         waits = finite_source_wait(served, service, stay)
         return FirstToken(fixed, 0.0, factor * (response - service), *waits, factor * together, constants.burst_share)
 

@@ -275,6 +275,7 @@ def _picked(found: DisaggregatedPoint, index: tuple[int, ...]) -> DisaggregatedP
         prefill_shares={name: one(share) for name, share in found.prefill_shares.items()},
         prefill_memory_bytes=one(found.prefill_memory_bytes),
         transfer_s=one(found.transfer_s),
+        links_s=one(found.links_s),
     )
 
 

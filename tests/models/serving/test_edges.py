@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.queueing.queues import both_waits
 from models.serving.closed_loop import closed_loop
 from models.serving.closed_points import closed_pools
 from models.serving.continuous_batching import aggregated
@@ -146,3 +147,61 @@ def test_a_few_requests_of_an_open_stream_meet_themselves_too():
         assert disaggregated(DENSE, *pools, 1e-4, link=TransferLink(25e9), **run).point.tpot_s == pytest.approx(
             step, rel=0.05
         )
+
+
+LINKED = st.tuples(st.integers(1, 6), st.integers(1, 6), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4]))
+
+
+def linked(shape, link_bytes_per_s, batch, prompt=4000.0):
+    n_p, n_d, first, second = shape
+    prefill, decode = (
+        WorkerPool(CHIP, ServingLayouts(first, 1, 1, 1), n_p, SERVING),
+        WorkerPool(CHIP, ServingLayouts(second, 1, 1, 1), n_d, SERVING),
+    )
+    lengths = Lengths(prompt, 100)
+    return disaggregated(
+        DENSE, prefill, decode, batch, link=TransferLink(link_bytes_per_s), lengths=lengths, precisions=BF16
+    )
+
+
+@given(LINKED, st.floats(1e8, 1e11), st.floats(0.5, 60.0))
+def test_caches_move_no_faster_than_links_carry(shape, link, batch):
+    """131,072 bytes a token over as many links as the side with fewer chips has; the wait grows without end as they fill."""
+    n_p, n_d, first, second = shape
+    point = linked(shape, link, batch).point
+    load = point.requests_per_s * 4000 * 131_072 / (min(n_p * first, n_d * second) * link)
+    assert (load < 1.0) or np.isinf(point.ttft_s)
+    faster = linked(shape, 2 * link, batch).point
+    assert faster.ttft_s <= point.ttft_s or np.isinf(point.ttft_s)
+    if load < 1.0 and np.isfinite(point.ttft_s):
+        alone = 4000 * 131_072 / (min(first, second) * link)
+        free = linked(shape, 1e30, batch).point
+        waits = point.prefill_wait_s - free.prefill_wait_s
+        assert waits == pytest.approx(alone * load / (1 - load), rel=1e-6, abs=1e-12)
+
+
+@given(LINKED, st.floats(1e8, 1e10), st.integers(1, 500))
+def test_clients_move_no_more_than_links_carry(shape, link, clients):
+    n_p, n_d, first, second = shape
+    group = closed_pools(partial(linked, shape, link), float(clients), SERVING)[0].point
+    carried = min(n_p * first, n_d * second) * link / (4000 * 131_072)
+    assert group.requests_per_s <= carried * (1 + 1e-9)
+
+
+@given(
+    st.floats(0.0, 5.0),
+    st.floats(0.01, 1.0),
+    st.floats(0.3, 3.0),
+    st.floats(0.0, 5.0),
+    st.floats(0.01, 1.0),
+    st.floats(0.3, 3.0),
+)
+def test_waits_of_two_stages_add_up(m1, p1, c1, m2, p2, c2):
+    """Mean and variance of a sum of independent waits are the sums of theirs: v = m^2 ((1 + c)/p - 1)."""
+
+    def variance(mean, chance, scv):
+        return mean * mean * ((1.0 + scv) / chance - 1.0)
+
+    mean, chance, scv = both_waits((m1, p1, c1), (m2, p2, c2))
+    assert mean == m1 + m2 and max(p1, p2) <= chance <= 1.0
+    assert variance(mean, chance, scv) == pytest.approx(variance(m1, p1, c1) + variance(m2, p2, c2), rel=1e-6, abs=1e-9)

@@ -178,11 +178,11 @@ def test_a_group_outrun_by_its_decode_side_waits_for_ever():
     prefill, decode = (WorkerPool(examples.CHIP, ONE, workers, C) for workers in (np.array([1, 200]), 8))
     group = disaggregated(
         examples.DENSE, prefill, decode, 30,
-        link=TransferLink(25e9), lengths=Lengths(8000, 20), precisions=examples.BF16,
+        link=TransferLink(250e9), lengths=Lengths(8000, 20), precisions=examples.BF16,
     )  # fmt: skip
     assert group.point.prefill_wait_s[0] == np.inf and np.isfinite(group.point.prefill_wait_s[1])
     # 8000 tokens x 128 KiB over one link of 25 GB/s
-    assert group.transfer_s == pytest.approx(8000 * 2 * 32 * 8 * 128 * 2 / 25e9)
+    assert group.transfer_s == pytest.approx(8000 * 2 * 32 * 8 * 128 * 2 / 250e9)
 
 
 def test_power_constants_of_the_catalog_reproduce_a_measured_curve(fitted):

@@ -50,3 +50,13 @@ def test_one_client_waits_for_its_whole_cache():
                     workload={"disaggregation": "never", "kv_precision": ["bf16"]})  # fmt: skip
         assert one["latency_s"]["tpot"]["mean"] == pytest.approx(22.5e-3, rel=0.05)
         assert one["latency_s"]["tpot"]["p99"] == pytest.approx(one["latency_s"]["tpot"]["p50"], rel=1e-3)
+
+
+def test_links_between_pools_bound_the_rate():
+    """Prompts of 4,000 tokens of Llama-3.1-8B are 524 MB of cache; four decode chips with 6.25 GB/s each take 47.7 of them a second, not 116."""
+    pools = {"prefill": {"layout": {"tp": 1}, "workers": 36}, "decode": {"layout": {"tp": 1}, "workers": 4}}
+    for load in ("max", {"concurrency": 2000}):
+        linked = found(
+            "Llama-3.1-8B", "AWS p4d.24xlarge", 40, {"input": 4000, "output": 30}, "bf16", pools=pools, load=load
+        )
+        assert 35.0 < linked["requests_per_s"] <= 4 * 6.25e9 / (4000 * 131_072)
