@@ -21,7 +21,7 @@ from planner.resolve.resolver import resolve_document
 from planner.solving.answer import Progress
 from planner.spec.document import Edits, edited
 from planner.spec.model import parse_spec
-from planner.studies.base.planned import SAME, SCENARIOS, Base, planned
+from planner.studies.base.planned import REPLICAS, SAME, SCENARIOS, Base, planned
 
 HELD, FREE = "on the fleet of the plan", "with systems free to be added"
 AS_SEARCHED: Edits = (("simplicity.within", 0),)  # plans of fewer parts would hide what a small job costs
@@ -123,6 +123,8 @@ class Urgent:
                 )
             if insertion.resumptions > 0.5:
                 said.append(f"Jobs are interrupted {counted(round(insertion.resumptions), 'time')} more.")
+        if REPLICAS in self.base.relaxed:
+            said.append(Message.of("urgent.divisible", job=self.job).text())
         doubt = max((i.doubt for i in self.insertions if i.cost is not None and i.is_doubtful), default=0.0)
         if doubt > SAME * abs(self.before):
             said.append(Message.of("urgent.doubt", doubt=f"{amount(doubt)} {self.unit}").text())
