@@ -99,10 +99,13 @@ def searched_slot(slot: Slot, options: Options) -> tuple[dict[str, Floats], floa
 
 
 def duals_of(data: PlanData, divisible: Solution, options: Options) -> Duals | None:
-    """Return the duals of the linear program with divisible replicas, minimised; None where it was not solved in time."""
-    sign = -1.0 if data.objective.maximises else 1.0
+    """Return the duals of the linear program with divisible replicas, minimised; None where it was not solved in time.
+
+    None too for a plan found by decomposition, whose program is too large to be solved in one piece, and whose duals are those of limits alone.
+    """
     if divisible.relaxed_duals:
-        return {block: (index, sign * values) for block, (index, values) in divisible.relaxed_duals.items()}
+        return None
+    sign = -1.0 if data.objective.maximises else 1.0
     program = build(data)
     scaled = program.arrays().scaled(sign * objective_vector(program, data))
     arrays = scaled.arrays

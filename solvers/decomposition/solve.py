@@ -136,8 +136,10 @@ def _one_window(data: PlanData) -> PlanData:
     """Merge the windows into one where every holding covers all of them: plans stay the same, and the relaxation is tighter."""
     if data.power_stages is not None or not data.covers().all():
         return data
+    least = data.least_fleet
     return replace(
         data,
+        least_fleet=None if least is None else replace(least, window=np.zeros_like(least.window)),
         slot_window=np.zeros(data.slots, dtype=np.int64),
         holding_window=np.full(len(data.holding_option), -1),
         holding_last=None,
