@@ -23,7 +23,7 @@ class Solution:
     `built`: the input and its program, where that was solved as a whole.
     `relaxed`: whether it is that of divisible replicas where whole ones were asked for.
     `before`: value and parts of the best plan found, where this one is simpler, and `earlier` that plan; `fewest`: whether it is proven that no plan that is as good
-    has fewer parts; `ladder`: values with ever fewer deployments; `others`: values of further plans nearly as good with about as few parts.
+    has fewer parts; `ladder`: values with ever fewer deployments, `chosen` the step taken; `others`: values of further plans nearly as good with about as few parts.
     `bases`: of LPs around similar programs. Whoever solves an LP around this solution starts from one and leaves its own here.
     """
 
@@ -51,6 +51,7 @@ class Solution:
     fewest: bool = False
     others: tuple[Mapping[str, Floats], ...] = field(default=(), repr=False)
     ladder: tuple[Rung, ...] = ()
+    chosen: Rung | None = None
     bases: dict[str, object] = field(default_factory=dict, repr=False)
 
     @property

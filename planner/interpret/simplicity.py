@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +21,7 @@ from planner.candidates.points import deployment_of
 from planner.interpret.decisions import Decisions
 from solvers.mip import relative_gap
 from solvers.search.parts import Rung
+from solvers.search.simplest import Band
 from solvers.solution import Solution
 
 
@@ -32,14 +32,16 @@ def simplicity_row(decided: Decisions, solution: Solution, objective: dict[str, 
     """
     if solution.before is None:
         return {}
-    before, parts = solution.before
+    (before, parts), asked = solution.before, decided.problem.spec.simplicity
     best = (max if objective["sense"] == "max" else min)(before, objective["value"])
+    sign = -1.0 if objective["sense"] == "max" else 1.0
     options = [option for _, _, option, _ in decided.held()]
     deployments = len({deployment_of(decided.form.points[p]) for p in decided.used})
-    ladder = _as_counted(solution.ladder, deployments)
+    mine = Rung(deployments, objective["value"])
+    ladder = _as_counted(solution.ladder, solution.chosen, mine, Band(best, sign, asked.within, asked.rate))
     return {
         "simplicity": {
-            "within": decided.problem.spec.simplicity.within,
+            "within": asked.within,
             "deployments": deployments,
             "kinds": len({(option.site.region, option.system.name) for option in options}),
             "sites": len({option.site.region for option in options}),
@@ -48,11 +50,7 @@ def simplicity_row(decided: Decisions, solution: Solution, objective: dict[str, 
                 {
                     "deployments": rung.deployments,
                     "value": rung.value,
-                    "above": max(
-                        (best - rung.value if objective["sense"] == "max" else rung.value - best) / abs(best), 0.0
-                    )
-                    if best
-                    else 0.0,
+                    "above": max(sign * (rung.value - best) / abs(best), 0.0) if best else 0.0,
                     "estimated": rung.estimated,
                 }
                 for rung in ladder
@@ -69,18 +67,23 @@ def simplicity_row(decided: Decisions, solution: Solution, objective: dict[str, 
     }
 
 
-def _as_counted(ladder: tuple[Rung, ...], deployments: int) -> tuple[Rung, ...]:
-    """Return the ladder with the plan's own number of deployments at its step, which a search within its tolerances may count otherwise.
+def _as_counted(ladder: tuple[Rung, ...], chosen: Rung | None, mine: Rung, band: Band) -> tuple[Rung, ...]:
+    """Return the ladder with count and value of the plan itself at the step that the search chose.
 
-    The step is the last made whole with at least as many, else the last made whole; others keep the order of fewer and fewer.
+    A search within its tolerances may count otherwise. Left out are steps that the plan's own count puts out of order, and plans in the band that
+    rank before the plan at its own value.
     """
-    whole = [i for i, rung in enumerate(ladder) if not rung.estimated]
-    if not whole or any(ladder[i].deployments == deployments for i in whole):
-        return ladder
-    at = next((i for i in reversed(whole) if ladder[i].deployments > deployments), whole[-1])
-    before = tuple(rung for rung in ladder[:at] if rung.deployments > deployments)
-    further = tuple(rung for rung in ladder[at + 1 :] if rung.deployments < deployments)
-    return (*before, replace(ladder[at], deployments=deployments), *further)
+    if not ladder:
+        return ()
+    least = band.rank(mine.deployments, mine.value)
+    others = [
+        rung
+        for rung in ladder
+        if rung != chosen
+        and (rung.estimated or not band.allows(rung.value) or band.rank(rung.deployments, rung.value) >= least)
+    ]
+    more = (rung for rung in others if rung.deployments > mine.deployments)
+    return (*more, mine, *(rung for rung in others if rung.deployments < mine.deployments))
 
 
 def part_limits(decided: Decisions) -> Iterator[tuple[LimitLabel, float, float, str]]:

@@ -36,7 +36,7 @@ from solvers.search.consolidation import consolidate, restricted
 from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE, solve_direct
 from solvers.search.dropping import Trial, by_dropping
 from solvers.search.needless import without_needless
-from solvers.search.parts import parts_of, points_in_use
+from solvers.search.parts import Rung, parts_of, points_in_use
 from solvers.search.replica_points import attempts, kept_points
 from solvers.search.simplest import MOST_EXACT, Band, Found, exact
 from solvers.search.slot_rounding import begin_rounding, round_replicas
@@ -162,7 +162,10 @@ def with_fewer_parts(
     parts = parts_of(data, best.values)
     others = tuple(plan.values for plan in found.others[:MOST_OTHERS])
     if found.parts >= parts:
-        return replace(best, before=(best.value, parts), fewest=found.fewest, others=others, ladder=found.ladder)
+        kept = Rung(parts.deployments, best.value)
+        return replace(
+            best, before=(best.value, parts), fewest=found.fewest, others=others, ladder=found.ladder, chosen=kept
+        )
     simple = replace(
         best,
         value=found.plan.value,
@@ -174,6 +177,7 @@ def with_fewer_parts(
         fewest=found.fewest,
         others=others,
         ladder=found.ladder,
+        chosen=Rung(found.parts.deployments, found.plan.value),
         row_duals={},
         built=None,
     )
