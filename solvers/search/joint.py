@@ -161,7 +161,8 @@ def with_fewer_parts(
     found = found.mapped(lambda plan: _found(_with_used(program, data, plan.values), data, plan.values))
     parts = parts_of(data, best.values)
     others = tuple(plan.values for plan in found.others[:MOST_OTHERS])
-    if found.parts >= parts:
+    sign = -1.0 if data.objective.maximises else 1.0
+    if found.parts >= parts and sign * found.plan.value >= sign * best.value:
         kept = Rung(parts.deployments, best.value)
         return replace(
             best, before=(best.value, parts), fewest=found.fewest, others=others, ladder=found.ladder, chosen=kept
@@ -181,8 +182,7 @@ def with_fewer_parts(
         row_duals={},
         built=None,
     )
-    sign = -1.0 if data.objective.maximises else 1.0
-    if sign * found.plan.value < sign * best.value:  # the search over fewer deployments found a better plan
+    if sign * found.plan.value < sign * best.value:  # found among as few deployments, or fewer
         simple = replace(rated(simple, options), before=(found.plan.value, parts))
     return _with_duals(data, simple, best, options)
 

@@ -331,7 +331,7 @@ def _order(task: Rounding, schedule: Floats) -> Ints:
 
 
 def _adapted(task: Rounding, shared: SlotPrograms, x: Floats, peak: int) -> Floats | None:
-    """Return the schedule of the other slots for the residents and the fleet that the peak has taken."""
+    """Return the schedule of the other slots for the residents and the fleet that the peak has taken; a fleet within the limits, which may grow."""
     fixed = (shared.unit == peak) | ((shared.unit < 0) & task.arrays.integer & ~shared.grows)
     lower, upper = np.where(fixed, x, task.arrays.lower), np.where(fixed, x, task.arrays.upper)
     grows = shared.grows & task.arrays.integer
@@ -341,7 +341,8 @@ def _adapted(task: Rounding, shared: SlotPrograms, x: Floats, peak: int) -> Floa
     if adapted is None:
         return None
     held = _columns_of(task.program, "n")
-    return np.where(fixed, x, np.where(held, np.ceil(adapted - SETTINGS.used), adapted))
+    rounded = np.floor(adapted + SETTINGS.used) if shared.limits.any() else np.ceil(adapted - SETTINGS.used)
+    return np.where(fixed, x, np.where(held, rounded, adapted))
 
 
 def _decided(
