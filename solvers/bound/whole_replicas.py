@@ -29,7 +29,6 @@ import numpy as np
 from scipy import sparse
 
 from solvers.arrays import Bools, Floats, Ints
-from solvers.backends.highs_run import MIP_FEASIBILITY_TOL, run_highs
 from solvers.backends.plain_lp import solve_lp
 from solvers.bound.best_first import PartProgram, least
 from solvers.general.structure import implied_upper, sufficient_upper
@@ -85,17 +84,6 @@ def bound_of_slot(
     if found is None:
         return None, {}
     return sign * found.bound, {} if found.x is None else slot.values(found.x)
-
-
-def searched_slot(slot: Slot, options: Options) -> tuple[dict[str, Floats], float]:
-    """Search the program of a slot in one piece; return the blocks of the best solution found, if any, and the bound proven, minimised."""
-    part = slot.part
-    scaled = part.arrays.scaled(part.cost)
-    found = run_highs(scaled, replace(options, progress=None), MIP_FEASIBILITY_TOL)
-    bound = -np.inf if found.bound is None else found.bound / scaled.objective + part.constant
-    if found.x is None:
-        return {}, bound
-    return slot.values(np.where(part.arrays.integer, np.round(found.x), found.x * scaled.column)), bound
 
 
 def duals_of(data: PlanData, divisible: Solution, options: Options) -> Duals | None:

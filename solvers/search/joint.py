@@ -6,7 +6,6 @@ bounded       the bound raised by whole replicas in the slot that decides (`solv
 rounded       whole replicas over the points of the consolidated solution and those that this slot takes where its bound ends, slot by slot
               (`solvers.search.slot_rounding`); over smaller replicas of each pool, then over all points of the same workloads and sites, where
               that finds nothing, or little good
-again         rounded once more over the points, too, that this slot takes when it is searched in one piece, where the gap is still too wide
 full          the program with whole replicas over all points, from the rounded solution on, where the gap is still too wide
 simpler       a plan of fewer parts that is nearly as good, where that is asked for (`solvers.search.simplest`)
 """
@@ -23,7 +22,7 @@ import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
 from solvers.backends.highs_run import OPTIMAL_GAP
-from solvers.bound.whole_replicas import Slot, bound_of_slot, decisive_slot, searched_slot
+from solvers.bound.whole_replicas import Slot, bound_of_slot, decisive_slot
 from solvers.decomposition.coverage import supports
 from solvers.interface import Options
 from solvers.mip import relative_gap, solve_with_fixed_integers
@@ -36,8 +35,8 @@ from solvers.search.consolidation import consolidate, restricted
 from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE, solve_direct
 from solvers.search.dropping import Trial, by_dropping
 from solvers.search.needless import without_needless
-from solvers.search.parts import Rung, parts_of, points_in_use
-from solvers.search.replica_points import attempts, kept_points
+from solvers.search.parts import Rung, parts_of
+from solvers.search.replica_points import attempts
 from solvers.search.simplest import MOST_EXACT, Band, Found, exact
 from solvers.search.slot_rounding import begin_rounding, round_replicas
 from solvers.solution import Solution
@@ -71,8 +70,6 @@ class WholeReplicaSettings:
     """Of the time left then, for each attempt to round replicas slot by slot."""
     bound_share: float = 0.5
     """Of the time left then, for the bound of whole replicas."""
-    most_in_slot: int = 2_000
-    """Columns of a slot with the fleet up to which it is searched in one piece: 0.3 to 1.5 s for 300 to 900, 8 s for 3,300, too long for 10,000."""
     full_share: float = 0.4
     """Of the time left then, for the search over all points."""
     simpler_share: float = 0.4
@@ -93,7 +90,6 @@ class WholeReplicaSettings:
 
 SETTINGS = WholeReplicaSettings()
 BROKEN = 1e-6  # violation of a row from which on values are no plan
-FIRST_STAGE = ("n", "open", "z", "host", "edge")  # blocks of no slot that a slot alone decides: all but those of jobs
 MOST_OTHERS = 2  # other plans that are kept beside that of fewest parts
 
 
@@ -290,8 +286,6 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
         rounded = round_replicas(part, relaxed.values, limits(SETTINGS.rounding_share, first_s))
         if rounded is not None:
             best = _better_of(best, rated(_valued(data, *rounded, best), options))
-    if slot is not None and _is_wide(best, options) and len(slot.part.cost) <= SETTINGS.most_in_slot:
-        best = _with_points_of_slot(data, best, few, slot, limits(SETTINGS.rounding_share))
     asked = (
         replace(options, enough_gap=None) if small else options
     )  # a small program is searched as closely as its relaxation
@@ -339,21 +333,6 @@ def _raised(best: Solution, bound: float | None, options: Options) -> Solution:
     if best.value is not None:
         bound = sign * min(sign * bound, sign * best.value)
     return rated(replace(best, bound=bound), options)
-
-
-def _with_points_of_slot(data: PlanData, best: Solution, few: Solution, slot: Slot, options: Options) -> Solution:
-    """Round again from the fleet and over the points, too, that the slot takes which decides the fleet, of all that it may take; the better of both plans."""
-    _say(options, "whole replicas over all operating points of one slot")
-    values, bound = searched_slot(
-        slot, replace(options, node_limit=min(options.node_limit or SETTINGS.nodes, SETTINGS.nodes))
-    )
-    best = _raised(best, -bound if data.objective.maximises else bound, options)
-    if not values:
-        return best
-    part = replace(restricted(data, kept_points(data, few) | points_in_use(values)), resident_group=_groups(data))
-    start = {**few.values, **{block: values[block] for block in FIRST_STAGE}}
-    rounded = round_replicas(part, start, options)
-    return best if rounded is None else _better_of(best, rated(_valued(data, *rounded, best), options))
 
 
 def _good_enough(best: Solution, options: Options) -> float | None:

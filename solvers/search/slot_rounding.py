@@ -362,8 +362,7 @@ def _decided(
     none = np.zeros_like(shared.limits)
     for skipped in (none, shared.limits) if shared.limits.any() else (none,):
         part, best = _part(task, x, mine, known & ~factor, skipped, linked, factor), None
-        worth = task.cost[mine] @ x[mine]
-        worth += SETTINGS.poor * abs(worth)
+        worth = task.cost[mine] @ x[mine] + SETTINGS.poor * abs(task.cost[mine] @ x[mine])
         for lower, upper, cost, nodes, gap in _attempts(task, shared, x, together, decided):
             bounded = replace(part, lower=lower[mine], upper=upper[mine])
             found = _solved(task, bounded, cost[mine], nodes, gap, None if first else 1)

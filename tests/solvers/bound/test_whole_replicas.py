@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from solvers.bound.best_first import least
-from solvers.bound.whole_replicas import bound_of_slot, decisive_slot, duals_of, searched_slot, slot_program
+from solvers.bound.whole_replicas import bound_of_slot, decisive_slot, duals_of, slot_program
 from solvers.mip import Options
 from solvers.model.build import build, objective_vector
 from solvers.model.data import Objective, PlanData
@@ -130,8 +130,6 @@ def test_workloads_that_share_systems_only_on_paper():
     bound, taken = bound_of_slot(data, slot, math.inf, Options())
     assert bound == pytest.approx(60.0) and taken["n"] == pytest.approx(6.0)  # where the search ends
     assert bound_of_slot(data, slot, 46.0, Options())[0] >= 46.0  # enough was proven
-    values, bound = searched_slot(slot, Options(gap=0.0))
-    assert values["n"] == pytest.approx(6.0) and bound == pytest.approx(60.0)
 
 
 def test_the_bound_of_a_plan_is_that_of_whole_replicas(monkeypatch):
@@ -160,12 +158,12 @@ def three_kinds():
         point_capacity=np.array([10.0, 5.9, 0.5])[kind], point_power_w=np.zeros(12), point_cost={"cost": np.zeros((12, 2))}, point_whole=np.ones(12, dtype=bool))  # fmt: skip
 
 
-@pytest.mark.parametrize("taken, columns, value", [(False, 0, 40.0), (False, 2_000, 24.8), (True, 0, 24.8)])
-def test_the_points_of_the_slot_are_rounded_too(monkeypatch, taken, columns, value):
-    """Large systems alone, as the relaxation has them, or the middle ones that the slot takes: in its search in one piece, or where its bound ends."""
+@pytest.mark.parametrize("taken, value", [(False, 40.0), (True, 24.8)])
+def test_the_points_of_the_slot_are_rounded_too(monkeypatch, taken, value):
+    """Large systems alone, as the relaxation has them, or the middle ones that the slot takes where its bound ends."""
     from solvers.search import joint
 
-    settings = replace(joint.SETTINGS, small=0, most_full=0, poor=1.0, most_in_slot=columns)
+    settings = replace(joint.SETTINGS, small=0, most_full=0, poor=1.0)
     monkeypatch.setattr(joint, "SETTINGS", settings)
     monkeypatch.setattr(joint, "with_least_fleet", lambda data: data)  # which tells the relaxation what is best here
     if not taken:
