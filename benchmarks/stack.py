@@ -30,9 +30,9 @@ sys.path.insert(0, str(HERE.parent))
 from catalog.lookup import shipped_catalog
 from catalog.units import GIGA, MICRO
 from models.network.collectives import all_to_all_s
+from models.queueing.caches import zipf_hit_rate
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import weight_bytes_per_chip
-from models.serving.prefix_cache import zipf_hit_rate
 from models.transformer.attention import kv_bytes
 from models.transformer.moe import dispatch_copies, distinct_destinations
 from planner.estimate.answer import estimate

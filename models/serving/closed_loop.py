@@ -20,7 +20,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import slots
 from models.serving.media import with_encoding
 from models.serving.prefill import DecodeBatch, Prompts
-from models.serving.prefix_cache import PrefixCache, prompt_cost, without
+from models.serving.prefix_cache import PrefixCache, prompt_cost, shared_prefixes, without
 from models.serving.prompt_terms import FirstToken, unloaded_ttft_s
 from models.serving.sessions import held_beside
 from models.serving.speculation import Speculation, decode_step
@@ -107,7 +107,9 @@ def closed_loop(
     clients = np.asarray(clients, float)
     held = held_beside(arch, layouts, precisions, speculation, cache, 0.0, lengths)
     left = chip if held is None else without(chip, held, constants)
-    places = slots(arch, left, layouts, lengths=lengths, precisions=precisions, constants=constants)
+    places = slots(
+        arch, left, layouts, lengths=lengths, precisions=precisions, constants=constants, shared=shared_prefixes(cache)
+    )
     served = np.clip(clients, 1.0, np.maximum(places, 1.0))
     context = lengths.running_context_tokens
     batch = settled = seen = served

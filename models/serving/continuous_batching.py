@@ -27,6 +27,7 @@ from models.serving.sessions import (
     call_cost,
     call_lengths,
     call_scvs,
+    common,
     held_beside,
     mean_load,
     task_of,
@@ -219,7 +220,7 @@ def aggregated(
     )  # fmt: skip
     held = held_beside(arch, layouts, precisions, speculation, cache, rate, first)
     places, used = pool_memory(
-        arch, chip, layouts, b, held, lengths=lengths, precisions=precisions, constants=constants
+        arch, chip, layouts, b, held, lengths=lengths, precisions=precisions, constants=constants, shared=common(cache)
     )  # fmt: skip
     shares = {
         name: steady.decode_share / step_s * part + rate * prompts.breakdown[name]

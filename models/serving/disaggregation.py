@@ -39,6 +39,7 @@ from models.serving.sessions import (
     call_cost,
     call_lengths,
     call_scvs,
+    common,
     held_beside,
     mean_load,
     task_of,
@@ -150,7 +151,7 @@ def disaggregated(
     cached, dp = held_beside(arch, prefill.layouts, precisions, None, cache, each, first), prefill.layouts.dp
     prefill_places, prefill_used = pool_memory(
         arch, prefill.chip, prefill.layouts, dp, cached,
-        lengths=Lengths(lengths.prompt, 1.0), precisions=precisions, constants=prefill.constants,
+        lengths=Lengths(lengths.prompt, 1.0), precisions=precisions, constants=prefill.constants, shared=common(cache),
     )  # fmt: skip
     moving, on_links = _moving_s(arch, prefill, decode, link, lengths, precisions)
     step, prompts = group.times.step, group.prompts

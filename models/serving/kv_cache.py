@@ -5,10 +5,12 @@ Per-layer shapes of the cache are in models/transformer/architecture.py; when se
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result, as_result
+from models.arrays import Floats, Result, as_result
 from models.formats import Precision, element_bytes, stored
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
@@ -19,6 +21,23 @@ from models.transformer.attention import kv_bytes, kv_bytes_per_rank
 
 # The smooth minimum of two limits; the higher, the sharper its corner.
 _CORNER = 3.0
+_HALVINGS = 40  # of the interval in which the requests that share prefixes fit
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPrefixes:
+    """Prefixes that running requests have in common: their tokens, how many of each chance there are, and what of them stays in memory."""
+
+    tokens: float
+    number: Floats  # of prefixes, by group
+    chance: Floats  # that a request begins with one of a group
+    kept_bytes: float = 0.0  # of a chip, for prefixes in use or not [byte]
+
+    def in_use(self, requests: ArrayLike) -> Result:
+        """Compute the distinct prefixes of so many requests [1]:  sum of N_i (1 - (1 - p_i)^n)."""
+        n = np.asarray(requests, float)[..., None]
+        missed = np.log1p(-np.minimum(self.chance, 1.0 - 1e-12))
+        return as_result(np.minimum((-np.expm1(n * missed)) @ self.number, np.asarray(requests, float)))
 
 
 def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_precision: Precision) -> Result:
@@ -123,10 +142,12 @@ def slots(
     lengths: Lengths,
     precisions: Precisions,
     constants: ServingConstants,
+    shared: SharedPrefixes | None = None,
 ) -> Result:
     """Compute how many requests a replica runs at once, by memory and by the engine's cap:  (n_kv^-3 + n_cap^-3)^(-1/3).
 
-    n_kv = s (u M - weights - reserve) / (cache and state of a request), n_cap = cap x dp; 0 where not one request fits. An engine that keeps a
+    n_kv = s (u M - weights - reserve) / (cache and state of a request), n_cap = cap x dp; 0 where not one request fits. Prefixes that requests
+    share are held once on each attention rank: n own tokens and D(n) prefixes, no less of them than are kept, fill the memory. An engine that keeps a
     pool of states takes share a of the memory for it: n_kv = min(a / (states of a request), (1 - a) / cache) of what is left.
     Shapes: layouts and lengths [token] broadcast; result [request].
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4; smooth minimum and cap: first fit.
@@ -141,6 +162,9 @@ def slots(
     context = held_context_tokens(lengths, constants)
     held = kv_bytes_per_chip(arch, layouts, context, precisions.kv_cache)
     by_memory = free / held
+    if shared is not None:
+        prefix = _prefix_bytes(arch, layouts, shared, precisions)
+        by_memory = _sharing(free, constants.cache_share * shared.kept_bytes, held - prefix, prefix, shared, layouts.dp)
     if np.any(arch.state_blocks) and np.any(constants.state_share):
         state = kv_bytes_per_chip(arch, layouts, 0.0, precisions.kv_cache)  # without a token only the state is left
         in_pool = constants.state_share * free / (constants.state_slots * state)
@@ -152,6 +176,28 @@ def slots(
     return as_result(np.where(by_memory >= layouts.dp, smooth, 0.0))
 
 
+def _prefix_bytes(
+    arch: Architecture, layouts: ServingLayouts, shared: SharedPrefixes, precisions: Precisions
+) -> Result:
+    """Compute the cache of a prefix per chip, without the state that each request has of its own [byte]."""
+    whole, state = (kv_bytes_per_chip(arch, layouts, n, precisions.kv_cache) for n in (shared.tokens, 0.0))
+    return whole - state
+
+
+def _sharing(
+    free: Result, kept: Result, own: Result, prefix: Result, shared: SharedPrefixes, ranks: ArrayLike
+) -> Result:
+    """Find the most requests whose own caches fit beside what is kept, and beside the prefixes that they use, by bisection [1]."""
+    beside, every, dp = np.asarray(free / own, float), np.asarray((free + kept) / own, float), np.asarray(ranks, float)
+    relative = np.asarray(prefix / own, float)
+    low, high = np.zeros(every.shape), every
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        room = middle + np.asarray(shared.in_use(middle / dp), float) * dp * relative <= every
+        low, high = np.where(room, middle, low), np.where(room, high, middle)
+    return as_result(np.minimum(beside, low))
+
+
 def memory_bytes_per_chip(
     arch: Architecture,
     layouts: ServingLayouts,
@@ -160,8 +206,9 @@ def memory_bytes_per_chip(
     lengths: Lengths,
     precisions: Precisions,
     constants: ServingConstants,
+    shared: SharedPrefixes | None = None,
 ) -> Result:
-    """Compute the memory in use on the fullest chip:  weights + sequences x cache + reserve.
+    """Compute the memory in use on the fullest chip:  weights + sequences x cache + reserve; shared prefixes once, beyond what is kept of them.
 
     Shapes: layouts, sequences [request of the replica] and lengths [token] broadcast; result [byte].
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.
@@ -173,7 +220,12 @@ def memory_bytes_per_chip(
     True
     """
     context = held_context_tokens(lengths, constants)
-    cache = np.asarray(sequences, float) * kv_bytes_per_chip(arch, layouts, context, precisions.kv_cache)
+    each = kv_bytes_per_chip(arch, layouts, context, precisions.kv_cache)
+    cache: Result = np.asarray(sequences, float) * each
+    if shared is not None:
+        prefix = _prefix_bytes(arch, layouts, shared, precisions)
+        once = shared.in_use(np.asarray(sequences, float) / layouts.dp) * layouts.dp * prefix
+        cache = np.asarray(sequences, float) * (each - prefix) + np.maximum(once - shared.kept_bytes, 0.0)
     return weight_bytes_per_chip(arch, layouts, precisions.weights) + cache + reserve_bytes(arch, layouts, constants)
 
 

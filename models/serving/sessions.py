@@ -17,10 +17,10 @@ from models.formats import Precision, element_bytes
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
-from models.serving.kv_cache import kv_bytes_per_chip
+from models.serving.kv_cache import SharedPrefixes, kv_bytes_per_chip
 from models.serving.media import encoder_bytes, with_encoding
 from models.serving.prefill import DecodeBatch, PrefillTime, Prompts, prefill_time
-from models.serving.prefix_cache import CachedPrefill, PrefixCache, held_bytes, load_s, prompt_cost
+from models.serving.prefix_cache import CachedPrefill, PrefixCache, held_bytes, load_s, prompt_cost, shared_prefixes
 from models.serving.prompt_terms import prompt_scvs, time_scv
 from models.serving.speculation import Speculation
 from models.serving.workload import Lengths, Precisions
@@ -149,6 +149,17 @@ def task_of(reuse: Reuse | None) -> Task | None:
     (3.0, None)
     """
     return reuse.task if isinstance(reuse, Session) else None
+
+
+def common(reuse: Reuse | None) -> SharedPrefixes | None:
+    """Return the prefixes that running requests share; None for sessions, of which each has one call at a time.
+
+    Shapes [as given]: unchanged. Reference: `prefix_cache.shared_prefixes`.
+
+    >>> common(None) is None, common(Session(Task(3.0), 500.0)) is None
+    (True, True)
+    """
+    return None if isinstance(reuse, Session) else shared_prefixes(reuse)
 
 
 def mean_load(reuse: Reuse | None) -> float:

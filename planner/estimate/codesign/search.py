@@ -21,7 +21,7 @@ from models.roofline import ChipRates
 from models.serving.continuous_batching import ServingPoint, aggregated
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import within_slo
-from models.serving.prefix_cache import held_bytes, pool_memory
+from models.serving.prefix_cache import held_bytes, pool_memory, shared_prefixes
 from models.serving.workload import Precisions
 from models.transformer.shapes import SWITCHES
 from planner.errors import Problem, SpecError
@@ -266,7 +266,9 @@ def _group(space: Space, pairs: Pairs, rows: Ints) -> _Group:
     def places(inside: Ints) -> Floats:
         plain, further = of(inside)
         held = held_bytes(plain["arch"], plain["layouts"], codes[inside], speculation, cache)
-        return np.broadcast_to(pool_memory(**plain, batch=1.0, held=held, **further)[0], inside.shape)
+        return np.broadcast_to(
+            pool_memory(**plain, batch=1.0, held=held, **further, shared=shared_prefixes(cache))[0], inside.shape
+        )
 
     return _Group(rows, evaluate, places)
 

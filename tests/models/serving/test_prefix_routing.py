@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.queueing.caches import zipf_groups
 from models.queueing.placement import fullest_worker
-from models.serving.prefix_cache import PrefixCache, Routed, Sessions, Tier, Zipf, tier_hits, zipf_groups
+from models.serving.prefix_cache import PrefixCache, Routed, Sessions, Tier, Zipf, tier_hits
 
 TIERS = (Tier(1e9, np.inf, 0.0, True),)
 
