@@ -18,7 +18,7 @@ from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.workload import gemm_bits, products_s, read_bytes
 from models.transformer.architecture import Architecture, parameter_counts
-from models.transformer.attention import attention_flops, is_latent, query_flops, read_bytes_per_rank
+from models.transformer.attention import attention_flops, query_flops, read_bytes_per_rank
 from models.transformer.moe import dispatch_copies, distinct_destinations
 from models.transformer.routing import EVEN
 
@@ -187,9 +187,9 @@ def decode_attention_s(
 ) -> Result:
     """Predict the attention of decoding sequences, which reads their caches, index keys and states:  b x bytes of a rank / (B e_kv).
 
-    Bytes as in `attention.read_bytes_per_rank`. A latent, or a compressed entry, which all heads share, is
-    bound by max(memory, compute), compute = b n FLOPs of a query / (tp F e_a), F that of 16 bit or, where the chip multiplies a
-    cache of 8 bit as it is, that of 8 bit. The n queries of a sequence read it once.
+    Bytes as in `attention.read_bytes_per_rank`. Bound by max(memory, compute), compute = b n FLOPs of a query / (tp F e_a), F that of 16 bit
+    or, where the chip multiplies a cache of 8 bit as it is, that of 8 bit: a latent, which all heads share, or grouped heads with several
+    queries on a chip with little arithmetic. The n queries of a sequence read it once.
     Shapes: sequences [sequence, all ranks], context [token], queries n [token] and layouts broadcast; result [s].
     Reference: Pope et al., MLSys 2023, section 3.3; DeepSeek-V2, arXiv:2405.04434, section 2.1 (latent attention).
 
@@ -200,8 +200,6 @@ def decode_attention_s(
     rank_sequences = _fullest_rank(layouts, sequences, constants)
     moved = read_bytes_per_rank(arch, context_tokens, element_bytes(kv_precision), layouts.tp)
     memory = moved / (chip.hbm_bytes_per_s * constants.kv_efficiency)
-    if not is_latent(arch):
-        return as_result(rank_sequences * memory)
     flops = np.asarray(query_flops(arch, context_tokens), float) * np.asarray(queries, float)
     narrow = (element_bytes(kv_precision) <= 1.0) & (np.asarray(chip.attention8_flop_per_s) > 0.0)
     rate = np.where(narrow, chip.attention8_flop_per_s, chip.flop16_per_s)

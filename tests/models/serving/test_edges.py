@@ -12,7 +12,7 @@ from models.queueing.queues import both_waits
 from models.serving.closed_loop import closed_loop
 from models.serving.closed_points import closed_pools
 from models.serving.continuous_batching import aggregated
-from models.serving.decode import ServingLayouts, communication_s, expert_exchange_s
+from models.serving.decode import ServingLayouts, communication_s, decode_attention_s, expert_exchange_s
 from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated
 from models.serving.examples import BF16, CHIP, DENSE, MOE, ONE, SERVING
 from models.serving.kv_cache import cache_bytes_per_chip, held_context_tokens, slots
@@ -224,3 +224,15 @@ def test_shared_prefixes_are_held_once(prefixes, exponent, tokens, tier):
     apart = float(slots(DENSE, CHIP, ONE, lengths=lengths, precisions=BF16, constants=unlimited))
     if tier <= in_use * each * tokens:
         assert n >= apart * (1 - 1e-9)  # a cache that holds no more than what runs takes no place from it
+
+
+def test_grouped_heads_are_bound_by_arithmetic_where_it_is_scarce():
+    """A query over c tokens: 2 x 32 heads x 256 x 32 layers FLOPs each; four drafts beside it read the cache once and compute five times."""
+    weak = replace(CHIP, flop16_per_s=20e12)
+    flops = 5 * 2 * 32 * 256 * 32 * 4000.0
+    run = partial(
+        decode_attention_s, DENSE, sequences=1.0, context_tokens=4000.0, kv_precision="bf16", constants=SERVING
+    )
+    found = run(chip=weak, layouts=ONE, queries=5.0)
+    assert found == pytest.approx(flops / (20e12 * SERVING.attention_efficiency))
+    assert run(chip=CHIP, layouts=ONE, queries=5.0) == run(chip=CHIP, layouts=ONE, queries=1.0) < found
