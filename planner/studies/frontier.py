@@ -169,13 +169,12 @@ def frontier(
     document = read_spec(source, hourly)
     scores = _scores(document) if against == QUALITY else ""
     start = planned(document, overlays, progress=progress, threads=threads)
-    document = start.document
+    document = {key: value for key, value in start.document.items() if key != "robust"}
     study = _Study(
         edited(
             document,
             (
                 ("objective", {"minimise": "cost"}),
-                ("robust", None),
                 *(_lowest_floor(document) if against == QUALITY else ()),
             ),
         ),
