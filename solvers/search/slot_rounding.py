@@ -383,7 +383,7 @@ def _attempts(
     """Yield bounds and costs [columns], node limit and gap of a slot's program.
 
     First with the fleet as it is and the roles that the schedule uses here, or that were resident before; then with all roles; then with
-    a larger fleet. In the first slot with any fleet; where that costs much more than the schedule, with one near that of the schedule, too.
+    a larger fleet. In the first slot with a fleet near that of the schedule; where that costs much more than the schedule, with any fleet, too.
     """
     arrays, factor = task.arrays, _columns_of(task.program, "lambda")
     lower, upper, cost = arrays.lower, arrays.upper, task.cost
@@ -391,8 +391,8 @@ def _attempts(
     if not len(decided):
         held = _columns_of(task.program, "n")
         least = np.where(held, np.floor(SETTINGS.least_fleet * x), lower)
-        yield lower, upper, cost, *peak
         yield least, np.where(held & (x < SETTINGS.used), 0.0, upper), cost, *peak
+        yield lower, upper, cost, *peak
         return
     lower, upper = np.where(shared.grows, x, lower), np.where(factor, x, upper)
     near = np.where(_unlikely(task, shared, x, np.concatenate([together, decided[-2:]])), np.maximum(lower, 0.0), upper)
