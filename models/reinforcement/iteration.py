@@ -45,7 +45,7 @@ def iteration(way: str, phases: Phases, staleness: float = 0.0, partial_rollout:
     """Predict the time of an iteration in one of `WAYS`.
 
     G = rollout + synchronisation, U = scoring + update, C = time of the controller. Colocated and synchronous: T = G + U + C, with resharding where
-    one pool takes turns. Asynchronous, up to k batches ahead, with h = min(k, 1): T = max(G + U - h min(G, U) + (1 - h) C, h C), which is
+    one pool takes turns. Asynchronous, up to k batches ahead, with h = min(k, 1): T = max(G + U - h min(G, U) + (1 - h) C, C), which is
     max(G, U, C) from k = 1 on, since the controller handles one batch while the pools work on others. The rollout's tail is hidden behind the next
     batch by min(k, 1) where a partial rollout goes on with new weights, else by min(max(k - 1, 0), 1). Streaming, with weights no older than the
     batch: mini-batch j of m starts when j/m of the responses are done, T = max_j [t_j + (m - j + 1) (U + C)/m] + synchronisation.
@@ -79,7 +79,7 @@ def iteration(way: str, phases: Phases, staleness: float = 0.0, partial_rollout:
         total = _streamed_s(rollout, training + host, phases.mini_batches) + sync
     else:
         in_turns = rolling + training + reshard + (1.0 - overlap) * host
-        total = np.maximum(in_turns - overlap * np.minimum(rolling, training), overlap * host)
+        total = np.maximum(in_turns - overlap * np.minimum(rolling, training), host)
     named = (flow, tail, sync, reshard, phases.scoring_s, phases.update_s, phases.host_s)
     parts = {name: np.asarray(part + 0.0 * total, float) for name, part in zip(PARTS, named, strict=True)}
     if way == COLOCATED:

@@ -145,7 +145,7 @@ def _composed(job: ReinforcementFacts, way: str, figures: Figures) -> float:
         return min(max(figures.iteration_s, least), in_turns)
     if way == "asynchronous":
         ahead = min(job.spec.staleness, 1.0)
-        return max(in_turns - ahead * (min(rolling, training) + controller), ahead * controller)
+        return max(in_turns - ahead * (min(rolling, training) + controller), controller)
     return in_turns + parts["resharding"]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from models.reinforcement.iteration import ASYNCHRONOUS, SYNCHRONOUS, Phases, iteration
@@ -36,6 +36,7 @@ def test_workers_and_their_time_can_be_stated():
     assert controller(8192, workers=64)[0] == pytest.approx(65536 * controller(8192)[1].worker_response_s / 64)
 
 
+@example(parts=(1.0, 1.0, 1.0, 1.0), host=7.0, staleness=0.5)
 @given(
     parts=st.tuples(*[st.floats(0.1, 100.0)] * 4),
     host=st.floats(0.0, 300.0),
