@@ -70,6 +70,9 @@ class WholeReplicaSettings:
     """Of the time left then, for each attempt to round replicas slot by slot."""
     bound_share: float = 0.5
     """Of the time left then, for the bound of whole replicas."""
+    further_bound: int = 3
+    """Times the usual number of linear programs of the bound, where the plan is not within the gap asked: twice as many raise that of the main example by 0.12 %, four times as
+    many by 0.12 % too."""
     full_share: float = 0.4
     """Of the time left then, for the search over all points."""
     simpler_share: float = 0.4
@@ -133,6 +136,9 @@ def solve(
     if within and found.values and left > 0:
         simple = with_fewer_parts(data, found, within, replace(options, time_limit_s=left), rate)
         found = replace(simple, seconds=time.perf_counter() - begin)
+    if whole and found.values and not found.relaxed and _is_wide(found, options):
+        found = _bounded_further(data, divisible, found, replace(options, time_limit_s=max(options.left_s(begin), 0.0)))
+        found = replace(found, seconds=time.perf_counter() - begin)
     return found
 
 
@@ -323,6 +329,18 @@ def _bounded(data: PlanData, best: Solution, slot: Slot | None, options: Options
     sign = -1.0 if data.objective.maximises else 1.0
     bound, taken = bound_of_slot(data, slot, sign * math.inf, options)
     return _raised(best, bound, options), taken
+
+
+def _bounded_further(data: PlanData, divisible: Solution, best: Solution, options: Options) -> Solution:
+    """Raise the bound with several times the linear programs, up to the gap asked, where the plan is not proven to be within it."""
+    slot = _slot(data, divisible, options) if options.time_limit_s > 0 else None
+    if slot is None or best.value is None:
+        return best
+    _say(options, "bound of whole replicas")
+    sign = -1.0 if data.objective.maximises else 1.0
+    target = best.value - sign * options.enough * abs(best.value)
+    bound, _ = bound_of_slot(data, slot, target, options, SETTINGS.further_bound)
+    return _raised(best, bound, options)
 
 
 def _raised(best: Solution, bound: float | None, options: Options) -> Solution:

@@ -141,6 +141,19 @@ def test_the_bound_of_a_plan_is_that_of_whole_replicas(monkeypatch):
     assert found.status == "optimal" and near(found.value, 60.0) and near(found.bound, 60.0)
 
 
+def test_a_plan_short_of_the_gap_asked_gets_a_further_bound(monkeypatch):
+    """One linear program of the slot proves 45, of 60; twenty times as many the rest, and only where less is proven than was asked."""
+    from solvers.bound import best_first
+    from solvers.search import joint
+
+    monkeypatch.setattr(joint, "SETTINGS", replace(joint.SETTINGS, small=0, most_full=0, further_bound=40))
+    monkeypatch.setattr(best_first, "SETTINGS", replace(best_first.SETTINGS, nodes=1))
+    data = fleet([(1.5, 3.0, 15.0), (0.1, 0.2, 1.0)], capacity=(1.0, 2.0, 10.0))
+    close, loose = (solve(data, Options(gap=gap)) for gap in (0.0, 0.3))
+    assert close.status == "optimal" and near(close.value, 60.0) and near(close.bound, 60.0)
+    assert loose.status == "within_gap" and loose.bound < 59.0
+
+
 def test_nothing_is_proven_without_whole_replicas():
     data = fleet([(1.5,), (0.1,)], capacity=(1.0,))
     divisible = solve_direct(data.relaxation(), Options(gap=0.0))
