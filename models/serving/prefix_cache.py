@@ -407,7 +407,7 @@ def held_bytes(
 def shared_prefixes(cache: PrefixCache | None) -> SharedPrefixes | None:
     """Describe what running requests of one worker have in common; None where nothing is known of it, as of a stated hit rate and of sessions.
 
-    Routed by prefix, a worker meets fewer of them, which is left out. Shapes: none.
+    Routed by prefix, a worker meets fewer of them, which is left out. Shapes: none. Units: prefix [token], memory of a chip for them [byte].
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.4 (shared prefixes).
 
     >>> found = shared_prefixes(PrefixCache(8000, Zipf(20, 1.0), (Tier(1e9, np.inf, 0.0, True),), 8))

@@ -24,12 +24,18 @@ from planner.plan_shape import shape_problems
 from planner.problem.facts import Problem
 from planner.verify.check import check_prices, check_robustness, run_checks, same_catalog
 from planner.verify.checked_plan import CheckedPlan
-from planner.verify.claims.earlier import recorded_figures, with_earlier_checkpoints, with_earlier_engines
+from planner.verify.claims.earlier import (
+    made_by_another,
+    recorded_figures,
+    with_earlier_checkpoints,
+    with_earlier_engines,
+)
 from planner.verify.claims.record import check_record
 from planner.verify.claims.shortfall import shortfall
 from planner.verify.claims.unchecked import Unchecked, unchecked_parts
 from planner.verify.findings import UNREADABLE, Finding, words_of
 from planner.verify.load.closed_loop import check_closed_loops
+from planner.verify.points.check import PREDICTED_TOL
 from planner.verify.priority import check_postponed, resolved
 from planner.verify.quality import as_chosen
 
@@ -70,6 +76,9 @@ def verified(plan: Plan, overlays: Sequence[Path] = ()) -> Verification:
     if not same_figures:
         note = "the plan was made with another catalog: checked on the figures recorded under `provenance`"
         problem = _with_recorded_figures(document, overlays)
+    if made_by_another(document):
+        also = f"another release made the plan: predictions of its points are compared to within {PREDICTED_TOL:.0%}"
+        note = f"{note}; {also}" if note else also
     found = findings(problem, document, overlays)
     proof = shortfall(problem) if document["status"] == "infeasible" else None
     return Verification(found, unchecked_parts(document, same_figures, proof is not None), note, proof)

@@ -112,7 +112,7 @@ def test_only_what_is_written_off_over_five_years_without_hall_and_staff_fits_wh
 
 
 def test_the_announced_cost_as_a_budget_is_named_as_what_cannot_be_met(ask, announced):
-    for name, further in (("sovereign", ()), ("hybrid", (("workloads[0].demand.output_tokens", "257B tokens/day"),))):
+    for name, further in (("sovereign", ()), ("hybrid", (("workloads[0].demand.output_tokens", "250B tokens/day"),))):
         plan = ask(name, *further, ("limits.budget", f"{announced[name]['tco'] / 1e6:g}M USD"))
         assert conflict(plan) == ["limits.budget"]
         assert f"at most {announced[name]['tco'] / 1e6:g}M USD" in plan["diagnosis"]["conflict"][0]["words"]
@@ -131,7 +131,7 @@ def test_the_announced_cost_buys_half_as_many_chips(ask, announced):
 
 
 def test_the_hybrid_pathway_fits_its_figure_for_the_same_service_but_not_for_as_many_chips(ask, announced):
-    same, as_many = ask("hybrid"), ask("hybrid", ("workloads[0].demand.output_tokens", "257B tokens/day"))
+    same, as_many = ask("hybrid"), ask("hybrid", ("workloads[0].demand.output_tokens", "250B tokens/day"))
     demands = {at(ask(name)["spec"], "workloads[0].demand.output_tokens") for name in ("sovereign", "hybrid")}
     assert len(demands) == 1
     assert (

@@ -42,6 +42,13 @@ def test_a_wrong_figure_in_it_is_found(old: Plan) -> None:
     assert any("totals.cost" in str(finding) for finding in verify_plan(Plan({**old.document, "totals": totals})))
 
 
+def test_a_prediction_far_from_those_of_today_is_found(old: Plan) -> None:
+    """Laws of the models change from release to release, by less than 5 % here."""
+    document = copy.deepcopy(dict(old.document))
+    document["workloads"][0]["points"][0]["latency_s"]["ttft.p95"] *= 1.06
+    assert any("latency_s.ttft.p95" in str(finding) for finding in verify_plan(Plan(document)))
+
+
 def test_it_prints_in_every_format(old: Plan) -> None:
     assert render(old, "json") == old.to_json()
     for form in ("table", "md", "csv"):

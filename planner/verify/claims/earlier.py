@@ -14,11 +14,18 @@ from planner.problem.engine import EngineSettings
 from planner.problem.facts import Problem
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.claims.unchecked import pools_of
+from planner.version import __version__
 
 AS_RECORDED = "as recorded in the plan"
 NOT_THEN = "not known to the release that made the plan"
 RESERVES = ("/memory_reserve/value", "/reserved_bytes")  # ends of paths that plans record since engines have reserves
 EIGHT_BIT_CACHES = ("fp8", "fp4")  # formats of weights beside which earlier releases kept caches in 8 bit
+
+
+def made_by_another(document: Mapping[str, Any]) -> bool:
+    """Tell whether another release made a plan; release 0.1 was called tokenwatt."""
+    found: bool = document["versions"].get("flopwatt") != __version__
+    return found
 
 
 def recorded_figures(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,7 @@
 """How often a run is interrupted, and what an interruption costs it."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from models.training.reliability import best_goodput
 from planner.estimate.case import resolve_case
 from planner.evaluate.interruptions import RunTerms, goodput_losses_of, goodput_of, interruptions
+from planner.spec.requirements.checkpoints import Checkpoints
 
 CASE = {
     "workload": {
@@ -17,6 +19,11 @@ CASE = {
     },
     "system": "DGX H100", "chips": 1024,
 }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return resolve_case(CASE)
 
 
 @pytest.mark.parametrize("gb_per_s", [1.0, 40.0, 400.0, 4000.0])
@@ -76,10 +83,11 @@ def test_faster_storage_never_costs_progress():
 
 
 @given(chips=st.integers(8, 100_000), stall=st.floats(0.001, 600.0), recovery=st.floats(0.001, 7200.0))
-def test_what_a_run_loses_adds_up_to_what_its_goodput_lacks(chips, stall, recovery):
-    workload = CASE["workload"] | {"checkpoints": {"stall": f"{stall} s", "recovery": f"{recovery} s"}}
-    facts = resolve_case({**CASE, "workload": workload})
-    known = facts.constants.reliability
-    losses = goodput_losses_of(facts.job, chips, known)
+def test_what_a_run_loses_adds_up_to_what_its_goodput_lacks(whole, chips, stall, recovery):
+    stated = whole.job.spec.model_copy(
+        update={"checkpoints": Checkpoints(stall=f"{stall} s", recovery=f"{recovery} s")}
+    )
+    job, known = replace(whole.job, spec=stated), whole.constants.reliability
+    losses = goodput_losses_of(job, chips, known)
     assert all(loss >= -1e-9 for loss in losses.values())
-    assert sum(losses.values()) == pytest.approx(1.0 - goodput_of(facts.job, chips, known), abs=1e-9)
+    assert sum(losses.values()) == pytest.approx(1.0 - goodput_of(job, chips, known), abs=1e-9)
