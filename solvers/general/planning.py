@@ -53,6 +53,8 @@ class Planner:
         self._parts_s = 0.0  # time that they took [s]
         self._alone, self._refinements = merging.kept.apart, 0
         self._failures = merging.kept.kept  # [failures, slots] in programs for counts
+        self.infeasible = False
+        """Whether a part of the calendar has no solution whatever is held."""
         self.finer: Merged | None = None
         """The program over more groups of slots, which the counts are taken from."""
         if settings.bound_columns > settings.first_stage_columns:
@@ -82,6 +84,8 @@ class Planner:
                 chosen = self._first_stage(replace(found, merged=merged), kept, after, limit_s)
             expected = merged.spread(found.x) if chosen is None else chosen  # parts choose what the search did not
             x, wrong = self._in_parts(expected, None if chosen is None else finer, chosen is not None)
+            if self.infeasible:
+                return None
             if x is not None or not wrong.any():
                 return x if x is None or not self._is_far(x) else self._second(x)
             say(options, f"{int((wrong > 0).sum())} rows stay wrong in attempt {attempt + 1}")
@@ -186,6 +190,7 @@ class Planner:
             kept = kept & ~(self.structure.first & arrays.binary & (expected < 0.5))
         rolling = Rolling(self.structure, parts, kept, self._price)
         found = rolling.plan(expected)
+        self.infeasible = rolling.infeasible
         self._parts_s = time.perf_counter() - begin
         say(self._options, _growth(rolling.growth))
         grew = (self.structure.part >= 0) & rolling.grew[self.structure.part]

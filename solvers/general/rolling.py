@@ -20,6 +20,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from solvers.arrays import Bools, Floats, Ints
+from solvers.general.impossible import has_none
 from solvers.general.neighbours import ROW_TOL, Neighbours
 from solvers.general.structure import FIRST, Structure
 from solvers.interface import Options
@@ -89,6 +90,8 @@ class Rolling:
         """[parts]: in which more whole numbers of the first stage were needed."""
         self.growth = np.zeros(structure.parts)
         """[parts]: by how much each made the first stage dearer, as a share of what it cost at first."""
+        self.infeasible = False
+        """Whether a part has no solution whatever the first stage and the other parts do."""
 
     def plan(self, expected: Floats) -> tuple[Floats | None, Floats]:
         """Decide all parts; `expected` [columns]: the solution of the merged program, whole in the first stage.
@@ -119,18 +122,14 @@ class Rolling:
                     allowed = self._allowed(x, np.array([p]), coming)
                     used = self._used(x, p, quick)
                     x = x if used is None else used
-                    if (
-                        used is not None
-                        and (self._lack(x, self._rows[p]) <= allowed + ROW_TOL * self._size[self._rows[p]]).all()
-                    ):
+                    most = allowed + ROW_TOL * self._size[self._rows[p]]
+                    if used is not None and (self._lack(x, self._rows[p]) <= most).all():
                         continue
-                found = (
-                    self._beside_none(x, p, quick)
-                    if free[p] and not sweep
-                    else self._grown(x, np.array([p]), quick, allowed)
-                )
+                alone = free[p] and not sweep
+                found = self._beside_none(x, p, quick) if alone else self._grown(x, np.array([p]), quick, allowed)
                 if found is None:
                     wrong[self._rows[p]] = LACKING
+                    self.infeasible = self.has_none([p])
                     return None, wrong
                 if self.growth[p] + self._growth(x, found) > GROWS_MUCH:
                     found = self._with_neighbours(x, p, found, quick, sweep, coming)
@@ -143,6 +142,11 @@ class Rolling:
             before, self._penalty = wrong.sum(), self._penalty * DEARER
             order = [p for p in every if wrong[self._rows[p]].any()]
         return None, wrong
+
+    def has_none(self, parts: Sequence[int]) -> bool:
+        """Tell whether one of some parts has no solution whatever the first stage and the other parts do."""
+        own = {p: np.append(self._first_rows, self._rows[p][~self._shared[self._rows[p]]]) for p in parts}
+        return any(has_none(self.structure, self._by_row, own[p], p, self.options.left_s(self._begin)) for p in parts)
 
     def _noted(self, x: Floats, p: int, found: Floats) -> Floats:
         """Note by how much a part made the first stage grow; returns what was found."""

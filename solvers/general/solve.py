@@ -25,6 +25,7 @@ from solvers.general.dual_bound import DualBound
 from solvers.general.merged_lp import MergedLp
 from solvers.general.merging import Merging, merging_of
 from solvers.general.planning import Planner, say
+from solvers.general.rolling import Rolling
 from solvers.general.settings import SETTINGS, GeneralSettings
 from solvers.general.structure import structure_of
 from solvers.interface import Options, RawSolution
@@ -51,9 +52,16 @@ def solve_general(
     solved = bounding.relaxed(merged, rough=True)
     if solved is None:
         solved = bounding.relaxed(merging.merged(columns // settings.coarser, merging.bare), rough=True)
-    x = None
+    x, infeasible = None, False
     if solved is not None:
-        x = _planned(Planner(merging, structure, longest, begin, settings), solved, merging, bounding, options)
+        planner = Planner(merging, structure, longest, begin, settings)
+        x = _planned(planner, solved, merging, bounding, options)
+        infeasible = planner.infeasible
+    else:
+        rolling = Rolling(structure, longest, np.ones(len(structure.cost), dtype=bool))
+        infeasible = rolling.has_none(range(structure.parts))
+    if infeasible:
+        return RawSolution("infeasible", None, None, None, None, time.perf_counter() - begin)
     value = math.inf if x is None else float(structure.cost @ x)
     bounding.climb(value, options.gap, options)
     found = None if x is None else sign * value

@@ -15,6 +15,7 @@ from solvers.general.settings import SETTINGS
 from solvers.general.solve import solve_general
 from solvers.general.structure import copies_after_failures, structure_of
 from solvers.interface import Options
+from solvers.mip import solve as solve_mip
 from solvers.model.build import build, objective_vector
 from solvers.program import Program
 from tests.solvers.reference import SMALL, TIMES
@@ -251,3 +252,18 @@ def _late(second):
         return second(self, x)
 
     return late
+
+
+def test_that_there_is_no_plan_is_said_only_where_there_is_none():
+    """By the linear program of a part and the first stage: demand of up to a thousand times what systems can do."""
+    said = 0
+    for seed in range(40):
+        drawn = problem(np.random.default_rng(seed), ("cost",))
+        data = replace(drawn, demand=drawn.demand * 10.0 ** (seed % 4))
+        program = build(data)
+        cost = objective_vector(program, data)
+        found = solve_general(program, cost, "min", data.slots, Options(gap=1e-3, time_limit_s=60.0))
+        if found.status == "infeasible":
+            assert solve_mip(program, cost, "min", Options(method="direct")).status == "infeasible"
+            said += 1
+    assert said > 3
