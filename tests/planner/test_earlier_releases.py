@@ -49,6 +49,14 @@ def test_a_prediction_far_from_those_of_today_is_found(old: Plan) -> None:
     assert any("latency_s.ttft.p95" in str(finding) for finding in verify_plan(Plan(document)))
 
 
+def test_a_recorded_figure_of_a_law_that_is_no_more_is_left_out(old: Plan) -> None:
+    """The controller of reinforcement learning once took its time in series."""
+    document = copy.deepcopy(dict(old.document))
+    row = {"path": "constants/reinforcement.host_response_s/value", "value": 0.005431, "unit": "s"}
+    document["provenance"].append({**document["provenance"][0], **row})
+    assert verify_plan(Plan(document)) == []
+
+
 def test_it_prints_in_every_format(old: Plan) -> None:
     assert render(old, "json") == old.to_json()
     for form in ("table", "md", "csv"):

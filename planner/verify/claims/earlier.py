@@ -18,6 +18,7 @@ from planner.version import __version__
 
 AS_RECORDED = "as recorded in the plan"
 NOT_THEN = "not known to the release that made the plan"
+RETIRED = frozenset({"constants/reinforcement.host_response_s/value"})  # figures of laws that today's models have not
 RESERVES = ("/memory_reserve/value", "/reserved_bytes")  # ends of paths that plans record since engines have reserves
 EIGHT_BIT_CACHES = ("fp8", "fp4")  # formats of weights beside which earlier releases kept caches in 8 bit
 
@@ -35,7 +36,9 @@ def recorded_figures(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     electricity costs nothing where it recorded none.
     """
     found = {
-        row["path"]: {"value": row["value"], "unit": row["unit"], "note": AS_RECORDED} for row in document["provenance"]
+        row["path"]: {"value": row["value"], "unit": row["unit"], "note": AS_RECORDED}
+        for row in document["provenance"]
+        if row["path"] not in RETIRED
     }
     return {**{path: figure for path, figure in _neutral(document) if path not in found}, **found}
 
