@@ -9,6 +9,7 @@ from planner.problem.facts import ServingFacts, TrainingFacts, permitted
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.claims.earlier import made_by_another
 from planner.verify.findings import RELATIVE_TOL, UNREADABLE, words_of
+from planner.verify.points.conservation import check_conservation
 from planner.verify.points.evaluate import evaluate_point
 
 PREDICTED_TOL = 0.05  # to which predictions of another release agree with those of this one: laws of the models change
@@ -38,7 +39,9 @@ def _check_point(plan: CheckedPlan, path: str, facts: ServingFacts | TrainingFac
     stated = {key: point.get(key) for key in computed.stated} | {"pools": dict(enumerate(point["pools"]))}
     if "classes" in stated:
         stated["classes"] = dict(enumerate(point.get("classes", [])))
-    plan.equal(path, stated, computed.stated, PREDICTED_TOL if made_by_another(plan.document) else RELATIVE_TOL)
+    tolerance = PREDICTED_TOL if made_by_another(plan.document) else RELATIVE_TOL
+    plan.equal(path, stated, computed.stated, tolerance)
+    check_conservation(plan, path, facts, point, tolerance)
     _check_latencies(plan, f"{path}.latency_s", point["latency_s"])
     if not computed.fits:
         plan.say(path, "does not fit in memory")
