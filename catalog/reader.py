@@ -15,7 +15,7 @@ from catalog.schemas import SCHEMAS, FigureSpec, Schema
 from catalog.tariffs import malformed_texts
 
 Report = Callable[[str, str], None]
-_KEYS = ("name", "aliases", "text", "figures", "claimed", "brief_only", "note", "config")
+_KEYS = ("name", "aliases", "text", "figures", "claimed", "announced_only", "note", "config")
 _CLAIMED = Origin(kind="claimed", confidence="C")
 
 
@@ -74,9 +74,11 @@ def read_record(kind: str, entry: object, place: Place, base: Record | None, rep
         aliases = []
     hub = str(text.get("hf_id") or "")  # people write the publisher before the name, or not
     aliases = [*aliases, *((hub, hub.rpartition("/")[2]) if hub else ())]
-    brief_only = bool(entry.get("brief_only", base.brief_only if base else False))
-    record = Record(kind, known, tuple(dict.fromkeys((*aliases_before, *aliases))), text, figures, claimed, brief_only)
-    if base is None and not brief_only:
+    announced_only = bool(entry.get("announced_only", base.announced_only if base else False))
+    record = Record(
+        kind, known, tuple(dict.fromkeys((*aliases_before, *aliases))), text, figures, claimed, announced_only
+    )
+    if base is None and not announced_only:
         _check_required(schema, record, place, report)
     if place.origin.kind:  # what a user states; our own data have tests
         for key, message in malformed_texts(record):

@@ -17,8 +17,8 @@ Text = str | bool | tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """`claimed` holds what the brief says of the thing, beside what its maker says under `figures`.
-    A `brief_only` thing is one that nobody sells: it has no figures until a user states them."""
+    """Hold one catalog record; `claimed` keeps figures of an announcement apart from the maker's `figures`.
+    An `announced_only` record is of a product that nobody sells: it has no figures until a user states them."""
 
     kind: str
     name: str
@@ -26,7 +26,7 @@ class Record:
     text: Mapping[str, Text] = field(default_factory=dict)
     figures: Mapping[str, Figure] = field(default_factory=dict)
     claimed: Mapping[str, Figure] = field(default_factory=dict)
-    brief_only: bool = False
+    announced_only: bool = False
 
     def get(self, figure: str) -> Figure | None:
         """Get the figure, or None where the record has none."""

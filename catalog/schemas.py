@@ -61,7 +61,7 @@ def _one(unit: str, words: str, required: bool = False) -> FigureSpec:
 
 _NOTES = {
     "note": TextSpec("what a user should know of the whole record"),
-    "brief": TextSpec("what the brief says of it, in its words"),
+    "announcement": TextSpec("what an announcement under audit says of it, in its words"),
 }
 _MAKER = {
     "vendor": TextSpec("who makes it"),

@@ -82,7 +82,7 @@ def _list_rows(catalog: Catalog, kind: str | None) -> list[dict[str, Any]]:
         {
             "name": record.name,
             "figures": len(record.figures),
-            "announced only": "yes" if record.brief_only else "",
+            "announced only": "yes" if record.announced_only else "",
             "aliases": ", ".join(record.aliases),
         }
         for record in catalog.records(kind)
@@ -116,7 +116,7 @@ def _figure_rows(catalog: Catalog, record: Record) -> list[dict[str, Any]]:
 
 
 def _heading(catalog: Catalog, record: Record, escaped: Callable[[str], str]) -> str:
-    lines = [f"{record.kind}/{record.name}" + ("  (announced only: nobody sells it)" if record.brief_only else "")]
+    lines = [f"{record.kind}/{record.name}" + ("  (announced only: nobody sells it)" if record.announced_only else "")]
     lines += [f"  {key}: {value}" for key, value in record.text.items() if not isinstance(value, tuple)]
     if record.kind == "architectures" and (size := _size(catalog, record)):
         lines.append(f"  {size}")

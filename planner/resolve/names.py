@@ -41,7 +41,7 @@ def find_record(catalog: Catalog, kind: str, name: str, stated: Collection[str])
         lists = f"`flopwatt catalog list {kind}` lists them all"
         raise WrongName(f'unknown {kind.removesuffix("s")} "{name}"{did_you_mean(error.close)}; {lists}') from None
     labels = {name_key(label) for label in (record.name, *record.aliases)}
-    if record.brief_only and not any(
+    if record.announced_only and not any(
         path.startswith(f"{kind}/") and name_key(path.split("/", 1)[1].rpartition("/")[0]) in labels for path in stated
     ):
         raise WrongName(f'"{record.name}" was announced only and nobody sells it; state its figures under "overrides"')

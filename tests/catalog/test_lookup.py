@@ -264,7 +264,7 @@ def test_a_block_of_a_spec_needs_a_reason_for_each_figure():
         7,
         {"value": "5 W", "kind": "guess"},
         {"value": "5 W", "confidence": "D"},
-        {"value": "5 W", "source": "S01"},
+        {"value": "5 W", "source": "ml-engineering-accelerators-2026"},
         {"value": "5 W", "note": 3},
         {"value": float("nan"), "unit": "W"},
     ],

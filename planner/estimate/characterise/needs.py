@@ -273,7 +273,7 @@ def on_networks(catalog: Catalog, collectives: Sequence[Mapping[str, Any]]) -> l
         if latency is None or not latency.number:
             continue
         port = known.get("port_bytes_per_s")
-        if port is None and not record.brief_only:
+        if port is None and not record.announced_only:
             continue
         rate = PORT_BYTES_PER_S if port is None else port.number
         for row in collectives:

@@ -16,7 +16,7 @@ ROWS = {row["name"]: row for row in counted_rows(Catalog.load())}
 UNUSABLE = {"gemma-4-E2B", "gemma-4-E4B"}  # published, of a kind without a closed form
 UNPUBLISHED = {  # no shape within reach; each says why
     "Step-3", "Pangu Ultra MoE 718B", "iFlytek Spark", "SenseTime OceanMind", "Wenxin Yiyan v5.2", "Qwen-VL lightweight (Agras T50)",
-    "7B multimodal LLM (Smart Jiangwan)", "100B MoE, batch 2048 (the brief workload)",
+    "7B multimodal LLM (Smart Jiangwan)", "100B MoE, batch 2048 (announced workload)",
 }  # fmt: skip
 
 
