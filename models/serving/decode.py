@@ -18,7 +18,7 @@ from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.workload import gemm_bits, products_s, read_bytes
 from models.transformer.architecture import Architecture, parameter_counts
-from models.transformer.attention import attention_flops, query_flops, read_bytes_per_rank
+from models.transformer.attention import attention_flops, core_flops, latent_widening, query_flops, read_bytes_per_rank
 from models.transformer.moe import dispatch_copies, distinct_destinations
 from models.transformer.routing import EVEN
 
@@ -215,12 +215,17 @@ def prefill_attention_s(
     prompt_tokens: ArrayLike,
     constants: ServingConstants,
     cached_tokens: ArrayLike = 0.0,
+    prompt_scv: ArrayLike = 0.0,
+    weight_precision: Precision = "bf16",
 ) -> Result:
-    """Predict the attention core of prefill tokens spread evenly over a causal prompt:  m x FLOPs of a query of it / (tp F16 e_a).
+    """Predict the attention core of prefill tokens spread evenly over causal prompts:  m x FLOPs of a query of them / (tp F16 e_a).
 
-    The FLOPs are those of the whole prompt (`attention.attention_flops`) over its tokens, so that every chunk is charged the mean of the
-    prompt; where its first c tokens lie in the cache, those of the others over their number. Shapes: prefill and prompt tokens [token] and layouts broadcast; result [s].
-    Reference: Dao et al., FlashAttention, NeurIPS 2022 (no score traffic); Korthikanti et al., MLSys 2023, section 4 (count).
+    The FLOPs are those of all pairs of a prompt over its tokens, so that every chunk is charged the mean of the prompts. The first c tokens of
+    prompts of mean s and variance v s^2 lie in the cache: E[s^2 - c^2]/2 pairs for s - c queries, which are those of one of
+    c + n (1 + v s^2/n^2) tokens, n = s - c. A latent that earlier passes left is multiplied as it is (absorbed), or expanded to keys and
+    values by each chunk anew, whichever is faster. Shapes: prefill and prompt tokens [token], variation v [1] and layouts broadcast; result [s].
+    Reference: Dao et al., FlashAttention, NeurIPS 2022 (no score traffic); Korthikanti et al., MLSys 2023, section 4 (count);
+    DeepSeek-V2, arXiv:2405.04434, section 2.1 (both forms of latent attention).
 
     >>> from models.serving import examples
     >>> args = examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1)
@@ -231,9 +236,21 @@ def prefill_attention_s(
         return 0.0
     prompt = np.maximum(np.asarray(prompt_tokens, float), 1.0)
     cached = np.minimum(cached_tokens, prompt - 1.0)
-    each = np.asarray(attention_flops(arch, prompt - cached, prompt), float) / (prompt - cached)
-    flops = np.asarray(prefill_tokens, float) / layouts.dp * each
-    seconds: Floats = flops / (layouts.tp * chip.flop16_per_s * _attention_efficiency(arch, constants))
+    computed = prompt - cached
+    attending = computed + np.asarray(prompt_scv, float) * prompt**2 / computed
+    each = np.asarray(attention_flops(arch, attending, cached + attending), float) / attending
+    rank_tokens = np.asarray(prefill_tokens, float) / layouts.dp
+    rate = chip.flop16_per_s * _attention_efficiency(arch, constants)
+    query_s = each / rate
+    if arch.mla:
+        chunk = np.minimum(constants.chunk_tokens, attending)
+        earlier = core_flops(arch, attending, cached + attending) / attending - core_flops(arch, chunk, chunk) / chunk
+        wider, expansion = latent_widening(arch)
+        again = cached / np.minimum(computed, chunk) + 0.5 * (attending - chunk) / chunk
+        width = stored(arch.checkpoints, weight_precision)
+        expanding = products_s(chip, width, weight_precision, constants, {"attention": expansion * again})
+        query_s = query_s + np.minimum(np.maximum(earlier, 0.0) * (wider - 1.0) / rate, expanding)
+    seconds: Floats = rank_tokens * query_s / layouts.tp
     return seconds
 
 

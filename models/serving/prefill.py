@@ -31,7 +31,7 @@ class Prompts:
     """Prompts of one workload as they come to an engine."""
 
     tokens: ArrayLike  # of one, on average [token]
-    scv: ArrayLike = 0.0  # squared coefficient of variation of their length [1]
+    scv: ArrayLike = 0.0  # squared coefficient of variation of their length, by what is computed of it [1]
     together: ArrayLike = 1.0  # waiting at once, which fill a chunk together [1]
 
 
@@ -62,9 +62,9 @@ def prefill_time(
     occupancy = (I/C) [T(C dp prefill + b decode) - T(b decode)] / (pp dp),  C = min(chunk, n I);  without decode the whole T(C dp).
     A mixed step reads the weights once, and each attention rank takes a chunk of a prompt of its own: a prompt alone gains
     nothing from the others. Latency: I/C chunks through the stages, occupancy dp (I/C + pp - 1) C/I.
-    n = `prompts.together` of the prompts that wait fill a chunk. Lengths of squared coefficient of variation `prompts.scv` [1]
-    about the mean attend over 1 + scv times as much, since pairs go with the square. Of a prompt whose first `cached_tokens`
-    [token] are in the cache only the others are computed, one at least. `decode` is None where nothing decodes.
+    n = `prompts.together` of the prompts that wait fill a chunk. Of a prompt whose first `cached_tokens` [token] are in the cache
+    only the others are computed, one at least. Lengths of squared coefficient of variation `prompts.scv` [1] about the mean attend
+    over more, since pairs go with the square (`decode.prefill_attention_s`). `decode` is None where nothing decodes.
     Shapes: layouts, the entries of `prompts` [token], [1] and of `decode` [sequence], [token] broadcast; result [s].
     Valid for prompts of at least one token.
     Reference: Agrawal et al., Sarathi-Serve, OSDI 2024, section 4 (chunked prefill with stall-free batching).
@@ -79,8 +79,13 @@ def prefill_time(
     computed = np.maximum(prompt - cached_tokens, 1.0)
     chunk = np.minimum(constants.chunk_tokens, computed * prompts.together)
     chunks = computed / chunk
-    attended = prompt * (1.0 + np.asarray(prompts.scv, float))
-    load = StepLoad(0.0, prefill_tokens=chunk * layouts.dp, prompt_tokens=attended, cached_tokens=cached_tokens)
+    load = StepLoad(
+        0.0,
+        prefill_tokens=chunk * layouts.dp,
+        prompt_tokens=prompt,
+        prompt_scv=prompts.scv,
+        cached_tokens=cached_tokens,
+    )
     if decode is not None:
         load = replace(
             load,

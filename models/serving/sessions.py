@@ -207,19 +207,19 @@ def call_cost(
         )
         return with_encoding(found, chip, layouts, first, 1.0, constants), outcomes
 
-    def prefill(lengths: Lengths, cached_tokens: ArrayLike) -> PrefillTime:
-        asked = Prompts(lengths.prompt, lengths.scv_of_input, prompts.together)
+    def prefill(prompt_tokens: ArrayLike, scv: ArrayLike, cached_tokens: ArrayLike) -> PrefillTime:
+        asked = Prompts(prompt_tokens, scv, prompts.together)
         kinds = {"precisions": precisions, "constants": constants}
         return prefill_time(arch, chip, layouts, asked, decode, cached_tokens=cached_tokens, **kinds)  # type: ignore[arg-type]
 
-    opening = with_encoding(prefill(first, 0.0), chip, layouts, first, 1.0, constants)
+    opening = with_encoding(prefill(first.prompt, first.scv_of_input, 0.0), chip, layouts, first, 1.0, constants)
     scv = time_scv(opening, first.scv_of_input, first.prompt / constants.chunk_tokens)
     if reuse.task.calls <= 1.0:
         return opening, SessionPrefill(opening, scv, scv, scv, 1.0, 0.0)
     chance, calls = reuse.task.later_share, reuse.later_lengths(first)
     dropped = reuse.waiting == DROPPED
     new = calls.prompt if dropped else np.maximum(reuse.new_tokens(first), 1.0)
-    later = prefill(calls, calls.prompt - new)
+    later = prefill(calls.prompt, _computed_scv(reuse, first, calls), calls.prompt - new)
     later_scv = _later_scv(reuse, first, calls, later, new, constants)
     loading: Result = 0.0
     if reuse.waiting == OFFLOADED:
@@ -248,6 +248,13 @@ def call_scvs(
     return by_occupancy, by_latency, by_latency
 
 
+def _computed_scv(reuse: Session, first: Lengths, calls: Lengths) -> Result:
+    """Compute the variance of what a later call computes, over its squared mean context [1]: an answer that comes back, or a dropped context."""
+    if reuse.waiting == DROPPED:
+        return calls.scv_of_input
+    return 0.0 if reuse.returned else first.scv_of_output * (first.output / calls.prompt) ** 2
+
+
 def _later_scv(
     reuse: Session, first: Lengths, calls: Lengths, later: PrefillTime, new: Result, constants: ServingConstants
 ) -> Result:
@@ -255,7 +262,7 @@ def _later_scv(
     if reuse.waiting == DROPPED:
         return time_scv(later, calls.scv_of_input, calls.prompt / constants.chunk_tokens)
     attention = later.breakdown["prefill_attention"] / later.occupancy_s
-    answers = 0.0 if reuse.returned else first.scv_of_output * (first.output / new) ** 2
+    answers = _computed_scv(reuse, first, calls) * (calls.prompt / new) ** 2
     return calls.scv_of_input * attention**2 + time_scv(later, answers, new / constants.chunk_tokens)
 
 

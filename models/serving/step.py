@@ -47,7 +47,8 @@ class StepLoad:
     decode_sequences: ArrayLike  # in decode, of all attention ranks [1]
     context_tokens: ArrayLike = 0.0  # that each of them attends to [token]
     prefill_tokens: ArrayLike = 0.0  # of all attention ranks [token]
-    prompt_tokens: ArrayLike = 0.0  # of the whole prompt that is in prefill [token]
+    prompt_tokens: ArrayLike = 0.0  # of the whole prompt that is in prefill, on average [token]
+    prompt_scv: ArrayLike = 0.0  # squared coefficient of variation of that length, by what is computed of it [1]
     cached_tokens: ArrayLike = 0.0  # first part of the prompt, found in a prefix cache and not computed [token]
     tokens_per_sequence: ArrayLike = 1.0  # of a sequence in decode; more than one where drafts are verified [token]
 
@@ -133,7 +134,7 @@ def _parts(
             arch, chip, layouts, decode, load.context_tokens, precisions.kv_cache, constants, load.tokens_per_sequence
         ),
         "prefill_attention": prefill_attention_s(
-            arch, chip, layouts, prefill, load.prompt_tokens, constants, load.cached_tokens
+            arch, chip, layouts, prefill, load.prompt_tokens, constants, load.cached_tokens, load.prompt_scv, weights
         ),
         "communication": communication_s(arch, chip, layouts, tokens, constants),
         "launch": launch_s(arch, prefill, constants),

@@ -279,12 +279,46 @@ def attention_flops(arch: Architecture, query_tokens: ArrayLike, context_tokens:
     """
     context, queries = np.asarray(context_tokens, float), np.asarray(query_tokens, float)
     before = context - queries
-    flops = STATE_FLOPS * np.asarray(state_elements(arch), float) * queries + 0.0 * context
+    flops = STATE_FLOPS * np.asarray(state_elements(arch), float) * queries + core_flops(arch, queries, context)
     for kind in attention_kinds(arch):
-        core = 2.0 * kind.heads * (kind.qk_dim + kind.v_dim) * (kind.pairs(context) - kind.pairs(before))
-        indexed = 2.0 * kind.index_heads * kind.index * (kind.scored(context) - kind.scored(before))
-        flops = flops + kind.layers * (core + indexed)
+        if np.any(kind.index_heads):
+            indexed = 2.0 * kind.index_heads * kind.index * (kind.scored(context) - kind.scored(before))
+            flops = flops + kind.layers * indexed
     return as_result(flops)
+
+
+def core_flops(arch: Architecture, query_tokens: ArrayLike, context_tokens: ArrayLike) -> Result:
+    """Count the FLOPs of scores and weighted values alone for the last `query_tokens` of a context:  2 a (d_qk + d_v) pairs of each kind.
+
+    Shapes, units and validity: as `attention_flops` [token], [FLOP]. Reference: as `attention_flops`.
+
+    >>> arch = Architecture(1, 64, 4, 4, 16, 256, 1000)
+    >>> bool(core_flops(arch, 100, 100) == attention_flops(arch, 100, 100))
+    True
+    """
+    context = np.asarray(context_tokens, float)
+    before = context - np.asarray(query_tokens, float)
+    flops = 0.0 * context
+    for kind in attention_kinds(arch):
+        pairs = kind.layers * (kind.pairs(context) - kind.pairs(before))
+        flops = flops + 2.0 * kind.heads * (kind.qk_dim + kind.v_dim) * pairs
+    return as_result(flops)
+
+
+def latent_widening(arch: Architecture) -> tuple[float, float]:
+    """Compare the two forms of latent attention: (FLOPs of a pair when absorbed over those when expanded, FLOPs of expanding one cached token in all layers).
+
+    (2 r_kv + d_rope) / (d_qk + d_v), and 2 r_kv a (d_nope + d_v) for each layer. What both need for a query is the same: its keys and
+    values are made of its own latent, or its query and its result pass the same matrices. Shapes: a scalar. Units: [1], [FLOP].
+    Reference: DeepSeek-V2, arXiv:2405.04434, section 2.1 and appendix C.
+
+    >>> arch = Architecture(1, 7168, 128, 128, 128, 18432, 129280, mla=True, kv_lora_rank=512, qk_nope_dim=128, qk_rope_dim=64, v_head_dim=128)
+    >>> latent_widening(arch) == (3.4, 2 * 512 * 128 * 256)
+    True
+    """
+    wider = (2.0 * arch.kv_lora_rank + arch.qk_rope_dim) / (arch.qk_dim + arch.v_dim)
+    expanded = 2.0 * arch.kv_lora_rank * arch.heads * (arch.qk_nope_dim + arch.v_dim)
+    return wider, arch.attention_blocks * expanded
 
 
 def forward_flops_per_token(arch: Architecture, context_tokens: ArrayLike) -> Result:
