@@ -17,7 +17,7 @@ from models.formats import Precision, element_bytes, stored
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.workload import gemm_bits, products_s, read_bytes
-from models.transformer.architecture import Architecture, parameter_counts
+from models.transformer.architecture import Architecture, attention_on_ranks, parameter_counts
 from models.transformer.attention import attention_flops, core_flops, latent_widening, query_flops, read_bytes_per_rank
 from models.transformer.moe import dispatch_copies, distinct_destinations
 from models.transformer.routing import EVEN
@@ -78,7 +78,7 @@ def dense_times_s(
     """Predict (compute, memory) seconds of everything but experts and attention core.
 
     compute = 2 [N_d (m + s m / (m + s)) + N_h (b + 1)] / (tp F e_c),  s = s0 (F/B) / I0;  memory = (sum w_p N_p + N_h w_h) / (tp B e_m)
-    with m, b tokens and logits per attention rank; what the checkpoint leaves in 16 bit is computed at the rate of 16 bit. Shapes: tokens [token], logits [token] of the whole micro-batch and
+    with m, b tokens and logits per attention rank, N_p with the copies on tensor ranks (`architecture.attention_on_ranks`); what the checkpoint leaves in 16 bit is computed at the rate of 16 bit. Shapes: tokens [token], logits [token] of the whole micro-batch and
     layouts broadcast; result [s]. The head is never read below 8 bit.
     Reference: Pope et al., MLSys 2023, section 2; saturation term: first fit on published serving measurements.
 
@@ -92,7 +92,8 @@ def dense_times_s(
     head = 1.0 * arch.hidden * arch.vocab
     saturation = constants.dense_saturation_tokens * _intensity(chip, constants)
     effective = rank_tokens + saturation * rank_tokens / (rank_tokens + saturation)
-    parts = {"attention": count.attention, "ffn": count.dense_ffn, "router": count.router}
+    attention = attention_on_ranks(arch, layouts.tp)
+    parts = {"attention": attention, "ffn": count.dense_ffn, "router": count.router}
     flops = {part: 2.0 * weights * effective for part, weights in parts.items()}
     flops["tables"] = 2.0 * head * (np.asarray(logits, float) / layouts.dp + 1.0)
     compute = products_s(chip, width, weight_precision, constants, flops) / layouts.tp

@@ -16,7 +16,7 @@ from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.decode import ACTIVATION_BYTES, ServingLayouts, held_experts
 from models.serving.workload import Lengths, Precisions
-from models.transformer.architecture import Architecture, parameter_counts
+from models.transformer.architecture import Architecture, attention_on_ranks, parameter_counts
 from models.transformer.attention import kv_bytes, kv_bytes_per_rank
 
 # The smooth minimum of two limits; the higher, the sharper its corner.
@@ -43,7 +43,7 @@ class SharedPrefixes:
 def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_precision: Precision) -> Result:
     """Compute the weights on the fullest chip:  ceil(L/pp)/L [sum w_p N_p / tp + w_e N_e / (tp dp)] + w_h N_h (1 or 2) / tp.
 
-    w by part of the network as the checkpoint stores it (`models.formats.stored`), w_h at least 1 byte. Dense weights are copied on each attention rank; routed experts N_e are not, but for the copies of `decode.held_experts`. With pp > 1 embedding and head sit on
+    w by part of the network as the checkpoint stores it (`models.formats.stored`), w_h at least 1 byte, N_p with the copies on tensor ranks (`architecture.attention_on_ranks`). Dense weights are copied on each attention rank; routed experts N_e are not, but for the copies of `decode.held_experts`. With pp > 1 embedding and head sit on
     different stages, so the fullest holds one of them. Shapes: as layouts; result [byte].
     Reference: Pope et al., MLSys 2023, section 3; Rajbhandari et al., DeepSpeed-MoE, ICML 2022, section 5.
 
@@ -59,7 +59,8 @@ def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_pr
     width = stored(arch.checkpoints, weight_precision)
     experts = count.per_expert * held_experts(arch, layouts) * count.moe_layers / layouts.stage_chips
     tables = np.where((pp > 1) | bool(arch.tied), 1.0, 2.0) * arch.hidden * arch.vocab * width.tables
-    dense = count.attention * width.attention + count.dense_ffn * width.ffn + count.router * width.router
+    attention = attention_on_ranks(arch, layouts.tp) * width.attention
+    dense = attention + count.dense_ffn * width.ffn + count.router * width.router
     return (stage * (dense / layouts.tp + width.experts * experts) + tables / layouts.tp)[()]
 
 

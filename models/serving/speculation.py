@@ -17,7 +17,7 @@ from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts, held_experts
 from models.serving.step import HOST, StepLoad, StepTime, step_time
 from models.serving.workload import Precisions
-from models.transformer.architecture import Architecture, parameter_counts
+from models.transformer.architecture import Architecture, attention_on_ranks, parameter_counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,8 @@ def draft_bytes_per_chip(
     count = parameter_counts(prediction_layer(arch))
     experts = count.per_expert * held_experts(arch, layouts) * count.moe_layers
     width = stored(arch.checkpoints, weight_precision)
-    dense = count.attention * width.attention + count.dense_ffn * width.ffn + count.router * width.router
+    attention = attention_on_ranks(prediction_layer(arch), layouts.tp) * width.attention
+    dense = attention + count.dense_ffn * width.ffn + count.router * width.router
     return as_result(dense / layouts.tp + width.experts * experts / layouts.stage_chips)
 
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Result, as_result
 from models.formats import Checkpoints
 from models.transformer.routing import Routing
 
@@ -349,6 +350,53 @@ def _mixer_parameters(arch: Architecture) -> float:
     index = arch.indexed_layers * indexer_parameters(arch) if _given(arch.index_heads) else 0.0
     windows = arch.window_layers * window_parameters_per_layer(arch)
     return (arch.full_layers + unknown) * full + windows + index + states
+
+
+def attention_on_ranks(arch: Architecture, tp: ArrayLike) -> Result:
+    """Count the attention weights that tp tensor ranks hold together, copies included:  N + (tp - 1) N_whole + (tp / min(tp, a_kv) - 1) N_kv.
+
+    Heads are divided. Whole on each rank: the projections down to a latent of queries, and of keys and values with the rotary key (or to the one vector
+    that compressed layers cache), and indexers. Ranks beyond the KV heads hold copies of their projections. Shapes: as tp; a scalar architecture. Units: [1].
+    Reference: DeepSeek-V2, arXiv:2405.04434, section 2.1; vLLM and SGLang, deepseek_v2 (replicated linear layers); Shoeybi et al.,
+    arXiv:1909.08053, section 3 (heads by rank).
+
+    >>> arch = Architecture(32, 4096, 32, 8, 128, 14336, 128256)
+    >>> (attention_on_ranks(arch, np.array([1, 8, 16])) / parameter_counts(arch).attention).tolist()
+    [1.0, 1.0, 1.2]
+    """
+    ranks = np.asarray(tp, float)
+    found = parameter_counts(arch).attention + (ranks - 1.0) * _whole_on_each_rank(arch)
+    if arch.mla or arch.compressed:
+        return as_result(found)
+    values = 0.0 if _given(arch.shared_kv) else 1.0 * arch.v_dim
+    unknown = 0 if _given(arch.state_width) else arch.linear_layers
+    _, kv_heads, qk, v = window_shape(arch)
+    for layers, held, width in (
+        (arch.full_layers + unknown, arch.kv_heads, arch.qk_dim + values),
+        (arch.window_layers, kv_heads, qk + v),
+    ):
+        found = found + (np.maximum(ranks / held, 1.0) - 1.0) * layers * arch.hidden * held * width
+    return as_result(found)
+
+
+def _whole_on_each_rank(arch: Architecture) -> float:
+    """Count the attention weights that are not divided by heads."""
+    index = arch.indexed_layers * indexer_parameters(arch) if _given(arch.index_heads) else 0.0
+    if arch.mla:
+        return index + arch.attention_blocks * arch.hidden * (
+            1.0 * arch.q_lora_rank + arch.kv_lora_rank + arch.qk_rope_dim
+        )
+    if not arch.compressed:
+        return index
+    # A layer without heads has what is left: the projections down, to the entries and to their series, and the indexer.
+    each = 1.0 * arch.heads * arch.head_dim
+    query = arch.q_lora_rank * each if _given(arch.q_lora_rank) else arch.hidden * each
+    output = arch.o_lora_rank * (each + arch.o_groups * arch.hidden) if _given(arch.o_lora_rank) else each * arch.hidden
+    return (
+        _mixer_parameters(arch)
+        - arch.attention_blocks * (query + output)
+        - arch.state_blocks * (state_parameters_per_layer(arch))
+    )
 
 
 def parameter_counts(arch: Architecture) -> ParameterCounts:

@@ -91,9 +91,9 @@ def test_pipeline_stages_share_the_work_and_pay_for_hops():
 
 def test_memory_and_slots_by_hand():
     arch, layout = replace(TINY, kv_heads=2), ServingLayouts(4, 1, 1, 1)
-    body = 2 * (1024 * 128 * 2 * (8 + 2) + 3 * 1024 * 4096)
+    # two KV heads cannot be split over four chips: each holds one of them, with its projections, and its cache
+    body = 2 * (1024 * 128 * 2 * (8 + 2 * 2) + 3 * 1024 * 4096)
     assert weight_bytes_per_chip(arch, layout, "bf16") == pytest.approx((body + 2 * HEAD) * 2 / 4)
-    # two KV heads cannot be split over four chips: each holds one of them
     assert kv_bytes_per_chip(arch, layout, 100, "bf16") == pytest.approx(100 * 2 * 2 * 128 * 2)
     lengths = Lengths(100_000, 10_000)
     per_request = (100_000 + 0.9 * 10_000) * 2 * 2 * 128 * 2
