@@ -104,11 +104,17 @@ def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, 
 def refitted_alone(
     cases: Sequence, catalog: Catalog, source: str, names: Sequence[str]
 ) -> tuple[dict[str, dict[str, dict]], list[str]]:
-    """Fit these constants with all others held at the catalog's values: (record name -> figures, lines for people)."""
+    """Fit these constants with all others held at the catalog's values: (record name -> figures, lines for people).
+
+    Runs that none of them changes have no say, and are left out.
+    """
     target = target_of(cases)
     start = catalog.constants(target.name)
-    whole = fit_problem(cases, start)
-    whole = replace(whole, priors={name: target.priors[name] for name in names}, values=start)
+    priors = {name: target.priors[name] for name in names}
+    every = with_slopes(replace(fit_problem(cases, start), priors=priors, values=start))
+    fitted = [o.case for o in target.observations(cases) if o.fits]
+    cases = [cases[i] for i in sorted({i for i, slope in zip(fitted, every.slope, strict=True) if np.any(slope)})]
+    whole = replace(fit_problem(cases, start), priors=priors, values=start)
     for _ in range(ROUNDS_ALONE):
         whole = with_slopes(whole)
         whole = replace(whole, values=refit(whole, np.ones(len(whole.log_measured), bool)))

@@ -21,6 +21,9 @@ FAMILIES = (
     "ampere", "ada", "hopper", "blackwell", "blackwell_ultra", "bwrtx", "cdna3", "cdna4", "gaudi", "ascend", "intelgpu", "rockchip",
 )  # fmt: skip
 PORTED = ("cdna3", "cdna4", "gaudi", "ascend", "intelgpu")  # to which the main engines were ported from others
+# Generations on which engines that were ported to them start each kernel of a step from the host: what they record ends at each attention layer
+# and each collective. The vendor's own engines, and all engines elsewhere, replay a step as one recorded graph.
+HOST_STARTED = ("ascend",)
 REFERENCE_YEAR = 2025.5  # at which the times of host and launch are stated
 TABLES = ("engines", "families")  # fields of ServingConstants that are no numbers
 DIVISION = (
@@ -54,6 +57,9 @@ class FamilyFactors:
     compute: float = 1.0  # on the compute efficiencies
     memory: float = 1.0  # on memory_efficiency and kv_efficiency
     launch: float = 1.0  # on the launch times of layers, and of all-reduces where engines were ported
+    experts: float = (
+        1.0  # on those of MoE layers: kernels that sort tokens and multiply little, however they are started
+    )
     wait: float = 1.0  # on steps_waited: engines that were ported schedule several steps at once
     widen: float = 1.0  # on the rates at which weights are read and multiplied that have to be widened first
 
@@ -106,6 +112,9 @@ class ServingConstants:
     moe_launch_exponent: float  # power of the number of experts with which it grows [1]
     prefill_layer_launch_s: Result  # extra per layer in a step that carries prefill [s]
     prefill_moe_layer_launch_s: Result  # further extra per MoE layer in such a step [s]
+    eager_launch: (
+        float  # factor on the launch of layers, and of ported all-reduces, where the host starts each kernel [1]
+    )
     host_step_s: Result  # host per step [s]
     host_request_s: Result  # host per running request and step [s]
     chunk_tokens: float  # most prefill tokens in a step [token]
@@ -154,7 +163,7 @@ class ServingConstants:
         >>> ServingConstants.from_values({"chunk_tokens": 8192})
         Traceback (most recent call last):
         ...
-        ValueError: serving constants: missing all_reduce_efficiency, all_reduce_start_host_s, ... (141 in all)
+        ValueError: serving constants: missing all_reduce_efficiency, all_reduce_start_host_s, ... (154 in all)
         """
         known = set(cls.names())
         missing, unknown = sorted(known - set(values)), sorted(set(values) - known)
@@ -214,12 +223,17 @@ class ServingConstants:
         return np.where(narrower, self.widened_efficiency, 1.0)
 
     def profile(
-        self, engine: Name = "other", family: Name = "other", release_year: ArrayLike = REFERENCE_YEAR
+        self,
+        engine: Name = "other",
+        family: Name = "other",
+        release_year: ArrayLike = REFERENCE_YEAR,
+        eager: ArrayLike | None = None,
     ) -> ServingConstants:
         """Scale the constants to an engine of a date on a generation of chips; for several at once, to arrays of one shape.
 
-        Host and launch times: x engine x exp(-rate (year - 2025.5)), launch x generation; on generations to which engines were ported the
-        launch does not age, and the start of an all-reduce, which the host launches as well, takes the factor of the launch; efficiencies: x generation, those of
+        Host and launch times: x engine x exp(-rate (year - 2025.5)), launch x generation, and x `eager_launch` where the host starts each kernel
+        (`eager`; if omitted as `starts_from_host` says); that of MoE layers, which is time of kernels, x a factor of the generation of its own. On
+        generations to which engines were ported the launch does not age, and the start of an all-reduce takes the factors of the launch. Efficiencies: x generation, those of
         compute x engine, and x exp(rate' (year - 2025.5)) before that year, when kernels were still to be tuned.
         Engines and generations without figures of their own take 1.
         Shapes: engine, family, year [year] broadcast. Units: as the fields. Reference: fit on published serving measurements.
@@ -237,8 +251,11 @@ class ServingConstants:
         tuned = np.exp(rate * np.minimum(years, 0.0))[()]
         compute, memory = families("compute") * engines("compute") * tuned, families("memory") * tuned
         host = engines("host") * newer
-        launch = engines("launch") * np.where(ported, 1.0, newer)[()] * families("launch")
-        start = np.where(ported, families("launch"), 1.0)[()]
+        started = starts_from_host(engine, family) if eager is None else eager
+        begun = np.where(started, self.eager_launch, 1.0)[()] * families("launch")
+        software = engines("launch") * np.where(ported, 1.0, newer)[()]
+        launch, routed = software * begun, software * families("experts") * experts
+        start = np.where(ported, begun, 1.0)[()]
         return replace(
             self,
             compute_efficiency_16bit=self.compute_efficiency_16bit * compute,
@@ -252,9 +269,9 @@ class ServingConstants:
             all_reduce_start_s=self.all_reduce_start_s * start,
             all_reduce_start_host_s=self.all_reduce_start_host_s * start,
             layer_launch_s=self.layer_launch_s * launch,
-            moe_layer_launch_s=self.moe_layer_launch_s * launch * experts,
+            moe_layer_launch_s=self.moe_layer_launch_s * routed,
             prefill_layer_launch_s=self.prefill_layer_launch_s * launch,
-            prefill_moe_layer_launch_s=self.prefill_moe_layer_launch_s * launch * experts,
+            prefill_moe_layer_launch_s=self.prefill_moe_layer_launch_s * routed,
             expert_efficiency=np.minimum(self.expert_efficiency / experts, 1.0),
             first_token_s=self.first_token_s * engines("first_token"),
             steps_waited=self.steps_waited * engines("wait") * families("wait"),
@@ -262,6 +279,20 @@ class ServingConstants:
             widened_efficiency=np.minimum(self.widened_efficiency * families("widen"), 1.0),
             batch_cap=self.batch_cap * engines("cap"),
         )
+
+
+def starts_from_host(engine: Name, family: Name) -> bool | NDArray[np.bool_]:
+    """Tell whether the host starts each kernel of a step (eager mode), as an engine does on a generation of chips by default.
+
+    Shapes: names, or sequences of one length. Units: none. Reference: vLLM documentation, CUDA graphs (modes FULL and PIECEWISE).
+
+    >>> starts_from_host("vllm", "ascend"), starts_from_host("other", "ascend"), starts_from_host(["vllm"], ["hopper"]).tolist()
+    (True, False, [False])
+    """
+    if isinstance(engine, str) and isinstance(family, str):
+        return engine in ENGINES and family in HOST_STARTED
+    found: NDArray[np.bool_] = np.isin(engine, ENGINES) & np.isin(family, HOST_STARTED)
+    return found
 
 
 def _factor(known: Mapping[str, EngineFactors] | Mapping[str, FamilyFactors], names: Name, part: str) -> Result:

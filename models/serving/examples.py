@@ -33,7 +33,7 @@ SERVING = ServingConstants(
     kv_efficiency=0.8, attention_efficiency=0.5, mla_attention_efficiency=0.6, dense_saturation_tokens=50.0,
     expert_saturation_tokens=100.0, reference_intensity=300.0, expert_efficiency=0.6, expert_width=300.0, expert_skew=4.0, rank_imbalance=0.2,
     all_reduce_start_s=15 * MICRO, all_reduce_start_network_s=96e-6, all_reduce_efficiency=0.75, all_to_all_start_s=20 * MICRO, all_to_all_efficiency=0.5, all_to_all_network_efficiency=0.9,
-    pipeline_hop_s=5 * MICRO, layer_launch_s=20 * MICRO, moe_layer_launch_s=50 * MICRO, moe_launch_exponent=0.5, prefill_layer_launch_s=20 * MICRO, prefill_moe_layer_launch_s=50 * MICRO, attention_imbalance=0.5,
+    pipeline_hop_s=5 * MICRO, layer_launch_s=20 * MICRO, moe_layer_launch_s=50 * MICRO, moe_launch_exponent=0.5, prefill_layer_launch_s=20 * MICRO, prefill_moe_layer_launch_s=50 * MICRO, attention_imbalance=0.5, eager_launch=3.0,
     host_step_s=2 * MILLI, host_request_s=10 * MICRO, chunk_tokens=8192.0, interleave_tokens=2048.0, steps_waited=1.0,
     first_token_s=15 * MILLI, moe_first_token_factor=3.0, burst_share=0.3, usable_memory=0.95, runtime_bytes=1.5 * GIGA,
     output_held=0.9, batch_cap=800.0, disaggregated_first_token_factor=1.5, all_reduce_start_host_s=8 * MICRO, tpot_paced=0.75, host_age_rate=0.2, moe_age_rate=0.2, kernel_age_rate=0.05, kernel_age_rate_ported=0.2, widened_efficiency=0.9,

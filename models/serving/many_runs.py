@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from models.arrays import Floats, Ints
+from models.arrays import Bools, Floats, Ints
 from models.formats import PRECISIONS
 from models.roofline import ChipRates
 from models.serving.closed_loop import closed_loop
-from models.serving.constants import TABLES, ServingConstants
+from models.serving.constants import TABLES, ServingConstants, starts_from_host
 from models.serving.decode import ServingLayouts
 from models.serving.offered_load import (
     Replica,
@@ -78,6 +78,7 @@ class Case:
     running: float = 0.0  # most that the clients of an open run have in flight, of all workers; 0: any number
     capped: float = 1.0  # 0 where the limit on running requests was raised above the engine's usual one
     link_bytes_per_s: float = 0.0  # over which a KV cache moves, per chip
+    eager: bool | None = None  # whether the host starts each kernel; None: as the engine does on the generation
     median_ttft: bool = False  # whether the run reports the median of TTFT in place of its mean
 
     def __post_init__(self) -> None:
@@ -97,10 +98,11 @@ class Batch:
     engines: Sequence[str]
     families: Sequence[str]
     release_years: Floats
+    eager: Bools
 
     def profile(self, constants: ServingConstants) -> ServingConstants:
         """Scale the constants to the engine, generation and date of every run."""
-        profile = constants.profile(self.engines, self.families, self.release_years)
+        profile = constants.profile(self.engines, self.families, self.release_years, self.eager)
         return replace(profile, batch_cap=profile.batch_cap * np.where(self.columns["capped"] > 0.0, 1.0, UNCAPPED))
 
     def served(self, constants: ServingConstants) -> Served:
@@ -199,6 +201,7 @@ def _stacked(index: Ints, cases: Sequence[Case]) -> Batch:
         engines=[case.engine for case in cases],
         families=[case.family for case in cases],
         release_years=column(cases, "release_year"),
+        eager=np.array([starts_from_host(c.engine, c.family) if c.eager is None else c.eager for c in cases], bool),
     )  # fmt: skip
 
 

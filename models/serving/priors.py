@@ -32,6 +32,7 @@ SERVING_PRIORS: dict[str, Prior] = {
     "moe_launch_exponent": Prior(0.5, 0.1, upper=1.0),
     "prefill_layer_launch_s": Prior(25e-6, 0.5),
     "prefill_moe_layer_launch_s": Prior(100e-6, 0.6),
+    "eager_launch": Prior(4.0, 0.7),
     "attention_imbalance": Prior(0.5, 0.4, upper=1.0),
     "host_step_s": Prior(1.5e-3, 0.5),
     "host_request_s": Prior(12e-6, 0.5),
@@ -54,19 +55,25 @@ SERVING_PRIORS: dict[str, Prior] = {
 SERVING_PRIORS |= {f"{part}_{engine}": Prior(1.0, spread) for engine in ENGINES
                    for part, spread in (("host", 0.5), ("launch", 0.3), ("first_token", 0.5), ("cap", 0.3), ("wait", 0.5), ("burst", 0.4), ("compute", 0.1))}  # fmt: skip
 SERVING_PRIORS |= {f"{part}_{family}": Prior(1.0, spread) for family in FAMILIES
-                   for part, spread in (("compute", 0.15), ("memory", 0.07), ("launch", 0.25), ("wait", 0.1), ("widen", 0.1))}  # fmt: skip
+                   for part, spread in (("compute", 0.15), ("memory", 0.07), ("launch", 0.25), ("experts", 0.25), ("wait", 0.1), ("widen", 0.1))}  # fmt: skip
 # Dies with less bandwidth per FLOP than those of servers.
 SERVING_PRIORS |= {f"compute_{family}": Prior(1.15, 0.25) for family in ("ada", "bwrtx")}
 # Layers take half as long as on the generation before.
-SERVING_PRIORS |= {f"launch_{family}": Prior(0.6, 0.25) for family in ("blackwell", "blackwell_ultra")}
-# What the main engines were not written for: ports start each kernel from the host, and few kernels were tuned.
+SERVING_PRIORS |= {
+    f"{part}_{family}": Prior(0.6, 0.25)
+    for part in ("launch", "experts")
+    for family in ("blackwell", "blackwell_ultra")
+}
+# What the main engines were not written for: few kernels were tuned. A graph is replayed there as elsewhere; for kernels that the host starts
+# one by one see eager_launch.
 SERVING_PRIORS |= {f"{part}_{family}": Prior(centre, spread) for family in PORTED
-                   for part, centre, spread in (("compute", 0.8, 0.3), ("memory", 0.9, 0.15), ("launch", 1.5, 0.9), ("wait", 1.5, 0.6))}  # fmt: skip
+                   for part, centre, spread in (("compute", 0.8, 0.3), ("memory", 0.9, 0.15), ("launch", 1.0, 0.25), ("experts", 1.5, 0.9), ("wait", 1.5, 0.6))}  # fmt: skip
 # NPUs of boards: an ARM core starts each kernel, and the memory serves that core too.
 SERVING_PRIORS |= {
     "compute_rockchip": Prior(1.0, 0.3),
     "memory_rockchip": Prior(1.0, 0.2),
     "launch_rockchip": Prior(1.0, 0.9),
+    "experts_rockchip": Prior(1.0, 0.9),
 }
 # Single devices run other kernels than servers: quantised weights are unpacked on the way.
 SERVING_PRIORS |= {"compute_local": Prior(0.5, 0.5), "host_local": Prior(0.5, 0.8), "launch_local": Prior(1.0, 0.8), "first_token_local": Prior(0.3, 0.8)}  # fmt: skip

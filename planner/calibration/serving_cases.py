@@ -23,7 +23,7 @@ from models.transformer.architecture import Architecture
 from planner.calibration.architectures import known_record, shape_of_record
 from planner.calibration.measurements import MeasuredCase, Row, RowReader, Unpredictable, chip_record
 from planner.calibration.pool_layouts import dies_of, pools_of
-from planner.calibration.serving_loads import Load, Software, load_of, software_of
+from planner.calibration.serving_loads import Load, Software, eager_of, load_of, software_of
 from planner.resolve.chip_rates import UnknownRate, chip_rates, peak_rates, stated
 
 SCORED_GRADES = ("A", "B")
@@ -105,7 +105,7 @@ def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float])
         arch=arch, chip=rates, decode=decode, prefill=prefill, weight_precision=weights, kv_precision=kv, engine=software.engine,
         release_year=software.release_year, family=family, regime=load.regime, input_tokens=load.input_tokens, output_tokens=load.output_tokens,
         load=load.amount, tpot_limit_s=load.tpot_limit_s, ttft_limit_s=load.ttft_limit_s, requests=load.requests, running=load.running, capped=float(load.capped),
-        link_bytes_per_s=TRANSFER_BYTES_PER_S / per_chip, median_ttft=reports_median(row),
+        link_bytes_per_s=TRANSFER_BYTES_PER_S / per_chip, eager=eager_of(row, family), median_ttft=reports_median(row),
     )  # fmt: skip
     return MeasuredServing(
         row, case, record.name, chip.name, chips, measured_figures(row, load), tuple(reader.inferred)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from catalog.units import MILLI
+from models.serving.constants import HOST_STARTED
 from planner.calibration.measurements import Row, Unpredictable
 
 Note = Callable[[str], None]
@@ -14,6 +15,7 @@ ENGINES = (
     ("tensorrt", "tensorrt_llm"), ("vllm", "vllm"), ("sglang", "sglang"), ("llama.cpp", "local"), ("openvino", "local"), ("rkllm", "local"),
     ("mlx", "local"),
 )  # fmt: skip
+VENDOR_ENGINES = ("mindie", "cloudmatrix", "xdeepserve")  # of the vendors of generations in HOST_STARTED
 # Release dates of minor versions [year]; other versions take the nearest before.
 RELEASES = {
     "tensorrt_llm": ((0.05, 2023.8), (0.06, 2023.95), (0.09, 2024.3), (0.10, 2024.45), (0.14, 2024.85), (0.17, 2025.15), (0.20, 2025.45), (1.00, 2025.7),
@@ -73,6 +75,11 @@ def software_of(row: Row, note: Note) -> Software:
     if engine == "tensorrt_llm" and year < PYTORCH_SINCE and "pytorch" not in row.text["notes"].lower():
         engine = "tensorrt_plan"
     return Software(engine, year)
+
+
+def eager_of(row: Row, family: str) -> bool:
+    """Tell whether the host starts each kernel of a step: on generations where ported engines do, with any but the vendor's own."""
+    return family in HOST_STARTED and not any(name in row.text["engine"].lower() for name in VENDOR_ENGINES)
 
 
 def release_year(row: Row, engine: str) -> float:

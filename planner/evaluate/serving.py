@@ -141,7 +141,8 @@ def engine_constants(workload: ServingFacts, system: SystemFacts, constants: Ser
 def _profile(
     constants: ServingConstants, engine: str, family: str, chip_bytes: float, settings: EngineSettings
 ) -> ServingConstants:
-    found = with_software(constants.profile(engine, family), settings.software, family)
+    profile = constants.profile(engine, family, eager=settings.eager)
+    found = with_software(profile, settings.software, family)
     return with_memory(replace(found, batch_cap=found.batch_cap * settings.limit_factor), family, chip_bytes, settings)
 
 

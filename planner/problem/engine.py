@@ -42,6 +42,7 @@ class EngineSettings:
         UNCAPPED  # on its usual limit on running requests: as far as submitters of benchmarks raise it
     )
     base: str = ""  # the engine whose fitted factors hold; "" where the spec names none
+    eager: bool | None = None  # whether the host starts each kernel; None: as the engine does on the generation
     software: tuple[Software, ...] = ()  # what its record and that of the compiler state
     corrections: tuple[tuple[str, str, Correction], ...] = ()  # chip, precision of the weights, factors
     # Whether the share holds the working memory of the largest step (share), stands beside it (static), is of what weights and that step

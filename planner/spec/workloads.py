@@ -217,6 +217,8 @@ class Serving(Workload):
     """Serving engine of the catalog, whose times of host, launch and first token are taken; those of other engines if omitted."""
     compiler: Name | None = None
     """Compiler of the catalog whose kernels the engine runs; the engine's own if omitted."""
+    eager: bool | None = None
+    """Whether the host starts each kernel of a step (eager mode) in place of replaying a recorded graph; if omitted, as the engine does on the chip: engines that were ported to Ascend start kernels from the host, the vendor's own and all engines elsewhere replay graphs."""
     memory_utilisation: Annotated[Real, Field(gt=0, le=1)] | None = None
     """Share of a chip's memory, as its driver reports it, that the engine fills with weights, KV cache and activations; if omitted 0.92 of vLLM, 0.9 of what weights leave of TensorRT-LLM, SGLang's static fraction, 0.9 without an engine."""
     cache: PrefixSharing | None = None

@@ -34,7 +34,13 @@ def engine_settings(ledger: Ledger, workload: Serving, path: str) -> EngineSetti
     corrections = own_corrections(ledger, base or None)
     share, rule, reserved = memory_of(ledger, workload.engine, workload.memory_utilisation, path)
     return EngineSettings(
-        share, base=base, software=tuple(layers), corrections=corrections, memory_rule=rule, reserved_bytes=reserved
+        share,
+        base=base,
+        eager=workload.eager,
+        software=tuple(layers),
+        corrections=corrections,
+        memory_rule=rule,
+        reserved_bytes=reserved,
     )
 
 

@@ -32,8 +32,9 @@ def made_by_another(document: Mapping[str, Any]) -> bool:
 def recorded_figures(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Collect the figures that a plan recorded, by path, and neutral ones of those that it could not know.
 
-    Factors of engines and chip generations are 1 where the plan recorded other constants of serving but not these; delivery of
-    electricity costs nothing where it recorded none.
+    Factors of engines and chip generations are 1 where the plan recorded other constants of serving but not these, that of a generation on MoE
+    layers what it recorded for all layers, and one law for recorded graphs and kernels started one by one; delivery of electricity costs
+    nothing where it recorded none.
     """
     found = {
         row["path"]: {"value": row["value"], "unit": row["unit"], "note": AS_RECORDED}
@@ -44,9 +45,12 @@ def recorded_figures(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _neutral(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    if any(row["path"].startswith("constants/serving.") for row in document["provenance"]):
-        for name in factor_names():
-            yield f"constants/serving.{name}/value", {"value": 1.0, "unit": "1", "note": NOT_THEN}
+    recorded = {row["path"]: row["value"] for row in document["provenance"]}
+    if any(path.startswith("constants/serving.") for path in recorded):
+        for name, (part, of) in factor_names().items():
+            all_layers = recorded.get(f"constants/serving.launch_{of}/value", 1.0) if part == "experts" else 1.0
+            yield f"constants/serving.{name}/value", {"value": all_layers, "unit": "1", "note": NOT_THEN}
+        yield "constants/serving.eager_launch/value", {"value": 1.0, "unit": "1", "note": NOT_THEN}
     for site in document["spec"]["sites"]:
         path = f"regions/{site['region']}/electricity_delivery"
         yield path, {"value": 0.0, "unit": "USD/kWh", "note": NOT_THEN}

@@ -133,3 +133,32 @@ def test_every_generation_with_factors_of_its_own_has_chips():
     families = {chip.words("family") for chip in shipped_catalog().records("chips")}
     assert set(FAMILIES) <= families
     assert isinstance(ServingConstants.from_values(shipped_catalog().constants("serving")), ServingConstants)
+
+
+MODES = tuple({"engine": engine, "family": "ascend", "release_year": REFERENCE_YEAR} for engine in ("vllm", "other"))
+
+
+def test_the_host_starts_kernels_one_by_one_only_where_engines_do():
+    begun, recorded = (examples.SERVING.profile(**mode) for mode in MODES)
+    engine = examples.SERVING.engines["vllm"].launch
+    assert begun.layer_launch_s == pytest.approx(examples.SERVING.eager_launch * engine * recorded.layer_launch_s)
+    assert begun.all_reduce_start_s == pytest.approx(examples.SERVING.eager_launch * recorded.all_reduce_start_s)
+    elsewhere = examples.SERVING.profile("vllm", "hopper", REFERENCE_YEAR)
+    assert elsewhere.layer_launch_s == pytest.approx(engine * examples.SERVING.layer_launch_s)
+
+
+@given(st.sampled_from(FAMILIES), st.booleans())
+def test_how_kernels_are_started_changes_no_time_of_kernels(family, eager):
+    slow = replace(examples.SERVING, families={family: FamilyFactors(launch=7.0)})
+    kernels = ("moe_layer_launch_s", "prefill_moe_layer_launch_s", "memory_efficiency", "compute_efficiency_8bit")
+    found = slow.profile("vllm", family, REFERENCE_YEAR, eager)
+    usual = examples.SERVING.profile("vllm", family, REFERENCE_YEAR)
+    assert all(getattr(found, name) == pytest.approx(getattr(usual, name)) for name in kernels)
+
+
+def test_runs_of_both_modes_are_predicted_side_by_side():
+    one = replace(serving_cases()[0], family="ascend", engine="other")
+    cases = [one, replace(one, eager=True), replace(one, engine="vllm")]
+    constants = shipped_catalog().constants("serving")
+    recorded, begun, by_engine = np.exp(Predictor(cases, [(i, "tpot") for i in range(3)])(constants))
+    assert begun > 1.3 * recorded and by_engine > 1.3 * recorded
