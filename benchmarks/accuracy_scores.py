@@ -20,6 +20,7 @@ from planner.calibration.fit import (
     leave_out_by_group,
     log_measured,
     read_measurements,
+    shipped_strengths,
     with_slopes,
 )  # fmt: skip
 from planner.calibration.levels import missed_by_tier, single_generations, spreads_by_label
@@ -55,11 +56,11 @@ class Scored:
         self.use, self.measured = enters_fit(self.cases), log_measured(self.cases)
         self.labels = np.array([o.label for o in self.observations])
         self.shipped = self.target.predict(self.cases, self.observations)(self.start)
-        whole = with_slopes(fit_problem(self.cases, self.start))
+        whole = with_slopes(fit_problem(self.cases, self.start, shipped_strengths(catalog, self.target)))
         self.left: dict[str, np.ndarray] = {}
         self.refits: dict[str, dict[str, dict[str, float]]] = {}
         for by in leave_outs:
-            self.left[by], self.refits[by] = leave_out_by_group(self.cases, by, self.start, whole)
+            self.left[by], self.refits[by] = leave_out_by_group(self.cases, by, whole)
 
     def signed(self, log_value: np.ndarray, label: str | None = None) -> np.ndarray:
         """Compute predicted / measured - 1 of the observations in the score, of one label or of all."""

@@ -1,9 +1,10 @@
 """Fit the constants of a model to published measurements; write constants, intervals, errors and the range of the data into the catalog.
 
-    python benchmarks/refit.py training|serving --measurements DIR [--only NAME ...] [--write]
+    python benchmarks/refit.py training|serving|all --measurements DIR [--only NAME ...] [--write]
 
 DIR holds training.csv and serving.csv. With --only these constants alone are fitted and written, the others held; bands and errors stay as
-they are. The fit starts from the physical priors and uses trusted rows only. The 10-90 % range of a
+they are. The fit starts from the physical priors and uses trusted rows only; how far the constants of each level may leave their priors is
+chosen by groups, sources and chips left out. The 10-90 % range of a
 constant is taken over refits that leave out a group, a source or a chip; the error bands, the tables of errors for robust plans and the
 levels of the errors are those of such refits. Scores are in accuracy.py.
 """
@@ -32,6 +33,7 @@ from models.statistics.intervals import bands_by_tier
 from planner.calibration.fit import (
     LEAVE_OUT_OF_TIER,
     band_figures,
+    best_strengths,
     calibrated_figure,
     enters_fit,
     fit_problem,
@@ -39,6 +41,7 @@ from planner.calibration.fit import (
     log_measured,
     read_measurements,
     seen_figures,
+    shipped_strengths,
     with_slopes,
 )
 from planner.calibration.levels import level_figures, missed_by_tier, spreads_by_label
@@ -50,37 +53,39 @@ SOURCES = {"training": "CAL-TRAINING", "serving": "CAL-SERVING"}  # model -> the
 DATE = "2026-11"
 DECILES = (0.1, 0.9)
 SAME = 1e-4  # relative change of a constant below which a refit has left it where it was
+TURNS = 2  # of a fit and a choice of strengths
 ROUNDS_ALONE = 3  # re-linearisations of a fit of few constants
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("model", choices=tuple(SOURCES), help="whose constants")
+    parser.add_argument("model", choices=(*SOURCES, "all"), help="whose constants")
     parser.add_argument("--measurements", metavar="DIR", required=True, type=Path)
     parser.add_argument("--only", metavar="NAME", nargs="+", help="fit only these constants, all others held")
     parser.add_argument("--write", action="store_true", help="write into the catalog")
     options = parser.parse_args(argv)
-    catalog = Catalog.load()
-    cases = read_measurements(options.measurements / f"{options.model}.csv", catalog).cases
-    source = SOURCES[options.model]
-    if options.only:
-        records, lines = refitted_alone(cases, catalog, source, options.only)
-    else:
-        records, lines = refitted(cases, catalog, source)
-    print("\n".join(lines))
-    if options.write:
-        write_file(DATA, replaced(DATA.read_text(encoding="utf-8"), records))
+    for model in SOURCES if options.model == "all" else (options.model,):
+        catalog = Catalog.load()
+        cases = read_measurements(options.measurements / f"{model}.csv", catalog).cases
+        if options.only:
+            records, lines = refitted_alone(cases, catalog, SOURCES[model], options.only)
+        else:
+            records, lines = refitted(cases, catalog, SOURCES[model])
+        print("\n".join(lines), flush=True)
+        if options.write:
+            write_file(DATA, replaced(DATA.read_text(encoding="utf-8"), records))
 
 
 def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, dict[str, dict]], list[str]]:
     """Fit from the priors, and again for each leave-out: (record name -> figures, lines for people)."""
     target = target_of(cases)
-    whole = fitted_by_halved_steps(cases, catalog.constants(target.name))
-    left_out, ranges, lines = {}, [], []
+    whole, strengths = fitted_with_strengths(cases, catalog)
+    left_out, ranges = {}, []
+    lines = [f"strength of {level}: {strength:g}" for level, strength in strengths.items()]
     log_values, use = log_measured(cases), enters_fit(cases)
     labels = np.array([o.label for o in target.observations(cases)])
     for by in LEAVE_OUT_OF_TIER.values():
-        left_out[by], found = leave_out_by_group(cases, by, whole.values, whole)
+        left_out[by], found = leave_out_by_group(cases, by, whole)
         if (
             by != "generation"
         ):  # without a generation its own constants fall back to their priors, which says nothing of their range
@@ -91,6 +96,9 @@ def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, 
                 f"leave one {by} out, {label}: n {len(signed)}, median {np.median(np.abs(signed)):.1%}, within 20 % {np.mean(np.abs(signed) <= 0.2):.1%}, bias {np.median(signed):+.1%}"
             )
     records = constant_records(catalog, target.name, whole, ranges, source)
+    records[f"{target.name}_strengths"] = {
+        level: calibrated_figure(value, source) for level, value in strengths.items()
+    }
     missed = missed_by_tier(cases, left_out)
     records[f"{target.name}_interval"] = band_figures(bands_by_tier(missed), source)
     records[f"{target.name}_residuals"] = residual_figures(cases, missed, left_out["source"], source)
@@ -99,6 +107,18 @@ def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, 
     records[f"{target.name}_anchor"] = {}
     records[f"{target.name}_own_spread"] = {}
     return records, lines
+
+
+def fitted_with_strengths(cases: Sequence, catalog: Catalog) -> tuple[Linearised, dict[str, float]]:
+    """Fit the constants, and choose the strengths of their levels at the fit, in turns: (fit with slopes, strengths)."""
+    target = target_of(cases)
+    values, strengths = catalog.constants(target.name), shipped_strengths(catalog, target)
+    for _ in range(TURNS):
+        whole = fitted_by_halved_steps(cases, values, strengths)
+        values, before, strengths = whole.values, strengths, best_strengths(cases, whole.values)
+        if strengths == before:
+            break
+    return fitted_by_halved_steps(cases, values, strengths), strengths
 
 
 def refitted_alone(
@@ -110,18 +130,19 @@ def refitted_alone(
     """
     target = target_of(cases)
     start = catalog.constants(target.name)
-    priors = {name: target.priors[name] for name in names}
-    every = with_slopes(replace(fit_problem(cases, start), priors=priors, values=start))
+    whole = fit_problem(cases, start, strengths := shipped_strengths(catalog, target))
+    priors = {name: whole.priors[name] for name in names}
+    every = with_slopes(replace(whole, priors=priors, values=start))
     fitted = [o.case for o in target.observations(cases) if o.fits]
     cases = [cases[i] for i in sorted({i for i, slope in zip(fitted, every.slope, strict=True) if np.any(slope)})]
-    whole = replace(fit_problem(cases, start), priors=priors, values=start)
+    whole = replace(fit_problem(cases, start, strengths), priors=priors, values=start)
     for _ in range(ROUNDS_ALONE):
         whole = with_slopes(whole)
         whole = replace(whole, values=refit(whole, np.ones(len(whole.log_measured), bool)))
     whole, ranges = with_slopes(whole), []
     for by in LEAVE_OUT_OF_TIER.values():
         if by != "generation":
-            found = leave_out_by_group(cases, by, whole.values, whole)[1].values()
+            found = leave_out_by_group(cases, by, whole)[1].values()
             ranges += [values for values in found if any(moved(values[n], whole.values[n]) for n in names)]
     lines = [f"{name}: {start[name]:.4g} -> {whole.values[name]:.4g}" for name in names]
     return constant_records(catalog, target.name, whole, ranges, source), lines

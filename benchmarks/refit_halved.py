@@ -36,9 +36,11 @@ def between(
     }
 
 
-def fitted_by_halved_steps(cases: Sequence[MeasuredCase], start: Mapping[str, float]) -> Linearised:
+def fitted_by_halved_steps(
+    cases: Sequence[MeasuredCase], start: Mapping[str, float], strengths: Mapping[str, float]
+) -> Linearised:
     """Find the constants of least loss from physical priors, by Gauss-Newton steps that are halved until the loss falls."""
-    whole = fit_problem(cases, start)
+    whole = fit_problem(cases, start, strengths)
     best = loss(whole, whole.values)
     for _ in range(ROUNDS):
         whole = with_slopes(whole)

@@ -5,7 +5,7 @@ A constant without an entry is not fitted: it is physics, a convention, or too w
 
 from __future__ import annotations
 
-from models.serving.constants import ENGINES, FAMILIES, PORTED
+from models.serving.constants import ENGINES, FAMILIES, PORTED, factor_names
 from models.statistics.fitting import Prior
 
 # The spread is of the natural logarithm; shares within 0..1 ("logit"): of the log-odds.
@@ -77,3 +77,26 @@ SERVING_PRIORS |= {
 }
 # Single devices run other kernels than servers: quantised weights are unpacked on the way.
 SERVING_PRIORS |= {"compute_local": Prior(0.5, 0.5), "host_local": Prior(0.5, 0.8), "launch_local": Prior(1.0, 0.8), "first_token_local": Prior(0.3, 0.8)}  # fmt: skip
+
+# Words by which a shared constant belongs to a cause; the first that its name holds counts.
+CAUSES = (
+    ("age", ("age_rate",)), ("network", ("all_reduce", "all_to_all", "network")), ("launch", ("launch",)), ("queue", ("first_token", "held")),
+    ("host", ("host",)), ("memory", ("memory_efficiency", "kv_efficiency")),
+    ("compute", ("efficiency", "saturation", "expert", "imbalance")),
+    ("queue", ("wait", "interleave", "burst", "usable", "cap", "paced")),
+)  # fmt: skip
+
+
+def serving_level(name: str) -> str:
+    """Name the level of a constant, within which constants are shrunk alike: its part of engines or generations, or its cause.
+
+    A constant of no known cause is a level of its own. Shapes: none. Units: a name [1].
+    Reference: `models.statistics.shrinkage`.
+
+    >>> serving_level("launch_ascend"), serving_level("host_vllm"), serving_level("layer_launch_s")
+    ('launch of generations', 'host of engines', 'launch')
+    """
+    part, of = factor_names().get(name, ("", ""))
+    if part:
+        return f"{part} of {'engines' if of in ENGINES else 'generations'}"
+    return next((cause for cause, words in CAUSES if any(word in name for word in words)), name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -139,6 +139,26 @@ def refit(whole: Linearised, keep: Floats, rounds: int = 4) -> dict[str, float]:
         x = x + _bounded_step(normal, -(slope * robust[:, None]).T @ ratio - precision * (x - centres), uppers - x)
         values |= {n: whole.priors[n].from_free(free) for n, free in zip(names, x, strict=True)}
     return values
+
+
+def along_slopes(at: Linearised) -> Linearised:
+    """Replace the predictions of a fit by their tangent:  ln T(x) = ln T(x0) + S (x - x0),  x the transformed constants.
+
+    Shapes: as the fit. Units: [1]. Valid near its values. Reference: Nocedal and Wright, Numerical Optimization, 2nd edition, section 10.3.
+
+    >>> at = Linearised(lambda c: np.log([c["a"]]), np.zeros(1), np.ones(1), {"a": Prior(1.0, 1.0)}, {"a": 2.0}, np.ones((1, 1)))
+    >>> along_slopes(at).predict({"a": 3.0}).round(3).tolist()
+    [1.099]
+    """
+    base = at.predict(at.values)
+    start = {name: prior.to_free(at.values[name]) for name, prior in at.priors.items()}
+
+    def predict(values: Mapping[str, float]) -> Floats:
+        moved = np.array([prior.to_free(values[name]) - start[name] for name, prior in at.priors.items()])
+        found: Floats = base + at.slope @ moved
+        return found
+
+    return replace(at, predict=predict)
 
 
 def group_weights(labels: Sequence[str]) -> Floats:

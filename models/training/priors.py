@@ -75,3 +75,23 @@ TRAINING_PRIORS: dict[str, Prior] = {
     "release_rate_dense": Prior(0.04, 0.5),
     "release_rate_moe": Prior(0.05, 0.5),
 }
+
+# Words by which a constant belongs to a level; the first that its name holds counts.
+CAUSES = (
+    ("compute of generations", ("generation_",)), ("compute of frameworks", ("software_",)), ("attention of frameworks", ("attention_fsdp", "attention_tuned")),
+    ("attention of generations", ("attention_ampere", "attention_hopper", "attention_blackwell")),
+    ("network of frameworks", ("overlap_", "nic_exponent", "scale_decay")), ("age", ("release_rate",)),
+    ("launch", ("host", "launch", "overhead")), ("network", ("intra", "inter_", "collective", "exchange", "straggler")),
+    ("memory", ("bytes", "elementwise", "permute", "optimizer")), ("compute", ("efficiency", "attention", "saturation", "misalignment", "exponent", "recompute")),
+)  # fmt: skip
+
+
+def training_level(name: str) -> str:
+    """Name the level of a constant, within which constants are shrunk alike; one of no known cause is a level of its own.
+
+    Shapes: none. Units: a name [1]. Reference: `models.statistics.shrinkage`.
+
+    >>> training_level("generation_hopper"), training_level("launch_floor_s"), training_level("dp_overlap_fsdp")
+    ('compute of generations', 'launch', 'network of frameworks')
+    """
+    return next((cause for cause, words in CAUSES if any(word in name for word in words)), name)

@@ -18,8 +18,9 @@ import numpy as np
 
 from catalog.lookup import Catalog
 from models.arrays import Bools, Floats
-from models.statistics.fitting import Fit, Linearised, Prior, fit, group_weights, refit, sensitivity
+from models.statistics.fitting import Fit, Linearised, Prior, along_slopes, fit, group_weights, refit, sensitivity
 from models.statistics.intervals import TIERS, Band, tier_of
+from models.statistics.shrinkage import chosen_strengths, shrunk
 from planner.calibration.checks import facts_of
 from planner.calibration.measurements import MeasuredCase, Row, Unpredictable, file_kind, fold_of, kind_mark, read_rows
 from planner.calibration.own_spread import own_spreads
@@ -120,22 +121,49 @@ def _nothing_to_fit(target: AnyTarget, reasons: Mapping[str, int] = {}) -> SpecE
     return SpecError([Problem("measurements", f"no row that may be fitted: {metrics} of grade {grades}{why}")])
 
 
-def fit_problem(cases: Sequence[MeasuredCase], values: Mapping[str, float]) -> Linearised:
-    """Set up the fit of the constants at `values`, without slopes: observations, weights evened among sources, physical priors."""
+def fit_problem(
+    cases: Sequence[MeasuredCase], values: Mapping[str, float], strengths: Mapping[str, float] = {}
+) -> Linearised:
+    """Set up the fit of the constants at `values`, without slopes: observations, weights evened among sources, physical priors.
+
+    `strengths`: by how much the spreads of a level's priors are scaled (`best_strengths`); 1 where none is given.
+    """
     target, chosen, log_values = _fit_observations(cases)
     weights = group_weights([f"{cases[o.case].row.kind}|{o.metric}" for o in chosen]) ** target.source_evenness
     weights *= np.sqrt(target.data_weight / np.mean(weights**2))
     scale = np.array([target.outlier_scale[o.metric] for o in chosen])
     inside = {name: min(values[name], prior.upper * 0.999) for name, prior in target.priors.items()}
     none = np.zeros((0, len(target.priors)))
-    return Linearised(
+    fit = Linearised(
         target.predict(cases, chosen), log_values, weights, target.priors, {**values, **inside}, none, scale
     )
+    return shrunk(fit, strengths, target.level_of)
 
 
 def with_slopes(at: Linearised) -> Linearised:
     """Differentiate the predictions by the constants at the values of a fit."""
     return replace(at, slope=sensitivity(at.predict, at.priors, at.values, at.predict(at.values)))
+
+
+def best_strengths(cases: Sequence[MeasuredCase], values: Mapping[str, float]) -> dict[str, float]:
+    """Choose how far the constants of each level may leave their priors: groups, sources and chips are left out by turns.
+
+    The folds are not those of `leave_out`, so that errors with groups left out are of rows that chose nothing.
+    """
+    target, chosen, _ = _fit_observations(cases)
+    rows = [cases[o.case] for o in chosen]
+    groups = [f"{m.row.kind}|{m.architecture}|{m.chip}|{o.metric}" for m, o in zip(rows, chosen, strict=True)]
+    ways: tuple[Callable[[MeasuredCase], str], ...] = (
+        lambda m: f"{m.row.kind}|{m.architecture}|{m.chip}", LEAVE_OUT["source"], LEAVE_OUT["chip"],
+    )  # fmt: skip
+    folds = [[kind_mark(f"strength|{way(m)}")[:1] for m in rows] for way in ways]
+    return chosen_strengths(with_slopes(fit_problem(cases, values)), target.level_of, folds, groups)
+
+
+def shipped_strengths(catalog: Catalog, target: AnyTarget) -> dict[str, float]:
+    """Read the strengths of the levels with which the catalog's constants were fitted."""
+    record = catalog.get("constants", f"{target.name}_strengths")
+    return {level: record.value(level) for level in record.figures}
 
 
 def fit_own(
@@ -173,22 +201,14 @@ def shipped_priors(
     return priors
 
 
-def leave_out(
-    cases: Sequence[MeasuredCase], by: str, start: Mapping[str, float], full_fit: Linearised | None = None
-) -> tuple[Floats, list[dict[str, float]]]:
-    """Predict each observation by constants fitted without its group; returns ln(predicted) and the constants of every refit.
-
-    Refits start from `full_fit`, or from the constants `start`, which are then taken to be a fit to all rows.
-    """
-    predicted, refits = leave_out_by_group(cases, by, start, full_fit)
-    return predicted, list(refits.values())
-
-
 def leave_out_by_group(
-    cases: Sequence[MeasuredCase], by: str, start: Mapping[str, float], full_fit: Linearised | None = None
+    cases: Sequence[MeasuredCase], by: str, full_fit: Linearised
 ) -> tuple[Floats, dict[str, dict[str, float]]]:
-    """Do the same as `leave_out`, with the constants keyed by the group left out."""
-    full_fit = full_fit or with_slopes(fit_problem(cases, start))
+    """Predict each observation by constants fitted without its group; returns ln(predicted) and the constants by the group left out.
+
+    Refits start from `full_fit`, a fit to all rows with its slopes: they first go along those, and then take a step with the models.
+    """
+    tangent = along_slopes(full_fit)
     target = target_of(cases)
     observations = target.observations(cases)
     labels = np.array([LEAVE_OUT[by](cases[o.case]) for o in observations])
@@ -196,7 +216,9 @@ def leave_out_by_group(
     predict = target.predict(cases, observations)
     out, refits = np.empty(len(observations)), {}
     for group in sorted(set(labels)):
-        values = refit(full_fit, labels[inside] != group) if np.any(labels[inside] != group) else dict(start)
+        values, keep = dict(full_fit.values), labels[inside] != group
+        if np.any(keep):
+            values = refit(replace(full_fit, values=refit(tangent, keep)), keep, rounds=1)
         out[labels == group] = predict(values)[labels == group]
         refits[str(group)] = values
     return out, refits

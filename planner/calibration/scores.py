@@ -22,9 +22,12 @@ from planner.calibration.fit import (
     TIER_OF_LEAVE_OUT,
     anchor_factors,
     catalog_bands,
-    leave_out,
+    fit_problem,
+    leave_out_by_group,
     read_measurements,
+    shipped_strengths,
     tier_of_case,
+    with_slopes,
 )
 from planner.calibration.measurements import MeasuredCase
 from planner.calibration.runs import Run, run_of, shortage
@@ -123,7 +126,8 @@ def validate(path: Path, catalog: Catalog, left_out: str | None = None, further:
         return Validation(measurements.rows, measurements.reasons, ())
     observations = target.observations(cases)
     if left_out:
-        log_value, tiers = leave_out(cases, left_out, start)[0], left_out_tiers(cases, left_out)
+        whole = with_slopes(fit_problem(cases, start, shipped_strengths(catalog, target)))
+        log_value, tiers = leave_out_by_group(cases, left_out, whole)[0], left_out_tiers(cases, left_out)
     else:
         log_value = target.predict(cases, observations)(start) + np.log(anchor_factors(cases, catalog))
         tiers = [tier_of_case(m, catalog) for m in cases]

@@ -9,7 +9,7 @@ from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import memory_bytes_per_chip
 from models.serving.many_runs import MEANS, Case, Predictor
-from models.serving.priors import SERVING_PRIORS
+from models.serving.priors import SERVING_PRIORS, serving_level
 from models.serving.workload import Lengths, Precisions
 from planner.calibration.serving_cases import MeasuredServing, in_score, measured_serving
 from planner.calibration.target import CalibrationTarget
@@ -60,6 +60,7 @@ SERVING = CalibrationTarget(
     in_metric_unit=lambda m, metric, value, values: value,
     memory=memory,
     priors=SERVING_PRIORS,
+    level_of=serving_level,
     fitted_metrics=MEANS,
     # The first token waits in queues, and its noise floor is several times that of the others.
     outlier_scale={"tpot": 0.15, "ttft": 0.4, "throughput": 0.13},

@@ -42,6 +42,7 @@ class CalibrationTarget(Generic[M]):
     in_metric_unit: Callable[[M, str, float, Mapping[str, float]], float]  # a prediction in the unit of its metric
     memory: Callable[[M, Mapping[str, float]], tuple[float, float]]  # (needed, usable) on the fullest chip [byte]
     priors: Mapping[str, Prior]
+    level_of: Callable[[str], str]  # names the level of a constant, within which constants are shrunk alike
     fitted_metrics: tuple[str, ...]
     outlier_scale: Mapping[str, float]  # by metric: |ln(predicted / measured)| above which an observation is an outlier
     offset_spread: Mapping[str, float]  # by metric: standard deviation of ln(value) between whole sources

@@ -13,7 +13,7 @@ from models.statistics.fitting import ANCHOR_SPREAD, RATIO_SCALE, Predict
 from models.training.flops import recomputed_flops_per_token, training_flops_per_token
 from models.training.layouts import Layouts
 from models.training.many_runs import Case, Predictor
-from models.training.priors import TRAINING_PRIORS
+from models.training.priors import TRAINING_PRIORS, training_level
 from models.training.run import Run
 from models.training.step import TrainingConstants
 from planner.calibration.measurements import Row, kind_mark
@@ -64,6 +64,7 @@ TRAINING = CalibrationTarget(
     in_metric_unit=_in_metric_unit,
     memory=_memory,
     priors=TRAINING_PRIORS,
+    level_of=training_level,
     fitted_metrics=("step_time",),
     outlier_scale={"step_time": RATIO_SCALE},
     offset_spread={"step_time": ANCHOR_SPREAD},

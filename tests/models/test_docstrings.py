@@ -22,12 +22,10 @@ MENTIONED = ("[", "Reference", ">>>")
 # Modules of records, types and examples, without a public function.
 WITHOUT_FUNCTIONS = {
     "serving.examples",
-    "serving.priors",
     "serving.steady_state",
     "reinforcement.constants",
     "training.constants",
     "training.examples",
-    "training.priors",
 }
 
 
