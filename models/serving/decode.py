@@ -20,7 +20,7 @@ from models.serving.workload import gemm_bits, products_s, read_bytes
 from models.transformer.architecture import Architecture, attention_on_ranks, parameter_counts
 from models.transformer.attention import attention_flops, core_flops, latent_widening, query_flops, read_bytes_per_rank
 from models.transformer.moe import dispatch_copies, distinct_destinations
-from models.transformer.routing import EVEN
+from models.transformer.routing import EVEN, largest_excess
 
 # Activations travel in 16 bit.
 ACTIVATION_BYTES = 2.0
@@ -138,11 +138,13 @@ def expert_times_s(
     weight_precision: Precision,
     constants: ServingConstants,
     tokens: ArrayLike,
+    even: bool = False,
 ) -> tuple[Result, Result]:
-    """Predict (compute, memory) seconds of the routed experts; (0, 0) for a dense architecture.
+    """Predict (compute, memory) seconds of the routed experts; (0, 0) for a dense architecture. `even`: as if all ranks had the mean.
 
-    compute = 2 m k P_e L_m (1 + s_e/(m_e + s_e)) imb / (R F e_c e_x);  memory = touched P_e L_m w (1 + imb)/2 / (R B e_m)
-    with R = tp dp, m_e = m k / touched, imb = 1 + i ln(min(ep, 8)), e_x falling with the width f of an expert as 1 / (1 + f0 / f).
+    compute = 2 m k P_e L_m (1 + s_e/(m_e + s_e)) imb / (R F e_c e_x);  memory = touched P_e L_m w imb_m / (R B e_m)
+    with R = tp dp, m_e = m k / touched, e_x falling with the width f of an expert as 1 / (1 + f0 / f). All wait for the fullest rank: imb is
+    1 + e, e = i ln(min(ep, 8)), and what tokens happen to add (`routing.with_chance`), imb_m = 1 + sqrt(e^2/4 + d^2), d that of touched experts.
     Beyond 8 ranks experts are placed by their load, so that the fullest rank is no fuller than that of 8; copies of experts that fill up
     the ranks (`held_experts`) are read as well. Where the architecture's routing states it, imb is that of the popularity of experts, and
     tokens beyond their capacity are left out. Shapes: tokens [token] and layouts broadcast; result [s].
@@ -162,7 +164,13 @@ def expert_times_s(
     ranks, held = layouts.stage_chips, held_experts(arch, layouts)
     touched = experts_touched(held, arch.topk, tokens, constants.expert_skew)
     fitted = 1.0 + constants.rank_imbalance * np.log(np.minimum(layouts.ep, GATHERED_RANKS))
-    imbalance = routing.fullest(fitted, arch.experts, held, layouts.ep)
+    imbalance: Result = 1.0
+    most: Result = 0.0
+    if not even:
+        imbalance = routing.with_chance(fitted, arch.experts, arch.topk, held, layouts.ep, tokens)
+        lasting = np.asarray(routing.fullest(fitted, arch.experts, held, layouts.ep), float)
+        chance = _chance_of_experts(touched, held, layouts.ep) if routing.imbalance is None else 0.0
+        most = np.hypot(0.5 * (lasting - 1.0), chance)
     saturation = constants.expert_saturation_tokens * _intensity(chip, constants)
     per_expert = tokens * arch.topk / touched
     weights = count.per_expert * count.moe_layers
@@ -172,8 +180,16 @@ def expert_times_s(
     evenly = products_s(chip, width, weight_precision, constants, {"experts": flops})
     compute = evenly * shape / (ranks * constants.expert_efficiency)
     every = read_bytes(chip, width, weight_precision, constants, {"experts": touched * weights})
-    read = every * 0.5 * (1.0 + imbalance)
+    read = every * (1.0 + most)
     return compute, as_result(read / (ranks * chip.hbm_bytes_per_s * constants.memory_efficiency))
+
+
+def _chance_of_experts(touched: Result, held: Result, ep: ArrayLike) -> Result:
+    """Compute by how much the rank with most touched experts exceeds the mean of the ranks, over it: one expert at least, and never more than it holds."""
+    ranks = np.asarray(ep, float)
+    left = np.maximum(1.0 - touched / held, 0.0)
+    excess = np.asarray(largest_excess(touched / ranks, ranks)) * np.sqrt((1.0 - 1.0 / ranks) * left)
+    return as_result(np.minimum(np.maximum(excess, ranks / touched - 1.0), np.maximum(held / touched - 1.0, 0.0)))
 
 
 def decode_attention_s(

@@ -105,11 +105,10 @@ def decode_waterfall(
     context = np.asarray(input_tokens, float) + 0.5 * tokens * (1.0 + np.asarray(point.output_scv, float))
     batch = layouts.in_stage(point.seen)
     at_peak = replace(constants, memory_efficiency=1.0, kv_efficiency=1.0, widened_efficiency=1.0)
-    even = replace(at_peak, rank_imbalance=0.0)
 
-    def weights_s(of: ServingConstants, sequences: ArrayLike) -> Result:
-        dense = dense_times_s(arch, chip, layouts, precisions.weights, of, tokens=sequences, logits=sequences)[1]
-        return dense + expert_times_s(arch, chip, layouts, precisions.weights, of, tokens=sequences)[1]
+    def weights_s(sequences: ArrayLike, even: bool = True) -> Result:
+        read = arch, chip, layouts, precisions.weights, at_peak, sequences
+        return dense_times_s(*read, sequences)[1] + expert_times_s(*read, even)[1]
 
     def cache_s(of: ServingConstants, sequences: ArrayLike) -> Result:
         return decode_attention_s(arch, chip, layouts, sequences, context, precisions.kv_cache, of)
@@ -121,14 +120,14 @@ def decode_waterfall(
     gained = 1.0 if speculation is None else speculation.tokens_per_step
     alone = roofline_s(arch, chip, layouts.chips, context, precisions, np.minimum(batch, 1.0))
     few = np.minimum(batch, 1.0)
-    lone = weights_s(even, 1.0) + cache_s(at_peak, few)
+    lone = weights_s(1.0) + cache_s(at_peak, few)
     memory = parts["dense_memory"] + parts["expert_memory"] + parts["kv_memory"]
-    caches, every = cache_s(at_peak, batch), weights_s(at_peak, batch)
+    caches, every = cache_s(at_peak, batch), weights_s(batch, even=False)
     causes = {
         "copies on ranks, stages in turn": lone - alone,
-        "experts touched by the batch": weights_s(even, batch) - weights_s(even, 1.0),
+        "experts touched by the batch": weights_s(batch) - weights_s(1.0),
         "KV caches of the batch": caches - cache_s(at_peak, few),
-        "fullest rank of experts": every - weights_s(even, batch),
+        "fullest rank of experts": every - weights_s(batch),
         "memory below its peak": memory - every - caches,
         "arithmetic": parts["dense_compute"] + parts["expert_compute"],
         COMMUNICATION: parts["communication"],

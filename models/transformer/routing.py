@@ -9,11 +9,17 @@ from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import pdtrc
+from scipy.special import pdtr, pdtrc
 
 from models.arrays import Floats, Result, as_result
 
 _WIDEN = 1.2  # places in the order of popularity, last over first, that are taken together
+_LEAST, _MOST, _FINE = (
+    1e-4,
+    1e3,
+    8.0,
+)  # means between which the largest of many numbers is tabulated, and steps of a factor e
+_DOUBLINGS = 16  # of the ranks for which it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,30 @@ class Routing:
         stated = self.excess(experts, held, ranks)
         return as_result(np.minimum(fitted if stated is None else stated, max(self.capacity_factor, 1.0)))
 
+    def with_chance(
+        self, fitted: ArrayLike, experts: int, topk: int, held: ArrayLike, ranks: ArrayLike, tokens: ArrayLike
+    ) -> Result:
+        """Return the load of the fullest rank over the mean as tokens happen to fall:  1 + sqrt(e^2 + d^2),  e = `fullest` - 1.
+
+        d: excess of the fullest of R ranks over their mean of m k / R choices (`largest_excess`), times the root of (1 - 1/R)(E - k)/(E - 1)
+        since the choices of a token are distinct and their sum is known. One choice at least, and no more than all tokens could bring a rank or its experts
+        take. A measured imbalance has chance in it. Shapes: all broadcast; tokens m [token]; result [1].
+        Reference: Raab and Steger, Balls into Bins, RANDOM 1998; Feller, volume 1, section II.6 (hypergeometric variance).
+
+        >>> one, many = (float(EVEN.with_chance(1.0, 256, 8, 256, 8, tokens)) for tokens in (1, 1e5))
+        >>> 2.4 < one < 2.5, 1.0 < many < 1.01
+        (True, True)
+        """
+        lasting = np.asarray(self.fullest(fitted, experts, held, ranks), float)
+        if self.imbalance is not None:
+            return as_result(lasting)
+        m, n = np.maximum(np.asarray(tokens, float), 1.0), np.asarray(ranks, float)
+        narrow = np.sqrt((1.0 - 1.0 / n) * (experts - topk) / np.maximum(experts - 1.0, 1.0))
+        chance = np.maximum(largest_excess(m * topk / n, n) * narrow, n / (m * topk) - 1.0)
+        room = np.maximum(self.capacity_factor, experts / (m * topk))
+        most = np.minimum(n * np.minimum(topk, np.asarray(held, float) / n) / topk, room)
+        return as_result(np.minimum(1.0 + np.hypot(lasting - 1.0, chance), np.maximum(most, lasting)))
+
     def kept(self, experts: int, topk: int, tokens: ArrayLike) -> Result:
         """Return the share of tokens that find room at their experts; 1 without a capacity.
 
@@ -75,6 +105,37 @@ class Routing:
 
 
 EVEN = Routing()  # where nothing is stated
+
+
+@lru_cache(maxsize=1)
+def _largest() -> Floats:
+    """Tabulate (E[largest] - mean) / sqrt(mean) of R Poisson numbers: rows by the logarithm of the mean, columns by that of R."""
+    means = np.exp(np.arange(np.log(_LEAST), np.log(_MOST) + 1.0 / _FINE, 1.0 / _FINE))[:, None]
+    numbers = np.arange(np.ceil(_MOST + 14.0 * _MOST**0.5))
+    below = np.log(np.maximum(pdtr(numbers, means), 1e-300))
+    most = [-np.expm1(2.0**doubling * below).sum(axis=1, keepdims=True) for doubling in range(_DOUBLINGS + 1)]
+    table: Floats = (np.concatenate(most, axis=1) - means) / np.sqrt(means)
+    return table
+
+
+def largest_excess(mean: ArrayLike, ranks: ArrayLike) -> Result:
+    """Compute by how much the largest of R independent Poisson numbers exceeds their mean l, over that mean:  (sum_j 1 - F(j)^R) / l - 1.
+
+    Read off a table, linear between its entries (the largest within 0.02, beyond a mean of 1 within 0.02 sqrt(l)); beyond 1,000 the excess goes with the root of the mean.
+    Shapes: mean [1] and ranks [1] broadcast; result [1]. Valid for R up to 65,536.
+    Reference: Raab and Steger, Balls into Bins, RANDOM 1998 (the fullest bin); David and Nagaraja, Order Statistics (2003), chapter 4.
+
+    >>> [round(float(largest_excess(1.0, ranks)), 2) for ranks in (1, 8, 64)]
+    [0.0, 1.58, 2.96]
+    """
+    table, each = _largest(), np.asarray(mean, float)
+    x = np.clip(np.log(np.maximum(each, _LEAST) / _LEAST) * _FINE, 0.0, table.shape[0] - 1.001)
+    y = np.clip(np.log2(np.asarray(ranks, float)), 0.0, _DOUBLINGS - 0.001)
+    i, j = x.astype(np.int64), y.astype(np.int64)
+    u, v = x - i, y - j
+    low = table[i, j] + v * (table[i, j + 1] - table[i, j])
+    high = table[i + 1, j] + v * (table[i + 1, j + 1] - table[i + 1, j])
+    return as_result((low + u * (high - low)) / np.sqrt(np.maximum(each, _LEAST)))
 
 
 @lru_cache(maxsize=64)

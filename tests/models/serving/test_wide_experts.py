@@ -102,7 +102,10 @@ def test_second_copies_take_memory_and_are_read():
 
 
 def test_the_fullest_rank_is_no_fuller_beyond_a_node():
-    compute = [float(expert_times_s(MOE, CHIP, spread(ranks), "bf16", SERVING, 1e6)[0]) * ranks for ranks in (4, 8, 64)]
+    # of so many tokens that chance adds nothing
+    compute = [
+        float(expert_times_s(MOE, CHIP, spread(ranks), "bf16", SERVING, 1e10)[0]) * ranks for ranks in (4, 8, 64)
+    ]
     assert compute[0] < compute[1] == pytest.approx(compute[2], rel=1e-6)
 
 

@@ -94,7 +94,9 @@ def test_what_is_stated_moves_a_step_the_right_way(tokens, ranks):
     assert step(Routing(capacity_factor=1.0), tokens, ranks) <= usual * (1 + 1e-12)
     even, skewed = (step(Routing(imbalance=excess), tokens, ranks) for excess in (1.0, 2.0))
     assert even <= skewed and (ranks > 1 or even == skewed)
-    assert step(Routing(imbalance=1.0), tokens, ranks) == step(Routing(popularity=0.0), tokens, ranks)
+    # even popularity leaves chance, which is in a measured imbalance already
+    alike = step(Routing(popularity=0.0), tokens, ranks)
+    assert even <= alike and (ranks > 1 or even == alike)
 
 
 def test_copies_level_the_ranks_and_take_memory():
