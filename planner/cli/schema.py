@@ -1,4 +1,4 @@
-"""The command `schema`: the JSON Schema of a spec or a case."""
+"""The command `schema`: the JSON Schema of a spec, a plan or a case."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def add_schema(commands: Commands) -> None:
     """Add the command `schema`."""
     schema = commands.add_parser(
         "schema",
-        help="print the JSON Schema of a spec, a case, a case of co-design or of KV tiers, or a question about the edge",
+        help="print the JSON Schema of a spec, a plan, a case, a case of co-design or of KV tiers, or a question about the edge",
     )
     schema.add_argument(
         "of",
         nargs="?",
-        choices=("spec", "case", "codesign", "kv_tiers", "edge"),
+        choices=("spec", "plan", "case", "codesign", "kv_tiers", "edge"),
         default="spec",
-        help="what `plan` reads, what `estimate` and `layouts` read, or what `codesign`, `kv-tiers` or `edge` reads (default: spec)",
+        help="what `plan` reads or prints, what `estimate` and `layouts` read, or what `codesign`, `kv-tiers` or `edge` reads (default: spec)",
     )
     schema.add_argument(
         "--format",
@@ -38,7 +38,13 @@ def add_schema(commands: Commands) -> None:
 
 
 def _schema(arguments: argparse.Namespace) -> int:
-    from planner.spec.schema import schema_text
+    if arguments.of == "plan":
+        from planner.plan.schema import plan_schema_text
 
-    write_out(arguments, schema_text(arguments.of, arguments.format))
+        text = plan_schema_text(arguments.format)
+    else:
+        from planner.spec.schema import schema_text
+
+        text = schema_text(arguments.of, arguments.format)
+    write_out(arguments, text)
     return OK

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 BLOCK = "#/$defs/"
+LARGEST = 1e300  # limits beyond it only keep sums from overflowing
 AMOUNTS = {"1": "a number or a percentage"}
 LEAD = {
     "spec": "What `flopwatt plan` reads. Quantities are texts with their unit, such as `\"5 MW\"` or `\"0.4 USD/kWh\"`; each has its SI unit beside it.",
     "case": "What `flopwatt estimate` and `flopwatt layouts` answer. Quantities are texts with their unit; each has its SI unit beside it.",
     "kv_tiers": "What `flopwatt kv-tiers` answers. Quantities are texts with their unit; each has its SI unit beside it.",
     "edge": "What `flopwatt edge` answers. Quantities are texts with their unit; each has its SI unit beside it.",
+    "plan": "What `flopwatt plan SPEC --format json` prints. Amounts are in the spec's currency, quantities in SI. What the figures mean, and how they are checked: [plan.md](plan.md).",
     "codesign": "What `flopwatt codesign` answers. Quantities are texts with their unit; each has its SI unit beside it.",
 }  # fmt: skip
 
@@ -139,14 +141,14 @@ def _descriptions(block: type[BaseModel]) -> dict[str, str]:
     found: dict[str, str] = {}
     for each in reversed(block.__mro__):
         if issubclass(each, BaseModel) and each is not BaseModel:
-            found = {field: text for field, text in found.items() if field not in each.__annotations__} | _of_class(
-                each
-            )
+            found = {
+                field: text for field, text in found.items() if field not in each.__annotations__
+            } | described_keys(each)
     return {field: text for field, text in found.items() if field in block.model_fields}
 
 
-def _of_class(block: type) -> dict[str, str]:
-    """Read the strings below the fields that a class declares itself."""
+def described_keys(block: type) -> dict[str, str]:
+    """Read the strings below the fields that a class declares itself, not those of inherited fields."""
     (declared,) = ast.parse(textwrap.dedent(inspect.getsource(block))).body
     assert isinstance(declared, ast.ClassDef)
     found = {}
@@ -244,7 +246,7 @@ def _plain(field: dict[str, Any]) -> str:
             ("maximum", "to"),
             ("exclusiveMaximum", "below"),
         )
-        if name in field
+        if name in field and abs(field[name]) < LARGEST
     ]
     return " ".join([kind, *(f"{sign} {value:g}" for sign, value in ends)])
 

@@ -20,7 +20,7 @@ from typing import Any
 from planner.errors import Problem as Found
 from planner.errors import SpecError
 from planner.plan import Plan
-from planner.plan_shape import shape_problems
+from planner.plan.shape import shape_problems
 from planner.problem.facts import Problem
 from planner.verify.check import check_prices, check_robustness, run_checks, same_catalog
 from planner.verify.checked_plan import CheckedPlan

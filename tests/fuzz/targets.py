@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from jsonschema import Draft202012Validator
+
 import planner
 from catalog.errors import CatalogError
 from catalog.lookup import Catalog
@@ -22,6 +24,7 @@ from planner.estimate.answer import estimate, sections
 from planner.estimate.case import best_layouts
 from planner.pipeline import check_document
 from planner.plan import parse_plan
+from planner.plan.schema import plan_schema
 from planner.spec.document import read_document
 from planner.spec.series import read_series
 from planner.studies.compare import compare
@@ -152,13 +155,22 @@ def _safe(option: str, text: str) -> str:
 
 
 def solve_spec(rng: random.Random) -> None:
-    """Solve a small spec, and check what the command says of it; `solve` raises where its plan fails verification."""
+    """Solve a small spec, and check what the command says of it; `solve` raises where its plan fails verification.
+
+    Each plan has the shape that `flopwatt schema plan` states.
+    """
     base = rng.choice([s for s in specs() if len(json.dumps(s)) < 2500])
     document = read_document(as_json(mutated(rng, base, specs(), 1)))
     check_document(copy.deepcopy(document))
     options = document.get("solver")
     document["solver"] = {**(options if isinstance(options, dict) else {}), "time_limit": "3 s"}
-    planner.solve(document)
+    plan = json.loads(planner.solve(document).to_json())
+    assert not [error.json_path for error in _plan_validator().iter_errors(plan)]
+
+
+@cache
+def _plan_validator() -> Draft202012Validator:
+    return Draft202012Validator(plan_schema())
 
 
 TARGETS: dict[str, Callable[[random.Random], None]] = {

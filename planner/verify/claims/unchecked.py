@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from planner.plan_shape import unknown_keys
+from planner.plan.shape import unknown_keys
 from planner.version import __version__
 
 NAMES = ("flopwatt", "tokenwatt")  # of the program: release 0.1 had the second

@@ -13,7 +13,7 @@ import planner
 from planner.cli.main import main
 from planner.errors import SpecError
 from planner.plan import Plan, parse_plan
-from planner.plan_shape import shape_problems
+from planner.plan.shape import shape_problems
 from planner.resolve.resolver import resolve_document
 from planner.verify.claims.shortfall import shortfall
 from planner.verify.claims.unchecked import pools_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from planner.errors import Problem, SpecError
 from planner.files import write_file
-from planner.plan_shape import shape_problems
+from planner.plan.shape import shape_problems
 
 PLAN_SCHEMA_VERSION = 1
 KEYS = (

@@ -1,0 +1,84 @@
+"""Rows of money and limits: cost and carbon lines, phases, electricity, limits."""
+
+from __future__ import annotations
+
+from typing import NotRequired
+
+from typing_extensions import TypedDict
+
+from planner.plan.rows.values import Number, Text, Whole
+
+
+class CostLine(TypedDict):
+    """State an amount of one cost or carbon component at a site, by system and way to obtain it."""
+
+    component: Text
+    site: Text
+    system: Text
+    how: Text
+    amount: Number
+
+
+class Limit(TypedDict):
+    """State a limit, how far the plan is from it, and what one more unit is worth."""
+
+    path: Text
+    name: Text
+    value: Number
+    limit: Number
+    unit: Text
+    slack: Number
+    marginal_value: Number | None
+    marginal_unit: Text | None
+    marginal_value_divisible: NotRequired[Number | None]
+    note: NotRequired[Text]
+
+
+class PhasePool(TypedDict):
+    """State the peak number of chips at work in a phase."""
+
+    workload: Text
+    role: Text
+    system: Text
+    chips: Number
+
+
+class Phase(TypedDict):
+    """State what one phase of the spec buys, pays and serves."""
+
+    name: Text
+    start: Text
+    end: Text
+    windows: list[Whole]
+    capital: Number
+    paid: Number | None
+    residual: Number
+    chips: Whole
+    cost: Number
+    tokens: dict[str, Number]
+    cost_per_million_tokens: Number | None
+    pools: list[PhasePool]
+
+
+class Meter(TypedDict):
+    """State one purchase of electricity: grid, peak, contract or battery."""
+
+    site: Text
+    item: Text
+    name: Text
+    size: Number
+    unit: Text
+    energy_j: Number | None
+    cost: Number
+    carbon_kg: Number | None
+
+
+class Totals(TypedDict):
+    """Sum cost, carbon, energy at the meter, tokens, chips and peak power over the plan."""
+
+    cost: Number
+    carbon_kg: Number
+    energy_j: Number
+    tokens: Number
+    chips: Whole
+    peak_power_w: Number

@@ -1,0 +1,138 @@
+"""Rows of confidence: outcomes in sampled scenarios, robust plans, the surest plan."""
+
+from __future__ import annotations
+
+from typing import NotRequired
+
+from typing_extensions import TypedDict
+
+from planner.plan.rows.points import Pool
+from planner.plan.rows.values import Number, Text, Whole
+
+
+class Outcome(TypedDict):
+    """State in which share of scenarios a plan keeps its promises."""
+
+    worlds: Whole
+    kept: Number
+    workloads: dict[str, Number]
+    budget: Number
+    mean_undone: dict[str, Number]
+    cost: dict[str, Number]
+
+
+class SeededOutcome(Outcome):
+    """State an outcome with the seed of its scenarios."""
+
+    seed: Whole
+
+
+class NominalOutcome(Outcome):
+    """State how the plan without the promise fares in the fresh scenarios."""
+
+    seed: NotRequired[Whole]
+    value: Number
+
+
+class PriceRange(TypedDict):
+    """State the range of an uncertain price, and the amount of the cost that depends on it."""
+
+    path: Text
+    low: Number
+    typical: Number
+    high: Number
+    unit: Text
+    amount: Number
+
+
+class Uncertain(TypedDict):
+    """State the factors of an uncertain prediction at `levels`."""
+
+    what: Text
+    of: Text
+    metric: Text
+    factors: list[Number]
+
+
+class StandingBy(TypedDict):
+    """Describe a layout for scenarios in which chips are slower."""
+
+    workload: Text
+    site: Text
+    power_cap: NotRequired[Number]
+    capacity: NotRequired[Number]
+    pools: list[Pool]
+
+
+class Robustness(TypedDict):
+    """State the promise of a robust plan, and how it fared in sampled and fresh scenarios."""
+
+    confidence: Number
+    measure: Text
+    sampled: SeededOutcome
+    fresh: SeededOutcome
+    nominal: NominalOutcome
+    price: Number
+    worlds_in_program: Whole
+    left_out: list[Text]
+    prices: list[PriceRange]
+    uncertain: list[Uncertain]
+    levels: list[Number]
+    standing_by: list[StandingBy]
+
+
+class BreaksFirst(TypedDict):
+    """Name the promise that is kept in fewest scenarios."""
+
+    workload: Text
+    promise: Text
+    kept: Number
+
+
+class FurtherSystem(TypedDict):
+    """State a number of systems to add."""
+
+    site: Text
+    system: Text
+    how: Text
+    count: Whole
+
+
+class Surer(TypedDict):
+    """State the further systems with which a share of the scenarios is kept."""
+
+    share: Number
+    cost: Number
+    systems: list[FurtherSystem]
+
+
+class Confidence(TypedDict):
+    """State in which share of sampled scenarios the plan keeps its promises, and what breaks first."""
+
+    worlds: Whole
+    seed: Whole
+    kept: Number
+    open: Number
+    workloads: dict[str, Number]
+    breaks_first: BreaksFirst | None
+    surer: Surer | None
+    left_out: list[Text]
+
+
+class NotRobust(TypedDict):
+    """State that no plan keeps the promise asked for."""
+
+    confidence: Number
+    reached: Number
+    words: Text
+
+
+class Surety(TypedDict):
+    """State that a surer plan within the band was chosen."""
+
+    within: Number
+    plans: Whole
+    kept: Number
+    kept_before: Number
+    value_before: Number
+    further: list[FurtherSystem]

@@ -1,0 +1,140 @@
+"""Check that a document has the shape of a plan: its typed rows (`planner.plan.rows`), and rows that can be read together.
+
+Not here: whether the values are right (`planner.verify`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from planner.errors import Problem, path_text
+from planner.plan.rows.document import PlanDocument
+
+STATUSES = ("optimal", "within_gap", "limit", "infeasible", "unbounded")
+MAX_PROBLEMS = 50  # of a malformed plan
+MISSING = object()
+EXPECTED = {  # by the start of pydantic's type of an error
+    "missing": "",
+    "int": "a whole number",
+    "float": "a number",
+    "finite": "a number",
+    "less": "a number",
+    "greater": "a number",
+    "string": "a text",
+    "bool": "true or false",
+    "list": "a list",
+    "dict": "an object",
+    "typed": "an object",
+    "union": "an object",
+}
+
+
+@functools.cache
+def plan_adapter() -> TypeAdapter[PlanDocument]:
+    """Build the validator of plan documents, once."""
+    return TypeAdapter(PlanDocument)
+
+
+def shape_problems(document: Any) -> list[Problem]:
+    """List the places of a plan document whose shape is not that of a plan, `MAX_PROBLEMS` at most."""
+    try:
+        plan_adapter().validate_python(document)
+    except ValidationError as error:
+        return _as_problems(error.errors(include_url=False, include_context=False), document)[:MAX_PROBLEMS]
+    found = list(_contradictions(document))
+    if not found and document["objective"]["value"] is not None and document["totals"] is None:
+        found.append(Problem("totals", "expected an object, as the plan has an answer; got null"))
+    return found[:MAX_PROBLEMS]
+
+
+def unknown_keys(document: Mapping[str, Any]) -> list[str]:
+    """List the places that no release before this one wrote, such as "fleet[].colour"; "[]" stands for any position."""
+    return sorted(set(_left_out(document, plan_adapter().validate_python(document), "")))
+
+
+def _contradictions(document: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield the places at which rows of the right shape cannot be read together, whatever the plan is of."""
+    if document["status"] not in STATUSES:
+        yield Problem("status", f"expected one of {', '.join(STATUSES)}; got {_shown(document['status'])}")
+    known = {row["slot"] for row in document["schedule"]}
+    for i, row in enumerate(document["routes"]):
+        if row["slot"] not in known:
+            yield Problem(f"routes[{i}].slot", f"the schedule has no slot {row['slot']}")
+    for i, workload in enumerate(document["workloads"]):
+        for j, point in enumerate(workload["points"]):
+            if workload["kind"] != "serving" and "run" not in point["time_s"]:
+                yield Problem(f"workloads[{i}].points[{j}].time_s.run", "is missing; expected a number")
+    if not isinstance(document["spec"].get("currency", ""), str):
+        yield Problem("spec.currency", f"expected a text, got {_shown(document['spec']['currency'])}")
+    horizon = document["spec"].get("horizon", {})
+    if not isinstance(horizon, Mapping):
+        yield Problem("spec.horizon", f"expected an object, got {_shown(horizon)}")
+    elif not _is_number(years := horizon.get("years", 1)) or years < 1:
+        yield Problem("spec.horizon.years", f"expected a number of at least 1, got {_shown(horizon['years'])}")
+
+
+def _as_problems(errors: Sequence[ErrorDetails], document: Any) -> list[Problem]:
+    """Translate errors of validation; those of one place, of a value that may have several types, become one problem."""
+    expected: dict[str, tuple[dict[str, None], Any]] = {}
+    for error in errors:
+        parts, value = _place(error["loc"], document, error["type"] == "missing")
+        words = EXPECTED.get(error["type"].partition("_")[0], error["msg"])
+        expected.setdefault(path_text(parts), ({}, value))[0][words] = None
+    return [
+        Problem(path, f"expected {' or '.join(words)}, got {_shown(value)}" if any(words) else "is missing; add it")
+        for path, (words, value) in expected.items()
+    ]
+
+
+def _place(location: Sequence[str | int], document: Any, missing: bool) -> tuple[list[str | int], Any]:
+    """Return the keys and positions of an error that exist in the document, without the names of types, and the value there."""
+    parts: list[str | int] = []
+    value = document
+    for i, part in enumerate(location):
+        inner = _item(value, part)
+        if inner is not MISSING:
+            value = inner
+        elif not (missing and i == len(location) - 1):
+            continue
+        parts.append(part)
+    return parts, value
+
+
+def _item(value: Any, part: str | int) -> Any:
+    """Return the item of an object or a list, `MISSING` where there is none."""
+    if isinstance(value, Mapping):
+        return value.get(part, MISSING)
+    return value[part] if isinstance(value, list) and isinstance(part, int) else MISSING
+
+
+def _left_out(given: Any, known: Any, path: str) -> Iterator[str]:
+    """Yield the places of `given` whose keys `known`, the document as its types read it, does not have."""
+    if isinstance(given, list) and isinstance(known, list):
+        for one, other in zip(given, known, strict=True):
+            yield from _left_out(one, other, f"{path}[]")
+    elif isinstance(given, Mapping) and isinstance(known, Mapping):
+        for key, inner in given.items():
+            place = f"{path}.{key}".lstrip(".")
+            if key not in known:
+                yield place
+            else:
+                yield from _left_out(inner, known[key], place)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _shown(value: Any) -> str:
+    """Quote a value in a few characters."""
+    if isinstance(value, (Mapping, list)):
+        return "an object" if isinstance(value, Mapping) else "a list"
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else None
+    if text is None:
+        text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "a number of over 30 digits"
+    return text if len(text) <= 60 else f"{text[:60]}..."
