@@ -11,7 +11,7 @@ import numpy as np
 from noise import repeated
 
 from catalog.lookup import Catalog
-from models.statistics.intervals import inside_left_out
+from models.statistics.intervals import COVERAGE, inside_left_out
 from models.statistics.levels import row_weights, share_with_error
 from planner.calibration.fit import (
     LEAVE_OUT_OF_TIER,
@@ -23,7 +23,7 @@ from planner.calibration.fit import (
     shipped_strengths,
     with_slopes,
 )  # fmt: skip
-from planner.calibration.levels import missed_by_tier, single_generations, spreads_by_label
+from planner.calibration.levels import level_of, missed_by_tier, single_generations, spreads_by_label
 from planner.tables import as_markdown
 
 LEAVE_OUTS = ("group", "source", "chip", "generation")
@@ -93,10 +93,13 @@ class Scored:
         for (tier, label), held in inside.items():
             names = groups[tier, label].tolist()
             by_rows, by_groups = (share_with_error(held, names, weights) for weights in (None, row_weights(names, 1.0)))
+            band = binomial_band(len(set(names)))
             found.append({
                 "interval": tier.replace("_", " "), "of": label, "left out": f"one {LEAVE_OUT_OF_TIER.get(tier, 'chip')}", "groups": len(set(names)),
                 "rows": len(held), "of groups": "{:.0f} ± {:.0f} %".format(*(100 * v for v in by_groups)),
                 "of rows": "{:.0f} ± {:.0f} %".format(*(100 * v for v in by_rows)),
+                "90 % band of so many votes": "{:.0f} to {:.0f} %".format(*(100 * v for v in band)),
+                "80 % holds": "yes" if band[0] <= by_groups[0] <= band[1] else "no",
             })  # fmt: skip
         return found
 
@@ -134,12 +137,13 @@ class Scored:
 
     def table(self, name: Callable, log_value: np.ndarray, label: str | None = None) -> list[dict[str, object]]:
         """Tabulate errors by a name of each row, the largest group first."""
-        groups: dict[str, list[float]] = defaultdict(list)
+        groups: dict[str, list[int]] = defaultdict(list)
         for i in np.flatnonzero(self.use if label is None else self.use & (self.labels == label)):
-            groups[name(self.rows[i])].append(math.expm1(log_value[i] - self.measured[i]))
+            groups[name(self.rows[i])].append(int(i))
+        signed = np.expm1(log_value - self.measured)
         return [
-            {"": group.replace("|", "/"), **errors(signed)}
-            for group, signed in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+            {"": group.replace("|", "/"), **errors(signed[members], [group_of(self.rows[i]) for i in members])}
+            for group, members in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
         ]
 
     def points(self, label: str | None = None) -> list[tuple[str, float, float]]:
@@ -167,12 +171,35 @@ class Scored:
         return f"{self.measurements.rows} rows; not predictable: {reasons}."
 
 
-def errors(signed: Sequence[float]) -> dict[str, object]:
-    """Summarise signed errors."""
+def group_of(m) -> str:
+    """Name the group of a row, which has one vote: source kind, architecture and chip."""
+    return level_of(m, "group")
+
+
+def errors(signed: Sequence[float], groups: Sequence[str] | None = None) -> dict[str, object]:
+    """Summarise signed errors over rows, and over `groups`, each of which then counts alike."""
     signed = np.asarray(signed)
     error = np.abs(signed)
-    return {"n": len(error), "median": percent(np.median(error)), "mean": percent(error.mean()),
-            "within 20 %": percent(np.mean(error <= 0.2)), "bias": percent(np.median(signed))}  # fmt: skip
+    found = {"n": len(error), "median": percent(np.median(error)), "mean": percent(error.mean()),
+             "within 20 %": percent(np.mean(error <= 0.2)), "bias": percent(np.median(signed))}  # fmt: skip
+    if groups is not None:
+        votes = row_weights(groups, 1.0)
+        found |= {
+            "groups": len(set(groups)),
+            "median of groups": percent(weighted_median(list(zip(error.tolist(), votes.tolist(), strict=True)))),
+        }
+    return found
+
+
+def binomial_band(count: int, share: float = COVERAGE) -> tuple[float, float]:
+    """Bound the share of `count` votes that holds with 90 % where each holds with probability `share`.
+
+    >>> [round(bound, 2) for bound in binomial_band(20)]
+    [0.65, 0.95]
+    """
+    from scipy.stats import binom
+
+    return tuple(float(binom.ppf(level, count, share)) / count for level in (0.05, 0.95))
 
 
 def percent(share: float) -> str:

@@ -8,7 +8,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
-from accuracy_scores import LEAVE_OUTS, Scored, checks, errors, percent, regrets, scatter
+from accuracy_scores import LEAVE_OUTS, Scored, checks, errors, group_of, percent, regrets, scatter
+from accuracy_slices import SERVING, slices, worst_groups
 
 from catalog.lookup import Catalog
 from planner.calibration.fit import LEAVE_OUT
@@ -53,6 +54,8 @@ def chapter(path: Path, catalog: Catalog) -> tuple[str, dict[str, str]]:
     parts += ["### Serving: Ascend with groups left out, what was tried", TRIED.read_text(encoding="utf-8")]
     parts += scored.uncertainty("Serving")
     parts += ["### Serving: choice of chip or layout (leave-group-out)", as_markdown(choice_table(regret(scored)))]
+    parts += ["### Serving: slices (leave-group-out)", slices(scored, SERVING, tuple(METRICS))]
+    parts += ["### Serving: the worst groups (leave-group-out)", worst_groups(scored, suspicion)]
     parts += ["### Serving: the worst rows of the shipped constants", as_markdown(scored.worst(suspicion))]
     plots = {f"accuracy_serving_{name}.svg": scatter(scored.points(name), QUANTITY[name]) for name in METRICS}
     return "\n\n".join(part.strip() for part in parts) + "\n", plots
@@ -102,14 +105,16 @@ def domestic(scored: Scored) -> list[tuple[str, str, str]]:
 
 def left_out(scored: Scored, by: str) -> list[dict[str, object]]:
     """Tabulate the errors of each group left out, and of all together, metric by metric."""
-    groups: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    groups: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for i in np.flatnonzero(scored.use):
-        error = math.expm1(scored.left[by][i] - scored.measured[i])
         for name in ("all", LEAVE_OUT[by](scored.rows[i])):
-            groups[name][scored.labels[i]].append(error)
-    table = []
+            groups[name][scored.labels[i]].append(int(i))
+    signed, table = np.expm1(scored.left[by] - scored.measured), []
     for group, found in sorted(groups.items(), key=lambda item: (-sum(map(len, item[1].values())), item[0])):
-        table += [{by: group, "metric": METRICS[name], **errors(found[name])} for name in METRICS if name in found]
+        table += [
+            {by: group, "metric": METRICS[name], **errors(signed[found[name]], [group_of(scored.rows[i]) for i in found[name]])}
+            for name in METRICS if name in found
+        ]  # fmt: skip
     return table
 
 

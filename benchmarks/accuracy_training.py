@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from accuracy_scores import LEAVE_OUTS, Scored, checks, percent, regrets, scatter, weighted_median
+from accuracy_slices import TRAINING, slices, worst_groups
 
 from catalog.lookup import Catalog
 from catalog.units import GIGA
@@ -43,6 +44,8 @@ def chapter(path: Path, catalog: Catalog) -> tuple[str, dict[str, str]]:
         parts += [f"### Training: leave one {by} out", as_markdown(scored.table(network, scored.left[by]))]
         parts += ["By chip:", as_markdown(scored.table(chip, scored.left[by]))]
     parts += scored.uncertainty("Training")
+    parts += ["### Training: slices (leave-group-out)", slices(scored, TRAINING, scored.target.interval_labels)]
+    parts += ["### Training: the worst groups (leave-group-out)", worst_groups(scored, suspicion)]
     parts += ["### Training: the worst rows of the shipped constants", as_markdown(scored.worst(suspicion))]
     return "\n\n".join(part.strip() for part in parts) + "\n", {
         "accuracy_training.svg": scatter(scored.points(), "step time [s]")

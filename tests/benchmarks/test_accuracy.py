@@ -119,3 +119,57 @@ def test_repeated_runs_of_one_configuration_give_the_noise_floor():
     assert (found.configurations, found.runs) == (1, 3)
     assert sorted(found.errors) == pytest.approx(sorted(np.array([0.1, 0.0, 0.1]) / 1.1 * np.sqrt(1.5)))
     assert noise.repeated(cases, seen, np.ones(5, bool), across_sources=True)["dense"].runs == 4
+
+
+REPORT = """# Accuracy
+
+## Training
+
+| check | goal | result |
+| --- | --- | --- |
+| leave-group-out, dense: median | ≤ 5.5 % | {dense} % |
+| leave-group-out, dense: within 20 % | ≥ 92 % | 50.0 % |
+
+## Serving
+
+| check | goal | result |
+| --- | --- | --- |
+| leave-one-source-out, pooled, TPOT: median | ≤ 18 % | {tpot} % |
+"""
+
+
+@pytest.mark.parametrize(("dense", "lost"), [(6.9, False), (7.2, True), (3.0, False)])
+def test_a_tier_may_lose_a_point_and_no_more(dense, lost):
+    against = importlib.import_module("accuracy_against")
+    found = against.changes(REPORT.format(dense=6.0, tpot=16.0), REPORT.format(dense=dense, tpot=16.0))
+    assert {each.check: each.lost for each in found} == {
+        "training: leave-group-out, dense: median": lost,
+        "serving: leave-one-source-out, pooled, TPOT: median": False,
+    }
+    assert "TPOT" not in against.change_table(found)  # which did not change
+
+
+def test_a_report_without_medians_is_not_compared():
+    against = importlib.import_module("accuracy_against")
+    with pytest.raises(ValueError, match="no median"):
+        against.changes("# Accuracy\n", REPORT.format(dense=6.0, tpot=16.0))
+
+
+def test_a_large_group_has_one_vote(scores):
+    found = scores.errors([0.5] * 9 + [0.1, 0.2], ["a"] * 9 + ["b", "c"])
+    assert (found["median"], found["median of groups"], found["groups"]) == ("50.0 %", "20.0 %", 3)
+
+
+def test_the_band_holds_nine_of_ten_draws(scores):
+    import numpy as np
+
+    low, high = scores.binomial_band(40)
+    drawn = np.random.default_rng(0).binomial(40, 0.8, 20_000) / 40
+    assert 0.9 <= np.mean((drawn >= low) & (drawn <= high)) <= 0.96
+
+
+def test_ranges_of_slices_are_named():
+    slices = importlib.import_module("accuracy_slices")
+    assert [slices.ranged(value, (1, 16, 256)) for value in (1, 2, 16, 17, 257, None)] == [
+        "1", "2-16", "2-16", "17-256", "above 256", "not stated"
+    ]  # fmt: skip
