@@ -31,6 +31,7 @@ CHAPTERS = {
     "training": "training.csv",
     "serving": "serving.csv",
     "edge": "serving.csv",
+    "anchors": "serving.csv",
 }  # chapter -> file of measurements
 
 

@@ -11,7 +11,8 @@ from catalog.figures import Figure, Origin, read_figure
 from catalog.huggingface import from_config
 from catalog.plausibility import range_around, range_of
 from catalog.records import Record
-from catalog.schemas import SCHEMAS, FigureSpec, Schema
+from catalog.schema import FigureSpec, Schema
+from catalog.schemas import SCHEMAS
 from catalog.tariffs import malformed_texts
 
 Report = Callable[[str, str], None]

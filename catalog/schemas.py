@@ -2,57 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
+from catalog.schema import FigureSpec, Schema, TextSpec
 from catalog.units import HOURS_PER_DAY
-
-
-@dataclass(frozen=True, slots=True)
-class FigureSpec:
-    """`units` are the SI units it may have; any currency may stand where USD does. `values`: how many numbers it is,
-    0 for a series of any length."""
-
-    units: tuple[str, ...]
-    words: str
-    required: bool = False
-    values: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class TextSpec:
-    """`choices` closes the set of values; `refers` names the kind in which the value must be a record, or, where
-    `foreign`, a name of a provider's own such as "azure:canadaeast"; `rows`: it is a list."""
-
-    words: str
-    choices: tuple[str, ...] = ()
-    refers: str = ""
-    foreign: bool = False
-    required: bool = False
-    rows: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Schema:
-    """`families` are patterns of figure names that a record makes up itself, such as a tariff's bands;
-    `open` kinds may hold any figure in any unit."""
-
-    kind: str
-    words: str
-    figures: Mapping[str, FigureSpec] = field(default_factory=dict)
-    text: Mapping[str, TextSpec] = field(default_factory=dict)
-    families: Mapping[str, FigureSpec] = field(default_factory=dict)
-    open: bool = False
-
-    def figure(self, name: str) -> FigureSpec | None:
-        """Look up the specification of a figure by its name; None where the kind has no such figure."""
-        if name in self.figures:
-            return self.figures[name]
-        for pattern, spec in self.families.items():
-            if re.fullmatch(pattern, name):
-                return spec
-        return FigureSpec((), "") if self.open else None
 
 
 def _one(unit: str, words: str, required: bool = False) -> FigureSpec:
@@ -421,6 +372,34 @@ POWER_CURVES = Schema(
     },
 )
 
+ANCHORS = Schema(
+    "anchors",
+    "published rates of whole systems, which predictions are held against",
+    {
+        "rate": _one(
+            "token/s",
+            "tokens of one chip: of output in decode, of prompts in prefill, of both in training",
+            required=True,
+        ),
+        "chips": _one("chip", "chips that ran it"),
+        "input_tokens": _one("token", "prompt of a request"),
+        "output_tokens": _one("token", "answer of a request"),
+        "tpot_limit_s": _one("s", "limit on the time per output token"),
+        "draft_tokens": _one("token", "tokens drafted in a step"),
+        "acceptance": _one("1", "chance that a draft is accepted"),
+    },
+    {
+        **_NOTES,
+        "chip": TextSpec("chip record", refers="chips", required=True),
+        "system": TextSpec("system record", refers="systems"),
+        "architecture": TextSpec("architecture record", refers="architectures", required=True),
+        "phase": TextSpec("what the chips did", ("decode", "prefill", "training"), required=True),
+        "precision": TextSpec("format of the weights"),
+        "grade": TextSpec("trust in it, from audited (A) to a claim (D)", ("A", "B", "C", "D"), required=True),
+        "cause": TextSpec("why the prediction lies outside its interval, or why there is none"),
+    },
+)
+
 ENGINES = Schema(
     "engines",
     "serving engines, and compilers whose kernels they run",
@@ -492,6 +471,7 @@ SCHEMAS: dict[str, Schema] = {
         WAN,
         LINES,
         POWER_CURVES,
+        ANCHORS,
         ENGINES,
         COMPONENTS,
         DEFAULTS,

@@ -32,6 +32,7 @@ from planner.messages import Message
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.report.notes import HEADING
 from planner.report.words import cap_words
+from planner.resolve.stack.anchors import anchor_facts
 from planner.resolve.stack.formats import format_facts
 from planner.resolve.stack.own import architecture_fact, unused_run_facts
 from planner.spec.reinforcement import Reinforcement
@@ -78,7 +79,7 @@ def _notes(facts: CaseFacts) -> list[Fact]:
         workload = facts.job if isinstance(case.workload, Training) else facts.serving
     found = [*facts.notes, *unused_run_facts(catalog, "workload", workload, facts.sides), *([read] if read else [])]
     if isinstance(workload, ServingFacts):
-        found += format_facts(workload, name, facts.sides)
+        found += [*format_facts(workload, name, facts.sides), *anchor_facts(catalog, "workload", workload, facts.sides)]
     return found
 
 

@@ -35,6 +35,7 @@ from planner.resolve.representative_days import representative
 from planner.resolve.routes import lines
 from planner.resolve.routes.traffic import resolve_routes
 from planner.resolve.sites import resolve_sites
+from planner.resolve.stack.anchors import anchor_facts
 from planner.resolve.stack.formats import format_facts
 from planner.resolve.stack.kv_tiers import with_kv_tiers
 from planner.resolve.stack.own import architecture_fact, unused_run_facts
@@ -209,7 +210,8 @@ def _note_own_figures(
         for fact in (*unused_run_facts(context.catalog, workload.path, workload, systems), *([read] if read else [])):
             context.add_fact(fact)
         if isinstance(workload, ServingFacts):
-            for fact in format_facts(workload, workload.runs, systems):
+            published = anchor_facts(context.catalog, workload.path, workload, systems)
+            for fact in (*format_facts(workload, workload.runs, systems), *published):
                 context.add_fact(fact)
 
 

@@ -44,6 +44,7 @@ def test_there_is_data_of_every_kind():
         "wan": 200,
         "lines": 4,
         "power_curves": 30,
+        "anchors": 6,
         "engines": 6,
         "components": 2,
         "defaults": 30,
