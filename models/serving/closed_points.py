@@ -71,7 +71,7 @@ def closed_pools(
     utilisation = np.minimum(rate * service, 1.0)
     at_load = replace(
         point, fits=np.asarray(point.fits) & (np.asarray(point.slots) >= 1.0), requests_per_s=rate, unloaded_ttft_s=point.unloaded_ttft_s + surplus,
-        prefill_wait_s=wait, prefill_wait_probability=utilisation, prefill_utilisation=utilisation,
+        prefill_wait_s=wait, prefill_wait_probability=utilisation, prefill_utilisation=utilisation, prefill_load=utilisation,
         slot_wait_s=np.zeros(np.shape(rate))[()], slot_wait_probability=np.zeros(np.shape(rate))[()],
     )  # fmt: skip
     return replace(found, point=at_load), surplus

@@ -90,6 +90,7 @@ class ServingPoint:
     computed_share: Result  # of a prompt's tokens; the others are found in a cache
     shares: dict[str, Result]  # of the engine's time by part; they add up to one
     prompt_scv: Result = 0.0  # of a task's calls: of prompt_s between calls of the same place in their tasks [1]
+    prefill_load: Result = 0.0  # of the queue for prefill: share of its waits that is for more than the service under way [1]
     overhead_s: Result = 0.0  # the constant part of unloaded_ttft_s: front end and scheduler
     slot_wait_scv: Result = 1.0  # squared coefficient of variation of those waits for a slot that are not 0
     task: Task | None = None  # to which the requests belong; None: each is its own

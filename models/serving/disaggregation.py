@@ -15,15 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from models.arrays import Floats, Result
-from models.queueing.queues import (
-    both_waits,
-    clumped_wait_probability,
-    delayed_scv,
-    departure_scv,
-    erlang_c,
-    place_wait,
-    wait_mean_s,
-)
+from models.queueing.passes import Passes, PassTimes
+from models.queueing.queues import both_waits, departure_scv, place_wait
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import DecodeTimes, ServingPoint, decode_times
@@ -63,6 +56,8 @@ class DisaggregatedPoint:
     prefill_memory_bytes: Result  # of the fullest chip of a prefill worker
     transfer_s: Result  # moving the cache of a prompt, alone
     links_s: Result  # of all links of the side that has fewer, that a prompt's cache takes
+    full_s: Result  # time of a prefill worker for each prompt of a full pass
+    boundary_s: Result  # mean wait of a prompt for the end of a pass under way, beside its queue
 
     @property
     def chips(self) -> Result:
@@ -122,9 +117,11 @@ def disaggregated(
 ) -> DisaggregatedPoint:
     """Predict a group at the rate that keeps `batch` requests in each decode worker:  rate = n_d b / ((O - 1) T(s)).
 
-    A request meets s = max(b + 1/n_d, 1), itself included: arrivals find a Poisson number that is divided evenly. Prefill is G/G/n_p with service S; where rate S >= n_p the decode side outruns it, the wait is infinite and the point
+    A request meets s = max(b + 1/n_d, 1), itself included: arrivals find a Poisson number that is divided evenly. Prefill workers take all prompts
+    that wait into their next pass, as far as chunk and memory go, on all their attention ranks (`passes.Passes`, between a prompt alone and a full chunk);
+    where full passes serve less than the rate, the decode side outruns them, the wait is infinite and the point
     meets no limit: the group's rate is the smaller of both sides. TPOT = T(s), without prefill in between;
-    TTFT = f (constant + S + transfer + wait) + wait on links + wait for a slot + half a step, with f the measured overhead of two pools: the first
+    TTFT = f (constant + pass + transfer) + wait + wait on links + wait for a slot + half a step, with f the measured overhead of two pools: the first
     token is out when its request joins the decode of the worker that holds fewest, so the swings of all workers are shared.
     The KV cache of a prompt moves over min(tp pp of both workers) links, which transfers share (processor sharing): at a load u of all links
     of the senders or the receivers it waits u/(1 - u) times as long as it takes alone, without end where the links carry no such rate. Decode workers run `speculation`; `cache` stands with
@@ -146,21 +143,15 @@ def disaggregated(
     kinds: dict[str, Any] = {"precisions": precisions, "constants": decode.constants}
     drafts = held_bytes(arch, decode.layouts, precisions.weights, speculation, None)
     places, used = pool_memory(arch, decode.chip, decode.layouts, b, drafts, lengths=lengths, **kinds)
-    # A prefill worker holds one prompt on each attention rank.
-    each = group.requests_per_s / prefill.count
-    cached, dp = held_beside(arch, prefill.layouts, precisions, None, cache, each, first), prefill.layouts.dp
-    prefill_places, prefill_used = pool_memory(
-        arch, prefill.chip, prefill.layouts, dp, cached,
-        lengths=Lengths(lengths.prompt, 1.0), precisions=precisions, constants=prefill.constants, shared=common(cache),
-    )  # fmt: skip
+    each, dp = group.requests_per_s / prefill.count, prefill.layouts.dp
     moving, on_links = _moving_s(arch, prefill, decode, link, lengths, precisions)
-    step, prompts = group.times.step, group.prompts
+    step, passes = group.times.step, group.passes
     point = ServingPoint(
         batch=b + group.everywhere,
         seen=group.seen + group.everywhere,
         slots=places + group.everywhere,
         fits=(b <= places)
-        & (prefill_places >= dp)
+        & (group.prefill_places >= dp)
         & waiting_fits(arch, prefill.layouts, cache, each, first, precisions.kv_cache),
         memory_bytes=used,
         requests_per_s=group.requests_per_s * mean_load(cache),
@@ -174,7 +165,10 @@ def disaggregated(
         **group.tpot(),
         **group.ttft(arch, decode.constants, moving, on_links, places),
     )
-    busy = {name: group.utilisation * part / prompts.occupancy_s for name, part in prompts.breakdown.items()}
+    busy = {
+        name: np.minimum(passes.load, 1.0) / passes.occupancy_full_s * passes.times.at(alone, group.full.breakdown[name], passes.on_rank)
+        for name, alone in group.alone.breakdown.items()
+    }  # fmt: skip
     return DisaggregatedPoint(
         point=point,
         prefill_workers=prefill.count,
@@ -182,9 +176,11 @@ def disaggregated(
         prefill_chips=prefill.count * prefill.layouts.chips,
         decode_chips=decode.count * decode.layouts.chips,
         prefill_shares=busy,
-        prefill_memory_bytes=prefill_used,
+        prefill_memory_bytes=group.prefill_used,
         transfer_s=moving,
         links_s=on_links,
+        full_s=passes.occupancy_full_s + group.everywhere,
+        boundary_s=passes.boundary_s + group.everywhere,
     )
 
 
@@ -209,18 +205,47 @@ def _steady_group(
         constants=decode.constants, speculation=speculation,
     )  # fmt: skip
     stay = steps * times.step.total_s
-    prompts, found = call_cost(
-        arch, prefill.chip, prefill.layouts, cache, lambda _: decode.count * batch / stay / prefill.count,  # decode alone sets the rate
-        Prompts(lengths.prompt, lengths.scv_of_input), None, first, precisions=precisions, constants=prefill.constants,
-    )  # fmt: skip
-    by_occupancy, by_latency, by_prompt = call_scvs(prompts, found, lengths, prefill.constants)
-    shapes = (np.shape(part) for part in (stay, prompts.occupancy_s, prefill.count, decode.count))
+    rate = decode.count * batch / stay  # decode alone sets it
+
+    def prefill_of(together: float) -> tuple[PrefillTime, CachedPrefill | SessionPrefill | None]:
+        return call_cost(
+            arch, prefill.chip, prefill.layouts, cache, lambda _: rate / prefill.count,
+            Prompts(lengths.prompt, lengths.scv_of_input, together), None, first, precisions=precisions, constants=prefill.constants,
+        )  # fmt: skip
+
+    (alone, found), (full, _) = prefill_of(1.0), prefill_of(np.inf)
+    by_occupancy, by_latency, by_prompt = call_scvs(alone, found, lengths, prefill.constants)
+    places, used = _prefill_memory(arch, prefill, rate / prefill.count, full.steps, lengths, precisions, cache, first)
+    shapes = (np.shape(part) for part in (stay, alone.occupancy_s, prefill.count, decode.count))
     everywhere = np.zeros(np.broadcast_shapes(*shapes))
+    requests_per_s, arrivals = rate + everywhere, np.asarray(arrival_scv, float)
+    pass_times = PassTimes(alone.occupancy_s, full.occupancy_s, full.steps, np.asarray(prefill.layouts.dp, float), places)
+    passes = Passes(pass_times, requests_per_s, prefill.count, by_occupancy, arrivals)
     group = _Group(
-        batch, seen, steps, per_step, times, decode.count, prompts, by_occupancy, by_latency, by_prompt, prefill.count,
-        decode.count * batch / stay + everywhere, np.asarray(arrival_scv, float), lengths, everywhere,
+        batch, seen, steps, per_step, times, decode.count, alone, full, passes, by_occupancy, by_latency, by_prompt, places, used,
+        requests_per_s, arrivals, lengths, np.asarray(prefill.layouts.pp, float), everywhere,
     )  # fmt: skip
     return group, found
+
+
+def _prefill_memory(
+    arch: Architecture,
+    prefill: WorkerPool,
+    calls_per_s: Result,
+    filled: Result,
+    lengths: Lengths,
+    precisions: Precisions,
+    cache: Reuse | None,
+    first: Lengths,
+) -> tuple[Result, Result]:
+    """Predict (prompts that a prefill worker holds at once, the memory of its fullest chip in a full pass [byte]); a prompt fills so much of a pass."""
+    held = held_beside(arch, prefill.layouts, precisions, None, cache, calls_per_s, first)
+    kinds: dict[str, Any] = {"precisions": precisions, "constants": prefill.constants, "shared": common(cache)}
+    kinds["lengths"] = Lengths(lengths.prompt, 1.0)
+    dp = np.asarray(prefill.layouts.dp, float)
+    places, _ = pool_memory(arch, prefill.chip, prefill.layouts, dp, held, **kinds)
+    inside = np.clip(1.0 / filled, dp, np.maximum(places, dp))
+    return places, pool_memory(arch, prefill.chip, prefill.layouts, inside, held, **kinds)[1]
 
 
 def _moving_s(
@@ -248,20 +273,19 @@ class _Group:
     per_step: float  # output tokens of a step
     times: DecodeTimes
     decode_workers: Result
-    prompts: PrefillTime
+    alone: PrefillTime  # of a prompt that shares no pass
+    full: PrefillTime  # of a prompt in a full chunk
+    passes: Passes
     occupancy_scv: Result  # of a prompt
     latency_scv: Result  # of a prompt
     prompt_scv: Result  # the same between calls of one place in their tasks
-    prefill_workers: Result
+    prefill_places: Result  # of a prefill worker
+    prefill_used: Result  # memory of its fullest chip [byte]
     requests_per_s: Result  # of the group
     arrival_scv: Result
     lengths: Lengths
+    stages: Result  # of a prefill worker
     everywhere: Floats  # zeros of the shape of all points
-
-    @cached_property
-    def utilisation(self) -> Result:
-        """Share of the time that prefill workers are busy [1]."""
-        return np.minimum(self.requests_per_s * self.prompts.occupancy_s / self.prefill_workers, 1.0)
 
     @cached_property
     def relaxation(self) -> Result:
@@ -271,7 +295,8 @@ class _Group:
     @cached_property
     def joining_scv(self) -> Result:
         """Squared coefficient of variation of the gaps between the requests that join decode [1]."""
-        return departure_scv(self.utilisation, self.occupancy_scv, self.prefill_workers, self.arrival_scv)
+        load, places = np.minimum(self.passes.load, 1.0), self.passes.workers * self.passes.times.together
+        return departure_scv(load, self.occupancy_scv, places, self.arrival_scv)
 
     @cached_property
     def variance(self) -> Result:
@@ -302,18 +327,15 @@ class _Group:
         self, arch: Architecture, constants: ServingConstants, transfer_s: Result, links_s: Result, places: Result
     ) -> dict[str, Result]:
         """Compute the terms of TTFT: prefill and transfer, the waits for a prefill worker and on the links, that for one of so many places in decode."""
-        prompts, rate, step_s, slope = self.prompts, self.requests_per_s, self.times.step.total_s, self.times.slope_s
+        rate, step_s, slope = self.requests_per_s, self.times.step.total_s, self.times.slope_s
         factor = constants.disaggregated_first_token_factor
         constant = overhead_s(arch, constants)
-        queued = erlang_c(self.prefill_workers, rate * prompts.occupancy_s)
-        wait = wait_mean_s(
-            rate, prompts.occupancy_s, self.occupancy_scv, self.prefill_workers, queued, self.arrival_scv
-        )
+        latency = self.alone.latency_s + self.stages * self.passes.longer_s
         load = np.minimum(rate * links_s, 1.0)  # of the links
         with np.errstate(divide="ignore"):
             shared = np.where(load < 1.0, transfer_s * load / (1.0 - load), np.inf)
-        waits = clumped_wait_probability(queued, self.arrival_scv), delayed_scv(self.utilisation, self.occupancy_scv)
-        wait, chance, scv = both_waits((factor * wait, *waits), (shared, load, 1.0))
+        *waits, beyond = self.passes.wait()
+        wait, chance, scv = both_waits(tuple(waits), (shared, load, 1.0))
         at_least_one = np.maximum(places, 1.0)
         full_step_s = np.maximum(step_s + slope * (at_least_one - self.seen), 0.0)
         no_slot, slot_wait = place_wait(
@@ -321,14 +343,15 @@ class _Group:
             self.decode_workers * at_least_one / (self.steps * full_step_s), self.joining_scv + self.lengths.scv_of_output,
         )  # fmt: skip
         return {
-            "prefill_s": prompts.occupancy_s,
-            "prefill_utilisation": self.utilisation,
-            "unloaded_ttft_s": factor * (constant + prompts.latency_s + transfer_s) + 0.5 * step_s + self.everywhere,
+            "prefill_s": self.passes.occupancy_s + self.everywhere,
+            "prefill_utilisation": self.passes.utilisation + self.everywhere,
+            "unloaded_ttft_s": factor * (constant + latency + transfer_s) + 0.5 * step_s + self.everywhere,
             "overhead_s": factor * constant + self.everywhere,
-            "prompt_s": factor * (prompts.latency_s + transfer_s),
+            "prompt_s": factor * (latency + transfer_s) + self.everywhere,
             "prefill_wait_s": wait,
             "prefill_wait_probability": chance,
             "prefill_wait_scv": scv,
+            "prefill_load": beyond + self.everywhere,
             "boundary_s": step_s,
             "slot_wait_s": no_slot * slot_wait,
             "slot_wait_probability": no_slot,

@@ -131,6 +131,7 @@ class SteadyState:
             "prompt_s": prompts.latency_s,
             "prefill_wait_s": wait,
             "prefill_wait_probability": clumped_wait_probability(load, self.arrival_scv),
+            "prefill_load": load,
             "prefill_wait_scv": delayed_scv(load, self.occupancy_scv),
             "boundary_s": paced,
             "slot_wait_s": no_slot * slot_wait,

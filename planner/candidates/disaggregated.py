@@ -276,6 +276,8 @@ def _picked(found: DisaggregatedPoint, index: tuple[int, ...]) -> DisaggregatedP
         prefill_memory_bytes=one(found.prefill_memory_bytes),
         transfer_s=one(found.transfer_s),
         links_s=one(found.links_s),
+        full_s=one(found.full_s),
+        boundary_s=one(found.boundary_s),
     )
 
 

@@ -113,7 +113,8 @@ def _closed_loop(
         tpot_step_deviation_s=point.tpot_step_deviation_s * loop.swing, tpot_burst_s=point.tpot_burst_s * np.sqrt(loop.others),
         tpot_behind_s=point.tpot_behind_s * loop.others, prompt_s=loop.prompt_s * own.ttft,
         unloaded_ttft_s=first.constant_s * own.ttft, prefill_wait_s=first.wait_s * own.ttft, boundary_s=first.step_s * own.ttft,
-        prefill_wait_probability=first.wait_probability, prefill_wait_scv=first.wait_scv, slot_wait_s=first.burst_s * own.ttft,
+        prefill_wait_probability=first.wait_probability, prefill_wait_scv=first.wait_scv,
+        prefill_load=first.wait_probability, slot_wait_s=first.burst_s * own.ttft,
         slot_wait_probability=np.where(np.asarray(first.burst_s) > 0.0, first.burst_share, 0.0), slot_wait_scv=UNIFORM_SCV,
     )  # fmt: skip
     return _busiest(facts, layouts, choice, (copies, at_work), met, np.asarray(loop.surplus_s * own.ttft))

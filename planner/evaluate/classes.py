@@ -23,12 +23,11 @@ SHOWN = ("mean", "p50", "p95", "p99")
 def class_points(classes: list[RequestClass], point: ServingPoint) -> list[ServingPoint]:
     """Evaluate the points that the requests of each class meet: those of all requests, with the waits for prefill and for a slot of their priority.
 
-    The load of the queue for prefill is the chance to wait for it, or, of several workers, the share of time that they work; that of the
-    slots the share of them in use.
+    The load of the queue for prefill is `prefill_load`, that of the slots the share of them in use.
     """
     levels = sorted({each.priority for each in classes})
     shares = [sum(each.share for each in classes if each.priority == level) for level in levels]
-    load = np.maximum(point.prefill_utilisation, point.prefill_wait_probability)
+    load = point.prefill_load
     full = point.batch / np.maximum(point.slots, 1.0)
     waits, slots = priority_factors(load, shares), priority_factors(full, shares)
     # The spread of waits in order of arrival stands for that of services: 4/3 (1 - rho)(1 + 2 c)/(1 + c) solved for c, between 0 and 4.

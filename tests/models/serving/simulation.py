@@ -18,7 +18,6 @@ from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import transfer_s
-from models.serving.prefill import Prompts, prefill_time
 from models.serving.step import StepLoad, step_time
 from models.serving.workload import Precisions
 from models.transformer.architecture import Architecture
@@ -210,19 +209,20 @@ def simulate_disaggregated(
     requests: int,
     seed: int,
 ) -> Outcome:
-    """Two pools: prompts one at a time per prefill worker from one queue, their cache sent over, then to the decode worker that holds fewest.
+    """Two pools: each prefill worker takes chunk after chunk of prompts from one queue, their cache is sent over, then to the decode worker that holds fewest.
 
     The first token is out with the start of the step that its request joins, once the cache has arrived and a slot is free.
     """
     arrivals, inputs, outputs = load.draw(requests, seed)
     table = StepTable(decode, slots, load.input_tokens)
-    prompts = prefill_time(prefill.arch, prefill.chip, prefill.layouts, Prompts(inputs), None, **prefill.kinds)
-    alone = prompts.occupancy_s + np.zeros(requests)
+    passes = StepTable(prefill, 0, load.input_tokens * (1.0 + load.input_scv))
+    budget = prefill.constants.chunk_tokens
     links = min(prefill.layouts.tp * prefill.layouts.pp, decode.layouts.tp * decode.layouts.pp)
     moving = transfer_s(decode.arch, inputs, decode.precisions.kv_cache, link_bytes_per_s, links, 0.0)
     first, end = np.zeros(requests), np.zeros(requests)
     world = simpy.Environment()
-    servers = simpy.Resource(world, workers[0])
+    prompts: deque[int] = deque()  # that no prefill worker has taken
+    idle: list[simpy.Event] = []  # of prefill workers that wait for a prompt
     decoders = [Decoder() for _ in range(workers[1])]
     pending: list[list[int]] = [[] for _ in decoders]  # have a slot, join the next step
     queued: list[deque[int]] = [deque() for _ in decoders]
@@ -234,12 +234,31 @@ def simulate_disaggregated(
     def arrive():
         for request in range(requests):
             yield world.timeout(arrivals[request] - world.now)
-            world.process(prompt(request))
+            prompts.append(request)
+            if idle:
+                idle.pop().succeed()
 
-    def prompt(request: int):
-        with servers.request() as turn:
-            yield turn
-            yield world.timeout(alone[request])
+    def work():
+        taken: list[list[float]] = []  # request, tokens of it still to be computed
+        while True:
+            while prompts and sum(tokens for _, tokens in taken) < budget:
+                request = prompts.popleft()
+                taken.append([request, inputs[request]])
+            if not taken:
+                idle.append(world.event())
+                yield idle[-1]
+                continue
+            left = budget
+            for part in taken:
+                computed = min(left, part[1])
+                part[1], left = part[1] - computed, left - computed
+            yield world.timeout(passes.seconds(budget - left, 0, 0.0))
+            for request, tokens in taken:
+                if tokens <= 0:
+                    world.process(move(int(request)))
+            taken = [part for part in taken if part[1] > 0]
+
+    def move(request: int):
         yield world.timeout(moving[request])
         worker = min(range(len(decoders)), key=held)
         queued[worker].append(request)
@@ -270,6 +289,8 @@ def simulate_disaggregated(
             fill(worker)
 
     world.process(arrive())
+    for _ in range(workers[0]):
+        world.process(work())
     for worker in range(workers[1]):
         world.process(serve(worker))
     world.run()

@@ -113,13 +113,13 @@ def test_goodput(shares):
 
 
 def test_the_simulation_obeys_littles_law_and_queues_as_theory_says():
-    """One prompt worker, no decode to speak of: M/D/1, whose mean wait is known exactly."""
+    """One prompt worker, no decode to speak of, prompts that fill a chunk: M/D/1, whose mean wait is known exactly."""
     engine = Engine(examples.DENSE, examples.CHIP, ONE, CONSTANTS)
-    slow = Load(10.0, 2000, 2)
+    slow = Load(2.0, CONSTANTS.chunk_tokens, 2)
     seen = simulate_disaggregated(engine, engine, slow, (1, 4), 500, 1e15, 40000, seed=5)
     bare = simulate_disaggregated(engine, engine, replace(slow, requests_per_s=0.01), (1, 4), 500, 1e15, 200, seed=5)
     service = float(bare.ttft_s.mean()) - CONSTANTS.first_token_s
-    wait = 10.0 * service**2 / 2 / (1 - 10.0 * service)
+    wait = 2.0 * service**2 / 2 / (1 - 2.0 * service)
     assert float(seen.ttft_s.mean() - bare.ttft_s.mean()) == pytest.approx(wait, rel=0.08)
 
 
