@@ -15,6 +15,10 @@ from models.arrays import Result, as_result
 # Powers of the chance to wait that Poisson arrivals have, for arrivals in clumps: in the mean wait, and in the chance itself.
 _CLUMPED_WAIT, _CLUMPED_CHANCE = 0.4, 0.8
 _ROUNDS = 3
+_RARE, _TERMS = (
+    1.5,
+    40,
+)  # think time over service and customers from which a server is rarely found at work; terms of a series there
 
 
 def erlang_c(servers: ArrayLike, offered: ArrayLike) -> Result:
@@ -288,20 +292,35 @@ def gamma_quantile(quantile: ArrayLike, scv: ArrayLike) -> Result:
 
 
 def closed_loop_response_s(customers: ArrayLike, service_s: ArrayLike, think_s: ArrayLike) -> Result:
-    """Compute wait plus service at one server visited in turn by c customers with think time Z.
+    """Compute wait plus service at one server visited in turn by c customers with think time Z, by exact mean value analysis.
 
-    R = [(c S - Z) + sqrt((c S - Z)^2 + 4 S Z)] / 2,  the fixed point of  R = S (1 + (c - 1) R / (R + Z)).
-    Shapes: broadcast. Units: customers [1], service S and stay Z [s], result [s]. Exact for c = 1 and as c grows; in between
-    a few per cent above exact mean value analysis.
-    Reference: Schweitzer (1979); Reiser and Lavenberg, J. ACM 27 (1980) (mean value analysis); Lazowska et al., Quantitative
-    System Performance (1984), chapter 6 (approximate solution).
+    R_n = S (1 + Q_(n-1)),  Q_n = n R_n/(R_n + Z)  for n = 1, ..., c, as an arrival meets the loop without itself. Of the c customers the number
+    thinking is Poisson of mean Z/S cut off at c, and the server idles while all think (Erlang B):  R = c S/(1 - B(c, Z/S)) - Z,  the same for
+    whole c; fractions interpolate. Where Z/S exceeds 1.5 c, by the series of 1/B, which does not cancel.
+    Shapes: broadcast. Units: customers [1], service S and stay Z [s], result [s]. Exact for exponential service times and any think time.
+    Reference: Reiser and Lavenberg, J. ACM 27 (1980) (mean value analysis); Gross and Harris, Fundamentals of Queueing Theory, 3rd ed. (1998),
+    section 2.7 (finite sources).
 
-    >>> round(float(closed_loop_response_s(10, 1.0, 0.0)), 6), round(float(closed_loop_response_s(10, 1.0, 1e9)), 6)
-    (10.0, 1.0)
+    >>> round(float(closed_loop_response_s(10, 1.0, 0.0)), 6), round(float(closed_loop_response_s(2, 1.0, 1.0)), 6)
+    (10.0, 1.5)
     """
-    customers, service, think = (np.asarray(value, float) for value in (customers, service_s, think_s))
-    surplus = customers * service - think
-    root = np.sqrt(surplus * surplus + 4.0 * service * think)
-    # For a negative surplus the sum cancels; the conjugate form does not.
-    response = np.where(surplus < 0, 2.0 * service * think / np.maximum(root - surplus, 1e-300), 0.5 * (surplus + root))
-    return as_result(response)
+    customers, service, think = np.broadcast_arrays(
+        *(np.asarray(value, float) for value in (customers, service_s, think_s))
+    )
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        offered = think / service
+        known = np.isfinite(offered) & np.isfinite(customers)
+        a, c = np.where(known, np.maximum(offered, 1e-300), 1.0), np.where(known, customers, 1.0)
+        idle = gammaincc(c + 1.0, a)
+        blocked = np.exp(c * np.log(a) - a - gammaln(c + 1.0)) / np.maximum(idle, 1e-300)
+        found = np.clip(c / np.maximum(1.0 - blocked, 1e-300) - a, np.maximum(c - a, 1.0), c)
+        # 1/B = 1 + c/a (1 + t_1),  t_1 = (c - 1)/a (1 + t_2), ...;  R/S = c - (c - 1)(1 + t_2)/(1 + t_1)
+        rare = (a > _RARE * c) | ((idle < 1e-280) & (a > c))
+        if np.any(rare):
+            last = np.clip((c - _TERMS) / a, 0.0, 0.9999)
+            second = last / (1.0 - last)  # as if all further terms were alike
+            for others in range(_TERMS - 1, 1, -1):
+                second = np.maximum(c - others, 0.0) / a * (1.0 + second)
+            first = np.maximum(c - 1.0, 0.0) / a * (1.0 + second)
+            found = np.where(rare, c - np.maximum(c - 1.0, 0.0) * (1.0 + second) / (1.0 + first), found)
+        return as_result(np.where(known, service * found, np.where(service > 0.0, np.inf, service)))

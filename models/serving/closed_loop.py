@@ -87,8 +87,8 @@ def closed_loop(
     """Predict a closed loop of clients: prefill is one server that they visit in turn, decode a delay Z = (O - 1) TPOT.
 
     TPOT = T(1 + (n - 1) b/n) + S b/(O - 1) x (n - 1)/n, as a request meets itself whole and what the n - 1 others keep in decode;
-    R = closed-loop response of S, Z;  b = n Z/(R + Z) for the n = min(c, slots) that run;
-    TTFT = R - S + unloaded + kappa (n - 1)/2 S Z/(R + Z) + (c - n)/X, where kappa is the share of clients that
+    R = closed-loop response of S and all other times of a request, Z' = Z + unloaded - S + burst;  b = n Z/(R + Z') for the n = min(c, slots) that run;
+    TTFT = R - S + unloaded + burst + (c - n)/X,  burst = kappa (n - 1)/(2 n) b S, where kappa is the share of clients that
     arrive in step, as all do at the start of a run (of those in decode), and X = n/(TTFT + Z) the rate at which slots come free.
     The spread of the lengths enters S and T(b) as it does with open arrivals: attention goes with the square of a prompt, and long
     answers are met more often among those in decode. `speculation` and `cache` as in `continuous_batching.aggregated`. Shapes: layouts,
@@ -131,11 +131,13 @@ def closed_loop(
         between = prompts.occupancy_s * batch / tokens * (served - 1.0) / served
         tpot = step.total_s / per_step + between
         stay = tokens * tpot
-        response = closed_loop_response_s(served, prompts.occupancy_s, stay)
-        settled = (1.0 - _DAMPING) * batch + _DAMPING * served * stay / (response + stay)
-    burst = constants.burst_share * 0.5 * (served - 1.0) * stay / (response + stay)
-    queue, together = response - prompts.occupancy_s, burst * prompts.occupancy_s
-    computed = prompt if found is None else prompt * found.computed_share
+        computed = prompt if found is None else prompt * found.computed_share
+        alone = unloaded_ttft_s(arch, prompts.latency_s, step.total_s, computed, constants)
+        together = constants.burst_share * 0.5 * (served - 1.0) / served * batch * prompts.occupancy_s
+        think = stay + together + np.maximum(alone - prompts.occupancy_s, 0.0)
+        response = closed_loop_response_s(served, prompts.occupancy_s, think)
+        settled = (1.0 - _DAMPING) * batch + _DAMPING * served * stay / (response + think)
+    queue = response - prompts.occupancy_s
     # Beside a prompt run the steps of the others.
     _, beside = decode_step(
         arch, chip, layouts, speculation, decode_sequences=(seen - 1.0) / layouts.pp, context_tokens=context,

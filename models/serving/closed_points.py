@@ -30,11 +30,13 @@ def closed_pools(
 ) -> tuple[DisaggregatedPoint, Result]:
     """Predict separate pools under a closed loop of c clients: (the group, the wait of clients beyond the slots).
 
-    Prefill is one server of S / n_p that the n = min(c, slots) clients that run visit in turn, decode a delay Z = (O - 1) TPOT:
-    R = closed-loop response, b = n Z / (R + Z) / n_d. A request meets the (n - 1)/n of them that are not its own, as an arrival meets those
-    of an open stream.  TTFT = unloaded + f (R - S/n_p + kappa (n - 1)/2 Z/(R + Z) S/n_p) + (c - n)/X,
-    X = n / (TTFT + Z) without the last part. The links between the pools are visited likewise, after prefill. kappa, the share of clients in step with each other, falls as lengths of answers spread:
-    kappa / (1 + sqrt(scv) Z / (n S/n_p)). The quantiles of the wait are those of an exponential tail.
+    Prefill is one server of S / n_p, S of a prompt in a full pass, that the n = min(c, slots) clients that run visit in turn, and so are the
+    links between the pools; all other times of a request are a delay, and each is the think time of the other's queue: R = closed-loop response,
+    b = n Z / cycle / n_d with the decode Z = (O - 1) TPOT. A request meets the (n - 1)/n of the clients that are not its own, as an arrival meets
+    those of an open stream, at the end of the pass under way too.  TTFT = unloaded + (R - S/n_p) + waits for the end of a pass and on links +
+    kappa (n - 1)/2 Z/cycle S/n_p + (c - n)/X,  X = n / (TTFT + Z) without the last part. The fitted factor on the time to first token counts
+    in `unloaded` only: waits are what conservation of clients leaves. kappa, the share of clients in step with each other, falls as lengths of
+    answers spread:  kappa / (1 + sqrt(scv) Z / (n S/n_p)). The quantiles of the wait are those of an exponential tail.
     `point_at` gives the group of open arrivals at a batch of each decode worker. Shapes: as its points; clients [1], result [s].
     Valid for clients >= 1.
     Reference: Reiser and Lavenberg, J. ACM 27 (1980); Seidmann, Schweitzer and Shalev-Oren, Performance Evaluation 7 (1987)
@@ -55,18 +57,25 @@ def closed_pools(
     found = point_at(np.ones(clients.shape)[()])
     n_p, n_d = np.asarray(found.prefill_workers, float), np.asarray(found.decode_workers, float)
     served = np.clip(clients, 1.0, np.maximum(n_d * found.point.slots, 1.0))
-    deciding = served
+    on_links: Result = np.zeros(served.shape)[()]
+    deciding, others = served, (served - 1.0) / served
     for _ in range(_ROUNDS):
-        found = point_at(np.maximum((served - 1.0) / served * deciding / n_d, 1e-9))
-        stay, service = found.point.steps * found.point.step_s, found.point.prefill_s / n_p
-        response = closed_loop_response_s(served, service, stay)
-        on_links = closed_loop_response_s(served, found.links_s, stay + response) - found.links_s
-        deciding = 0.5 * deciding + 0.5 * served * stay / (response + on_links + stay)
-    point = replace(found.point, batch=deciding / n_d)
-    apart = np.sqrt(point.output_scv) * stay / (served * service)
-    together = constants.burst_share / (1.0 + apart) * 0.5 * (served - 1.0) / served * deciding * service
-    wait = constants.disaggregated_first_token_factor * (response - service + together) + on_links
-    rate = served / (point.unloaded_ttft_s + wait + stay)
+        found = point_at(np.maximum(others * deciding / n_d, 1e-9))
+        stay, service = found.point.steps * found.point.step_s, found.full_s / n_p
+        apart = np.sqrt(found.point.output_scv) * stay / (served * service)
+        together = constants.burst_share / (1.0 + apart) * 0.5 * others * deciding * service
+        delays = stay + found.point.unloaded_ttft_s + others * found.boundary_s + together
+        queue = closed_loop_response_s(served, service, np.maximum(delays + on_links - service, 0.0)) - service
+        on_links = (
+            closed_loop_response_s(served, found.links_s, np.maximum(delays + queue - found.links_s, 0.0))
+            - found.links_s
+        )
+        deciding = 0.5 * deciding + 0.5 * served * stay / (delays + queue + on_links)
+    point, wait = (
+        replace(found.point, batch=deciding / n_d),
+        delays - stay - found.point.unloaded_ttft_s + queue + on_links,
+    )
+    rate = served / (delays + queue + on_links)
     surplus = np.maximum(clients - served, 0.0) / rate
     utilisation = np.minimum(rate * service, 1.0)
     at_load = replace(
@@ -81,8 +90,9 @@ def closed_pools(
 def closed_sessions(point_at: Callable[[Result], ServingPoint], sessions: ArrayLike) -> ServingPoint:
     """Predict the point at which so many sessions keep an engine busy:  N = X (R + Z),  Z = (1 - 1/n) wait  (Little's law).
 
-    R is the time of a call at the rate X of open arrivals, of whose waits a session sees (N - 1)/N, since it never waits for itself.
-    `point_at`: points of tasks at a batch [request]. N(b) grows with the batch, which is found by bisection up to the places of the engine.
+    A session meets the others alone: R is the time of a call beside an open stream that keeps (N - 1)/N of the batch b = X (O - 1) TPOT in decode
+    (arrival theorem). One session meets nobody, and its TPOT is the step of its own request.
+    `point_at`: points of tasks at a batch [request]. The batch of the others is found by bisection up to the places of the engine.
     Shapes: sessions [1] as the points; result as the points. Valid for sessions >= 1. Follows an event simulation within 10 % in
     throughput and p95 of the task up to utilisation 0.85, where prompts take up to two chunks; 14 % high where they take several before
     answers of a hundred tokens, as the calls themselves are (`percentiles.latency_s`).
@@ -107,11 +117,15 @@ def closed_sessions(point_at: Callable[[Result], ServingPoint], sessions: ArrayL
     )
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
-        few = ~(_sessions_at(_seen_by_others(point_at(np.exp(middle)[()]), count)) >= count)
+        few = _others_in_decode(point_at(np.exp(middle)[()]), count) >= np.exp(middle)
         low, high = np.where(few, middle, low), np.where(few, high, middle)
-    found = _seen_by_others(point_at(np.exp(0.5 * (low + high))[()]), count)
+    found = point_at(np.exp(0.5 * (low + high))[()])
     # The rate that closes the loop exactly, whatever is left of the bisection.
-    return replace(found, requests_per_s=count / (latency_s(found, "e2e", "mean") + _task(found).wait_per_call_s))
+    rate = count / (latency_s(found, "e2e", "mean") + _task(found).wait_per_call_s)
+    batch = rate * (found.output_tokens - 1.0) * found.tpot_s
+    return replace(
+        found, requests_per_s=rate, batch=batch, fits=np.asarray(found.fits) & (np.asarray(found.slots) >= 1.0)
+    )
 
 
 def _task(point: ServingPoint) -> Task:
@@ -120,13 +134,8 @@ def _task(point: ServingPoint) -> Task:
     return point.task
 
 
-def _sessions_at(point: ServingPoint) -> Result:
-    """Compute the sessions of an operating point by Little's law [1]; infinite where waits are."""
-    total = point.requests_per_s * (latency_s(point, "e2e", "mean") + _task(point).wait_per_call_s)
-    return np.where(np.isnan(total), np.inf, total)
-
-
-def _seen_by_others(point: ServingPoint, sessions: Result) -> ServingPoint:
-    """Take the own part out of the waits that a session meets."""
-    others = (sessions - 1.0) / sessions
-    return replace(point, prefill_wait_s=others * point.prefill_wait_s, slot_wait_s=others * point.slot_wait_s)
+def _others_in_decode(point: ServingPoint, sessions: Result) -> Result:
+    """Compute how many of the other sessions decode, where each call takes the times of a point [1]; none where waits are infinite."""
+    decode = (point.output_tokens - 1.0) * point.tpot_s
+    share = decode / (latency_s(point, "e2e", "mean") + _task(point).wait_per_call_s)
+    return np.nan_to_num((sessions - 1.0) * share)

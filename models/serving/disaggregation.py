@@ -219,7 +219,9 @@ def _steady_group(
     shapes = (np.shape(part) for part in (stay, alone.occupancy_s, prefill.count, decode.count))
     everywhere = np.zeros(np.broadcast_shapes(*shapes))
     requests_per_s, arrivals = rate + everywhere, np.asarray(arrival_scv, float)
-    pass_times = PassTimes(alone.occupancy_s, full.occupancy_s, full.steps, np.asarray(prefill.layouts.dp, float), places)
+    pass_times = PassTimes(
+        alone.occupancy_s, full.occupancy_s, full.steps, np.asarray(prefill.layouts.dp, float), places
+    )
     passes = Passes(pass_times, requests_per_s, prefill.count, by_occupancy, arrivals)
     group = _Group(
         batch, seen, steps, per_step, times, decode.count, alone, full, passes, by_occupancy, by_latency, by_prompt, places, used,
@@ -334,8 +336,8 @@ class _Group:
         load = np.minimum(rate * links_s, 1.0)  # of the links
         with np.errstate(divide="ignore"):
             shared = np.where(load < 1.0, transfer_s * load / (1.0 - load), np.inf)
-        *waits, beyond = self.passes.wait()
-        wait, chance, scv = both_waits(tuple(waits), (shared, load, 1.0))
+        queued, waiting, delayed, beyond = self.passes.wait()
+        wait, chance, scv = both_waits((queued, waiting, delayed), (shared, load, 1.0))
         at_least_one = np.maximum(places, 1.0)
         full_step_s = np.maximum(step_s + slope * (at_least_one - self.seen), 0.0)
         no_slot, slot_wait = place_wait(

@@ -257,8 +257,8 @@ def two_pools(
 ) -> Served:  # fmt: skip
     """Predict a closed loop over separate pools: n_p workers of service S before a delay Z = (O - 1) T(b / n_d).
 
-    R = closed-loop response of one server of S / n_p, and S - S / n_p more, and of the links of the side with fewer; TTFT = f (R + transfer + constant) + the wait of clients
-    beyond the slots of the decode pool. No prompt is mixed into decode.
+    Closed-loop responses of one server of S / n_p and of the links of the side with fewer, each with all other times of a request as think
+    time; TTFT = f (S + transfer + constant) + their waits + that of clients beyond the slots of the decode pool. No prompt is mixed into decode.
     Shapes: broadcast; workers, clients [1], link [byte/s per chip].
     Reference: Zhong et al., DistServe, OSDI 2024, section 3; Seidmann et al., Performance Evaluation 7 (1987) (many servers as one).
 
@@ -273,27 +273,29 @@ def two_pools(
     served = np.minimum(c, n_d * decode.places())
     service = prompts.occupancy_s / n_p
     batch = served
-    for _ in range(_ROUNDS):
-        step = decode.step(batch / n_d)
-        stay = later * step.total_s
-        queue = (served - batch) / (n_p * prefill.layouts.dp)
-        service = prefill.prompt(0.0, None, np.maximum(queue, 1.0)).occupancy_s / n_p
-        response = closed_loop_response_s(served, service, stay)
-        batch = np.maximum(0.5 * batch + 0.5 * served * stay / (response + stay), 1e-3)
     links = np.minimum(prefill.layouts.tp * prefill.layouts.pp, decode.layouts.tp * decode.layouts.pp)
     moved = decode.arch, decode.lengths.prompt, decode.precisions.kv_cache, link_bytes_per_s
     every = transfer_s(*moved, np.minimum(n_p * prefill.layouts.chips, n_d * decode.layouts.chips), 0.0)
-    moving, on_links = transfer_s(*moved, links, 0.0), closed_loop_response_s(served, every, stay + response) - every
-    constant = overhead_s(decode.arch, constants)
-    together = constants.burst_share * 0.5 * (served - 1.0) * stay / (response + stay) * service
-    factor = constants.disaggregated_first_token_factor
-    ttft = factor * (response - service + prompts.latency_s + moving + constant + together) + on_links
+    alone = constants.disaggregated_first_token_factor * (
+        prompts.latency_s + transfer_s(*moved, links, 0.0) + overhead_s(decode.arch, constants)
+    )
+    on_links: Result = np.zeros(np.shape(every))[()]
+    for _ in range(_ROUNDS):
+        step = decode.step(batch / n_d)
+        stay = later * step.total_s
+        waiting = (served - batch) / (n_p * prefill.layouts.dp)
+        service = prefill.prompt(0.0, None, np.maximum(waiting, 1.0)).occupancy_s / n_p
+        together = constants.burst_share * 0.5 * (served - 1.0) / served * batch * service
+        delays = stay + alone + together
+        queue = closed_loop_response_s(served, service, np.maximum(delays + on_links - service, 0.0)) - service
+        on_links = closed_loop_response_s(served, every, np.maximum(delays + queue - every, 0.0)) - every
+        batch = np.maximum(0.5 * batch + 0.5 * served * stay / (delays + queue + on_links), 1e-3)
+    ttft = alone + together + queue + on_links
     rate = served / (ttft + stay)
     surplus = np.maximum(c - served, 0.0) / rate
 
     def first() -> FirstToken:
-        fixed = surplus + on_links + factor * (prompts.latency_s + moving + constant)
-        waits = finite_source_wait(served, service, stay)
-        return FirstToken(fixed, 0.0, factor * (response - service), *waits, factor * together, constants.burst_share)
+        waits = finite_source_wait(served, service, np.maximum(delays + on_links - service, 0.0))
+        return FirstToken(surplus + on_links + alone, 0.0, queue, *waits, together, constants.burst_share)
 
     return Served(step.total_s, ttft + surplus, rate * decode.lengths.output, batch / n_d, first)

@@ -292,12 +292,25 @@ def test_queues(servers, load, scv):
 
 
 @FEW
-@given(st.floats(1, 1000), st.floats(1e-3, 10), st.floats(0, 1e4))
-def test_closed_loop_response_lies_between_its_bounds(customers, service, think):
+@given(st.integers(1, 300), st.floats(1e-3, 10), st.floats(0, 1e4))
+def test_closed_loop_response_is_that_of_the_recursion(customers, service, think):
+    """Exact mean value analysis: an arrival at a loop of n meets what n - 1 keep at the server."""
+    met = expected = 0.0
+    for n in range(1, customers + 1):
+        expected = service * (1.0 + met)
+        met = n * expected / (expected + think)
     response = queues.closed_loop_response_s(customers, service, think)
+    assert response == pytest.approx(expected, rel=1e-6)
     assert_not_above(max(service, customers * service - think), response)
     assert_not_above(response, customers * service)
-    assert response == pytest.approx(service * (1 + (customers - 1) * response / (response + think)), rel=1e-6)
+
+
+@FEW
+@given(st.floats(1, 100_000), st.floats(1e-3, 10), st.floats(0, 1e6), growth)
+def test_more_customers_wait_longer_and_are_served_faster(customers, service, think, factor):
+    few, many = (queues.closed_loop_response_s(c, service, think) for c in (customers, customers * factor))
+    assert_not_above(few, many)
+    assert_not_above(customers / (few + think), customers * factor / (many + think))
 
 
 @FEW
