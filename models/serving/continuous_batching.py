@@ -90,9 +90,16 @@ class ServingPoint:
     computed_share: Result  # of a prompt's tokens; the others are found in a cache
     shares: dict[str, Result]  # of the engine's time by part; they add up to one
     prompt_scv: Result = 0.0  # of a task's calls: of prompt_s between calls of the same place in their tasks [1]
-    prefill_load: Result = 0.0  # of the queue for prefill: share of its waits that is for more than the service under way [1]
+    prefill_load: Result = (
+        0.0  # of the queue for prefill: share of its waits that is for more than the service under way [1]
+    )
     overhead_s: Result = 0.0  # the constant part of unloaded_ttft_s: front end and scheduler
     slot_wait_scv: Result = 1.0  # squared coefficient of variation of those waits for a slot that are not 0
+    encoding_s: Result = 0.0  # time of a request's media in a pool of encoders before prefill
+    encoding_scv: Result = 0.0  # squared coefficient of variation of the same
+    encoder_wait_s: Result = 0.0  # mean wait for an encoder of that pool
+    encoder_wait_probability: Result = 0.0
+    encoder_wait_scv: Result = 1.0  # squared coefficient of variation of those waits that are not 0
     task: Task | None = None  # to which the requests belong; None: each is its own
 
     def pick(self, index: tuple[int, ...]) -> ServingPoint:
@@ -108,7 +115,8 @@ class ServingPoint:
     @property
     def ttft_s(self) -> Result:
         """Mean time to first token."""
-        return self.unloaded_ttft_s + self.prefill_wait_s + self.slot_wait_s
+        before = self.encoding_s + self.encoder_wait_s
+        return before + self.unloaded_ttft_s + self.prefill_wait_s + self.slot_wait_s
 
     def bound_shares(self) -> dict[str, Result]:
         """Sum the engine's time by bound (compute, memory, communication, host); the shares add up to one."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Result, as_result
-from models.queueing.queues import erlang_c, wait_mean_s
+from models.queueing.queues import clumped_wait_probability, delayed_scv, erlang_c, wait_mean_s
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import ServingPoint
@@ -49,30 +49,35 @@ def _service(chip: ChipRates, lengths: Lengths, constants: ServingConstants) -> 
 
 
 def apart_point(
-    point: ServingPoint, chip: ChipRates, hidden: float, lengths: Lengths, link_bytes_per_s: ArrayLike, constants: ServingConstants
+    point: ServingPoint, chip: ChipRates, hidden: float, lengths: Lengths, link_bytes_per_s: ArrayLike, constants: ServingConstants,
+    *, arrival_scv: ArrayLike = 1.0,
 ) -> tuple[ServingPoint, Result]:  # fmt: skip
     """Put encoders in a pool of their own before the prefill of a point: (the point with their time in its TTFT, their chips).
 
     M/G/c with c = `encoder_workers` chips, each of which encodes the media of a request one after the other; what they make travels as
-    activations of 16 bit. Media may not differ in where they are encoded. Shapes: as the point; hidden [1], link [byte/s], result [s] and [1].
+    activations of 16 bit. Its service and its wait stand beside those of prefill, each with its own spread (`percentiles.first_token_cumulants`). Media may not differ in where they are encoded. Shapes: as the point; hidden [1], link [byte/s], `arrival_scv` of the gaps between requests [1],
+    result [s] and [1].
     Reference: Qiu et al., ModServe, arXiv:2502.00937, section 4 (decoupled stages); Allen-Cunneen approximation as `queues.wait_mean_s`.
 
     >>> from dataclasses import replace
     >>> from models.serving import examples
     >>> shown = replace(examples.LENGTHS, media=(replace(examples.MEDIA, apart=True),))
     >>> found, workers = apart_point(examples.POINT, examples.CHIP, 4096, shown, 25e9, examples.SERVING)
-    >>> bool(found.unloaded_ttft_s > examples.POINT.unloaded_ttft_s), float(workers)
+    >>> bool(found.ttft_s > examples.POINT.ttft_s), float(workers)
     (True, 1.0)
     """
     workers = encoder_workers(point.requests_per_s, chip, lengths, constants)
     service, scv = _service(chip, lengths, constants)
     queued = erlang_c(workers, point.requests_per_s * service)
-    wait = wait_mean_s(point.requests_per_s, service, scv, workers, queued)
+    wait = wait_mean_s(point.requests_per_s, service, scv, workers, queued, arrival_scv)
     moved = _ACTIVATION_BYTES * hidden * lengths.media_tokens / np.asarray(link_bytes_per_s, float)
-    more = service + moved
+    busy = np.minimum(point.requests_per_s * service / workers, 1.0)
     return replace(
         point,
-        unloaded_ttft_s=point.unloaded_ttft_s + more,
-        prefill_wait_s=point.prefill_wait_s + wait,
-        prefill_wait_probability=1.0 - (1.0 - point.prefill_wait_probability) * (1.0 - queued),
+        unloaded_ttft_s=point.unloaded_ttft_s + moved,
+        encoding_s=service,
+        encoding_scv=scv,
+        encoder_wait_s=wait,
+        encoder_wait_probability=clumped_wait_probability(queued, arrival_scv),
+        encoder_wait_scv=delayed_scv(busy, scv),
     ), workers

@@ -49,11 +49,11 @@ class _Chosen:
 Points = ServingPoint | _Chosen
 
 
-def first_token_cumulants(point: Points) -> Cumulants:
+def first_token_cumulants(point: Points, encoders: bool = True) -> Cumulants:
     """Describe the time to first token (TTFT) without the wait for a slot:  unloaded + wait for prefill, from independent parts.
 
     Prompt: gamma of its squared coefficient of variation; the end of the step under way: uniform; the wait: an atom at 0 and a
-    gamma part. Shapes: as the point; result [s], [s^2], [s^3]. Reference: Kleinrock, Queueing Systems 1 (1975), chapter 5.
+    gamma part. A pool of encoders adds its service and its wait likewise. Shapes: as the point; result [s], [s^2], [s^3]. Reference: Kleinrock, Queueing Systems 1 (1975), chapter 5.
 
     >>> from models.serving import examples
     >>> point = examples.POINT
@@ -65,7 +65,16 @@ def first_token_cumulants(point: Points) -> Cumulants:
     variance = prompt.variance + wait.variance + np.asarray(point.boundary_s) ** 2 / 12.0
     # Half of what does not go with the prompt is left where the step under way is about to end.
     least = 0.5 * np.maximum(point.unloaded_ttft_s - point.prompt_s, 1e-3 * point.unloaded_ttft_s)
-    return Cumulants(point.unloaded_ttft_s + point.prefill_wait_s, variance, prompt.third + wait.third, least)
+    found = Cumulants(point.unloaded_ttft_s + point.prefill_wait_s, variance, prompt.third + wait.third, least)
+    if not encoders or not _encodes_apart(point):
+        return found
+    service = gamma_cumulants(point.encoding_s, point.encoding_scv)
+    queue = delayed_cumulants(point.encoder_wait_s, point.encoder_wait_probability, point.encoder_wait_scv)
+    return found + service + queue
+
+
+def _encodes_apart(point: Points) -> bool:
+    return bool(np.any(point.encoding_s))
 
 
 def output_token_mixture(point: Points) -> tuple[Floats, Cumulants]:
@@ -153,7 +162,7 @@ def decode_cumulants(point: Points) -> Cumulants:
     return Cumulants(mean, variance * mean**2, third * mean**3)
 
 
-def task_cumulants(point: Points) -> Cumulants:
+def task_cumulants(point: Points, encoders: bool = True) -> Cumulants:
     """Describe the time of a task of N calls R and N - 1 waits Z, all independent:  mean n R + (n - 1) Z.
 
     Variance n var R + (n - 1) var Z + var N (R + Z)^2; the third cumulant likewise, with N - 1 gamma. A call waits for a slot with some
@@ -172,7 +181,7 @@ def task_cumulants(point: Points) -> Cumulants:
     same_place = gamma_cumulants(point.prompt_s, point.prompt_scv)
     chance, each = np.asarray(point.slot_wait_probability, float), point.slot_wait_s
     slot = delayed_cumulants(each, chance, point.slot_wait_scv)
-    plain = first_token_cumulants(point) + decode_cumulants(point)
+    plain = first_token_cumulants(point, encoders) + decode_cumulants(point)
     call = Cumulants(
         plain.mean + slot.mean,
         plain.variance - between.variance + same_place.variance + slot.variance,
@@ -209,15 +218,22 @@ def latency_mixture(point: Points, metric: str) -> Mixture:
 
 
 def _mixtures(point: Points, metric: str) -> tuple[Mixture, ...]:
-    """Describe a latency as mixtures of which the slowest counts: no request ends before its first token, whatever the fit of either."""
+    """Describe a latency as mixtures of which the slowest counts: no request ends before its first token, nor sooner for a stage before it, whatever the fit of each."""
     _check_metric(point, metric)
     if metric == "tpot":
         return (output_token_mixture(point),)
+    if _encodes_apart(point):
+        return _of_stages(point, metric) + _of_stages(point, metric, encoders=False)
+    return _of_stages(point, metric)
+
+
+def _of_stages(point: Points, metric: str, encoders: bool = True) -> tuple[Mixture, ...]:
+    """Describe a time to the first token, to the last, or of a task, by all stages of the point, or all but encoders apart."""
     if metric == TASK and _task(point).calls > 1.0:
-        time = task_cumulants(point)
+        time = task_cumulants(point, encoders)
         whole = np.broadcast_arrays(time.mean, time.variance, time.third, time.least)
         return ((np.ones((1, *whole[0].shape)), Cumulants(*(part[None] for part in whole))),)
-    base = first_token_cumulants(point)
+    base = first_token_cumulants(point, encoders)
     chance = np.asarray(point.slot_wait_probability, float)
     wait = gamma_cumulants(point.slot_wait_s / np.maximum(chance, 1e-300), point.slot_wait_scv)
     first = either(chance, base, wait)

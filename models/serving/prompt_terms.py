@@ -120,8 +120,8 @@ def unloaded_ttft_s(
 def first_token_parts(point: Any) -> dict[str, Result]:
     """Split the mean time to first token of a serving point into its parts, which add up to it.
 
-    overhead: front end and scheduler; prefill: the prompt itself (with separate pools also the move of its cache); chunking: the end of
-    the step under way and the decode steps that its chunks ride with; prefill_wait: the wait for the prompts before it; slot_wait: the
+    overhead: front end and scheduler; prefill: the prompt itself (with separate pools also the move of its cache, or the encoding of its media); chunking: the end of
+    the step under way and the decode steps that its chunks ride with; prefill_wait: the wait for the prompts before it, and for an encoder; slot_wait: the
     wait for a place in the batch. Shapes: as the point; result [s].
     Reference: Agrawal et al., Sarathi-Serve, OSDI 2024 (chunked prefill); `steady_state.SteadyState.ttft`.
 
@@ -132,9 +132,9 @@ def first_token_parts(point: Any) -> dict[str, Result]:
     """
     return {
         "overhead_s": point.overhead_s,
-        "prefill_s": point.prompt_s,
+        "prefill_s": point.prompt_s + point.encoding_s,
         "chunking_s": point.unloaded_ttft_s - point.overhead_s - point.prompt_s,
-        "prefill_wait_s": point.prefill_wait_s,
+        "prefill_wait_s": point.prefill_wait_s + point.encoder_wait_s,
         "slot_wait_s": point.slot_wait_s,
     }
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import planner
 from models.serving import examples
 from models.serving.continuous_batching import aggregated
 from models.serving.encoder_pool import BUSIEST, apart_point, encoder_workers
 from models.serving.media import encoding_s
+from models.serving.percentiles import first_token_cumulants, latency_s, share_within
+from models.serving.prompt_terms import first_token_parts
 from models.serving.workload import Lengths, Media
 from models.transformer.encoder import Encoder, encoder_flops
 from planner.errors import SpecError
@@ -73,10 +78,38 @@ def test_an_encoder_takes_time_from_the_engine_or_chips_of_its_own():
     assert free.requests_per_s > engine.requests_per_s
     lengths = Lengths(500, 200, media=(apart,))
     found, chips = apart_point(free, examples.CHIP, 4096, lengths, 25e9, examples.SERVING)
-    assert found.unloaded_ttft_s > free.unloaded_ttft_s + 2 * each
+    assert found.ttft_s > free.ttft_s + 2 * each and found.encoding_s == pytest.approx(2 * each)
     assert free.requests_per_s * 2 * each <= BUSIEST * chips
     many = encoder_workers(1000.0, examples.CHIP, lengths, examples.SERVING)
     assert (many - 1) * BUSIEST < 1000.0 * 2 * each <= many * BUSIEST
+
+
+@given(
+    st.floats(0.01, 300.0), st.floats(0.0, 9.0), st.floats(0.1, 20.0), st.sampled_from([1.0, 20.0, 120.0]), st.floats(0.0, 4.0)
+)  # fmt: skip
+def test_an_added_stage_never_lowers_a_quantile(scale, items_scv, items, batch, length_scv):
+    """A request is encoded before its first token: no share of them has it sooner for that, whatever the spread and the load of the encoders."""
+    apart = Media(examples.MEDIA.encoder, items, items_scv, apart=True)
+    lengths = Lengths(500, 200, length_scv, length_scv, media=(apart,))
+    chip = replace(
+        examples.CHIP, flop_per_s=examples.CHIP.flop_per_s / scale, flop16_per_s=examples.CHIP.flop16_per_s / scale
+    )
+    free = aggregated(
+        examples.DENSE, examples.CHIP, examples.ONE, batch, lengths=lengths, precisions=examples.BF16, constants=examples.SERVING
+    )  # fmt: skip
+    found, _ = apart_point(free, chip, 4096, lengths, 25e9, examples.SERVING)
+    for metric in ("ttft", "e2e"):
+        for quantile in ("mean", 0.5, 0.9, 0.95, 0.99):
+            with_stage, without = latency_s(found, metric, quantile), latency_s(free, metric, quantile)
+            assert with_stage >= without * (1 - 1e-12), f"{metric} {quantile}"
+        assert share_within(found, metric, 2 * float(free.ttft_s)) <= share_within(free, metric, 2 * float(free.ttft_s))
+    parts = first_token_parts(found)
+    assert sum(parts.values()) == pytest.approx(float(found.ttft_s)) and min(parts.values()) >= 0.0
+    # Variances of independent stages add up: service, and a wait that some have.
+    more = first_token_cumulants(found).variance - first_token_cumulants(free).variance
+    service = found.encoding_scv * found.encoding_s**2
+    waits = found.encoder_wait_s**2 * ((1 + found.encoder_wait_scv) / max(found.encoder_wait_probability, 1e-12) - 1)
+    assert more == pytest.approx(service + waits, rel=1e-6, abs=1e-12)
 
 
 @pytest.fixture(scope="module")

@@ -267,9 +267,9 @@ def _first_token_s(found: ServingPoint) -> dict[str, float]:
     alone = found.overhead_s + found.prompt_s
     parts = (
         ("overhead", found.overhead_s),
-        ("prefill", found.prompt_s),
+        ("prefill", found.prompt_s + found.encoding_s),
         ("chunking", found.unloaded_ttft_s - alone),
-        ("prefill_wait", found.prefill_wait_s),
+        ("prefill_wait", found.prefill_wait_s + found.encoder_wait_s),
         ("slot_wait", found.slot_wait_s),
     )
     known = {name: float(part) for name, part in parts}
@@ -281,7 +281,8 @@ def _call_s(found: ServingPoint) -> float | None:
     """Add up the mean time of a call of a session [s]: to its first token, and of each of the others."""
     if found.task is None:
         return None
-    first = found.unloaded_ttft_s + found.prefill_wait_s + found.slot_wait_s
+    before = found.encoding_s + found.encoder_wait_s
+    first = before + found.unloaded_ttft_s + found.prefill_wait_s + found.slot_wait_s
     return float(first + (found.output_tokens - 1.0) * found.tpot_s)
 
 
