@@ -47,6 +47,7 @@ def evaluate(
         workload.architecture, prefill, decode, batch, link=_link(*scaleouts),
         lengths=lengths_of(workload, choice), precisions=precisions_of(choice),
         speculation=drafting(workload.spec.speculation), cache=reuse_of(workload.spec, systems[0], choice.waiting),
+        arrival_scv=workload.spec.arrival_cv**2,
     )  # fmt: skip
     own = [workload.engine.correction(*workload.measured_as(system.chip, choice.precision)) for system in systems]
     return replace(found, point=corrected(found.point, own[0].in_two_pools(own[1])))

@@ -75,12 +75,15 @@ def evaluate(
     found = aggregated(
         workload.architecture, chip, layouts, batch, lengths=lengths, precisions=precisions_of(choice), constants=known,
         speculation=drafting(workload.spec.speculation), cache=reuse_of(workload.spec, system, choice.waiting),
+        arrival_scv=workload.spec.arrival_cv**2,
     )  # fmt: skip
     point = corrected(found, workload.engine.correction(*workload.measured_as(system.chip, choice.precision)))
     if choice.encoding != APART:
         return point
     link = scaleout.bytes_per_s or system.scaleup_bytes_per_s
-    return apart_point(point, chip, workload.architecture.hidden, lengths, link, known)[0]
+    return apart_point(
+        point, chip, workload.architecture.hidden, lengths, link, known, arrival_scv=workload.spec.arrival_cv**2
+    )[0]
 
 
 OF_DECODE = (

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.fabrics import AnyFabric
 from planner.spec.model import Override
@@ -124,3 +125,10 @@ class Case(Block):
     overrides: dict[str, Override] = {}
     catalog: dict[str, list[dict[str, Any]]] = {}
     note: str = ""
+
+    @model_validator(mode="after")
+    def _bursts_of_open_arrivals(self) -> Case:
+        stated = isinstance(self.workload, Serving) and "arrival_cv" in self.workload.model_fields_set
+        if stated and self.load is not None and self.load.concurrency is not None:
+            raise ValueError(Message.of("queues.arrivals_of_clients").text())
+        return self

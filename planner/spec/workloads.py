@@ -196,6 +196,8 @@ class Serving(Workload):
     """Least quality of the answers, by the scores of the `alternatives`; without it the workload runs its `architecture`."""
     demand: Demand
     lengths: Lengths
+    arrival_cv: Annotated[Real, Field(ge=0, le=MOST_VARIATION)] = 1.0
+    """Standard deviation of the gaps between requests, as they arrive at one replica, over their mean: 0 evenly spaced, 1 at random (Poisson), more in bursts."""
     origins: Annotated[list[Origin], SOME]
     """Where the users are."""
     slo: Slo = Slo()
