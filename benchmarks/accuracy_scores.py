@@ -78,9 +78,10 @@ class Scored:
         rows, and over groups, each of which then counts alike; the error is that of the groups, since rows of one group go together.
         """
         found, single = [], single_generations(self.cases)
-        inside, groups = {}, {}
+        inside, groups, votes = {}, {}, {}
         for key, missed in missed_by_tier(self.cases, self.left).items():
-            inside[key], groups[key] = inside_left_out(missed), np.array(missed.groups, dtype=str)
+            inside[key], votes[key] = inside_left_out(missed), np.array(missed.votes, dtype=str)
+            groups[key] = np.array(missed.groups, dtype=str)
         for label in self.target.interval_labels:  # a chip alone in its generation has the interval of a new one
             chip, generation, both = (
                 ("new_chip", label),
@@ -89,9 +90,9 @@ class Scored:
             )
             alone = np.isin(groups[generation], sorted(single))
             inside[both] = np.concatenate([inside[chip], inside[generation][alone]])
-            groups[both] = np.concatenate([groups[chip], groups[generation][alone]])
+            votes[both] = np.concatenate([votes[chip], votes[generation][alone]])
         for (tier, label), held in inside.items():
-            names = groups[tier, label].tolist()
+            names = votes[tier, label].tolist()
             by_rows, by_groups = (share_with_error(held, names, weights) for weights in (None, row_weights(names, 1.0)))
             band = binomial_band(len(set(names)))
             found.append({

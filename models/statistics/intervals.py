@@ -27,37 +27,44 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """Errors of held-out runs [ln(measured / predicted)], the group that was held out together with each, and what groups have in common."""
+    """Errors of held-out runs [ln(measured / predicted)], the group that was held out together with each, and who has a vote.
+
+    Rows of one of `votes` share a vote; without votes, those of one group do.
+    """
 
     errors: Floats
     groups: Sequence[str]
-    shared: float = 0.0  # share of the variance that rows of a group have in common [1]
+    votes: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.errors)
 
     @property
     def weights(self) -> Floats:
-        """Weight of each row for the next group [1]."""
-        return row_weights(self.groups, self.shared) if len(self.errors) else np.zeros(0)
+        """Weight of each row, so that all votes count alike [1]."""
+        return row_weights(self.votes or self.groups, 1.0) if len(self.errors) else np.zeros(0)
 
     def kept(self, rows: Bools) -> Missed:
         """Take a part of the rows."""
-        groups = [group for group, keep in zip(self.groups, rows, strict=True) if keep]
-        return Missed(self.errors[rows], groups, self.shared)
+        groups, votes = (
+            [name for name, keep in zip(names, rows, strict=True) if keep] if names else []
+            for names in (self.groups, self.votes)
+        )
+        return Missed(self.errors[rows], groups, votes)
 
 
 def pooled(parts: Sequence[Missed]) -> Missed:
-    """Put errors together, what groups have in common averaged over rows.
+    """Put errors together, each with its vote.
 
     Shapes: one axis each. Units: ln(measured / predicted) [1]. Reference: `Missed`.
 
     >>> len(pooled([Missed(np.zeros(2), ["a", "b"]), Missed(np.zeros(1), ["a"])]))
     3
     """
-    rows = [len(part) for part in parts]
-    shared = float(np.average([part.shared for part in parts], weights=rows)) if sum(rows) else 0.0
-    return Missed(np.concatenate([part.errors for part in parts]), [g for part in parts for g in part.groups], shared)
+    errors = np.concatenate([part.errors for part in parts])
+    return Missed(
+        errors, [g for part in parts for g in part.groups], [v for part in parts for v in part.votes or part.groups]
+    )
 
 
 def quantiles(missed: Missed, levels: ArrayLike) -> Floats:
@@ -65,7 +72,7 @@ def quantiles(missed: Missed, levels: ArrayLike) -> Floats:
 
     Shapes: as the levels. Units: [1]. Reference: `models.statistics.levels.weighted_quantiles`.
 
-    >>> quantiles(Missed(np.linspace(-0.5, 0.5, 101), ["a"] * 101), [0.5]).round(6).tolist()
+    >>> np.abs(quantiles(Missed(np.linspace(-0.5, 0.5, 101), ["a"] * 101), [0.5])).round(6).tolist()
     [0.0]
     """
     return weighted_quantiles(missed.errors, missed.weights, levels)

@@ -75,18 +75,6 @@ def level_spreads(missed: ArrayLike, levels: Mapping[str, Sequence[str]]) -> dic
     return {name: float(np.exp(log)) for name, log in zip((*names, RESIDUAL), found.x, strict=True)}
 
 
-def shared_part(spreads: Mapping[str, float], level: str) -> float:
-    """Compute the share of the variance of an error that all errors of one group of a level have in common:  s_level^2 / sum of squares.
-
-    Shapes: scalars. Units: [1]. Reference: intraclass correlation; Searle, Casella and McCulloch (1992), section 3.1.
-
-    >>> round(shared_part({"source": 0.3, "residual": 0.1}, "source"), 2)
-    0.9
-    """
-    total = sum(s**2 for s in spreads.values())
-    return spreads[level] ** 2 / total if total > 0.0 else 0.0
-
-
 def row_weights(groups: Sequence[str], shared: float) -> Floats:
     """Weigh each row by what it adds on the next group:  1 / (1 + (n - 1) rho)  in a group of n rows.
 

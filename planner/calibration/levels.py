@@ -9,7 +9,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.statistics.intervals import Missed
-from models.statistics.levels import level_spreads, shared_part
+from models.statistics.levels import level_spreads
 from planner.calibration.fit import LEAVE_OUT_OF_TIER, calibrated_figure, enters_fit, log_measured
 from planner.calibration.measurements import MeasuredCase
 from planner.calibration.targets import target_of
@@ -37,6 +37,7 @@ def single_generations(cases: Sequence[MeasuredCase]) -> set[str]:
 def missed_by_tier(cases: Sequence[MeasuredCase], left_out: Mapping[str, Floats]) -> dict[tuple[str, str], Missed]:
     """Collect the errors of each (tier, label) from leave-out predictions, in the groups that were left out.
 
+    Each source kind, architecture and chip has one vote, whatever was left out: rows of one network on one chip go together.
     `left_out` has ln(predicted) of every observation by what was left out. A chip that is alone in its generation says nothing of new chips
     of a known one.
     """
@@ -51,8 +52,8 @@ def missed_by_tier(cases: Sequence[MeasuredCase], left_out: Mapping[str, Floats]
                 rows = [i for i in rows if generations[i] not in single]
             errors = (log_values - left_out[by])[rows]
             groups = [level_of(cases[observations[i].case], by) for i in rows]
-            shared = shared_part(level_spreads(errors, {by: groups}), by) if rows else 0.0
-            found[tier, label] = Missed(errors, groups, shared)
+            votes = [level_of(cases[observations[i].case], "group") for i in rows]
+            found[tier, label] = Missed(errors, groups, votes)
     return found
 
 

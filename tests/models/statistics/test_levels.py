@@ -16,7 +16,6 @@ from models.statistics.levels import (
     level_spreads,
     row_weights,
     share_with_error,
-    shared_part,
     weighted_quantiles,
 )
 
@@ -60,10 +59,9 @@ def test_bands_hold_for_sources_that_were_not_seen_where_those_of_rows_do_not():
     rng, inside, plain = np.random.default_rng(3), [], []
     for seed in range(40):
         errors, source, _ = simulated(seed, 0.3, 0.0, 0.1, sources=30, rows=600)
-        shared = shared_part(level_spreads(errors, {"source": source}), "source")
         fresh = rng.normal(0, 0.3, 500) + rng.normal(0, 0.1, 500)
-        for found, weight in ((inside, shared), (plain, 0.0)):
-            limits = band(Missed(errors, source, weight))
+        for found, votes in ((inside, source), (plain, [str(row) for row in range(len(source))])):
+            limits = band(Missed(errors, source, votes))
             found.append(np.mean((fresh >= limits.low) & (fresh <= limits.high)))
     assert 0.76 <= np.mean(inside) <= 0.84
     assert abs(np.mean(inside) - 0.8) < abs(np.mean(plain) - 0.8)
@@ -72,7 +70,7 @@ def test_bands_hold_for_sources_that_were_not_seen_where_those_of_rows_do_not():
 def test_coverage_with_sources_left_out_is_what_the_band_states():
     shares = [
         np.average(inside_left_out(missed), weights=missed.weights)
-        for missed in (Missed(e, s, 0.9) for e, s, _ in (simulated(seed, 0.3, 0.0, 0.1, 25, 400) for seed in range(30)))
+        for missed in (Missed(e, s) for e, s, _ in (simulated(seed, 0.3, 0.0, 0.1, 25, 400) for seed in range(30)))
     ]
     assert 0.76 <= np.mean(shares) <= 0.84
 
@@ -104,9 +102,9 @@ def test_a_group_never_weighs_less_for_more_rows_nor_a_row_more(rows, shared):
     assert grown[[*mine, len(groups)]].sum() >= weights[mine].sum() - 1e-12
 
 
-@given(GROUPED, st.floats(0.0, 1.0))
-def test_wider_coverage_gives_a_wider_band_of_the_errors_seen(rows, shared):
-    missed = Missed(np.array([error for error, _ in rows]), [group for _, group in rows], shared)
+@given(GROUPED)
+def test_wider_coverage_gives_a_wider_band_of_the_errors_seen(rows):
+    missed = Missed(np.array([error for error, _ in rows]), [group for _, group in rows])
     narrow, wide = band(missed, 0.5), band(missed, 0.8)
     assert missed.errors.min() <= wide.low <= narrow.low <= narrow.high <= wide.high <= missed.errors.max()
 
@@ -134,3 +132,12 @@ def test_the_error_of_a_share_is_that_of_its_groups():
     share, error = share_with_error(inside, [str(g) for g in groups])
     assert (share, error) == (pytest.approx(0.8), pytest.approx(np.sqrt(0.8 * 0.2 / 9), rel=1e-6))
     assert share_with_error([1, 0], ["a", "a"])[1] == np.inf
+
+
+def test_a_vote_counts_once_however_many_rows_it_has_and_whatever_was_left_out():
+    # Two votes in one source: ninety-nine rows of the one say no more than one row of the other.
+    errors = np.array([*[0.0] * 99, 1.0, *np.linspace(-1.0, 1.0, 10)])
+    votes = [*["many"] * 99, "one", *map(str, range(10))]
+    missed = Missed(errors, ["source"] * 110, votes)
+    assert missed.weights[:99].sum() == pytest.approx(missed.weights[99]) == pytest.approx(1.0)
+    assert missed.kept(errors > 0.5).votes == ["one", *(str(i) for i in range(10) if errors[100 + i] > 0.5)]
