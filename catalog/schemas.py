@@ -19,6 +19,7 @@ _MAKER = {
     "year": TextSpec("year of the launch"),
 }
 
+_REACHED = ("16bit", "8bit", "attention", "memory", "scaleup")
 _FORMATS = ("bf16", "fp16", "fp8", "fp4", "int8", "int4", "fp32", "tf32")
 
 CHIPS = Schema(
@@ -40,6 +41,7 @@ CHIPS = Schema(
         "rent_reserved": _one("USD/s", "rent of one chip under a commitment"),
         "rent_spot": _one("USD/s", "rent of one chip on the spot market"),
         "embodied_carbon_kg": _one("kg", "carbon emitted in making it"),
+        **{f"reached_{part}": _one("1", f"{part} beside other chips, by an own probe") for part in _REACHED},
     },
     {
         **_NOTES,
@@ -67,9 +69,7 @@ SYSTEMS = Schema(
         "nic_bytes_per_s": _one("byte/s", "network out of the unit per chip, one direction"),
         "nic_ports": _one("1", "network ports of one unit"),
         "host_bytes": _one("byte", "memory of the hosts of one unit"),
-        "host_crowding": _one(
-            "1", "how the rate over the links of a host falls with the chips of a group, as (g/2)^-c"
-        ),
+        "host_crowding": _one("1", "how the rate over the links of a host falls with g chips, as (g/2)^-c"),
         "power_w": _one("W", "maximum power of one unit"),
         "rack_power_w": _one("W", "power of its fullest rack, as sold"),
         "racks": _one("1", "racks that one unit takes, below 1 where several share one"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,12 +27,15 @@ class ChipRates:
     host_bytes_per_s: float = 0.0  # to the memory of the host; 0 where it is not known [byte/s]
     # How the scale-up rate falls with the chips of a group, as (g / 2)^-c: 0 where each chip has links of its own [1].
     scaleup_crowding: float = 0.0
+    reached: Result = (
+        1.0  # factor in flop_per_s of what a probe found, which utilisation of the peak does not count [1]
+    )
     gemm_bits: Result = 0.0  # of the operands of the weight GEMMs; 0: as the format of the weights has them [1]
 
     def __post_init__(self) -> None:
         wrong = [
             name
-            for name in ("flop_per_s", "flop16_per_s", "hbm_bytes_per_s", "hbm_bytes")
+            for name in ("flop_per_s", "flop16_per_s", "hbm_bytes_per_s", "hbm_bytes", "reached")
             if not _all(getattr(self, name) > 0.0)
         ]
         wrong += [
@@ -52,6 +55,42 @@ class ChipRates:
             wrong.append("scaleup_chips")
         if wrong:
             raise ValueError(f"chip rates: {', '.join(wrong)} must be positive")
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What a chip reaches of its published rates, over what is expected of it [1]."""
+
+    bits16: float = 1.0  # matrix products with operands of 16 bits
+    bits8: float = 1.0
+    attention: float = 1.0
+    memory: float = 1.0
+    scaleup: float = 1.0
+
+    def on(self, rates: ChipRates) -> ChipRates:
+        """Return rates with the factors:  r x factor, of GEMMs that of their operands' width; utilisation still counts the published peak.
+
+        Shapes: scalars. Units: [1] on [FLOP/s] and [byte/s]. Reference: a probe of the user's own, `planner.calibration.probes`.
+
+        >>> chip = ChipRates(1e15, 1e15, 4e12, 8e10, 4e11, 8, 5e10, 700.0, gemm_bits=16.0)
+        >>> Reached(bits16=0.5, memory=0.75).on(chip).flop_per_s / 1e15, Reached(bits8=0.5).on(chip).flop_per_s / 1e15
+        (0.5, 1.0)
+        """
+        if self == AS_PUBLISHED:
+            return rates
+        gemm = {16.0: self.bits16, 8.0: self.bits8}.get(float(rates.gemm_bits), 1.0)
+        return replace(
+            rates,
+            flop_per_s=rates.flop_per_s * gemm,
+            reached=gemm,
+            flop16_per_s=rates.flop16_per_s * self.attention,
+            attention8_flop_per_s=rates.attention8_flop_per_s * self.attention,
+            hbm_bytes_per_s=rates.hbm_bytes_per_s * self.memory,
+            scaleup_bytes_per_s=rates.scaleup_bytes_per_s * self.scaleup,
+        )
+
+
+AS_PUBLISHED = Reached()
 
 
 def _all(holds: Floats | bool) -> bool:

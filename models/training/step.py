@@ -105,7 +105,7 @@ def training_step(
         raise ValueError(f"layout {layouts.row(wrong)}: no finite time for {parts}; it needs a link that is not there")
     tokens_per_s = global_batch_sequences * np.asarray(sequence_tokens, float) / step_s
     per_token = training_flops_per_token(arch, sequence_tokens, recipe)
-    peak = layouts.chips * chip.flop_per_s
+    peak = layouts.chips * chip.flop_per_s / chip.reached
     mfu, hfu = tokens_per_s * per_token / peak, tokens_per_s * (per_token + recomputed) / peak
     return TrainingStep(step_s, tokens_per_s, mfu, hfu, memory, breakdown)
 

@@ -255,7 +255,7 @@ def mfu(
     lengths = workload.spec.lengths
     prompt = workload.spec.prompt_tokens
     per_token = forward_flops_per_token(workload.architecture, prompt + lengths.output / 2)
-    peak = sum(count * rates.flop_per_s for rates, count in chips)
+    peak = sum(count * rates.flop_per_s / rates.reached for rates, count in chips)
     return float(requests_per_s * (computed_share * prompt + lengths.output) * per_token / peak)
 
 

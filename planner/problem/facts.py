@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from catalog.units import YEAR_S
 from models.arrays import Floats
 from models.formats import OPERAND_BITS, RECIPE_FORMATS, arithmetic_of, computes_in, kind_of
-from models.roofline import ChipRates
+from models.roofline import AS_PUBLISHED, ChipRates, Reached
 from models.transformer.architecture import Architecture
 from planner.facts import Fact
 from planner.problem.batches import rounded_batch
@@ -72,6 +72,7 @@ class SystemFacts:
     host_crowding: float = 0.0  # how the rate of these falls with the chips of a group, as (g / 2)^-c
     block_scaled: tuple[str, ...] = ()  # formats whose block scales its matrix units apply
     kv_tiers: KvTierSet | None = None  # with which it is bought, power included; None without
+    reached: Reached = AS_PUBLISHED  # by its kernels beside those of other chips
 
     def __hash__(self) -> int:
         return hash((self.name, self.chips, self.nic_bytes_per_s, self.power_w))
@@ -100,7 +101,7 @@ class SystemFacts:
         """Return the rates for weights of a format that it `serves`; without a network the NIC's, without latency. `hosted`: links of a host join chips."""
         network = ScaleOut(self.nic_bytes_per_s) if scaleout is None else scaleout
         used = arithmetic_of(precision, self.flop_per_s, arithmetic or "") or precision
-        return ChipRates(
+        rates = ChipRates(
             flop_per_s=self.flop_per_s[used],
             gemm_bits=float(OPERAND_BITS[used]),
             flop16_per_s=self.flop16_per_s,
@@ -115,6 +116,7 @@ class SystemFacts:
             attention8_flop_per_s=self.attention8_flop_per_s,
             host_bytes_per_s=self.host_bytes_per_s,
         )
+        return self.reached.on(rates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +171,7 @@ class OfferFacts:
     term_s: float = 0.0  # least time for which it is rented
     exit_fee: float = 0.0  # of the rent for the rest of the term
     owned: OwnedFacts | None = None  # of systems that are owned already; `prices` are then those when new
-    stated_at: str = (
-        ""  # path of the offer whose supply it shares, of systems bought with tiers of KV cache; else empty
-    )
+    stated_at: str = ""  # path of the offer whose supply it shares, of systems with tiers of KV cache; else empty
 
     @property
     def order(self) -> str:
@@ -402,12 +402,8 @@ class Problem:
         if self.spec.horizon.calendar != SAMPLED_DAYS:
             return self.calendar.kind == TYPICAL_DAYS or any(site.hourly for site in self.spec.sites)
         hours = len(self.calendar.days) * SLOTS_PER_DAY
-        given = (
-            values
-            for site in self.spec.sites
-            if site.hourly
-            for values in self.spec.series[site.hourly.file].columns.values()
-        )
+        files = (self.spec.series[site.hourly.file] for site in self.spec.sites if site.hourly)
+        given = (values for file in files for values in file.columns.values())
         return any(sum(value is not None for value in values) > hours for values in given)
 
     def tenant_of(self, workload: WorkloadFacts) -> str:

@@ -64,6 +64,9 @@ class Calibration:
         default_factory=dict
     )  # (tier, label) -> quantiles of measured / predicted
     rank_correlation: Floats | None = None  # [label, label] of the errors of one run
+    narrowed: Mapping[tuple[str, str], float] = field(
+        default_factory=dict
+    )  # (chip, label) -> factor on the logarithms of the bounds where the user probed the chip
 
     def tier(self, chip: str, precision: str, label: str) -> str:
         """Classify how far a run on `chip` is from the measurements behind the model."""
@@ -80,7 +83,9 @@ class Calibration:
         if tier == KNOWN and key in self.spreads:
             reach = float(np.exp(Z80 * self.spreads[key]))
             return 1.0 / reach, reach
-        return self.bands[tier, key[-1]]
+        low, high = self.bands[tier, key[-1]]
+        share = self.narrowed.get((key[0], key[-1]), 1.0)
+        return low**share, high**share
 
 
 def training_bounds(interval: Interval, times_s: Mapping[str, float], capacity: float) -> dict[str, list[float]]:

@@ -101,7 +101,7 @@ def error_at(known: Calibration, chip: str, label: str, level: Floats | float) -
     if own and chip in known.chips:
         return np.asarray(np.exp(max(own) * ndtri(np.asarray(level))))
     residuals = known.residuals[tier_of(anchored, chip in known.chips, chip in known.relatives), label]
-    return np.asarray(tabulated(level, known.levels, residuals))
+    return np.asarray(tabulated(level, known.levels, residuals) ** known.narrowed.get((chip, label), 1.0))
 
 
 LEVELS_SHOWN = (0.1, 0.5, 0.9)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from catalog.records import Record
 from models.formats import ARITHMETICS, FORMATS, OPERAND_BITS, arithmetic_of
-from models.roofline import ChipRates
+from models.roofline import ChipRates, Reached
 
 # Formats whose published peak is that of an arithmetic, most direct first: BF16 and FP16 run at one rate.
 PUBLISHED_AS = {"bf16": ("bf16", "fp16")}
@@ -63,6 +63,12 @@ def attention8_flop_per_s(family: str, rate: float | None) -> float:
     return (rate or 0.0) if family in EITHER_ORDER_OF_8_BIT else 0.0
 
 
+def reached(read: Read) -> Reached:
+    """Read what the user's probe found of the rates of a chip; 1 where there was none."""
+    names = ("16bit", "8bit", "attention", "memory", "scaleup")
+    return Reached(*(read(f"reached_{name}") or 1.0 for name in names))
+
+
 def chip_rates(
     chip: Record,
     precision: str,
@@ -90,7 +96,7 @@ def chip_rates(
         raise UnknownRate(
             f"the chip has no published {arithmetic or FORMATS[precision].arithmetic[-1]} rate for weights in {precision}"
         )
-    return ChipRates(
+    rates = ChipRates(
         flop_per_s=peaks[used] / ranks_per_chip,
         flop16_per_s=attention[0] / ranks_per_chip,
         hbm_bytes_per_s=bandwidth / ranks_per_chip,
@@ -103,3 +109,4 @@ def chip_rates(
         / ranks_per_chip,
         gemm_bits=float(OPERAND_BITS[used]),
     )
+    return reached(read).on(rates)

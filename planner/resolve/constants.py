@@ -209,6 +209,10 @@ def calibration(ledger: Ledger, model: str) -> Calibration:
             for key, spreads in further.items()
             if key in own
         },
+        narrowed={
+            (chip, label): ledger.value("constants", f"{model}_probe", f"{chip}|{label}")
+            for chip, _, label in (key.partition("|") for key in catalog.get("constants", f"{model}_probe").figures)
+        },
         levels=missed.series("levels"),
         residuals={(tier, label): missed.series(f"{tier}_{label}") for tier in TIERS for label in labels},
         rank_correlation=np.reshape(missed.series("rank_correlation"), (len(labels), len(labels)))

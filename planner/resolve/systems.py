@@ -13,7 +13,14 @@ from catalog.units import HOUR_S
 from models.training.constants import GEMM_FAMILIES
 from planner.messages import Message
 from planner.problem.facts import NetworkFacts, OfferFacts, SiteFacts, SystemFacts
-from planner.resolve.chip_rates import Read, attention8_flop_per_s, attention_flop_per_s, memory_figure, peak_rates
+from planner.resolve.chip_rates import (
+    Read,
+    attention8_flop_per_s,
+    attention_flop_per_s,
+    memory_figure,
+    peak_rates,
+    reached,
+)
 from planner.resolve.context import ResolveContext
 from planner.resolve.ledger import Ledger
 
@@ -112,6 +119,7 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         host_chips=chips if crowding is not None else 1,
         host_crowding=crowding or 0.0,
         host_bytes=(host or 0.0) / chips,
+        reached=reached(read),
     )
 
 

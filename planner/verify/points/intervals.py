@@ -45,7 +45,9 @@ def _widest(known: Calibration, chips: Sequence[tuple[str, str]], figure: str) -
         if tier == KNOWN and spread is not None:
             bounds.append((math.exp(-OF_EIGHTY_PER_CENT * spread), math.exp(OF_EIGHTY_PER_CENT * spread)))
         else:
-            bounds.append(known.bands[tier, figure])
+            low, high = known.bands[tier, figure]
+            share = known.narrowed.get((chip, figure), 1.0)
+            bounds.append((low**share, high**share))
     return max(bounds, key=lambda pair: pair[1] / pair[0])
 
 
