@@ -24,6 +24,7 @@ MOST_RUNS = 20  # that are listed; --rows and JSON have all
 FILL = (
     "--set COLUMN=VALUE fills what the file does not say, such as --set chip=H100 --set n_chips=8 --set model=Qwen3-32B"
 )
+PROBE_HELP = "; or what `flopwatt probe` wrote, which moves rates of its chip"
 FILE_HELP = "measurements of training or of serving, one row per run"
 
 
@@ -55,7 +56,8 @@ def add_calibrate(commands: Commands) -> None:
         "file",
         metavar="FILE",
         nargs="+",
-        help=f"{FILE_HELP}, as CSV or as JSON of `vllm bench serve` or SGLang's `bench_serving`; a handful of runs is enough",
+        help=f"{FILE_HELP}, as CSV or as JSON of `vllm bench serve` or SGLang's `bench_serving`; a handful of runs is enough"
+        + PROBE_HELP,
     )
     _add_cells(calibrate)
     calibrate.add_argument(
@@ -115,11 +117,20 @@ def _validate(arguments: argparse.Namespace) -> int:
 
 
 def _calibrate(arguments: argparse.Namespace) -> int:
-    from planner.calibration.fit import calibrate
+    from planner.calibration.fit import Calibrated, calibrate
+    from planner.calibration.probes import calibrate_probes, is_probe
     from planner.calibration.runs import listed
+    from planner.cli.probe import probe_rows
 
-    files = [_file(arguments, name) for name in arguments.file]
-    found = calibrate(files, Path(arguments.output), load_catalog(arguments), _cells(arguments.set))
+    files, folder, further = (
+        [_file(arguments, name) for name in arguments.file],
+        Path(arguments.output),
+        _cells(arguments.set),
+    )
+    catalog, probes = load_catalog(arguments), [path for path in files if is_probe(path)]
+    probed = calibrate_probes(probes, folder, catalog, further)
+    runs = [path for path in files if path not in probes]
+    found = calibrate(runs, folder, catalog, further) if runs else Calibrated((), (), (), (), (), ())
     rows = [row for run in found.runs for row in run.rows()]
     figures = list(found.figures)
     if arguments.format == "json":
@@ -128,19 +139,23 @@ def _calibrate(arguments: argparse.Namespace) -> int:
             "used_by": list(found.used_by),
             "not_predictable": [{"place": row.place, "reason": reason} for row, reason in found.refused],
             "notes": [fact.row() for fact in found.notes],
+            **({"probes": [each.as_json() for each in probed]} if probed else {}),
         }
         print_out(as_json({**document, "figures": figures} if arguments.full else document))
     elif arguments.format == "csv":
-        print_out(rows_as("csv", figures if arguments.full else rows))
+        print_out(rows_as("csv", (figures if arguments.full else rows) or probe_rows(probed)))
     else:
         refused = "".join(f"{row.place}: not predictable: {reason}\n" for row, reason in found.refused)
         used = "".join(f"{row['text']}\n" for row in found.used_by)
-        tables = [rows_as(arguments.format, rows), *([rows_as(arguments.format, figures)] if arguments.full else [])]
-        told = [listed(found.runs, MOST_RUNS), refused]
-        parts = [*(_escaped(arguments, text) for text in told), _notes(arguments, found.notes), tables[0]]
-        print_out("\n".join(filter(None, [*parts, _escaped(arguments, f"Used by\n{used}"), *tables[1:]])))
+        tables = [rows_as(arguments.format, each) for each in (rows, figures if arguments.full else []) if each]
+        told = [listed(found.runs, MOST_RUNS) if runs else "", refused]
+        parts = [rows_as(arguments.format, probe_rows(probed))] if probed else []
+        parts += [*(_escaped(arguments, text) for text in told), _notes(arguments, found.notes), *tables[:1]]
+        parts += [_escaped(arguments, f"Used by\n{used}")] if used else []
+        print_out("\n".join(filter(None, [*parts, *tables[1:]])))
     if not arguments.quiet:
-        print(f"wrote {', '.join(map(str, found.written))}; use it with --catalog {arguments.output}", file=sys.stderr)
+        written = [*dict.fromkeys(each.written for each in probed), *found.written]
+        print(f"wrote {', '.join(map(str, written))}; use it with --catalog {arguments.output}", file=sys.stderr)
     return OK
 
 

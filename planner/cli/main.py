@@ -23,6 +23,7 @@ from planner.cli.measure import add_measure
 from planner.cli.options import answer_options
 from planner.cli.output import check_outputs
 from planner.cli.plan import HTML, add_check, add_plan, add_show, add_verify
+from planner.cli.probe import add_probe
 from planner.cli.resources import hold_to_memory, not_installed, out_of_memory
 from planner.cli.robust import add_robust
 from planner.cli.schema import add_schema
@@ -95,6 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_catalog(commands, shared)
     add_validate(commands, shared)
     add_calibrate(commands)
+    add_probe(commands)
     add_robust(commands, shared)
     add_measure(commands, shared)
     add_compare(commands, shared)

@@ -6,7 +6,19 @@ import argparse
 
 from planner.cli.main import build_parser
 
-NO_SEARCH = {"show", "schema", "check", "verify", "catalog", "validate", "calibrate", "compare", "roi", "dashboard"}
+NO_SEARCH = {
+    "show",
+    "schema",
+    "check",
+    "verify",
+    "catalog",
+    "validate",
+    "calibrate",
+    "compare",
+    "roi",
+    "dashboard",
+    "probe",
+}
 """Commands that print, compare or check what is there already."""
 
 
