@@ -10,18 +10,22 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.signal import fftconvolve
 from scipy.special import gammainc, gammaincc
 
-from models.arrays import Floats, Result, as_result
+from models.arrays import Floats, Ints, Result, as_result
 
 LEAST_CV = 0.02  # below which all lengths are taken as equal
 LARGEST_SCALE = 1e4  # mean before the limit over the limit, beyond which every response is cut off
 CELLS_PER_MEAN = 32.0  # of the grid of lengths
-FEWEST_CELLS, MOST_CELLS = 128, 1024
+FEWEST_CELLS, MOST_CELLS = 128, 65536
 WAVES = 4  # lengths of the limit over which starts are followed one by one; their rate is constant after that
 MOST_ENDLESS_TOKENS = 0.25  # share of all tokens that responses without an end make
 NODES = 32  # of the tail's axis
-EQUILIBRIUM_CELLS = 512
+FALLING_NODES = (
+    0.75  # share of the nodes that follow the logarithm of what still runs; the others divide the time evenly
+)
+LEAST_RUNNING = 1e-8  # share of the slots, below which no further node is spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,31 +105,48 @@ def longer_share(lengths: ResponseLengths, tokens: ArrayLike) -> Result:
     return as_result(np.where(n < lengths.limit_tokens, share + (1.0 - share) * longer, 0.0))
 
 
+def second_moment_tokens2(lengths: ResponseLengths) -> float:
+    """Compute the mean square of a length:  (1 - e) (m^2 (1 + cv^2) P(k+2, kL/m) + L^2 Q(k, kL/m)) + e L^2.
+
+    m: mean before the limit L of gamma lengths, k = 1/cv^2; e: share without an end. Shapes: numbers. Units: [token^2].
+    Reference: Klugman, Panjer and Willmot, Loss Models, 4th ed. (2012), appendix A (limited moments).
+
+    >>> round(second_moment_tokens2(ResponseLengths(500.0, 0.0, 1000.0)) ** 0.5), round(second_moment_tokens2(ResponseLengths(500.0, 1.0, 1e6)) / 500**2, 3)
+    (500, 2.0)
+    """
+    mean, limit, cv, e = uncut_mean_tokens(lengths), lengths.limit_tokens, lengths.cv, lengths.endless_share
+    if cv < LEAST_CV or lengths.ending_mean_tokens >= limit or np.isinf(mean):
+        square = min(mean, limit) ** 2
+    else:
+        shape = cv**-2.0
+        at = shape * limit / mean
+        square = float(mean**2 * (1.0 + cv**2) * gammainc(shape + 2.0, at) + limit**2 * gammaincc(shape, at))
+    return (1.0 - e) * square + e * limit**2
+
+
 def running_age(lengths: ResponseLengths) -> float:
-    """Compute the mean tokens so far of a running response where slots are always refilled:  E[X^2]/(2 m) = sum n S(n) / sum S(n).
+    """Compute the mean tokens so far of a running response where slots are always refilled:  E[X^2]/(2 m).
 
     Shapes: numbers. Units: [token]. Reference: Feller, An Introduction to Probability Theory and Its Applications, vol. 2 (1971), section XI.4.
 
     >>> round(running_age(ResponseLengths(500.0, 0.0, 1000.0))), round(running_age(ResponseLengths(500.0, 1.0, 20000.0)))
     (250, 500)
     """
-    n = (np.arange(EQUILIBRIUM_CELLS) + 0.5) * lengths.limit_tokens / EQUILIBRIUM_CELLS
-    share = np.asarray(longer_share(lengths, n), float)
-    return float(share @ n / share.sum())
+    return second_moment_tokens2(lengths) / (2.0 * lengths.mean_tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class Courses:
     """Course of batches through slots, by decode step: full until the queue is empty, then the tail. Axes [case], [case, node].
 
-    Nodes divide the tail, which ends at the limit, into cells of `cell_steps`. Ages are decode steps since a response began.
+    Nodes divide the tail, which ends at the limit, more finely where fewer slots are still taken. Ages are decode steps since a response began.
     """
 
     full_steps: Floats  # until the queue is empty; 0 where every response has a slot at once
     full_age: Floats  # mean of those running until then
-    running: Floats  # share of the slots, or of the responses where these are fewer, that still run in each cell
+    running: Floats  # share of the slots, or of the responses where these are fewer, that still run in each node
     age: Floats  # mean of those
-    cell_steps: float
+    node_steps: Floats  # length of each node
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +171,21 @@ def _grid(lengths: ResponseLengths) -> _Grid:
     places = np.arange(cells + 1)
     mean, second = float(share @ places), float(share @ places**2)
     longer = np.concatenate([1.0 - np.cumsum(share)[:-1], [0.0]])
-    starts = np.zeros(WAVES * cells + 1)
-    starts[0] = 1.0
-    back = share[:0:-1]  # of lengths `cells` down to 1
-    for j in range(1, len(starts)):
-        first = max(j - cells, 0)
-        starts[j] = starts[first:j] @ back[cells - (j - first) :]
-    return _Grid(lengths.mean_tokens / mean, longer, starts, mean, second)
+    return _Grid(lengths.mean_tokens / mean, longer, _renewals(share, WAVES * cells + 1), mean, second)
+
+
+def _renewals(share: Floats, count: int) -> Floats:
+    """Compute the mean starts of a slot in each of its first cells, the first at 0: the power series 1 / (1 - sum_n share_n z^n), by Newton's method."""
+    rest = np.zeros(count)
+    rest[: min(len(share), count)] = -share[:count]
+    rest[0] = 1.0
+    found = np.ones(1)
+    while len(found) < count:
+        size = min(2 * len(found), count)
+        product = fftconvolve(found, rest[:size])[:size]
+        wider = np.concatenate([found, np.zeros(size - len(found))])
+        found = 2.0 * wider - fftconvolve(found, product)[:size]
+    return np.clip(found, 0.0, 1.0)
 
 
 def courses(lengths: ResponseLengths, waves: ArrayLike) -> Courses:
@@ -175,13 +204,12 @@ def courses(lengths: ResponseLengths, waves: ArrayLike) -> Courses:
     grid, many = _grid(lengths), np.atleast_1d(np.asarray(waves, float))
     distinct, place = np.unique(many, return_inverse=True)
     found = [_course(grid, float(case)) for case in distinct]
-    full, full_age, running, age = (np.array(part)[place] for part in zip(*found, strict=True))
-    cells = len(grid.longer) - 1
-    return Courses(full * grid.cell, full_age * grid.cell, running, age * grid.cell, cells * grid.cell / NODES)
+    full, full_age, running, age, steps = (np.array(part)[place] for part in zip(*found, strict=True))
+    return Courses(full * grid.cell, full_age * grid.cell, running, age * grid.cell, steps * grid.cell)
 
 
-def _course(grid: _Grid, waves: float) -> tuple[float, float, Floats, Floats]:
-    """Follow one batch, in cells: (steps until the queue is empty, mean age until then, running and mean age by node)."""
+def _course(grid: _Grid, waves: float) -> tuple[float, float, Floats, Floats, Floats]:
+    """Follow one batch, in cells: (steps until the queue is empty, mean age until then, running, mean age and length by node)."""
     longer, cells = grid.longer, len(grid.longer) - 1
     started = np.cumsum(grid.starts)
     x = np.arange(cells)
@@ -194,18 +222,33 @@ def _course(grid: _Grid, waves: float) -> tuple[float, float, Floats, Floats]:
         full = grid.mean * waves - 0.5 * grid.second / grid.mean
     else:
         last = int(np.searchsorted(started, waves - 1e-9))
-        begun = np.arange(max(last - cells, 0), last + 1)
-        weight = grid.starts[begun].copy()
+        weight = grid.starts[max(last - cells, 0) : last + 1].copy()
         weight[-1] = waves - (started[last - 1] if last else 0.0)  # the queue is empty before all of these begin
-        ages = (last - begun)[:, None] + x[None, :]
-        share = np.where(ages < cells, longer[np.minimum(ages, cells)], 0.0) * weight[:, None]
-        alive, aged, full = share.sum(axis=0), (share * ages).sum(axis=0), float(last)
+        # A slot that began `a` cells ago still runs x cells later with longer[a + x].
+        alive, aged = (
+            fftconvolve(part, weight)[len(weight) - 1 :][:cells] for part in (longer[:cells], longer[:cells] * x)
+        )
+        alive, aged, full = np.clip(alive, 0.0, 1.0), np.maximum(aged, 0.0), float(last)
     every = waves if waves > 1.0 else 1.0
     total_age = every * 0.5 * grid.second  # of the responses of one slot, over all their steps
     full_age = max(total_age - float(aged.sum()), 0.0) / full if full else 0.0
-    edges = np.linspace(0, cells, NODES + 1).round().astype(int)
-    width = cells / NODES
-    running = np.add.reduceat(alive, edges[:-1]) / width
+    edges = _edges(alive)
+    width = np.diff(edges)
+    sums, aged_sums = (np.diff(np.concatenate([[0.0], np.cumsum(part)])[edges]) for part in (alive, aged))
     with np.errstate(invalid="ignore", divide="ignore"):
-        age = np.where(running > 0, np.add.reduceat(aged, edges[:-1]) / width / running, 0.0)
-    return full, full_age, np.minimum(running, 1.0), age
+        running = np.where(width > 0, sums / width, 0.0)
+        age = np.where(sums > 0, aged_sums / sums, 0.0)
+    return full, full_age, np.minimum(running, 1.0), age, width.astype(float)
+
+
+def _edges(alive: Floats) -> Ints:
+    """Divide the cells of a tail into nodes: most where the logarithm of what still runs falls, the others evenly."""
+    cells = len(alive)
+    fallen = -np.log(np.maximum(np.minimum.accumulate(alive), LEAST_RUNNING))
+    fallen = np.append(fallen, fallen[-1]) - fallen[0]
+    place = (1.0 - FALLING_NODES) * np.arange(cells + 1) / cells + FALLING_NODES * fallen / max(
+        float(fallen[-1]), 1e-300
+    )
+    edges = np.searchsorted(place, np.linspace(0.0, 1.0, NODES + 1))
+    edges[0], edges[-1] = 0, cells
+    return np.maximum.accumulate(np.minimum(edges, cells))

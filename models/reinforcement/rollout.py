@@ -14,7 +14,7 @@ from scipy.special import ndtri
 
 from models.arrays import Floats
 from models.queueing.queues import gamma_quantile, wait_mean_s
-from models.reinforcement.lengths import NODES, ResponseLengths, courses, running_age
+from models.reinforcement.lengths import ResponseLengths, courses, running_age
 
 MOST_LOAD = 0.98  # of the environment slots; what would load them more waits
 ITERATIONS = 12  # of the share of responses in decode, which falls from above
@@ -93,7 +93,7 @@ def rollout(
         any_at_all = -np.expm1((held * count)[:, None] * np.log1p(-taken))
         occupied = np.where(any_here > 0, held[:, None] * taken / any_here, 1.0)
     ages = np.concatenate([course.full_age[:, None], course.age], axis=1)
-    steps = np.concatenate([course.full_steps[:, None], np.full((len(count), NODES), course.cell_steps)], axis=1)
+    steps = np.concatenate([course.full_steps[:, None], course.node_steps], axis=1)
     cells = _cells(step, batch, count, occupied, ages)
     here, at_all = steps * any_here, steps * any_at_all
     scattered = _scattered_s(batch, cells, at_all, _uneven_steps(batch, count, each, held))

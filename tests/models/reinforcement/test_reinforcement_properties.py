@@ -47,7 +47,7 @@ def test_the_mean_of_the_lengths_is_the_one_stated(lengths):
 def test_steps_and_the_tail_make_all_tokens(lengths, waves):
     """Slots are taken for as many steps as their responses have tokens."""
     course = courses(lengths, waves)
-    taken = course.full_steps[0] + course.running[0].sum() * course.cell_steps
+    taken = course.full_steps[0] + course.running[0] @ course.node_steps[0]
     assert taken == pytest.approx(max(waves, 1.0) * lengths.mean_tokens, rel=0.06)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.reinforcement.lengths import ResponseLengths
+from models.reinforcement.lengths import ResponseLengths, longer_share
 from models.reinforcement.rollout import Batch, Turns, rollout
 from tests.conftest import long_run
 from tests.models.reinforcement.rollout_simulation import simulate
@@ -46,6 +46,37 @@ def test_the_tail_of_single_turns(shape, lengths):
     completion, busy, _ = compared(Batch(responses, 100.0, ResponseLengths(mean, cv, *limit)), replicas, slots)
     assert completion[0] == pytest.approx(completion[1], rel=WITHIN)
     assert busy[0] == pytest.approx(busy[1], rel=WITHIN)
+
+
+def last_of_all(lengths, count):
+    """The mean of the largest of `count` lengths, in tokens: the integral of 1 - (1 - S)^count, over 400,000 points."""
+    edges = np.linspace(0.0, lengths.limit_tokens, 400_001)
+    share = np.asarray(longer_share(lengths, 0.5 * (edges[1:] + edges[:-1])))
+    return float(-np.expm1(count * np.log1p(-np.minimum(share, 1.0 - 1e-16))).mean() * lengths.limit_tokens)
+
+
+@pytest.mark.parametrize("ratio", [10, 66, 300, 2000])
+@pytest.mark.parametrize("cv", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("endless", [0.0, 0.01])
+def test_the_longest_response_of_a_batch_at_a_far_limit(ratio, cv, endless):
+    """All start at once and every step takes as long: the batch ends with the largest of 4,096 lengths, wherever the limit lies."""
+    lengths = ResponseLengths(200.0, cv, 200.0 * ratio, endless)
+    found = rollout(
+        lambda batch, context: (0.01 + 0.0 * batch, {}), Batch(4096, 100.0, lengths), [16.0], [256.0], [0.0]
+    )
+    assert found.completion_s[0] == pytest.approx(0.01 * last_of_all(lengths, 4096), rel=0.02)
+
+
+@pytest.mark.parametrize("cv", [0.5, 1.0])
+def test_a_limit_that_no_response_reaches_changes_nothing(cv):
+    """In waves too: gamma lengths of mean 200 end before 66 times that, so that a limit twenty times as far bounds nothing."""
+    times = [
+        rollout(cost, Batch(4096, 100.0, ResponseLengths(200.0, cv, 200.0 * ratio)), [16.0], [32.0], [0.0])
+        for ratio in (66, 1320)
+    ]
+    assert times[1].completion_s[0] == pytest.approx(times[0].completion_s[0], rel=0.01)
+    assert times[1].busy_s[0] == pytest.approx(times[0].busy_s[0], rel=0.01)
+    assert times[1].flow_s[0] == pytest.approx(times[0].flow_s[0], rel=1e-6)
 
 
 @pytest.mark.parametrize("lengths", [(1.0, 100, 1000), (0.5, 150, 500)], ids=str)
