@@ -86,6 +86,7 @@ class OperatingPoint:
     mfu: float = 0.0
     hfu: float = 0.0  # of a job: with recomputed FLOPs counted
     goodput: float = 1.0  # share of the time that makes lasting progress; included in the capacity
+    losses: Mapping[str, float] = field(default_factory=dict)  # of a job: share of its time by cause
     time_s: Mapping[str, float] = field(
         default_factory=dict
     )  # of a job: "step", and "run" from start to end at full width

@@ -22,6 +22,7 @@ from planner.candidates.points import OperatingPoint, Use
 from planner.candidates.serving import serving_layouts
 from planner.evaluate.interruptions import RunTerms, spares_of
 from planner.evaluate.layouts import TrainingSetup, carries
+from planner.evaluate.losses import losses_of
 from planner.evaluate.reinforcement import (
     ROLLOUT,
     UPDATE,
@@ -451,11 +452,15 @@ def reinforcement_point(
                 layout=layout, batch=batch, workers=workers, memory_bytes=figures.memory_bytes[role],
             )
         )  # fmt: skip
+    option, parts = uses[0].option, {name: seconds / figures.iteration_s for name, seconds in figures.parts_s.items()}
+    terms = RunTerms.of(option.system, option.offer, option.site)
+    chips = sum(count * option.system.chips for option, count in zip(offered.options, offered.systems, strict=True))
     return OperatingPoint(
         workload=job,
         uses=tuple(uses),
         capacity=figures.tokens_per_s,
-        breakdown={name: seconds / figures.iteration_s for name, seconds in figures.parts_s.items()},
+        breakdown=parts,
+        losses=losses_of(job, chips, reliability, terms, offered.split.update.chips, parts),
         mfu=figures.mfu,
         hfu=figures.hfu,
         goodput=figures.goodput,

@@ -25,6 +25,7 @@ from planner.candidates.layouts import (
 from planner.candidates.points import OperatingPoint, Use
 from planner.evaluate.interruptions import RunTerms, spares_of
 from planner.evaluate.layouts import TrainingSetup, recipe_of
+from planner.evaluate.losses import losses_of
 from planner.evaluate.training import Width, extra_power_w, width_of
 from planner.problem.derating import counted_share
 from planner.problem.fabrics import uneven
@@ -251,7 +252,8 @@ def _best(
 def training_point(job: TrainingFacts, option: FleetOption, width: Width, problem: Problem) -> OperatingPoint:
     """Build the operating point of a width on a fleet option, spares included."""
     working = math.ceil(width.chips / option.system.chips)
-    spares = spares_of(job, width.chips, option.system, option.owned, problem.constants.reliability)
+    reliability = problem.constants.reliability
+    spares = spares_of(job, width.chips, option.system, option.owned, reliability)
     use = Use(
         role="train",
         option=option,
@@ -270,6 +272,7 @@ def training_point(job: TrainingFacts, option: FleetOption, width: Width, proble
         mfu=width.mfu,
         hfu=width.hfu,
         goodput=width.goodput,
+        losses=losses_of(job, width.chips, reliability, RunTerms.of(option.system, option.offer, option.site)),
         time_s=width.time_s,
         interval=width.interval,
     )

@@ -123,6 +123,7 @@ class WorkloadRows:
             "mfu": point.mfu,
             **({} if serves else {"hfu": point.hfu}),
             "goodput": point.goodput,
+            **({} if serves else {"losses": dict(point.losses)}),
             "memory_bytes": point.memory_bytes,
             **({} if point.iteration is None else {"iteration": dict(point.iteration)}),
             "placement": self._placement(point),

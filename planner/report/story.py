@@ -1,4 +1,4 @@
-"""Tell why a plan is as it is in three sentences: why here, why this, why then.
+"""Tell why a plan is as it is: why here, why this, why then; and what its runs lose.
 
 A sentence is a list of clauses, the most important first, so that a page may take as many as it has room for. Each clause states
 figures of the plan document, in the language of the reader. Not here: the layout of the page (`planner.report.page`), and the full chapters (`planner.report.why.explanations`).
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from catalog.units import MWH_J, show
 from planner.plan import Plan
-from planner.report import hours, jobs
+from planner.report import hours, jobs, losses
 from planner.report.fleet import ways_to_have
 from planner.report.locale import Words
 from planner.report.marginal_values import valued_limits, worth_words
@@ -32,6 +32,7 @@ def story(plan: Plan, t: Words | None = None, whole: bool = False) -> list[tuple
         (t("story.here"), _here(index, t)),
         (t("story.this"), _this(index, t)),
         (t("story.then"), _then(index, t, whole)),
+        (losses.question(t.language), losses.clauses(plan, t.language)),
     )
     return [(question, clauses) for question, found in told if (clauses := list(found))]
 

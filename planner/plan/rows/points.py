@@ -129,6 +129,7 @@ class Point(TypedDict):
     mfu: Number
     hfu: NotRequired[Number]
     goodput: Number
+    losses: NotRequired[dict[str, Number]]
     memory_bytes: Number
     iteration: NotRequired[Iteration]
     placement: Placement | None

@@ -89,7 +89,9 @@ class Workload(TypedDict):
     `capacity` per replica in `capacity_unit`, `latency_s` at the site, `first_token_s` (time to first token at the site: `mean`, `p50`, `p95`,
     `p99`, and the parts that the mean is the sum of: `overhead` of front end and scheduler, `prefill`, `chunking`, `prefill_wait`, `slot_wait`;
     not of APIs), `breakdown` (shares of time), `mfu`, `hfu` of a job, `goodput` (share of the time not lost to failures and checkpoints; the
-    capacity includes it), `time_s` of a job (`step`; `run`: all its tokens at full width, including failures and checkpoints), `interval_80`
+    capacity includes it), `losses` of a job (share of its time by cause: `checkpoints`, `work_done_again`, `restarts` with reading back, together
+    1 - goodput; of reinforcement learning also `controller` and `synchronisation` as shares of an iteration, hidden or not),
+    `time_s` of a job (`step`; `run`: all its tokens at full width, including failures and checkpoints), `interval_80`
     ([low, high] of each time and of the capacity, in which 80 % of runs fall), `tier` (how far the run is from the measurements behind the
     models: `known`, `new_source`, `new_chip`), `memory_bytes` of the fullest chip of all pools, `placement` ([plan.md](plan.md); only for jobs over several
     systems of our own, else null), `peak_replicas`, `power_cap` (share of nameplate, only where one is set), `iteration` (of [reinforcement

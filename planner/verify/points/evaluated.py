@@ -22,6 +22,7 @@ class Recomputed:
     memory_bytes: Sequence[float] = ()  # of the fullest chip, by pool
     fits: bool = True
     goodput: float = 1.0
+    losses: Mapping[str, float] = field(default_factory=dict)  # of a job
     time_s: Mapping[str, float] = field(default_factory=dict)
     interval: Mapping[str, Any] | None = None
     tier: str = ""
@@ -81,6 +82,7 @@ def as_evaluated(
             "tier": found.tier,
             "placement": found.placement,
             **({} if found.hfu is None else {"hfu": found.hfu}),
+            **({"losses": found.losses} if "losses" in row else {}),  # plans of release 0.2 do not state them
             # Plans of release 0.2 do not state it.
             **({"first_token_s": found.first_token_s} if found.first_token_s and "first_token_s" in row else {}),
             **({} if found.call_s is None else {"call_s": found.call_s}),

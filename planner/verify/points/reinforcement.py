@@ -8,6 +8,7 @@ from typing import Any
 from models.training.layouts import Layouts
 from planner.evaluate.interruptions import RunTerms, spares_of
 from planner.evaluate.layouts import TrainingSetup
+from planner.evaluate.losses import losses_of
 from planner.evaluate.rank_placement import placement_of
 from planner.evaluate.reinforcement import Figures, GivenSplit, evaluate_split, interval_of
 from planner.problem.fabrics import share_a_network, uneven
@@ -56,16 +57,20 @@ def reinforcement_point(
         raise ValueError(f"the parts of an iteration do not make its {figures.iteration_s:g} s")
     interval = interval_of(setup, row["tier"])
     time_s = {"iteration": figures.iteration_s, "run": job.spec.tokens / figures.tokens_per_s}
+    parts = {name: seconds / figures.iteration_s for name, seconds in figures.parts_s.items()}
+    chips = [count * option.system.chips for count, option in zip(systems, options, strict=True)]
+    terms = RunTerms.of(options[0].system, options[0].offer, options[0].site)
     roles = [pool["role"] for pool in pools]
     return Recomputed(
         systems=[count + spare for count, spare in zip(systems, spares, strict=True)],
         extra_it_w=[count * figures.extra_w[role] for count, role in zip(systems, roles, strict=True)],
         capacity=figures.tokens_per_s,
-        breakdown={name: seconds / figures.iteration_s for name, seconds in figures.parts_s.items()},
+        breakdown=parts,
         mfu=figures.mfu,
         hfu=figures.hfu,
         memory_bytes=[figures.memory_bytes[role] for role in roles],
         goodput=figures.goodput,
+        losses=losses_of(job, sum(chips), problem.constants.reliability, terms, chips[0], parts),
         time_s=time_s,
         interval=training_bounds(interval, time_s, figures.tokens_per_s),
         tier=interval.tier,

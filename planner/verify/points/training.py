@@ -9,6 +9,7 @@ from typing import Any
 from models.training.layouts import Layouts
 from planner.evaluate import interruptions, training
 from planner.evaluate.layouts import TrainingSetup, memory_needed
+from planner.evaluate.losses import losses_of
 from planner.evaluate.rank_placement import placement_of
 from planner.problem.fabrics import uneven
 from planner.problem.facts import Problem, TrainingFacts
@@ -47,6 +48,7 @@ def training_point(
         memory_bytes=[memory_bytes],
         fits=width.fits and memory_bytes <= option.system.hbm_bytes,
         goodput=width.goodput,
+        losses=losses_of(job, width.chips, problem.constants.reliability, terms),
         time_s=width.time_s,
         interval=training_bounds(width.interval, width.time_s, width.tokens_per_s),
         tier=width.interval.tier,
