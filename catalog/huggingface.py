@@ -263,9 +263,12 @@ def _experts(reader: ConfigReader, layers: int, family: Family | None) -> int:
     groups, used = reader.number(0, "n_group"), reader.number(0, "topk_group")
     if groups and used and used < groups:
         reader.put("routed_groups", used, f"topk_group of the config, of {groups} groups")
-    dense = layers - sum(expert_layers(reader, layers)) if layers else 0
+    routed = expert_layers(reader, layers) if layers else []
+    dense = len(routed) - sum(routed)
     if dense:
         reader.put("dense_layers", dense, "layers without experts, counted from the config")
+    if any(routed[:dense]):
+        reader.put("spread_dense", 1, "layers without experts lie among those with experts in the config")
     return dense
 
 

@@ -63,7 +63,7 @@ _BY_FIGURE = {
          "state_width", "state_inputs", "state_dim", "state_conv", "expert_hidden", "shared_ffn", "window_heads", "window_kv_heads", "window_head_dim",
          "sparse_topk", "index_heads", "index_dim", "csa_layers", "csa_ratio", "hca_layers", "hca_ratio", "o_lora_rank", "o_groups"),
         _WIDTH),
-    **dict.fromkeys(("output_gate", "shared_kv"), Range(0, 1, whole=True)),
+    **dict.fromkeys(("output_gate", "shared_kv", "spread_dense"), Range(0, 1, whole=True)),
     "max_context": Range(1, 1e9, whole=True),
     "head_dim": Range(1, 1e5, positive=True, whole=True),
     "hbm_bytes": Range(1e6, 1e16, positive=True),

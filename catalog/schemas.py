@@ -144,6 +144,7 @@ _SHAPE = {
     "shared_experts": "experts that every token uses",
     "expert_ffn": "inner width of one expert",
     "dense_layers": "layers without experts in an architecture that has them",
+    "spread_dense": "1 where they lie among those with experts, not before them",
     "q_lora_rank": "rank of the compressed query (MLA)",
     "kv_lora_rank": "rank of the compressed keys and values (MLA)",
     "qk_nope_dim": "width of a head without position (MLA)",

@@ -231,7 +231,8 @@ class Recipe:
     projections of attention, with adapts_ffn beside those of the feed-forward blocks too, are trained instead. Inputs of
     matrix products that backward needs are kept as they are multiplied, at operand_bytes [byte], and so are frozen weights. Sequences packed of
     examples attend within an example of example_tokens [token] only (0: to the whole sequence). The optimizer, one of `OPTIMIZERS`, decides
-    the bytes of weights and state, gradient_bytes [byte] those of a gradient.
+    the bytes of weights and state, gradient_bytes [byte] those of a gradient. With narrow_activations the inputs of the activation function are
+    kept at operand_bytes too, instead of in 16 bit.
     """
 
     framework: str = "other"
@@ -252,6 +253,7 @@ class Recipe:
     example_tokens: float = 0.0
     optimizer: str = "adam"
     gradient_bytes: float = 4.0
+    narrow_activations: bool = False
 
     def __post_init__(self) -> None:
         if self.framework not in FRAMEWORKS:

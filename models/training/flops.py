@@ -9,6 +9,7 @@ from models.training.adapters import adapter_parameters
 from models.training.constants import DEFAULT_RECIPE, Recipe
 from models.training.layer import FORGOTTEN_EXPONENT
 from models.training.run import Run
+from models.training.stages import prediction_parameters
 from models.transformer.architecture import Architecture, parameter_counts
 from models.transformer.attention import attention_flops
 
@@ -21,6 +22,7 @@ def forward_flops(
 ) -> tuple[Result, Result]:
     """Count the FLOPs of a forward pass per token: (matrices, attention core), packed sequences by their examples.
 
+    A layer that predicts a further token has those of a layer of the network, its projection of 2 h to h, and the head once more.
     Shapes: as the sequence. Units: sequence [token], results [FLOP/token].
     Reference: Kaplan et al., arXiv:2001.08361, table 1; `architecture.attention_flops`.
 
@@ -29,7 +31,14 @@ def forward_flops(
     0.125
     """
     seen = recipe.attended_tokens(sequence_tokens)
-    return as_result(2.0 * parameter_counts(arch).active), as_result(attention_flops(arch, seen, seen) / seen)
+    counts, core, n = parameter_counts(arch), attention_flops(arch, seen, seen) / seen, recipe.mtp_layers
+    active = counts.active
+    if n:
+        dense, experts = prediction_parameters(arch)
+        visited = np.divide(arch.topk, np.maximum(arch.experts, 1)) * experts
+        active = active + n * (dense + visited + 1.0 * arch.hidden * arch.vocab)
+        core = core * (1.0 + n / arch.attention_blocks)
+    return as_result(2.0 * active), as_result(core)
 
 
 def training_flops_per_token(

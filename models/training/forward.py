@@ -6,15 +6,15 @@ import numpy as np
 
 from models.arrays import Floats
 from models.training.layer import head_s
-from models.training.pipeline import slowest_stage
 from models.training.run import Run
-from models.training.step import pipeline_transfer_s, release_factor, stack_times, straggler_factor
+from models.training.stack import fullest_stage_s, stack_times
+from models.training.step import pipeline_transfer_s, release_factor, straggler_factor
 
 
 def forward_s(run: Run, sequences: float) -> Floats:
-    """Predict the forward pass over `sequences` in the layouts of a run, without gradients:  T = (m + p - 1) (F + head at its stage) + m transfer / 2.
+    """Predict the forward pass over `sequences` in the layouts of a run, without gradients:  T = (m + p - 1) F + m transfer / 2.
 
-    m micro-batches of each replica pass p stages, of which F is the slowest; half of the transfers of a training step are left. Straggler
+    m micro-batches of each replica pass p stages, of which F is the fullest, with the head if it is the last; half of the transfers of a training step are left. Straggler
     and release as in `step.training_step`; nothing is exchanged between replicas.
     Shapes: one axis of layouts. Units: sequences [1], result [s].
     Reference: Narayanan et al., arXiv:2104.04473, section 2.2 (fill of a pipeline); `step.training_step`.
@@ -30,12 +30,10 @@ def forward_s(run: Run, sequences: float) -> Floats:
     >>> bool(np.all((once > 0.25 * step.step_s) & (once < 0.4 * step.step_s)))
     True
     """
-    layouts, layers = run.layouts, np.asarray(run.arch.layers, float) + run.recipe.mtp_layers
+    layouts = run.layouts
     micro_batches = np.ceil(sequences / (layouts.dp * layouts.micro_batch))
-    head = head_s(run)
-    forward = sum(stack_times(run)[0].values())
-    most, heads = slowest_stage(layers, layouts.pp, forward / layers, head)
-    once = (micro_batches + layouts.pp - 1.0) * (forward * most / layers + head * heads)
+    stage = fullest_stage_s(run, {kind: forward for kind, (forward, _) in stack_times(run).items()}, head_s(run))
+    once = (micro_batches + layouts.pp - 1.0) * sum(stage.values())
     once = once + micro_batches * pipeline_transfer_s(run) / 2.0 + run.constants.step_overhead_s
     waiting = straggler_factor(layouts.dp * layouts.cp, run.constants.straggler_per_doubling)
     rate = run.constants.release_rate_moe if np.any(run.arch.experts) else run.constants.release_rate_dense

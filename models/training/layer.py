@@ -346,6 +346,22 @@ def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True)
     return forward, {part: once[part] + repeated[part] * forward[part] for part in PARTS}
 
 
+def projection_s(run: Run) -> Floats:
+    """Predict the projection of 2 h to h in front of a layer that predicts a further token, split by tp, forward.
+
+    Shapes: one axis. Units: [s]. Reference: DeepSeek-V3, arXiv:2412.19437, section 2.2, equation 21; `roofline.gemm_s`.
+
+    >>> from models.serving.examples import CHIP, DENSE
+    >>> from models.training.layouts import Layouts
+    >>> from models.training.constants import Recipe
+    >>> from models.training.examples import TRAINING
+    >>> run = Run.of(DENSE, CHIP, Layouts.of(tp=[1, 8]), 4096, "bf16", TRAINING, "hopper", Recipe())
+    >>> bool(np.diff(projection_s(run))[0] < 0)
+    True
+    """
+    return _gemm(run, run.tokens, run.arch.hidden / run.tp, 2.0 * run.arch.hidden)
+
+
 def head_s(run: Run) -> Floats:
     """Predict the vocabulary head for one micro-batch, forward (backward is twice that), at 16 bit.
 

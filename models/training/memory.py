@@ -11,8 +11,9 @@ from models.arrays import Bools, Floats, Ints
 from models.training.adapters import adapters_per_rank
 from models.training.constants import DEFAULT_RECIPE, Recipe, TrainingConstants
 from models.training.layouts import OFFLOADS_ACTIVATIONS, OFFLOADS_OPTIMIZER, Layouts
-from models.training.pipeline import in_flight_stages, rank_chunks, stage_layers, weight_copies
-from models.transformer.architecture import Architecture, parameter_counts
+from models.training.pipeline import in_flight_stages, stage_layers, weight_copies
+from models.training.stages import Contents, layer_parameters, leading_layers, parameters_of, rank_contents
+from models.transformer.architecture import Architecture
 
 # Mixed precision with Adam, per parameter: a 16-bit weight, a 32-bit gradient, a 32-bit master weight and two moments.
 GATHERED_LAYERS = 2.0  # under ZeRO-3: the layer that computes and the next one
@@ -53,27 +54,25 @@ class TrainingMemory:
 
 
 def parameters_per_rank(arch: Architecture, layouts: Layouts, mtp_layers: int = 0) -> tuple[Floats, Floats]:
-    """Count (dense, expert) parameters of the fullest rank.
+    """Count (dense, expert) parameters of the rank with the most of both together.
 
-    Layers / pp and tp, once for each copy that the schedule keeps; experts / ep, or / tp where ep is 1. The vocabulary matrices lie on
-    the first and last stage; one rank holds both only without pipeline, or where the schedule brings both stages to one rank. Layers
-    that predict further tokens count in full on the last stage.
+    Of `stages.rank_contents`, by `stages.parameters_of`: layers / tp, once for each copy that the schedule keeps; experts / ep, or / tp where ep
+    is 1; the vocabulary matrices on the first and last stage.
     Shapes: one axis. Units: [1].
     Reference: Narayanan et al., arXiv:2104.04473, section 2; Singh et al., arXiv:2303.06318, section 3 (experts).
 
+    >>> from models.transformer.architecture import parameter_counts
     >>> arch = Architecture(32, 4096, 32, 8, 128, 14336, 128256)
     >>> dense, expert = parameters_per_rank(arch, Layouts.of(tp=[1, 8]))
     >>> float(dense[0]) == parameter_counts(arch).total, float(dense[0] / dense[1]), float(expert[0])
     (True, 8.0, 0.0)
     """
-    counts = parameter_counts(arch)
-    tp, pp, copies = layouts.tp.astype(float), layouts.pp, weight_copies(layouts.schedule)
-    layers_here = copies * stage_layers(arch.layers, pp) / arch.layers * (1.0 + mtp_layers / arch.layers)
-    body = (counts.attention + counts.dense_ffn + counts.router) * layers_here
-    both_ends = (pp == 1) | (rank_chunks(layouts.schedule) > 1) | (copies > 1)
-    vocabulary = np.where(both_ends, counts.embedding + counts.head, counts.embedding)
-    experts = counts.moe_layers * arch.experts * counts.per_expert * layers_here
-    return (body + vocabulary) / tp, experts / np.where(layouts.ep > 1, layouts.ep, tp)
+    found = [parameters_of(arch, layouts, rank) for rank in rank_contents(arch, layouts, mtp_layers)]
+    dense, expert = found[0]
+    for other_dense, other_expert in found[1:]:
+        fuller = other_dense + other_expert > dense + expert
+        dense, expert = np.where(fuller, other_dense, dense), np.where(fuller, other_expert, expert)
+    return dense, expert
 
 
 def trained_per_rank(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFAULT_RECIPE) -> tuple[Floats, Floats]:
@@ -90,8 +89,10 @@ def trained_per_rank(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFA
     return parameters_per_rank(arch, layouts, recipe.mtp_layers)
 
 
-def state_bytes(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFAULT_RECIPE) -> tuple[Floats, Floats, Floats]:
-    """Compute (weights, gradients, optimizer state) of the fullest rank.
+def state_bytes(
+    arch: Architecture, layouts: Layouts, recipe: Recipe = DEFAULT_RECIPE, contents: Contents | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """Compute (weights, gradients, optimizer state) of a rank of these contents, else of the one with the most parameters.
 
     2, 4 and 12 bytes per parameter with Adam, others as the recipe has them; ZeRO-1 divides the optimizer state by the data-parallel degree, ZeRO-2 also the gradients,
     ZeRO-3 also the weights. That degree is dp cp for dense parameters and tp cp dp / ep for experts that are not split by tp; copies
@@ -100,12 +101,17 @@ def state_bytes(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFAULT_R
     Shapes: one axis. Units: [byte].
     Reference: Rajbhandari et al., ZeRO, arXiv:1910.02054, section 5 and figure 1 (with 32-bit gradients: 18 instead of 16 bytes).
 
+    >>> from models.transformer.architecture import parameter_counts
     >>> arch = Architecture(32, 4096, 32, 8, 128, 14336, 128256)
     >>> sum(float(part[0]) for part in state_bytes(arch, Layouts.of(zero=0))) / parameter_counts(arch).total
     18.0
     """
-    every = parameters_per_rank(arch, layouts, recipe.mtp_layers)
-    trained = trained_per_rank(arch, layouts, recipe)
+    every = (
+        parameters_per_rank(arch, layouts, recipe.mtp_layers)
+        if contents is None
+        else parameters_of(arch, layouts, contents)
+    )
+    trained = adapters_per_rank(arch, layouts, recipe) if recipe.adapter_rank else every
     dense_ranks = (layouts.dp * layouts.cp).astype(float)
     expert_ranks = np.where(layouts.ep > 1, layouts.tp * dense_ranks / layouts.ep, dense_ranks)
 
@@ -125,7 +131,7 @@ def state_bytes(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFAULT_R
 def gathered_bytes(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFAULT_RECIPE) -> Floats:
     """Compute what a rank holds whole for a moment under ZeRO-3: two layers of weights (one computes, the next arrives) and a layer's gradients.
 
-    (2 + 1) x 2 bytes per parameter of a layer on its tensor and expert ranks; frozen weights have no gradients. 0 below ZeRO-3.
+    (2 + 1) x 2 bytes per parameter of the largest kind of layer on its tensor and expert ranks; frozen weights have no gradients. 0 below ZeRO-3.
     Shapes: one axis. Units: [byte].
     Reference: Zhao et al., PyTorch FSDP, arXiv:2304.11277, sections 3.2 and 3.3 (units gathered, one ahead).
 
@@ -133,10 +139,10 @@ def gathered_bytes(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFAUL
     >>> (gathered_bytes(arch, Layouts.of(dp=8, zero=[1, 3])) / 1e9).round(2).tolist()
     [0.0, 1.31]
     """
-    counts = parameter_counts(arch)
     tp, ep = layouts.tp.astype(float), layouts.ep
-    dense = (counts.attention + counts.dense_ffn + counts.router) / arch.layers / tp
-    experts = counts.moe_layers / arch.layers * arch.experts * counts.per_expert / np.where(ep > 1, ep, tp)
+    leading, rest, routed = layer_parameters(arch)
+    dense, experts = rest / tp, routed / np.where(ep > 1, ep, tp)
+    dense = dense + np.maximum(np.where(leading_layers(arch) > 0, leading / tp, 0.0) - dense - experts, 0.0)
     held = (
         GATHERED_LAYERS * recipe.operand_bytes
         if recipe.adapter_rank
@@ -146,16 +152,20 @@ def gathered_bytes(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFAUL
 
 
 def activation_bytes_per_token(
-    arch: Architecture, layouts: Layouts, sequence_tokens: ArrayLike, recipe: Recipe = DEFAULT_RECIPE
+    arch: Architecture,
+    layouts: Layouts,
+    sequence_tokens: ArrayLike,
+    recipe: Recipe = DEFAULT_RECIPE,
+    moe_share: ArrayLike | None = None,
 ) -> Floats:
-    """Compute the activations that a layer keeps for backward, mean over the layers, per token of a rank.
+    """Compute the activations that a layer keeps for backward, mean over the layers, or where `moe_share` of them have experts, per token of a rank.
 
     None recomputed: 2 bytes of 4 hidden tensors (divided by tp with sequence parallelism), of query, key, value and core output,
     and of gates and product of the feed-forward block, / tp; with k experts the routed width k f and the k dispatched inputs.
     Without fused attention 5 a s / tp on top. Selective: no norm outputs, no product of the activation, no scores, and with
     MLA the latents instead of query, key and value. Full: only the layer's input. The input of a frozen matrix without an adapter is
     not kept, since its weights need no gradient. Norm outputs, product and dispatched inputs, which are kept for the gradients of
-    weights alone, take the bytes of an operand.
+    weights alone, take the bytes of an operand; the gates do where the software keeps them so.
     Shapes: one axis. Units: sequence [token], result [byte/token].
     Reference: Korthikanti et al., arXiv:2205.05198, equations 1-4 and section 5, with the width of gated and grouped-query blocks.
 
@@ -181,9 +191,9 @@ def activation_bytes_per_token(
     if arch.mla:
         operands = np.where(selective, (arch.q_lora_rank + arch.kv_lora_rank + arch.qk_rope_dim) / split, operands)
     operands = mixing * operands + state_share * (STATE_TENSORS * arch.state_width + arch.state_inputs) / tp
-    moe_share = arch.moe_layers / arch.layers
+    moe_share = arch.moe_layers / arch.layers if moe_share is None else np.asarray(moe_share, float)
     width = (feeding - moe_share) * arch.ffn + moe_share * (arch.topk * arch.expert_ffn + arch.shared_width)
-    up = (arch.ffn_matrices - 1.0) * width
+    up = (arch.ffn_matrices - 1.0) * width * (narrow if recipe.narrow_activations else 1.0)
     dispatched = moe_share * arch.topk * arch.expert_input
     product = np.where(selective, 0.0, width) * (1.0 - unneeded)
     kept = hidden + operands + output + (up + narrow * (product + dispatched)) / tp
@@ -203,10 +213,9 @@ def training_memory(
 ) -> TrainingMemory:  # fmt: skip
     """Predict the peak memory of the fullest rank.
 
-    State + activations of the micro-batches in flight on the first stage (full recompute: also those of the layer being
-    repeated) + 4-byte logits with their 2-byte copy on the last stage. The first stage holds p micro-batches and the last
-    holds one: without pipeline both fall on one rank, else the larger counts. Fragmentation multiplies what is sharded and kept;
-    the runtime adds a constant.
+    Of the ranks of `stages.rank_contents`, the one with the most: its state + activations of the micro-batches in flight on it (full recompute:
+    also those of the layer being repeated) + where it has the head, 4-byte logits with their 2-byte copy, once more for each further token
+    predicted. Fragmentation multiplies what is sharded and kept; the runtime adds a constant.
     Shapes: one axis. Units: batch [1], sequence [token], result [byte]. About 7 % median error on published peaks.
     Reference: Korthikanti et al., arXiv:2205.05198, section 4; Rajbhandari et al., arXiv:1910.02054, section 5.
 
@@ -217,28 +226,60 @@ def training_memory(
     >>> (memory.total / 2**30).round().tolist()
     [164.0, 71.0, 40.0, 26.0]
     """
-    weights, gradients, optimizer = state_bytes(arch, layouts, recipe)
     tokens = layouts.micro_batch * np.asarray(sequence_tokens, float) / layouts.cp
     micro_batches = np.maximum(1.0, layouts.micro_batches(global_batch_sequences) / recipe.flushes)
     repeated = activation_bytes_per_token(arch, _with_recompute(layouts, 0), sequence_tokens, recipe)
-    stage = tokens * kept_bytes_per_token(arch, layouts, sequence_tokens, recipe)
-    in_flight = in_flight_stages(layouts.pp, micro_batches, layouts.vpp, layouts.schedule)
-    layers = stage_layers(arch.layers, layouts.pp)
+    again = np.where(layouts.recompute == 2, tokens * repeated, 0.0)
+    kept = _kept_by_kind(arch, layouts, sequence_tokens, recipe)
     on_host = (layouts.offload & OFFLOADS_ACTIVATIONS) > 0
-    held = np.where(on_host, np.minimum(layers * in_flight, OFFLOAD_LAYERS), layers * in_flight)
-    first = stage * held + np.where(layouts.recompute == 2, tokens * repeated, 0.0)
     logits = tokens * arch.vocab / layouts.tp * (LOGIT_BYTES + ACTIVATION_BYTES) * (1.0 + recipe.mtp_layers)
-    # On the last stage one micro-batch is in flight beside the logits; only what exceeds the first stage counts there.
-    last = stage * np.minimum(layers, held)
-    excess = np.where(layouts.pp == 1, logits, np.maximum(0.0, last + logits - first))
-    gathered = gathered_bytes(arch, layouts, recipe)
-    used = weights + gradients + optimizer + first + excess
-    runtime = constants.runtime_bytes + (constants.fragmentation - 1.0) * used
-    return TrainingMemory(weights, gradients, optimizer, first, excess, runtime, gathered)
+    gathered, copies = gathered_bytes(arch, layouts, recipe), np.asarray(weight_copies(layouts.schedule), float)
+    fullest: TrainingMemory | None = None
+    for rank in rank_contents(arch, layouts, recipe.mtp_layers):
+        state = state_bytes(arch, layouts, recipe, rank)
+        stage = (
+            tokens * sum(count * part for count, part in zip(rank.by_kind, kept, strict=True) if count.any()) / copies
+        )
+        held = in_flight_stages(layouts.pp, micro_batches, layouts.vpp, layouts.schedule, rank.rank)
+        on_chip = np.minimum(held, OFFLOAD_LAYERS * copies / np.maximum(sum(rank.by_kind), 1.0))
+        activations = stage * np.where(on_host, on_chip, held) + again
+        here = rank.head * logits
+        runtime = constants.runtime_bytes + (constants.fragmentation - 1.0) * (sum(state) + activations + here)
+        fullest = _fuller(TrainingMemory(*state, activations, here, runtime, gathered), fullest)
+    assert fullest is not None
+    return fullest
+
+
+def _kept_by_kind(
+    arch: Architecture, layouts: Layouts, sequence_tokens: ArrayLike, recipe: Recipe
+) -> tuple[Floats, Floats, Floats]:
+    """Compute what a (leading dense, other, predicting) layer keeps per token [byte]; the last also keeps its projection's input of 2 h."""
+    leading = leading_layers(arch)
+    if not np.any(leading):
+        other = first = kept_bytes_per_token(arch, layouts, sequence_tokens, recipe)
+    else:
+        share = arch.moe_layers / np.maximum(arch.layers - leading, 1.0)
+        first, other = (kept_bytes_per_token(arch, layouts, sequence_tokens, recipe, part) for part in (0.0, share))
+    split = np.where(layouts.sequence_parallel > 0, layouts.tp, 1)
+    return first, other, other + 2.0 * ACTIVATION_BYTES * arch.hidden / split
+
+
+def _fuller(one: TrainingMemory, other: TrainingMemory | None) -> TrainingMemory:
+    """Take the parts of the rank with more memory in all, by layout."""
+    if other is None:
+        return one
+    more = one.total > other.total
+    return TrainingMemory(
+        *(np.where(more, getattr(one, f.name), getattr(other, f.name)) for f in fields(TrainingMemory))
+    )
 
 
 def kept_bytes_per_token(
-    arch: Architecture, layouts: Layouts, sequence_tokens: ArrayLike, recipe: Recipe = DEFAULT_RECIPE
+    arch: Architecture,
+    layouts: Layouts,
+    sequence_tokens: ArrayLike,
+    recipe: Recipe = DEFAULT_RECIPE,
+    moe_share: ArrayLike | None = None,
 ) -> Floats:
     """Compute the activations of `activation_bytes_per_token` less the share that the software drops beyond the level of recompute.
 
@@ -249,10 +290,10 @@ def kept_bytes_per_token(
     >>> [float(kept_bytes_per_token(arch, Layouts.of(), 2048, Recipe(forgotten=share))[0]) / 12288 for share in (0.0, 0.5, 1.0)]
     [32.0, 17.0, 2.0]
     """
-    per_token = activation_bytes_per_token(arch, layouts, sequence_tokens, recipe)
+    per_token = activation_bytes_per_token(arch, layouts, sequence_tokens, recipe, moe_share)
     if not np.any(recipe.forgotten):
         return per_token
-    dropped = activation_bytes_per_token(arch, _with_recompute(layouts, 2), sequence_tokens, recipe)
+    dropped = activation_bytes_per_token(arch, _with_recompute(layouts, 2), sequence_tokens, recipe, moe_share)
     return np.minimum(per_token, per_token + np.asarray(recipe.forgotten, float) * (dropped - per_token))
 
 

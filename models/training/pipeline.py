@@ -98,12 +98,16 @@ def bubble_s(
 
 
 def in_flight_stages(
-    stages: ArrayLike, micro_batches: ArrayLike, interleave: ArrayLike = 1, schedule: ArrayLike = ONE_F_ONE_B
+    stages: ArrayLike,
+    micro_batches: ArrayLike,
+    interleave: ArrayLike = 1,
+    schedule: ArrayLike = ONE_F_ONE_B,
+    rank: ArrayLike = 0.0,
 ) -> Result:
-    """Count the micro-batches whose activations the first stage holds at the peak, each for the layers of one stage.
+    """Count the micro-batches whose activations a rank holds at the peak, each for the layers of one stage.
 
-    p for 1F1B and ZB-H1, p + (p - 1)/v interleaved, floor(p/2) + 1 for V-Half, p + 1 for DualPipe; never more than there are
-    micro-batches m, never fewer than one.
+    p - i on rank i for 1F1B and ZB-H1, p + (p - 1 - 2 i)/v interleaved (2 (p - 1 - i) + (v - 1) p + 1 chunks before its first backward), on all ranks
+    floor(p/2) + 1 for V-Half and p + 1 for DualPipe; never more than there are micro-batches m, never fewer than one.
     Shapes: broadcast. Units: [1] throughout.
     Reference: Narayanan et al., arXiv:2104.04473, section 2.2.1; Korthikanti et al., arXiv:2205.05198, section 4.2.3 (1 + (p - 1)/(p v));
     Qi et al., arXiv:2405.15362, table 1; DeepSeek-V3, arXiv:2412.19437, table 2.
@@ -111,9 +115,9 @@ def in_flight_stages(
     >>> float(in_flight_stages(4, 100)), float(in_flight_stages(4, 100, 3)), float(in_flight_stages(4, 2))
     (4.0, 5.0, 2.0)
     """
-    p, v = np.asarray(stages, float), np.asarray(interleave, float)
-    plain = p + np.where(v > 1.0, (p - 1.0) / v, 0.0)
-    held = np.choose(np.asarray(schedule, int), [plain, p, np.floor(p / 2.0) + 1.0, p + 1.0])
+    p, v, i = np.asarray(stages, float), np.asarray(interleave, float), np.asarray(rank, float)
+    plain = p + np.where(v > 1.0, (p - 1.0 - 2.0 * i) / v, -i)
+    held = np.choose(np.asarray(schedule, int), [plain, p - i, np.floor(p / 2.0) + 1.0, p + 1.0])
     return as_result(np.maximum(1.0, np.minimum(held, micro_batches)))
 
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.arrays import Floats, Ints, Result, as_result, equal_rows
+from models.arrays import Floats, Ints, as_result
 from models.network.collectives import all_gather_s, exposed_s, members_per_domain
 from models.roofline import ChipRates
 from models.training.constants import DEFAULT_RECIPE, FRAMEWORKS, Recipe, TrainingConstants
 from models.training.flops import recomputed_flops_per_token, training_flops_per_token
-from models.training.layer import BACKWARD_GEMMS, PARTS, Times, head_s, layer_times
+from models.training.layer import BACKWARD_GEMMS, PARTS, Times
 from models.training.layouts import OFFLOADS_ACTIVATIONS, OFFLOADS_OPTIMIZER, Layouts
 from models.training.memory import (
     kept_bytes_per_token,
@@ -23,8 +23,9 @@ from models.training.memory import (
     trained_per_rank,
     training_memory,
 )
-from models.training.pipeline import DUALPIPE, bubble_s, slowest_stage, stage_layers, weight_copies
+from models.training.pipeline import bubble_s, stage_layers, weight_copies
 from models.training.run import ACTIVATION_BYTES, Run
+from models.training.stack import fullest_stage_s, work_of
 from models.transformer.architecture import Architecture
 
 __all__ = ["BREAKDOWN", "FRAMEWORKS", "Recipe", "TrainingConstants", "TrainingStep", "training_step"]
@@ -33,9 +34,6 @@ BREAKDOWN = (*PARTS, "pp_transfer", "pp_bubble", "dp", "optimizer", "offload")
 FORWARD_WINDOW = 0.6  # share of the first forward behind which parameters still arrive
 REFERENCE_RANKS = 1024.0  # data-parallel ranks at which the scale decay is stated
 REFERENCE_YEAR = 2026.0
-# What a layer's time on a rank depends on; dimensions outside (dp, pp) and the levels of ZeRO and offload do not enter.
-WORK_FIELDS = ("tp", "cp", "ep", "micro_batch", "recompute", "sequence_parallel")
-LEAST_SHARED = 64  # layouts from which on looking for equal work pays
 CHUNK = 8192  # layouts at once, so that the working arrays stay in the processor's cache
 ADAM_BYTES = 18.0  # per parameter, for which the traffic of an optimizer step is stated
 
@@ -59,7 +57,7 @@ def training_step(
     """Predict time, MFU and memory of a training step, for every layout.
 
     T = (m S + bubble + transfers + exposed data parallelism + optimizer + offload + fixed) x straggler x release, with S the
-    forward and backward of the slowest stage for one micro-batch. MFU = F B s / (T chips P), F the FLOPs that training needs per token.
+    forward and backward of the fullest stage (`stack.fullest_stage_s`) for one micro-batch. MFU = F B s / (T chips P), F the FLOPs that training needs per token.
     Shapes: one axis of layouts in, arrays along it out. Units: batch [1], sequence [token], results see `TrainingStep`.
     `family` is the chip generation ("hopper", ...; one without figures takes the base efficiency). Valid for legal layouts,
     see `layouts.is_legal`; it does not ask whether they fit, see `memory.fits`. Experts have shown no gain from 4 bits:
@@ -116,18 +114,14 @@ def _taken(scaleout: Mapping[str, Floats] | None, part: slice) -> Mapping[str, F
 
 def _step_parts(run: Run, global_batch_sequences: int) -> Times:
     """Predict the seconds of a step by part, straggler and release included."""
-    layouts, layers = run.layouts, np.asarray(run.arch.layers, float) + run.recipe.mtp_layers
-    stages = layouts.pp.astype(float)
+    layouts, stages = run.layouts, run.layouts.pp.astype(float)
     micro_batches = layouts.micro_batches(global_batch_sequences)
-    forward, backward, head = _times_of_equal_work(run)
-    head_backward = (BACKWARD_GEMMS - (run.recipe.adapter_rank > 0)) * head
-    whole_head = head + head_backward
-    every = sum(forward.values()) + sum(backward.values())
-    most, heads = slowest_stage(layers, layouts.pp, every / layers, whole_head)
-    step = {name: micro_batches * (forward[name] + backward[name]) * most / layers for name in PARTS}
-    step["compute"] = step["compute"] + micro_batches * whole_head * heads
-    windows = (sum(forward.values()) + head) / stages, (sum(backward.values()) + head_backward) / stages
-    gradients = 0.0 if run.recipe.adapter_rank else (forward["compute"] + head) / stages
+    work = work_of(run)
+    head_backward = (BACKWARD_GEMMS - (run.recipe.adapter_rank > 0)) * work.head
+    stage = fullest_stage_s(run, work.kinds, work.head + head_backward)
+    step = {name: micro_batches * stage[name] for name in PARTS}
+    windows = (work.forward + work.head) / stages, (work.backward + head_backward) / stages
+    gradients = 0.0 if run.recipe.adapter_rank else (work.products + work.head) / stages
     step["pp_bubble"] = np.asarray(
         bubble_s(layouts.pp, layouts.vpp, *windows, gradients, layouts.schedule) * run.recipe.flushes, float
     )
@@ -141,70 +135,6 @@ def _step_parts(run: Run, global_batch_sequences: int) -> Times:
     rate = run.constants.release_rate_moe if np.any(run.arch.experts) else run.constants.release_rate_dense
     progress = release_factor(run.recipe.release_year, rate)
     return {name: step[name] * progress for name in BREAKDOWN}
-
-
-def _times_of_equal_work(run: Run) -> tuple[Times, Times, Floats]:
-    """Predict (forward, backward, head) as `stack_times` and `head_s` do, once for layouts that give a rank the same work."""
-    layouts = run.layouts
-    if len(layouts) < LEAST_SHARED or np.ndim(run.arch.layers) or np.ndim(run.sequence_tokens):
-        return *stack_times(run), head_s(run)
-    columns = [getattr(layouts, name) for name in WORK_FIELDS]
-    columns.append(layouts.schedule == DUALPIPE)
-    if run.scaleout is not None:
-        columns += [run.scaleout[name] for name in ("tp", "cp", "ep")]
-    first, place = equal_rows(columns)
-    if 2 * len(first) > len(layouts):
-        return *stack_times(run), head_s(run)
-    some = Run.of(
-        run.arch,
-        run.chip,
-        layouts.take(first),
-        run.sequence_tokens,
-        run.precision,
-        run.constants,
-        run.family,
-        run.recipe,
-        None if run.scaleout is None else {name: rates[first] for name, rates in run.scaleout.items()},
-    )
-    forward, backward = stack_times(some)
-    spread = [{part: times[place] for part, times in side.items()} for side in (forward, backward)]
-    return spread[0], spread[1], head_s(some)[place]
-
-
-def stack_times(run: Run) -> tuple[Times, Times]:
-    """Predict (forward, backward) of all layers for one micro-batch, by part: dense and MoE layers, and layers that predict further tokens.
-
-    Shapes: one axis per part. Units: [s].
-    Reference: `layer.layer_times`; DeepSeek-V3, arXiv:2412.19437, section 2.2 (multi-token prediction).
-
-    >>> from models.serving.examples import CHIP, DENSE
-    >>> from models.training.examples import TRAINING
-    >>> run = Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe())
-    >>> bool(np.isclose(stack_times(run)[0]["compute"], 32 * layer_times(run, False)[0]["compute"])[0])
-    True
-    """
-    arch = run.arch
-    extra = run.recipe.mtp_layers
-    moe, dense = arch.moe_layers, arch.ffn_layers - arch.moe_layers
-    routed = np.any(moe)
-    if np.any(arch.attention_layers):  # every layer is one block; a layer that predicts further tokens has one of each
-        kinds: list[tuple[tuple[bool, str, bool], Result]] = [
-            ((False, "attention", False), arch.attention_blocks + extra),
-            ((False, "state", False), arch.state_blocks),
-        ]
-        kinds += [((False, "", True), dense), ((True, "", True), moe + extra if routed else moe)]
-    else:
-        attending = arch.attention_blocks / arch.layers  # of the layers; the others keep a state
-        ways = (False, dense if routed else dense + extra), (True, moe + extra if routed else moe)
-        kinds = [((way, "attention", True), layers * attending) for way, layers in ways]
-        kinds += [((way, "state", True), layers * (1.0 - attending)) for way, layers in ways]
-    forward, backward = ({part: np.zeros_like(run.tokens) for part in PARTS} for _ in range(2))
-    for kind, layers in kinds:
-        if np.any(layers):
-            for total, times in zip((forward, backward), layer_times(run, *kind), strict=True):
-                for part in PARTS:
-                    total[part] += layers * times[part]
-    return forward, backward
 
 
 def pipeline_transfer_s(run: Run) -> Floats:

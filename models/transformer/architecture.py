@@ -22,7 +22,7 @@ def _given(count: ArrayLike) -> bool:
 class Architecture:
     """Shape of a network; counts throughout [1].
 
-    Feed-forward blocks. With experts, the first `dense_layers` have a dense block of width `ffn` and the others `experts` of width
+    Feed-forward blocks. With experts, the first `dense_layers` (with `spread_dense` 1 as many among the others) have a dense block of width `ffn` and the others `experts` of width
     `expert_ffn`, of which a token visits `topk`, besides `shared_experts` that all tokens visit. `expert_hidden` is the width at which
     routed experts work, where it is not `hidden`; `shared_ffn` the width of all shared experts, where it is not shared_experts expert_ffn.
     The gate sends a token to experts of at most `routed_groups` groups, which are laid out one per scale-up domain (0: no limit).
@@ -56,6 +56,7 @@ class Architecture:
     shared_experts: int = 0
     expert_ffn: int = 0
     dense_layers: int = 0
+    spread_dense: int = 0
     mla: bool = False
     q_lora_rank: int = 0
     kv_lora_rank: int = 0

@@ -32,6 +32,7 @@ def recipe_of(job: TrainingFacts, precision: str = "bf16") -> Recipe:
         plain = replace(
             plain, optimizer=spec.optimizer, gradient_bytes=element_bytes(spec.gradients), framework=software.framework,
             fused_dispatch=software.dispatcher != "plain", overlapped_exchange=software.dispatcher == "overlapped", cuda_graphs=software.graphs,
+            mtp_layers=software.prediction_layers, narrow_activations=software.activations == "operands",
         )  # fmt: skip
     if spec.tuning != "lora":
         return plain

@@ -349,6 +349,10 @@ class TrainingSoftware(Block):
     """Exchange of tokens between experts: by all-to-all, by kernels that permute and send at once, or these beside the computation."""
     graphs: Literal["none", "partial", "full"] = "partial"
     """How much of a step is launched as CUDA graphs."""
+    prediction_layers: Annotated[int, Field(ge=0, le=16), WHOLE] = 0
+    """Layers behind the network that predict further tokens and are trained with it, each with a projection and one more use of the head."""
+    activations: Literal["16-bit", "operands"] = "16-bit"
+    """Format in which the inputs of the activation function wait for backward: 16 bit, or that of the operands of matrix products."""
 
 
 class Training(Workload):

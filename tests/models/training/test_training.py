@@ -526,7 +526,8 @@ def test_dualpipe_holds_two_copies_and_hides_the_exchange():
     assert result.breakdown["ep"][1] < result.breakdown["ep"][0]
     assert result.breakdown["pp_bubble"][1] < result.breakdown["pp_bubble"][0]
     weights, gradients, optimizer = memory.state_bytes(DEEPSEEK_V3, layout)
-    assert 1.9 < weights[1] / weights[0] <= 2.1 and 1.9 < gradients[1] / gradients[0] <= 2.1
+    # The fullest stage lies beside a less full one, and embedding and head beside the other: below twice.
+    assert 1.8 < weights[1] / weights[0] <= 2.0 and 1.8 < gradients[1] / gradients[0] <= 2.0
     assert optimizer[1] == pytest.approx(optimizer[0], rel=0.05)
 
 

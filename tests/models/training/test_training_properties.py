@@ -15,7 +15,7 @@ from catalog.units import GIGA, TERA
 from models import formats, roofline
 from models.network import collectives
 from models.serving.examples import CHIP, DENSE, MOE
-from models.training import adapters, flops, layouts, memory, pipeline
+from models.training import adapters, flops, layouts, memory, pipeline, stack, stages
 from models.training import exchange as training_exchange
 from models.training import layer as training_layer
 from models.training import run as training_run
@@ -35,6 +35,8 @@ MODULES = (
     "training.layouts",
     "training.memory",
     "training.pipeline",
+    "training.stack",
+    "training.stages",
     "training.step",
     "transformer.architecture",
     "transformer.moe",
@@ -72,7 +74,9 @@ BROADCASTING = {
     memory.tightness: (positive, positive),
     moe.distinct_destinations: (st.integers(1, 16), ranks),
     pipeline.bubble_s: (ranks, ranks, positive, positive, positive, st.integers(0, 3)),
-    pipeline.in_flight_stages: (ranks, positive, ranks, st.integers(0, 3)),
+    pipeline.in_flight_stages: (ranks, positive, ranks, st.integers(0, 3), st.integers(0, 7)),
+    stages.leading_on: (st.integers(0, 64), ranks, st.integers(1, 16)),
+    stages.first_without_leading: (st.integers(0, 64), st.integers(1, 16), ranks),
     pipeline.rank_chunks: (st.integers(0, 3),),
     pipeline.weight_copies: (st.integers(0, 3),),
     pipeline.slowest_stage: (st.integers(1024, 4096), ranks, positive, positive),
@@ -107,7 +111,8 @@ OF_RUN = {
     training_layer.dense_ffn_s: (4096.0,),
     training_layer.layer_times: (False,),
     training_layer.head_s: (),
-    training.stack_times: (),
+    training_layer.projection_s: (),
+    stack.stack_times: (),
     training.pipeline_transfer_s: (),
     training.optimizer_s: (),
     flops.recomputed_flops_per_token: (),
@@ -125,11 +130,12 @@ OF_HYBRID_RUN = {
     training_layer.state_gemms_s: (),
     training_layer.elementwise_s: (False, "state", False),
     training_layer.layer_times: (False, "state", False),
-    training.stack_times: (),
+    stack.stack_times: (),
 }
 OF_RUN_AND_ARRAYS = {  # further arguments are seconds along the axis of layouts
     training_exchange.context_parallel_s: lambda run, s: (run, s, 2.0),
     training_exchange.launch_excess_s: lambda run, s: (run, s, True),
+    stack.fullest_stage_s: lambda run, s: (run, {"others": dict.fromkeys(training_layer.PARTS, s)}, 2 * s),
     training.data_parallel_s: lambda run, s: (run, np.ceil(s * 1e3), s, 2 * s),
     training.offload_s: lambda run, s: (run, np.ceil(s * 1e3), s, 2 * s),
 }
@@ -144,6 +150,14 @@ OF_LAYOUTS = {
     memory.activation_bytes_per_token: lambda arch, lay: memory.activation_bytes_per_token(arch, lay, 4096),
     memory.training_memory: lambda arch, lay: (
         memory.training_memory(arch, lay, global_batch_sequences=512, sequence_tokens=4096, constants=TRAINING).total
+    ),
+    stages.chunk_layers: lambda arch, lay: stages.chunk_layers(arch.layers, lay),
+    stages.rank_contents: lambda arch, lay: tuple(
+        0.0 * lay.pp + np.sum(np.broadcast_arrays(*rank.by_kind, rank.embedding, rank.head), axis=0)
+        for rank in stages.rank_contents(arch, lay, 1)
+    ),
+    stages.parameters_of: lambda arch, lay: tuple(
+        part for rank in stages.rank_contents(arch, lay, 1) for part in stages.parameters_of(arch, lay, rank)
     ),
     layouts.is_legal: lambda arch, lay: layouts.is_legal(
         arch, lay, global_batch_sequences=512, sequence_tokens=4096, scaleup_chips=8
@@ -160,7 +174,7 @@ SCALAR_ONLY = {  # take no arrays
     adapters.feed_forward_matrices, adapters.adapter_parameters, flops.forward_flops, flops.training_flops_per_token, architecture.attention_parameters_per_layer, architecture.parameter_counts,
     architecture.indexer_parameters, architecture.window_parameters_per_layer, architecture.window_shape, architecture.state_parameters_per_layer,
     architecture.compressed_parameters_per_layer, attention.attention_kinds, attention.is_latent, attention.state_elements, attention.state_bytes,
-    layouts.joined, pipeline.schedule_code, training.release_factor,
+    stages.leading_layers, stages.layer_parameters, stages.prediction_parameters, stack.work_of, layouts.joined, pipeline.schedule_code, training.release_factor,
 }  # fmt: skip
 
 
