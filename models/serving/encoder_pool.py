@@ -74,9 +74,8 @@ def apart_point(
     busy = np.minimum(point.requests_per_s * service / workers, 1.0)
     return replace(
         point,
-        unloaded_ttft_s=point.unloaded_ttft_s + moved,
-        encoding_s=service,
-        encoding_scv=scv,
+        encoding_s=service + moved,
+        encoding_scv=scv * (service / (service + moved)) ** 2,
         encoder_wait_s=wait,
         encoder_wait_probability=clumped_wait_probability(queued, arrival_scv),
         encoder_wait_scv=delayed_scv(busy, scv),
