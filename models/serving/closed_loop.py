@@ -23,7 +23,7 @@ from models.serving.prefill import DecodeBatch, Prompts
 from models.serving.prefix_cache import PrefixCache, prompt_cost, shared_prefixes, without
 from models.serving.prompt_terms import FirstToken, unloaded_ttft_s
 from models.serving.sessions import held_beside
-from models.serving.speculation import Speculation, decode_step
+from models.serving.speculation import Speculation, decode_step, step_tokens
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
 
@@ -103,7 +103,7 @@ def closed_loop(
     (True, True)
     """
     prompt, tokens = lengths.prompt, lengths.later_tokens
-    per_step, passed = (1.0, 1.0) if speculation is None else (speculation.tokens_per_step, speculation.verified_tokens)
+    per_step, passed = step_tokens(speculation, tokens)
     clients = np.asarray(clients, float)
     held = held_beside(arch, layouts, precisions, speculation, cache, 0.0, lengths)
     left = chip if held is None else without(chip, held, constants)

@@ -33,7 +33,7 @@ from models.serving.sessions import (
     task_of,
     waiting_fits,
 )
-from models.serving.speculation import Speculation, decode_step
+from models.serving.speculation import Speculation, decode_step, step_tokens
 from models.serving.steady_state import SteadyState
 from models.serving.step import StepTime
 from models.serving.workload import Lengths, Precisions
@@ -194,7 +194,7 @@ def aggregated(
     + wait for a slot (`queues.place_wait`); u = rate S. The parts are in `steady_state.SteadyState`.
     Shapes: layouts and batch [request of the replica] broadcast, e.g. layouts [n, 1] x batch [m]; lengths [token];
     `arrival_scv`, the squared coefficient of variation of the gaps between arrivals [1]. With `speculation` a request takes
-    (O - 1)/E steps of E tokens; with `cache` S and its second moment are those over hits and misses, or over the calls of sessions, of
+    (O - 1)/E steps of E tokens (`speculation.tokens_per_step_of`); with `cache` S and its second moment are those over hits and misses, or over the calls of sessions, of
     whose first call `lengths` are (`sessions.call_cost`). Where prefixes are routed, the rate alone is that of a mean worker, all else that
     of the fullest (`sessions.mean_load`). Valid for batch > 0, output_tokens > 1, stationary load. Where a layout lacks a network (rate 0) times are infinite or undefined.
     Reference: Agrawal et al., Sarathi-Serve, OSDI 2024; Takács, Introduction to the Theory of Queues (1962), chapter 1
@@ -206,7 +206,7 @@ def aggregated(
     >>> bool(abs(point.requests_per_s * 199 * point.tpot_s - 16) < 1e-9)
     True
     """
-    per_step, passed = (1.0, 1.0) if speculation is None else (speculation.tokens_per_step, speculation.verified_tokens)
+    per_step, passed = step_tokens(speculation, lengths.later_tokens)
     first, lengths = lengths, call_lengths(cache, lengths)
     b, steps, context = np.asarray(batch, float), lengths.later_tokens / per_step, lengths.running_context_tokens
     times = decode_times(

@@ -38,7 +38,7 @@ from models.serving.sessions import (
     task_of,
     waiting_fits,
 )
-from models.serving.speculation import Speculation
+from models.serving.speculation import Speculation, step_tokens
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
 
@@ -197,7 +197,7 @@ def _steady_group(
     arrival_scv: ArrayLike,
 ) -> tuple[_Group, CachedPrefill | SessionPrefill | None]:
     """Find (the group at the rate that keeps its decode workers at `batch`, the prefill of its prompts by cache tier)."""
-    per_step = 1.0 if speculation is None else speculation.tokens_per_step
+    per_step, _ = step_tokens(speculation, lengths.later_tokens)
     steps = lengths.later_tokens / per_step
     seen = np.maximum(batch + 1.0 / decode.count, 1.0)
     times = decode_times(
@@ -272,7 +272,7 @@ class _Group:
     batch: Result  # of a decode worker
     seen: Result  # by a request, itself included
     steps: Result  # of decode per request
-    per_step: float  # output tokens of a step
+    per_step: Result  # output tokens of a step
     times: DecodeTimes
     decode_workers: Result
     alone: PrefillTime  # of a prompt that shares no pass

@@ -46,6 +46,10 @@ class Speculation:
         """Mean output tokens of a sequence and step."""
         return float(tokens_per_step(self.acceptance, self.draft_tokens))
 
+    def in_answer(self, later_tokens: ArrayLike) -> Result:
+        """Compute the mean output tokens of a step, over an answer of so many tokens after its first (`tokens_per_step_of`) [token]."""
+        return tokens_per_step_of(self.acceptance, self.draft_tokens, later_tokens)
+
     @property
     def verified_tokens(self) -> float:
         """Tokens of a sequence that a step passes through the network: the drafts and the one before them."""
@@ -66,6 +70,36 @@ def tokens_per_step(acceptance: ArrayLike, draft_tokens: ArrayLike) -> Result:
     a, g = np.asarray(acceptance, float), np.asarray(draft_tokens, float)
     below = np.where(a < 1.0, a, 0.0)
     return as_result(np.where(a < 1.0, (1.0 - below ** (g + 1.0)) / (1.0 - below), g + 1.0))
+
+
+def tokens_per_step_of(acceptance: ArrayLike, draft_tokens: ArrayLike, later_tokens: ArrayLike) -> Result:
+    """Compute the mean tokens of a step over an answer of n tokens that speculation yields:  n / max(1, (n + r)/E).
+
+    A request takes one step at least, and what its last step yields beyond the end is no part of the answer: r = (E[Y^2]/E - 1)/2 tokens on
+    average, for Y tokens of a step, E = E[Y], E[Y^2] = sum of (2 j + 1) a^j. Exact for n of 1, and as n grows.
+    Shapes: broadcast. Units: acceptance a [1], drafts g and n [token], result [token]. Valid for n > 0.
+    Reference: Leviathan, Kalman and Matias, ICML 2023, equation 1; Feller, volume 1, section XIII.11 (renewals, residual time).
+
+    >>> [round(float(tokens_per_step_of(0.8, 3, n)), 2) for n in (1, 10, 1e6)]
+    [1.0, 2.63, 2.95]
+    """
+    a, g, n = np.asarray(acceptance, float), np.asarray(draft_tokens, float), np.asarray(later_tokens, float)
+    mean = tokens_per_step(a, g)
+    reached = np.arange(np.max(g) + 1.0)
+    square = np.where(reached <= g[..., None], (2.0 * reached + 1.0) * a[..., None] ** reached, 0.0).sum(axis=-1)
+    beyond = 0.5 * (square / mean - 1.0)
+    return as_result(n / np.maximum(1.0, (n + beyond) / mean))
+
+
+def step_tokens(speculation: Speculation | None, later_tokens: ArrayLike) -> tuple[Result, float]:
+    """Return (output tokens, tokens passed through the network) of a sequence and step, with speculation or, for None, without.
+
+    Shapes: as later_tokens [token], those of an answer after its first; result [token]. Reference: as `tokens_per_step_of`.
+
+    >>> step_tokens(None, 100.0), step_tokens(Speculation(4, 0.0), 100.0)[1]
+    ((1.0, 1.0), 5.0)
+    """
+    return (1.0, 1.0) if speculation is None else (speculation.in_answer(later_tokens), speculation.verified_tokens)
 
 
 def prediction_layer(arch: Architecture) -> Architecture:

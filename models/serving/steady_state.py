@@ -25,7 +25,7 @@ class SteadyState:
 
     batch: Result
     steps: Result  # of decode per request
-    per_step: float  # output tokens of a step
+    per_step: Result  # output tokens of a step
     step_s: Result  # decode step without prefill
     slope_s: Result  # more of it per request more
     prompts: PrefillTime

@@ -117,7 +117,7 @@ def decode_waterfall(
         arch, chip, layouts, None, decode_sequences=batch, context_tokens=context, precisions=precisions, constants=constants
     )  # fmt: skip
     parts, step, tpot = plain.breakdown, np.asarray(point.step_s, float), np.asarray(point.tpot_s, float)
-    gained = 1.0 if speculation is None else speculation.tokens_per_step
+    gained: Result = 1.0 if speculation is None else speculation.in_answer(tokens)
     alone = roofline_s(arch, chip, layouts.chips, context, precisions, np.minimum(batch, 1.0))
     few = np.minimum(batch, 1.0)
     lone = weights_s(1.0) + cache_s(at_peak, few)

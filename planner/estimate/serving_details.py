@@ -102,7 +102,7 @@ def _prefill_conditions(
         constants=engine_constants(facts.serving, system, facts.constants.serving),
     )  # fmt: skip
     verified = speculation.verified_tokens if speculation else 1.0
-    steps = lengths.later_tokens / (speculation.tokens_per_step if speculation else 1.0)
+    steps = lengths.later_tokens / (speculation.in_answer(lengths.later_tokens) if speculation else 1.0)
     decode_s = steps * float(step.total_s)
     prompts = replace(prompts, together=prompts_together(batch, steps, layout.dp))
     return lambda busy_s: batch / (decode_s + batch * busy_s), prompts, DecodeBatch(mixed, sequences, context, verified)
