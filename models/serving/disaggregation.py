@@ -141,7 +141,7 @@ def disaggregated(
     first, lengths = lengths, call_lengths(cache, lengths)
     group, found = _steady_group(arch, prefill, decode, b, lengths, precisions, speculation, cache, first, arrival_scv)
     kinds: dict[str, Any] = {"precisions": precisions, "constants": decode.constants}
-    drafts = held_bytes(arch, decode.layouts, precisions.weights, speculation, None)
+    drafts = held_bytes(arch, decode.layouts, precisions.weights, speculation)
     places, used = pool_memory(arch, decode.chip, decode.layouts, b, drafts, lengths=lengths, **kinds)
     each, dp = group.requests_per_s / prefill.count, prefill.layouts.dp
     moving, on_links = _moving_s(arch, prefill, decode, link, lengths, precisions)

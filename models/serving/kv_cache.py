@@ -26,15 +26,22 @@ _HALVINGS = 40  # of the interval in which the requests that share prefixes fit
 
 @dataclass(frozen=True, slots=True)
 class SharedPrefixes:
-    """Prefixes that running requests have in common: their tokens, how many of each chance there are, and what of them stays in memory."""
+    """Prefixes of running requests: their tokens, how many of each chance there are, and the memory in which they stay.
+
+    Where chances are not known, no two requests have one prefix, but for the share of them that are said to find theirs in that memory.
+    """
 
     tokens: float
     number: Floats  # of prefixes, by group
     chance: Floats  # that a request begins with one of a group
     kept_bytes: float = 0.0  # of a chip, for prefixes in use or not [byte]
+    found: float = 0.0  # share of requests whose prefix is there, where chances are not known [1]
 
-    def in_use(self, requests: ArrayLike) -> Result:
-        """Compute the distinct prefixes of so many requests [1]:  sum of N_i (1 - (1 - p_i)^n)."""
+    def in_use(self, requests: ArrayLike, places: ArrayLike) -> Result:
+        """Compute the distinct prefixes of so many requests [1]:  sum of N_i (1 - (1 - p_i)^n), or n - max(h n - C, 0) of which C `places` are kept."""
+        if not self.number.size:
+            several = np.asarray(requests, float)
+            return as_result(several - np.maximum(self.found * several - np.asarray(places, float), 0.0))
         n = np.asarray(requests, float)[..., None]
         missed = np.log1p(-np.minimum(self.chance, 1.0 - 1e-12))
         return as_result(np.minimum((-np.expm1(n * missed)) @ self.number, np.asarray(requests, float)))
@@ -148,7 +155,8 @@ def slots(
     """Compute how many requests a replica runs at once, by memory and by the engine's cap:  (n_kv^-3 + n_cap^-3)^(-1/3).
 
     n_kv = s (u M - weights - reserve) / (cache and state of a request), n_cap = cap x dp; 0 where not one request fits. Prefixes that requests
-    share are held once on each attention rank: n own tokens and D(n) prefixes, no less of them than are kept, fill the memory. An engine that keeps a
+    share are held once on each attention rank: n own tokens and D(n) prefixes, no less of them than are kept, fill the memory. What is kept gives way
+    where more requests would run without it. An engine that keeps a
     pool of states takes share a of the memory for it: n_kv = min(a / (states of a request), (1 - a) / cache) of what is left.
     Shapes: layouts and lengths [token] broadcast; result [request].
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4; smooth minimum and cap: first fit.
@@ -186,17 +194,21 @@ def _prefix_bytes(
 
 
 def _sharing(
-    free: Result, kept: Result, own: Result, prefix: Result, shared: SharedPrefixes, ranks: ArrayLike
+    room: Result, kept: Result, own: Result, prefix: Result, shared: SharedPrefixes, ranks: ArrayLike
 ) -> Result:
-    """Find the most requests whose own caches fit beside what is kept, and beside the prefixes that they use, by bisection [1]."""
-    beside, every, dp = np.asarray(free / own, float), np.asarray((free + kept) / own, float), np.asarray(ranks, float)
-    relative = np.asarray(prefix / own, float)
+    """Find the most requests whose own caches fit beside what is kept, and beside the prefixes that they use, by bisection [1].
+
+    No fewer than hold a prefix each, in all of the memory: an engine drops what no request uses before a request waits.
+    """
+    beside, every = np.asarray(np.maximum(room - kept, 0.0) / own, float), np.asarray(room / own, float)
+    dp, relative = np.asarray(ranks, float), np.asarray(prefix / own, float)
+    places = kept / (prefix * dp)  # of prefixes on a rank
     low, high = np.zeros(every.shape), every
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        room = middle + np.asarray(shared.in_use(middle / dp), float) * dp * relative <= every
-        low, high = np.where(room, middle, low), np.where(room, high, middle)
-    return as_result(np.minimum(beside, low))
+        fits = middle + np.asarray(shared.in_use(middle / dp, places), float) * dp * relative <= every
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    return as_result(np.maximum(np.minimum(beside, low), every / (1.0 + relative)))
 
 
 def memory_bytes_per_chip(
@@ -209,7 +221,7 @@ def memory_bytes_per_chip(
     constants: ServingConstants,
     shared: SharedPrefixes | None = None,
 ) -> Result:
-    """Compute the memory in use on the fullest chip:  weights + sequences x cache + reserve; shared prefixes once, beyond what is kept of them.
+    """Compute the memory in use on the fullest chip:  weights + sequences x cache + reserve; shared prefixes once, and no less than is kept of them.
 
     Shapes: layouts, sequences [request of the replica] and lengths [token] broadcast; result [byte].
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.
@@ -225,8 +237,9 @@ def memory_bytes_per_chip(
     cache: Result = np.asarray(sequences, float) * each
     if shared is not None:
         prefix = _prefix_bytes(arch, layouts, shared, precisions)
-        once = shared.in_use(np.asarray(sequences, float) / layouts.dp) * layouts.dp * prefix
-        cache = np.asarray(sequences, float) * (each - prefix) + np.maximum(once - shared.kept_bytes, 0.0)
+        places = shared.kept_bytes / (prefix * layouts.dp)
+        once = shared.in_use(np.asarray(sequences, float) / layouts.dp, places) * layouts.dp * prefix
+        cache = np.asarray(sequences, float) * (each - prefix) + np.maximum(once, shared.kept_bytes)
     return weight_bytes_per_chip(arch, layouts, precisions.weights) + cache + reserve_bytes(arch, layouts, constants)
 
 

@@ -384,40 +384,40 @@ def without(chip: ChipRates, held_bytes: ArrayLike, constants: ServingConstants)
 
 
 def held_bytes(
-    arch: Architecture,
-    layouts: ServingLayouts,
-    weight_precision: Precision,
-    speculation: Speculation | None,
-    cache: PrefixCache | None,
+    arch: Architecture, layouts: ServingLayouts, weight_precision: Precision, speculation: Speculation | None
 ) -> Result | None:
-    """Sum the memory of a chip that neither weights nor running requests use [byte]: the cache's tier in HBM and a prediction layer; None without.
+    """Sum the memory of a chip that neither weights, caches nor running requests use [byte]: a prediction layer; None without.
 
     Shapes: as layouts. Reference: as `without`.
 
     >>> from models.serving import examples
-    >>> held_bytes(examples.DENSE, ServingLayouts(1, 1, 1, 1), "bf16", None, None) is None
+    >>> held_bytes(examples.DENSE, ServingLayouts(1, 1, 1, 1), "bf16", None) is None
     True
     """
-    drafts = None if speculation is None else draft_bytes_per_chip(arch, layouts, weight_precision, speculation)
-    if cache is None or not cache.hbm_bytes_per_chip:
-        return drafts
-    return cache.hbm_bytes_per_chip + (0.0 if drafts is None else drafts)
+    return None if speculation is None else draft_bytes_per_chip(arch, layouts, weight_precision, speculation)
 
 
 def shared_prefixes(cache: PrefixCache | None) -> SharedPrefixes | None:
-    """Describe what running requests of one worker have in common; None where nothing is known of it, as of a stated hit rate and of sessions.
+    """Describe the prefixes of running requests of one worker and the memory of a chip in which they stay; None where neither is known.
 
-    Routed by prefix, a worker meets fewer of them, which is left out. Shapes: none. Units: prefix [token], memory of a chip for them [byte].
+    A session has one request at a time, whose prefix is its own; a prefix that is found in memory is held there and nowhere else. Of a stated hit
+    rate, so many requests find theirs among those for which there is room. Routed by prefix, a worker meets fewer of them, which is left out.
+    Shapes: none. Units: prefix [token], memory of a chip for them [byte].
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.4 (shared prefixes).
 
     >>> found = shared_prefixes(PrefixCache(8000, Zipf(20, 1.0), (Tier(1e9, np.inf, 0.0, True),), 8))
-    >>> round(float(found.in_use(1e6)), 6), round(float(found.in_use(1.0)), 6)
+    >>> round(float(found.in_use(1e6, 7.0)), 6), round(float(found.in_use(1.0, 7.0)), 6)
     (20.0, 1.0)
     """
-    if cache is None or not isinstance(cache.reuse, Zipf):
+    if cache is None:
         return None
-    number, chance = zipf_groups(cache.reuse.prefixes, cache.reuse.exponent)
-    return SharedPrefixes(cache.prefix_tokens, number, chance, cache.hbm_bytes_per_chip)
+    kept = cache.hbm_bytes_per_chip
+    if isinstance(cache.reuse, Zipf):
+        return SharedPrefixes(cache.prefix_tokens, *zipf_groups(cache.reuse.prefixes, cache.reuse.exponent), kept)
+    if not kept:
+        return None
+    found = cache.reuse.hit_rate if isinstance(cache.reuse, Given) and cache.tiers[0].in_hbm else 0.0
+    return SharedPrefixes(cache.prefix_tokens, np.empty(0), np.empty(0), kept, found)
 
 
 def pool_memory(
@@ -434,6 +434,8 @@ def pool_memory(
 ) -> tuple[Result, Result]:
     """Predict (requests that a worker runs at once, memory in use on its fullest chip), beside what `held_bytes` finds and with `shared` prefixes.
 
+    Memory for prefixes that no running request uses gives way, as far as the memory that an engine fills is full.
+
     Shapes: layouts, batch [request of the worker], held [byte] and lengths [token] broadcast; results [request] and [byte].
     Reference: as `kv_cache.slots` and `kv_cache.memory_bytes_per_chip`.
 
@@ -446,4 +448,8 @@ def pool_memory(
     left = chip if held is None else without(chip, held, constants)
     kinds: dict[str, Any] = {"lengths": lengths, "precisions": precisions, "constants": constants, "shared": shared}
     places, used = slots(arch, left, layouts, **kinds), memory_bytes_per_chip(arch, layouts, batch, **kinds)
+    if shared is not None and shared.kept_bytes:  # which gives way to requests
+        kinds["shared"] = replace(shared, kept_bytes=0.0, found=0.0)
+        least = memory_bytes_per_chip(arch, layouts, batch, **kinds)
+        used = np.minimum(used, np.maximum(least, constants.usable_memory * left.hbm_bytes))
     return places, used + (0.0 if held is None else held)

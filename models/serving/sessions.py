@@ -352,8 +352,7 @@ def held_beside(
     >>> held_beside(examples.DENSE, examples.ONE, examples.BF16, None, None, 1.0, Lengths(1000, 200)) is None
     True
     """
-    cache = None if isinstance(reuse, Session) else reuse
-    held = held_bytes(arch, layouts, precisions.weights, speculation, cache)
+    held = held_bytes(arch, layouts, precisions.weights, speculation)
     more: Result = encoder_bytes(first)
     if isinstance(reuse, Session) and reuse.waiting == RESIDENT:
         more = more + waiting_bytes(arch, layouts, reuse, calls_per_s, first, precisions.kv_cache)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,25 @@ from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import (
+    SharedPrefixes,
     cache_bytes_per_chip,
     held_context_tokens,
     kv_bytes_per_chip,
     reserve_bytes,
+    slots,
     weight_bytes_per_chip,
 )
+from models.serving.prefix_cache import shared_prefixes
 from planner.estimate.case import CaseFacts
 from planner.estimate.serving_configuration import ServingConfiguration, allowed_layouts
-from planner.evaluate.serving import engine_choices, engine_constants, lengths_of, rates_of
+from planner.evaluate.serving import engine_choices, engine_constants, lengths_of, precisions_of, rates_of
+from planner.evaluate.serving_state import prefix_cache
 from planner.messages import Message
 from planner.problem.engine import EngineChoice
 from planner.problem.facts import SystemFacts
 
+UNLIMITED = 1e9  # requests of an engine without a cap
+ROUNDING = 1e-6  # of a request
 LONGEST_TOKENS = 2.0**40  # beyond, nothing but other limits bounds a context
 Row = dict[str, Any]
 
@@ -33,12 +40,12 @@ def memory_rows(facts: CaseFacts, configuration: ServingConfiguration) -> list[R
     """List for each pool the bytes on its fullest chip, and the tokens, requests and the longest context for which a replica has room."""
     roles = ("prefill", "decode") if configuration.pools else ("serve",)
     return [
-        {"role": role, **_room(facts, system, layout, configuration.choice)}
+        {"role": role, **_room(facts, system, layout, configuration.choice, role == "decode")}
         for role, system, layout in zip(roles, configuration.systems, configuration.layouts, strict=True)
     ]
 
 
-def _room(facts: CaseFacts, system: SystemFacts, layout: ServingLayouts, choice: EngineChoice) -> Row:
+def _room(facts: CaseFacts, system: SystemFacts, layout: ServingLayouts, choice: EngineChoice, decodes: bool) -> Row:
     known, rates = engine_constants(facts.serving, system, facts.constants.serving), system.rates(choice.precision)
     arch = facts.architecture
 
@@ -49,7 +56,9 @@ def _room(facts: CaseFacts, system: SystemFacts, layout: ServingLayouts, choice:
     context = _one(held_context_tokens(lengths, known))
     whole = _one(lengths.prompt + lengths.output)
     cache, ranks = _one(cache_bytes_per_chip(arch, rates, layout, choice.precision, known)), _one(layout.dp)
-    places = np.floor(cache / held(context)) if held(context) else np.inf
+    # A decode pool takes prompts whole from another pool.
+    shared = None if decodes else shared_prefixes(prefix_cache(facts.serving.spec.cache, system.chips))
+    places = _places(facts, rates, layout, choice, known, shared) if held(context) else np.inf
     return {
         "system": system.name,
         "memory_bytes": system.hbm_bytes,
@@ -61,6 +70,22 @@ def _room(facts: CaseFacts, system: SystemFacts, layout: ServingLayouts, choice:
         "places": _finite(places),
         "longest_context_tokens": _longest(lambda tokens: held(tokens) * ranks <= cache),
     }
+
+
+def _places(
+    facts: CaseFacts,
+    rates: ChipRates,
+    layout: ServingLayouts,
+    choice: EngineChoice,
+    known: ServingConstants,
+    shared: SharedPrefixes | None,
+) -> float:
+    """Count the whole requests for which a replica has memory, prefixes that they share held once, whatever the engine's cap."""
+    found = slots(
+        facts.architecture, rates, layout, lengths=lengths_of(facts.serving, choice), precisions=precisions_of(choice),
+        constants=replace(known, batch_cap=UNLIMITED), shared=shared,
+    )  # fmt: skip
+    return float(np.floor(_one(found) + ROUNDING))
 
 
 def _longest(has_room: Any) -> float | None:

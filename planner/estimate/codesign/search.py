@@ -265,7 +265,7 @@ def _group(space: Space, pairs: Pairs, rows: Ints) -> _Group:
 
     def places(inside: Ints) -> Floats:
         plain, further = of(inside)
-        held = held_bytes(plain["arch"], plain["layouts"], codes[inside], speculation, cache)
+        held = held_bytes(plain["arch"], plain["layouts"], codes[inside], speculation)
         return np.broadcast_to(
             pool_memory(**plain, batch=1.0, held=held, **further, shared=shared_prefixes(cache))[0], inside.shape
         )

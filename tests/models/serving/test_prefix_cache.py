@@ -17,6 +17,7 @@ from models.serving.closed_loop import closed_loop
 from models.serving.continuous_batching import aggregated
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated
+from models.serving.kv_cache import held_context_tokens
 from models.serving.prefix_cache import (
     Given,
     PrefixCache,
@@ -180,13 +181,37 @@ def test_more_capacity_outside_the_chips_never_makes_prefill_slower(reuse, prefi
 
 @FEW
 @given(reuses.filter(lambda reuse: not isinstance(reuse, Zipf)), prefixes, st.floats(1e8, 3e10), growth)
-def test_a_cache_in_the_chips_memory_takes_it_from_the_running_batch(reuse, prefix, capacity, factor):
+def test_a_cache_takes_no_place_from_requests(reuse, prefix, capacity, factor):
+    """An engine drops what no request uses before one waits; what requests find in memory they do not hold again."""
     small, large = (
         point(PrefixCache(prefix, reuse, (replace(HBM, bytes_per_chip=c),), 8)) for c in (capacity, capacity * factor)
     )
-    assert_not_above(large.slots, small.slots)
-    assert small.slots < point().slots
-    assert small.memory_bytes == pytest.approx(point().memory_bytes + capacity)
+    alone, usable = point(), examples.SERVING.usable_memory * examples.CHIP.hbm_bytes
+    for found in (small, large):
+        assert_not_above(alone.slots, found.slots)
+        assert found.memory_bytes <= max(usable, float(alone.memory_bytes)) * (1 + 1e-9)
+    assert_not_above(small.memory_bytes, large.memory_bytes)
+
+
+def test_requests_with_sessions_of_their_own_share_nothing_and_lose_nothing():
+    """Each request has a prefix of its own, which lies in the memory for prefixes: the same bytes as without a cache, so the same places."""
+    unlimited = replace(examples.SERVING, batch_cap=1e9)
+    found, alone = (
+        float(point(cache, constants=unlimited).slots)
+        for cache in (PrefixCache(3000, Sessions(10.0, 30.0), (HBM,), 8), None)
+    )
+    assert found == pytest.approx(alone, rel=1e-6)
+
+
+def test_requests_that_find_their_prefix_hold_it_once():
+    """Of n requests half find one of the 10 prefixes that have room, half hold their own: n (I - p) + (n/2 + 10) p tokens fill the memory."""
+    unlimited, kept, prefix = replace(examples.SERVING, batch_cap=1e9), 10 * 4000 * 131_072.0, 4000
+    lengths = Lengths(6000.0, 300.0)
+    cache = PrefixCache(prefix, Given(0.5), (replace(HBM, bytes_per_chip=kept),), 8)
+    found, alone = (float(point(of, constants=unlimited, lengths=lengths).slots) for of in (cache, None))
+    held = float(held_context_tokens(lengths, unlimited))
+    room = alone * held
+    assert found * (held - prefix) + (0.5 * found + 10.0) * prefix == pytest.approx(room, rel=1e-6)
 
 
 @FEW
@@ -250,9 +275,10 @@ def test_separate_pools_take_both():
     plain = disaggregated(*args, **run)
     cached = disaggregated(*args, **run, cache=PrefixCache(4000, Given(0.7), (HBM,), 8))
     drafted = disaggregated(*args, **run, speculation=Speculation(1, 0.85))
-    assert cached.point.prefill_s < plain.point.prefill_s and cached.prefill_memory_bytes == pytest.approx(
-        plain.prefill_memory_bytes + 8e9
-    )
+    # of the prompts that share a chunk, 4,000 tokens of prefix each lie in the memory for prefixes
+    more = 8e9 - examples.SERVING.chunk_tokens / LENGTHS.prompt * 4000 * 131_072.0
+    assert cached.point.prefill_s < plain.point.prefill_s
+    assert cached.prefill_memory_bytes == pytest.approx(plain.prefill_memory_bytes + more)
     assert cached.point.slots == plain.point.slots and cached.point.tpot_s == plain.point.tpot_s
     assert drafted.point.tpot_s < plain.point.tpot_s and drafted.point.slots < plain.point.slots
 
