@@ -21,7 +21,7 @@ from models.serving.kv_cache import slots
 from models.serving.media import with_encoding
 from models.serving.prefill import DecodeBatch, Prompts
 from models.serving.prefix_cache import PrefixCache, prompt_cost, shared_prefixes, without
-from models.serving.prompt_terms import FirstToken, unloaded_ttft_s
+from models.serving.prompt_terms import FirstToken, prompts_together, unloaded_ttft_s
 from models.serving.sessions import held_beside
 from models.serving.speculation import Speculation, decode_step, step_tokens
 from models.serving.workload import Lengths, Precisions
@@ -121,10 +121,10 @@ def closed_loop(
             arch, chip, layouts, speculation, decode_sequences=in_stage, context_tokens=context,
             precisions=precisions, constants=constants,
         )  # fmt: skip
-        decoding = tokens / per_step * step.total_s
+        decoding, arriving = tokens / per_step * step.total_s, np.maximum(batch * per_step / tokens, 1e-9)
         prompts, found = prompt_cost(
             arch, chip, layouts, cache, partial(_client_rate, served, decoding),
-            Prompts(prompt, lengths.scv_of_input, np.maximum(batch * per_step / (tokens * layouts.dp), 1.0)),
+            Prompts(prompt, lengths.scv_of_input, prompts_together(arriving, layouts), arriving),
             DecodeBatch(mixed, in_stage, context, passed), precisions=precisions, constants=constants,
         )  # fmt: skip
         prompts = with_encoding(prompts, chip, layouts, lengths, 1.0, constants)

@@ -215,7 +215,7 @@ def aggregated(
     step_s = times.step.total_s
     prompts, found = call_cost(
         arch, chip, layouts, cache, lambda occupancy_s: b / (steps * step_s + b * occupancy_s),
-        Prompts(lengths.prompt, lengths.scv_of_input, prompts_together(b, steps, layouts.dp)),
+        Prompts(lengths.prompt, lengths.scv_of_input, prompts_together(b / steps, layouts), b / steps),
         DecodeBatch(times.mixed, layouts.in_stage(b), context, passed), first, precisions=precisions, constants=constants,
     )  # fmt: skip
     by_occupancy, by_latency, by_prompt = call_scvs(prompts, found, lengths, constants)

@@ -20,7 +20,7 @@ from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import slots, transfer_s
 from models.serving.prefill import DecodeBatch, PrefillTime, Prompts, prefill_time
-from models.serving.prompt_terms import FirstToken, overhead_s, unloaded_ttft_s
+from models.serving.prompt_terms import FirstToken, overhead_s, prompts_together, unloaded_ttft_s
 from models.serving.step import StepLoad, StepTime, step_time
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
@@ -74,11 +74,11 @@ class Replica:
     def _in_stage(self, sequences: ArrayLike) -> Result:
         return np.where(np.asarray(sequences) > 0.0, self.layouts.in_stage(sequences), 0.0)
 
-    def prompt(self, sequences: ArrayLike, step: StepTime | None, together: ArrayLike = 1.0) -> PrefillTime:
-        """Predict one prompt, mixed into a step of so many sequences; of a queue, as many `together` as fit a chunk."""
+    def prompt(self, sequences: ArrayLike, step: StepTime | None, together: ArrayLike = 1.0, arriving: ArrayLike = np.inf) -> PrefillTime:  # fmt: skip
+        """Predict one prompt, mixed into a step of so many sequences; of a queue, as many `together` as fit a chunk, or so many that arrive in a round."""
         in_stage = self._in_stage(sequences)
         return prefill_time(
-            self.arch, self.chip, self.layouts, Prompts(self.lengths.input_tokens, together=together),
+            self.arch, self.chip, self.layouts, Prompts(self.lengths.input_tokens, together=together, arriving=arriving),
             None if step is None else DecodeBatch(step, in_stage, self.context_tokens),
             precisions=self.precisions, constants=self.constants,
         )  # fmt: skip
@@ -122,7 +122,8 @@ def best_batch(
 
     def at(batch: Result) -> tuple[Result, StepTime, PrefillTime]:
         step = replica.step(batch)
-        prompts = replica.prompt(batch, step, np.maximum(batch / (later * replica.layouts.dp), 1.0))
+        arriving = batch / later
+        prompts = replica.prompt(batch, step, prompts_together(arriving, replica.layouts), arriving)
         return step.total_s + prompts.occupancy_s * batch / later, step, prompts
 
     batch = replica.places(most)
@@ -239,7 +240,8 @@ def request_rate(
     batch = np.minimum(np.maximum(rate * later * replica.step(1.0).total_s, 1e-3), places)
     for _ in range(_ROUNDS):
         step = replica.step(batch)
-        prompts = replica.prompt(batch, step, np.maximum(batch / (later * replica.layouts.dp), 1.0))
+        arriving = batch / later
+        prompts = replica.prompt(batch, step, prompts_together(arriving, replica.layouts), arriving)
         busy = np.minimum(rate * prompts.occupancy_s, _HIGHEST_UTILISATION)
         tpot = step.total_s / (1.0 - busy)
         batch = np.minimum(0.5 * batch + 0.5 * rate * later * tpot, places)

@@ -301,7 +301,14 @@ def cached_prefill(
     parts = {name: mean(part, rest.breakdown[name]) for name, part in whole.breakdown.items()}
     prompt = np.asarray(prompt_tokens, float)
     return CachedPrefill(
-        mean=PrefillTime(occupancy, latency, mean(whole.steps, rest.steps), parts),
+        mean=PrefillTime(
+            occupancy,
+            latency,
+            mean(whole.steps, rest.steps),
+            parts,
+            mean(whole.chunk_s, rest.chunk_s),
+            mean(whole.turn, rest.turn),
+        ),
         occupancy_moment=square / occupancy**2,
         latency_moment=latency_square / latency**2,
         computed_share=mean(prompt, np.maximum(prompt - cache.prefix_tokens, 1.0)) / prompt,

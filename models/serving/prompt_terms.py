@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from models.arrays import Floats, Result, as_result
 from models.queueing.cumulants import Cumulants, delayed_cumulants, either, gamma_cumulants, mixture_quantile_s
 from models.serving.constants import ServingConstants
-from models.serving.prefill import PrefillTime
+from models.serving.decode import ServingLayouts
+from models.serving.prefill import PrefillTime, fullest_lane
 from models.serving.prefix_cache import CachedPrefill
 from models.serving.workload import Lengths
 from models.transformer.architecture import Architecture
@@ -19,17 +20,19 @@ from models.transformer.architecture import Architecture
 UNIFORM_SCV = 1.0 / 3.0  # squared coefficient of variation of a time that is uniform from 0 on
 
 
-def prompts_together(batch: ArrayLike, steps: ArrayLike, ranks: ArrayLike) -> Result:
-    """Compute the mean number of prompts in a step of an attention rank that has any:  v / (1 - exp(-v)),  v = b / (n ranks) for b requests of n steps.
+def prompts_together(arriving: ArrayLike, layouts: ServingLayouts) -> Result:
+    """Compute the mean number of prompts in the fullest micro-batch of a rank and a round that has any:  m / (1 - exp(-v)),  v = a/dp of a that arrive.
 
-    Each request starts once in n steps, whatever their time. Shapes: broadcast [1]. Reference: Johnson, Kemp and Kotz, Univariate
-    Discrete Distributions, 3rd ed. (2005), chapter 4 (Poisson without its zero).
+    Each request of n steps starts once in n rounds, whatever their time: a = b/n. m as `prefill.fullest_lane`, v with one stage.
+    Shapes: broadcast [1]. Reference: Johnson, Kemp and Kotz, Univariate Discrete Distributions, 3rd ed. (2005), chapter 4 (Poisson
+    without its zero).
 
-    >>> round(float(prompts_together(100.0, 100.0, 1.0)), 3)
+    >>> from models.serving.examples import ONE
+    >>> round(float(prompts_together(1.0, ONE)), 3)
     1.582
     """
-    arriving = np.asarray(batch, float) / (np.asarray(steps, float) * ranks)
-    return as_result(arriving / -np.expm1(-arriving))
+    of_rank = np.asarray(arriving, float) / layouts.dp
+    return as_result(fullest_lane(of_rank, layouts.pp) / -np.expm1(-of_rank))
 
 
 def time_scv(prompt: PrefillTime, length_scv: ArrayLike, chunks: ArrayLike) -> Result:

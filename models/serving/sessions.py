@@ -208,7 +208,7 @@ def call_cost(
         return with_encoding(found, chip, layouts, first, 1.0, constants), outcomes
 
     def prefill(prompt_tokens: ArrayLike, scv: ArrayLike, cached_tokens: ArrayLike) -> PrefillTime:
-        asked = Prompts(prompt_tokens, scv, prompts.together)
+        asked = Prompts(prompt_tokens, scv, prompts.together, prompts.arriving)
         kinds = {"precisions": precisions, "constants": constants}
         return prefill_time(arch, chip, layouts, asked, decode, cached_tokens=cached_tokens, **kinds)  # type: ignore[arg-type]
 
@@ -287,7 +287,14 @@ def _over_calls(
     within = mean(first.latency_s**2 * scvs[0], later.latency_s**2 * scvs[1])
     latency_square = mean(first.latency_s**2, (later.latency_s + loading) ** 2) + within
     parts = {name: mean(part, later.breakdown[name]) for name, part in first.breakdown.items()}
-    found = PrefillTime(occupancy, latency, mean(first.steps, later.steps), parts)
+    found = PrefillTime(
+        occupancy,
+        latency,
+        mean(first.steps, later.steps),
+        parts,
+        mean(first.chunk_s, later.chunk_s),
+        mean(first.turn, later.turn),
+    )
     with np.errstate(invalid="ignore"):  # infinite where loads outrun the memory of the host
         return found, SessionPrefill(
             mean=found,

@@ -77,7 +77,7 @@ class SteadyState:
             "tpot_burst_skew": third / np.maximum(burst, 1e-100) ** 1.5,
             "tpot_behind_s": behind / self.per_step,
             "tpot_prompt_s": (paced - self.step_s) / self.per_step,
-            "tpot_chunk_s": np.maximum(service / self.prompts.steps, paced - self.step_s) / self.per_step,
+            "tpot_chunk_s": np.maximum(self.prompts.chunk_s, paced - self.step_s) / self.per_step,
             "relaxation": np.clip(1.0 - self.batch * self.slope_s / self.step_s, 0.0, 1.0),
         }
 
@@ -86,17 +86,19 @@ class SteadyState:
 
         The number in decode swings slowly by s, and the load of that server with it, r = rate (I/C) T'(b) s/(1 - load): wait x (1 + r^2).
         Prompts that share a step all end with it, so the wait is no less than that of gated service, u = rate S:
+        S is that in the first stage of a pipeline, which the next prompt enters while others pass the rest.
         u T/(2 (1 - u)) + (1/2 + u) rate S^2 (ca^2 + cs^2)/(1 - u^2).
         """
-        service, rate, utilisation = self.prompts.occupancy_s, self.requests_per_s, self.utilisation
+        turn, rate = self.prompts.turn, self.requests_per_s
+        service, utilisation = self.prompts.occupancy_s * turn, self.utilisation * turn
         server = service + self.prompts.steps * self.step_s
         load = np.minimum(rate * server, 1.0)
         deviation = np.sqrt(self.variance)
         swung = np.minimum(rate * self.prompts.steps * self.slope_s * deviation / np.maximum(1.0 - load, 1e-9), 1.0)
         queue = (1.0 + swung**2) * wait_mean_s(rate, server, self.occupancy_scv, 1, load, self.arrival_scv)
-        gathered = 0.5 * (self.paced_s - self.step_s) + (0.5 + utilisation) * rate * service**2 * self.variety / (
-            1.0 - utilisation**2
-        )
+        gathered = 0.5 * turn * (self.paced_s - self.step_s) + (
+            0.5 + utilisation
+        ) * rate * service**2 * self.variety / (1.0 - utilisation**2)
         return load, np.maximum(queue, gathered)
 
     def ttft(
@@ -105,13 +107,14 @@ class SteadyState:
         """Compute the terms of TTFT: the prompt by itself, the wait for prefill, the wait for one of so many places."""
         load, wait = self.prefill_wait()
         prompts, step_s, paced = self.prompts, self.step_s, self.paced_s
-        # An arrival sits out steps as they are under load, with the prompts of others in them; its own prompt takes whole steps.
+        # An arrival sits out steps as they are under load, with the prompts of others in them; its own prompt takes whole steps, and begins
+        # when the first stage is free.
         computed = self.lengths.prompt * computed_share
         taken = computed / constants.interleave_tokens
         unloaded = unloaded_ttft_s(arch, prompts.latency_s, step_s, computed, constants)
         unloaded = (
             unloaded
-            + (whole_steps(taken, self.lengths.scv_of_input) - taken - 0.5) * step_s
+            + (whole_steps(taken, self.lengths.scv_of_input) - taken - 1.0 + 0.5 * prompts.turn) * step_s
             + constants.steps_waited * (paced - step_s)
         )
         inside = self.batch + self.requests_per_s * (prompts.latency_s + np.where(load < 1.0, wait, 0.0) + 0.5 * paced)

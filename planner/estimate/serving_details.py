@@ -104,7 +104,7 @@ def _prefill_conditions(
     verified = speculation.verified_tokens if speculation else 1.0
     steps = lengths.later_tokens / (speculation.in_answer(lengths.later_tokens) if speculation else 1.0)
     decode_s = steps * float(step.total_s)
-    prompts = replace(prompts, together=prompts_together(batch, steps, layout.dp))
+    prompts = replace(prompts, together=prompts_together(batch / steps, layout), arriving=batch / steps)
     return lambda busy_s: batch / (decode_s + batch * busy_s), prompts, DecodeBatch(mixed, sequences, context, verified)
 
 
