@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from planner.escape import csv_cell, markdown, terminal
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 
 def as_csv(rows: Sequence[Row]) -> str:

@@ -50,7 +50,7 @@ def _robust(arguments: argparse.Namespace) -> int:
         raise SpecError([Problem(arguments.plan, "there is no plan to test: nothing was decided")])
     if not 1 <= arguments.worlds <= MAX_SCENARIOS:
         raise SpecError([Problem("--worlds", f"expected 1 to {MAX_SCENARIOS}, got {arguments.worlds}")])
-    spec = parse_spec(plan["spec"])
+    spec = parse_spec(plan.document["spec"])
     if spec.robust is None:  # prices that were chosen by their level stay there
         spec = spec.model_copy(update={"robust": Robust(prices=spec.prices is None or not spec.prices.moved)})
     problem = as_chosen(resolve(spec, overlays), plan.document)

@@ -10,10 +10,20 @@ from typing import Any
 
 from catalog.units import TRILLION
 from planner.dashboard.figures import amount, of_limit, tidy, worth
-from planner.dashboard.headline import latency_intervals, money, per_tokens, price_of_tokens, shown_currency, slo_rows
+from planner.dashboard.headline import (
+    Slo,
+    latency_intervals,
+    money,
+    per_tokens,
+    price_of_tokens,
+    shown_currency,
+    slo_rows,
+)
 from planner.escape import page
 from planner.plan import Plan, binds
-from planner.report import electricity, quality
+from planner.plan.rows.framing import Repair
+from planner.plan.rows.workloads import Workload
+from planner.report import quality
 from planner.report.fleet import point_rows
 from planner.report.locale import Words
 from planner.report.phases import span_words, windows_of
@@ -37,7 +47,7 @@ def as_markup(rows: list[Row]) -> list[Row]:
     return [{key: page(value) if isinstance(value, str) else value for key, value in row.items()} for row in rows]
 
 
-def _interval(plan: Plan, row: Row, t: Words) -> str:
+def _interval(plan: Plan, row: Slo, t: Words) -> str:
     """Write the widest interval of 80 % of a latency over the points at work."""
     found = [
         each
@@ -50,14 +60,14 @@ def _interval(plan: Plan, row: Row, t: Words) -> str:
     return f"{amount(least, 's', t)} – {amount(most, 's', t)}"
 
 
-def _architecture(plan: Plan, workload: Row) -> str:
+def _architecture(plan: Plan, workload: Workload) -> str:
     """Name the architecture that answers a workload: that of the plan, else that of the spec."""
-    asked = {each["name"]: each.get("architecture") for each in plan["spec"]["workloads"]}
+    asked = {each["name"]: each.get("architecture") for each in plan.document["spec"]["workloads"]}
     found = workload.get("architecture") or asked.get(workload.get("of", workload["name"])) or ""
     return found if isinstance(found, str) else ", ".join(map(str, found))
 
 
-def _latency(row: Row) -> str:
+def _latency(row: Slo) -> str:
     return f"{row['metric'].upper()} {row['percentile']}"
 
 
@@ -74,7 +84,7 @@ def fleet_table(plan: Plan, t: Words) -> list[Row]:
             or span_words(plan, windows_of(row), t.language)
             or t("when.throughout"),
         }
-        for row in plan["fleet"]
+        for row in plan.document["fleet"]
     ]
 
 
@@ -90,7 +100,7 @@ def workload_table(plan: Plan, t: Words) -> list[Row]:
             t("column.utilisation"): w["utilisation"],
             t("column.sites"): ", ".join(dict.fromkeys(point["site"] for point in w["points"])),
         }
-        for w in plan["workloads"]
+        for w in plan.document["workloads"]
     ]
 
 
@@ -155,7 +165,7 @@ def network_table(plan: Plan, t: Words) -> list[Row]:
             t("column.switches"): row["switches"],
             t("column.price", currency=shown_currency(plan, t)): round(money(plan, row["price"], t)),
         }
-        for row in plan["fabrics"]
+        for row in plan.document["fabrics"]
     ]
 
 
@@ -184,27 +194,27 @@ def dispatch_table(plan: Plan, t: Words, site: str | None = None) -> list[Row]:
             t("column.cost", currency=shown_currency(plan, t)): round(money(plan, row["cost"], t)),
             t("column.carbon"): "" if row["carbon_kg"] is None else amount(row["carbon_kg"], "kg", t),
         }
-        for row in plan.document.get(electricity.ELECTRICITY) or ()
+        for row in plan.document.get("electricity") or ()
         if site in (None, row["site"])
     ]
 
 
 def cost_table(plan: Plan, t: Words) -> list[Row]:
     """Format the costs by component, largest first."""
-    total = sum(plan["costs"].values())
+    total = sum(plan.document["costs"].values())
     return [
         {
             t("column.component"): t.get(f"component.{name}", name),
             t("column.amount", currency=shown_currency(plan, t)): money(plan, cost, t),
             t("column.share"): cost / total if total else None,
         }
-        for name, cost in sorted(plan["costs"].items(), key=lambda item: -item[1])
+        for name, cost in sorted(plan.document["costs"].items(), key=lambda item: -item[1])
     ]
 
 
 def limit_table(plan: Plan, t: Words) -> list[Row]:
     """Format the limits with the share that is used, tightest first."""
-    rows = [(row["value"] / row["limit"] if row["limit"] else None, row) for row in plan["limits"]]
+    rows = [(row["value"] / row["limit"] if row["limit"] else None, row) for row in plan.document["limits"]]
     return [
         {
             t("column.limit_name"): t.phrase(row["name"]),
@@ -230,13 +240,13 @@ def runner_up_table(plan: Plan, t: Words) -> list[Row]:
             t("column.how"): t.get(f"how.{row['how']}", row["how"] or ""),
             t("column.words"): t.phrase(tidy(row["words"])),
         }
-        for row in plan["runner_up"]
+        for row in plan.document["runner_up"]
     ]
 
 
 def assumption_table(plan: Plan, t: Words) -> list[Row]:
     """Format the assumptions, those with the largest share of the objective first."""
-    rows = sorted(plan["assumptions"], key=lambda row: -(row["share"] or 0.0))
+    rows = sorted(plan.document["assumptions"], key=lambda row: -(row["share"] or 0.0))
     return [
         {
             t("column.figure"): row["path"],
@@ -257,13 +267,15 @@ def provenance_table(plan: Plan, t: Words) -> list[Row]:
             t("column.figure"): row["path"],
             t("column.value"): t("values.many", count=len(row["value"]))
             if isinstance(row["value"], list)
+            else row["value"]
+            if isinstance(row["value"], str)
             else amount(row["value"], row["unit"]),
             t("column.kind"): row["kind"],
             t("column.source"): ", ".join(row["source"]),
             t("column.date"): row["date"] or "",
             t("column.confidence"): row["confidence"],
         }
-        for row in plan["provenance"]
+        for row in plan.document["provenance"]
     ]
 
 
@@ -271,31 +283,33 @@ def dropped_table(plan: Plan, t: Words) -> list[Row]:
     """Format the reasons for which candidates were dropped."""
     return [
         {t("column.workload"): workload, t("column.reason"): t.phrase(reason), t("column.count"): count}
-        for workload, reasons in plan["dropped"].items()
+        for workload, reasons in plan.document["dropped"].items()
         for reason, count in sorted(reasons.items(), key=lambda item: -item[1])
     ]
 
 
 def conflict_table(plan: Plan, t: Words) -> list[Row]:
     """Format the limits in conflict, of an infeasible spec."""
+    found = plan.document["diagnosis"]
     return [
         {
             t("column.limit_name"): t.phrase(row["name"]),
             t("column.words"): t.phrase(tidy(row["words"])),
             t("column.path"): row["path"],
         }
-        for row in (plan["diagnosis"] or {}).get("conflict", [])
+        for row in (found["conflict"] if found else ())
     ]
 
 
 def reach_table(plan: Plan, t: Words) -> list[Row]:
     """Format the most of the demand that an infeasible spec can serve."""
+    found = plan.document["diagnosis"]
     return [
         {
             t("column.workload"): t("reach.every") if row["workload"] is None else row["workload"],
             t("column.at_most"): f"{row['at_most']:.1%}",
         }
-        for row in (plan["diagnosis"] or {}).get("reach", [])
+        for row in (found.get("reach", ()) if found else ())
     ]
 
 
@@ -307,10 +321,10 @@ def repair_table(plan: Plan, t: Words) -> list[Row]:
     ]
 
 
-def repair(plan: Plan) -> list[Row]:
+def repair(plan: Plan) -> list[Repair]:
     """List the changes of the smallest repair."""
-    found: list[Row] = (plan["diagnosis"] or {}).get("repair", [])
-    return found
+    found = plan.document["diagnosis"]
+    return found["repair"] if found else []
 
 
 def written(value: Any) -> str:
@@ -328,7 +342,7 @@ def downloads(plan: Plan, name: str) -> tuple[Download, ...]:
         Download("download.json", f"{name}_plan.json", "application/json", plan.to_json().encode()),
         Download("download.csv", f"{name}_tables.zip", "application/zip", archive.getvalue()),
         Download("download.md", f"{name}_plan.md", "text/markdown", render(plan, "md").encode()),
-        Download("download.spec", f"{name}.json", "application/json", spec_text(plan["spec"])),
+        Download("download.spec", f"{name}.json", "application/json", spec_text(plan.document["spec"])),
     )
 
 

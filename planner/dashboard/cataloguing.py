@@ -90,7 +90,7 @@ def _searched(row: Mapping[str, str]) -> str:
 
 def cited(plan: Plan) -> set[str]:
     """Return the paths of the catalog figures that a plan used."""
-    return {row["path"] for row in plan["provenance"]}
+    return {row["path"] for row in plan.document["provenance"]}
 
 
 COLUMNS = {

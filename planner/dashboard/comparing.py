@@ -30,24 +30,24 @@ def difference_words(first: str, second: str, plans: Mapping[str, Plan], t: Word
         return [t("compare.none", names=", ".join(without))]
     if (a.objective["unit"], a.objective["sense"]) != (b.objective["unit"], b.objective["sense"]):
         return [t("compare.other_goal", **names)]
-    value, old, unit = b.objective["value"], a.objective["value"], a.objective["unit"]
+    value, old, unit = b.value, a.value, a.objective["unit"]
     if abs(value - old) <= LEAST_SHARE * abs(old):
         said = [t("compare.equal", value=amount(old, unit, t), **names)]
     else:
         share = f"{abs(value / old - 1):.2%}" if old else "–"
         key = "compare.more" if value > old else "compare.less"
         said = [t(key, difference=amount(abs(value - old), unit, t), share=share, value=amount(old, unit, t), **names)]
-        open_ = sum(abs(plan["bound"] - plan.objective["value"]) for plan in (a, b) if plan["bound"] is not None)
+        open_ = sum(abs(plan.document["bound"] - plan.value) for plan in (a, b) if plan.document["bound"] is not None)
         if abs(value - old) <= open_:
             said.append(t("compare.gaps", gaps=amount(open_, unit, t)))
     parts = sorted(
-        ((name, b["costs"].get(name, 0.0) - a["costs"].get(name, 0.0)) for name in COMPONENT_WORDS),
+        ((name, b.document["costs"].get(name, 0.0) - a.document["costs"].get(name, 0.0)) for name in COMPONENT_WORDS),
         key=lambda item: -abs(item[1]),
     )
     moved = [
         f"{t.get(f'component.{name}', name)} {_signed(change, currency(b), t)}"
         for name, change in parts[:NAMED]
-        if abs(change) > LEAST_SHARE * abs(a["totals"]["cost"])
+        if abs(change) > LEAST_SHARE * abs(a.totals["cost"])
     ]
     if moved:
         said.append(t("compare.drivers", parts=page(", ".join(moved))))
@@ -91,12 +91,12 @@ def total_rows(plans: Mapping[str, Plan], t: Words) -> list[Row]:
         values = {name: metrics[i].value for name, metrics in listed.items()}
         if len(set(values.values())) > 1:
             found.append({t("column.figure"): next(iter(listed.values()))[i].label, **values})
-    workloads = dict.fromkeys(w["name"] for plan in plans.values() for w in plan["workloads"])
+    workloads = dict.fromkeys(w["name"] for plan in plans.values() for w in plan.document["workloads"])
     for workload in workloads:
         values = {
             name: number(t.display.per_tokens(price, currency(plan)))
             for name, plan in plans.items()
-            for w in plan["workloads"]
+            for w in plan.document["workloads"]
             if w["name"] == workload and (price := w["cost_per_million_tokens"]) is not None
         }
         if len(set(values.values())) > 1:

@@ -68,8 +68,8 @@ def opened(scenario: Scenario, plan: Plan, name: str = "") -> tuple[Scenario, Pl
     `name`: of a plan that answers the same spec as another one; scenario and plan are named so, to be told apart.
     """
     if name:
-        plan = Plan({**plan.document, "name": name, "spec": {**plan["spec"], "name": name}})
-    spec = plan["spec"]
+        plan = Plan({**plan.document, "name": name, "spec": {**plan.document["spec"], "name": name}})
+    spec = plan.document["spec"]
     rows = spec_changes(scenario.document(), spec)
     try:
         found = scenario.with_edits({row["path"]: _value(row["second"]) for row in rows})
@@ -248,13 +248,13 @@ def measure_table(found: Mapping[str, Any], t: Words) -> list[Row]:
 
 def kept_shares(plan: Plan) -> dict[str, float]:
     """Return the share of scenarios in which each workload keeps its promises, the least first."""
-    found: dict[str, float] = plan["confidence"]["workloads"]
+    found: dict[str, float] = plan.document["confidence"]["workloads"]
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
 def promise(plan: Plan, t: Words) -> str:
     """Name the promise that breaks first; empty where none does."""
-    first = plan["confidence"]["breaks_first"]
+    first = plan.document["confidence"]["breaks_first"]
     if first is None:
         return ""
     metric, _, percentile = first["promise"].partition(".")
@@ -264,15 +264,15 @@ def promise(plan: Plan, t: Words) -> str:
 
 def surer(plan: Plan, t: Words) -> str:
     """Say what keeping more would cost; empty where that is not known."""
-    row = plan["confidence"]["surer"]
+    row = plan.document["confidence"]["surer"]
     if row is None:
         return ""
     more = ", ".join(f"{each['count']:,} {each['system']} ({each['site']})" for each in row["systems"])
-    total = plan["totals"]["cost"]
+    total = plan.totals["cost"]
     return t(
         "hold.surer",
         share=f"{row['share']:.0%}",
-        cost=amount(row["cost"], plan["spec"].get("currency", "USD")),
+        cost=amount(row["cost"], plan.document["spec"].get("currency", "USD")),
         of=f"{row['cost'] / total:.1%}" if total else "–",
         systems=more,
     )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from catalog.units import DAY_S, HOUR_S, KILO, is_money, show
+from planner.plan.rows.money import Limit
 from planner.report.limits import practical_unit
 from planner.report.locale import Words
 
@@ -62,19 +61,19 @@ def amount(value: float, unit: str, t: Words | None = None) -> str:
         return tidy(f"{number(value)} {unit}")
 
 
-def of_limit(value: float, row: Mapping[str, Any], t: Words | None = None) -> str:
+def of_limit(value: float, row: Limit, t: Words | None = None) -> str:
     """Write a quantity of a limit; times of more than a day in hours."""
     if row["unit"] == "s" and abs(row["limit"]) > DAY_S:
         return tidy(f"{value / HOUR_S:,.0f} h")
     return f"{value:.1%}" if row["unit"] == "1" else amount(value, row["unit"], t)
 
 
-def worth(value: float | None, row: Mapping[str, Any], t: Words | None = None) -> str:
+def worth(value: float | None, row: Limit, t: Words | None = None) -> str:
     """Write a marginal value per practical unit of its limit, such as "-5,400 USD/kW"; empty for none."""
     if value is None:
         return ""
     per, size = practical_unit(row["unit"])
-    unit = row["marginal_unit"].partition("/")[0]
+    unit = (row["marginal_unit"] or "").partition("/")[0]
     if t is not None and is_money(unit):
         value, unit = t.display.quantity(value, unit)
     return f"{number(value * size)} {unit}/{per}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from catalog.units import TRILLION, show
 from planner.dashboard.figures import amount, number, tidy
@@ -15,7 +15,6 @@ from planner.report.story import cost_of_kinds
 from planner.report.why.verdict import simplified_words
 from planner.report.words import is_searched
 
-Row = dict[str, Any]
 NAMED = 4  # systems of a way that a sentence names
 
 
@@ -30,7 +29,7 @@ class Metric:
 
 def currency(plan: Plan) -> str:
     """Return the currency of a plan's amounts."""
-    found: str = plan["spec"].get("currency", "USD")
+    found: str = plan.document["spec"].get("currency", "USD")
     return found
 
 
@@ -56,7 +55,7 @@ def price_of_tokens(plan: Plan, per_million: float | None, t: Words) -> float | 
 
 def serves_nothing(plan: Plan) -> bool:
     """Tell whether the most throughput that a plan finds is none: it serves 0 times the demand."""
-    return plan.has_answer and plan.objective["sense"] == "max" and plan.objective["value"] <= 0
+    return plan.has_answer and plan.objective["sense"] == "max" and plan.value <= 0
 
 
 def tells_figures(plan: Plan) -> bool:
@@ -74,15 +73,15 @@ def verdict(plan: Plan, t: Words) -> tuple[str, str]:
     if serves_nothing(plan):
         return "error", t("status.nothing", status=words)
     objective = plan.objective
-    asked = plan["spec"].get("objective") or {}
+    asked = plan.document["spec"].get("objective") or {}
     goal = t(
         f"goal.{asked.get('minimise') or asked.get('maximise') or 'cost'}",
-        value=page(amount(objective["value"], objective["unit"], t)),
+        value=page(amount(plan.value, objective["unit"], t)),
     )
     level = "success" if searched else level
-    if plan.gap is None:
+    if plan.gap is None or plan.document["bound"] is None:
         return level, t("status.unproven", status=words, goal=goal)
-    bound = page(amount(plan["bound"], objective["unit"], t))
+    bound = page(amount(plan.document["bound"], objective["unit"], t))
     proven = t("status.proven", status=words, goal=goal, bound=bound, gap=f"{plan.gap:.3%}")
     return level, " ".join(filter(None, (proven, simplified_words(plan, t))))
 
@@ -90,7 +89,7 @@ def verdict(plan: Plan, t: Words) -> tuple[str, str]:
 def in_short(plan: Plan, t: Words) -> str:
     """Say in short what to buy and rent, where, what it comes to, and how sure it is."""
     kinds: dict[tuple[str, str], dict[str, int]] = {}
-    for row in plan["fleet"]:
+    for row in plan.document["fleet"]:
         held = kinds.setdefault((row["system"], row["how"]), {})
         held[row["site"]] = max(held.get(row["site"], 0), row["count"])
     costs, parts = cost_of_kinds(plan), []
@@ -104,8 +103,8 @@ def in_short(plan: Plan, t: Words) -> str:
         more = [t("buy.others", count=len(mine) - NAMED)] if len(mine) > NAMED else []
         if mine:
             parts.append(t(f"buy.{way}", things=t("buy.comma").join(named + more)))
-    years = (plan["spec"].get("horizon") or {}).get("years", 1)
-    cost, unit = plan["totals"]["cost"], currency(plan)
+    years = (plan.document["spec"].get("horizon") or {}).get("years", 1)
+    cost, unit = plan.totals["cost"], currency(plan)
     told = {"parts": t("list.semicolon").join(parts), "cost": amount(cost, unit, t)}
     if years == 1:
         words = t("buy.plan_of_a_year", **told)
@@ -118,8 +117,8 @@ def in_short(plan: Plan, t: Words) -> str:
 
 def plan_metrics(plan: Plan, t: Words) -> list[Metric]:
     """List the headline figures of the whole plan."""
-    totals = plan["totals"]
-    years = (plan["spec"].get("horizon") or {}).get("years", 1)
+    totals = plan.totals
+    years = (plan.document["spec"].get("horizon") or {}).get("years", 1)
     return [
         Metric(
             t("metric.cost", currency=page(shown_currency(plan, t))),
@@ -154,7 +153,7 @@ def workload_metrics(plan: Plan, t: Words) -> list[Metric]:
             limit=amount(row["limit_s"], "s", t),
         )
         found.append(Metric(t("metric.sure"), t("metric.sure.of", sure=sure, all=len(latencies)), words))
-    for workload in plan["workloads"]:
+    for workload in plan.document["workloads"]:
         if (price := workload["cost_per_million_tokens"]) is not None:
             words = t(f"metric.per_million.{workload['kind']}.help")
             label = t("metric.per_million", workload=page(workload["name"]), **per_tokens(plan, t))
@@ -162,18 +161,54 @@ def workload_metrics(plan: Plan, t: Words) -> list[Metric]:
     return found
 
 
-def slo_rows(plan: Plan) -> list[Row]:
+class Slo(TypedDict):
+    """A latency limit for which a plan predicts a value."""
+
+    workload: str
+    metric: str
+    percentile: str
+    limit_s: float
+    predicted_s: float
+    slack_s: float
+
+
+class LatencyInterval(TypedDict):
+    """A limited latency of a point at work, with its interval of 80 %, as the user sees it."""
+
+    workload: str
+    site: str
+    metric: str
+    percentile: str
+    limit_s: float
+    predicted_s: float
+    least_s: float
+    most_s: float
+
+
+def slo_rows(plan: Plan) -> list[Slo]:
     """List every latency limit for which the plan predicts a value."""
-    return [{"workload": w["name"], **row} for w in plan["workloads"] for row in w["slo"] if row["slack_s"] is not None]
+    return [
+        {
+            "workload": w["name"],
+            "metric": row["metric"],
+            "percentile": row["percentile"],
+            "limit_s": row["limit_s"],
+            "predicted_s": row["predicted_s"],
+            "slack_s": row["slack_s"],
+        }
+        for w in plan.document["workloads"]
+        for row in w["slo"]
+        if row["predicted_s"] is not None and row["slack_s"] is not None
+    ]
 
 
-def latency_intervals(plan: Plan) -> Iterator[Row]:
+def latency_intervals(plan: Plan) -> Iterator[LatencyInterval]:
     """Yield each limited latency of each point at work with its interval of 80 %, as the user sees it.
 
     The round trip is that of the workload's slowest route, the difference between the latency at the user and the largest at a site, so
     that an interval is never too early.
     """
-    for workload in plan["workloads"]:
+    for workload in plan.document["workloads"]:
         for row in workload["slo"]:
             key = f"{row['metric']}.{row['percentile']}"
             points = [point for point in workload["points"] if key in point["latency_s"]]
@@ -181,7 +216,7 @@ def latency_intervals(plan: Plan) -> Iterator[Row]:
                 continue
             away = max(0.0, row["predicted_s"] - max(point["latency_s"][key] for point in points))
             for point in points:
-                least, most = point["interval_80"].get(key, (point["latency_s"][key],) * 2)
+                least, most = (point["interval_80"] or {}).get(key, (point["latency_s"][key],) * 2)
                 yield {
                     "workload": workload["name"],
                     "site": point["site"],
@@ -196,6 +231,6 @@ def latency_intervals(plan: Plan) -> Iterator[Row]:
 
 def energy_line(plan: Plan, t: Words) -> str:
     """Write energy and tokens in a line."""
-    totals = plan["totals"]
+    totals = plan.totals
     tokens = totals["tokens"] / TRILLION
     return t("totals", energy=amount(totals["energy_j"], "J", t), tokens=number(tokens))

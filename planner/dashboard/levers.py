@@ -72,16 +72,16 @@ def _lever(document: Mapping[str, Any], field: Field) -> Lever | None:
 
 def _worths(document: Mapping[str, Any], plan: Plan) -> Iterator[tuple[str, float]]:
     """Yield what a tenth of each figure is worth, in the unit of the objective or of money."""
-    for row in plan["limits"]:
+    for row in plan.document["limits"]:
         marginal = max(abs(row["marginal_value"] or 0.0), abs(row["marginal_value_divisible"] or 0.0))
         if marginal:
             yield row["path"], SHARE * marginal * abs(row["limit"])
     kinds = cost_of_kinds(plan)
-    offers: dict[str, tuple[str, str]] = {row["offer"]: (row["system"], row["how"]) for row in plan["fleet"]}
+    offers: dict[str, tuple[str, str]] = {row["offer"]: (row["system"], row["how"]) for row in plan.document["fleet"]}
     for offer, kind in offers.items():
         yield f"{offer}.price", SHARE * kinds.get(kind, 0.0)
     names = {workload["name"]: i for i, workload in enumerate(document["workloads"])}
-    for workload in plan["workloads"]:
+    for workload in plan.document["workloads"]:
         i = names.get(workload.get("of", workload["name"]))
         for unit in WORK[workload["kind"]]:
             if i is not None:
@@ -92,8 +92,8 @@ def _tightest(document: Mapping[str, Any], plan: Plan) -> str | None:
     """Return the place of the latency limit that is nearest to its end."""
     names = {workload["name"]: i for i, workload in enumerate(document["workloads"])}
     found = []
-    for workload in plan["workloads"]:
+    for workload in plan.document["workloads"]:
         row, i = tightest(workload), names.get(workload.get("of", workload["name"]))
-        if row is not None and i is not None:
+        if row is not None and row["slack_s"] is not None and i is not None:
             found.append((row["slack_s"] / row["limit_s"], f"workloads[{i}].slo.{row['metric']}.{row['percentile']}"))
     return min(found)[1] if found else None

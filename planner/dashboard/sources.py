@@ -75,7 +75,7 @@ def read_upload(files: Sequence[tuple[str, bytes]], at_hand: Mapping[str, Any]) 
         document = read_document(others[0][1])
         if "spec" in document and "fleet" in document:
             plan = parse_plan(others[0][1])
-            document = dict(plan["spec"])
+            document = dict(plan.document["spec"])
     return _with_tables(document, tables), plan
 
 
@@ -101,7 +101,7 @@ def _with_tables(document: dict[str, Any], tables: Mapping[str, bytes]) -> dict[
 def places_of(plan: Plan) -> dict[str, tuple[float, float]]:
     """Look up (latitude, longitude) of a plan's sites [degrees]; those whose region the catalog does not place are left out."""
     catalog, found = shipped_catalog(), {}
-    for site in dict.fromkeys(row["site"] for row in plan["schedule"]):
+    for site in dict.fromkeys(row["site"] for row in plan.document["schedule"]):
         try:
             region = catalog.get("regions", site)
         except CatalogError:

@@ -251,7 +251,7 @@ def _power_row(answer: Mapping[str, Any]) -> dict[str, Any]:
         shown["energy of the run (MWh)"] = answer["it_energy_j"] / MWH_J
     if answer["power_cap"] is None:
         return shown
-    return {"power cap": cap_words(answer), "speed under it": f"{answer['speed']:.1%}", **shown}
+    return {"power cap": cap_words(answer.get("power_cap")), "speed under it": f"{answer['speed']:.1%}", **shown}
 
 
 def _tier_row(row: Mapping[str, Any]) -> dict[str, Any]:

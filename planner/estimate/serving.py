@@ -115,7 +115,7 @@ def _failure_reason(facts: CaseFacts, tried: Sequence[SearchResult], load: Load)
         if free:
             return (
                 f"nothing runs under the power cap: {free:,} operating points fit in memory, but no curve of speed against power reaches as far "
-                f"down from their draw as {cap_words({'power_cap': facts.power_cap.share})}; raise power_cap"
+                f"down from their draw as {cap_words(facts.power_cap.share)}; raise power_cap"
             )
     if not fitting and (lack := shortfall(facts)) is not None:
         return lack_words(lack, points).text()

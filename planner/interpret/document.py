@@ -65,7 +65,7 @@ def interpret(
     objective = {"sense": sense, "value": value, "unit": unit}
     rows = limit_rows(decided, accounts, workloads.predicted_latencies())
     charged = accounts.carbon_lines if functional == CARBON else accounts.cost_lines
-    return Plan(
+    return Plan.of(
         {
             "schema_version": PLAN_SCHEMA_VERSION,
             "name": problem.spec.name,

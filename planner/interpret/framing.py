@@ -38,7 +38,7 @@ def without_answer(
 ) -> Plan:
     """Build the document of a question without a plan: infeasible, unbounded, or out of time; `reasons`: why, where that is known."""
     sense, unit = sense_and_unit(document)
-    return Plan(
+    return Plan.of(
         {
             "schema_version": PLAN_SCHEMA_VERSION,
             "name": document["name"],
@@ -158,7 +158,7 @@ def ending(solution: Solution, options: Options) -> dict[str, Any]:
 
 def with_ending(plan: Plan, solution: Solution, options: Options) -> Plan:
     """Add to a plan what ended the search for its solution, under these options."""
-    return Plan({**plan.document, "solver": {**plan["solver"], **ending(solution, options)}})
+    return Plan({**plan.document, "solver": {**plan.document["solver"], **ending(solution, options)}})
 
 
 def assumption_rows(

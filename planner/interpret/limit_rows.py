@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from planner.interpret.phase_budgets import paid_by_phase
 from planner.interpret.simplicity import part_limits
 from planner.interpret.spread import largest_shares
 from planner.interpret.storage import storage_used
+from planner.plan.rows.money import Limit
 from planner.problem.limit_labels import (
     BUDGET,
     CAPITAL,
@@ -34,7 +34,7 @@ Row = tuple[LimitLabel, float, float, str]  # key, value, limit, unit
 
 def limit_rows(
     decided: Decisions, accounts: Accounts, latencies: Sequence[tuple[LimitLabel, float, float]]
-) -> list[dict[str, Any]]:
+) -> list[Limit]:
     """Build a row for every limit of the spec, with how far it is used: `value` <= `limit` throughout."""
     rows: list[Row] = [
         *_power(decided),

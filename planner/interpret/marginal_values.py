@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from planner.plan import binds
+from planner.plan.rows.money import Limit
+from planner.plan.rows.quality import RunnerUp
 
 POINTS_NOTE = "decides which points may be used, so it has no price in the program; solve with another value to see"
 
@@ -20,20 +21,21 @@ class MarginalValues:
     unit: str
     fixed: ByLimit  # with the fleet of the plan
     divisible: ByLimit  # with a fleet that may grow, in fractions of systems
-    runner_up: list[dict[str, Any]]  # rows as in docs/plan.md
+    runner_up: list[RunnerUp]  # rows as in docs/plan.md
     notes: Mapping[str, str] = field(default_factory=dict)  # on prices, by path
 
-    def fill_in(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def fill_in(self, rows: list[Limit]) -> list[Limit]:
         """Add marginal values and notes to the limit rows of a plan."""
         return [self._filled(row) for row in rows]
 
-    def _filled(self, row: dict[str, Any]) -> dict[str, Any]:
+    def _filled(self, row: Limit) -> Limit:
         """Add marginal values and a note to one limit row."""
         keys = ((row["path"], None), (row["path"], row["name"]))
         key = next((key for key in keys if key in self.divisible or key in self.fixed), None)
         if key is None:
-            return row | {"marginal_value_divisible": None, "note": self.notes.get(row["path"], POINTS_NOTE)}
-        return row | {
+            return {**row, "marginal_value_divisible": None, "note": self.notes.get(row["path"], POINTS_NOTE)}
+        return {
+            **row,
             "marginal_value": self.fixed.get(key) if binds(row) else None,
             "marginal_value_divisible": self.divisible.get(key) or None,
             "marginal_unit": f"{self.unit}/{row['unit']}",

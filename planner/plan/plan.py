@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from planner.errors import Problem, SpecError
 from planner.files import write_file
+from planner.plan.rows.document import PlanDocument
+from planner.plan.rows.framing import Objective
+from planner.plan.rows.money import Limit, Totals
 from planner.plan.shape import shape_problems
 
 PLAN_SCHEMA_VERSION = 1
@@ -37,35 +40,64 @@ TABLES = (
 class Plan:
     """A plan as the JSON document of docs/plan.md; amounts in the spec's currency, quantities in SI."""
 
-    document: Mapping[str, Any]
+    document: PlanDocument
 
     def __getitem__(self, key: str) -> Any:
-        return self.document[key]
+        document: Mapping[str, Any] = self.document
+        return document[key]
+
+    def table(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of a table by its name; none where the plan has no such table."""
+        document: Mapping[str, Any] = self.document
+        rows: Sequence[Mapping[str, Any]] = document.get(name) or ()
+        return rows
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Plan:
+        """Make a plan of a document that was put together section by section; `flopwatt schema plan` states its shape."""
+        return cls(cast("PlanDocument", document))
+
+    def total(self, name: str) -> float | None:
+        """Return a total by its name; None without an answer."""
+        totals: Mapping[str, Any] = self.document["totals"] or {}
+        return totals.get(name)
 
     @property
     def status(self) -> str:
         """Return `optimal`, `within_gap`, `limit`, `infeasible` or `unbounded`."""
-        status: str = self.document["status"]
-        return status
+        return self.document["status"]
 
     @property
-    def objective(self) -> Mapping[str, Any]:
-        """Return the sense, value and unit of the objective."""
-        objective: Mapping[str, Any] = self.document["objective"]
-        return objective
+    def objective(self) -> Objective:
+        """Return the sense, value and unit of the objective; the value is null without an answer."""
+        return self.document["objective"]
+
+    @property
+    def value(self) -> float:
+        """Return the value of the objective. Raises ValueError for a plan without an answer."""
+        value = self.document["objective"]["value"]
+        if value is None:
+            raise ValueError(f"the plan has no answer, so its objective has no value: {self.status}")
+        return value
+
+    @property
+    def totals(self) -> Totals:
+        """Return the sums over the plan. Raises ValueError for a plan without an answer."""
+        totals = self.document["totals"]
+        if totals is None:
+            raise ValueError(f"the plan has no answer, so it has no totals: {self.status}")
+        return totals
 
     @property
     def gap(self) -> float | None:
         """Return |value - bound| over |value|; None without a plan or a bound."""
-        gap: float | None = self.document["gap"]
-        return gap
+        return self.document["gap"]
 
     @property
     def found_gap(self) -> float | None:
         """Gap of the best plan found, which this one may lose to by having fewer parts; it is compared with the gap asked for."""
-        best = self.document.get("simplicity", {}).get("best", {})
-        gap: float | None = best.get("gap", self.gap)
-        return gap
+        simplicity = self.document.get("simplicity")
+        return self.gap if simplicity is None else simplicity["best"].get("gap", self.gap)
 
     @property
     def has_answer(self) -> bool:
@@ -101,7 +133,7 @@ def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
         )
     if problems := shape_problems(document):
         raise SpecError(Problem(f"{where}.{problem.path}", problem.message) for problem in problems)
-    return Plan(document)
+    return Plan.of(document)
 
 
 def _no_number(name: str) -> float:
@@ -116,9 +148,9 @@ def load_plan(path: str | Path) -> Plan:
 BINDING_TOL = 1e-6  # slack of a limit that binds, as a share of the limit
 
 
-def binds(row: Mapping[str, Any]) -> bool:
+def binds(row: Limit) -> bool:
     """Tell whether a limit row of a plan has no slack."""
-    return bool(row["slack"] <= BINDING_TOL * abs(row["limit"]))
+    return row["slack"] <= BINDING_TOL * abs(row["limit"])
 
 
 BY_THE_BOUND = "fleet free: as the bound has it, with sites, networks and points of jobs in fractions too"

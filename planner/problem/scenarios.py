@@ -19,6 +19,7 @@ from catalog.units import is_money
 from models.arrays import Floats
 from models.statistics.intervals import tier_of
 from models.statistics.sampling import correlated_uniforms, tabulated, triangular
+from planner.plan.rows.robust import StatedRange
 from planner.problem.facts import Problem
 from planner.problem.intervals import DENSE, EXPERTS, LABELS, Calibration
 from planner.problem.price_levels import stated_ranges
@@ -145,7 +146,7 @@ def uncertain_prices(problem: Problem) -> Iterator[tuple[str, Figure]]:
             yield citation.path, figure
 
 
-def price_ranges(problem: Problem) -> list[dict[str, Any]]:
+def price_ranges(problem: Problem) -> list[StatedRange]:
     """List low, typical and high of all uncertain prices, for the report."""
     return [
         {

@@ -9,8 +9,10 @@ from typing import Any
 
 from catalog.units import DAY_S, MWH_J, TONNE_KG, YEAR_S, show
 from planner.plan import Plan
+from planner.plan.rows.money import Meter
+from planner.plan.rows.time import Slot
 from planner.report.hours import busy_hours, by_hour
-from planner.report.plan_index import PlanIndex, Row, mean_of
+from planner.report.plan_index import PlanIndex, mean_of
 
 ELECTRICITY = "electricity"
 DECIDED = "Electricity as a decision"
@@ -24,19 +26,19 @@ PEAK_TOL = 1e-3  # relative: a peak that is lowered by less is left out
 
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
     """List (heading, rows) of all tables."""
-    currency = plan["spec"].get("currency", "USD")
+    currency = plan.document["spec"].get("currency", "USD")
     return [
         ("The days that stand for the year", _typical_days(plan)),
         ("The day at each site", _days(plan)),
-        (DECIDED, [_item(row, currency) for row in plan.document.get(ELECTRICITY, ())]),
+        (DECIDED, [_item(row, currency) for row in plan.document.get("electricity", ())]),
     ]
 
 
 def _days(plan: Plan) -> list[dict[str, Any]]:
     """Draw price and load by hour as bars, for each site and phase; the mean of several days."""
-    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    apis = {api["name"] for api in plan["spec"].get("apis") or ()}
-    for row in (row for row in plan["schedule"] if row["site"] not in apis):
+    groups: dict[tuple[str, int], list[Slot]] = {}
+    apis = {api["name"] for api in plan.document["spec"].get("apis") or ()}
+    for row in (row for row in plan.document["schedule"] if row["site"] not in apis):
         groups.setdefault((row["site"], row["phase"]), []).append(row)
     rows = []
     for (site, phase), listed in groups.items():
@@ -61,16 +63,16 @@ def _days(plan: Plan) -> list[dict[str, Any]]:
 
 def _typical_days(plan: Plan) -> list[dict[str, Any]]:
     """List the days of the plan, with the number of days of a year that each represents; none for one typical day or a full year."""
-    days: dict[str, dict[int, list[dict[str, Any]]]] = {}
-    for row in plan["schedule"]:
+    days: dict[str, dict[int, list[Slot]]] = {}
+    for row in plan.document["schedule"]:
         if "day" in row:
             days.setdefault(row["day"], {}).setdefault(row["slot"], []).append(row)
     if not 0 < len(days) < 365:
         return []
     years = sum(slots[0]["seconds"] for of_day in days.values() for slots in of_day.values()) / YEAR_S
     tokens: dict[int, float] = {}
-    for row in plan["routes"]:
-        tokens[row["slot"]] = tokens.get(row["slot"], 0.0) + row["tokens_per_s"]
+    for route in plan.document["routes"]:
+        tokens[route["slot"]] = tokens.get(route["slot"], 0.0) + route["tokens_per_s"]
     rows = []
     for day, slots in sorted(days.items()):
         seconds = {slot: listed[0]["seconds"] for slot, listed in slots.items()}
@@ -95,7 +97,7 @@ def _bars(values: list[float]) -> str:
     return "".join(steps[round((value - low) / (high - low) * 7) if high > low else 3] for value in values)
 
 
-def _item(row: dict[str, Any], currency: str) -> dict[str, Any]:
+def _item(row: Meter, currency: str) -> dict[str, Any]:
     return {
         "site": row["site"],
         "what": " ".join(filter(None, (ITEM_WORDS[row["item"]], row["name"]))),
@@ -111,9 +113,9 @@ def dispatch_words(plan: Plan) -> str:
     found = plan.document.get("dispatch")
     if found is None:
         return ""
-    currency = plan["spec"].get("currency", "USD")
-    parts = (("unmet", "of the requests are not served"), ("unfinished", "of a job's work is not done"))
-    missing = [f"{found[name] * 100:.2g}% {words}" for name, words in parts if found[name]]
+    currency = plan.document["spec"].get("currency", "USD")
+    parts = ((found["unmet"], "of the requests are not served"), (found["unfinished"], "of a job's work is not done"))
+    missing = [f"{share * 100:.2g}% {words}" for share, words in parts if share]
     left_out = f", {' and '.join(found['left_out'])} not included" if found["left_out"] else ""
     return (
         f"\nThe same fleet in all {found['slots']:,} hours: {found['cost']:,.0f} {currency} ({found['difference']:+.2%}), "
@@ -129,7 +131,7 @@ def dispatch_sentences(index: PlanIndex) -> Iterator[str]:
     found = index.document.get("dispatch")
     if found is None:
         return
-    days = len({row["day"] for row in index.plan["schedule"] if "day" in row})
+    days = len({row["day"] for row in index.plan.document["schedule"] if "day" in row})
     subject = f"{days} days stand" if days > 1 else "One typical day stands"
     missing = f", and leaves {found['unmet']:.2%} of the requests unserved" if found["unmet"] >= 5e-5 else ""
     yield (
@@ -140,8 +142,8 @@ def dispatch_sentences(index: PlanIndex) -> Iterator[str]:
 
 def sentences(index: PlanIndex) -> Iterator[str]:
     """Explain the peaks, contracts and battery of each site."""
-    items: dict[str, list[Row]] = defaultdict(list)
-    for row in index.document.get(ELECTRICITY, ()):
+    items: dict[str, list[Meter]] = defaultdict(list)
+    for row in index.document.get("electricity", ()):
         items[row["site"]].append(row)
     for site, rows in items.items():
         yield from _peaks(index, site, [row for row in rows if row["item"] == "peak"])
@@ -153,7 +155,7 @@ def sentences(index: PlanIndex) -> Iterator[str]:
             yield _battery(index, site, battery["energy"], battery["power"])
 
 
-def _peaks(index: PlanIndex, site: str, rows: list[Row]) -> Iterator[str]:
+def _peaks(index: PlanIndex, site: str, rows: list[Meter]) -> Iterator[str]:
     if rows:
         low, high = min(row["size"] for row in rows), max(row["size"] for row in rows)
         peaks = show(low, "W") if high - low < 1 else f"{show(low, 'W')} to {show(high, 'W')}"
@@ -161,18 +163,18 @@ def _peaks(index: PlanIndex, site: str, rows: list[Row]) -> Iterator[str]:
         yield f"Demand charges in {site}: {cost:,.0f} {index.currency} on monthly peaks of {peaks}."
 
 
-def _contract(index: PlanIndex, site: str, row: Row) -> str:
+def _contract(index: PlanIndex, site: str, row: Meter) -> str:
     name, rows = row["name"], index.schedule[site]
     if row["size"] <= EMPTY_TOL:
         return f"{name} in {site} is not contracted: the grid is cheaper in its hours."
-    taken = [{**r, "taken": r["ppa_w"][name] * r["seconds"]} for r in rows]
-    share = row["energy_j"] / sum(r["energy_j"] for r in rows)
-    grid = index.per_mwh(mean_of(taken, "taken", "price_per_j") or 0.0)
+    taken = [(r["ppa_w"][name] * r["seconds"], r["price_per_j"]) for r in rows]
+    share = (row["energy_j"] or 0.0) / sum(r["energy_j"] for r in rows)
+    grid = index.per_mwh(mean_of(taken) or 0.0)
     without, bought = max(r["grid_w"] + r["ppa_w"][name] for r in rows), max(r["grid_w"] for r in rows)
     peak = f"; without it the peak would be {show(without, 'W')}, not {show(bought, 'W')}" if without > bought * (1 + PEAK_TOL) else ""  # fmt: skip
     stated = next(
         contract["price"]
-        for spec in index.plan["spec"]["sites"]
+        for spec in index.plan.document["spec"]["sites"]
         for contract in (spec.get("electricity") or {}).get("ppa", ())
         if contract["name"] == name
     )
@@ -182,7 +184,7 @@ def _contract(index: PlanIndex, site: str, row: Row) -> str:
     )
 
 
-def _battery(index: PlanIndex, site: str, energy: Row, power: Row) -> str:
+def _battery(index: PlanIndex, site: str, energy: Meter, power: Meter) -> str:
     if energy["size"] <= EMPTY_TOL:
         return f"No battery in {site}: it would cost more than it saves."
     rows = index.schedule[site]
@@ -192,10 +194,12 @@ def _battery(index: PlanIndex, site: str, energy: Row, power: Row) -> str:
     before = max(row["grid_w"] + w for w, row in zip(given_w, rows, strict=True))
     after = max(row["grid_w"] for row in rows)
     hours = by_hour([{**row, "power_w": row["charge_w"], "own_power_w": row["discharge_w"]} for row in rows])
+    charging = busy_hours([(row["hour_utc"], row["power_w"]) for row in hours])
+    discharging = busy_hours([(row["hour_utc"], row["own_power_w"]) for row in hours])
     peak = f" and lowers the peak from {show(before, 'W')} to {show(after, 'W')}" if before > after * (1 + PEAK_TOL) else ""  # fmt: skip
-    cycles, cost = energy["energy_j"] / energy["size"] / years, energy["cost"] + power["cost"]
+    cycles, cost = (energy["energy_j"] or 0.0) / energy["size"] / years, energy["cost"] + power["cost"]
     return (
         f"The battery in {site} ({show(energy['size'], 'J')}, {show(power['size'], 'W')}) charges mostly at "
-        f"{busy_hours(hours, 'power_w')} and discharges at {busy_hours(hours, 'own_power_w')} UTC, {cycles:,.0f} times a year; "
+        f"{charging} and discharges at {discharging} UTC, {cycles:,.0f} times a year; "
         f"it costs {cost:,.0f} {index.currency} over the horizon{',' if peak else ' and'} saves {saved:,.0f} a year of energy{peak}."
     )

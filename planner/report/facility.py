@@ -27,6 +27,6 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
             "power of a rack": show(row["rack_power_w"], "W"),
             "cooling": " or ".join(row["cooling"]),
         }
-        for row in plan.document.get(TABLE, ())
+        for row in plan.document.get("facility", ())
     ]
     return [(HEADING, rows)]

@@ -7,6 +7,9 @@ from typing import Any
 
 from catalog.units import GIGA, show
 from planner.plan import Plan
+from planner.plan.rows.fleet import DeployedPool, Deployment, Fabric, FleetRow
+from planner.plan.rows.points import Point, Pool
+from planner.plan.rows.workloads import Workload
 from planner.report.phases import span_words, windows_of
 from planner.report.words import amount, cap_words, how_words
 
@@ -14,7 +17,7 @@ Row = dict[str, Any]
 OWNED = "owned"  # table of a plan
 
 
-def fleet_row(plan: Plan, row: Row) -> Row:
+def fleet_row(plan: Plan, row: FleetRow) -> Row:
     """Format a row of the fleet."""
     when = row.get("obtained") or span_words(plan, windows_of(row)) or "throughout"
     return {
@@ -27,7 +30,7 @@ def fleet_row(plan: Plan, row: Row) -> Row:
     }
 
 
-def fabric_row(row: Row) -> Row:
+def fabric_row(row: Fabric) -> Row:
     """Format a network: its parts, and how many of its places are taken."""
     return {
         "site": row["site"],
@@ -54,7 +57,7 @@ def point_rows(plan: Plan) -> list[Row]:
     """Format the points of all workloads; those that differ only in the origins they serve share a row, their replicas added up."""
     rows: dict[tuple[Any, ...], Row] = {}
     replicas: dict[tuple[Any, ...], float] = {}
-    for workload in plan["workloads"]:
+    for workload in plan.document["workloads"]:
         for point in workload["points"]:
             row = _point_row(workload, point)
             key = tuple(row.values())
@@ -63,7 +66,7 @@ def point_rows(plan: Plan) -> list[Row]:
     return [{**row, "replicas": f"{replicas[key]:.1f}"} for key, row in rows.items()]
 
 
-def _loads_for(row: Row) -> str:
+def _loads_for(row: Deployment) -> str:
     """Write the time that a worker loses at its start; with its parts where the spec states how it starts."""
     parts = row.get("load_parts_s", {})
     words = ", ".join(f"{name.replace('_', ' ')} {show(part, 's')}" for name, part in parts.items())
@@ -86,14 +89,14 @@ def deployment_rows(plan: Plan) -> list[Row]:
     ]
 
 
-def _workers(pool: Row) -> str:
+def _workers(pool: DeployedPool) -> str:
     """Write how many workers of a role are resident, at least and at most."""
     least, most = pool["least_workers"], pool["workers"]
     count = f"{most:,}" if least == most else f"{least:,} to {most:,}"
     return count if pool["role"] == "serve" else f"{pool['role']} {count}"
 
 
-def _point_row(workload: Row, point: Row) -> Row:
+def _point_row(workload: Workload, point: Point) -> Row:
     top = max(point["breakdown"].items(), key=lambda item: item[1], default=("", 0.0))
     return {
         "workload": workload["name"],
@@ -102,26 +105,26 @@ def _point_row(workload: Row, point: Row) -> Row:
         "layout": "; ".join(layout_words(pool) for pool in point["pools"]),
         "precision": point["pools"][0]["precision"],
         "memory": "; ".join(_memory(pool) for pool in point["pools"]),
-        "power cap": cap_words(point),
+        "power cap": cap_words(point.get("power_cap")),
         "replicas": "",
         "capacity": f"{point['capacity']:,.4g} {point['capacity_unit']}",
         "mostly": f"{top[0].replace('_', ' ')} {top[1]:.0%}",
     }
 
 
-def _memory(pool: Row) -> str:
+def _memory(pool: Pool) -> str:
     """Write the memory that the fullest chip of a pool uses; plans of release 0.2 do not state it."""
     return f"{pool['memory_bytes'] / GIGA:.1f} GB" if pool.get("memory_bytes") else ""
 
 
-def replica_words(pools: Sequence[Row]) -> str:
+def replica_words(pools: Sequence[Pool]) -> str:
     """Write precision of the weights and parallel degrees of a replica, such as "fp8 prefill 10 x tp1; decode 3 x tp2"."""
     precisions = " + ".join(dict.fromkeys(str(pool["precision"]) for pool in pools if pool.get("precision")))
     layouts = "; ".join(layout_words(pool, batch=False, alone="tp1") for pool in pools)
     return f"{precisions} {layouts}" if precisions else layouts
 
 
-def layout_words(pool: Row, batch: bool = True, alone: str = "1 chip") -> str:
+def layout_words(pool: Pool, batch: bool = True, alone: str = "1 chip") -> str:
     """Write the parallel degrees of a pool, such as "decode 3 x tp2 batch 362"; `alone`: those of one chip."""
     sizes = (
         " ".join(
@@ -141,7 +144,7 @@ def layout_words(pool: Row, batch: bool = True, alone: str = "1 chip") -> str:
 
 def owned_sections(plan: Plan) -> list[tuple[str, list[Row]]]:
     """List the table of systems that are owned already, if the spec has any."""
-    unit = plan["spec"].get("currency", "USD")
+    unit = plan.document["spec"].get("currency", "USD")
     rows = [
         {
             "system": row["system"],
@@ -155,16 +158,16 @@ def owned_sections(plan: Plan) -> list[tuple[str, list[Row]]]:
             f"proceeds, {unit}": amount(row["proceeds"]),
             **({f"gain over the books, {unit}": amount(row["gain"])} if "gain" in row else {}),
         }
-        for row in plan.document.get(OWNED, [])
+        for row in plan.document.get("owned", ())
     ]
     return [("What is owned already", rows)] if rows else []
 
 
 def becomes(plan: Plan) -> list[tuple[str, str]]:
     """Say of each entry what stands where, and what becomes of it."""
-    unit = plan["spec"].get("currency", "USD")
+    unit = plan.document["spec"].get("currency", "USD")
     told = []
-    for row in plan.document.get(OWNED, []):
+    for row in plan.document.get("owned", ()):
         parts = [f"{row['kept']:,} of {row['count']:,} kept"]
         parts += [f"{count:,} moved to {site}" for site, count in row["moved"].items()]
         if row["sold"]:
@@ -180,7 +183,7 @@ def becomes(plan: Plan) -> list[tuple[str, str]]:
 def ways_to_have(plan: Plan) -> dict[tuple[str, str], str]:
     """Name how each (system, way to obtain it) of the fleet is had: what is kept or moved is owned, not bought."""
     offers: dict[tuple[str, str], set[bool]] = {}
-    for row in plan["fleet"]:
+    for row in plan.document["fleet"]:
         offers.setdefault((row["system"], row["how"]), set()).add(row["offer"].startswith(f"{OWNED}["))
     words = {frozenset([True]): "owned", frozenset([True, False]): "buy and owned"}
     return {kind: words.get(frozenset(owned), how_words(kind[1])) for kind, owned in offers.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.plan import Plan
+from planner.plan.rows.workloads import Workload
 
 
 def grade_rows(plan: Plan) -> list[dict[str, Any]]:
@@ -12,9 +13,9 @@ def grade_rows(plan: Plan) -> list[dict[str, Any]]:
 
     `margin_share`: margin over revenue; None where a workload of the grade has no selling price.
     """
-    asked = {workload["name"]: workload for workload in plan["spec"]["workloads"]}
-    by_grade: dict[str, list[dict[str, Any]]] = {}
-    for row in plan["workloads"]:
+    asked = {workload["name"]: workload for workload in plan.document["spec"]["workloads"]}
+    by_grade: dict[str, list[Workload]] = {}
+    for row in plan.document["workloads"]:
         if row["kind"] == "serving":
             by_grade.setdefault(asked[row.get("of", row["name"])].get("grade") or "", []).append(row)
     if set(by_grade) <= {""} and not any("revenue" in row for row in by_grade.get("", ())):
@@ -24,7 +25,7 @@ def grade_rows(plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def _summed(grade: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _summed(grade: str, rows: list[Workload]) -> dict[str, Any]:
     cost = sum(row["cost"] for row in rows)
     millions = sum(
         row["cost"] / row["cost_per_million_tokens"] for row in rows if row["cost_per_million_tokens"]
@@ -44,7 +45,7 @@ def _summed(grade: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
     """Return (heading, rows), formatted for people."""
-    currency = plan["spec"].get("currency", "USD")
+    currency = plan.document["spec"].get("currency", "USD")
     rows = [
         {
             "grade": row["grade"] or "(none)",

@@ -3,49 +3,57 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from planner.plan.rows.time import Slot
 from planner.report.locale import Words
 from planner.report.plan_index import PlanIndex, mean_of
 
 BUSY_SHARE = 0.5  # of the largest value: hours with at least so much are busy
 NAMED_SAVING = 0.005  # of the price at an even load: less is left out
-MEANS = ("price_per_j", "carbon_kg_per_j", "power_w", "own_power_w", "grid_w")
 
 
-def by_hour(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def by_hour(rows: Iterable[Slot]) -> list[Slot]:
     """Average rows of one site and phase by hour of the day, weighted by time; those of a single typical day stay as they are."""
-    copies = [dict(row) for row in rows]
+    copies = [row.copy() for row in rows]
     if not any("day" in row for row in copies):
         return copies
-    hours: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    hours: dict[int, list[Slot]] = defaultdict(list)
     for row in copies:
         hours[row["hour_utc"]].append(row)
     return [_mean(hour, group) for hour, group in sorted(hours.items())]
 
 
-def _mean(hour: int, group: list[dict[str, Any]]) -> dict[str, Any]:
+def _mean(hour: int, group: list[Slot]) -> Slot:
     seconds = sum(row["seconds"] for row in group)
-    means = {key: sum(row[key] * row["seconds"] for row in group) / seconds for key in MEANS if key in group[0]}
-    return {
+
+    def mean(read: Callable[[Slot], float]) -> float:
+        return sum(read(row) * row["seconds"] for row in group) / seconds
+
+    found: Slot = {
         **group[0],
-        **means,
+        "price_per_j": mean(lambda row: row["price_per_j"]),
+        "carbon_kg_per_j": mean(lambda row: row["carbon_kg_per_j"]),
+        "power_w": mean(lambda row: row["power_w"]),
+        "own_power_w": mean(lambda row: row["own_power_w"]),
         "hour_utc": hour,
         "seconds": seconds,
         "energy_j": sum(row["energy_j"] for row in group),
     }
+    if "grid_w" in found:
+        found["grid_w"] = mean(lambda row: row["grid_w"])
+    return found
 
 
-def busy_hours(hours: Sequence[Mapping[str, Any]], name: str) -> str:
-    """Write the hours of the day with at least half of the largest value of a column.
+def busy_hours(hours: Sequence[tuple[int, float]]) -> str:
+    """Write the hours of the day with at least half of the largest value; `hours`: (hour UTC, value).
 
-    >>> busy_hours([{"hour_utc": 1, "load": 5.0}, {"hour_utc": 2, "load": 9.0}, {"hour_utc": 3, "load": 1.0}], "load")
+    >>> busy_hours([(1, 5.0), (2, 9.0), (3, 1.0)])
     '01-03'
     """
-    most = max(row[name] for row in hours)
+    most = max(value for _, value in hours)
     spans: list[list[int]] = []
-    for hour in (row["hour_utc"] for row in hours if row[name] >= BUSY_SHARE * most > 0):
+    for hour in (hour for hour, value in hours if value >= BUSY_SHARE * most > 0):
         if spans and spans[-1][1] == hour:
             spans[-1][1] = hour + 1
         else:
@@ -58,7 +66,7 @@ def sentences(index: PlanIndex, t: Words | None = None) -> Iterator[str]:
     t = t or Words()
     for site in index.sites:
         rows = index.schedule[site]
-        even = mean_of(rows, "seconds", "price_per_j")
+        even = mean_of((row["seconds"], row["price_per_j"]) for row in rows)
         if site not in index.paid or not even or even <= 0 or not any(row["own_power_w"] for row in rows):
             continue
         saved = 1 - index.paid[site] / even

@@ -28,14 +28,14 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
                 "workload": row["workload"], "point": row["point"], "each costs": show(row["restart_s"], "s"),
                 "resumptions": f"{row['resumptions']:,.1f}", "hours lost": f"{row['lost_s'] / HOUR_S:,.1f}", "of its time": f"{row['lost_share']:.2%}",
             }
-            for row in plan.document.get(PREEMPTIONS, ())
+            for row in plan.document.get("preemptions", ())
         ],
         STORAGE: [
             {
                 "site": row["site"], "workload": row["workload"], "point": row["point"], "reads": show(row["read_bytes_per_s"], "byte/s"),
                 "writes checkpoints": show(row["checkpoint_bytes_per_s"], "byte/s"), "to load": show(row["load_bytes"], "byte"), "takes": show(row["load_s"], "s"),
             }
-            for row in plan.document.get(STORAGE, ())
+            for row in plan.document.get("storage", ())
         ],
     }  # fmt: skip
     return [(HEADINGS[key], rows[key]) for key in TABLES]

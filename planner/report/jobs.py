@@ -7,9 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from catalog.units import DAY_S, HOUR_S
 from planner.plan import Plan
+from planner.plan.rows.points import Point
+from planner.plan.rows.quality import IfFirst
+from planner.plan.rows.time import Slot
 from planner.report.hours import busy_hours
 from planner.report.locale import Words
-from planner.report.plan_index import PlanIndex, Row, mean_of
+from planner.report.plan_index import PlanIndex, mean_of
 from planner.report.words import how_words, joined, listed
 
 NAMED_SHARE = 0.005  # of a job's time: less lost to pre-emption is left out
@@ -19,7 +22,7 @@ NAMED_DAY = 0.1  # of a job's work: typical days with less are left out
 def sentences(index: PlanIndex, t: Words | None = None) -> Iterator[str]:
     """Explain when each job runs."""
     t = t or Words()
-    for workload in index.plan["workloads"]:
+    for workload in index.plan.document["workloads"]:
         if workload["kind"] == "serving":
             continue
         for point in workload["points"]:
@@ -50,7 +53,7 @@ def waiting(plan: Plan) -> Iterator[str]:
             yield _if_first(name, row["first"], unit)
 
 
-def _if_first(name: str, first: Row, unit: str) -> str:
+def _if_first(name: str, first: IfFirst, unit: str) -> str:
     """Say what waits, and by how much the plan would cost more, if the job went before all others."""
     late = [
         f"{other} would be left out" if done is None else f"{other} would be done on day {done / DAY_S:,.1f}"
@@ -68,35 +71,36 @@ def _days(seconds: float) -> str:
     return f"{seconds / DAY_S:,.1f} days"
 
 
-def _when(index: PlanIndex, name: str, point: Row, t: Words) -> Iterator[str]:
+def _when(index: PlanIndex, name: str, point: Point, t: Words) -> Iterator[str]:
     every = index.schedule[point["site"]]
-    worked = [{**row, "work": row["active"].get(point["id"], 0.0) * row["seconds"]} for row in every]
-    share = sum(row["work"] for row in worked) / sum(row["seconds"] for row in every)
+    worked = [(row, row["active"].get(point["id"], 0.0) * row["seconds"]) for row in every]
+    share = sum(work for _, work in worked) / sum(row["seconds"] for row in every)
     if share <= 0:
         return
     pool = point["pools"][0]
     how = t.get(f"job.on.{pool['how']}", how_words(pool["how"]))
     words = t("job.runs", name=name, site=point["site"], how=how, system=pool["system"], share=f"{share:.0%}")
-    words += t("job.mostly", hours=busy_hours(_by_hour(worked), "work"))
-    if "day" in worked[0]:
+    words += t("job.mostly", hours=busy_hours(_by_hour(worked)))
+    if "day" in every[0]:
         words += t("job.days", days=joined(_main_days(worked), t))
-    paid, usual = mean_of(worked, "work", "price_per_j"), mean_of(every, "seconds", "price_per_j")
+    paid = mean_of((work, row["price_per_j"]) for row, work in worked)
+    usual = mean_of((row["seconds"], row["price_per_j"]) for row in every)
     if pool["how"] == "buy" and paid is not None and usual is not None:  # a rent includes electricity
         words += t("job.price", paid=index.per_mwh(paid), usual=index.per_mwh(usual))
     yield words + t("list.stop")
 
 
-def _by_hour(rows: Sequence[Row]) -> list[Row]:
+def _by_hour(worked: Sequence[tuple[Slot, float]]) -> list[tuple[int, float]]:
     """Add up the work by hour of the day (UTC)."""
     hours: dict[int, float] = defaultdict(float)
-    for row in rows:
-        hours[row["hour_utc"]] += row["work"]
-    return [{"hour_utc": hour, "work": work} for hour, work in sorted(hours.items())]
+    for row, work in worked:
+        hours[row["hour_utc"]] += work
+    return sorted(hours.items())
 
 
-def _main_days(rows: Sequence[Row]) -> list[str]:
+def _main_days(worked: Sequence[tuple[Slot, float]]) -> list[str]:
     """List the typical days with at least a tenth of the work."""
     days: dict[str, float] = defaultdict(float)
-    for row in rows:
-        days[row["day"]] += row["work"]
+    for row, work in worked:
+        days[row["day"]] += work
     return [day for day, work in days.items() if work >= NAMED_DAY * sum(days.values())]

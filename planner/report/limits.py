@@ -6,12 +6,14 @@ from typing import Any
 
 from catalog.units import DAY_S, GIGA, HOUR_S, KILO, MILLION, TONNE_KG, show
 from planner.plan import binds
+from planner.plan.rows.money import Limit
+from planner.plan.rows.quality import RunnerUp
 
 Row = dict[str, Any]
 PRACTICAL = {"W": ("kW", KILO), "kg": ("t", TONNE_KG), "byte/s": ("GB/s", GIGA), "1": ("percentage point", 0.01)}
 
 
-def limit_row(row: Row) -> Row:
+def limit_row(row: Limit) -> Row:
     """Format a limit: use, slack and marginal values."""
 
     def text(value: float) -> str:
@@ -46,16 +48,16 @@ def practical_unit(unit: str) -> tuple[str, float]:
     return PRACTICAL.get(unit, (f"1M {unit}", MILLION))
 
 
-def _worth(value: float | None, row: Row) -> str:
+def _worth(value: float | None, row: Limit) -> str:
     """Write a marginal value per practical unit of its limit."""
     if value is None:
         return ""
     per, size = practical_unit(row["unit"])
-    worth, unit = value * size, row["marginal_unit"].partition("/")[0]
+    worth, unit = value * size, (row["marginal_unit"] or "").partition("/")[0]
     return f"{worth:,.0f} {unit} per {per}" if abs(worth) >= 100 else f"{worth:.3g} {unit} per {per}"
 
 
-def runner_up_row(row: Row) -> Row:
+def runner_up_row(row: RunnerUp) -> Row:
     """Format the next best system or site."""
-    system = "" if row["system"] is None else f"{row['system']} ({row['how'].replace('_', ' ')})"
+    system = "" if row["system"] is None else f"{row['system']} ({(row['how'] or '').replace('_', ' ')})"
     return {"site": row["site"], "not in use there": system, "margin": row["words"]}

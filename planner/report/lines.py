@@ -8,6 +8,7 @@ from typing import Any
 
 from catalog.units import show
 from planner.plan import Plan
+from planner.plan.rows.time import Failure, Line, Spread, Stream
 from planner.report.phases import span_words
 from planner.report.plan_index import PlanIndex
 from planner.report.words import listed
@@ -22,19 +23,21 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
     """List (heading, rows) of the tables that the plan has."""
     document = plan.document
     return [
-        ("Lines to rent", [_line(row) for row in document.get(LINES, ())]),
-        ("What travels beside requests", [_placement(plan, row) for row in document.get(PLACEMENTS, ())]),
-        ("Spread over zones", [_zone(row) for row in document.get(SPREAD, ())]),
-        ("When a zone fails at the busiest hour", [_failure(row) for row in document.get(FAILURES, ())]),
+        ("Lines to rent", [_line(row) for row in document.get("lines", ())]),
+        ("What travels beside requests", [_placement(plan, row) for row in document.get("placements", ())]),
+        ("Spread over zones", [_zone(row) for row in document.get("spread", ())]),
+        ("When a zone fails at the busiest hour", [_failure(row) for row in document.get("failures", ())]),
     ]
 
 
 def sentences(index: PlanIndex) -> Iterator[str]:
     """Explain each line that carries traffic: its use, its main traffic, its cost, and the workloads that require its security class."""
     asked = {
-        w["name"]: w["security"] for w in index.plan["spec"]["workloads"] if w.get("security", "public") != "public"
+        w["name"]: w["security"]
+        for w in index.plan.document["spec"]["workloads"]
+        if w.get("security", "public") != "public"
     }
-    for row in index.document.get(LINES, ()):
+    for row in index.document.get("lines", ()):
         size = sum(part["bytes"] for part in row["traffic"])
         if not size:
             continue
@@ -49,7 +52,7 @@ def sentences(index: PlanIndex) -> Iterator[str]:
         )
 
 
-def _security(row: dict[str, Any], asked: dict[str, str]) -> str:
+def _security(row: Line, asked: dict[str, str]) -> str:
     """Name the workloads on a line that ask for more than a public one."""
     sent: dict[str, list[str]] = defaultdict(list)
     for part in row["traffic"]:
@@ -59,7 +62,7 @@ def _security(row: dict[str, Any], asked: dict[str, str]) -> str:
     return f"; {listed(parts)}" if parts else ""
 
 
-def _line(row: dict[str, Any]) -> dict[str, Any]:
+def _line(row: Line) -> dict[str, Any]:
     return {
         "line": row["line"],
         "kind": row["kind"],
@@ -76,7 +79,7 @@ def _line(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _placement(plan: Plan, row: dict[str, Any]) -> dict[str, Any]:
+def _placement(plan: Plan, row: Stream) -> dict[str, Any]:
     return {
         "workload": row["workload"],
         "traffic": WORDS[row["traffic"]],
@@ -88,7 +91,7 @@ def _placement(plan: Plan, row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _zone(row: dict[str, Any]) -> dict[str, Any]:
+def _zone(row: Spread) -> dict[str, Any]:
     return {
         "workload": row["workload"],
         "zone": row["zone"],
@@ -97,7 +100,7 @@ def _zone(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _failure(row: dict[str, Any]) -> dict[str, Any]:
+def _failure(row: Failure) -> dict[str, Any]:
     sites: dict[tuple[str, str], float] = {}
     for route in row["routes"]:
         key = route["workload"], route["site"]

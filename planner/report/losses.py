@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
 from planner.messages import DEFAULT, Message
 from planner.plan import Plan
+from planner.plan.rows.workloads import Workload
 
 NAMED_SHARE = 0.05  # of a run's time or of an iteration, from which on a loss is named
 
@@ -19,7 +19,9 @@ def question(language: str = DEFAULT) -> str:
 
 def clauses(plan: Plan, language: str = DEFAULT) -> list[str]:
     """Name each cause that takes more than a twentieth of a job's time or of its iteration, the largest first."""
-    found = sorted(chain.from_iterable(_of_workload(row) for row in plan["workloads"]), key=lambda item: -item[0])
+    found = sorted(
+        chain.from_iterable(_of_workload(row) for row in plan.document["workloads"]), key=lambda item: -item[0]
+    )
     return [message.text(language) for _, message in found]
 
 
@@ -28,7 +30,7 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, str]]]]:
     return [(question(), [{"": sentence} for sentence in clauses(plan)])]
 
 
-def _of_workload(workload: Mapping[str, Any]) -> Iterator[tuple[float, Message]]:
+def _of_workload(workload: Workload) -> Iterator[tuple[float, Message]]:
     """Yield (share, sentence) of each loss of a job that counts, at the point where it is largest."""
     worst: dict[str, float] = {}
     for point in workload["points"]:

@@ -5,12 +5,11 @@ Not here: where the figures come from (`planner.solving.marginal_values`), and t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from catalog.units import GIGA, KILO, MEGA, MILLION, TONNE_KG
 from planner.plan import BY_THE_BOUND, Plan
+from planner.plan.rows.money import Limit
 
 HEADING = "What more of a limit is worth"
 LEFT = 0.005  # share of a limit from which on the sentence mentions the unused part
@@ -21,7 +20,7 @@ LEAST = 1e-9  # of the objective: a smaller marginal value is rounding
 class ValuedLimit:
     """A limit of which one practical unit more improves the objective."""
 
-    row: Mapping[str, Any]
+    row: Limit
     words: str
     """One practical unit more of it, such as "The next MW of power in us-texas"."""
     free: float
@@ -46,10 +45,12 @@ def chapters(plan: Plan) -> list[tuple[str, list[str]]]:
 def valued_limits(plan: Plan) -> list[ValuedLimit]:
     """List the limits of which more is worth something, the most valuable first."""
     found = []
-    for row in plan["limits"]:
+    for row in plan.document["limits"]:
         thing, size = _one_more(row)
-        free, fixed = (_gain(plan, row.get(key), size) for key in ("marginal_value_divisible", "marginal_value"))
-        if max(free, fixed) > LEAST * abs(plan.objective["value"]):
+        free, fixed = (
+            _gain(plan, value, size) for value in (row.get("marginal_value_divisible"), row.get("marginal_value"))
+        )
+        if max(free, fixed) > LEAST * abs(plan.value):
             found.append(ValuedLimit(row, thing, free, fixed))
     return sorted(found, key=lambda limit: -limit.gain)
 
@@ -68,7 +69,7 @@ def _sentence(plan: Plan, limit: ValuedLimit) -> str:
     return f"{limit.words} is worth {worth_words(plan, limit.free)} where systems may be added{by_the_bound}{same}."
 
 
-def _by_the_bound(row: Mapping[str, Any]) -> str:
+def _by_the_bound(row: Limit) -> str:
     unused = row["slack"] / row["limit"] if row["limit"] else 0.0
     return ", as the bound has it" + (f" (this plan leaves {unused:.0%} of it)" if unused >= LEFT else "")
 
@@ -78,7 +79,7 @@ def _gain(plan: Plan, marginal: float | None, size: float) -> float:
     return 0.0 if marginal is None else (marginal if plan.objective["sense"] == "max" else -marginal) * size
 
 
-def _one_more(row: Mapping[str, Any]) -> tuple[str, float]:
+def _one_more(row: Limit) -> tuple[str, float]:
     """Name one practical unit more of a limit: (words, its size in the row's unit).
 
     >>> _one_more({"unit": "W", "limit": 3e6, "name": "power in us-texas"})
@@ -110,7 +111,7 @@ def worth_words(plan: Plan, gain: float) -> str:
     """Write a gain of the objective, over the horizon and a year."""
     if plan.objective["sense"] == "max":
         return f"{worth_number(plan, gain)} of the {worth_unit(plan)}"
-    years = plan["spec"].get("horizon", {}).get("years", 1)
+    years = plan.document["spec"].get("horizon", {}).get("years", 1)
     total, yearly, unit = worth_number(plan, gain), worth_number(plan, gain / years), worth_unit(plan)
     return f"{yearly} {unit} a year" if years == 1 else f"{total} {unit} over the horizon ({yearly} a year)"
 
@@ -119,7 +120,7 @@ def over_words(plan: Plan) -> str:
     """Say over which time worths are added up; empty where the objective is no amount."""
     if plan.objective["sense"] == "max":
         return ""
-    years = plan["spec"].get("horizon", {}).get("years", 1)
+    years = plan.document["spec"].get("horizon", {}).get("years", 1)
     return "over the year" if years == 1 else f"over {years} years"
 
 
@@ -135,5 +136,5 @@ def worth_unit(plan: Plan) -> str:
     """Name the unit in which gains of the objective are written."""
     if plan.objective["sense"] == "max":
         return "factor on demand"
-    unit: str = plan.objective["unit"]
+    unit = plan.objective["unit"]
     return "t of carbon" if unit == "kg" else unit

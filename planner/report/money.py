@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from catalog.units import MWH_J, TONNE_KG, show
 from planner.messages import Message
 from planner.plan import Plan
+from planner.plan.rows.workloads import Workload
 from planner.report import electricity
 from planner.report.paper import Block, counted
 from planner.report.story import tightest
 from planner.report.words import COMPONENT_WORDS, amount
 
-Row = dict[str, Any]
 CARRIES = 0.01  # of the cost: smaller parts of it are left out
 
 
@@ -27,7 +25,7 @@ def workloads(plan: Plan) -> Block:
             "" if workload["utilisation"] is None else f"{workload['utilisation']:.0%}",
             _kept(plan, workload),
         )
-        for workload in sorted(plan["workloads"], key=lambda row: -row["cost"])
+        for workload in sorted(plan.document["workloads"], key=lambda row: -row["cost"])
     ]
     currency = currency_of(plan)
     columns = (f">levelised {currency}/1M", ">tokens", f">cost, {currency}", ">utilisation", "tightest limit or run")
@@ -36,7 +34,7 @@ def workloads(plan: Plan) -> Block:
 
 def earnings(plan: Plan) -> Block:
     """List revenue and margin of each workload with a selling price, the largest loss first."""
-    sold = sorted((row for row in plan["workloads"] if "revenue" in row), key=lambda row: row["margin"])
+    sold = sorted((row for row in plan.document["workloads"] if "revenue" in row), key=lambda row: row["margin"])
     entries = [
         (
             row["name"],
@@ -63,11 +61,13 @@ def tokens_words(tokens: float) -> str:
     return f"{tokens / size:,.3f}{unit}"
 
 
-def _kept(plan: Plan, workload: Row) -> str:
+def _kept(plan: Plan, workload: Workload) -> str:
     """Write the latency nearest to its limit, the price of an iteration, or how long the run of a job takes."""
     row = tightest(workload)
     if row is not None:
-        return f"{row['metric']} {row['percentile']} {show(row['predicted_s'], 's')} of {show(row['limit_s'], 's')}"
+        return (
+            f"{row['metric']} {row['percentile']} {show(row['predicted_s'] or 0.0, 's')} of {show(row['limit_s'], 's')}"
+        )
     if workload.get("cost_per_iteration"):
         price = f"{workload['cost_per_iteration']:,.2f} {currency_of(plan)}"
         return f"{workload['iterations']:,.0f} iterations, {price} each"
@@ -77,10 +77,10 @@ def _kept(plan: Plan, workload: Row) -> str:
 
 def costs(plan: Plan) -> Block:
     """List the cost of a year and of the horizon, its components, and what else the plan adds up to."""
-    totals, currency = plan["totals"], currency_of(plan)
-    years = plan["spec"].get("horizon", {}).get("years", 1)
-    total = sum(plan["costs"].values())
-    parts = sorted(plan["costs"].items(), key=lambda item: -item[1])
+    totals, currency = plan.totals, currency_of(plan)
+    years = plan.document["spec"].get("horizon", {}).get("years", 1)
+    total = sum(plan.document["costs"].values())
+    parts = sorted(plan.document["costs"].items(), key=lambda item: -item[1])
     parts = [(name, part) for name, part in parts if total and abs(part) >= CARRIES * abs(total)]
     span = "the year" if years == 1 else f"{years} years, {amount(totals['cost'] / years)} {currency} a year"
     entries = [
@@ -96,5 +96,5 @@ def costs(plan: Plan) -> Block:
 
 
 def currency_of(plan: Plan) -> str:
-    currency: str = plan["spec"].get("currency", "USD")
+    currency: str = plan.document["spec"].get("currency", "USD")
     return currency

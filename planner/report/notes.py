@@ -14,7 +14,7 @@ REASONS, WHY = "reasons", "Why there is no plan"  # section of a plan without an
 
 def sentences(plan: Plan, language: str = DEFAULT, section: str = "notes") -> Iterable[str]:
     """Yield a sentence for each row of a section of a plan; see `told`."""
-    return told(plan.document.get(section, ()), language)
+    return told(plan.table(section), language)
 
 
 def told(rows: Iterable[Mapping[str, Any]], language: str = DEFAULT) -> Iterable[str]:

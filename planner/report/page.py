@@ -7,10 +7,16 @@ sentences that open the page (`planner.report.story`), and the full report (`pla
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from planner.plan import BY_THE_BOUND, Plan, binds
+from planner.plan.rows.fleet import Deployment as DeploymentRow
+from planner.plan.rows.fleet import FleetRow
+from planner.plan.rows.framing import Assumption
+from planner.plan.rows.money import Limit
+from planner.plan.rows.points import Point
+from planner.plan.rows.time import Slot
+from planner.plan.rows.workloads import Workload
 from planner.report import jobs, money, notes, quality, robust
 from planner.report.fleet import becomes, replica_words, ways_to_have
 from planner.report.marginal_values import over_words, valued_limits, worth_number, worth_unit
@@ -22,7 +28,6 @@ from planner.report.why import explanations, looser
 from planner.report.why.verdict import proof_clauses
 from planner.report.words import amount, figure_words, status_words
 
-Row = dict[str, Any]
 Deployment = tuple[str, str, str, tuple[str, ...]]  # workload, site, systems, and how each pool runs
 
 STORY_LINES = 2  # of each sentence that opens the page
@@ -44,13 +49,13 @@ def one_page(plan: Plan, width: int = WIDTH, styled: bool = False) -> str:
     """
     paper = Paper(min(width, WIDTH), styled)
     opening = [
-        *paper.text(plan["name"], "bold", most=1),
+        *paper.text(plan.document["name"], "bold", most=1),
         *paper.text(_verdict(plan), most=3),
         *_opening(plan, paper),
     ]
     closing = [
         *(paper.text(DIVISIBLE, most=1) if _is_divided(plan) else ()),
-        *(paper.text(HASTY[by], most=1) if (by := plan["solver"].get("ended_by")) in HASTY else ()),
+        *(paper.text(HASTY[by], most=1) if (by := plan.document["solver"].get("ended_by")) in HASTY else ()),
         *paper.text(FULL, most=1),
     ]
     room = LINES - len(opening) - len(closing) - 1
@@ -63,7 +68,7 @@ def _verdict(plan: Plan) -> str:
     if not plan.has_answer:
         return words
     proof = "; ".join(proof_clauses(plan))
-    return f"{words}: {goal(plan)} {amount(plan.objective['value'])} {plan.objective['unit']}; {proof}{_surer(plan)}"
+    return f"{words}: {goal(plan)} {amount(plan.value)} {plan.objective['unit']}; {proof}{_surer(plan)}"
 
 
 def _surer(plan: Plan) -> str:
@@ -74,7 +79,7 @@ def _surer(plan: Plan) -> str:
 
 def _is_divided(plan: Plan) -> bool:
     """Tell whether the plan serves with fractions of replicas that the spec did not ask for."""
-    asked = (plan["spec"].get("solver") or {}).get("replicas", "auto")
+    asked = (plan.document["spec"].get("solver") or {}).get("replicas", "auto")
     return plan.has_answer and plan.document.get("replicas") == "divisible" and asked != "divisible"
 
 
@@ -123,10 +128,10 @@ def _blocks(plan: Plan) -> list[Block]:
 
 def _obtained(plan: Plan) -> Block:
     """List each kind of system and way to obtain it, with its count, part of the cost and sites."""
-    kinds: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in plan["fleet"]:
+    kinds: dict[tuple[str, str], list[FleetRow]] = defaultdict(list)
+    for row in plan.document["fleet"]:
         kinds[row["system"], row["how"]].append(row)
-    costs, total, ways = cost_of_kinds(plan), plan["totals"]["cost"], ways_to_have(plan)
+    costs, total, ways = cost_of_kinds(plan), plan.totals["cost"], ways_to_have(plan)
     entries = [
         (
             system,
@@ -165,7 +170,7 @@ def _owned(plan: Plan) -> Block:
     return Block("What is owned already", ("",), entries, counted(len(entries), "more"), name_width=LONG_NAME)
 
 
-def most_at_once(rows: Sequence[Row]) -> int:
+def most_at_once(rows: Sequence[FleetRow]) -> int:
     """Count the most systems that rows of the fleet hold in one window; rows without windows hold theirs throughout.
 
     >>> most_at_once([{"count": 3, "phase": None, "windows": [0, 1]}, {"count": 4, "phase": None, "windows": [2, 3]}])
@@ -177,7 +182,7 @@ def most_at_once(rows: Sequence[Row]) -> int:
     return int(max(totals))
 
 
-def _where(plan: Plan, rows: Sequence[Row]) -> str:
+def _where(plan: Plan, rows: Sequence[FleetRow]) -> str:
     """List the sites with their counts, the largest first, and when each obtains them."""
     parts: dict[tuple[str, str], int] = defaultdict(int)
     for site, count, span, obtained in _spans(rows):
@@ -193,7 +198,7 @@ def _where(plan: Plan, rows: Sequence[Row]) -> str:
     return (f"{short(together)}: " if together else "") + ", ".join(words + more)
 
 
-def _spans(rows: Sequence[Row]) -> list[tuple[str, int, tuple[int, int] | None, str]]:
+def _spans(rows: Sequence[FleetRow]) -> list[tuple[str, int, tuple[int, int] | None, str]]:
     """List (site, count, windows, phase that obtains it); windows that follow each other with one count are one span."""
     spans: list[tuple[str, int, tuple[int, int] | None, str]] = []
     for row in sorted(rows, key=lambda row: (row["site"], windows_of(row) or (0, 0))):
@@ -209,15 +214,17 @@ def _spans(rows: Sequence[Row]) -> list[tuple[str, int, tuple[int, int] | None, 
 
 def _runs(plan: Plan) -> Block:
     """List the deployments: the replicas of one layout of a workload at a site, with their share of its work."""
-    points = {point["id"]: point for workload in plan["workloads"] for point in workload["points"]}
+    points = {point["id"]: point for workload in plan.document["workloads"] for point in workload["points"]}
     deployment_of = {
-        point["id"]: _deployment(workload, point) for workload in plan["workloads"] for point in workload["points"]
+        point["id"]: _deployment(workload, point)
+        for workload in plan.document["workloads"]
+        for point in workload["points"]
     }
     whole = {row["point"]: row for row in plan.document.get("deployments", ())}
     work: dict[str, float] = defaultdict(float)
     merged = {deployment: [0.0, 0.0, 0.0] for deployment in deployment_of.values()}
     by_point: dict[str, float] = defaultdict(float)
-    for row in plan["schedule"]:
+    for row in plan.document["schedule"]:
         at_once: dict[Deployment, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for name in {**row["active"], **row.get("resident", {})}:
             point, deployment = points[name], deployment_of[name]
@@ -233,7 +240,7 @@ def _runs(plan: Plan) -> Block:
     for deployment, sums in merged.items():
         sums[0] /= work[deployment[0]] or 1.0
     replica = {deployment_of[name]: points[name] for name in sorted(points, key=lambda name: by_point[name])}
-    ranked = _each_workload_first(merged, {row["name"]: row["cost"] for row in plan["workloads"]})
+    ranked = _each_workload_first(merged, {row["name"]: row["cost"] for row in plan.document["workloads"]})
     entries = [
         (
             *deployment[:3],
@@ -273,7 +280,7 @@ def _each_workload_first(
     return sorted(ranked, key=lambda item: first[item[0][0]] != item[0])
 
 
-def _deployment(workload: Row, point: Row) -> Deployment:
+def _deployment(workload: Workload, point: Point) -> Deployment:
     """Identify the deployment of a point: workload, site, systems, and how each pool runs, whatever its number of workers."""
     systems = " + ".join(dict.fromkeys(pool["system"] for pool in point["pools"]))
     runs = tuple(
@@ -288,12 +295,12 @@ def _deployment(workload: Row, point: Row) -> Deployment:
     return workload["name"], point["site"], systems, (str(point.get("power_cap")), *runs)
 
 
-def _held(point: Row, slot: Row, deployment: Row | None) -> tuple[float, float]:
+def _held(point: Point, slot: Slot, deployment: DeploymentRow | None) -> tuple[float, float]:
     """Return the replicas of a point in a slot and the systems that they occupy: whole ones where the plan has its deployment."""
     if deployment is not None:
         workers = slot.get("resident", {}).get(point["id"], [0] * len(deployment["pools"]))
         pairs = list(zip(workers, deployment["pools"]))
-        replicas = min(count // pool["workers_per_replica"] for count, pool in pairs)
+        replicas: float = min(count // pool["workers_per_replica"] for count, pool in pairs)
         return replicas, sum(count * pool["systems_per_worker"] for count, pool in pairs)
     replicas = slot["active"].get(point["id"], 0.0)
     return replicas, replicas * sum(pool["systems_per_replica"] for pool in point["pools"] if pool["role"] != "api")
@@ -310,7 +317,7 @@ def _binding(plan: Plan) -> Block:
         for limit in valued
     ]
     named = {limit.row["name"] for limit in valued}
-    entries += [(row["name"], "", "") for row in plan["limits"] if binds(row) and row["name"] not in named]
+    entries += [(row["name"], "", "") for row in plan.document["limits"] if binds(row) and row["name"] not in named]
     if not entries:
         entries = [("nothing is used up", "", "")]
     columns = (f">{worth_unit(plan)} {over_words(plan)}", ">with this fleet")
@@ -332,12 +339,12 @@ def _looser(plan: Plan) -> Block:
     return Block(looser.HEADING, (), entries, counted(len(entries), "more"), least=2)
 
 
-def _whose(row: Mapping[str, Any]) -> str:
+def _whose(row: Limit) -> str:
     """Say that a worth is that of the bound, where the plan itself was too large for it."""
     return " (by the bound)" if BY_THE_BOUND in row.get("note", "") else ""
 
 
-def _to_this_fleet(plan: Plan, row: Mapping[str, Any], gain: float) -> str:
+def _to_this_fleet(plan: Plan, row: Limit, gain: float) -> str:
     """Write what one more is worth without further systems; empty where nobody computed it."""
     return "" if row["marginal_value"] is None else worth_number(plan, gain if gain > 0 else 0.0)
 
@@ -345,8 +352,10 @@ def _to_this_fleet(plan: Plan, row: Mapping[str, Any], gain: float) -> str:
 def _next(plan: Plan) -> Block:
     """List the unused systems from the nearest to being used on; sites of which the same is said share an entry."""
     told: dict[str, list[str]] = defaultdict(list)
-    for row in sorted(plan["runner_up"], key=lambda row: float("inf") if row["margin"] is None else row["margin"]):
-        system = "" if row["system"] is None else f"{had(row['how'])} {row['system']} "
+    for row in sorted(
+        plan.document["runner_up"], key=lambda row: float("inf") if row["margin"] is None else row["margin"]
+    ):
+        system = "" if row["system"] is None else f"{had(row['how'] or '')} {row['system']} "
         told[system + row["words"].partition(" (")[0]].append(row["site"])
     entries = [(_named_sites(sites), words) for words, sites in told.items()]
     return Block("What comes next", ("",), entries, counted(len(entries), "more"))
@@ -359,9 +368,10 @@ def _named_sites(sites: Sequence[str]) -> str:
 def _rests_on(plan: Plan) -> Block:
     """List the assumptions that carry most of the objective, after the error of the predicted capacity."""
     rows = sorted(
-        (row for row in plan["assumptions"] if (row["share"] or 0.0) >= CARRIES), key=lambda row: -row["share"]
+        (row for row in plan.document["assumptions"] if (row["share"] or 0.0) >= CARRIES),
+        key=lambda row: -(row["share"] or 0.0),
     )
-    alike: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    alike: dict[tuple[str, ...], list[Assumption]] = defaultdict(list)
     for row in rows:
         part = f"{row['share']:.1%}"
         alike[_without_year(row["path"]), part, row["reason"]].append(row)
@@ -386,13 +396,13 @@ def _without_year(path: str) -> str:
     return curve if last.endswith("y") and last[:-1].isdigit() else path
 
 
-def _value(row: Row) -> str:
+def _value(row: Assumption) -> str:
     return figure_words(row["value"], row["unit"])
 
 
 def _predicted(plan: Plan) -> Iterator[tuple[str, ...]]:
     """State the 80 % interval of the capacity of the dearest workload's points, as shares of the predicted one."""
-    for workload in sorted(plan["workloads"], key=lambda row: -row["cost"])[:1]:
+    for workload in sorted(plan.document["workloads"], key=lambda row: -row["cost"])[:1]:
         pairs = [
             [bound / point["capacity"] for bound in point["interval_80"]["capacity"]]
             for point in workload["points"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, timedelta
 from itertools import accumulate
 from typing import Any
@@ -9,19 +10,21 @@ from typing import Any
 from catalog.units import DAY_S
 from planner.messages import DEFAULT, Message
 from planner.plan import Plan
+from planner.plan.rows.fleet import FleetRow
+from planner.plan.rows.money import Phase, PhasePool
 
 PHASES = "phases"
 
 
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
     """Return (heading, rows) of the phases."""
-    currency = plan["spec"].get("currency", "USD")
-    budgets = {row["path"]: row["limit"] for row in plan["limits"]}
-    rows = [_row(row, budgets.get(f"phases[{p}].budget")) for p, row in enumerate(plan.document.get(PHASES, ()))]
+    currency = plan.document["spec"].get("currency", "USD")
+    budgets = {row["path"]: row["limit"] for row in plan.document["limits"]}
+    rows = [_row(row, budgets.get(f"phases[{p}].budget")) for p, row in enumerate(plan.document.get("phases", ()))]
     return [(f"Phase by phase ({currency})", rows)]
 
 
-def _row(row: dict[str, Any], budget: float | None) -> dict[str, Any]:
+def _row(row: Phase, budget: float | None) -> dict[str, Any]:
     per_million = row["cost_per_million_tokens"]
     return {
         "phase": row["name"],
@@ -45,7 +48,7 @@ def phase_name(plan: Plan, phase: int, language: str = DEFAULT) -> str:
 
     Where a phase of the spec takes several windows, their order is added.
     """
-    for row in plan.document.get(PHASES) or ():
+    for row in plan.document.get("phases") or ():
         windows = row["windows"]
         if phase in windows:
             place = f" ({windows.index(phase) + 1}/{len(windows)})" if len(windows) > 1 else ""
@@ -53,7 +56,7 @@ def phase_name(plan: Plan, phase: int, language: str = DEFAULT) -> str:
     return span_words(plan, (phase, phase), language)
 
 
-def windows_of(row: dict[str, Any]) -> tuple[int, int] | None:
+def windows_of(row: FleetRow) -> tuple[int, int] | None:
     """Return the first and last window in which a row of the fleet is held; None for throughout."""
     if row.get("windows"):
         return row["windows"][0], row["windows"][-1]
@@ -64,7 +67,7 @@ def span_words(plan: Plan, span: tuple[int, int] | None, language: str = DEFAULT
     """Name the windows of the schedule in which something is held: by phases where the spec has any, else by dates; empty for throughout."""
     if span is None:
         return ""
-    if plan.document.get(PHASES):
+    if plan.document.get("phases"):
         first, last = (phase_name(plan, at, language) for at in span)
         return first if first == last else Message.of("span.between", start=first, end=last).text(language)
     dates = _window_dates(plan)
@@ -81,18 +84,18 @@ def _window_dates(plan: Plan) -> list[date]:
     """List the day on which each window of the schedule begins, and that on which the last one ends."""
     from planner.spec.model import Horizon
 
-    rows = plan["schedule"]
+    rows = plan.document["schedule"]
     lasts: dict[int, float] = {}
     for row in rows:
         if row["site"] == rows[0]["site"]:
             lasts[row["phase"]] = lasts.get(row["phase"], 0.0) + row["seconds"]
-    stated = plan["spec"].get("horizon", {}).get("start")
+    stated = plan.document["spec"].get("horizon", {}).get("start")
     first = date.fromisoformat(stated) if stated else Horizon().start
     ends = accumulate((lasts[window] for window in sorted(lasts)), initial=0.0)
     return [first + timedelta(days=round(seconds / DAY_S)) for seconds in ends]
 
 
-def ratio(pools: list[dict[str, Any]]) -> str:
+def ratio(pools: Sequence[PhasePool]) -> str:
     """Format the ratio of prefill chips to decode chips; empty without separate pools.
 
     >>> ratio([{"role": "prefill", "chips": 30.0}, {"role": "decode", "chips": 60.0}])

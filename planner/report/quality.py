@@ -7,6 +7,7 @@ from typing import Any
 
 from catalog.units import show
 from planner.plan import Plan
+from planner.plan.rows.quality import Quality, QualityShare
 
 TABLES = ("quality",)  # there only where the spec asks for it
 HEADING = "Which architecture answers"
@@ -37,7 +38,7 @@ def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
     return [(HEADING, rows)] if rows else []
 
 
-def _place(row: Row, each: Row) -> str:
+def _place(row: Quality, each: QualityShare) -> str:
     if each["name"] is not None:
         return "answers"
     if row["mix"] not in FLOOR and each["quality"] < row["floor"]:
@@ -60,11 +61,11 @@ def sentences(plan: Plan) -> Iterator[str]:
         yield f"{who} {answer} {row['workload']}: {mean} by {row['source']}, asked at least {row['floor']:g} ({MIX[row['mix']]}){_next(plan, row)}."
 
 
-def _part(each: Row) -> str:
+def _part(each: QualityShare) -> str:
     return f"{each['share']:.1%} of the requests"
 
 
-def _next(plan: Plan, row: Row) -> str:
+def _next(plan: Plan, row: Quality) -> str:
     after = row["runner_up"]
     if after is None:
         return "; no other of its alternatives is as good" if row["mix"] not in FLOOR else ""
@@ -74,11 +75,11 @@ def _next(plan: Plan, row: Row) -> str:
             if after["status"] == "infeasible"
             else f"; without {after['without']} none was found in time"
         )
-    value = plan.objective["value"]
+    value = plan.value
     others = _listed(after["architectures"])
     if plan.objective["sense"] == "max":
         return f"; with {others} in its place the demand could be {after['value']:.4g} times as large, not {value:.4g}"
-    worse, unit = after["difference"], plan.objective["unit"]
+    worse, unit = after["difference"] or 0.0, plan.objective["unit"]
     share = f" ({worse / abs(value):+.1%})" if value else ""
     amount = show(worse, "kg") if unit == "kg" else f"{worse:,.0f} {unit}"
     return f"; the next best, {others}, would {'cause' if unit == 'kg' else 'cost'} {amount} more{share}"

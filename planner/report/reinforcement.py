@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from catalog.units import show
 from planner.plan import Plan
+from planner.plan.rows.points import Iteration, Point, Split
+from planner.plan.rows.workloads import Workload
 
 Row = dict[str, Any]
 HEADINGS = ("How reinforcement learning iterates", "Best splits of the same price")
@@ -18,16 +21,16 @@ NOTES = {
 
 def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
     """List (heading, rows) of both tables; without rows where the plan has no such job."""
-    currency = plan["spec"].get("currency", "USD")
-    points = [(w, point) for w in plan["workloads"] for point in w["points"] if point.get("iteration")]
+    currency = plan.document["spec"].get("currency", "USD")
+    points = [(w, point) for w in plan.document["workloads"] for point in w["points"] if point.get("iteration")]
     iterations = [_iteration(workload, point, currency) for workload, point in points]
     splits = [_split(workload, split) for workload, point in points for split in point["iteration"]["splits"]]
     return list(zip(HEADINGS, (iterations, splits), strict=True))
 
 
-def _iteration(workload: Row, point: Row, currency: str) -> Row:
+def _iteration(workload: Workload, point: Point, currency: str) -> Row:
     row, each = point["iteration"], workload["cost_per_iteration"]
-    low, high = (show(bound, "s") for bound in point["interval_80"]["iteration"])
+    low, high = (show(bound, "s") for bound in (point["interval_80"] or {})["iteration"])
     parts = ", ".join(f"{name} {show(seconds, 's')}" for name, seconds in row["parts_s"].items() if seconds)
     return {
         "workload": workload["name"],
@@ -43,7 +46,7 @@ def _iteration(workload: Row, point: Row, currency: str) -> Row:
     }
 
 
-def _environments(row: Row, currency: str) -> str:
+def _environments(row: Iteration, currency: str) -> str:
     """Say how many environment slots there are, on how many cores, how busy and at what price; empty where none are stated."""
     found = row.get("environments")
     if found is None:
@@ -53,7 +56,7 @@ def _environments(row: Row, currency: str) -> str:
     return f"{found['slots']:,} slots on {found['cores']:,.4g} cores{load}{price}"
 
 
-def _split(workload: Row, split: Row) -> Row:
+def _split(workload: Workload, split: Split) -> Row:
     return {
         "workload": workload["name"],
         "way": split["way"],
@@ -65,6 +68,6 @@ def _split(workload: Row, split: Row) -> Row:
     }
 
 
-def idle_words(idle: Row) -> str:
+def idle_words(idle: Mapping[str, float]) -> str:
     """Write the idle share of each pool."""
     return ", ".join(f"{pool} {share:.0%}" for pool, share in sorted(idle.items()))

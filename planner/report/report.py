@@ -12,6 +12,7 @@ from typing import Any
 from catalog.units import MWH_J, TONNE_KG, show
 from planner.escape import markdown, terminal
 from planner.plan import TABLES, Plan
+from planner.plan.rows.framing import Assumption, Reach
 from planner.report import (
     electricity,
     facility,
@@ -66,15 +67,15 @@ def render(plan: Plan, form: str) -> str:
     if form == "json":
         return plan.to_json()
     if form == "csv":
-        return as_csv(plan["fleet"])
+        return as_csv(plan.document["fleet"])
     return _text(plan) if form == "table" else _markdown(plan)
 
 
 def csv_tables(plan: Plan) -> dict[str, str]:
     """Write every table of a plan as CSV, by its name."""
-    tables = {name: as_csv(plan[name]) for name in TABLES}
+    tables = {name: as_csv(plan.table(name)) for name in TABLES}
     tables |= {
-        name: as_csv(plan[name])
+        name: as_csv(plan.table(name))
         for name in (
             *lines.TABLES,
             *electricity.TABLES,
@@ -85,7 +86,7 @@ def csv_tables(plan: Plan) -> dict[str, str]:
         )
         if name in plan.document
     }
-    tables["costs"] = as_csv([{"component": name, "amount": amount} for name, amount in plan["costs"].items()])
+    tables["costs"] = as_csv([{"component": name, "amount": amount} for name, amount in plan.document["costs"].items()])
     return tables
 
 
@@ -95,30 +96,30 @@ def headline(plan: Plan) -> str:
     if not plan.has_answer:
         return words
     objective = plan.objective
-    value = f"{amount(objective['value'])} {objective['unit']}"
-    bound = "" if plan["bound"] is None else f" (bound {amount(plan['bound'])}, gap {plan.gap:.3%})"
+    value = f"{amount(plan.value)} {objective['unit']}"
+    bound = "" if plan.document["bound"] is None else f" (bound {amount(plan.document['bound'])}, gap {plan.gap:.3%})"
     return f"{words}: {goal(plan)} {value}{bound}; {'; '.join(proof_clauses(plan))}"
 
 
 def goal(plan: Plan) -> str:
     """Name what the plan makes least or most of."""
-    asked = plan["spec"].get("objective") or {"minimise": "cost"}
+    asked = plan.document["spec"].get("objective") or {"minimise": "cost"}
     return {"cost": "least cost", "carbon": "least carbon"}.get(asked.get("minimise", ""), "most throughput")
 
 
 def sections_of(plan: Plan) -> list[tuple[str, list[Row]]]:
     """List (heading, rows) of all tables in their order."""
-    currency = plan["spec"].get("currency", "USD")
+    currency = plan.document["spec"].get("currency", "USD")
     sections = [
-        ("What to obtain", [fleet_row(plan, row) for row in plan["fleet"]]),
+        ("What to obtain", [fleet_row(plan, row) for row in plan.document["fleet"]]),
         *owned_sections(plan),
-        (FABRICS, [fabric_row(row) for row in plan["fabrics"]]),
+        (FABRICS, [fabric_row(row) for row in plan.document["fabrics"]]),
         ("How it runs", point_rows(plan)),
         ("What holds its weights", deployment_rows(plan)),
         *packing.sections(plan),
         *kv_tiers.sections(plan),
         *prefix_routing.sections(plan),
-        ("What each workload gets", [workload_row(w, currency) for w in plan["workloads"]]),
+        ("What each workload gets", [workload_row(w, currency) for w in plan.document["workloads"]]),
         *losses.sections(plan),
         *reinforcement.sections(plan),
         *first_token.sections(plan),
@@ -134,24 +135,24 @@ def sections_of(plan: Plan) -> list[tuple[str, list[Row]]]:
         *phases.sections(plan),
         *interruptions.sections(plan),
         *facility.sections(plan),
-        (LIMITS, [limit_row(row) for row in plan["limits"]]),
-        (RUNNER_UP, [runner_up_row(row) for row in plan["runner_up"]]),
+        (LIMITS, [limit_row(row) for row in plan.document["limits"]]),
+        (RUNNER_UP, [runner_up_row(row) for row in plan.document["runner_up"]]),
         (
             "Dropped on the way",
             [
                 {"workload": w, "reason": reason, "count": n}
-                for w, reasons in plan["dropped"].items()
+                for w, reasons in plan.document["dropped"].items()
                 for reason, n in reasons.items()
             ],
         ),
-        ("Assumptions", [_assumption_row(row) for row in plan["assumptions"]]),
+        ("Assumptions", [_assumption_row(row) for row in plan.document["assumptions"]]),
     ]
     return [(heading, rows) for heading, rows in sections if rows]
 
 
 def _text(plan: Plan) -> str:
     """Write the plan for a terminal."""
-    said = (plan["name"], headline(plan), totals_line(plan), robust.sure_words(plan), robust.words(plan))
+    said = (plan.document["name"], headline(plan), totals_line(plan), robust.sure_words(plan), robust.words(plan))
     parts = [terminal(text) for text in said]
     for heading, sentences in chapters_of(plan):
         filled = [_filled(line, "  - ", "    ") for line in sentences]
@@ -186,8 +187,8 @@ def chapters_of(plan: Plan) -> list[tuple[str, list[str]]]:
 def _markdown(plan: Plan) -> str:
     """Write the plan as Markdown."""
     parts = [
-        f"# {markdown(plan['name'])}",
-        "\n".join(map(markdown, plan["spec"].get("note", "").splitlines())),
+        f"# {markdown(plan.document['name'])}",
+        "\n".join(map(markdown, plan.document["spec"].get("note", "").splitlines())),
         f"**{markdown(headline(plan))}**",
         totals_line(plan),
         markdown(robust.sure_words(plan)),
@@ -203,7 +204,7 @@ def _markdown(plan: Plan) -> str:
 
 def diagnosis_chapters(plan: Plan) -> list[tuple[str, list[str]]]:
     """Explain why there is no plan, with the figures that workloads miss alone or the limit that was reached, and the smallest repair."""
-    found = plan["diagnosis"]
+    found = plan.document["diagnosis"]
     told = list(notes.sentences(plan, section=notes.REASONS))
     reasons = [(notes.WHY, told)] if told else []
     if found is None or (told and not found["conflict"]):
@@ -236,7 +237,7 @@ def diagnosis_chapters(plan: Plan) -> list[tuple[str, list[str]]]:
     return parts
 
 
-def _reach_words(rows: Sequence[Row]) -> Iterator[str]:
+def _reach_words(rows: Sequence[Reach]) -> Iterator[str]:
     """Say how much of the demand of all workloads, or of one beside all of the others', any plan serves.
 
     >>> list(_reach_words([{"workload": None, "at_most": 0.25}, {"workload": "chat", "at_most": 0.125}]))
@@ -249,10 +250,10 @@ def _reach_words(rows: Sequence[Row]) -> Iterator[str]:
 
 def totals_line(plan: Plan) -> str:
     """Write chips, power, cost, carbon, energy and tokens in one line."""
-    totals = plan["totals"]
+    totals = plan.document["totals"]
     if totals is None:
         return ""
-    currency = plan["spec"].get("currency", "USD")
+    currency = plan.document["spec"].get("currency", "USD")
     return (
         f"{totals['chips']:,} chips, {show(totals['peak_power_w'], 'W')} at the peak, {amount(totals['cost'])} {currency}, "
         f"{totals['carbon_kg'] / TONNE_KG:,.0f} t CO2, {totals['energy_j'] / MWH_J:,.0f} MWh, {totals['tokens'] / 1e12:,.2f}T tokens"
@@ -261,7 +262,7 @@ def totals_line(plan: Plan) -> str:
 
 def ending(plan: Plan) -> str:
     """Say that a plan which time or memory ended may differ from run to run; empty for any other."""
-    by = plan["solver"].get("ended_by")
+    by = plan.document["solver"].get("ended_by")
     if by == "memory":
         return (
             "The search ended with the memory that it may take (solver.memory), so that another run or machine may end with another plan; "
@@ -278,15 +279,15 @@ def ending(plan: Plan) -> str:
 def closing(plan: Plan) -> str:
     """Count the catalog figures by kind."""
     kinds: dict[str, int] = {}
-    for row in plan["provenance"]:
+    for row in plan.document["provenance"]:
         kinds[row["kind"]] = kinds.get(row["kind"], 0) + 1
     if not kinds:
         return ""
     counted = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items(), key=lambda item: -item[1]))
-    return f"{len(plan['provenance'])} catalog figures used ({counted}); each with its source under `provenance` in --format json."
+    return f"{len(plan.document['provenance'])} catalog figures used ({counted}); each with its source under `provenance` in --format json."
 
 
-def _assumption_row(row: Row) -> Row:
+def _assumption_row(row: Assumption) -> Row:
     return {
         "figure": row["path"],
         "value": figure_words(row["value"], row["unit"]),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from planner.plan import Plan
+from planner.plan.rows.robust import Confidence, Outcome, PriceRange, StandingBy
 from planner.report.why.verdict import OPTIMAL_GAP, percent
 from planner.report.words import amount, cap_words, listed
 
@@ -60,7 +61,7 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
     ]  # fmt: skip
 
 
-def outcome_row(name: str, outcome: dict[str, Any]) -> dict[str, Any]:
+def outcome_row(name: str, outcome: Outcome) -> dict[str, Any]:
     """Format the outcome of a plan in scenarios as a row."""
     cost = outcome["cost"]
     return {
@@ -70,21 +71,23 @@ def outcome_row(name: str, outcome: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def price_row(row: dict[str, Any]) -> dict[str, Any]:
+def price_row(row: PriceRange) -> dict[str, Any]:
     """Format an uncertain price; `amount`: the part of the plan's cost in proportion to it."""
     return {
         "figure": row["path"],
-        **{side: f"{row[side]:,.4g} {row['unit']}" for side in ("low", "typical", "high")},
+        "low": f"{row['low']:,.4g} {row['unit']}",
+        "typical": f"{row['typical']:,.4g} {row['unit']}",
+        "high": f"{row['high']:,.4g} {row['unit']}",
         "of the plan's cost": f"{row['amount']:,.0f}",
     }
 
 
-def _standing(row: dict[str, Any]) -> dict[str, Any]:
+def _standing(row: StandingBy) -> dict[str, Any]:
     pools = row["pools"]
     return {
         "workload": row["workload"], "site": row["site"], "system": " + ".join(dict.fromkeys(pool["system"] for pool in pools)), "precision": pools[0]["precision"],
         "layout": "; ".join(f"{pool['workers']} x {' '.join(f'{name}{size}' for name, size in pool['layout'].items() if size != 1) or '1 chip'}" for pool in pools),
-        "power cap": cap_words(row),
+        "power cap": cap_words(row.get("power_cap")),
     }  # fmt: skip
 
 
@@ -108,11 +111,11 @@ def sure_words(plan: Plan) -> str:
 
 
 def _sure_clauses(plan: Plan) -> Iterator[str]:
-    found = plan["confidence"]
+    found = plan.document["confidence"]
     least = "at least " if found["open"] else ""
     yield f"{least}{found['kept']:.0%} of {found['worlds']:,} sampled scenarios keep all promises{_by_workload(found)}"
     if found["surer"] is not None:
-        row, total = found["surer"], plan["totals"]["cost"]
+        row, total = found["surer"], plan.totals["cost"]
         share = f" ({row['cost'] / total:+.1%})" if total else ""
         more = listed([f"{each['count']:,} {each['system']}" for each in row["systems"]])
         yield f"{row['share']:.0%} would cost {amount(row['cost'])} {_currency(plan)}{share} at most: {more} more"
@@ -125,7 +128,7 @@ def chosen_words(plan: Plan) -> str:
     row = plan.document.get("surety")
     if row is None:
         return ""
-    value, before = plan.objective["value"], row["value_before"]
+    value, before = plan.value, row["value_before"]
     change = (value - before) / abs(before) if before else 0.0
     cost = f" for {percent(abs(change))} {'more' if change > 0 else 'less'}" if abs(change) > OPTIMAL_GAP else ""
     further = [f"{each['count']:,} {each['system']}" for each in row["further"]]
@@ -133,7 +136,7 @@ def chosen_words(plan: Plan) -> str:
     return f"surest within {row['within']:.0%}: {row['kept']:.1%} of scenarios instead of {row['kept_before']:.1%}{cost}{by}"
 
 
-def _by_workload(found: dict[str, Any]) -> str:
+def _by_workload(found: Confidence) -> str:
     """Write the share of each workload that is not always kept in brackets, the least sure first, and the promise that breaks first."""
     first = found["breaks_first"]
     if first is None:
@@ -148,5 +151,5 @@ def _by_workload(found: dict[str, Any]) -> str:
 
 
 def _currency(plan: Plan) -> str:
-    currency: str = plan["spec"].get("currency", "USD")
+    currency: str = plan.document["spec"].get("currency", "USD")
     return currency

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from math import inf
 
 from catalog.units import MWH_J, show
 from planner.plan import Plan
+from planner.plan.rows.workloads import LatencyRow, Workload
 from planner.report import hours, jobs, losses
 from planner.report.fleet import ways_to_have
 from planner.report.locale import Words
 from planner.report.marginal_values import valued_limits, worth_words
-from planner.report.plan_index import PlanIndex, Row
+from planner.report.plan_index import PlanIndex
 from planner.report.words import amount, how_words, joined
 
 NAMED = 3  # sites, systems or phases that a clause names; the rest is counted
@@ -52,10 +54,10 @@ def shares(amounts: dict[str, float], total: float, thing: str, t: Words) -> str
 
 def cost_of_kinds(plan: Plan) -> dict[tuple[str, str], float]:
     """Add up the cost lines of each (system, way to obtain it) of the fleet, and those of tokens from an API; others belong to no kind."""
-    kinds = {(row["system"], row["how"]) for row in plan["fleet"]}
-    apis = {row["site"]: (row["system"], row["how"]) for row in plan["fleet"] if row["how"] == "api"}
+    kinds = {(row["system"], row["how"]) for row in plan.document["fleet"]}
+    apis = {row["site"]: (row["system"], row["how"]) for row in plan.document["fleet"] if row["how"] == "api"}
     costs: dict[tuple[str, str], float] = defaultdict(float)
-    for row in plan["cost_lines"]:
+    for row in plan.document["cost_lines"]:
         if (row["system"], row["how"]) in kinds:
             costs[row["system"], row["how"]] += row["amount"]
         elif row["component"] == "api" and row["site"] in apis:
@@ -78,9 +80,9 @@ def had(how: str, t: Words | None = None) -> str:
 
 def _here(index: PlanIndex, t: Words) -> Iterator[str]:
     """Name the sites by their part of the cost, what makes them cheap, and what bounds them."""
-    asked = index.plan["spec"]["sites"]
+    asked = index.plan.document["spec"]["sites"]
     costs: dict[str, float] = defaultdict(float)
-    for row in index.plan["cost_lines"]:
+    for row in index.plan.document["cost_lines"]:
         costs[row["site"]] += row["amount"]
     held = {site: costs[site] for site in index.sites}
     if len(asked) == 1 and len(held) == 1:
@@ -88,7 +90,7 @@ def _here(index: PlanIndex, t: Words) -> Iterator[str]:
     elif len(held) == 1:
         yield t("story.one_site", site=next(iter(held)), asked=len(asked))
     elif sum(held.values()) > 0:
-        total = index.plan["totals"]["cost"]
+        total = index.plan.totals["cost"]
         nowhere = 1.0 - sum(held.values()) / total
         parts = shares(held, total, "site", t)
         yield t("story.cost_sites", parts=parts) + (
@@ -126,7 +128,7 @@ def _electricity(index: PlanIndex, t: Words) -> tuple[str, str] | None:
 def _at_home(index: PlanIndex, t: Words) -> Iterator[str]:
     """State the share of the served tokens that stay in the region that asks for them."""
     home = total = 0.0
-    for row in index.plan["routes"]:
+    for row in index.plan.document["routes"]:
         tokens = row["tokens_per_s"] * index.seconds[row["slot"]]
         total += tokens
         home += tokens if row["origin"] == row["site"] else 0.0
@@ -147,7 +149,7 @@ def _this(index: PlanIndex, t: Words) -> Iterator[str]:
     if len(costs) == 1:
         yield t("story.one_kind", kind=next(iter(costs)))
     elif sum(costs.values()) > 0:
-        yield t("story.cost_kinds", parts=shares(costs, index.plan["totals"]["cost"], "kind", t))
+        yield t("story.cost_kinds", parts=shares(costs, index.plan.totals["cost"], "kind", t))
     scarce = [limit for limit in valued_limits(index.plan) if limit.row["unit"] in ("system", "token/s")]
     supplies = [limit for limit in scarce if limit.row["name"].startswith("supply of ")]
     if supplies:
@@ -160,32 +162,41 @@ def _this(index: PlanIndex, t: Words) -> Iterator[str]:
 
 def _closest(plan: Plan, t: Words) -> Iterator[str]:
     """Name the unused system that is nearest to being used."""
-    rows = [row for row in plan["runner_up"] if row["system"] is not None and row["margin"] is not None]
+    rows = [
+        (row["margin"], row)
+        for row in plan.document["runner_up"]
+        if row["system"] is not None and row["margin"] is not None
+    ]
     if rows:
-        row = min(rows, key=lambda row: row["margin"])
-        thing = {"how": had(row["how"], t), "system": row["system"], "site": row["site"]}
-        if amount(row["margin"]) == "0":
+        margin, row = min(rows, key=lambda pair: pair[0])
+        thing = {"how": had(row["how"] or "", t), "system": row["system"], "site": row["site"]}
+        if amount(margin) == "0":
             yield t("story.as_well", **thing)
             return
         per = t("story.per")
-        away = f"{amount(row['margin'])} {row['margin_unit'].replace('/', per)}"
+        away = f"{amount(margin)} {(row['margin_unit'] or '').replace('/', per)}"
         yield t("story.closest", away=away, **thing)
 
 
 def _tightest(plan: Plan, t: Words) -> Iterator[str]:
     """Name the latency that is nearest to its limit."""
-    found = [(tightest(workload), workload["name"]) for workload in plan["workloads"]]
+    found = [(tightest(workload), workload["name"]) for workload in plan.document["workloads"]]
     rows = [(row, name) for row, name in found if row is not None]
     if rows:
-        row, name = min(rows, key=lambda item: item[0]["slack_s"] / item[0]["limit_s"])
-        times = {"predicted": show(row["predicted_s"], "s"), "limit": show(row["limit_s"], "s")}
+        row, name = min(rows, key=lambda item: _slack(item[0]))
+        times = {"predicted": show(row["predicted_s"] or 0.0, "s"), "limit": show(row["limit_s"], "s")}
         yield t("story.tightest", metric=f"{row['metric']} {row['percentile']}", workload=name, **times)
 
 
-def tightest(workload: Row) -> Row | None:
+def tightest(workload: Workload) -> LatencyRow | None:
     """Return the latency row of a workload with the least slack as a share of its limit; None without a predicted one."""
     rows = [row for row in workload["slo"] if row["predicted_s"] is not None and row["slack_s"] is not None]
-    return min(rows, key=lambda row: row["slack_s"] / row["limit_s"], default=None)
+    return min(rows, key=_slack, default=None)
+
+
+def _slack(row: LatencyRow) -> float:
+    """Compute the slack of a latency as a share of its limit; none is known without a predicted one."""
+    return inf if row["slack_s"] is None else row["slack_s"] / row["limit_s"]
 
 
 # -- when --------------------------------------------------------------------------------------------------------------
@@ -200,8 +211,8 @@ def _then(index: PlanIndex, t: Words, whole: bool) -> Iterator[str]:
         ]
         end = t("story.end", chips=f"{phases[-1]['chips']:,}") if len(phases) > NAMED else ""
         yield t("story.phases", phases=t("list.comma").join(grown), end=end)
-    elif all(row["phase"] is None and not row.get("windows") for row in index.plan["fleet"]):
-        years = index.plan["spec"].get("horizon", {}).get("years", 1)
+    elif all(row["phase"] is None and not row.get("windows") for row in index.plan.document["fleet"]):
+        years = index.plan.document["spec"].get("horizon", {}).get("years", 1)
         yield t("story.throughout_year") if years == 1 else t("story.throughout", years=years)
     yield from _peak(index, t)
     stops = t("list.stop")
@@ -215,11 +226,11 @@ def _then(index: PlanIndex, t: Words, whole: bool) -> Iterator[str]:
 def _peak(index: PlanIndex, t: Words) -> Iterator[str]:
     """Compare the busiest hour of the served tokens with the mean."""
     rates: dict[int, float] = defaultdict(float)
-    for row in index.plan["routes"]:
+    for row in index.plan.document["routes"]:
         rates[row["slot"]] += row["tokens_per_s"]
     seconds = sum(index.seconds.values())
     mean = sum(rate * index.seconds[slot] for slot, rate in rates.items()) / seconds if seconds else 0.0
     if mean > 0 and max(rates.values()) >= UNEVEN * mean:
         busiest = max(rates, key=rates.__getitem__)
-        hour = next(row["hour_utc"] for row in index.plan["schedule"] if row["slot"] == busiest)
+        hour = next(row["hour_utc"] for row in index.plan.document["schedule"] if row["slot"] == busiest)
         yield t("story.peak", hour=f"{hour:02d}", times=f"{rates[busiest] / mean:.2f}")

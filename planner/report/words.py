@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from catalog.units import HOUR_S, KILO
 from planner.plan import Plan
@@ -55,7 +54,7 @@ def status_words(plan: Plan) -> str:
 
 def is_searched(plan: Plan) -> bool:
     """Tell whether the search for a plan has ended without the asked gap, and no limit ended it: as with whole replicas."""
-    return plan.status == "limit" and plan.has_answer and plan["solver"].get("ended_by") == "search"
+    return plan.status == "limit" and plan.has_answer and plan.document["solver"].get("ended_by") == "search"
 
 
 def listed(words: Sequence[str]) -> str:
@@ -130,13 +129,12 @@ def figure_words(value: float | str, unit: str) -> str:
     return number if unit == "1" else f"{number} {unit}"
 
 
-def cap_words(point: Mapping[str, Any]) -> str:
-    """Write the power cap of a point, such as "70 % of nameplate"; empty without one.
+def cap_words(cap: float | None) -> str:
+    """Write a power cap, such as "70 % of nameplate"; empty without one.
 
-    >>> cap_words({"power_cap": 0.7}), cap_words({})
+    >>> cap_words(0.7), cap_words(None)
     ('70 % of nameplate', '')
     """
-    cap = point.get("power_cap")
     return "" if cap is None else f"{100 * cap:.4g} % of nameplate"
 
 

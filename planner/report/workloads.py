@@ -6,12 +6,14 @@ from typing import Any
 
 from catalog.units import show
 from planner.plan import Plan
+from planner.plan.rows.points import Placement, Point
+from planner.plan.rows.workloads import Workload
 from planner.report.words import COMPONENT_WORDS
 
 Row = dict[str, Any]
 
 
-def workload_row(workload: Row, currency: str) -> Row:
+def workload_row(workload: Workload, currency: str) -> Row:
     """Format a workload: tokens, cost, utilisation, latencies, run and ranks."""
     slo = ", ".join(
         f"{row['metric']} {row['percentile']} {show(row['predicted_s'], 's')} of {show(row['limit_s'], 's')}"
@@ -31,25 +33,25 @@ def workload_row(workload: Row, currency: str) -> Row:
     }
 
 
-def _flops_utilisation(workload: Row) -> str:
+def _flops_utilisation(workload: Workload) -> str:
     """Write the MFU, with the HFU of a job."""
     if workload["mfu"] is None:
         return ""
     return f"{workload['mfu']:.1%}" + (f", HFU {workload['hfu']:.1%}" if workload.get("hfu") else "")
 
 
-def _run(point: Row) -> str:
+def _run(point: Point) -> str:
     """Write how long a job takes at full width, with its 80 % interval."""
-    low, high = (show(bound, "s") for bound in point["interval_80"]["run"])
+    low, high = (show(bound, "s") for bound in (point["interval_80"] or {})["run"])
     return f"{show(point['time_s']['run'], 's')} ({low} to {high}) at goodput {point['goodput']:.1%}"
 
 
-def _ranks(placement: Row) -> str:
+def _ranks(placement: Placement) -> str:
     """Write the best order of the parallel dimensions on the network, and the load of the busiest link in it and in number order."""
     order = (
         " / ".join(" ".join(along) for along in placement["order"] if along)
         if "factors" in placement
-        else " ".join(placement["order"])
+        else " ".join(map(str, placement["order"]))
     )
     usual = placement["in_number_order_s"]
     against = "" if usual is None else f", {show(usual, 's')} in number order"
@@ -58,8 +60,8 @@ def _ranks(placement: Row) -> str:
 
 def cost_rows(plan: Plan) -> list[Row]:
     """Format the costs, largest first."""
-    total = sum(plan["costs"].values())
-    rows = sorted(plan["costs"].items(), key=lambda item: -item[1])
+    total = sum(plan.document["costs"].values())
+    rows = sorted(plan.document["costs"].items(), key=lambda item: -item[1])
     return [
         {
             "component": COMPONENT_WORDS[name],
@@ -72,10 +74,10 @@ def cost_rows(plan: Plan) -> list[Row]:
 
 def route_rows(plan: Plan) -> list[Row]:
     """Average the output tokens per second over the horizon by workload, origin and site."""
-    seconds = {row["slot"]: row["seconds"] for row in plan["schedule"]}
+    seconds = {row["slot"]: row["seconds"] for row in plan.document["schedule"]}
     total = sum(seconds.values())
     flows: dict[tuple[str, str, str, str | None], float] = {}
-    for row in plan["routes"]:
+    for row in plan.document["routes"]:
         key = (row["workload"], row["origin"], row["site"], row.get("line"))
         flows[key] = flows.get(key, 0.0) + row["tokens_per_s"] * seconds[row["slot"]] / total
     return [

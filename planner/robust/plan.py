@@ -20,6 +20,7 @@ from planner.formulate.limits import Unbounded
 from planner.formulate.porting import needs
 from planner.interpret.framing import without_answer
 from planner.plan import Plan
+from planner.plan.rows.robust import NotRobust
 from planner.problem.facts import FLEET, Problem
 from planner.problem.phases import API
 from planner.problem.quality import settled
@@ -72,7 +73,8 @@ def robust_plan(
     search = ScenarioSearch(problem, candidates, nominal, options, steps, grids, report)
     asked, wanted = problem.robust, required_scenarios(problem)
     fresh = draw(problem, FRESH_SCENARIOS, asked.seed + 1)
-    before = nominal.plan(document).document
+    as_planned = nominal.plan(document)
+    before = as_planned.document
     spent = cost_by_price(problem, before, steps, read_through)
     as_predicted = outcome_in(problem, before, fresh, spent, read_through)
     keeps = search.starts_as_predicted and as_predicted.share >= asked.confidence
@@ -85,7 +87,7 @@ def robust_plan(
         if not plan.has_answer:  # limits may hold over the undominated slots and fail over all
             break
         standing = [_row(d) for d in search.found.further]
-        promised = {**plan.document, "bound_of": FLEET, "robustness": {"standing_by": standing}}
+        promised: dict[str, Any] = {**plan.document, "bound_of": FLEET, "robustness": {"standing_by": standing}}
         amounts = cost_by_price(problem, promised, steps, read_through)
         outcome = outcome_in(problem, promised, fresh, amounts, read_through)
         report(f"{outcome.share:.1%} of {FRESH_SCENARIOS} fresh scenarios kept")
@@ -93,11 +95,11 @@ def robust_plan(
             promised["robustness"] = {
                 "confidence": asked.confidence, "measure": asked.measure, "sampled": search.found.outcome.as_json() | {"seed": asked.seed},
                 "fresh": outcome.as_json() | {"seed": asked.seed + 1},
-                "nominal": {"value": before["objective"]["value"]} | as_predicted.as_json(),
-                "price": plan["objective"]["value"] - before["objective"]["value"], "worlds_in_program": len(search.active),
+                "nominal": {"value": as_planned.value} | as_predicted.as_json(),
+                "price": plan.value - as_planned.value, "worlds_in_program": len(search.active),
                 "prices": [{**row, "amount": amounts[row["path"]]} for row in price_ranges(problem)], "uncertain": uncertain(problem), "levels": list(LEVELS_SHOWN), "standing_by": standing, "left_out": left_out(problem),
             }  # fmt: skip
-            return Plan(promised)
+            return Plan.of(promised)
         wanted = min(
             wanted + int(np.ceil((asked.confidence - outcome.share + 0.5 / FRESH_SCENARIOS) * asked.worlds)),
             asked.worlds,
@@ -172,7 +174,7 @@ def _row(deployment: Deployment) -> dict[str, Any]:
     }
 
 
-def _not_found(search: ScenarioSearch) -> dict[str, Any]:
+def _not_found(search: ScenarioSearch) -> NotRobust:
     """Write the section where no fleet was found that keeps the promise, which does not prove that there is none."""
     asked, reached = search.problem.robust, search.best / search.problem.robust.worlds
     words = (

@@ -20,6 +20,7 @@ from models.serving.percentiles import latency_s
 from planner.candidates.points import ENCODE, OperatingPoint, Pool
 from planner.evaluate import disaggregated, serving
 from planner.evaluate.serving import QUANTILES, batch_grid
+from planner.plan.rows.robust import Outcome
 from planner.problem.derating import scaled
 from planner.problem.engine import EngineChoice
 from planner.problem.facts import Problem, ScaleOut, ServingFacts, SystemFacts
@@ -79,7 +80,7 @@ class ScenarioOutcome:
         """Compute the share of scenarios in which the plan keeps all its promises."""
         return float(self.kept.mean())
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Outcome:
         """Write the outcome as a row of the section `robustness`."""
         return {
             "worlds": len(self.cost),

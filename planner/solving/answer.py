@@ -250,7 +250,7 @@ def _with_dispatch(
 
     if not is_asked(problem):
         return plan
-    found = dispatched(problem, candidates, form, solution, plan["totals"], asked.overlays, asked.options_left)
+    found = dispatched(problem, candidates, form, solution, plan.totals, asked.overlays, asked.options_left)
     if found is None:
         asked.say("the time was up before the plan was dispatched on all hours of the year")
         return Plan({**plan.document, "dispatch": None})

@@ -17,6 +17,7 @@ from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
 from planner.interpret.framing import without_answer
 from planner.plan import Plan
+from planner.plan.rows.time import ClosedLoop
 from planner.resolve.resolver import resolve_document
 from planner.spec.document import edited
 from planner.spec.load.closed_loop import MOST_OFF, at_rates, closed_loops, first_rate
@@ -61,7 +62,7 @@ def solve_closed(
         plan = solve(edited(document, (*at_rates(rates), limit)))
         if not plan.has_answer or plan.objective["value"] is None:
             return Plan({**plan.document, "spec": document})
-        found = {w["name"]: w["session"]["sessions"] for w in plan["workloads"] if "session" in w}
+        found = {w["name"]: w["session"]["sessions"] for w in plan.document["workloads"] if "session" in w}
         off = {i: found[workload.name] / workload.demand.sessions for i, workload in loops.items()}
         say(
             ", ".join(
@@ -70,7 +71,7 @@ def solve_closed(
             )
         )
         if all(abs(each - 1.0) <= MOST_OFF for each in off.values()):
-            rows = [
+            rows: list[ClosedLoop] = [
                 {
                     "workload": loops[i].name,
                     "sessions": loops[i].demand.sessions,

@@ -17,6 +17,7 @@ from planner.candidates.points import Candidates
 from planner.formulate.formulation import Formulation
 from planner.formulate.functionals import COST
 from planner.plan import Plan
+from planner.plan.rows.robust import BreaksFirst, Confidence, FurtherSystem, Surer
 from planner.problem.facts import Problem
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.scenarios import CONFIDENCE_SEED, CONFIDENCE_WORLDS, SERVING, Scenarios, draw, with_robust
@@ -82,7 +83,7 @@ def measured(answer: Answer) -> Sureness:
     return Sureness(answer, scenarios, routed, capacity, rate, settle(routed.fleet, capacity, rate))
 
 
-def confidence_section(sure: Sureness) -> dict[str, Any]:
+def confidence_section(sure: Sureness) -> Confidence:
     """Build the section `confidence` of a plan."""
     answer = sure.answer
     problem, routed, scenarios, found = with_robust(answer.problem), sure.routed, sure.scenarios, sure.found
@@ -110,7 +111,7 @@ def _rates(routed: RoutedFleet, scenarios: Scenarios) -> Floats:
 
 def _breaks_first(
     answer: Answer, routed: RoutedFleet, scenarios: Scenarios, found: Settled, names: list[str]
-) -> dict[str, Any] | None:
+) -> BreaksFirst | None:
     """Name the workload whose promise is kept in fewest scenarios, and the promise; None where all are kept in all.
 
     Of a serving workload it is that whose error takes most of the capacity away: the latency limit, or the demand at the throughput.
@@ -162,7 +163,7 @@ def _peak_replicas(answer: Answer, routed: RoutedFleet) -> Floats:
 # -- what keeping more would cost --------------------------------------------------------------------------------------
 
 
-def _surer(sure: Sureness) -> dict[str, Any] | None:
+def _surer(sure: Sureness) -> Surer | None:
     """Price a promise of `PRICED_SHARE` by further systems of the kinds held, as many as the cheapest scenarios need together.
 
     A cheaper way may exist, such as other layouts. None where the plan keeps the share already, where what is held or limited makes the
@@ -184,12 +185,14 @@ def _surer(sure: Sureness) -> dict[str, Any] | None:
     systems = np.max(needs[:wanted], axis=0)
     if not supplied(answer.form, answer.solution.values["n"], holdings, systems):
         return None
-    rows = []
+    rows: list[FurtherSystem] = []
     for e, u in enumerate(holdings):
         option = answer.form.fleet_options[data.holding_option[u]]
         if systems[e] > 0:
-            row = {"site": option.site.region, "system": option.system.name, "how": option.offer.how}
-            rows.append({**row, "count": int(systems[e])})
+            count = int(systems[e])
+            rows.append(
+                {"site": option.site.region, "system": option.system.name, "how": option.offer.how, "count": count}
+            )
     return {"share": PRICED_SHARE, "cost": float(extension.cost @ systems), "systems": rows}
 
 

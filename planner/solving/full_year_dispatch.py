@@ -6,11 +6,10 @@ The result is the plan's cost on the full year. Each month is a program of its o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,8 @@ from planner.formulate.functionals import COST
 from planner.formulate.porting import needs
 from planner.interpret.accounts import Accounts
 from planner.interpret.solution import read_solution
+from planner.plan.rows.money import Totals
+from planner.plan.rows.quality import Dispatch
 from planner.problem.calendar import DAYS_PER_YEAR, FULL_YEAR, Calendar
 from planner.problem.facts import REDUCED, Problem
 from solvers.fixed_fleet.full_year_dispatch import DispatchResult, dispatch
@@ -40,9 +41,9 @@ def is_asked(problem: Problem) -> bool:
 
 
 def dispatched(
-    problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, totals: Mapping[str, float],
+    problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, totals: Totals,
     overlays: Sequence[Path], options: Options,
-) -> dict[str, Any] | None:  # fmt: skip
+) -> Dispatch | None:  # fmt: skip
     """Build the `dispatch` of a plan document: cost and carbon over all hours, unserved requests and unfinished work; None if out of time."""
     full = _on_all_hours(problem, overlays)
     held = _held(full, candidates, form, solution)
@@ -183,7 +184,7 @@ def _month_of_day(calendar: Calendar) -> Ints:
     return np.array(months, dtype=np.int64)
 
 
-def _unmet_prices(totals: Mapping[str, float], data: PlanData) -> tuple[float, float]:
+def _unmet_prices(totals: Totals, data: PlanData) -> tuple[float, float]:
     """Price a request that is not served, and a unit of work that is not done."""
     requests = float((data.demand.sum(axis=(0, 1)) * data.slot_hours_s).sum())
     amount = UNMET_PRICE * max(totals["cost"], totals["carbon_kg"], 1.0)

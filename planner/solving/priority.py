@@ -17,6 +17,7 @@ import numpy as np
 from catalog.units import HOUR_S, YEAR_S
 from planner.candidates.cache import OutOfTime
 from planner.formulate.formulation import Formulation, formulate
+from planner.plan.rows.quality import IfFirst, Postponed
 from planner.problem.facts import Problem, TrainingFacts
 from planner.resolve.resolver import resolve_document
 from planner.solving.deadline import Deadline
@@ -46,7 +47,7 @@ class Postponement:
     """A problem in which jobs wait, and the rows that say so."""
 
     problem: Problem
-    rows: list[dict[str, Any]]
+    rows: list[Postponed]
 
 
 def making_room_in_order(problem: Problem, form: Formulation, solution: Solution, options: Options) -> Solution:
@@ -154,9 +155,10 @@ def _soonest(trials: Trials, names: frozenset[str], edits: Edits, job: TrainingF
     return done * HOUR_S
 
 
-def _rows(trials: Trials, problem: Problem, queue: Sequence[TrainingFacts], admitted: Admitted) -> list[dict[str, Any]]:
+def _rows(trials: Trials, problem: Problem, queue: Sequence[TrainingFacts], admitted: Admitted) -> list[Postponed]:
     """Write a row for each job that waits, in the order of the queue: for which jobs, and what its going first would change."""
-    rows, value = [], _value(trials, admitted)
+    rows: list[Postponed] = []
+    value = _value(trials, admitted)
     first_class = {job.name for job in problem.training} - {job.name for job in queue}
     for i, job in enumerate(queue):
         if job.name not in admitted.deadlines:
@@ -166,7 +168,7 @@ def _rows(trials: Trials, problem: Problem, queue: Sequence[TrainingFacts], admi
             {
                 "workload": job.name,
                 "path": job.path,
-                "priority": job.spec.priority,
+                "priority": job.spec.priority or 0,
                 "asked_s": job.spec.deadline,
                 "deadline_s": admitted.deadlines[job.name],
                 "waits_for": _waits_for(trials, problem, job, sorted(ahead), admitted),
@@ -196,7 +198,7 @@ def _waits_for(
 
 def _first(
     trials: Trials, problem: Problem, queue: Sequence[TrainingFacts], job: TrainingFacts, value: float | None
-) -> dict[str, Any] | None:
+) -> IfFirst | None:
     """Say what changes if the job goes before all others that may wait: which then wait, and the objective; None if out of time."""
     try:
         other = _admit(trials, problem, [job, *(each for each in queue if each is not job)])

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from planner.formulate.formulation import Formulation, formulate
 from planner.interpret.failover import Failures
 from planner.interpret.quality import requests_by_member, shares
 from planner.plan import Plan
+from planner.plan.rows.quality import Quality, Without
 from planner.problem.facts import Problem
 from planner.problem.quality import NONE, Chosen, is_open, settled
 from solvers.interface import Options
@@ -89,21 +89,21 @@ def with_runners_up(
     plan: Plan, problem: Problem, candidates: Candidates, options: Callable[[], Options], say: Callable[[str], None]
 ) -> Plan:
     """Add to each quality row of a plan the cost of the best choice without its most used architecture; `options`: of the next program."""
-    rows = [
-        {**row, "runner_up": _runner_up(row, problem, candidates, plan["objective"]["value"], options(), say)}
-        for row in plan["quality"]
+    rows: list[Quality] = [
+        {**row, "runner_up": _runner_up(row, problem, candidates, plan.value, options(), say)}
+        for row in plan.document["quality"]
     ]
     return Plan({**plan.document, "quality": rows})
 
 
 def _runner_up(
-    row: dict[str, Any],
+    row: Quality,
     problem: Problem,
     candidates: Candidates,
     value: float,
     options: Options,
     say: Callable[[str], None],
-) -> dict[str, Any] | None:
+) -> Without | None:
     """Solve again without the most used architecture; None where no other can answer."""
     facts = next(facts for facts in problem.quality if facts.workload == row["workload"])
     first = max(row["architectures"], key=lambda each: each["share"])["architecture"]
@@ -117,7 +117,7 @@ def _runner_up(
     )
     found = solve(form.data, options)
     say(f"{row['workload']} without {first}: {found.status} in {found.seconds:.1f} s")
-    runner_up: dict[str, Any] = {
+    runner_up: Without = {
         "without": first,
         "status": found.status,
         "architectures": [],
@@ -127,9 +127,6 @@ def _runner_up(
     }
     if found.values and found.value is not None:
         share = shares(facts, requests_by_member(problem, form, found.values["f"]))
-        runner_up |= {
-            "architectures": sorted(a for a, part in share.items() if part > SHARE_TOL),
-            "value": found.value,
-            "difference": found.value - value,
-        }
+        runner_up["architectures"] = sorted(a for a, part in share.items() if part > SHARE_TOL)
+        runner_up["value"], runner_up["difference"] = found.value, found.value - value
     return runner_up

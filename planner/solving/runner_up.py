@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
 
 from catalog.units import show
 from planner.formulate.formulation import Formulation
 from planner.formulate.functionals import CARBON, COST
+from planner.plan.rows.quality import RunnerUp
 from planner.problem.facts import Problem
 from planner.problem.phases import BY_WINDOW
 from solvers.solution import Solution
@@ -39,7 +39,7 @@ def runner_up_rows(
     margins: Sequence[float | None],
     unit: str,
     without_margin: str,
-) -> list[dict[str, Any]]:
+) -> list[RunnerUp]:
     """Build one row for each site with a fleet of its own; `without_margin`: words where no way has a margin."""
     best: dict[str, tuple[float, Way, list[int]]] = {}
     for (way, members), margin in zip(ways, margins, strict=True):
@@ -48,16 +48,17 @@ def runner_up_rows(
     held = {
         form.fleet_options[k].site.region for u, (k, _) in enumerate(form.holdings) if solution.values["n"][u] > 0.5
     }
-    rows: list[dict[str, Any]] = []
+    rows: list[RunnerUp] = []
     for site in (site.region for site in problem.sites if site.region in held and site.api is None):
-        row: dict[str, Any] = {"site": site, "system": None, "how": None, "margin": None}
+        row: RunnerUp = {
+            "site": site, "system": None, "how": None, "margin": None, "margin_unit": f"{unit}/system",
+            "words": without_margin if any(way[0] == site for way, _ in ways) else ALL_IN_USE,
+        }  # fmt: skip
         if site in best:
-            margin, (_, system, how), members = best[site]
-            row |= {"system": system, "how": how, "margin": margin}
-            words = _margin_words(form, how, margin, members, unit)
-        else:
-            words = without_margin if any(way[0] == site for way, _ in ways) else ALL_IN_USE
-        rows.append(row | {"margin_unit": f"{unit}/system", "words": words})
+            margin, (_, row["system"], how), members = best[site]
+            row["how"], row["margin"] = how, margin
+            row["words"] = _margin_words(form, how, margin, members, unit)
+        rows.append(row)
     return rows
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import comb
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from planner.candidates.points import Candidates
 from planner.formulate.formulation import Formulation
 from planner.formulate.functionals import COST
 from planner.plan import Plan
+from planner.plan.rows.robust import FurtherSystem, Surety
 from planner.problem.facts import Problem
 from planner.problem.quality import is_open
 from planner.solving.confidence import Sureness, measured, supplied
@@ -40,14 +40,14 @@ class Surest:
 
     form: Formulation
     solution: Solution
-    row: dict[str, Any] | None = None
+    row: Surety | None = None
     measured: Sureness | None = None
 
     def stated_in(self, plan: Plan) -> Plan:
         """Return the plan with the section `surety`, where another one was chosen and the plan says how sure it is."""
         if self.row is None or not plan.document.get("confidence"):
             return plan
-        return Plan({**plan.document, "surety": {**self.row, "kept": plan["confidence"]["kept"]}})
+        return Plan({**plan.document, "surety": {**self.row, "kept": plan.document["confidence"]["kept"]}})
 
 
 def surest(problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, options: Options) -> Surest:
@@ -74,13 +74,13 @@ def surest(problem: Problem, candidates: Candidates, form: Formulation, solution
             plans.append(measured(Answer(problem, candidates, form, other)))
     surer = [plan for plan in plans if is_surer(*gained_and_lost(first, plan))]
     chosen = max(surer, key=lambda plan: plan.kept, default=first)
-    further: list[dict[str, Any]] = []
+    further: list[FurtherSystem] = []
     found = _with_further(chosen, worst)
     if found is not None:
         chosen, further = found
     if chosen is first or chosen.answer.value is None:
         return Surest(form, solution, measured=first)
-    row = {
+    row: Surety = {
         "within": asked.simplicity.within, "plans": len(plans), "kept": chosen.kept, "kept_before": first.kept,
         "value_before": solution.value, "further": further,
     }  # fmt: skip
@@ -117,7 +117,7 @@ def is_surer(gained: int, lost: int) -> bool:
     return gained > lost and sum(comb(count, i) for i in range(gained, count + 1)) <= CHANCE * 2**count
 
 
-def _with_further(sure: Sureness, worst: float) -> tuple[Sureness, list[dict[str, Any]]] | None:
+def _with_further(sure: Sureness, worst: float) -> tuple[Sureness, list[FurtherSystem]] | None:
     """Add the further systems that keep most scenarios for what the band leaves; None where none make the plan surer."""
     answer = sure.answer
     data, solution = answer.form.data, answer.solution
@@ -138,7 +138,7 @@ def _with_further(sure: Sureness, worst: float) -> tuple[Sureness, list[dict[str
         if not is_surer(*gained_and_lost(sure, found)):
             return None
         options = [answer.form.fleet_options[data.holding_option[u]] for u in holdings]
-        rows = [
+        rows: list[FurtherSystem] = [
             {"site": option.site.region, "system": option.system.name, "how": option.offer.how, "count": int(count)}
             for option, count in zip(options, systems, strict=True)
             if count > 0

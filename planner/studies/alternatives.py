@@ -93,9 +93,7 @@ class Alternatives:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """Return all rows as one flat table."""
-        return (
-            [] if self.best is None else [alternative.row(self.best.objective["value"]) for alternative in self.found]
-        )
+        return [] if self.best is None else [alternative.row(self.best.value) for alternative in self.found]
 
     @property
     def document(self) -> Mapping[str, Any]:
@@ -103,7 +101,7 @@ class Alternatives:
         best = (
             None
             if self.best is None
-            else dict(self.best.objective) | {"bound": self.best["bound"], "gap": self.best.gap}
+            else dict(self.best.objective) | {"bound": self.best.document["bound"], "gap": self.best.gap}
         )
         return {
             "status": self.status,
@@ -118,7 +116,7 @@ class Alternatives:
         """Summarise the alternatives within the limit, with the drivers of each."""
         if self.best is None:
             return [self.base.message.text()]
-        value = self.best.objective["value"]
+        value = self.best.value
         near = [(a, a.worse) for a in self.found if a.worse is not None and a.worse <= self.within * abs(value)]
         words = [self.base.message.text()]
         of_start = f"within {self.within:.0%} of {amount(value)} {self.unit}"
@@ -137,7 +135,7 @@ class Alternatives:
         """Return (heading, rows), formatted for people."""
         if self.best is None:
             return []
-        base = self.best.objective["value"]
+        base = self.best.value
         rows = [
             {
                 "kind": a.name,

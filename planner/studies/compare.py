@@ -102,7 +102,7 @@ class Comparison:
 
 def compare(first: Plan, second: Plan) -> Comparison:
     """List all differences between two plans. Raises SpecError if their amounts are in different currencies."""
-    currencies = [plan["spec"].get("currency", "USD") for plan in (first, second)]
+    currencies = [plan.document["spec"].get("currency", "USD") for plan in (first, second)]
     if currencies[0] != currencies[1]:
         remedy = f'solve one of them with --set currency="{currencies[0]}"'
         words = f"amounts of the plans are in {currencies[0]} and {currencies[1]}; {remedy}"
@@ -111,11 +111,11 @@ def compare(first: Plan, second: Plan) -> Comparison:
     comparable = first.has_answer and second.has_answer and first.objective["unit"] == second.objective["unit"]
     key = "carbon_lines" if first.objective["unit"] == second.objective["unit"] == "kg" else "cost_lines"
     unit = "kg" if key == "carbon_lines" else currencies[0]
-    total = sum(line["amount"] for line in first[key])
+    total = sum(line["amount"] for line in first.table(key))
     found: dict[str, Any] = {
         "first": _head(first),
         "second": _head(second),
-        "difference": second.objective["value"] - first.objective["value"] if comparable else None,
+        "difference": second.value - first.value if comparable else None,
         "totals": total_rows(plans, currencies[0]),
         "parts": amount_rows(plans, key, ("component",), unit, total),
         "systems": amount_rows(plans, key, ("system", "how"), unit, total),
@@ -130,7 +130,7 @@ def compare(first: Plan, second: Plan) -> Comparison:
         "quality": value_rows(plans, answering, ("workload", "fact")),
         "jobs": value_rows(plans, jobs, ("job", "fact")),
         "limits": value_rows(plans, binding_limits, ("path", "name")),
-        "spec": spec_changes(first["spec"], second["spec"]),
+        "spec": spec_changes(first.document["spec"], second.document["spec"]),
         "figures": value_rows(plans, assumed_figures, ("path",)),
     }
     found["totals"] = [*per_year_rows(plans, currencies[0]), *found["totals"]]
@@ -138,7 +138,11 @@ def compare(first: Plan, second: Plan) -> Comparison:
 
 
 def _head(plan: Plan) -> Row:
-    return {key: plan[key] for key in ("name", "status", "objective", "bound", "gap", "catalog_digest")}
+    document = plan.document
+    return {
+        "name": document["name"], "status": document["status"], "objective": document["objective"],
+        "bound": document["bound"], "gap": document["gap"], "catalog_digest": document["catalog_digest"],
+    }  # fmt: skip
 
 
 def _printed(row: Row) -> Row:

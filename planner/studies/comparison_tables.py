@@ -8,6 +8,7 @@ from typing import Any
 
 from catalog.units import HOUR_S, show
 from planner.plan import Plan, binds
+from planner.plan.rows.points import Pool
 from planner.report.words import cap_words
 from planner.spec.changes import either
 
@@ -49,7 +50,7 @@ def amount_rows(plans: Plans, key: str, names: tuple[str, ...], unit: str, total
 
     def read(plan: Plan) -> Keyed:
         sums: Keyed = defaultdict(float)
-        for line in plan[key]:
+        for line in plan.table(key):
             sums[tuple(line[name] for name in names)] += line["amount"]
         return sums
 
@@ -60,10 +61,9 @@ def amount_rows(plans: Plans, key: str, names: tuple[str, ...], unit: str, total
 
 def total_rows(plans: Plans, currency: str) -> list[Row]:
     """List the totals that differ; a plan without an answer has none."""
-    first, second = (plan["totals"] or {} for plan in plans)
-    rows = []
+    rows: list[Row] = []
     for name, unit in TOTALS.items():
-        a, b = first.get(name), second.get(name)
+        a, b = (plan.total(name) for plan in plans)
         if a is None or b is None:
             difference, differs = None, a != b
         else:
@@ -75,7 +75,7 @@ def total_rows(plans: Plans, currency: str) -> list[Row]:
 
 def years_of(plan: Plan) -> float:
     """Return the years of the horizon of a plan."""
-    return float((plan["spec"].get("horizon") or {}).get("years", 1))
+    return float((plan.document["spec"].get("horizon") or {}).get("years", 1))
 
 
 def per_year_rows(plans: Plans, currency: str) -> list[Row]:
@@ -85,7 +85,7 @@ def per_year_rows(plans: Plans, currency: str) -> list[Row]:
         return []
     rows = []
     for name, unit in (("cost", currency), ("carbon_kg", "kg"), ("tokens", "token")):
-        first, second = (plan["totals"][name] / each for plan, each in zip(plans, years, strict=True))
+        first, second = ((plan.total(name) or 0.0) / each for plan, each in zip(plans, years, strict=True))
         rows.append({"total": f"{name} per year", "first": first, "second": second, "unit": unit, "difference": second - first})  # fmt: skip
     return rows
 
@@ -96,7 +96,7 @@ def per_year_rows(plans: Plans, currency: str) -> list[Row]:
 def systems_held(plan: Plan) -> Keyed:
     """Count the systems by site, system, way to obtain, fabric and phase."""
     counts: Keyed = defaultdict(int)
-    for row in plan["fleet"]:
+    for row in plan.document["fleet"]:
         counts[row["site"], row["system"], row["how"], row["fabric"], row["phase"]] += row["count"]
     return counts
 
@@ -104,15 +104,15 @@ def systems_held(plan: Plan) -> Keyed:
 def replicas(plan: Plan) -> Keyed:
     """Count the replicas at the peak by workload, site and layout."""
     replicas: Keyed = defaultdict(float)
-    for workload in plan["workloads"]:
+    for workload in plan.document["workloads"]:
         for point in workload["points"]:
             runs = " + ".join(f"{pool['system']} {_layout(pool)}" for pool in point["pools"])
-            cap = f" at {cap_words(point)}" if cap_words(point) else ""
+            cap = f" at {words}" if (words := cap_words(point.get("power_cap"))) else ""
             replicas[workload["name"], point["site"], runs + cap] += point["peak_replicas"]
     return replicas
 
 
-def _layout(pool: Mapping[str, Any]) -> str:
+def _layout(pool: Pool) -> str:
     sizes = " ".join(f"{name}{size}" for name, size in pool["layout"].items() if size != 1) or "1 chip"
     batch = f" batch {pool['batch']}" if pool["batch"] else ""
     return f"{pool['role']} {pool['workers']} x {sizes}{batch} {pool['precision']}"
@@ -120,10 +120,10 @@ def _layout(pool: Mapping[str, Any]) -> str:
 
 def origin_shares(plan: Plan) -> Keyed:
     """Compute the share of each origin's output tokens over the horizon that each site serves."""
-    seconds = {row["slot"]: row["seconds"] for row in plan["schedule"]}
+    seconds = {row["slot"]: row["seconds"] for row in plan.document["schedule"]}
     flows: dict[tuple[str, str, str], float] = defaultdict(float)
     totals: dict[tuple[str, str], float] = defaultdict(float)
-    for row in plan["routes"]:
+    for row in plan.document["routes"]:
         tokens = row["tokens_per_s"] * seconds[row["slot"]]
         flows[row["workload"], row["origin"], row["site"]] += tokens
         totals[row["workload"], row["origin"]] += tokens
@@ -148,11 +148,11 @@ def answering(plan: Plan) -> Keyed:
 def jobs(plan: Plan) -> Keyed:
     """List where each job runs, how long at full width, and at which hours of the day."""
     facts: Keyed = {}
-    for workload in plan["workloads"]:
+    for workload in plan.document["workloads"]:
         if workload["kind"] == "serving":
             continue
         points = {point["id"]: point for point in workload["points"]}
-        slots = [row for row in plan["schedule"] if not points.keys().isdisjoint(row["active"])]
+        slots = [row for row in plan.document["schedule"] if not points.keys().isdisjoint(row["active"])]
         facts[workload["name"], "site"] = (
             either(dict.fromkeys(point["site"] for point in points.values()), "and") if points else None
         )
@@ -182,7 +182,7 @@ def _spans(hours: list[int]) -> str:
 
 def binding_limits(plan: Plan) -> Keyed:
     """List the limits that bind, without latencies: their slack does not tell whether they bind, since they choose among points."""
-    rows = (row for row in plan["limits"] if row["marginal_unit"])
+    rows = (row for row in plan.document["limits"] if row["marginal_unit"])
     return {(row["path"], row["name"]): "binds" for row in rows if binds(row)}
 
 
@@ -190,5 +190,5 @@ def assumed_figures(plan: Plan) -> Keyed:
     """List the assumed figures by path."""
     return {
         (row["path"],): row["value"] if isinstance(row["value"], str) else f"{row['value']:.6g} {row['unit']}"
-        for row in plan["assumptions"]
+        for row in plan.document["assumptions"]
     }

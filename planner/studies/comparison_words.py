@@ -31,12 +31,12 @@ def words_of(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
 
 def _differences(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
     if found["difference"] is None:
-        both = f"{first['name']}: {STATUS_WORDS[first.status]}; {second['name']}: {STATUS_WORDS[second.status]}."
+        both = f"{first.document['name']}: {STATUS_WORDS[first.status]}; {second.document['name']}: {STATUS_WORDS[second.status]}."
         if first.has_answer and second.has_answer:
             units = f"{first.objective['unit']}, {second.objective['unit']}"
             both += f" Their objectives differ ({units}), so only costs are compared."
         return [both, *_causes(first, second, found)]
-    words, difference, base, unit = [], found["difference"], first.objective["value"], first.objective["unit"]
+    words, difference, base, unit = [], found["difference"], first.value, first.objective["unit"]
     if abs(difference) <= RELATIVE_TOL * abs(base):
         words.append(f"Both come to {_money(base, unit)}.")
     else:
@@ -44,7 +44,9 @@ def _differences(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[st
         words.append(
             f"The second comes to {_money(abs(difference), unit)} {more} than the first ({share:.2%} of {_money(base, unit)})."
         )
-        open_ = [abs(plan["bound"] - plan.objective["value"]) for plan in (first, second) if plan["bound"] is not None]
+        open_ = [
+            abs(plan.document["bound"] - plan.value) for plan in (first, second) if plan.document["bound"] is not None
+        ]
         if abs(difference) <= sum(open_):
             words.append(
                 f"The gaps of the two plans add up to more than that ({_money(sum(open_), unit)}): a smaller --gap would tell."
@@ -88,7 +90,7 @@ def _causes(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
     for row in found["quality"]:
         if row["fact"] == "architectures" and row["first"] and row["second"]:
             words.append(f"{row['workload']} runs on {row['first']} in the first, on {row['second']} in the second.")
-    if first["catalog_digest"] != second["catalog_digest"]:
+    if first.document["catalog_digest"] != second.document["catalog_digest"]:
         words.append("They were made from different catalogs.")
     if not words and not any(value for value in found.values() if isinstance(value, list)):
         words.append("The plans are the same.")

@@ -287,7 +287,7 @@ class _Study:
             {},
             cheapest,
             _carbon(cheapest),
-            base["bound"],
+            base.document["bound"],
             self.kept.timing.how,
             time.perf_counter() - began,
         )
@@ -374,19 +374,21 @@ class _Study:
             changes,
             plan,
             self._measured(plan) if measure is None else measure,
-            plan["bound"],
+            plan.document["bound"],
             self.kept.timing.how,
             time.perf_counter() - began,
         )
 
     def _measured(self, plan: Plan) -> float:
         """Read the measure from a plan."""
-        return float(plan["quality"][0]["reached"]) if self.against == QUALITY else _carbon(plan)
+        return float(plan.document["quality"][0]["reached"]) if self.against == QUALITY else _carbon(plan)
 
     def _take(
-        self, name: str, changes: Changes, plan: Plan, measure: float, bound: float, how: str, seconds: float
+        self, name: str, changes: Changes, plan: Plan, measure: float, bound: float | None, how: str, seconds: float
     ) -> None:
         self.say(f"{name}: {_cost(plan):,.6g}  {how}, {seconds:.1f} s")
+        if bound is None:
+            raise ValueError(f"{name}: no lower bound of the cost is known")
         self.points.append(
             FrontierPoint(measure, name, changes, plan, _cost(plan), min(bound, _cost(plan)), how, seconds)
         )
@@ -413,8 +415,8 @@ def _undominated(points: Sequence[FrontierPoint], against: str, left_out: list[t
 
 
 def _cost(plan: Plan) -> float:
-    return float(plan["totals"]["cost"])
+    return float(plan.totals["cost"])
 
 
 def _carbon(plan: Plan) -> float:
-    return float(plan["totals"]["carbon_kg"])
+    return float(plan.totals["carbon_kg"])

@@ -201,11 +201,16 @@ def _rung(
     if answer is None or answer.value is None:
         return Rung(name, status, None, None, None, None, None)
     plan = answer.plan(document)
-    rows = [row for row in plan["workloads"] if row.get("of", row["name"]) in names and row["cost_per_million_tokens"]]
-    millions = sum(row["cost"] / row["cost_per_million_tokens"] for row in rows)
-    cost = sum(row["cost"] for row in rows) / millions if millions else None
+    rows = [
+        (row["cost"], row["cost_per_million_tokens"])
+        for row in plan.document["workloads"]
+        if row.get("of", row["name"]) in names
+    ]
+    prices = [(cost, price) for cost, price in rows if price]
+    millions = sum(cost / price for cost, price in prices)
+    cost = sum(cost for cost, _ in prices) / millions if millions else None
     if phase is not None:
-        cost = next(row for row in plan["phases"] if row["name"] == phase)["cost_per_million_tokens"]
+        cost = next(row for row in plan.document["phases"] if row["name"] == phase)["cost_per_million_tokens"]
     known = [rung.cost_per_million_tokens for rung in before if rung.cost_per_million_tokens is not None]
     return Rung(
         name, status, cost, answer.solution.gap,

@@ -199,7 +199,7 @@ def measure(
     """
     if not plan.has_answer:
         raise SpecError([SpecProblem("plan", "there is no plan to measure for: nothing was decided")])
-    spec = parse_spec(plan["spec"])
+    spec = parse_spec(plan.document["spec"])
     problem = with_robust(as_chosen(resolve(spec, overlays), plan.document))
     if problem.phases or spec.objective.maximise or spec.apis:
         raise SpecError(
@@ -211,10 +211,10 @@ def measure(
     ranked = sorted((Worth(case, worth_of(sampled, [case], seed)) for case in cases), key=lambda found: -found.net)
     chosen, worth = best_set(sampled, [found.case for found in ranked], budget, seed, limits)
     return Measure(
-        plan=plan["name"], currency=plan["spec"].get("currency", "USD"), ranked=tuple(ranked), chosen=tuple(chosen), chosen_worth=worth,
+        plan=plan.document["name"], currency=plan.document["spec"].get("currency", "USD"), ranked=tuple(ranked), chosen=tuple(chosen), chosen_worth=worth,
         expected=float(sampled.cost[sampled.now].mean()), perfect=float(sampled.cost.min(axis=0).mean()), least=float(sampled.least.mean()),
         settings={"worlds": worlds, "seed": seed, "fleets": len(sampled.fleets), "late_price": LATE, "budget": budget}, left_out=tuple(left_out(problem)),
-        planned=Planned(plan["totals"]["cost"], sampled.held_cost(sampled.planned), float(sampled.cost[sampled.planned].mean())),
+        planned=Planned(plan.totals["cost"], sampled.held_cost(sampled.planned), float(sampled.cost[sampled.planned].mean())),
     )  # fmt: skip
 
 

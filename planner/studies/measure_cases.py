@@ -57,7 +57,7 @@ class Case:
 
 def cases_of(model: FleetModel, plan: Plan) -> list[Case]:
     """List one case of serving for each chip that could serve, of the workload that costs most there, and one of training for each job and chip."""
-    spent = {row["name"]: row["cost"] for row in plan["workloads"]}
+    spent = {row["name"]: row["cost"] for row in plan.document["workloads"]}
     planned = _planned(plan)
     found: list[Case] = []
     serving: dict[str, tuple[tuple[bool, float], OperatingPoint]] = {}
@@ -92,7 +92,7 @@ def _planned(plan: Plan) -> set[tuple[Any, ...]]:
     """Identify the layouts that the plan runs: workload, system and layout of each pool."""
     return {
         (workload["name"], pool["system"], pool["precision"], tuple(sorted(pool["layout"].items())))
-        for workload in plan["workloads"]
+        for workload in plan.document["workloads"]
         for point in workload["points"]
         for pool in point["pools"]
     }

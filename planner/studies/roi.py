@@ -213,25 +213,25 @@ def planned_fleet(plan: Plan) -> Fleet:
     """
     if not plan.has_answer:
         raise SpecError([Problem("plan", f"there is no fleet in it: {plan.status}")])
-    years = plan["spec"].get("horizon", {}).get("years", 1)
+    years = plan.document["spec"].get("horizon", {}).get("years", 1)
     per_month = float(capital_recovery_factor(_discount_rate(plan), years)) / MONTHS
-    cost = sum(line["amount"] for line in plan["cost_lines"] if line["component"] in FIXED_COSTS)
+    cost = sum(line["amount"] for line in plan.document["cost_lines"] if line["component"] in FIXED_COSTS)
     if cost <= 0:
         raise SpecError([Problem("plan", "it holds no systems; state the fleet by --cost")])
-    known = [(row["cost"], row["mfu"]) for row in plan["workloads"] if row["mfu"]]
+    known = [(row["cost"], row["mfu"]) for row in plan.document["workloads"] if row["mfu"]]
     weight = sum(amount for amount, _ in known)
     mfu = sum(amount * share for amount, share in known) / weight if weight > 0 else None
     return Fleet(
         cost * per_month,
-        plan["spec"].get("currency", "USD"),
-        plan["totals"]["chips"],
+        plan.document["spec"].get("currency", "USD"),
+        plan.totals["chips"],
         mfu,
-        f"plan {plan['name']}: {', '.join(c for c in FIXED_COSTS if plan['costs'].get(c))}",
+        f"plan {plan.document['name']}: {', '.join(c for c in FIXED_COSTS if plan.document['costs'].get(c))}",
     )
 
 
 def _discount_rate(plan: Plan) -> float:
     """Return the discount rate per year that a plan was made with: stated in its spec, or assumed."""
-    stated = parse_spec(plan["spec"]).horizon.discount_rate
-    assumed = (row["value"] for row in plan["assumptions"] if row["path"] == "horizon.discount_rate")
+    stated = parse_spec(plan.document["spec"]).horizon.discount_rate
+    assumed = (row["value"] for row in plan.document["assumptions"] if row["path"] == "horizon.discount_rate")
     return float(str(next(assumed)).split()[0]) if stated is None else stated

@@ -252,7 +252,7 @@ class _Study:
         assert base.value is not None
         self._base_value = base.value
         self._fleet: Fleet = base.fleet()
-        self._used = {row["path"]: row["value"] for row in base.plan(variants.document)["limits"]}
+        self._used = {row["path"]: row["value"] for row in base.plan(variants.document).document["limits"]}
         self._held = {(system, how) for _, system, how, _ in self._fleet}
 
     def moved(self, factor: Factor, level: Level) -> Moved:

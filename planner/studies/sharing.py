@@ -206,10 +206,10 @@ def _switched(
     if answer is None or answer.value is None:
         return Switched(capability.name, capability.off, status)
     plan = answer.plan(document)
-    value = plan.objective["value"]
+    value = plan.value
     use = use_of(plan, {name: system.chips for name, system in answer.problem.systems.items()}, held_chip_s(answer))
     return replace(
-        use, capability=capability.name, off=capability.off, status=status, value=value, gap=plan.gap, chips=plan["totals"]["chips"],
+        use, capability=capability.name, off=capability.off, status=status, value=value, gap=plan.gap, chips=plan.totals["chips"],
         worse=None if base is None else (value / base - 1.0) * (1.0 if sense == "min" else -1.0),
     )  # fmt: skip
 
@@ -229,13 +229,13 @@ def use_of(plan: Plan, chips_of: Mapping[str, float], held: float) -> Switched:
     """Compute utilisation, goodput and efficiency of the chips of a plan from its schedule; `chips_of` a system, `held` [chip s]."""
     chips = {
         point["id"]: sum(pool["systems_per_replica"] * chips_of[pool["system"]] for pool in point["pools"] if pool["role"] != "api")
-        for w in plan["workloads"] for point in w["points"]
+        for w in plan.document["workloads"] for point in w["points"]
     }  # fmt: skip
     busy: dict[str, float] = dict.fromkeys(chips, 0.0)
-    for row in plan["schedule"]:
+    for row in plan.document["schedule"]:
         for point, replicas in row["active"].items():
             busy[point] += replicas * chips[point] * row["seconds"]
-    jobs = [w for w in plan["workloads"] if w["kind"] != "serving"]
+    jobs = [w for w in plan.document["workloads"] if w["kind"] != "serving"]
     trained = [(busy[point["id"]], point["goodput"], point["mfu"]) for w in jobs for point in w["points"]]
     worked = sum(b for b, *_ in trained)
     return Switched(

@@ -9,6 +9,7 @@ from typing import Any
 from catalog.units import MILLION, show
 from planner.errors import Problem, SpecError
 from planner.plan import Plan
+from planner.plan.rows.money import Phase
 from planner.report.words import COMPONENT_WORDS, STATUS_WORDS
 
 Row = dict[str, Any]
@@ -55,7 +56,10 @@ class SideBySide:
 
 def side_by_side(plans: Sequence[Plan]) -> SideBySide:
     """Put plans side by side. Raises SpecError if amounts are in different currencies or two plans have one name."""
-    currencies, names = {plan["spec"].get("currency", "USD") for plan in plans}, tuple(plan["name"] for plan in plans)
+    currencies, names = (
+        {plan.document["spec"].get("currency", "USD") for plan in plans},
+        tuple(plan.document["name"] for plan in plans),
+    )
     if len(currencies) > 1:
         words = f"amounts of the plans are in {' and '.join(sorted(currencies))}; solve them in one currency"
         raise SpecError([Problem("currency", words)])
@@ -73,22 +77,22 @@ def _cost_rows(plans: Sequence[Plan], names: Sequence[str], currency: str) -> li
     """List the components, the largest over all plans first, then their sum."""
     rows = [
         _row("cost", component, currency, names, [_component(plan, component) for plan in plans])
-        for component in dict.fromkeys(component for plan in plans for component in plan["costs"])
+        for component in dict.fromkeys(component for plan in plans for component in plan.document["costs"])
     ]
     rows.sort(key=lambda row: -sum(row[name] or 0.0 for name in names))
-    return [*rows, _row("cost", "all", currency, names, _each(plans, lambda plan: plan["totals"]["cost"]))]
+    return [*rows, _row("cost", "all", currency, names, _each(plans, lambda plan: plan.totals["cost"]))]
 
 
 def _total_rows(plans: Sequence[Plan], names: Sequence[str], currency: str) -> list[Row]:
     """List the totals to compare."""
     columns: tuple[tuple[str, str, Callable[[Plan], float | None]], ...] = (
-        ("purchase price", currency, lambda plan: _of_phases(plan, "capital")),
-        ("worth at the end", currency, lambda plan: _of_phases(plan, "residual")),
-        ("cost with purchases paid in full", currency, lambda plan: _of_phases(plan, "paid")),
-        ("chips", "chip", lambda plan: plan["totals"]["chips"]),
-        ("power at the peak", "W", lambda plan: plan["totals"]["peak_power_w"]),
+        ("purchase price", currency, lambda plan: _of_phases(plan, lambda row: row.get("capital"))),
+        ("worth at the end", currency, lambda plan: _of_phases(plan, lambda row: row.get("residual"))),
+        ("cost with purchases paid in full", currency, lambda plan: _of_phases(plan, lambda row: row.get("paid"))),
+        ("chips", "chip", lambda plan: plan.totals["chips"]),
+        ("power at the peak", "W", lambda plan: plan.totals["peak_power_w"]),
         ("first work after", "s", _begins_s),
-        ("tokens", "1T", lambda plan: plan["totals"]["tokens"] / MILLION**2),
+        ("tokens", "1T", lambda plan: plan.totals["tokens"] / MILLION**2),
         ("cost per million tokens", currency, _per_million),
     )
     return [_row("totals", what, unit, names, _each(plans, read)) for what, unit, read in columns]
@@ -111,29 +115,28 @@ def _row(table: str, what: str, unit: str, names: Sequence[str], values: Sequenc
 
 
 def _component(plan: Plan, component: str) -> float | None:
-    return plan["costs"].get(component, 0.0) if plan.has_answer else None
+    return plan.document["costs"].get(component, 0.0) if plan.has_answer else None
 
 
 def _per_million(plan: Plan) -> float | None:
-    cost: float = plan["totals"]["cost"]
-    tokens: float = plan["totals"]["tokens"]
+    cost, tokens = plan.totals["cost"], plan.totals["tokens"]
     return cost * MILLION / tokens if tokens else None
 
 
-def _of_phases(plan: Plan, key: str) -> float | None:
+def _of_phases(plan: Plan, read: Callable[[Phase], float | None]) -> float | None:
     """Add up a column of the phases; None without phases, and for payments where electricity is a decision."""
-    amounts: list[float | None] = [row.get(key) for row in plan.document.get("phases") or ()]
+    amounts = [read(row) for row in plan.document.get("phases") or ()]
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if known and len(known) == len(amounts) else None
 
 
 def _begins_s(plan: Plan) -> float | None:
     """Compute the time from the start of the horizon to the first window in which anything runs."""
-    running = {row["phase"] for row in plan["schedule"] if any(row["active"].values())}
+    running = {row["phase"] for row in plan.document["schedule"] if any(row["active"].values())}
     if not running:
         return None
-    site = plan["schedule"][0]["site"]
+    site = plan.document["schedule"][0]["site"]
     waiting: list[float] = [
-        row["seconds"] for row in plan["schedule"] if row["site"] == site and row["phase"] < min(running)
+        row["seconds"] for row in plan.document["schedule"] if row["site"] == site and row["phase"] < min(running)
     ]
     return sum(waiting)

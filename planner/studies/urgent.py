@@ -201,12 +201,12 @@ def urgent(
     stated = replace(start, relaxed=tuple(code for code in start.relaxed if code not in robust)).base(
         objective["value"]
     )
-    return Urgent(job["name"], objective["unit"], objective["sense"], objective["value"], tuple(insertions), stated)
+    return Urgent(job["name"], objective["unit"], objective["sense"], base.value, tuple(insertions), stated)
 
 
 def _held_offers(document: Mapping[str, Any], plan: Plan) -> list[dict[str, Any]]:
     """Write the offers by which a plan obtained systems, each at its site, with as many as it holds at most."""
-    rows = [(row, row.get("windows")) for row in plan["fleet"]]
+    rows = [(row, row.get("windows")) for row in plan.document["fleet"]]
     last = max((windows[1] for _, windows in rows if windows), default=0)
     held: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * (last + 1))
     for row, windows in rows:
@@ -228,7 +228,8 @@ def _held_offers(document: Mapping[str, Any], plan: Plan) -> list[dict[str, Any]
 def _insertion(fleet: str, base: Plan, plan: Plan, chips_of: Mapping[str, int]) -> Insertion:
     """Compare a plan with the job with one without it."""
     if not plan.has_answer or plan.objective["value"] is None:
-        words = tuple(row["words"] for row in (plan.document.get("diagnosis") or {}).get("conflict", ()))
+        diagnosis = plan.document.get("diagnosis")
+        words = tuple(row["words"] for row in diagnosis["conflict"]) if diagnosis else ()
         return Insertion(fleet, plan.status, None, 0, {}, 0.0, words, 0.0, {})
     before, after = _chips_at_work(base, chips_of), _chips_at_work(plan, chips_of)
     usual = {name: _usual(rows) for name, rows in before.items()}
@@ -240,15 +241,16 @@ def _insertion(fleet: str, base: Plan, plan: Plan, chips_of: Mapping[str, int]) 
         if away > MOVED * sum(chips * seconds for _, chips, seconds in rows):
             moved[workload] = away / HOUR_S
     more = _resumptions(plan) - _resumptions(base)
-    chips = max(plan["totals"]["chips"] - base["totals"]["chips"], 0)
+    chips = max(plan.totals["chips"] - base.totals["chips"], 0)
     sign = -1.0 if plan.objective["sense"] == "max" else 1.0
-    cost = sign * (plan.objective["value"] - base.objective["value"])
-    cost = 0.0 if abs(cost) <= NOTHING * abs(base.objective["value"]) else cost
+    cost = sign * (plan.value - base.value)
+    cost = 0.0 if abs(cost) <= NOTHING * abs(base.value) else cost
     late = {
         row["workload"]: None if row["deadline_s"] is None else row["deadline_s"] - row["asked_s"]
         for row in plan.document.get("postponed", ())
     }
-    doubt = sum(abs(each["bound"] - each.objective["value"]) for each in (base, plan) if each["bound"] is not None)
+    bounds = [(each.document["bound"], each.value) for each in (base, plan)]
+    doubt = sum(abs(bound - value) for bound, value in bounds if bound is not None)
     return Insertion(fleet, plan.status, cost, chips, moved, more, (), doubt, late)
 
 
@@ -258,7 +260,7 @@ Slot = tuple[tuple[Any, ...], float, float]  # (site, day, hour), chips at work,
 def _chips_at_work(plan: Plan, chips_of: Mapping[str, int]) -> dict[str, list[Slot]]:
     """List the chips at work for each workload in each slot; `chips_of` a system."""
     found: dict[str, list[Slot]] = {}
-    for workload in plan["workloads"]:
+    for workload in plan.document["workloads"]:
         each = {
             point["id"]: sum(pool["systems_per_replica"] * chips_of.get(pool["system"], 0) for pool in point["pools"])
             for point in workload["points"]
@@ -269,7 +271,7 @@ def _chips_at_work(plan: Plan, chips_of: Mapping[str, int]) -> dict[str, list[Sl
                 sum(active * each[name] for name, active in row["active"].items() if name in each),
                 row["seconds"],
             )
-            for row in plan["schedule"]
+            for row in plan.document["schedule"]
         ]
     return found
 

@@ -121,7 +121,7 @@ class Work:
         key = digest(document)
         if key not in self.plans and scenario.base == sources.MAIN and not scenario.edits:
             stored = _stored()
-            if sources.canonical(stored.plan["spec"]) == sources.canonical(document):
+            if sources.canonical(stored.plan.document["spec"]) == sources.canonical(document):
                 return stored
         return self.plans.get(key)
 
@@ -271,7 +271,7 @@ class Work:
         for row in found["plans"]:
             if row["key"] not in self.plans:
                 plan = Plan(row["plan"])
-                files = answers.downloads(plan, str(plan["name"]))
+                files = answers.downloads(plan, str(plan.document["name"]))
                 self.plans[row["key"]] = Shown(plan, files, tuple(row["findings"]), origin=root.origin)
 
 

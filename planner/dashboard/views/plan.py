@@ -69,11 +69,11 @@ def _rest(work: Work, shown: Shown | None, form: Any, t: Words) -> None:
 def _figures(shown: Shown, changes: list[dict[str, Any]], t: Words) -> None:
     """Draw name, verdict, sentence and main figures of a plan."""
     plan = shown.plan
-    st.header(page(t.phrase(str(plan["name"]))), anchor=False)
+    st.header(page(t.phrase(str(plan.document["name"]))), anchor=False)
     _verdict(shown, changes, t)
     if headline.tells_figures(plan):
         st.markdown(headline.in_short(plan, t))
-        if words := rate_words(headline.currency(plan), t, sources.rates(plan["spec"])):
+        if words := rate_words(headline.currency(plan), t, sources.rates(plan.document["spec"])):
             st.caption(words)
         _metrics(plan, t)
 

@@ -225,11 +225,12 @@ def _diagnosis(plan: Plan, t: Words, on_repair: Callable[[], None] | None) -> No
         st.subheader(t("section.reach"))
         st.caption(t("reach.words"))
         st.table(answers.as_markup(rows), hide_index=True)
-    if rows := answers.repair_table(plan, t):
+    found = plan.document["diagnosis"]
+    if found and (rows := answers.repair_table(plan, t)):
         st.subheader(t("section.repair"))
         st.table(answers.as_markup(rows), hide_index=True)
-        st.caption(t("repair.checked" if plan["diagnosis"]["repair_checked"] else "repair.unchecked"))
-        if plan["diagnosis"]["conflict_of"] == "amounts":
+        st.caption(t("repair.checked" if found["repair_checked"] else "repair.unchecked"))
+        if found["conflict_of"] == "amounts":
             st.caption(t("repair.amounts"))
         st.button(t("repair.apply"), key="repair", on_click=on_repair, disabled=on_repair is None)
 
@@ -240,5 +241,5 @@ def _background(plan: Plan, t: Words) -> None:
         if rows:
             with st.expander(t(f"section.{key}", count=len(rows))):
                 st.dataframe(rows, hide_index=True, width="stretch")
-    versions = ", ".join(f"{name} {version}" for name, version in plan["versions"].items())
-    st.caption(t("versions", versions=versions, digest=plan["catalog_digest"][:12]))
+    versions = ", ".join(f"{name} {version}" for name, version in plan.document["versions"].items())
+    st.caption(t("versions", versions=versions, digest=plan.document["catalog_digest"][:12]))

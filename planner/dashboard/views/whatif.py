@@ -251,18 +251,18 @@ def cards(base: Plan, plan: Plan, t: Words) -> list[Card]:
     """Write the main figures of a plan with their change against the base."""
     metrics = headline.plan_metrics(plan, t)[:4]
     keys = ("cost", "chips", "peak_power_w", "carbon_kg")
-    pairs = [(metric, base["totals"][key], plan["totals"][key]) for metric, key in zip(metrics, keys)]
-    before = {w["name"]: w["cost_per_million_tokens"] for w in base["workloads"]}
-    after = {w["name"]: w["cost_per_million_tokens"] for w in plan["workloads"]}
+    pairs = [(metric, base.total(key), plan.total(key)) for metric, key in zip(metrics, keys)]
+    before = {w["name"]: w["cost_per_million_tokens"] for w in base.document["workloads"]}
+    after = {w["name"]: w["cost_per_million_tokens"] for w in plan.document["workloads"]}
     prices = [metric for metric in headline.workload_metrics(plan, t) if metric.label != t("metric.sure")]
     names = [name for name, price in after.items() if price is not None]
     pairs += [(metric, before.get(name), after[name]) for metric, name in zip(prices, names)]
     return [Card(metric.label, metric.value, _delta(old, new), metric.help) for metric, old, new in pairs]
 
 
-def _delta(old: float | None, new: float) -> str | None:
+def _delta(old: float | None, new: float | None) -> str | None:
     """Write a change in percent; None where nothing changes, or nothing was there before."""
-    if not old:
+    if not old or new is None:
         return None
     change = 100 * (new / old - 1)
     return None if abs(change) < 0.005 else f"{'+' if change > 0 else ''}{number(float(f'{change:.3g}'))} %"

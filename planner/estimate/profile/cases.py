@@ -35,9 +35,9 @@ def points_at_work(plan: Plan, catalog: Catalog) -> list[AtWork]:
 
     A case of serving has the whole systems that the replica of a point shares with others, and the load of all of them.
     """
-    asked = {each["name"]: each for each in plan["spec"]["workloads"]}
+    asked = {each["name"]: each for each in plan.document["spec"]["workloads"]}
     found = []
-    for workload in plan["workloads"]:
+    for workload in plan.document["workloads"]:
         stated = asked.get(workload.get("of", workload["name"]))
         if stated is None or workload["kind"] not in KINDS:
             continue

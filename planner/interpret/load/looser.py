@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from planner.candidates.fleet_options import FleetOption
@@ -11,6 +9,7 @@ from planner.candidates.looser import LooserLimit, looser_limits
 from planner.candidates.points import Candidates
 from planner.formulate.formulation import Formulation
 from planner.plan import Plan
+from planner.plan.rows.quality import Looser, LooserStep
 from planner.problem.facts import Problem
 from solvers.search.parts import points_in_use
 from solvers.solution import Solution
@@ -24,7 +23,7 @@ def with_looser_limits(
     `worth`: the part of the workload's cost, in proportion to its work on the system, that the chips saved would take; a plan under the
     looser limit may save less where whole systems, or another limit, leave no room.
     """
-    costs = {row["name"]: row["cost"] for row in plan["workloads"]}
+    costs = {row["name"]: row["cost"] for row in plan.document["workloads"]}
     rows = [
         _row(found, share, costs.get(workload.name, 0.0))
         for workload in problem.serving
@@ -34,9 +33,9 @@ def with_looser_limits(
     return Plan({**plan.document, "looser": rows}) if rows else plan
 
 
-def _row(found: LooserLimit, share: float, cost: float) -> dict[str, Any]:
+def _row(found: LooserLimit, share: float, cost: float) -> Looser:
     """Build the row of a limit; `share`: of the workload's work, on this system; `cost`: of the workload."""
-    steps = [{"limit_s": limit_s, "times": rate / found.rate} for limit_s, rate in found.steps]
+    steps: list[LooserStep] = [{"limit_s": limit_s, "times": rate / found.rate} for limit_s, rate in found.steps]
     return {
         "workload": found.workload.name,
         "metric": found.limit.metric,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
+from typing import NotRequired, final
 
 from typing_extensions import TypedDict
 
@@ -34,14 +34,19 @@ class NominalOutcome(Outcome):
     value: Number
 
 
-class PriceRange(TypedDict):
-    """State the range of an uncertain price, and the amount of the cost that depends on it."""
+class StatedRange(TypedDict):
+    """State the range of an uncertain price."""
 
     path: Text
     low: Number
     typical: Number
     high: Number
     unit: Text
+
+
+class PriceRange(StatedRange):
+    """State the range of an uncertain price, and the amount of the cost that depends on it."""
+
     amount: Number
 
 
@@ -64,6 +69,7 @@ class StandingBy(TypedDict):
     pools: list[Pool]
 
 
+@final
 class Robustness(TypedDict):
     """State the promise of a robust plan, and how it fared in sampled and fresh scenarios."""
 
@@ -119,6 +125,7 @@ class Confidence(TypedDict):
     left_out: list[Text]
 
 
+@final
 class NotRobust(TypedDict):
     """State that no plan keeps the promise asked for."""
 

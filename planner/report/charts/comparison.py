@@ -54,16 +54,18 @@ def _by_system(plan: Plan) -> dict[str, float]:
 
 def cost_differences(before: Plan, after: Plan) -> list[dict[str, Any]]:
     """List the change of each component of the cost, the largest first; equal ones are left out."""
-    names = dict.fromkeys((*before["costs"], *after["costs"]))
-    rows = [{"component": n, "difference": after["costs"].get(n, 0.0) - before["costs"].get(n, 0.0)} for n in names]
-    return sorted(
-        (row for row in rows if abs(row["difference"]) >= LEAST_CHANGE), key=lambda row: -abs(row["difference"])
-    )
+    old, new = before.document["costs"], after.document["costs"]
+    changes = {name: new.get(name, 0.0) - old.get(name, 0.0) for name in (*old, *new)}
+    return [
+        {"component": name, "difference": change}
+        for name, change in sorted(changes.items(), key=lambda item: -abs(item[1]))
+        if abs(change) >= LEAST_CHANGE
+    ]
 
 
 def difference_chart(before: Plan, after: Plan, t: Words) -> alt.Chart:
     """Draw by how much each component of the cost differs, as bars to the left and to the right."""
-    stated = after["spec"].get("currency", "USD")
+    stated = after.document["spec"].get("currency", "USD")
     currency = t.display.shown(stated)
     rows = [
         {

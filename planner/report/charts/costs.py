@@ -13,11 +13,11 @@ from planner.report.locale import Words
 
 def cost_chart(plan: Plan, t: Words) -> alt.LayerChart:
     """Draw the cost as a waterfall: each component from where the one before ends, the largest first, with its share."""
-    stated = plan["spec"].get("currency", "USD")
-    currency, total = t.display.shown(stated), sum(plan["costs"].values())
+    stated = plan.document["spec"].get("currency", "USD")
+    currency, total = t.display.shown(stated), sum(plan.document["costs"].values())
     rows: list[dict[str, Any]] = []
     end = 0.0
-    for name, amount in sorted(plan["costs"].items(), key=lambda item: -item[1]):
+    for name, amount in sorted(plan.document["costs"].items(), key=lambda item: -item[1]):
         begin, end = end, end + t.display.money(amount, stated)
         rows.append(
             {

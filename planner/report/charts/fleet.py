@@ -42,11 +42,13 @@ def fleet_rows(plan: Plan) -> list[dict[str, Any]]:
     """Count the chips by site and system; the chips of a system are among the figures that the plan cites."""
     per_system = {
         row["path"].split("/", 1)[1].rsplit("/", 1)[0]: row["value"]
-        for row in plan["provenance"]
-        if row["path"].startswith("systems/") and row["path"].endswith("/chips")
+        for row in plan.document["provenance"]
+        if row["path"].startswith("systems/")
+        and row["path"].endswith("/chips")
+        and isinstance(row["value"], (int, float))
     }
     held: dict[tuple[str, str], dict[Any, float]] = {}
-    for row in plan["fleet"]:
+    for row in plan.document["fleet"]:
         phases = held.setdefault((row["site"], row["system"]), {})
         phases[row["phase"]] = phases.get(row["phase"], 0) + row["count"] * per_system.get(row["system"], 0)
     return [

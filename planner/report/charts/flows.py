@@ -22,13 +22,13 @@ def flow_rows(plan: Plan) -> list[tuple[str, str, str, float]]:
 
     The tokens of a workload at a site are divided among its systems by the capacity that is at work there.
     """
-    seconds = {row["slot"]: row["seconds"] for row in plan["schedule"]}
+    seconds = {row["slot"]: row["seconds"] for row in plan.document["schedule"]}
     total = sum(seconds.values())
     if not total:
         return []
     shares = _shares_of_systems(plan)
     flows: dict[tuple[str, str, str], float] = defaultdict(float)
-    for row in plan["routes"]:
+    for row in plan.document["routes"]:
         mean = row["tokens_per_s"] * seconds.get(row["slot"], 0.0) / total
         for system, share in shares.get((row["workload"], row["site"]), {"": 1.0}).items():
             flows[row["origin"], row["site"], system] += mean * share
@@ -39,7 +39,7 @@ def flow_rows(plan: Plan) -> list[tuple[str, str, str, float]]:
 def _shares_of_systems(plan: Plan) -> dict[tuple[str, str], dict[str, float]]:
     """Compute the share of each system in what a workload gets at a site, by capacity at the peak."""
     able: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for workload in plan["workloads"]:
+    for workload in plan.document["workloads"]:
         for point in workload["points"]:
             name = " + ".join(dict.fromkeys(pool["system"] for pool in point["pools"]))
             able[workload["name"], point["site"]][name] += point["capacity"] * point["peak_replicas"]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 
 from catalog.units import MWH_J
 from planner.plan import Plan
+from planner.plan.rows.time import Slot
 from planner.report.charts.style import BLUE, RED, SKY
 from planner.report.hours import by_hour
 from planner.report.locale import Words
@@ -19,7 +18,7 @@ AXIS_PX = 46  # width of the axis in both panels, so that their hours align
 
 def load_unit(plan: Plan, t: Words) -> Scale:
     """Choose the unit of the load of sites, the same for all of them and at all hours."""
-    return t.display.scale("W", max((row["power_w"] for row in plan["schedule"]), default=0.0))
+    return t.display.scale("W", max((row["power_w"] for row in plan.document["schedule"]), default=0.0))
 
 
 def load_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
@@ -75,7 +74,7 @@ def load_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
 
 def price_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
     """Draw the price of electricity at a site in each hour of the typical day, as steps."""
-    stated = plan["spec"].get("currency", "USD")
+    stated = plan.document["spec"].get("currency", "USD")
     currency = t.display.shown(stated)
     rows = [
         {"start": hour["hour_utc"], "price": t.display.money(hour["price_per_j"], stated) * MWH_J}
@@ -101,7 +100,7 @@ def price_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
 def sites_with_load(plan: Plan, phase: int) -> list[str]:
     """List the sites that draw power in a phase, the largest load first."""
     loads: dict[str, float] = {}
-    for row in plan["schedule"]:
+    for row in plan.document["schedule"]:
         if row["phase"] == phase:
             loads[row["site"]] = loads.get(row["site"], 0.0) + row["energy_j"]
     return sorted((site for site, energy in loads.items() if energy > 0), key=lambda site: -loads[site])
@@ -110,7 +109,7 @@ def sites_with_load(plan: Plan, phase: int) -> list[str]:
 def phases(plan: Plan) -> dict[int, float]:
     """Compute the seconds that each phase lasts."""
     seconds: dict[int, dict[int, float]] = {}
-    for row in plan["schedule"]:
+    for row in plan.document["schedule"]:
         seconds.setdefault(row["phase"], {})[row["slot"]] = row["seconds"]
     return {phase: sum(slots.values()) for phase, slots in seconds.items()}
 
@@ -120,8 +119,8 @@ def first_loaded_phase(plan: Plan) -> int | None:
     return next((phase for phase in phases(plan) if sites_with_load(plan, phase)), None)
 
 
-def _hours(plan: Plan, site: str, phase: int) -> list[dict[str, Any]]:
-    return by_hour(row for row in plan["schedule"] if row["site"] == site and row["phase"] == phase)
+def _hours(plan: Plan, site: str, phase: int) -> list[Slot]:
+    return by_hour(row for row in plan.document["schedule"] if row["site"] == site and row["phase"] == phase)
 
 
 def _hour_axis(labels: bool, title: str | None = None) -> alt.X:

@@ -24,9 +24,9 @@ LOAD, PRICE, CARBON = "load", "price", "carbon"
 
 def hour_rows(plan: Plan, phase: int, hour: int, t: Words) -> dict[str, dict[str, float]]:
     """Read load [`load_unit`], price [currency shown/MWh] and carbon [g/kWh] of each site in an hour of the typical day of a phase."""
-    found, size, stated = {}, load_unit(plan, t).factor, plan["spec"].get("currency", "USD")
-    for site in dict.fromkeys(row["site"] for row in plan["schedule"]):
-        rows = by_hour(row for row in plan["schedule"] if (row["site"], row["phase"]) == (site, phase))
+    found, size, stated = {}, load_unit(plan, t).factor, plan.document["spec"].get("currency", "USD")
+    for site in dict.fromkeys(row["site"] for row in plan.document["schedule"]):
+        rows = by_hour(row for row in plan.document["schedule"] if (row["site"], row["phase"]) == (site, phase))
         row = next((row for row in rows if row["hour_utc"] == hour), None)
         if row is not None:
             found[site] = {
@@ -51,7 +51,7 @@ def map_chart(
     ]
     if not rows:
         return None
-    currency, load = t.display.shown(plan["spec"].get("currency", "USD")), load_unit(plan, t).symbol
+    currency, load = t.display.shown(plan.document["spec"].get("currency", "USD")), load_unit(plan, t).symbol
     unit = t("chart.price", currency=currency) if by == PRICE else "g/kWh"
     words = t(
         "chart.map.alt", sites=", ".join(f"{row['site']} {row[LOAD]:.3g} {load}, {row[by]:,.3g} {unit}" for row in rows)
@@ -108,12 +108,12 @@ def _scale(window: tuple[float, float]) -> alt.Scale:
 
 def served_rows(plan: Plan, phase: int) -> list[dict[str, Any]]:
     """Average the output tokens per second that each workload gets in each hour of the day of a phase, stacked from `low` to `high`."""
-    slots = {row["slot"]: row for row in plan["schedule"] if row["phase"] == phase}
+    slots = {row["slot"]: row for row in plan.document["schedule"] if row["phase"] == phase}
     tokens: dict[tuple[str, int], float] = defaultdict(float)
     seconds: dict[int, float] = defaultdict(float)
     for row in slots.values():
         seconds[row["hour_utc"]] += row["seconds"]
-    for route in plan["routes"]:
+    for route in plan.document["routes"]:
         if (slot := slots.get(route["slot"])) is not None:
             tokens[route["workload"], slot["hour_utc"]] += route["tokens_per_s"] * slot["seconds"]
     names = list(dict.fromkeys(name for name, _ in tokens))
@@ -121,8 +121,8 @@ def served_rows(plan: Plan, phase: int) -> list[dict[str, Any]]:
     for name in names:
         for hour in sorted(seconds):
             rate = tokens[name, hour] / seconds[hour]
-            row = {"workload": name, "start": hour, "end": hour + 1, "tokens": rate}
-            rows.append({**row, "low": low[hour], "high": low[hour] + rate})
+            part = {"workload": name, "start": hour, "end": hour + 1, "tokens": rate}
+            rows.append({**part, "low": low[hour], "high": low[hour] + rate})
             low[hour] += rate
     return rows
 
@@ -157,16 +157,19 @@ def served_chart(plan: Plan, phase: int, t: Words) -> alt.Chart | None:
 
 def heat_chart(plan: Plan, site: str, phase: int, by: str, t: Words) -> alt.Chart:
     """Draw price or carbon of a site over day and hour, one row for each day that the plan was computed on."""
-    stated = plan["spec"].get("currency", "USD")
+    stated = plan.document["spec"].get("currency", "USD")
     factor = t.display.money(MWH_J, stated) if by == PRICE else KWH_J / GRAM_KG
-    key = "price_per_j" if by == PRICE else "carbon_kg_per_j"
-    rows = [
-        {"day": str(row.get("day", t("chart.typical_day"))), "hour": row["hour_utc"], "value": row[key] * factor}
-        for row in plan["schedule"]
+    rows: list[dict[str, Any]] = [
+        {
+            "day": str(row.get("day", t("chart.typical_day"))),
+            "hour": row["hour_utc"],
+            "value": (row["price_per_j"] if by == PRICE else row["carbon_kg_per_j"]) * factor,
+        }
+        for row in plan.document["schedule"]
         if (row["site"], row["phase"]) == (site, phase)
     ]
     unit = t("chart.price", currency=t.display.shown(stated)) if by == PRICE else "g/kWh"
-    values = [row["value"] for row in rows]
+    values: list[float] = [row["value"] for row in rows]
     days = list(dict.fromkeys(row["day"] for row in rows))
     words = t(
         "chart.heat.alt", site=site, days=len(days), low=f"{min(values):,.3g}", high=f"{max(values):,.3g}", unit=unit

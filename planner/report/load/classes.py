@@ -6,6 +6,7 @@ from typing import Any
 
 from catalog.units import show
 from planner.plan import Plan
+from planner.plan.rows.workloads import Queue
 
 Row = dict[str, Any]
 HEADING = "How long each class of requests waits"
@@ -16,11 +17,13 @@ NOTES = {
 
 def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
     """List (heading, rows) of the table; without rows where requests have no classes."""
-    rows = [_row(workload["name"], row) for workload in plan["workloads"] for row in workload.get("queues", ())]
+    rows = [
+        _row(workload["name"], row) for workload in plan.document["workloads"] for row in workload.get("queues", ())
+    ]
     return [(HEADING, rows)]
 
 
-def _row(workload: str, row: Row) -> Row:
+def _row(workload: str, row: Queue) -> Row:
     limits = ", ".join(f"{limit['percentile']} {show(limit['limit_s'], 's')}" for limit in row["slo"])
     return {
         "workload": workload,

@@ -6,6 +6,7 @@ from typing import Any
 
 from catalog.units import show
 from planner.plan import Plan
+from planner.plan.rows.points import Point
 
 Row = dict[str, Any]
 HEADING = "Time to first token"
@@ -27,14 +28,14 @@ def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
     """List (heading, rows) of the table; without rows where nothing is served, and for plans of earlier releases."""
     rows = [
         _row(workload["name"], point)
-        for workload in plan["workloads"]
+        for workload in plan.document["workloads"]
         for point in workload["points"]
         if "first_token_s" in point
     ]
     return [(HEADING, rows)]
 
 
-def _row(workload: str, point: Row) -> Row:
+def _row(workload: str, point: Point) -> Row:
     times = point["first_token_s"]
     return {
         "workload": workload,

@@ -6,6 +6,7 @@ from typing import Any
 
 from catalog.units import show
 from planner.plan import Plan
+from planner.plan.rows.fleet import KvTier
 from planner.report.words import amount
 
 Row = dict[str, Any]
@@ -18,11 +19,11 @@ NOTES = {
 
 def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
     """List (heading, rows) of the table; without rows where no tiers are bought."""
-    currency = plan["spec"].get("currency", "USD")
+    currency = plan.document["spec"].get("currency", "USD")
     return [(HEADING, [_row(row, currency) for row in plan.document.get("kv_tiers", ())])]
 
 
-def _row(row: Row, currency: str) -> Row:
+def _row(row: KvTier, currency: str) -> Row:
     shared = f" of pools for {row['shared_by']}" if row["shared_by"] > 1 else ""
     return {
         "site": row["site"],

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from planner.plan import Plan
+from planner.plan.rows.fleet import Packed
 from planner.report.words import how_words
 
 Row = dict[str, Any]
@@ -20,7 +21,7 @@ def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
     return [(HEADING, [_row(row) for row in plan.document.get("packing", ())])]
 
 
-def _row(row: Row) -> Row:
+def _row(row: Packed) -> Row:
     shapes: Counter[int] = Counter()
     for shape in row["shapes"]:
         shapes[shape["chips"]] += shape["workers"]

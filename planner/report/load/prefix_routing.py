@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.plan import Plan
+from planner.plan.rows.workloads import PrefixRouting
 
 Row = dict[str, Any]
 HEADING = "Requests routed by prefix"
@@ -16,10 +17,12 @@ NOTES = {
 
 def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
     """List (heading, rows) of the table; without rows where no workload says how its prefixes are routed."""
-    return [(HEADING, [_row(w["name"], w["prefix_routing"]) for w in plan["workloads"] if "prefix_routing" in w])]
+    return [
+        (HEADING, [_row(w["name"], w["prefix_routing"]) for w in plan.document["workloads"] if "prefix_routing" in w])
+    ]
 
 
-def _row(name: str, row: Row) -> Row:
+def _row(name: str, row: PrefixRouting) -> Row:
     return {
         "workload": name,
         "routing": "by prefix" if row["policy"] == "prefix" else "at random",

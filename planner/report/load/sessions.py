@@ -6,6 +6,7 @@ from typing import Any
 
 from catalog.units import GIGA
 from planner.plan import Plan
+from planner.plan.rows.workloads import Workload
 
 Row = dict[str, Any]
 HEADING = "Agentic sessions in the busiest hour"
@@ -17,10 +18,10 @@ NOTES = {
 def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
     """List (heading, rows) of the table; without rows where no workload has sessions."""
     asked = {row["workload"]: row["sessions"] for row in plan.document.get("closed_loops", ())}
-    return [(HEADING, [_row(w, asked.get(w["name"])) for w in plan["workloads"] if "session" in w])]
+    return [(HEADING, [_row(w, asked.get(w["name"])) for w in plan.document["workloads"] if "session" in w])]
 
 
-def _row(workload: Row, asked: float | None) -> Row:
+def _row(workload: Workload, asked: float | None) -> Row:
     row = workload["session"]
     ways = ", ".join(f"{count:,.0f} {way}" for way, count in sorted(row["waiting"].items()) if count)
     return {

@@ -42,11 +42,10 @@ def workbook(plan: Plan) -> bytes:
 
 def _overview(plan: Plan) -> list[list[Any]]:
     """List name, verdict, totals and versions."""
-    totals = plan["totals"] or {}
-    rows: list[list[Any]] = [["what", "value"], ["name", plan["name"]], ["answer", headline(plan)]]
-    rows += [[name, value] for name, value in totals.items()]
-    rows += [["currency", plan["spec"].get("currency", "USD")], ["catalog", plan["catalog_digest"]]]
-    return rows + [[name, version] for name, version in plan["versions"].items()]
+    rows: list[list[Any]] = [["what", "value"], ["name", plan.document["name"]], ["answer", headline(plan)]]
+    rows += [[name, value] for name, value in (plan.document["totals"] or {}).items()]
+    rows += [["currency", plan.document["spec"].get("currency", "USD")], ["catalog", plan.document["catalog_digest"]]]
+    return rows + [[name, version] for name, version in plan.document["versions"].items()]
 
 
 def _write(sheet: Any, row: int, column: int, cell: Any, form: Any) -> None:

@@ -50,8 +50,8 @@ def html_page(plan: Plan) -> str:
     """Write a plan as an HTML page. Raises ImportError where altair or vl-convert is missing (`can_draw`)."""
     charts = "\n".join(_figure(words, svg) for words, svg in chart_pictures(plan))
     opening = [
-        f"<h1>{_text(plan['name'])}</h1>",
-        *(f"<p>{_text(line)}</p>" for line in plan["spec"].get("note", "").splitlines()),
+        f"<h1>{_text(plan.document['name'])}</h1>",
+        *(f"<p>{_text(line)}</p>" for line in plan.document["spec"].get("note", "").splitlines()),
         f'<p class="verdict">{_text(headline(plan))}</p>',
         f"<p>{_text(totals_line(plan))}</p>" if totals_line(plan) else "",
         *(f"<p><b>{question}:</b> {_text('; '.join(clauses))}.</p>" for question, clauses in story(plan, whole=True)),
@@ -64,14 +64,16 @@ def html_page(plan: Plan) -> str:
         f"<h2>{_text(heading)}</h2>{f'<p>{_text(NOTES[heading])}</p>' if heading in NOTES else ''}{_table(rows)}"
         for heading, rows in sections_of(plan)
     ]
-    versions = ", ".join(f"{name} {version}" for name, version in plan["versions"].items())
+    versions = ", ".join(f"{name} {version}" for name, version in plan.document["versions"].items())
     feet = [
-        text for text in (ending(plan), closing(plan), f"{versions}; catalog {plan['catalog_digest'][:12]}") if text
+        text
+        for text in (ending(plan), closing(plan), f"{versions}; catalog {plan.document['catalog_digest'][:12]}")
+        if text
     ]
     body = "\n".join([*opening, charts, *chapters, *tables])
     footer = "".join(f"<p>{_text(text)}</p>" for text in feet)
     return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{_text(plan["name"])}</title>\n'
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{_text(plan.document["name"])}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<style>{STYLE}</style>\n</head>\n<body>\n{body}\n<footer>{footer}</footer>\n</body>\n</html>\n"
     )
@@ -82,7 +84,7 @@ def chart_pictures(plan: Plan) -> Iterator[tuple[str, str]]:
     from planner.report.charts import costs, fleet, flows, hours
     from planner.report.locale import Words
 
-    if not plan.has_answer or not plan["fleet"]:
+    if not plan.has_answer or not plan.document["fleet"]:
         return
     t = Words()
     charts: list[Any] = [fleet.fleet_chart(plan, t), costs.cost_chart(plan, t)]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from catalog.units import show
 from planner.messages import DEFAULT, Message
 from planner.plan import Plan
+from planner.plan.rows.quality import Looser
 
 HEADING = "Limits worth loosening"
 
 
 def sentences(plan: Plan, language: str = DEFAULT) -> list[str]:
     """Write a sentence for each row of the section `looser`, the most valuable first."""
-    unit = plan["spec"].get("currency", "USD")
+    unit = plan.document["spec"].get("currency", "USD")
     rows = sorted(plan.document.get("looser", ()), key=lambda row: -row["worth"])
     return [
         Message.of("looser.worth", step=_step(row, language), worth=f"{row['worth']:,.0f}", unit=unit).text(language)
@@ -21,7 +20,7 @@ def sentences(plan: Plan, language: str = DEFAULT) -> list[str]:
     ]
 
 
-def _step(row: dict[str, Any], language: str) -> str:
+def _step(row: Looser, language: str) -> str:
     """Write what the looser limits do for a chip."""
     first, last = row["steps"][0], row["steps"][-1]
     told: dict[str, str] = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from planner.report.plan_index import PlanIndex, Row
+from planner.plan.rows.money import Limit
+from planner.report.plan_index import PlanIndex
 from planner.report.words import listed
 
 NAMED_SHARE = 0.005  # of a workload: smaller shares are left out
@@ -21,7 +22,7 @@ def sentences(index: PlanIndex) -> Iterator[str]:
             parts.append(f"its electricity costs {index.per_mwh(index.paid[site])}{_rank(index, site)}")
         parts += [f"its {name} is used up{index.worth(row)}" for name, row in _used_up(index, site)]
         yield f"{site}: {'; '.join(parts)}." if parts else f"{site}: stands by."
-    asked = [site["region"] for site in index.plan["spec"]["sites"]]
+    asked = [site["region"] for site in index.plan.document["spec"]["sites"]]
     empty = [region for region in asked if region not in index.sites]
     if empty and len(empty) == len(asked) - len(index.sites):  # otherwise some have another name in the spec
         yield f"{listed(empty)} {'stay' if len(empty) > 1 else 'stays'} empty."
@@ -30,12 +31,12 @@ def sentences(index: PlanIndex) -> Iterator[str]:
 def _served(index: PlanIndex) -> dict[str, dict[str, float]]:
     """Compute the share of each workload's tokens that each site produces: site -> workload -> share."""
     tokens: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for row in index.plan["routes"]:
+    for row in index.plan.document["routes"]:
         tokens[row["workload"]][row["site"]] += row["tokens_per_s"] * index.seconds[row["slot"]]
-    for workload in index.plan["workloads"]:
-        if workload["kind"] != "serving":
-            for point in workload["points"]:
-                tokens[workload["name"]][point["site"]] += 1.0
+    for job in index.plan.document["workloads"]:
+        if job["kind"] != "serving":
+            for point in job["points"]:
+                tokens[job["name"]][point["site"]] += 1.0
     served: dict[str, dict[str, float]] = defaultdict(dict)
     for workload, by_site in tokens.items():
         total = sum(by_site.values())
@@ -58,7 +59,7 @@ def _rank(index: PlanIndex, site: str) -> str:
     return f", {index.paid[site] / low - 1:.0%} more than in {cheapest}" if low > 0 else ""
 
 
-def _used_up(index: PlanIndex, site: str) -> Iterator[tuple[str, Row]]:
+def _used_up(index: PlanIndex, site: str) -> Iterator[tuple[str, Limit]]:
     """Yield the binding limits on a site's power."""
     for row in index.binding:
         for name, words in ((f"power in {site}", "power"), (f"connection of {site}", "connection")):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from planner.report.plan_index import PlanIndex, Row
+from planner.plan.rows.fleet import Fabric
+from planner.report.plan_index import PlanIndex
 from planner.report.words import how_words, spread
 
 
@@ -13,14 +14,14 @@ def sentences(index: PlanIndex) -> Iterator[str]:
     """Explain binding supplies, the price of networks, and the runner-up."""
     yield from _scarce(index)
     yield from _networks(index)
-    for row in index.plan["runner_up"]:
-        if row["system"] is not None:
+    for row in index.plan.document["runner_up"]:
+        if row["system"] is not None and row["how"] is not None:
             yield f"In {row['site']} {row['system']} ({how_words(row['how'])}) comes next: {row['words']}."
 
 
 def _scarce(index: PlanIndex) -> Iterator[str]:
     counts: dict[tuple[str, str], int] = defaultdict(int)
-    for row in index.plan["fleet"]:
+    for row in index.plan.document["fleet"]:
         counts[row["system"], row["how"]] += row["count"]
     binding = {row["name"]: row for row in index.binding}
     for (system, how), count in counts.items():
@@ -34,8 +35,8 @@ def _scarce(index: PlanIndex) -> Iterator[str]:
 
 def _networks(index: PlanIndex) -> Iterator[str]:
     """Compare the price of each network per system with that of the other designs."""
-    by_design: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for row in index.plan["fabrics"]:
+    by_design: dict[str, dict[str, list[Fabric]]] = defaultdict(lambda: defaultdict(list))
+    for row in index.plan.document["fabrics"]:
         if row["systems"] > 1:
             by_design[row["design"]][row["system"]].append(row)
     for design, by_system in by_design.items():
@@ -47,7 +48,7 @@ def _networks(index: PlanIndex) -> Iterator[str]:
         yield f"{design} joins (price of the network per system in {index.currency}): {'; '.join(parts)}."
 
 
-def _instead(rows: Sequence[Row]) -> str:
+def _instead(rows: Sequence[Fabric]) -> str:
     """State the price of the other designs, if the plan has it."""
     others: dict[str, list[float]] = defaultdict(list)
     for row in rows:

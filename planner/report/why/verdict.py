@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from planner.messages import DEFAULT, Message
 from planner.plan import Plan
+from planner.plan.rows.quality import BestFound, Simplicity
 from planner.report.locale import Words
 
 OPTIMAL_GAP = 1e-6  # a gap below it is a solver's rounding
-PARTS = ("deployments", "kinds", "sites")  # in the order in which they are saved
 
 
 def proof_clauses(plan: Plan, language: str = DEFAULT) -> list[str]:
@@ -25,8 +25,10 @@ def proof_clauses(plan: Plan, language: str = DEFAULT) -> list[str]:
         if worse is not None:
             proof = Message.of("verdict.best", proof=proof.text(language))
     told = [proof.text(language)]
-    if plan.status == "limit" and "asked_gap" in plan["solver"]:
-        told.append(Message.of("verdict.asked", gap=percent(plan["solver"]["asked_gap"])).text(language))
+    if plan.status == "limit" and "asked_gap" in plan.document["solver"]:
+        told.append(
+            Message.of("verdict.asked", gap=percent(float(plan.document["solver"]["asked_gap"]))).text(language)
+        )
     told += [] if worse is None else [worse.text(language)]
     step = _step_below(plan, language)
     if step and (worse is None or not worse.code.startswith("verdict.fewer_deployments")):
@@ -53,13 +55,13 @@ def percent(share: float) -> str:
 
 def _code(family: str, plan: Plan) -> str:
     """Return the code of a family that fits what the bound holds for."""
-    return f"{family}.{plan['bound_of']}" if plan["bound_of"] in ("reduced", "fleet") else family
+    return f"{family}.{plan.document['bound_of']}" if plan.document["bound_of"] in ("reduced", "fleet") else family
 
 
 def _step_below(plan: Plan, language: str) -> str:
     """State what the next step of the ladder below the plan costs against the best plan found; empty where none is known."""
-    row = plan.document.get("simplicity", {})
-    below = [rung for rung in row.get("ladder", ()) if rung["deployments"] < row["deployments"]]
+    row = plan.document.get("simplicity")
+    below = [rung for rung in row.get("ladder", ()) if rung["deployments"] < row["deployments"]] if row else []
     if not below:
         return ""
     code = f"verdict.ladder.{'estimated' if below[0]['estimated'] else 'made'}.{plan.objective['sense']}"
@@ -75,11 +77,18 @@ def _worse(plan: Plan) -> Message | None:
     if row is None:
         return None
     best, sense = row["best"]["value"], plan.objective["sense"]
-    value = plan.document.get("surety", {}).get("value_before", plan.objective["value"])
+    surety = plan.document.get("surety")
+    value = plan.value if surety is None else surety["value_before"]
     loss = abs(value - best) / abs(best) if best else 0.0
     told = {"loss": percent(loss)} if loss > OPTIMAL_GAP else {}
-    saved = next((part for part in PARTS if row[part] < row["best"][part]), None)
+    before, after = _parts(row["best"]), _parts(row)
+    saved = next((part for part in before if after[part] < before[part]), None)
     if saved is not None:
         code = f"verdict.fewer_{saved}.{sense}" if told else f"verdict.fewer_{saved}"
-        return Message.of(code, before=row["best"][saved], after=row[saved], **told)
+        return Message.of(code, before=before[saved], after=after[saved], **told)
     return Message.of(f"verdict.worse.{sense}", **told) if told else None
+
+
+def _parts(row: Simplicity | BestFound) -> dict[str, int]:
+    """Return the number of parts of a plan, in the order in which they are saved."""
+    return {"deployments": row["deployments"], "kinds": row["kinds"], "sites": row["sites"]}

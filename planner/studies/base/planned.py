@@ -99,14 +99,15 @@ class Planned:
         """Do the same for a study of least cost, whatever the objective of the spec."""
         if self.plan.objective["unit"] == unit or not self.plan.has_answer:
             return self.base(start)
-        return Base(self.plan.status, self.plan["totals"]["cost"], start, unit, (*self.relaxed, OBJECTIVE))
+        return Base(self.plan.status, self.plan.totals["cost"], start, unit, (*self.relaxed, OBJECTIVE))
 
     def _has_later_steps(self, start: float) -> bool:
         """Tell whether the plan gave up something of the best one found for fewer parts or a surer plan."""
-        value = self.plan.objective["value"]
+        value = self.plan.value
         sign = -1.0 if self.plan.objective["sense"] == "max" else 1.0
-        best = (self.plan.document.get("simplicity") or {}).get("best") or {}
-        given_up, apart = value - best.get("value", value), value - start
+        simplicity = self.plan.document.get("simplicity")
+        given_up = 0.0 if simplicity is None else value - simplicity["best"]["value"]
+        apart = value - start
         return bool(sign * given_up > SAME * abs(value) and sign * apart > SAME * abs(value))
 
 
@@ -164,12 +165,12 @@ def _divisible_are_apart(plan: Plan, variants: Variants, threads: int) -> bool:
         answer = solved(variants, (), options)
     except Unbounded:
         return True
-    value, bound = None if answer is None else answer.value, plan["bound"]
+    value, bound = None if answer is None else answer.value, plan.document["bound"]
     if answer is None or value is None or bound is None or problem.spec.robust is not None:
         return value is None
     sign, best = -1.0 if plan.objective["sense"] == "max" else 1.0, answer.solution.bound
     is_better = sign * (bound - value) > options.enough * abs(bound)
-    is_worse = best is not None and sign * (best - plan.objective["value"]) > SAME * abs(plan.objective["value"])
+    is_worse = best is not None and sign * (best - plan.value) > SAME * abs(plan.value)
     return bool(is_better or is_worse)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from planner.plan import binds
+from planner.plan.rows.money import Limit
 from planner.verify.checked_plan import CheckedPlan
 
 UNITS = (
@@ -22,7 +20,7 @@ def check_worth(plan: CheckedPlan) -> None:
     _check_runner_up(plan)
 
 
-def _check_limit(plan: CheckedPlan, path: str, row: Mapping[str, Any]) -> None:
+def _check_limit(plan: CheckedPlan, path: str, row: Limit) -> None:
     if (unit := _unit(plan, row["path"])) is not None and row["unit"] != unit:
         plan.say(f"{path}.unit", f"says {row['unit']!r}, expected {unit!r}")
     held, free = row["marginal_value"], row.get("marginal_value_divisible")
