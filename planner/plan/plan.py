@@ -13,7 +13,6 @@ from planner.files import write_file
 from planner.plan.rows.document import PlanDocument
 from planner.plan.rows.framing import Objective
 from planner.plan.rows.money import Limit, Totals
-from planner.plan.shape import shape_problems
 
 PLAN_SCHEMA_VERSION = 1
 KEYS = (
@@ -114,6 +113,8 @@ class Plan:
 
 def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
     """Parse a plan from its JSON text. Raises SpecError naming what is missing or malformed."""
+    from planner.plan.shape import shape_problems  # pydantic: nothing that only names a plan waits for it
+
     try:
         document = json.loads(text, parse_constant=_no_number)
         json.dumps(document, ensure_ascii=False).encode()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NotRequired
 
-from pydantic import Discriminator, Tag
 from typing_extensions import TypedDict
 
 from planner.plan.rows.fleet import Deployment, Fabric, FacilityRow, FleetRow, KvTier, Owned, Packed, StorageRow
@@ -17,12 +16,20 @@ from planner.plan.rows.values import Flag, Number, Text, Whole
 from planner.plan.rows.workloads import Workload
 
 
-def _promise(value: Any) -> str:
-    """Tell the row of a promise that is kept from that of one which no plan keeps."""
+class _EitherPromise:
+    """Tell pydantic the row of a promise that is kept from that of one which no plan keeps."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> dict[str, Any]:
+        rows = {"kept": Robustness, "missed": NotRobust}
+        choices = {tag: handler.generate_schema(row) for tag, row in rows.items()}
+        return {"type": "tagged-union", "choices": choices, "discriminator": _tag}
+
+
+def _tag(value: Any) -> str:
     return "missed" if isinstance(value, dict) and "reached" in value else "kept"
 
 
-Promise = Annotated[Annotated[Robustness, Tag("kept")] | Annotated[NotRobust, Tag("missed")], Discriminator(_promise)]
+Promise = Annotated[Robustness | NotRobust, _EitherPromise()]
 
 
 class PlanDocument(TypedDict):

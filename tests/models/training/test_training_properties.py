@@ -101,6 +101,7 @@ OF_ARCHITECTURE = {
     attention.kv_bytes_per_rank: (positive, positive, ranks),
     attention.read_bytes_per_rank: (positive, positive, ranks),
     attention.query_flops: (positive,),
+    architecture.attention_on_ranks: (ranks,),
 }
 # Functions of a run, with what else they take.
 OF_RUN = {
