@@ -56,8 +56,8 @@ def answer(**routing):
 
 
 def test_a_case_states_what_its_routing_does():
-    usual, skewed = answer(), answer(popularity=0.8)
-    copied = answer(popularity=0.8, redundant_experts=64)
+    usual, skewed = answer(), answer(popularity=1.2)
+    copied = answer(popularity=1.2, redundant_experts=64)
     assert (
         "routing" not in usual and skewed["routing"]["held_experts"] == 128 and copied["routing"]["held_experts"] == 192
     )
