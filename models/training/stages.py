@@ -106,7 +106,7 @@ def rank_contents(arch: Architecture, layouts: Layouts, mtp_layers: int = 0) -> 
 
     >>> from models.serving.examples import MOE
     >>> [(float(sum(rank.by_kind)[0]), float(np.squeeze(rank.head))) for rank in rank_contents(MOE, Layouts.of(pp=2))]
-    [(16.0, 0.0), (16.0, 1.0)]
+    [(24.0, 0.0), (24.0, 1.0)]
     """
     p, n, d = layouts.pp.astype(float), float(mtp_layers), leading_layers(arch)
     most = stage_layers(arch.layers, layouts.pp)

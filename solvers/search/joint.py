@@ -54,7 +54,7 @@ class WholeReplicaSettings:
     """Most nodes of the searches after rounding, so that they end where they ended before."""
     nodes_of_small: int = 3_000
     """The same, of small programs."""
-    poor: float = 0.05
+    poor: float = 0.03
     """Gap above which another attempt at rounding follows."""
     most_priced: int = 60_000
     """Activities up to which the rows are priced with the fleet held."""
@@ -350,7 +350,13 @@ def _raised(best: Solution, bound: float | None, options: Options) -> Solution:
         return best
     if best.value is not None:
         bound = sign * min(sign * bound, sign * best.value)
-    return rated(replace(best, bound=bound), options)
+    raised = rated(replace(best, bound=bound), options)
+    if best.before is None or raised.status != "limit":
+        return raised
+    first = rated(
+        replace(raised, value=best.before[0]), options
+    )  # the gap asked is that of the best plan, not of the simpler one
+    return raised if first.status == "limit" else replace(raised, status="within_gap")
 
 
 def _good_enough(best: Solution, options: Options) -> float | None:

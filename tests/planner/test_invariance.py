@@ -113,6 +113,7 @@ def test_the_question_leaves_something_to_decide(base):
     assert len({site for site, _, _ in fleet(plan)}) == 2 and len({system for _, system, _ in fleet(plan)}) == 2
     assert {row["path"] for row in plan["limits"] if row["limit"] and row["slack"] < 1e-6 * row["limit"]} & {
         "offers[1].supply",
+        "offers[2].supply",
         "sites[0].power",
         "sites[1].power",
     }
