@@ -9,7 +9,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints, Result, equal_rows
 from models.training.layer import BACKWARD_GEMMS, PARTS, Times, head_s, layer_times, projection_s
-from models.training.pipeline import DUALPIPE, slowest_stage
+from models.training.pipeline import DUALPIPE, slowest_stage, stage_layers
 from models.training.run import Run
 from models.training.stages import chunk_layers, first_without_leading, leading_layers, leading_on
 
@@ -165,4 +165,14 @@ def fullest_stage_s(run: Run, kinds: Mapping[str, Times], head_seconds: Floats |
     if last is not None:
         stage = {part: seconds + heads * last[part] for part, seconds in stage.items()}
     stage["compute"] = stage["compute"] + heads * head_seconds
+    if (
+        LEADING in kinds
+    ):  # the last stage may be slower than one of other layers alone, and yet faster than the first one
+        most = stage_layers(arch.layers, layouts.pp)
+        j = np.minimum(leading_on(d, 0.0, chunk), most)
+        front = {
+            part: most * seconds / counted + j * (dense[part] - seconds / counted) for part, seconds in other.items()
+        }
+        slower = sum(front.values()) > sum(stage.values())
+        stage = {part: np.where(slower, front[part], seconds) for part, seconds in stage.items()}
     return stage

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from models.serving.examples import CHIP, DENSE, MOE
@@ -42,6 +42,7 @@ def stages(layers, p, leading, predicting):
 
 
 @drawn
+@example(layers=9, p=2, leading=5, predicting=1, dense=3.0, head=0.0)
 @given(
     layers=st.integers(1, 40), p=st.integers(1, 12), leading=st.integers(0, 12), predicting=st.integers(0, 2),
     dense=st.floats(0.2, 3.0), head=st.floats(0.0, 5.0),
@@ -64,6 +65,7 @@ def test_the_fullest_stage_against_every_stage_written_out(layers, p, leading, p
         assert found == pytest.approx(max(every), rel=1e-9)
     assert found <= max(every) + max(dense - 1.0, 0.0) * min(leading, -(-layers // p)) + 1e-9
     assert found >= sum(every) / p - max(each.values()) - 1.1 * predicting - head
+    assert found >= every[0] - 1e-9 or p == 1
 
 
 @drawn
