@@ -15,10 +15,8 @@ from models.arrays import Result, as_result
 # Powers of the chance to wait that Poisson arrivals have, for arrivals in clumps: in the mean wait, and in the chance itself.
 _CLUMPED_WAIT, _CLUMPED_CHANCE = 0.4, 0.8
 _ROUNDS = 3
-_RARE, _TERMS = (
-    1.5,
-    40,
-)  # think time over service and customers from which a server is rarely found at work; terms of a series there
+_RARE = 1.5  # think time over service and customers from which a server is rarely found at work
+_TERMS = 40  # of the series there
 
 
 def erlang_c(servers: ArrayLike, offered: ArrayLike) -> Result:

@@ -29,6 +29,21 @@ class PrefillTime:
     chunk_s: Result = 0.0  # that a full chunk adds to a step
     turn: Result = 1.0  # share of the occupancy after which the next prompt may begin, in the first stage [1]
 
+    def mixed(self, other: PrefillTime, share: Result, latency_s: Result) -> PrefillTime:
+        """Average prompts of two kinds, `share` of which are of the other; the latency is given, as it may count what is loaded."""
+
+        def mean(one: Result, another: Result) -> Result:
+            return (1.0 - share) * one + share * another
+
+        return PrefillTime(
+            mean(self.occupancy_s, other.occupancy_s),
+            latency_s,
+            mean(self.steps, other.steps),
+            {name: mean(part, other.breakdown[name]) for name, part in self.breakdown.items()},
+            mean(self.chunk_s, other.chunk_s),
+            mean(self.turn, other.turn),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Prompts:

@@ -298,17 +298,9 @@ def cached_prefill(
     ways = [(hit * loaded, load + rest.latency_s) for hit, loaded, load in zip(hits, chosen, loads, strict=True)]
     latency = left * whole.latency_s + sum(chance * time for chance, time in ways)
     latency_square = left * whole.latency_s**2 + sum(chance * time**2 for chance, time in ways)
-    parts = {name: mean(part, rest.breakdown[name]) for name, part in whole.breakdown.items()}
     prompt = np.asarray(prompt_tokens, float)
     return CachedPrefill(
-        mean=PrefillTime(
-            occupancy,
-            latency,
-            mean(whole.steps, rest.steps),
-            parts,
-            mean(whole.chunk_s, rest.chunk_s),
-            mean(whole.turn, rest.turn),
-        ),
+        mean=whole.mixed(rest, taken, latency),
         occupancy_moment=square / occupancy**2,
         latency_moment=latency_square / latency**2,
         computed_share=mean(prompt, np.maximum(prompt - cache.prefix_tokens, 1.0)) / prompt,

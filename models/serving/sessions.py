@@ -286,15 +286,7 @@ def _over_calls(
     square = mean(first.occupancy_s**2 * (1.0 + scvs[0]), later.occupancy_s**2 * (1.0 + scvs[1]))
     within = mean(first.latency_s**2 * scvs[0], later.latency_s**2 * scvs[1])
     latency_square = mean(first.latency_s**2, (later.latency_s + loading) ** 2) + within
-    parts = {name: mean(part, later.breakdown[name]) for name, part in first.breakdown.items()}
-    found = PrefillTime(
-        occupancy,
-        latency,
-        mean(first.steps, later.steps),
-        parts,
-        mean(first.chunk_s, later.chunk_s),
-        mean(first.turn, later.turn),
-    )
+    found = first.mixed(later, chance, latency)
     with np.errstate(invalid="ignore"):  # infinite where loads outrun the memory of the host
         return found, SessionPrefill(
             mean=found,
