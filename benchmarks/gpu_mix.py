@@ -25,7 +25,7 @@ path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 from planner.candidates.search import find_candidates
 from planner.pipeline import solve_document
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import terms_of
 from planner.resolve.resolver import resolve_document
 
@@ -91,7 +91,7 @@ def question(seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def numbers(problem: Problem) -> tuple[dict[str, Kind], dict[tuple[str, str], Load]]:
+def numbers(problem: ResolvedSpec) -> tuple[dict[str, Kind], dict[tuple[str, str], Load]]:
     """Collect the input of the plain program from fleet options and points: kinds by system, and the (class, system) within the limits."""
     site, calendar, found = problem.sites[0], problem.calendar, find_candidates(problem)
     if float(site.price_per_j.std()) > 1e-15 or len({option.system.name for option in found.fleet_options}) < len(

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from planner.candidates.search import find_candidates
 from planner.candidates.serving import Grid, make_grid
 from planner.evaluate.serving import engine_choices, limits_at_site
-from planner.problem.facts import Problem, ScaleOut
+from planner.problem.facts import ResolvedSpec, ScaleOut
 from planner.resolve.resolver import resolve_document
 
 ROUNDS = 15
@@ -32,7 +32,7 @@ SYSTEM = "DGX H200"
 SLO = {"ttft": {"p50": "1 s", "p95": "2 s"}, "tpot": {"p50": "40 ms", "p99": "60 ms"}, "e2e": {"p90": "60 s"}}
 
 
-def problem_of(network: str, precision: Sequence[str]) -> Problem:
+def problem_of(network: str, precision: Sequence[str]) -> ResolvedSpec:
     """Build a problem of one network on one system to buy, with a network between the systems."""
     document = {
         "schema_version": 1, "name": "serving benchmark", "currency": "USD",
@@ -60,7 +60,7 @@ def least_s(work: Callable[[], object]) -> float:
     return min(times)
 
 
-def grid_with_latencies(problem: Problem) -> Grid:
+def grid_with_latencies(problem: ResolvedSpec) -> Grid:
     """Evaluate all layouts x batches of one precision, and compare the latencies of the SLO with its limits."""
     from models.serving.percentiles import within_slo
 

@@ -15,7 +15,7 @@ MOST_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class Issue:
     """A problem in the user's input: `path` is its place, `message` states the error and the expected value."""
 
     path: str
@@ -29,8 +29,8 @@ class Problem:
 class SpecError(ValueError):
     """An invalid spec, or invalid data that it names; `problems` lists every place, sorted by path. The first 50 are printed."""
 
-    def __init__(self, problems: Iterable[Problem]):
-        self.problems: list[Problem] = sorted(set(problems))
+    def __init__(self, problems: Iterable[Issue]):
+        self.problems: list[Issue] = sorted(set(problems))
         shown = [str(problem) for problem in self.problems[:MOST_SHOWN]]
         if more := len(self.problems) - len(shown):
             shown.append(f"and {more:,} more problem{'' if more == 1 else 's'}; correct these first")

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.messages import Message
 
 FIGURES = (
@@ -59,11 +59,11 @@ def benchmark_cells(path: Path, columns: Collection[str]) -> list[dict[str, str]
     for i, result in enumerate(_objects(path)):
         if not isinstance(result, Mapping) or not any(name in result for name in FIGURES):
             problems.append(
-                Problem(f"{path} result {i + 1}", f"expected a benchmark result with one of {', '.join(FIGURES)}")
+                Issue(f"{path} result {i + 1}", f"expected a benchmark result with one of {', '.join(FIGURES)}")
             )
             continue
         if reason := _no_steady_load(result):
-            problems.append(Problem(f"{path} result {i + 1}", reason))
+            problems.append(Issue(f"{path} result {i + 1}", reason))
             continue
         cells.append(
             {name: _cell(value) for name, value in _columns(result, f"{path.stem} {i + 1}", path.stem, columns).items()}
@@ -82,10 +82,10 @@ def _objects(path: Path) -> list[Any]:
         except json.JSONDecodeError:
             found = [json.loads(line) for line in text.splitlines() if line.strip()]
     except (ValueError, RecursionError) as error:
-        raise SpecError([Problem(str(path), f"not JSON in UTF-8: {error}")]) from None
+        raise SpecError([Issue(str(path), f"not JSON in UTF-8: {error}")]) from None
     found = found if isinstance(found, list) else [found]
     if not found:
-        raise SpecError([Problem(str(path), "holds no result")])
+        raise SpecError([Issue(str(path), "holds no result")])
     return found
 
 

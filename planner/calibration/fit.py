@@ -28,7 +28,7 @@ from planner.calibration.runs import Run, run_of, used_by
 from planner.calibration.target import TRUSTED_GRADES, AnyTarget, Observation
 from planner.calibration.targets import target_named, target_of
 from planner.calibration.training_target import TRAINING
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.facts import Fact
 from planner.files import write_file
 from planner.problem.intervals import relatives, seen_chips
@@ -118,7 +118,7 @@ def _fit_observations(cases: Sequence[MeasuredCase]) -> tuple[AnyTarget, list[Ob
 def _nothing_to_fit(target: AnyTarget, reasons: Mapping[str, int] = {}) -> SpecError:
     metrics, grades = ", ".join(target.fitted_metrics), " or ".join(TRUSTED_GRADES)
     why = "".join(f"; {reason}: {count}" for reason, count in reasons.items())
-    return SpecError([Problem("measurements", f"no row that may be fitted: {metrics} of grade {grades}{why}")])
+    return SpecError([Issue("measurements", f"no row that may be fitted: {metrics} of grade {grades}{why}")])
 
 
 def fit_problem(

@@ -18,7 +18,7 @@ from catalog.lookup import Catalog
 from catalog.records import Record
 from models.transformer.architecture import Architecture
 from planner.calibration.benchmark_files import benchmark_cells, is_benchmark_file
-from planner.errors import Problem, SpecError, close_matches
+from planner.errors import Issue, SpecError, close_matches
 from planner.messages import Message
 
 SOURCE_KIND_CHARACTERS = 40  # of the source text: its first part names the document, the rest the table
@@ -131,11 +131,11 @@ def file_kind(path: Path) -> str:
         try:
             header = {name.strip() for name in next(csv.reader(file), ())}
         except (csv.Error, UnicodeDecodeError) as error:
-            raise SpecError([Problem(str(path), f"not a CSV file in UTF-8: {error}")]) from None
+            raise SpecError([Issue(str(path), f"not a CSV file in UTF-8: {error}")]) from None
     known = {kind: len(header.intersection(columns.own)) for kind, columns in FILES.items()}
     if not any(known.values()):
         wanted = " or of ".join(f"{kind} ({', '.join(columns.own)})" for kind, columns in FILES.items())
-        raise SpecError([Problem(str(path), f"no column of {wanted}")])
+        raise SpecError([Issue(str(path), f"no column of {wanted}")])
     return max(known, key=known.__getitem__)
 
 
@@ -145,12 +145,12 @@ def read_rows(path: Path, kind: str = "training", further: Mapping[str, str] = {
     Raises SpecError listing every unreadable cell, and OSError for a missing file.
     """
     columns = FILES[kind]
-    problems: list[Problem] = []
+    problems: list[Issue] = []
     rows: list[Row] = []
     for name in further:
         if name not in (*columns.text, *columns.numbers):
             known = close_matches(name, (*columns.text, *columns.numbers))
-            problems.append(Problem(f"--set {name}", f"no column of a {kind} file{known}"))
+            problems.append(Issue(f"--set {name}", f"no column of a {kind} file{known}"))
     if is_benchmark_file(path):
         for line, cells in enumerate(benchmark_cells(path, (*columns.text, *columns.numbers)), start=1):
             rows.append(_row(f"{path} result {line}", line, _filled(cells, further), columns, problems))
@@ -162,11 +162,11 @@ def read_rows(path: Path, kind: str = "training", further: Mapping[str, str] = {
             reader.fieldnames = list(header)
             for column in columns.needed:
                 if column not in header and column not in further:
-                    problems.append(Problem(str(path), f'no column "{column}"{close_matches(column, header)}'))
+                    problems.append(Issue(str(path), f'no column "{column}"{close_matches(column, header)}'))
             for line, cells in enumerate(reader, start=2):
                 rows.append(_row(f"{path} line {line}", line, _filled(cells, further), columns, problems))
         except (csv.Error, UnicodeDecodeError) as error:
-            problems.append(Problem(str(path), f"not a CSV file in UTF-8: {error}"))
+            problems.append(Issue(str(path), f"not a CSV file in UTF-8: {error}"))
     return _checked(rows, problems)
 
 
@@ -175,19 +175,19 @@ def _filled(cells: Mapping[str, str], further: Mapping[str, str]) -> dict[str, s
     return {**cells, **{name: value for name, value in further.items() if not (cells.get(name) or "").strip()}}
 
 
-def _checked(rows: list[Row], problems: list[Problem]) -> list[Row]:
+def _checked(rows: list[Row], problems: list[Issue]) -> list[Row]:
     """Return the rows. Raises SpecError where an id appears twice or there are other problems."""
     seen: set[str] = set()
     for row in rows:
         if row.id in seen:
-            problems.append(Problem(row.place, f'id "{row.id}" appears twice'))
+            problems.append(Issue(row.place, f'id "{row.id}" appears twice'))
         seen.add(row.id)
     if problems:
         raise SpecError(problems)
     return rows
 
 
-def _row(place: str, line: int, cells: Mapping[str, str], columns: Columns, problems: list[Problem]) -> Row:
+def _row(place: str, line: int, cells: Mapping[str, str], columns: Columns, problems: list[Issue]) -> Row:
     """Read one line; unreadable cells are added to the problems."""
     text = {name: (cells.get(name) or "").strip() for name in columns.text}
     numbers: dict[str, float] = {}
@@ -201,7 +201,7 @@ def _row(place: str, line: int, cells: Mapping[str, str], columns: Columns, prob
             value = math.nan
         if not 0 <= value <= MOST:
             message = Message.of("measured.not_in_range", most=MOST, cell=cell).text()
-            problems.append(Problem(f"{place}, {name}", message))
+            problems.append(Issue(f"{place}, {name}", message))
         else:
             numbers[name] = value
     return Row(line, text, numbers, place)

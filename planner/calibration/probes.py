@@ -24,7 +24,7 @@ from catalog.records import Record
 from models.serving.constants import FAMILIES
 from models.transformer.architecture import Architecture
 from planner.calibration.fit import MIN_PRIOR_SPREAD, calibrated_figure
-from planner.errors import Problem, SpecError, close_matches
+from planner.errors import Issue, SpecError, close_matches
 from planner.files import write_file
 from planner.messages import Message
 from planner.probe import SCHEMA
@@ -107,14 +107,14 @@ def read_probe(path: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except ValueError as error:
-        raise SpecError([Problem(str(path), _said("not_json", reason=str(error), name=path.name))]) from None
+        raise SpecError([Issue(str(path), _said("not_json", reason=str(error), name=path.name))]) from None
     if found.get("schema") != SCHEMA:
         words = _said("schema", known=SCHEMA, found=str(found.get("schema")))
-        raise SpecError([Problem(f"{path}: schema", words)])
+        raise SpecError([Issue(f"{path}: schema", words)])
     rows = found.get("measurements")
     if not isinstance(rows, list):
-        raise SpecError([Problem(f"{path}: measurements", _said("row"))])
-    problems = [Problem(f"{path}: measurements[{i}]", _said("row")) for i, row in enumerate(rows) if not _sound(row)]
+        raise SpecError([Issue(f"{path}: measurements", _said("row"))])
+    problems = [Issue(f"{path}: measurements[{i}]", _said("row")) for i, row in enumerate(rows) if not _sound(row)]
     if problems:
         raise SpecError(problems)
     return found
@@ -142,7 +142,7 @@ def chip_of(document: Mapping[str, Any], catalog: Catalog, named: str | None, pa
         if catalog.has("chips", name):
             return catalog.get("chips", name)
     near = close_matches(device, catalog.names("chips")) or list(catalog.names("chips"))[:1]
-    raise SpecError([Problem(f"{path}: device.name", _said("unknown_chip", device=device, near=near[0]))])
+    raise SpecError([Issue(f"{path}: device.name", _said("unknown_chip", device=device, near=near[0]))])
 
 
 def shares(document: Mapping[str, Any], chip: Record, path: str = "probe") -> dict[str, list[float]]:
@@ -187,7 +187,7 @@ def _has(rows: Iterable[Mapping[str, Any]], numbers: str) -> bool:
 def _check_possible(found: Mapping[str, Sequence[float]], chip: Record, path: str) -> None:
     """Raise SpecError where a measurement is above a published rate."""
     problems = [
-        Problem(path, _said("above_peak", measured=f"{max(values):.0%}", chip=chip.name, part=part))
+        Issue(path, _said("above_peak", measured=f"{max(values):.0%}", chip=chip.name, part=part))
         for part, values in found.items()
         if part != "launch" and values and max(values) > MOST
     ]
@@ -299,15 +299,15 @@ def calibrate_probes(
     overlay: dict[str, Any] = {"sources": {}, "chips": [], "constants": []}
     written = folder / "probe.json"
     done: list[Probed] = []
-    problems: list[Problem] = []
+    problems: list[Issue] = []
     for path in paths:
         document = read_probe(path)
         chip = chip_of(document, catalog, further.get("chip"), str(path))
         found = findings(shares(document, chip, str(path)), chip, catalog)
         if not found:
-            problems.append(Problem(str(path), _said("nothing", chip=chip.name)))
+            problems.append(Issue(str(path), _said("nothing", chip=chip.name)))
         if chip.name in (each.chip for each in done):
-            problems.append(Problem(str(path), _said("twice", chip=chip.name)))
+            problems.append(Issue(str(path), _said("twice", chip=chip.name)))
         done.append(Probed(written, chip.name, tuple(found)))
         for kind, part in _overlay(document, chip, found, catalog).items():
             overlay[kind] = overlay[kind] | part if isinstance(part, dict) else overlay[kind] + part
@@ -381,7 +381,7 @@ def shapes_of(name: str, arch: Architecture, tp: int = 1) -> dict[str, Any]:
     Raises SpecError for degrees that do not divide the heads, and for networks without a product.
     """
     if tp < 1 or arch.heads % tp:
-        raise SpecError([Problem("--tp", _said("no_tp", got=str(tp)))])
+        raise SpecError([Issue("--tp", _said("no_tp", got=str(tp)))])
     gate = 2 if arch.gated else 1
     sizes = [("dense in", gate * arch.ffn // tp, arch.hidden), ("dense out", arch.hidden, arch.ffn // tp)]
     if arch.mla:
@@ -398,7 +398,7 @@ def shapes_of(name: str, arch: Architecture, tp: int = 1) -> dict[str, Any]:
         sizes += [("expert in", gate * arch.expert_ffn, width), ("expert out", width, arch.expert_ffn)]
     products = [{"name": of, "n": int(n), "k": int(k)} for of, n, k in sizes if n > 0 and k > 0]
     if not products:
-        raise SpecError([Problem("--architecture", _said("no_shapes", name=name))])
+        raise SpecError([Issue("--architecture", _said("no_shapes", name=name))])
     found: dict[str, Any] = {"name": name, "products": products}
     if not arch.mla:  # whose kernels PyTorch does not have: heads of the standard set
         heads_kv = {"heads": arch.heads // tp, "kv_heads": max(arch.kv_heads // tp, 1), "head_dim": arch.head_dim}

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from planner.problem.facts import Problem, ServingFacts, TrainingFacts
+from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts
 from solvers.memory import MemoryWatch, most_for_a_step
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ def array_bytes(value: Any) -> int:
 class EvaluationCache:
     """Evaluations of workloads on systems, which serve many sites, and variants of the problem through `kept`."""
 
-    def __init__(self, problem: Problem, dropped: dict[str, Counter[str]], kept: Grids, until: float = math.inf):
+    def __init__(self, problem: ResolvedSpec, dropped: dict[str, Counter[str]], kept: Grids, until: float = math.inf):
         """`until`: the end of the search, on the performance counter [s]; a search without an end takes any memory."""
         self.kept, self.dropped, self._until = kept, dropped, until
         self._memory = MemoryWatch(most_for_a_step(problem.spec.solver.memory) if until < math.inf else math.inf)

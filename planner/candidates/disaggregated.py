@@ -35,7 +35,7 @@ from planner.evaluate.serving import (
 )
 from planner.problem.derating import stretch_of
 from planner.problem.fabrics import share_a_network
-from planner.problem.facts import Problem, ScaleOut, ServingFacts
+from planner.problem.facts import ResolvedSpec, ScaleOut, ServingFacts
 from planner.spec.slo import TPOT
 
 MAX_WORKERS = 12  # of either role in one group; a plan uses any number of groups
@@ -116,7 +116,7 @@ class GroupSearch:
         prefill: Grid,
         decode: Grid,
         scaleouts: tuple[ScaleOut, ScaleOut],
-        problem: Problem,
+        problem: ResolvedSpec,
         recent: Recent,
     ):
         self.workload, self.problem, self._recent = workload, problem, recent
@@ -287,7 +287,7 @@ def group_searches(
     decodes: Sequence[Grid],
     first: FleetOption,
     second: FleetOption,
-    problem: Problem,
+    problem: ResolvedSpec,
     recent: Recent,
 ) -> list[GroupSearch]:
     """Create one search for each way to run that both systems support."""
@@ -420,7 +420,7 @@ def efficient_prefill_layouts(grid: Grid, limits: Limits, constants: ServingCons
     return np.sort(order[faster][:MAX_PREFILL_LAYOUTS])
 
 
-def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Problem) -> OperatingPoint:
+def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: ResolvedSpec) -> OperatingPoint:
     """Build the operating point of a group."""
     choice, found = pair.choice, pair.choice.found
     drawn = [{name: float(part) for name, part in side.items()} for side in (found.prefill_shares, found.point.shares)]

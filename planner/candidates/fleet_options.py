@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from models.network.group_links import Plant
 from planner.problem.economics import Economics
 from planner.problem.fabrics import Band, bands, carries_as_much, reach_of, scaleout_of
-from planner.problem.facts import OfferFacts, Problem, ScaleOut, SiteFacts, SystemFacts, exportable, hall_refusal
+from planner.problem.facts import OfferFacts, ResolvedSpec, ScaleOut, SiteFacts, SystemFacts, exportable, hall_refusal
 from planner.problem.phases import Term
 from planner.spec.fabrics import PROVIDER
 
@@ -78,7 +78,7 @@ class FleetOption:
         return f"{self.site.region}/{self.system.name}/{self.offer.how}/{self.fabric}/{self.size}/{self.tenant}"
 
 
-def build_fleet_options(problem: Problem) -> tuple[list[FleetOption], Counter[str]]:
+def build_fleet_options(problem: ResolvedSpec) -> tuple[list[FleetOption], Counter[str]]:
     """List the fleet options that export control, the sites' lists of systems and their halls allow, and count the dropped ones by reason."""
     fleet_options: list[FleetOption] = []
     dropped: Counter[str] = Counter()

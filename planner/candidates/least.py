@@ -17,7 +17,7 @@ from planner.candidates.disaggregated import group_searches
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.candidates.serving import make_grid
 from planner.evaluate.serving import engine_choices, latencies
-from planner.problem.facts import Problem, ServingFacts, is_assured, permitted
+from planner.problem.facts import ResolvedSpec, ServingFacts, is_assured, permitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,9 @@ class LeastLatency:
     system: str  # of `least_s`
 
 
-def least_latencies(problem: Problem, workload: ServingFacts, origin: str, by_s: float) -> list[LeastLatency] | None:
+def least_latencies(
+    problem: ResolvedSpec, workload: ServingFacts, origin: str, by_s: float
+) -> list[LeastLatency] | None:
     """Find the least latency under each limit for requests from an origin, on systems that are delivered by `by_s` [s].
 
     None where systems are delivered and the network fits on none of them; empty where none is delivered.
@@ -50,7 +52,7 @@ def least_latencies(problem: Problem, workload: ServingFacts, origin: str, by_s:
     return None if tried and not found else list(found.values())
 
 
-def _options(problem: Problem, workload: ServingFacts, by_s: float) -> list[FleetOption]:
+def _options(problem: ResolvedSpec, workload: ServingFacts, by_s: float) -> list[FleetOption]:
     """List one fleet option of each system and network that may run a workload by then."""
     able = {
         (option.site.region, option.system.name, option.scaleout): option
@@ -64,7 +66,7 @@ def _options(problem: Problem, workload: ServingFacts, by_s: float) -> list[Flee
     return list(able.values())
 
 
-def _points(problem: Problem, workload: ServingFacts, option: FleetOption) -> Iterator[ServingPoint]:
+def _points(problem: ResolvedSpec, workload: ServingFacts, option: FleetOption) -> Iterator[ServingPoint]:
     """Evaluate all layouts and batches on a fleet option, in one pool and with the least load in two."""
     constants = problem.constants.serving
     choices = engine_choices(workload, option.system)

@@ -18,7 +18,7 @@ from planner.candidates.points import Candidates
 from planner.candidates.serving import Grid, make_grid, within_demand
 from planner.evaluate.classes import meets_classes
 from planner.evaluate.serving import QUANTILES, engine_choices
-from planner.problem.facts import Problem, ServingFacts
+from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.spec.slo import LatencyLimit
 
 LOOSER = (1.05, 1.1, 1.15, 1.2, 1.25)  # times a limit, the least first
@@ -38,7 +38,7 @@ class LooserLimit:
 
 
 def looser_limits(
-    problem: Problem, candidates: Candidates, workload: ServingFacts, option: FleetOption
+    problem: ResolvedSpec, candidates: Candidates, workload: ServingFacts, option: FleetOption
 ) -> Iterator[LooserLimit]:
     """Yield the limits of a workload of which one within `LOOSER` lets a chip of the option's system do `TIMES` as much, each at its least value."""
     limits, allowance_s = workload.spec.limits(), _allowance_s(candidates, workload, option)
@@ -70,7 +70,7 @@ def looser_limits(
 
 
 def _best_of_a_chip(
-    problem: Problem, workload: ServingFacts, grid: Grid, limits: Sequence[LatencyLimit], allowance_s: float
+    problem: ResolvedSpec, workload: ServingFacts, grid: Grid, limits: Sequence[LatencyLimit], allowance_s: float
 ) -> float:
     """Compute the most that a chip serves under limits [requests/s]; replicas larger than the whole demand do not count."""
     by_metric: dict[str, list[tuple[str | float, float]]] = {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.candidates.points import Candidates
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 
 
-def settled_points(candidates: Candidates, before: Problem, after: Problem) -> Candidates:
+def settled_points(candidates: Candidates, before: ResolvedSpec, after: ResolvedSpec) -> Candidates:
     """Restrict the candidates of a problem to the problem after its architectures are chosen; fleet options stay as they are."""
     known = {workload.name: workload for workload in after.serving}
     left = {

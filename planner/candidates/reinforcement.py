@@ -43,7 +43,7 @@ from planner.evaluate.reinforcement import (
 from planner.evaluate.serving import layout_of
 from planner.problem.constants import ModelConstants
 from planner.problem.fabrics import uneven
-from planner.problem.facts import Problem, ScaleOut, SystemFacts, permitted
+from planner.problem.facts import ResolvedSpec, ScaleOut, SystemFacts, permitted
 from planner.problem.phases import terms_of
 from planner.problem.reinforcement import ReinforcementFacts
 
@@ -252,14 +252,14 @@ class Offered:
         return self.holding + self.slots
 
 
-def job_worth_s(problem: Problem, job: ReinforcementFacts) -> float:
+def job_worth_s(problem: ResolvedSpec, job: ReinforcementFacts) -> float:
     """Compute the time between start and deadline, at present value [s]."""
     calendar = problem.calendar
     within = calendar.within(job.spec.start, job.spec.deadline)
     return float((calendar.seconds * calendar.discount)[within].sum())
 
 
-def holding_cost(problem: Problem, option: FleetOption, worth_s: float) -> float:
+def holding_cost(problem: ResolvedSpec, option: FleetOption, worth_s: float) -> float:
     """Compute what one system costs at present value [currency]: owned, over the horizon as first delivered; rented, for `worth_s`."""
     if not option.owned:
         return option.rent_per_s * worth_s
@@ -281,7 +281,7 @@ def counts_up_to(most: float) -> list[int]:
 class ReinforcementSearch:
     """Search for the operating points of jobs of reinforcement learning, on one fleet option or on two of one site."""
 
-    def __init__(self, problem: Problem, cache: EvaluationCache):
+    def __init__(self, problem: ResolvedSpec, cache: EvaluationCache):
         self.problem, self.cache = problem, cache
 
     def points(self, job: ReinforcementFacts, fleet_options: Sequence[FleetOption]) -> Iterator[OperatingPoint]:
@@ -429,7 +429,7 @@ def best_of(found: Sequence[Offered], chosen: Offered) -> list[Offered]:
 
 
 def reinforcement_point(
-    job: ReinforcementFacts, offered: Offered, best: Sequence[Offered], problem: Problem
+    job: ReinforcementFacts, offered: Offered, best: Sequence[Offered], problem: ResolvedSpec
 ) -> OperatingPoint:
     """Build the operating point of a split on its fleet options, spares included."""
     split, figures, reliability = offered.split, offered.figures, problem.constants.reliability

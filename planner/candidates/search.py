@@ -36,7 +36,7 @@ from planner.facts.left_out import counted
 from planner.problem.derating import counted_share
 from planner.problem.fabrics import uneven
 from planner.problem.facility import NOT_ASSURED
-from planner.problem.facts import Derating, Problem, ServingFacts, SiteFacts, TrainingFacts, is_assured, permitted
+from planner.problem.facts import Derating, ResolvedSpec, ServingFacts, SiteFacts, TrainingFacts, is_assured, permitted
 from planner.problem.quality import below_floors
 from planner.problem.reinforcement import ReinforcementFacts
 
@@ -52,7 +52,7 @@ PointsByRoundTrip = tuple[
 
 
 def find_candidates(
-    problem: Problem, grids: Grids | None = None, below_floor: bool = False, until: float = math.inf
+    problem: ResolvedSpec, grids: Grids | None = None, below_floor: bool = False, until: float = math.inf
 ) -> Candidates:
     """Find fleet options, serving points by pool and training points by job, and count dropped candidates by reason.
 
@@ -105,7 +105,7 @@ def find_candidates(
 
 
 def _open_to(
-    problem: Problem,
+    problem: ResolvedSpec,
     workload: ServingFacts | TrainingFacts,
     fleet_options: Iterable[FleetOption],
     dropped: Counter[str],
@@ -150,7 +150,7 @@ def _nested(classes: Sequence[PointsByRoundTrip]) -> Iterable[PointsByRoundTrip]
 class _ServingSearch:
     """Search for the operating points of serving workloads, pool by pool."""
 
-    def __init__(self, problem: Problem, cache: EvaluationCache):
+    def __init__(self, problem: ResolvedSpec, cache: EvaluationCache):
         self.problem, self.cache = problem, cache
         self._points: dict[Key, OperatingPoint] = {}  # by choice and fleet options
         self._choices_at: dict[Key, Choices] = {}  # by workload, system types and round trip
@@ -387,7 +387,7 @@ class _ServingSearch:
 class _TrainingSearch:
     """Search for the operating points of training jobs."""
 
-    def __init__(self, problem: Problem, cache: EvaluationCache):
+    def __init__(self, problem: ResolvedSpec, cache: EvaluationCache):
         self.problem, self.cache = problem, cache
         self._layouts: LayoutSearches = cache.kept.setdefault(("searches", *cache.catalog_key), LayoutSearches(problem))
 

@@ -42,7 +42,7 @@ from planner.evaluate.serving_layouts import blocks, domain_of, runnable
 from planner.problem.constants import ModelConstants
 from planner.problem.derating import stretch_of
 from planner.problem.engine import EngineChoice
-from planner.problem.facts import Problem, ScaleOut, ServingFacts, SystemFacts
+from planner.problem.facts import ResolvedSpec, ScaleOut, ServingFacts, SystemFacts
 from planner.spec.slo import TPOT
 
 # Numbers of whole scale-up domains over which experts may be spread: 16 to 144 chips of nodes of eight.
@@ -127,7 +127,7 @@ def make_grid(
     )
 
 
-def within_demand(rate: Floats, workload: ServingFacts, problem: Problem) -> Floats:
+def within_demand(rate: Floats, workload: ServingFacts, problem: ResolvedSpec) -> Floats:
     """Set the rates of points above the whole demand to 0, since a fraction of a replica is only on paper as efficient as a whole one.
 
     The smallest rate stays in any case. Where throughput is maximised, demand is no bound.
@@ -141,7 +141,7 @@ def within_demand(rate: Floats, workload: ServingFacts, problem: Problem) -> Flo
 class GridSelection:
     """Selection of the points of one workload on one type of system; figures independent of the round trip are computed once."""
 
-    def __init__(self, workload: ServingFacts, grids: Sequence[Grid], problem: Problem):
+    def __init__(self, workload: ServingFacts, grids: Sequence[Grid], problem: ResolvedSpec):
         self.workload, self.grids, self.problem = workload, grids, problem
         self._stretch = stretch_of(problem.derating, (grid.system for grid in grids))
         common = {TPOT: self._limits(0.0).get(TPOT, ())}

@@ -29,7 +29,7 @@ from planner.evaluate.losses import losses_of
 from planner.evaluate.training import Width, extra_power_w, width_of
 from planner.problem.derating import counted_share
 from planner.problem.fabrics import uneven
-from planner.problem.facts import Problem, ScaleOut, SystemFacts, TrainingFacts
+from planner.problem.facts import ResolvedSpec, ScaleOut, SystemFacts, TrainingFacts
 
 POINTS_PER_PART = 1.5  # of `points_per_system`: how many of them make one part of each doubling of the width
 MAX_SYSTEMS = 1 << 16  # no single run is wider
@@ -55,7 +55,7 @@ class LayoutSearches:
     A network after a faster one for the same systems times the sizes that were fastest there, and all others only where these do not settle it.
     """
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: ResolvedSpec):
         self._constants = problem.constants
         self._spaces: dict[tuple[Any, ...], Layouts] = {}  # legal sizes
         self._found: dict[tuple[Any, ...], LayoutSearch] = {}
@@ -116,7 +116,7 @@ def candidate_widths(
     job: TrainingFacts,
     option: FleetOption,
     ceiling: float,
-    problem: Problem,
+    problem: ResolvedSpec,
     dropped: Counter[str],
     searches: LayoutSearches,
 ) -> tuple[list[Width], int, float]:
@@ -218,7 +218,7 @@ def _best(
     job: TrainingFacts,
     option: FleetOption,
     counts: Sequence[int],
-    problem: Problem,
+    problem: ResolvedSpec,
     dropped: Counter[str],
     searches: LayoutSearches,
 ) -> list[tuple[Width | None, int]]:
@@ -249,7 +249,7 @@ def _best(
     return list(zip(best, tried, strict=True))
 
 
-def training_point(job: TrainingFacts, option: FleetOption, width: Width, problem: Problem) -> OperatingPoint:
+def training_point(job: TrainingFacts, option: FleetOption, width: Width, problem: ResolvedSpec) -> OperatingPoint:
     """Build the operating point of a width on a fleet option, spares included."""
     working = math.ceil(width.chips / option.system.chips)
     reliability = problem.constants.reliability

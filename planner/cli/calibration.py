@@ -175,11 +175,11 @@ def _escaped(arguments: argparse.Namespace, text: str) -> str:
 
 def _cells(pairs: list[str]) -> dict[str, str]:
     """Parse COLUMN=VALUE pairs. Raises SpecError for one without either part."""
-    from planner.errors import Problem, SpecError
+    from planner.errors import Issue, SpecError
 
     split = [pair.partition("=") for pair in pairs]
     problems = [
-        Problem("--set", f'expected COLUMN=VALUE, got "{pair}"')
+        Issue("--set", f'expected COLUMN=VALUE, got "{pair}"')
         for pair, (name, _, value) in zip(pairs, split, strict=True)
         if not (name.strip() and value.strip())
     ]

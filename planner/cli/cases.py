@@ -65,11 +65,11 @@ def _layouts(arguments: argparse.Namespace) -> int:
 
 def _splits(arguments: argparse.Namespace, facts: CaseFacts) -> int:
     """Rank the splits of a case of reinforcement learning."""
-    from planner.errors import Problem, SpecError
+    from planner.errors import Issue, SpecError
     from planner.estimate.reinforcement import nothing_fits, ranked_splits, split_rows, split_table
 
     if arguments.best < 1:
-        raise SpecError([Problem("--best", f"expected at least 1 layout, got {arguments.best}")])
+        raise SpecError([Issue("--best", f"expected at least 1 layout, got {arguments.best}")])
     splits = ranked_splits(facts)
     if not splits:
         print(terminal(nothing_fits(facts)), file=sys.stderr)

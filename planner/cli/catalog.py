@@ -14,7 +14,7 @@ from catalog.schemas import SCHEMAS
 from catalog.units import show
 from planner.cli.options import load_catalog
 from planner.cli.output import rows_as, write_out
-from planner.errors import Problem, SpecError, close_matches
+from planner.errors import Issue, SpecError, close_matches
 from planner.escape import markdown, terminal
 from planner.exit_codes import BUG, OK
 
@@ -77,7 +77,7 @@ def _list_rows(catalog: Catalog, kind: str | None) -> list[dict[str, Any]]:
             for name, schema in SCHEMAS.items()
         ]
     if kind not in SCHEMAS:
-        raise SpecError([Problem("catalog list", f'unknown kind "{kind}"{close_matches(kind, SCHEMAS)}')])
+        raise SpecError([Issue("catalog list", f'unknown kind "{kind}"{close_matches(kind, SCHEMAS)}')])
     return [
         {
             "name": record.name,
@@ -102,10 +102,10 @@ def _find(catalog: Catalog, name: str) -> Record:
     if not found:
         labels = [label for k in kinds for r in catalog.records(k) for label in (r.name, *r.aliases)]
         words = f'no record "{wanted}"{close_matches(wanted, labels)}; `flopwatt catalog list KIND` lists them'
-        raise SpecError([Problem("catalog show", words)])
+        raise SpecError([Issue("catalog show", words)])
     if len(found) > 1:
         several = ", ".join(f'"{record.kind}/{record.name}"' for record in found)
-        raise SpecError([Problem("catalog show", f"several records have that name: {several}; name one in full")])
+        raise SpecError([Issue("catalog show", f"several records have that name: {several}; name one in full")])
     return found[0]
 
 

@@ -72,12 +72,12 @@ def _characterise(arguments: argparse.Namespace) -> int:
 
 
 def _codesign(arguments: argparse.Namespace) -> int:
-    from planner.errors import Problem, SpecError
+    from planner.errors import Issue, SpecError
     from planner.estimate.codesign.answer import codesign, sections
     from planner.report.words import counted
 
     if arguments.best < 1:
-        raise SpecError([Problem("--best", f"expected at least 1 change, got {arguments.best}")])
+        raise SpecError([Issue("--best", f"expected at least 1 change, got {arguments.best}")])
     found = codesign(read_json(arguments.case), overlay_folders(arguments), search_limits(arguments))
     if found.document is None:
         print(terminal(found.reason), file=sys.stderr)

@@ -38,17 +38,17 @@ def add_measure(commands: Commands, shared: argparse.ArgumentParser) -> None:
 
 def _measure(arguments: argparse.Namespace) -> int:
     from planner.cli.studies import print_study
-    from planner.errors import Problem, SpecError
+    from planner.errors import Issue, SpecError
     from planner.plan import load_plan
     from planner.studies.measure import measure
 
     problems = []
     if not FEWEST_WORLDS <= arguments.worlds <= MOST_WORLDS:
-        problems.append(Problem("--worlds", f"expected {FEWEST_WORLDS} to {MOST_WORLDS}, got {arguments.worlds}"))
+        problems.append(Issue("--worlds", f"expected {FEWEST_WORLDS} to {MOST_WORLDS}, got {arguments.worlds}"))
     if arguments.budget is not None and not (math.isfinite(arguments.budget) and arguments.budget >= 0):
-        problems.append(Problem("--budget", f"expected an amount that is not negative, got {arguments.budget}"))
+        problems.append(Issue("--budget", f"expected an amount that is not negative, got {arguments.budget}"))
     if arguments.seed < 0:
-        problems.append(Problem("--seed", f"expected a number that is not negative, got {arguments.seed}"))
+        problems.append(Issue("--seed", f"expected a number that is not negative, got {arguments.seed}"))
     if problems:
         raise SpecError(problems)
     found = measure(

@@ -103,14 +103,14 @@ def search_limits(arguments: argparse.Namespace) -> SearchLimits:
 def amount_of(text: str, unit: str, option: str, example: str) -> float:
     """Parse an amount above 0 that an option states. Raises SpecError."""
     from catalog.units import UnitError, parse
-    from planner.errors import Problem, SpecError
+    from planner.errors import Issue, SpecError
 
     try:
         amount = parse(text, unit)
     except (UnitError, KeyError):
         amount = 0.0
     if not amount > 0.0:
-        raise SpecError([Problem(option, f'expected an amount such as "{example}", got "{text}"')])
+        raise SpecError([Issue(option, f'expected an amount such as "{example}", got "{text}"')])
     return amount
 
 
@@ -161,12 +161,12 @@ def load_catalog(arguments: argparse.Namespace) -> Catalog:
     """Load the catalog with its overlays. Raises SpecError for an invalid overlay."""
     from catalog.errors import CatalogError
     from catalog.lookup import Catalog
-    from planner.errors import Problem, SpecError
+    from planner.errors import Issue, SpecError
 
     try:
         return Catalog.load(overlay_folders(arguments))
     except CatalogError as error:
-        raise SpecError(Problem(path, message) for path, message in error.problems) from None
+        raise SpecError(Issue(path, message) for path, message in error.problems) from None
 
 
 def progress_printer(arguments: argparse.Namespace) -> Callable[[str], None] | None:

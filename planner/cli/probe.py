@@ -40,13 +40,13 @@ def add_probe(commands: Commands) -> None:
 
 
 def _probe(arguments: argparse.Namespace) -> int:
-    from planner.errors import Problem, SpecError
+    from planner.errors import Issue, SpecError
     from planner.files import write_file
     from planner.messages import Message
     from planner.probe import STANDARD, run
 
     if arguments.shapes and arguments.architecture:
-        raise SpecError([Problem("--shapes", Message.of("probe.both_shapes").text())])
+        raise SpecError([Issue("--shapes", Message.of("probe.both_shapes").text())])
     shapes = None
     if arguments.architecture:
         from planner.calibration.probes import shapes_of
@@ -58,7 +58,7 @@ def _probe(arguments: argparse.Namespace) -> int:
         try:
             arch = shape_of(record, Ledger(catalog))
         except ValueError as error:
-            raise SpecError([Problem("--architecture", str(error))]) from None
+            raise SpecError([Issue("--architecture", str(error))]) from None
         shapes = shapes_of(record.name, arch, arguments.tp)
     try:
         if arguments.shapes:
@@ -68,7 +68,7 @@ def _probe(arguments: argparse.Namespace) -> int:
             return OK
         document = run(arguments.backend, shapes, arguments.seconds, arguments.output, arguments.quiet)
     except ValueError as error:
-        raise SpecError([Problem("probe", str(error))]) from None
+        raise SpecError([Issue("probe", str(error))]) from None
     return OK if document["measurements"] else INVALID
 
 

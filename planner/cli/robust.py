@@ -11,7 +11,7 @@ from planner.cli.output import as_json, rows_as, said_if_left_out, write_out
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
-    from planner.problem.facts import Problem as ResolvedProblem
+    from planner.problem.facts import ResolvedSpec
     from planner.verify.checked_plan import CheckedPlan
 
 MAX_SCENARIOS = 100_000
@@ -32,7 +32,7 @@ def add_robust(commands: Commands, shared: argparse.ArgumentParser) -> None:
 
 
 def _robust(arguments: argparse.Namespace) -> int:
-    from planner.errors import Problem, SpecError
+    from planner.errors import Issue, SpecError
     from planner.plan import load_plan
     from planner.problem.scenarios import draw, price_ranges
     from planner.report.robust import outcome_row, price_row
@@ -47,15 +47,15 @@ def _robust(arguments: argparse.Namespace) -> int:
     limits = search_limits(arguments)
     plan, overlays = load_plan(arguments.plan), overlay_folders(arguments)
     if not plan.has_answer:
-        raise SpecError([Problem(arguments.plan, "there is no plan to test: nothing was decided")])
+        raise SpecError([Issue(arguments.plan, "there is no plan to test: nothing was decided")])
     if not 1 <= arguments.worlds <= MAX_SCENARIOS:
-        raise SpecError([Problem("--worlds", f"expected 1 to {MAX_SCENARIOS}, got {arguments.worlds}")])
+        raise SpecError([Issue("--worlds", f"expected 1 to {MAX_SCENARIOS}, got {arguments.worlds}")])
     spec = parse_spec(plan.document["spec"])
     if spec.robust is None:  # prices that were chosen by their level stay there
         spec = spec.model_copy(update={"robust": Robust(prices=spec.prices is None or not spec.prices.moved)})
     problem = as_chosen(resolve(spec, overlays), plan.document)
 
-    def read_in_time(at_prices: ResolvedProblem, document: Mapping[str, Any]) -> CheckedPlan:
+    def read_in_time(at_prices: ResolvedSpec, document: Mapping[str, Any]) -> CheckedPlan:
         limits.check()
         return read_through(at_prices, document)
 

@@ -241,12 +241,12 @@ def _frontier(arguments: argparse.Namespace) -> int:
 
 
 def _break_even(arguments: argparse.Namespace) -> int:
-    from planner.errors import Problem, SpecError
+    from planner.errors import Issue, SpecError
     from planner.studies.break_even import break_even
 
     for option in ("chart", "plans"):
         if getattr(arguments, option):
-            raise SpecError([Problem(f"--{option}", f"--against {arguments.against} solves no plans; remove it")])
+            raise SpecError([Issue(f"--{option}", f"--against {arguments.against} solves no plans; remove it")])
     found = break_even(
         spec_document(arguments),
         arguments.against,
@@ -262,14 +262,14 @@ def _break_even(arguments: argparse.Namespace) -> int:
 
 def _span(text: str | None) -> tuple[float, float] | None:
     """Parse the two factors of --span. Raises SpecError."""
-    from planner.errors import Problem, SpecError
+    from planner.errors import Issue, SpecError
 
     if text is None:
         return None
     try:
         low, high = map(float, text.split(":"))
     except ValueError:
-        raise SpecError([Problem("--span", f'expected two factors such as 0.5:2, got "{text}"')]) from None
+        raise SpecError([Issue("--span", f'expected two factors such as 0.5:2, got "{text}"')]) from None
     return low, high
 
 
@@ -309,14 +309,14 @@ def _urgent(arguments: argparse.Namespace) -> int:
 
 
 def _roi(arguments: argparse.Namespace) -> int:
-    from planner.errors import Problem, SpecError
+    from planner.errors import Issue, SpecError
     from planner.plan import load_plan
     from planner.studies.roi import planned_fleet, returns, stated_fleet
 
     if (arguments.plan is None) == (arguments.cost is None):
-        raise SpecError([Problem("--cost", "expected either a plan or the cost of a fleet")])
+        raise SpecError([Issue("--cost", "expected either a plan or the cost of a fleet")])
     if arguments.plan is not None and not arguments.chips is arguments.mfu is None:
-        raise SpecError([Problem("--chips", "--chips and --mfu belong to --cost; a plan states both itself")])
+        raise SpecError([Issue("--chips", "--chips and --mfu belong to --cost; a plan states both itself")])
     fleet = (
         stated_fleet(arguments.cost, arguments.chips, arguments.mfu)
         if arguments.plan is None

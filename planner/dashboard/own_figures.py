@@ -15,7 +15,7 @@ from catalog.lookup import shipped_catalog
 from catalog.schemas import SCHEMAS
 from planner.dashboard import sources
 from planner.dashboard.state.scenario import Scenario
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.resolve.overrides import STATED_INSTEAD
 from planner.spec.document import read_document
 from planner.spec.model import PlanSpec
@@ -32,7 +32,7 @@ def overlay_edits(document: Mapping[str, Any], files: Sequence[tuple[str, bytes]
     """Return the edits of a spec that hold the figures of overlays. Raises SpecError with all that a spec cannot hold."""
     blocks = {kind: list(records) for kind, records in (document.get(CATALOG) or {}).items()}
     overrides = dict(document.get(OVERRIDES) or {})
-    problems: list[Problem] = []
+    problems: list[Issue] = []
     for name, content in files:
         overlay = read_document(content)
         if name.lower().endswith(_CONFIG):
@@ -47,7 +47,7 @@ def overlay_edits(document: Mapping[str, Any], files: Sequence[tuple[str, bytes]
                 continue
             if kind not in SCHEMAS or not isinstance(records, list) or not all(_is_record(each) for each in records):
                 problems.append(
-                    Problem(f"{name}: {kind}", f"expected a list of records with names, of {', '.join(SCHEMAS)}")
+                    Issue(f"{name}: {kind}", f"expected a list of records with names, of {', '.join(SCHEMAS)}")
                 )
                 continue
             for record in records:
@@ -80,7 +80,7 @@ def taken(scenario: Scenario, edits: Edits) -> tuple[Scenario, list[str]]:
     return changed, []
 
 
-def _is_idle(problem: Problem) -> bool:
+def _is_idle(problem: Issue) -> bool:
     """Tell whether a problem is that of an override that no part of a spec reads."""
     return IDLE in problem.message or problem.message in STATED_INSTEAD.values()
 
@@ -113,7 +113,7 @@ def _note(entry: Mapping[str, Any], file: str, titles: Mapping[str, str]) -> str
 
 def _override(
     overrides: dict[str, Any], kind: str, record: Mapping[str, Any], file: str, titles: Mapping[str, str]
-) -> list[Problem]:
+) -> list[Issue]:
     """Write the figures of a record of the catalog as overrides; returns what cannot be."""
     name = record["name"]
     try:
@@ -124,12 +124,12 @@ def _override(
             if kind == "offers"
             else "name the file with --catalog on the command line"
         )
-        return [Problem(f"{file}: {kind}/{name}", f"a spec cannot hold a new record of this kind; {remedy}")]
+        return [Issue(f"{file}: {kind}/{name}", f"a spec cannot hold a new record of this kind; {remedy}")]
     problems = []
     for key, stated in (record.get("figures") or {}).items():
         entry = dict(stated) if isinstance(stated, Mapping) else {"value": stated}
         if "/" in key:
-            problems.append(Problem(f"{file}: {kind}/{name}/{key}", "the name of a figure must not hold a slash here"))
+            problems.append(Issue(f"{file}: {kind}/{name}/{key}", "the name of a figure must not hold a slash here"))
             continue
         unit = str(entry.get("unit") or "1")
         found = {

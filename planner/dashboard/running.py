@@ -14,7 +14,7 @@ from catalog.lookup import Catalog, shipped_catalog
 from catalog.units import parse
 from models.formats import WEIGHT_FORMATS
 from planner.dashboard.sources import _CHECKOUT
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.estimate.profile.cases import KINDS, points_at_work, workloads_of
 from planner.plan import Plan
 from planner.resolve.ledger import Ledger
@@ -81,7 +81,7 @@ def read_case(name: str, content: bytes) -> Choice:
     workload = document.get("workload")
     if not isinstance(workload, dict) or workload.get("kind") not in KINDS:
         raise SpecError(
-            [Problem("workload.kind", 'expected a case of serving or training: {"workload": {...}, "system": ...}')]
+            [Issue("workload.kind", 'expected a case of serving or training: {"workload": {...}, "system": ...}')]
         )
     return Choice(OWN, name, document)
 

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 from catalog.errors import CatalogError
 from catalog.lookup import shipped_catalog
 from catalog.units import UnitError, parse
-from planner.errors import Problem as SpecProblem
-from planner.errors import SpecError
+from planner.errors import Issue, SpecError
 from planner.messages import Message
 from planner.plan import Plan, load_plan, parse_plan
 from planner.spec.document import read_document
 from planner.spec.series import named_files, read_series
 
 if TYPE_CHECKING:
-    from planner.problem.facts import Problem
+    from planner.problem.facts import ResolvedSpec
 
 DATA = Path(__file__).parent / "data"
 MAIN = "mixed_fleet"
@@ -47,11 +46,11 @@ def _text_of(name: str) -> bytes:
 def example(name: str) -> dict[str, Any]:
     """Read the spec of an example. Raises SpecError for a name that none has."""
     if name not in examples():
-        raise SpecError([SpecProblem("base", f"there is no example of this name; there are {', '.join(examples())}")])
+        raise SpecError([Issue("base", f"there is no example of this name; there are {', '.join(examples())}")])
     return read_document(_text_of(name))
 
 
-def resolved(document: dict[str, Any]) -> Problem:
+def resolved(document: dict[str, Any]) -> ResolvedSpec:
     """Resolve a spec with the catalog. Raises SpecError with all problems at once."""
     from planner.resolve.resolver import resolve_document  # loads the closed forms, which a stored plan needs none of
 
@@ -65,11 +64,11 @@ def read_upload(files: Sequence[tuple[str, bytes]], at_hand: Mapping[str, Any]) 
     """
     tables = {name: content for name, content in files if name.lower().endswith(".csv")}
     if twice := sorted(name for name, times in Counter(name for name, _ in files).items() if times > 1):
-        raise SpecError([SpecProblem(name, Message.of("dashboard.same_name").text()) for name in twice])
+        raise SpecError([Issue(name, Message.of("dashboard.same_name").text()) for name in twice])
     others = [(name, content) for name, content in files if name not in tables]
     if len(others) > 1:
         names = ", ".join(name for name, _ in others)
-        raise SpecError([SpecProblem("", f"expected one spec or plan, with CSV files or without; got {names}")])
+        raise SpecError([Issue("", f"expected one spec or plan, with CSV files or without; got {names}")])
     document, plan = dict(at_hand), None
     if others:
         document = read_document(others[0][1])
@@ -86,12 +85,12 @@ def _with_tables(document: dict[str, Any], tables: Mapping[str, bytes]) -> dict[
     for file, content in tables.items():
         if file not in named:
             words = f'no site names it; write "hourly": "{file}" at the site whose prices it holds'
-            problems.append(SpecProblem(file, words))
+            problems.append(Issue(file, words))
             continue
         try:
             found[named[file][1]] = read_series(content)
         except ValueError as error:
-            problems.append(SpecProblem(f"{named[file][0]} ({file})", str(error)))
+            problems.append(Issue(f"{named[file][0]} ({file})", str(error)))
     if problems:
         raise SpecError(problems)
     known = document.get("series")

@@ -15,7 +15,7 @@ from typing import Any
 from catalog.units import GIGA, KILO, MILLI, MWH_J
 from models.training.layouts import OFFLOAD, RECOMPUTE, Layouts
 from models.training.pipeline import SCHEDULES
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.estimate import reinforcement
 from planner.estimate.case import CaseFacts, best_layouts, nothing_fits, resolve_case
 from planner.estimate.goodput import loss_table
@@ -149,7 +149,7 @@ def _routed(tiers: Mapping[str, Any]) -> str:
 def _only(facts: CaseFacts, kind: str, *names: str) -> None:
     """Raise SpecError where a case states fields that mean nothing for its kind of workload."""
     if given := [name for name in names if getattr(facts.case, name) is not None]:
-        raise SpecError(Problem(name, f"belongs to {kind} cases; remove it") for name in given)
+        raise SpecError(Issue(name, f"belongs to {kind} cases; remove it") for name in given)
 
 
 # -- for people --------------------------------------------------------------------------------------------------------

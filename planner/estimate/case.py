@@ -31,7 +31,7 @@ from planner.candidates.layouts import (
     layout_rows,
     search_layouts,
 )
-from planner.errors import Problem, SpecError, close_matches
+from planner.errors import Issue, SpecError, close_matches
 from planner.estimate.limits import SearchLimits
 from planner.estimate.power import PowerCap, training_draw
 from planner.evaluate.layouts import TrainingSetup, interval_of, recipe_of
@@ -118,7 +118,7 @@ def resolve_case(
 
     `catalog`: the one with these overlays, records and overrides, where it is read already.
     """
-    problems: list[Problem] = []
+    problems: list[Issue] = []
     case = None
     try:
         case = Case.model_validate(document)
@@ -142,7 +142,7 @@ def resolve_case(
     together = domain_of(system) if isinstance(case.workload, Serving) else system.scaleup_chips
     if case.chips > together and case.chips % system.chips:
         message = f"{case.chips} is no whole number of systems of {system.chips} chips; round it to a multiple"
-        raise SpecError([Problem("chips", message)])
+        raise SpecError([Issue("chips", message)])
     prefill, decode = (systems.get(f"pools.{side}.system", system) for side in ("prefill", "decode"))
     if isinstance(case.workload, Training):
         assume_batch(
@@ -174,11 +174,11 @@ def resolve_case(
 
 def _looked_up(
     document: Mapping[str, Any], catalog: Catalog, ledger: Ledger, reported: Set[str]
-) -> tuple[dict[str, SystemFacts], dict[str, Architecture], list[Problem]]:
+) -> tuple[dict[str, SystemFacts], dict[str, Architecture], list[Issue]]:
     """Look up every name of a case but at places that are `reported` already: systems and architectures by path, and the problems found."""
     systems: dict[str, SystemFacts] = {}
     architectures: dict[str, Architecture] = {}
-    problems: list[Problem] = []
+    problems: list[Issue] = []
     for path, kind, name in _names(document):
         if path in reported:
             continue
@@ -197,9 +197,9 @@ def _looked_up(
         except UnknownName as error:
             known = f"`flopwatt catalog list {kind}` lists them all"
             message = f'unknown {kind.removesuffix("s")} "{name}"{did_you_mean(error.close)}; {known}'
-            problems.append(Problem(path, message))
+            problems.append(Issue(path, message))
         except (MissingFigure, ValueError) as error:
-            problems.append(Problem(path, str(error)))
+            problems.append(Issue(path, str(error)))
     return systems, architectures, problems
 
 
@@ -210,10 +210,10 @@ def _check_cache(case: Case, workload: Serving) -> None:
         return
     if cache.reuse is not None and not cache.tiers:
         message = '"reuse" needs "tiers" in which prefixes are kept; add one'
-        raise SpecError([Problem("workload.cache.tiers", message)])
+        raise SpecError([Issue("workload.cache.tiers", message)])
     if cache.routing is not None and case.load is not None and case.load.concurrency is not None:
         message = "clients of one system do not tell how many the fullest of several has; remove it, or state the load as requests_per_s"
-        raise SpecError([Problem("workload.cache.routing", message)])
+        raise SpecError([Issue("workload.cache.routing", message)])
 
 
 def _learning(case: Case, architectures: Mapping[str, Architecture], ledger: Ledger) -> ReinforcementFacts | None:
@@ -221,7 +221,7 @@ def _learning(case: Case, architectures: Mapping[str, Architecture], ledger: Led
     if not isinstance(case.workload, Reinforcement):
         return None
     if case.power_cap is not None:
-        raise SpecError([Problem("power_cap", "is not predicted for reinforcement learning; remove it")])
+        raise SpecError([Issue("power_cap", "is not predicted for reinforcement learning; remove it")])
     reward, critic = (architectures.get(f"workload.{name}") for name in ("reward", "critic"))
     return reinforcement_facts(
         ledger, "workload", case.workload, architectures["workload.architecture"], reward, critic
@@ -229,7 +229,7 @@ def _learning(case: Case, architectures: Mapping[str, Architecture], ledger: Led
 
 
 def _catalog(
-    document: Mapping[str, Any], case: Case | None, overlays: Sequence[Path], problems: list[Problem]
+    document: Mapping[str, Any], case: Case | None, overlays: Sequence[Path], problems: list[Issue]
 ) -> Catalog:
     """Load the catalog with the case's own records and overrides. Raises SpecError with the problems known so far and its own."""
     block = document.get("catalog")
@@ -239,7 +239,7 @@ def _catalog(
             catalog = catalog.with_overrides({path: override.model_dump() for path, override in case.overrides.items()})
         return catalog
     except CatalogError as error:
-        raise SpecError([*problems, *(Problem(path, message) for path, message in error.problems)]) from None
+        raise SpecError([*problems, *(Issue(path, message) for path, message in error.problems)]) from None
 
 
 def _names(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -274,17 +274,17 @@ def _plant(case: Case, system: SystemFacts, catalog: Catalog, ledger: Ledger) ->
         return None
     if case.fabric == "scale-up":
         raise SpecError(
-            [Problem("fabric", f'{system.name} needs a fabric between its {systems} systems; choose "rail-optimised"')]
+            [Issue("fabric", f'{system.name} needs a fabric between its {systems} systems; choose "rail-optimised"')]
         )
     if not system.nic_bytes_per_s:
-        raise SpecError([Problem("fabric", f"{system.name} has no network ports on record")])
+        raise SpecError([Issue("fabric", f"{system.name} has no network ports on record")])
     parts = network_ports(catalog.get("fabrics", case.network), ledger)
     plant = plant_of(case.fabric, systems, system, parts)
     if plant is None or not bool(whole_network(plant, systems, parts).holds):
         most = largest_of(case.fabric, system, parts)
         raise SpecError(
             [
-                Problem(
+                Issue(
                     "fabric",
                     f"{case.fabric} of {case.network} joins at most {most:,.0f} {system.name}, and the case has {systems}",
                 )
@@ -302,13 +302,13 @@ def best_layouts(
     """
     limits = limits or SearchLimits()
     if count < 1:
-        raise SpecError([Problem("--best", f"expected at least 1 layout, got {count}")])
+        raise SpecError([Issue("--best", f"expected at least 1 layout, got {count}")])
     facts = resolve_case(document, overlays)
     workload, system = facts.case.workload, facts.system
     if not isinstance(workload, Training):
         raise SpecError(
             [
-                Problem(
+                Issue(
                     "workload.kind", 'layouts are searched for training and reinforcement learning; expected "training"'
                 )
             ]
@@ -317,7 +317,7 @@ def best_layouts(
     if not able:
         raise SpecError(
             [
-                Problem(
+                Issue(
                     "workload.precision",
                     f"{system.chip} has none of {', '.join(workload.precision)}; it has {', '.join(system.recipes)}",
                 )
@@ -363,7 +363,7 @@ def requested_layouts(facts: CaseFacts) -> Layouts | None:
     layouts, chips = stated_layout(facts), facts.case.chips
     if int(layouts.chips[0]) != chips:
         words = f"tp x pp x dp x cp makes {int(layouts.chips[0])} chips, but the case has {chips}"
-        raise SpecError([Problem("layout", words)])
+        raise SpecError([Issue("layout", words)])
     if broken := broken_rules(facts.job, layouts, facts.system.scaleup_chips):
         raise SpecError(broken)
     stated, space = facts.case.layout, layout_choices(facts.system)
@@ -383,7 +383,7 @@ def stated_layout(facts: CaseFacts) -> Layouts:
     stated, known = facts.case.layout or {}, list(Layouts.__dataclass_fields__)
     if unknown := [name for name in stated if name not in known]:
         raise SpecError(
-            Problem(f"layout.{name}", f"unknown size{close_matches(name, known)}; known here: {', '.join(known)}")
+            Issue(f"layout.{name}", f"unknown size{close_matches(name, known)}; known here: {', '.join(known)}")
             for name in unknown
         )
     small = [name for name in stated if stated[name] < 1 and name not in CODES]
@@ -391,14 +391,14 @@ def stated_layout(facts: CaseFacts) -> Layouts:
     if small or over:
         raise SpecError(
             [
-                *(Problem(f"layout.{name}", "expected a whole number of at least 1") for name in small),
-                *(Problem(f"layout.{name}", f"expected at most {CODES[name]}") for name in over),
+                *(Issue(f"layout.{name}", "expected a whole number of at least 1") for name in small),
+                *(Issue(f"layout.{name}", f"expected at most {CODES[name]}") for name in over),
             ]
         )
     return Layouts.of(**stated)
 
 
-def broken_rules(job: TrainingFacts, layouts: Layouts, scaleup_chips: int) -> list[Problem]:
+def broken_rules(job: TrainingFacts, layouts: Layouts, scaleup_chips: int) -> list[Issue]:
     """List the rules that one layout breaks, as problems of a case; with the nearest batch where the batch does not divide."""
     rules = legal_rules(
         job.architecture,
@@ -409,15 +409,13 @@ def broken_rules(job: TrainingFacts, layouts: Layouts, scaleup_chips: int) -> li
     )
     broken = [words for words, kept in rules if not kept[0]]
     of_batch = [words for words in broken if "sequences of a step" in words or "micro-batches" in words]
-    problems = [
-        Problem("layout", f"no framework would accept it: {words}") for words in broken if words not in of_batch
-    ]
+    problems = [Issue("layout", f"no framework would accept it: {words}") for words in broken if words not in of_batch]
     if not of_batch or int(layouts.pp[0]) > job.architecture.layers:
         return problems
     sequences, tokens = nearest_batch(job.spec, *_batch_unit(layouts))
     asked = f"{job.batch_sequences:,} sequences of {job.spec.sequence_tokens:,} tokens"
     advice = f"{asked} do not suit the layout: {'; '.join(of_batch)}; the nearest batch that does has {sequences:,}: {tokens} tokens"
-    return [Problem("workload.batch_tokens", advice), *problems]
+    return [Issue("workload.batch_tokens", advice), *problems]
 
 
 def _batch_unit(layouts: Layouts) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from models.arrays import Result
 from models.energy.power import PowerConstants, training_power_w
 from models.serving.continuous_batching import ServingPoint
 from models.serving.disaggregation import DisaggregatedPoint
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.evaluate.disaggregated import pool_power_w
 from planner.evaluate.power_caps import cap_speed, capped_watts, slowed
 from planner.problem.electricity import CapCurve
@@ -69,7 +69,7 @@ def training_draw(cap: PowerCap | None, system: SystemFacts, constants: PowerCon
     if math.isnan(found.speed):
         least = math.ceil(1000 * max(LEAST_POWER * busy_w, system.idle_w) / system.power_w) / 1000
         message = f"no curve of speed against power reaches so far down for {system.name} in training; state at least {least:g}"
-        raise SpecError([Problem("power_cap", message)])
+        raise SpecError([Issue("power_cap", message)])
     return found
 
 

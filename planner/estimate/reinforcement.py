@@ -13,7 +13,7 @@ from models.reinforcement.iteration import COLOCATED
 from models.training.layouts import legal_rules
 from planner.candidates.layouts import layout_text
 from planner.candidates.reinforcement import Split, SplitSearch, splits_of
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.estimate.case import CaseFacts, stated_layout
 from planner.estimate.goodput import loss_table
 from planner.estimate.routing import decode_routing, training_routing
@@ -32,7 +32,7 @@ def ranked_splits(facts: CaseFacts) -> list[Split]:
     able = [precision for precision in job.spec.precision if system.trains(precision)]
     rolling = [precision for precision in job.spec.rollout_precision if system.serves(precision)]
     missing = [
-        Problem(f"workload.{key}", f"{system.chip} has none of {', '.join(asked)}; it has {', '.join(known)}")
+        Issue(f"workload.{key}", f"{system.chip} has none of {', '.join(asked)}; it has {', '.join(known)}")
         for key, asked, found, known in (
             ("precision", job.spec.precision, able, system.recipes),
             ("rollout_precision", job.spec.rollout_precision, rolling, tuple(system.flop_per_s)),
@@ -42,7 +42,7 @@ def ranked_splits(facts: CaseFacts) -> list[Split]:
     stated = case.rollout_chips
     if stated is not None and stated >= case.chips:
         missing.append(
-            Problem("rollout_chips", f"expected fewer than the {case.chips} chips of the case, which the update shares")
+            Issue("rollout_chips", f"expected fewer than the {case.chips} chips of the case, which the update shares")
         )
     if missing:
         raise SpecError(missing)
@@ -66,7 +66,7 @@ def _fix_layout(facts: CaseFacts, search: SplitSearch, setups: list[TrainingSetu
     chips = int(layouts.chips[0])
     whole = facts.case.chips - (facts.case.rollout_chips or 0)
     if chips not in (whole, facts.case.chips):
-        raise SpecError([Problem("layout", f"tp x pp x dp x cp makes {chips} chips, but the update has {whole}")])
+        raise SpecError([Issue("layout", f"tp x pp x dp x cp makes {chips} chips, but the update has {whole}")])
     rules = legal_rules(
         job.architecture,
         layouts,
@@ -75,13 +75,13 @@ def _fix_layout(facts: CaseFacts, search: SplitSearch, setups: list[TrainingSetu
         scaleup_chips=facts.system.scaleup_chips,
     )
     if broken := [words for words, kept in rules if not kept[0]]:
-        raise SpecError(Problem("layout", f"no framework would accept it: {words}") for words in broken)
+        raise SpecError(Issue("layout", f"no framework would accept it: {words}") for words in broken)
     pools = [UpdatePool(setup, updates_of(setup, layouts, job)) for setup in setups]
     able = [pool for pool in pools if fitting(pool.updates, facts.system)[0]]
     if not able:
         needed = min(float(pool.updates.memory_bytes[0]) for pool in pools)
         message = f"needs {needed / GIGA:,.0f} GB of the {facts.system.hbm_bytes / GIGA:,.0f} GB of a chip, the longest response included; shard it over more chips, recompute, or remove it"
-        raise SpecError([Problem("layout", message)])
+        raise SpecError([Issue("layout", message)])
     for pool in able:
         search.known(pool.setup, chips, pool)
     return [pool.setup for pool in able]

@@ -13,7 +13,7 @@ import numpy as np
 
 from models.serving.percentiles import METRICS, TASK
 from models.serving.prompt_terms import first_token_parts
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.estimate.aggregated_search import search_one_pool
 from planner.estimate.case import CaseFacts
 from planner.estimate.disaggregated_search import search_two_pools
@@ -93,15 +93,15 @@ def _check_consistency(facts: CaseFacts) -> None:
     case, asked = facts.case, facts.serving.spec.disaggregation
     if case.pools is not None and (case.layout is not None or asked == "never"):
         other = "layout" if case.layout is not None else "workload.disaggregation"
-        raise SpecError([Problem("pools", f"asks for separate pools, which {other} rules out; remove one of the two")])
+        raise SpecError([Issue("pools", f"asks for separate pools, which {other} rules out; remove one of the two")])
     if case.layout is not None and asked == "always":
         raise SpecError(
-            [Problem("layout", 'is that of one pool, which workload.disaggregation rules out; state "pools" instead')]
+            [Issue("layout", 'is that of one pool, which workload.disaggregation rules out; state "pools" instead')]
         )
     stated = [pool.chips for pool in (case.pools.prefill, case.pools.decode) if pool.chips] if case.pools else []
     if stated and sum(stated) != case.chips:  # a case states the chips of both pools or of neither
         raise SpecError(
-            [Problem("pools", f"the chips of both pools add up to {sum(stated)}, but the case has {case.chips}")]
+            [Issue("pools", f"the chips of both pools add up to {sum(stated)}, but the case has {case.chips}")]
         )
 
 

@@ -15,7 +15,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint
 from models.serving.percentiles import latency_s, within_slo
 from planner.candidates.serving import serving_layouts
-from planner.errors import Problem, SpecError, close_matches
+from planner.errors import Issue, SpecError, close_matches
 from planner.estimate.case import CaseFacts
 from planner.estimate.power import Draw, serving_draw
 from planner.evaluate.classes import meets_classes
@@ -105,16 +105,16 @@ def common_choices(facts: CaseFacts, systems: Sequence[SystemFacts]) -> list[Eng
     if not found:
         chips = " and ".join(dict.fromkeys(f"{system.chip} ({', '.join(system.flop_per_s)})" for system in systems))
         raise SpecError(
-            [Problem("workload.precision", f"expected one that these chips have: {chips}; got {', '.join(asked)}")]
+            [Issue("workload.precision", f"expected one that these chips have: {chips}; got {', '.join(asked)}")]
         )
     choices = engine_choices(facts.serving, systems[0])
     able = [choice for choice in choices if choice.precision in found and choice.encoding != APART]
     if not able and any(choice.encoding == APART for choice in choices):
         message = "a case has its encoders beside the engine, on the chips of the case; allow that, or ask for a plan"
-        raise SpecError([Problem("workload.encoding", message)])
+        raise SpecError([Issue("workload.encoding", message)])
     if not able:
         message = f"{systems[0].name} has no known memory of its host; allow caches to be resident or dropped"
-        raise SpecError([Problem("workload.session.caches", message)])
+        raise SpecError([Issue("workload.session.caches", message)])
     return able
 
 
@@ -131,20 +131,20 @@ def allowed_layouts(
         return every.take(np.flatnonzero(np.asarray(every.chips) <= chips))
     if unknown := [name for name in asked if name not in SIZES]:
         raise SpecError(
-            Problem(f"{path}.{name}", f"unknown size{close_matches(name, SIZES)}; known here: {', '.join(SIZES)}")
+            Issue(f"{path}.{name}", f"unknown size{close_matches(name, SIZES)}; known here: {', '.join(SIZES)}")
             for name in unknown
         )
     if small := [name for name, size in asked.items() if size < 1]:
-        raise SpecError(Problem(f"{path}.{name}", "expected a whole number of at least 1") for name in small)
+        raise SpecError(Issue(f"{path}.{name}", "expected a whole number of at least 1") for name in small)
     sizes = {name: asked.get(name, 1) for name in SIZES}
     if "ep" not in asked and sizes["dp"] > 1:
         sizes["ep"] = sizes["tp"] * sizes["dp"]
     layout = ServingLayouts(**{name: np.array([size]) for name, size in sizes.items()})
     broken = [rule for rule, breaks in broken_rules(arch, system, layout, networked).items() if breaks.any()]
     if broken:
-        raise SpecError([Problem(path, f"no engine would run it on {system.name}: {'; '.join(broken)}")])
+        raise SpecError([Issue(path, f"no engine would run it on {system.name}: {'; '.join(broken)}")])
     if int(np.prod([sizes[name] for name in ("tp", "pp", "dp")])) > chips:
-        raise SpecError([Problem(path, f"tp x pp x dp is more than the {chips} chips")])
+        raise SpecError([Issue(path, f"tp x pp x dp is more than the {chips} chips")])
     return layout
 
 

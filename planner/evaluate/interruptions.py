@@ -23,7 +23,7 @@ from models.training.reliability import (
 from models.transformer.architecture import parameter_counts
 from planner.evaluate.layouts import recipe_of
 from planner.problem.constants import Reliability
-from planner.problem.facts import OfferFacts, Problem, SiteFacts, SpotFacts, SystemFacts, TrainingFacts
+from planner.problem.facts import OfferFacts, ResolvedSpec, SiteFacts, SpotFacts, SystemFacts, TrainingFacts
 
 LOSSES = ("checkpoints", "work_done_again", "restarts")  # of a run, in the order in which they are added
 
@@ -137,7 +137,7 @@ def storage_rates(
     tokens_per_s: float,
     goodput: float,
     terms: RunTerms,
-    problem: Problem,
+    problem: ResolvedSpec,
 ) -> tuple[float, float]:
     """Compute (data read, checkpoints written) of a job at full width [byte/s]; `tokens_per_s` includes the goodput."""
     chips = int(Layouts.of(**layout).chips[0])

@@ -12,7 +12,7 @@ from models.training.layouts import Layouts, is_legal
 from models.training.step import TrainingStep
 from planner.evaluate.interruptions import RunTerms, goodput_of
 from planner.evaluate.layouts import TrainingSetup, carries, evaluate_layouts, fits, interval_of, memory_needed
-from planner.problem.facts import Problem, SystemFacts
+from planner.problem.facts import ResolvedSpec, SystemFacts
 from planner.problem.intervals import Interval
 
 
@@ -92,6 +92,6 @@ def breakdown_of(step: TrainingStep, i: int, seconds: float = 1.0) -> dict[str, 
     return {name: share for name, share in parts.items() if share or name != "offload"}
 
 
-def extra_power_w(system: SystemFacts, problem: Problem) -> float:
+def extra_power_w(system: SystemFacts, problem: ResolvedSpec) -> float:
     """Compute the IT power above idle of one system in training [W]."""
     return max(float(training_power_w(system.power_w, problem.constants.power)) - system.idle_w, 0.0)

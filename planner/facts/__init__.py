@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from planner.errors import Problem
+from planner.errors import Issue
 from planner.messages import Message
 
 
@@ -31,9 +31,9 @@ class Fact:
         """Whether it contradicts nothing, and only tells how an input was understood."""
         return not self.source
 
-    def problem(self) -> Problem:
+    def problem(self) -> Issue:
         """Return a fact that refuses as a problem of the input."""
-        return Problem(self.path, Message.of("fact.refused", sentence=self.message.text(), source=self.source).text())
+        return Issue(self.path, Message.of("fact.refused", sentence=self.message.text(), source=self.source).text())
 
     def row(self) -> dict[str, Any]:
         """Return the fact as a plan or an estimate stores it under `notes`."""

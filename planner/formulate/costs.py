@@ -18,7 +18,7 @@ from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.apis import request_price
 from planner.formulate.functionals import CAPITAL, CARBON, COST, ENERGY, capital_of
 from planner.problem.electricity import idle_price_per_j
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import Term
 from planner.problem.reinforcement import environments_per_s
 
@@ -48,7 +48,7 @@ class Rates:
         return np.where(metered, 0.0, owned_w), np.where(metered, every_w - owned_w, every_w)
 
 
-def slot_rates(problem: Problem) -> Rates:
+def slot_rates(problem: ResolvedSpec) -> Rates:
     """Compute cost and carbon of one watt for every site and slot."""
     calendar = problem.calendar
     price = np.array([site.price_per_j[calendar.hour] for site in problem.sites])
@@ -60,7 +60,7 @@ def slot_rates(problem: Problem) -> Rates:
 
 
 def holding_costs(
-    problem: Problem,
+    problem: ResolvedSpec,
     fleet_options: Sequence[FleetOption],
     holdings: Sequence[Holding],
     site_of: Mapping[str, int],
@@ -92,7 +92,7 @@ def holding_costs(
 
 
 def point_costs(
-    problem: Problem, points: Sequence[OperatingPoint], site_of: Mapping[str, int], rates: Rates
+    problem: ResolvedSpec, points: Sequence[OperatingPoint], site_of: Mapping[str, int], rates: Rates
 ) -> dict[str, Floats]:
     """Compute the cost that one active replica adds in each slot: energy above idle, which the owner pays for rented systems, and the
     environment slots of reinforcement."""
@@ -110,7 +110,7 @@ def point_costs(
 
 
 def arc_costs(
-    problem: Problem, candidates: Candidates, arcs: Sequence[Arc], origins: Sequence[str], arc_kinds: Sequence[str]
+    problem: ResolvedSpec, candidates: Candidates, arcs: Sequence[Arc], origins: Sequence[str], arc_kinds: Sequence[str]
 ) -> dict[str, Floats]:
     """Compute the cost over each slot of one request per second on each arc: traffic, and tokens bought from an API."""
     weight = problem.calendar.seconds * problem.calendar.discount

@@ -18,16 +18,16 @@ from models.economics import discount_factor
 from planner.formulate.functionals import CAPITAL, CARBON, COST, ENERGY
 from planner.problem.calendar import HOURS_PER_YEAR, Calendar
 from planner.problem.electricity import ElectricityFacts, peak_name
-from planner.problem.facts import PhaseFacts, Problem, SiteFacts
+from planner.problem.facts import PhaseFacts, ResolvedSpec, SiteFacts
 from solvers.model.block_data.electricity import Chronology, MeterData
 
 
-def metered_sites(problem: Problem) -> list[tuple[int, SiteFacts, ElectricityFacts]]:
+def metered_sites(problem: ResolvedSpec) -> list[tuple[int, SiteFacts, ElectricityFacts]]:
     """List (position, site, electricity) of the sites whose electricity is a decision."""
     return [(r, site, site.electricity) for r, site in enumerate(problem.sites) if site.electricity is not None]
 
 
-def meter_arrays(problem: Problem) -> dict[str, Any]:
+def meter_arrays(problem: ResolvedSpec) -> dict[str, Any]:
     """Build the fields of `PlanData` for electricity as a decision, requests that may wait and pre-empted jobs.
 
     All three need the order of slots; there are no fields where the problem has none of them.
@@ -44,7 +44,7 @@ def meter_arrays(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _meters(problem: Problem) -> MeterData:
+def _meters(problem: ResolvedSpec) -> MeterData:
     """Build the data of meters, peaks, contracts and batteries."""
     calendar, metered = problem.calendar, metered_sites(problem)
     sites = [site for _, site, _ in metered]
@@ -110,7 +110,7 @@ class MeterPayments:
     battery_w: Floats  # [B]
 
 
-def meter_payments(problem: Problem, phase: PhaseFacts, inside: Bools) -> MeterPayments:
+def meter_payments(problem: ResolvedSpec, phase: PhaseFacts, inside: Bools) -> MeterPayments:
     """Compute what one unit of each decision at the meters costs in a phase, undiscounted; `inside` [T]: its slots.
 
     A month that the phase cuts is charged for its part. A battery is paid when it is bought, and again after each life.

@@ -10,11 +10,11 @@ import numpy as np
 
 from planner.candidates.fleet_options import FleetOption
 from planner.formulate.costs import Holding
-from planner.problem.facts import Problem, racks_per_system
+from planner.problem.facts import ResolvedSpec, racks_per_system
 
 
 def facility_arrays(
-    problem: Problem, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding]
+    problem: ResolvedSpec, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding]
 ) -> dict[str, Any]:
     """Build the fields of `PlanData`; none where no site's rack positions are limited."""
     positions = np.array([site.hall.positions for site in problem.sites], dtype=float)

@@ -28,7 +28,7 @@ from planner.formulate.quality import choice_data
 from planner.formulate.residency import residency_arrays
 from planner.formulate.spread import spread_data
 from planner.formulate.storage import storage_arrays
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.lines import NO_TREE
 from planner.problem.phases import terms_of, worth_from
 from solvers.model.block_data.choice import ChoiceData
@@ -49,7 +49,7 @@ class Formulation:
     standing: tuple[OperatingPoint, ...] = ()  # layouts that stand by for scenarios in which predictions fail
 
 
-def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -> Formulation:
+def formulate(problem: ResolvedSpec, candidates: Candidates, by_need: bool = False) -> Formulation:
     """Build the input of `solvers.search.joint`. Raises Unbounded where throughput is maximised and nothing limits it.
 
     `by_need`: bound the counts by demand and network sizes only, so that other limits can be relaxed afterwards.
@@ -102,7 +102,7 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
     return Formulation(data, fleet_options, holdings, tuple(points), arcs, origins, arc_kinds)
 
 
-def _list_points(candidates: Candidates, problem: Problem) -> tuple[list[OperatingPoint], Ints, Ints]:
+def _list_points(candidates: Candidates, problem: ResolvedSpec) -> tuple[list[OperatingPoint], Ints, Ints]:
     """List all points with the pool or the job of each; the other position is -1."""
     serving = [(point, q, -1) for q, pool in enumerate(candidates.pools) for point in pool.points]
     training = [(point, -1, j) for j, job in enumerate(problem.training) for point in candidates.training[job.name]]
@@ -115,7 +115,7 @@ def _list_points(candidates: Candidates, problem: Problem) -> tuple[list[Operati
 
 
 def _list_arcs(
-    problem: Problem, candidates: Candidates, site_of: Mapping[str, int], origins: Sequence[str]
+    problem: ResolvedSpec, candidates: Candidates, site_of: Mapping[str, int], origins: Sequence[str]
 ) -> list[Arc]:
     """List an arc for every origin of every pool."""
     place = {workload.name: w for w, workload in enumerate(problem.serving)}
@@ -144,7 +144,7 @@ def _option_fields(fleet_options: Sequence[FleetOption], site_of: Mapping[str, i
 
 
 def _holding_fields(
-    problem: Problem,
+    problem: ResolvedSpec,
     fleet_options: Sequence[FleetOption],
     holdings: Sequence[Holding],
     site_of: Mapping[str, int],
@@ -163,7 +163,7 @@ def _holding_fields(
 
 
 def _point_fields(
-    problem: Problem,
+    problem: ResolvedSpec,
     fleet_options: Sequence[FleetOption],
     points: Sequence[OperatingPoint],
     site_of: Mapping[str, int],
@@ -195,7 +195,7 @@ def _arc_fields(arcs: Sequence[Arc]) -> dict[str, Any]:
     return {name: np.array([arc[i] for arc in arcs], dtype=np.int64) for i, name in enumerate(fields)}
 
 
-def _tree_fields(problem: Problem, site_of: Mapping[str, int]) -> dict[str, Any]:
+def _tree_fields(problem: ResolvedSpec, site_of: Mapping[str, int]) -> dict[str, Any]:
     """Build the fields of the trees along which weights reach the sites of each workload."""
     owner: list[int] = []
     cost: list[float] = []
@@ -212,7 +212,7 @@ def _tree_fields(problem: Problem, site_of: Mapping[str, int]) -> dict[str, Any]
     }
 
 
-def _demand(problem: Problem, origins: Sequence[str], choice: ChoiceData | None) -> Floats:
+def _demand(problem: ResolvedSpec, origins: Sequence[str], choice: ChoiceData | None) -> Floats:
     """Build the demand [workload, origin, slot]; what several workloads may answer stands at the first of them."""
     demand = np.zeros((len(problem.serving), len(origins), problem.calendar.slots))
     for w, workload in enumerate(problem.serving):
@@ -223,7 +223,7 @@ def _demand(problem: Problem, origins: Sequence[str], choice: ChoiceData | None)
     return demand
 
 
-def _objective(problem: Problem) -> Objective:
+def _objective(problem: ResolvedSpec) -> Objective:
     """Translate the objective of the spec."""
     asked = problem.spec.objective
     if asked.maximise == "throughput":

@@ -16,7 +16,7 @@ from planner.formulate.facility import rack_room
 from planner.formulate.functionals import CAPITAL, CARBON, COST, capital_of, paid_in
 from planner.formulate.residency import is_spared, serves_on_systems, spare_workers
 from planner.problem import limit_labels
-from planner.problem.facts import Problem, TrainingFacts
+from planner.problem.facts import ResolvedSpec, TrainingFacts
 from planner.problem.phases import power_limits, supplies
 from solvers.model.data import Limit, PowerStages
 
@@ -27,7 +27,7 @@ class Unbounded(Exception):
     """Nothing in the spec limits the objective."""
 
 
-def functional_limits(problem: Problem) -> Iterator[Limit]:
+def functional_limits(problem: ResolvedSpec) -> Iterator[Limit]:
     """Yield the upper bounds on money and carbon, of the whole plan and then phase by phase."""
     stated = [
         (limit_labels.BUDGET, COST, problem.budget),
@@ -42,7 +42,7 @@ def functional_limits(problem: Problem) -> Iterator[Limit]:
             yield Limit(key.path, functional, upper)
 
 
-def power_fields(problem: Problem) -> dict[str, Any]:
+def power_fields(problem: ResolvedSpec) -> dict[str, Any]:
     """Build the fields of `PlanData` for power: limits that hold throughout, and those that change from window to window."""
     found = power_limits(problem)
     steady = np.full(len(problem.sites), np.inf)
@@ -66,7 +66,7 @@ def power_fields(problem: Problem) -> dict[str, Any]:
 
 
 def supply_fields(
-    problem: Problem, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding]
+    problem: ResolvedSpec, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding]
 ) -> dict[str, Any]:
     """Build the fields of `PlanData` for supplies.
 
@@ -95,7 +95,7 @@ def supply_fields(
 
 
 def largest_counts(
-    problem: Problem,
+    problem: ResolvedSpec,
     fleet_options: Sequence[FleetOption],
     holdings: Sequence[Holding],
     points: Sequence[OperatingPoint],
@@ -128,7 +128,7 @@ def largest_counts(
     return result
 
 
-def _needed(problem: Problem, fleet_options: Sequence[FleetOption], points: Sequence[OperatingPoint]) -> Floats:
+def _needed(problem: ResolvedSpec, fleet_options: Sequence[FleetOption], points: Sequence[OperatingPoint]) -> Floats:
     """Compute for each fleet option the systems that would carry all work at its slowest points; inf if demand is open."""
     need = np.zeros(len(fleet_options))
     option_of = {id(option): k for k, option in enumerate(fleet_options)}

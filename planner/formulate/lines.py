@@ -15,7 +15,7 @@ from catalog.units import YEAR_S
 from models.arrays import Bools, Floats, Ints
 from planner.formulate.functionals import COST
 from planner.problem.calendar import Calendar
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.lines import STREAMS, WEIGHTS, Carrier, LineNetwork
 from solvers.model.block_data.lines import SOURCE, LineData
 
@@ -29,7 +29,7 @@ class Stages:
     worth_s: tuple[float, ...]  # seconds of each stage, at their present worth
 
 
-def stages(problem: Problem) -> Stages:
+def stages(problem: ResolvedSpec) -> Stages:
     """Group the windows by the ready times of lines that fall inside the horizon."""
     calendar = problem.calendar
     ready = sorted({line.ready_s for line in network_of(problem).lines} - {0.0})
@@ -56,7 +56,7 @@ def window_worth_s(calendar: Calendar) -> Floats:
     return np.bincount(calendar.window, weights=weights, minlength=calendar.windows).astype(np.float64)
 
 
-def network_of(problem: Problem) -> LineNetwork:
+def network_of(problem: ResolvedSpec) -> LineNetwork:
     """Return the lines of a problem that has some; raises ValueError otherwise."""
     if problem.lines is None:
         raise ValueError("the problem has no lines")
@@ -64,7 +64,7 @@ def network_of(problem: Problem) -> LineNetwork:
 
 
 def line_data(
-    problem: Problem, arcs: Sequence[tuple[int, int, int, int]], arc_kinds: Sequence[str], origins: Sequence[str]
+    problem: ResolvedSpec, arcs: Sequence[tuple[int, int, int, int]], arc_kinds: Sequence[str], origins: Sequence[str]
 ) -> LineData | None:
     """Build the data of the lines block; None where the spec leaves lines out.
 
@@ -100,7 +100,7 @@ class LineCosts:
     send: Floats  # [Y]
 
 
-def line_costs(problem: Problem, by_window: Floats) -> LineCosts:
+def line_costs(problem: ResolvedSpec, by_window: Floats) -> LineCosts:
     """Compute the costs for payments that count `by_window` [V]: by present worth, or the seconds in one phase."""
     network, when = network_of(problem), stages(problem)
     by_stage = stage_totals(when, by_window)
@@ -118,14 +118,14 @@ def line_costs(problem: Problem, by_window: Floats) -> LineCosts:
     )
 
 
-def usable_windows(problem: Problem) -> Bools:
+def usable_windows(problem: ResolvedSpec) -> Bools:
     """Mark the windows [L, V] in which each line is ready."""
     lines, starts = network_of(problem).lines, problem.calendar.edges_s[:-1]
     return np.array([starts >= line.ready_s - 1e-6 for line in lines], dtype=bool).reshape(len(lines), len(starts))
 
 
 def _requests(
-    problem: Problem, arcs: Sequence[tuple[int, int, int, int]], arc_kinds: Sequence[str], origins: Sequence[str]
+    problem: ResolvedSpec, arcs: Sequence[tuple[int, int, int, int]], arc_kinds: Sequence[str], origins: Sequence[str]
 ) -> dict[str, Any]:
     """Build the fields of request traffic: answers along their route, prompts against it."""
     rows: list[tuple[int, int]] = []
@@ -140,7 +140,7 @@ def _requests(
     return {"arc_uses": _pairs(rows), "arc_uses_bytes": np.array(sizes, dtype=float)}
 
 
-def listed_streams(problem: Problem) -> list[tuple[int, str, str]]:
+def listed_streams(problem: ResolvedSpec) -> list[tuple[int, str, str]]:
     """List (workload, traffic, site) of every stream: one from or to the source of each workload, for each other site."""
     network = network_of(problem)
     return [
@@ -153,7 +153,7 @@ def listed_streams(problem: Problem) -> list[tuple[int, str, str]]:
     ]  # fmt: skip
 
 
-def listed_ways(problem: Problem, when: Stages) -> list[tuple[int, int, Carrier]]:
+def listed_ways(problem: ResolvedSpec, when: Stages) -> list[tuple[int, int, Carrier]]:
     """List (stream, stage, way) of every way to send a stream."""
     streams = network_of(problem).streams
     return [
@@ -170,7 +170,7 @@ def stream_side(traffic: str, side: int) -> int:
     return side if traffic == "control" else 1 - side
 
 
-def _streams(problem: Problem, site_of: Mapping[str, int], when: Stages) -> dict[str, Any]:
+def _streams(problem: ResolvedSpec, site_of: Mapping[str, int], when: Stages) -> dict[str, Any]:
     """Build the fields of streams and of their ways in each stage."""
     streams, ways = listed_streams(problem), listed_ways(problem, when)
     rows: list[tuple[int, int]] = []
@@ -189,7 +189,7 @@ def _streams(problem: Problem, site_of: Mapping[str, int], when: Stages) -> dict
     }
 
 
-def _needs_weights(problem: Problem, site_of: Mapping[str, int]) -> Bools:
+def _needs_weights(problem: ResolvedSpec, site_of: Mapping[str, int]) -> Bools:
     """Mark (workload, site) [W, R] where weights must be brought from elsewhere."""
     needs = np.zeros((len(problem.serving), len(site_of)), dtype=bool)
     for w, workload in enumerate(problem.serving):
@@ -200,7 +200,9 @@ def _needs_weights(problem: Problem, site_of: Mapping[str, int]) -> Bools:
     return needs
 
 
-def listed_sends(problem: Problem, when: Stages) -> tuple[list[tuple[int, str, str]], list[tuple[int, int, int, int]]]:
+def listed_sends(
+    problem: ResolvedSpec, when: Stages
+) -> tuple[list[tuple[int, str, str]], list[tuple[int, int, int, int]]]:
     """List hops (workload, from, to), and ways (hop, stage, line, side) to send weights over each."""
     network = network_of(problem)
     places: dict[tuple[int, str, str], int] = {}
@@ -213,14 +215,14 @@ def listed_sends(problem: Problem, when: Stages) -> tuple[list[tuple[int, str, s
     return list(places), sends
 
 
-def update_cost(problem: Problem, w: int, line: int, worth_s: float) -> float:
+def update_cost(problem: ResolvedSpec, w: int, line: int, worth_s: float) -> float:
     """Compute the cost of sending all updates of a workload's weights over a line, in a stage of `worth_s` seconds."""
     workload = problem.serving[w]
     sent: float = workload.weights_bytes * workload.spec.weight_updates_per_year / YEAR_S
     return sent * worth_s * network_of(problem).lines[line].price_per_byte
 
 
-def _hops(problem: Problem, site_of: Mapping[str, int], when: Stages) -> dict[str, Any]:
+def _hops(problem: ResolvedSpec, site_of: Mapping[str, int], when: Stages) -> dict[str, Any]:
     """Build the fields of hops of weights and of the ways to send weights over them."""
     hops, sends = listed_sends(problem, when)
     home = [problem.serving[w].weights_from for w, _, _ in hops]

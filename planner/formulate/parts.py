@@ -10,12 +10,14 @@ import numpy as np
 
 from planner.candidates.fleet_options import FleetOption
 from planner.formulate.costs import Holding
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import API
 from solvers.model.block_data.parts import PartLimits
 
 
-def part_limits(problem: Problem, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding]) -> dict[str, Any]:
+def part_limits(
+    problem: ResolvedSpec, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding]
+) -> dict[str, Any]:
     """Build the field of `PlanData`; none where the spec limits no parts and no offer has a least count."""
     asked = problem.spec.simplicity
     ordered = {offer.path: offer.least for offer in problem.offers if offer.least > 1 and not offer.stated_at}

@@ -30,7 +30,7 @@ from planner.formulate.electricity import MeterPayments, meter_payments
 from planner.formulate.functionals import COST, paid_in
 from planner.formulate.lines import LineCosts, line_costs
 from planner.problem.electricity import idle_price_per_j
-from planner.problem.facts import PhaseFacts, Problem
+from planner.problem.facts import PhaseFacts, ResolvedSpec
 from planner.problem.phases import window_at
 from solvers.model.data import PlanData
 
@@ -50,7 +50,7 @@ class Payments:
 
 
 def with_phase_budgets(
-    problem: Problem, data: PlanData, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding]
+    problem: ResolvedSpec, data: PlanData, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding]
 ) -> PlanData:
     """Add to finished data one functional for each phase that has a budget: `paid_in` of the phase."""
     due = {
@@ -102,7 +102,7 @@ def with_phase_budgets(
 
 
 def payments(
-    problem: Problem, data: PlanData, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding], p: int
+    problem: ResolvedSpec, data: PlanData, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding], p: int
 ) -> Payments:
     """Compute the payments of phase `p` per unit of each decision; `data` holds their present values as COST."""
     calendar, phase = problem.calendar, problem.phases[p]
@@ -126,28 +126,28 @@ def payments(
     )
 
 
-def slots_inside(problem: Problem, phase: PhaseFacts) -> Bools:
+def slots_inside(problem: ResolvedSpec, phase: PhaseFacts) -> Bools:
     """Mark the slots [T] whose window lies in the phase."""
     calendar = problem.calendar
     first, end = window_at(calendar, phase.start_s), window_at(calendar, phase.end_s)
     return (calendar.window >= first) & (calendar.window < end)
 
 
-def window_seconds_inside(problem: Problem, phase: PhaseFacts) -> Floats:
+def window_seconds_inside(problem: ResolvedSpec, phase: PhaseFacts) -> Floats:
     """Sum the seconds of each window [V] that lie in the phase."""
     calendar = problem.calendar
     weights = calendar.seconds * slots_inside(problem, phase)
     return np.bincount(calendar.window, weights=weights, minlength=calendar.windows).astype(np.float64)
 
 
-def paid_per_present_value(problem: Problem, phase: PhaseFacts) -> float:
+def paid_per_present_value(problem: ResolvedSpec, phase: PhaseFacts) -> float:
     """Compute the payment in a phase per unit of present value, for payments spread evenly over the horizon."""
     calendar = problem.calendar
     return (phase.end_s - phase.start_s) / float(calendar.window_seconds() @ calendar.window_discount())
 
 
 def _holding_payments(
-    problem: Problem, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding], p: int, inside: Bools
+    problem: ResolvedSpec, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding], p: int, inside: Bools
 ) -> Floats:
     """Compute the payment for one system of each holding [U] in phase `p`, idle or not."""
     calendar, money, phase = problem.calendar, problem.economics, problem.phases[p]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.formulate.functionals import COST
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.porting import PortingFacts
 from solvers.model.block_data.porting import PortData
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planner.candidates.points import OperatingPoint
 
 
-def port_data(problem: Problem, points: Sequence[OperatingPoint]) -> PortData | None:
+def port_data(problem: ResolvedSpec, points: Sequence[OperatingPoint]) -> PortData | None:
     """Build the data of the ports that points need; None where no porting is required."""
     if not problem.porting:
         return None

@@ -10,17 +10,17 @@ import numpy as np
 from models.training.layouts import Layouts
 from planner.candidates.points import OperatingPoint
 from planner.evaluate.interruptions import preemption_s_of
-from planner.problem.facts import Problem, TrainingFacts
+from planner.problem.facts import ResolvedSpec, TrainingFacts
 
 
-def preemption_arrays(problem: Problem, points: Sequence[OperatingPoint]) -> dict[str, Any]:
+def preemption_arrays(problem: ResolvedSpec, points: Sequence[OperatingPoint]) -> dict[str, Any]:
     """Build the fields of `PlanData`; none where no job is pre-empted at a cost."""
     if not any(job.spec.preemption for job in problem.training):
         return {}
     return {"point_restart_s": np.array([restart_s(problem, point) for point in points])}
 
 
-def restart_s(problem: Problem, point: OperatingPoint) -> float:
+def restart_s(problem: ResolvedSpec, point: OperatingPoint) -> float:
     """Compute the time lost per unit of width that resumes [s]; 0 for serving."""
     if not isinstance(point.workload, TrainingFacts):
         return 0.0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.quality import HOUR, MEANS, NONE, below_floors
 from solvers.model.block_data.choice import ChoiceData
 
 
-def choice_data(problem: Problem) -> ChoiceData | None:
+def choice_data(problem: ResolvedSpec) -> ChoiceData | None:
     """Build the data of the choice; None where no demand can be answered by several architectures."""
     group, score = np.full(len(problem.serving), -1), np.zeros(len(problem.serving))
     place = {workload.name: w for w, workload in enumerate(problem.serving)}

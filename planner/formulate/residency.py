@@ -11,14 +11,14 @@ import numpy as np
 from planner.candidates.apis import ROLE
 from planner.candidates.points import ENCODE, OperatingPoint, Use
 from planner.evaluate.residency import ServingPool, worker_ready_s
-from planner.problem.facts import Problem, ServingFacts
+from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.spec.requirements.redundancy import NPLUS1
 from solvers.model.block_data.electricity import Chronology
 
 COUNT_TOL = 1e-6  # of the workers that a system holds: rounding of the share that each takes
 
 
-def residency_arrays(problem: Problem, points: Sequence[OperatingPoint]) -> dict[str, Any]:
+def residency_arrays(problem: ResolvedSpec, points: Sequence[OperatingPoint]) -> dict[str, Any]:
     """Build the fields of `PlanData`; none where no point serves on systems, or replicas are divisible."""
     whole = [serves_on_systems(point) for point in points]
     if not any(whole) or not problem.spec.solver.whole:
@@ -51,13 +51,13 @@ def serves_on_systems(point: OperatingPoint) -> bool:
     return isinstance(point.workload, ServingFacts) and point.uses[0].role != ROLE
 
 
-def point_ready_s(problem: Problem, point: OperatingPoint) -> dict[str, float]:
+def point_ready_s(problem: ResolvedSpec, point: OperatingPoint) -> dict[str, float]:
     """Compute the parts of the time that a worker of a serving point loses at its start [s]."""
     uses = [use for use in point.uses if use.role != ENCODE]
     pools = [ServingPool(use.option.system, use.option.scaleout, use.layout, use.batch, use.workers) for use in uses]
     return worker_ready_s(point.serving, uses[0].option.site, pools, uses[0].choice, problem.constants)
 
 
-def point_load_s(problem: Problem, point: OperatingPoint) -> float:
+def point_load_s(problem: ResolvedSpec, point: OperatingPoint) -> float:
     """Compute the time that a worker of a serving point loses at its start [s]."""
     return sum(point_ready_s(problem, point).values())

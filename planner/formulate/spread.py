@@ -6,13 +6,13 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from planner.problem.calendar import BUSIEST_TOL
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.spread import is_asked, zones_of
 from solvers.model.block_data.choice import ChoiceData
 from solvers.model.block_data.spread import SpreadData
 
 
-def spread_data(problem: Problem, demand: Floats, choice: ChoiceData | None) -> SpreadData | None:
+def spread_data(problem: ResolvedSpec, demand: Floats, choice: ChoiceData | None) -> SpreadData | None:
     """Build the data of the spread; None where no workload asks for one. `demand`: [workload, origin, slot].
 
     Of workloads that share a demand, the first one's busiest slots are tried.
@@ -32,7 +32,7 @@ def spread_data(problem: Problem, demand: Floats, choice: ChoiceData | None) -> 
     )
 
 
-def tried_slots(problem: Problem, demand: Floats) -> Ints:
+def tried_slots(problem: ResolvedSpec, demand: Floats) -> Ints:
     """Find the busiest slot of each workload in each window, the first of those within `BUSIEST_TOL`; `demand`: [workload, slot]."""
     window, found = problem.calendar.window, set()
     for row in demand:

@@ -10,11 +10,11 @@ import numpy as np
 
 from planner.candidates.points import OperatingPoint
 from planner.evaluate.interruptions import RunTerms, storage_rates
-from planner.problem.facts import Problem, TrainingFacts
+from planner.problem.facts import ResolvedSpec, TrainingFacts
 from planner.problem.storage import limited
 
 
-def rates(problem: Problem, point: OperatingPoint) -> tuple[float, float]:
+def rates(problem: ResolvedSpec, point: OperatingPoint) -> tuple[float, float]:
     """Compute (bytes/s read, bytes/s of checkpoints written) of a job at full width; zero for serving."""
     use = point.uses[0]
     if not isinstance(point.workload, TrainingFacts):
@@ -29,7 +29,7 @@ def rates(problem: Problem, point: OperatingPoint) -> tuple[float, float]:
     )
 
 
-def storage_arrays(problem: Problem, points: Sequence[OperatingPoint]) -> dict[str, Any]:
+def storage_arrays(problem: ResolvedSpec, points: Sequence[OperatingPoint]) -> dict[str, Any]:
     """Build the fields of `PlanData`; none where no site's storage is limited."""
     if not limited(problem):
         return {}

@@ -16,7 +16,7 @@ from planner.interpret.electricity import ElectricityDecisions
 from planner.interpret.failover import Failures
 from planner.interpret.lines import LineDecisions
 from planner.interpret.spread import spread_rows
-from planner.problem.facts import Problem, ServingFacts, TrainingFacts
+from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts
 from planner.problem.phases import Term
 
 
@@ -24,7 +24,7 @@ from planner.problem.phases import Term
 class Decisions:
     """Holdings and activity of a plan, free of the solver's rounding."""
 
-    problem: Problem
+    problem: ResolvedSpec
     form: Formulation
     pools: tuple[Pool, ...]
     count: Ints  # [holding] systems; of an API, output tokens per second

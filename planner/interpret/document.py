@@ -34,7 +34,7 @@ from planner.interpret.storage import storage_rows
 from planner.interpret.workloads import WorkloadRows
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.problem.facility import OPEN
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import API, BY_WINDOW, TOKENS_PER_S
 from planner.problem.spread import is_asked
 from solvers.backends.highs_run import OPTIMAL_GAP
@@ -43,7 +43,7 @@ from solvers.solution import Solution
 
 
 def interpret(
-    problem: Problem,
+    problem: ResolvedSpec,
     candidates: Candidates,
     form: Formulation,
     solution: Solution,
@@ -116,7 +116,7 @@ def _status(solution: Solution, value: float) -> str:
     return "optimal" if relative_gap(value, solution.before[0]) <= OPTIMAL_GAP else "within_gap"
 
 
-def _standing(problem: Problem, decided: Decisions) -> set[str]:
+def _standing(problem: ResolvedSpec, decided: Decisions) -> set[str]:
     """Name the serving workloads that may answer without a part of the plan's requests: after a failure, or in a scenario."""
     kept = {workload.name for workload in problem.serving} if problem.spec.robust is not None else set()
     return kept | decided.failures.answering()

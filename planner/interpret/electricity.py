@@ -12,7 +12,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from planner.formulate.electricity import MeterPayments, charged_peaks, metered_sites
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from solvers.model.block_data.electricity import MeterData
 
 BOUGHT, PEAK, CONTRACT, STORAGE = ELECTRICITY_LINES = ("energy", "demand charge", "ppa", "battery")
@@ -24,7 +24,7 @@ Line = tuple[str, str, str, str]  # component, site, system, how
 class ElectricityDecisions:
     """Arrays over meters, contracts or batteries, and slots, in the order of `solvers.model.block_data.electricity`."""
 
-    def __init__(self, problem: Problem, meters: MeterData, values: Mapping[str, Floats], own_w: Floats):
+    def __init__(self, problem: ResolvedSpec, meters: MeterData, values: Mapping[str, Floats], own_w: Floats):
         """`own_w` [site, slot]: power of our own systems at the meter."""
         self.problem, self.meters, self.load = problem, meters, own_w[meters.meter_site]
         metered = metered_sites(problem)

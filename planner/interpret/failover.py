@@ -12,7 +12,7 @@ import numpy as np
 
 from models.arrays import Floats
 from planner.formulate.formulation import Formulation
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.spread import zones_of
 
 ROUNDING_TOL = 1e-9  # flows below this share of the largest are rounding
@@ -21,7 +21,7 @@ ROUNDING_TOL = 1e-9  # flows below this share of the largest are rounding
 class Failures:
     """Flow [arc, slot] and active replicas [point, slot] by failed zone; empty where no workload must survive a failure."""
 
-    def __init__(self, problem: Problem, form: Formulation, values: Mapping[str, Floats]):
+    def __init__(self, problem: ResolvedSpec, form: Formulation, values: Mapping[str, Floats]):
         self.problem, self.form = problem, form
         self.flow: dict[str, Floats] = {}
         self.active: dict[str, Floats] = {}

@@ -11,7 +11,7 @@ from typing import Any
 from planner.candidates.points import Candidates
 from planner.facts import Fact, rows
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.provenance import Assumption
 from planner.version import __version__
 from solvers.interface import Options
@@ -28,7 +28,7 @@ NEARLY = 0.9  # of the time allowed: the decomposition keeps some for its plan
 
 
 def without_answer(
-    problem: Problem,
+    problem: ResolvedSpec,
     candidates: Candidates | None,
     status: str,
     solution: Solution | None,
@@ -89,13 +89,13 @@ def dropped(candidates: Candidates | None) -> dict[str, dict[str, int]]:
     )
 
 
-def noted(problem: Problem) -> dict[str, list[dict[str, Any]]]:
+def noted(problem: ResolvedSpec) -> dict[str, list[dict[str, Any]]]:
     """Return the section `notes`, which says how the spec was understood; no section without notes."""
     found = rows(problem.notes)
     return {"notes": found} if found else {}
 
 
-def provenance(problem: Problem) -> list[dict[str, Any]]:
+def provenance(problem: ResolvedSpec) -> list[dict[str, Any]]:
     """List the catalog figures that the problem uses, with their sources."""
     return [
         {
@@ -122,7 +122,7 @@ def _of_packages() -> dict[str, str]:
     return {name: metadata.version(name) for name in ("numpy", "scipy", "highspy", "pulp", "networkx", "pydantic")}
 
 
-def solver(problem: Problem | None, solution: Solution | None) -> dict[str, Any]:
+def solver(problem: ResolvedSpec | None, solution: Solution | None) -> dict[str, Any]:
     """Describe how the program was solved, and its size."""
     if problem is None or solution is None:
         return {}

@@ -27,7 +27,7 @@ from planner.formulate.lines import (
     update_cost,
     usable_windows,
 )
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.limit_labels import LimitLabel, line_units
 from planner.problem.lines import WEIGHTS, Carrier, LineNetwork
 
@@ -57,7 +57,7 @@ class LineDecisions:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: ResolvedSpec,
         form: Formulation,
         values: Mapping[str, Floats],
         flow: Floats,
@@ -215,7 +215,9 @@ def _price(network: LineNetwork, sent: Sent) -> float:
     return sum(network.lines[line].price_per_byte for line, _ in sent.uses) or 1.0
 
 
-def _streams(problem: Problem, when: Stages, values: Mapping[str, Floats], stage_seconds: Floats) -> Iterator[Sent]:
+def _streams(
+    problem: ResolvedSpec, when: Stages, values: Mapping[str, Floats], stage_seconds: Floats
+) -> Iterator[Sent]:
     """Yield the shares of each stream, scaled to add up to one."""
     streams, ways, share = listed_streams(problem), listed_ways(problem, when), values["way"]
     total: dict[tuple[int, int], float] = defaultdict(float)
@@ -243,7 +245,7 @@ def _streams(problem: Problem, when: Stages, values: Mapping[str, Floats], stage
 
 
 def _weights(
-    problem: Problem, form: Formulation, when: Stages, values: Mapping[str, Floats], stage_seconds: Floats
+    problem: ResolvedSpec, form: Formulation, when: Stages, values: Mapping[str, Floats], stage_seconds: Floats
 ) -> Iterator[Sent]:
     """Yield the weights sent over each hop, reduced to the need of the sites behind it."""
     hops, sends = listed_sends(problem, when)

@@ -18,7 +18,7 @@ from planner.candidates.fleet_options import paid_on_delivery
 from planner.formulate.costs import slot_rates
 from planner.formulate.functionals import COST
 from planner.interpret.phase_budgets import paid_by_phase
-from planner.problem.facts import PhaseFacts, Problem
+from planner.problem.facts import PhaseFacts, ResolvedSpec
 from planner.problem.phases import Term, window_at
 from planner.problem.reinforcement import ENVIRONMENTS, environments_per_s
 from solvers.model.preemption import working_share
@@ -47,7 +47,7 @@ DATED, ENERGY = (
 )  # energy of a meter belongs to no system
 
 
-def obtained(problem: Problem, term: Term) -> dict[str, Any]:
+def obtained(problem: ResolvedSpec, term: Term) -> dict[str, Any]:
     """Describe the phase and windows of a holding, for its fleet row."""
     return {
         "obtained": problem.phases[term.phase].name if problem.phases else None,
@@ -56,7 +56,7 @@ def obtained(problem: Problem, term: Term) -> dict[str, Any]:
     }
 
 
-def windows_of(problem: Problem, phase: PhaseFacts) -> tuple[int, int]:
+def windows_of(problem: ResolvedSpec, phase: PhaseFacts) -> tuple[int, int]:
     """Return the first and the last window of a phase."""
     return window_at(problem.calendar, phase.start_s), window_at(problem.calendar, phase.end_s) - 1
 
@@ -109,12 +109,12 @@ def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
     return rows
 
 
-def day_of(problem: Problem, moment_s: float) -> str:
+def day_of(problem: ResolvedSpec, moment_s: float) -> str:
     """Return the date of a moment of the horizon."""
     return (problem.calendar.start + timedelta(days=int(moment_s // DAY_S))).isoformat()
 
 
-def _residual_share(problem: Problem, term: Term, system: str) -> float:
+def _residual_share(problem: ResolvedSpec, term: Term, system: str) -> float:
     """Return the residual value at the end of the horizon per unit of price; 0 for what is retired before."""
     edges = problem.calendar.edges_s
     if term.last < problem.calendar.windows - 1:

@@ -9,10 +9,10 @@ import numpy as np
 
 from models.arrays import Floats
 from planner.formulate.formulation import Formulation
-from planner.problem.facts import Problem, QualityFacts
+from planner.problem.facts import QualityFacts, ResolvedSpec
 
 
-def requests_by_member(problem: Problem, form: Formulation, flow: Floats) -> dict[str, float]:
+def requests_by_member(problem: ResolvedSpec, form: Formulation, flow: Floats) -> dict[str, float]:
     """Add up the requests over the horizon, by serving workload of the problem."""
     found = dict.fromkeys((workload.name for workload in problem.serving), 0.0)
     for a, (w, *_) in enumerate(form.arcs):
@@ -29,7 +29,7 @@ def shares(facts: QualityFacts, requests: dict[str, float]) -> dict[str, float]:
 
 
 def quality_rows(
-    problem: Problem, form: Formulation, flow: Floats, after_failures: Collection[str] = ()
+    problem: ResolvedSpec, form: Formulation, flow: Floats, after_failures: Collection[str] = ()
 ) -> list[dict[str, Any]]:
     """Build one row for each workload with a floor: which architectures answer, and the quality that is reached.
 
@@ -59,7 +59,7 @@ def quality_rows(
     return rows
 
 
-def _lowest_hour(problem: Problem, facts: QualityFacts, form: Formulation, flow: Floats) -> float:
+def _lowest_hour(problem: ResolvedSpec, facts: QualityFacts, form: Formulation, flow: Floats) -> float:
     """Find the least mean score over the requests of one hour."""
     score = {name: facts.scores[architecture] for architecture, name in facts.members.items()}
     mine = [(a, score[name]) for a, (w, *_) in enumerate(form.arcs) if (name := problem.serving[w].name) in score]

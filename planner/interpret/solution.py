@@ -17,7 +17,7 @@ from planner.interpret.deployments import resident_workers
 from planner.interpret.electricity import ElectricityDecisions, rings
 from planner.interpret.failover import Failures
 from planner.interpret.lines import LineDecisions
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import API
 from solvers.model.preemption import working_share
 from solvers.solution import Solution
@@ -27,7 +27,7 @@ ROUNDING_TOL = (
 )
 
 
-def read_solution(problem: Problem, candidates: Candidates, form: Formulation, solution: Solution) -> Decisions:
+def read_solution(problem: ResolvedSpec, candidates: Candidates, form: Formulation, solution: Solution) -> Decisions:
     """Read the decisions of a solution that has values."""
     flow = _served_exactly(_without_rounding(solution.values["f"]), form, solution)
     active = _active(form, candidates, solution, flow)

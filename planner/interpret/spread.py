@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from models.arrays import Floats
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.limit_labels import LimitLabel, largest_share
 from planner.problem.spread import zones_of
 
 
-def spread_rows(problem: Problem, arcs: Sequence[tuple[int, ...]], flow: Floats) -> list[dict[str, Any]]:
+def spread_rows(problem: ResolvedSpec, arcs: Sequence[tuple[int, ...]], flow: Floats) -> list[dict[str, Any]]:
     """Build one row per zone and workload with a spread: the least and the largest share that the zone serves in any slot.
 
     The requests of a workload are those of all architectures that answer them.
@@ -37,7 +37,7 @@ def spread_rows(problem: Problem, arcs: Sequence[tuple[int, ...]], flow: Floats)
     return rows
 
 
-def largest_shares(problem: Problem, rows: list[dict[str, Any]]) -> list[tuple[LimitLabel, float, float]]:
+def largest_shares(problem: ResolvedSpec, rows: list[dict[str, Any]]) -> list[tuple[LimitLabel, float, float]]:
     """List (key, value, limit) of the share that one zone may serve at most; `rows`: of `spread_rows`."""
     found = []
     for workload in problem.demands():

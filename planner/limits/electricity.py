@@ -9,7 +9,7 @@ from typing import Any
 from catalog.units import HOUR_S, parse, show
 from planner.limits.limit import Limit, of_the_spec
 from planner.problem.electricity import ContractFacts, StorageFacts
-from planner.problem.facts import Problem, ServingFacts
+from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.problem.limit_labels import connection
 from planner.spec.document import at
 
@@ -18,7 +18,7 @@ LONGEST_WAIT_H = 24
 MOST = "100 GW"  # of one contract
 
 
-def electricity_limits(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> Iterator[Limit]:
+def electricity_limits(document: Mapping[str, Any], problem: ResolvedSpec, names: Collection[str]) -> Iterator[Limit]:
     """Yield the limits on connections, contracts and batteries of all sites, and on the delay of requests of these workloads."""
     for site in problem.sites:
         if site.electricity is None:

@@ -12,7 +12,7 @@ from planner.limits.limit import Limit, of_the_spec
 from planner.problem.facility import RackFacts
 from planner.problem.facts import (
     OfferFacts,
-    Problem,
+    ResolvedSpec,
     SiteFacts,
     WorkloadFacts,
     assured_at,
@@ -25,7 +25,7 @@ from planner.spec.document import Edits, at
 from planner.spec.facility import COOLING
 
 
-def facility_limits(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> Iterator[Limit]:
+def facility_limits(document: Mapping[str, Any], problem: ResolvedSpec, names: Collection[str]) -> Iterator[Limit]:
     """Yield the limits of each hall, and what these workloads demand of where they run."""
     for site in problem.sites:
         yield from _hall(document, problem, site)
@@ -34,7 +34,7 @@ def facility_limits(document: Mapping[str, Any], problem: Problem, names: Collec
             yield from _demands(problem, workload)
 
 
-def _hall(document: Mapping[str, Any], problem: Problem, site: SiteFacts) -> Iterator[Limit]:
+def _hall(document: Mapping[str, Any], problem: ResolvedSpec, site: SiteFacts) -> Iterator[Limit]:
     """Yield the rack positions of a hall, and its rack power and cooling where they bar or thin out a system on offer."""
     if math.isfinite(site.hall.positions):
         (path, name), most = rack_positions(site), site.hall.positions
@@ -58,7 +58,7 @@ def _hall(document: Mapping[str, Any], problem: Problem, site: SiteFacts) -> Ite
         yield Limit(path, f"cooling in {site.region}", words, has, loose=((path, None),), choices=more)
 
 
-def _racks(problem: Problem, site: SiteFacts) -> dict[str, RackFacts]:
+def _racks(problem: ResolvedSpec, site: SiteFacts) -> dict[str, RackFacts]:
     """Return the racks of the systems that are sold for the site, by their names."""
     sold = [offer.system for offer in problem.offers if offer.how == "buy" and site.region in offer.prices]
     known = {name: problem.systems[name].rack for name in sold if not site.systems or name in site.systems}
@@ -83,7 +83,7 @@ def _same_room(site: SiteFacts, racks: Mapping[str, RackFacts], watts: float) ->
     )
 
 
-def _demands(problem: Problem, workload: WorkloadFacts) -> Iterator[Limit]:
+def _demands(problem: ResolvedSpec, workload: WorkloadFacts) -> Iterator[Limit]:
     """Yield the sole tenancy and the audit classes that a workload demands, where they bar a place."""
     places = [
         (site, offer)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from catalog.units import DAY_S, YEAR_S, parse, parse_money
-from planner.problem.facts import Problem, WorkloadFacts
+from planner.problem.facts import ResolvedSpec, WorkloadFacts
 from planner.problem.limit_labels import LimitLabel
 from planner.spec.changes import written_up
 from planner.spec.document import Edits, at
@@ -72,7 +72,7 @@ class Limit:
         return replace(self, loose=loose, most=longest)
 
 
-def money_limit(document: Mapping[str, Any], problem: Problem, key: LimitLabel, held: float, words: str) -> Limit:
+def money_limit(document: Mapping[str, Any], problem: ResolvedSpec, key: LimitLabel, held: float, words: str) -> Limit:
     """Describe a limit on an amount of money, as written in the spec; `held`: in the spec's currency."""
     written = at(document, key.path)
     amount, unit = parse_money(written)

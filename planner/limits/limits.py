@@ -20,13 +20,13 @@ from planner.limits.quality import quality_limits
 from planner.limits.sites import site_limits, site_power_limits
 from planner.limits.storage import storage_limits
 from planner.limits.workloads import workload_limits
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.limit_labels import BUDGET, CAPITAL, CARBON
 from planner.spec.document import at
 
 
 def basic_limits(
-    document: Mapping[str, Any], problem: Problem, catalog: Catalog, names: Collection[str]
+    document: Mapping[str, Any], problem: ResolvedSpec, catalog: Catalog, names: Collection[str]
 ) -> list[Limit]:
     """List the limits that every spec can state, amounts first; `names`: workloads of the spec."""
     return [
@@ -40,7 +40,9 @@ def basic_limits(
     ]
 
 
-def every_limit(document: Mapping[str, Any], problem: Problem, catalog: Catalog, names: Collection[str]) -> list[Limit]:
+def every_limit(
+    document: Mapping[str, Any], problem: ResolvedSpec, catalog: Catalog, names: Collection[str]
+) -> list[Limit]:
     """List the limits of all features that bear on these workloads."""
     return [
         *basic_limits(document, problem, catalog, names),
@@ -55,7 +57,7 @@ def every_limit(document: Mapping[str, Any], problem: Problem, catalog: Catalog,
     ]
 
 
-def _totals(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+def _totals(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit]:
     """Yield the limits on money and carbon of the whole plan."""
     for key, held, words in (
         (BUDGET, problem.budget, "all costs together may be at most"),

@@ -10,7 +10,7 @@ import numpy as np
 from catalog.lookup import Catalog
 from catalog.units import YEAR_S, show
 from planner.limits.limit import Limit, of_the_spec
-from planner.problem.facts import Problem, ServingFacts
+from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.problem.limit_labels import largest_share
 from planner.problem.lines import LineNetwork
 from planner.spec.changes import either
@@ -21,7 +21,7 @@ CLASSES = {"encrypted": "an encrypted line or one of their own", "private": "a l
 
 
 def line_limits(
-    document: Mapping[str, Any], problem: Problem, catalog: Catalog, names: Collection[str]
+    document: Mapping[str, Any], problem: ResolvedSpec, catalog: Catalog, names: Collection[str]
 ) -> Iterator[Limit]:
     """Yield the requirements of these workloads on lines and zones, and the limits of the lines on offer."""
     for workload in of_the_spec(problem.serving):

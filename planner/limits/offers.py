@@ -10,14 +10,14 @@ from catalog.errors import MissingFigure
 from catalog.lookup import Catalog
 from catalog.units import YEAR_S, show
 from planner.limits.limit import UNLIMITED_SUPPLY, WAYS, Limit
-from planner.problem.facts import Problem, ServingFacts, exportable
+from planner.problem.facts import ResolvedSpec, ServingFacts, exportable
 from planner.resolve.ledger import Ledger
 from planner.resolve.systems import system_facts
 from planner.spec.changes import either
 from planner.spec.document import Edits, at
 
 
-def supply_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+def supply_limits(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit]:
     """Yield the supply limit of each offer."""
     for offer in problem.offers:
         if math.isfinite(offer.supply) and not offer.stated_at:
@@ -26,7 +26,7 @@ def supply_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Lim
             yield supply_limit(document, problem, path, f"supply of {offer.system} ({offer.how})", words, offer.supply)
 
 
-def least_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+def least_limits(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit]:
     """Yield the least count of each offer that has one; it is relaxed by smaller counts."""
     for offer in problem.offers:
         if offer.least > 1 and not offer.stated_at:
@@ -38,13 +38,15 @@ def least_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limi
             yield Limit(path, name, words, at(document, path), loose=((path, None),), choices=fewer)
 
 
-def supply_limit(document: Mapping[str, Any], problem: Problem, path: str, name: str, words: str, most: float) -> Limit:
+def supply_limit(
+    document: Mapping[str, Any], problem: ResolvedSpec, path: str, name: str, words: str, most: float
+) -> Limit:
     """Describe a limit on a count of systems; a job may be no wider than the supply, so its points depend on it too."""
     loose = ((path, UNLIMITED_SUPPLY),) if problem.training else ()
     return Limit(path, name, words, at(document, path), is_row=True, loose=loose, unit="system", amount=most)
 
 
-def region_limits(problem: Problem) -> Iterator[Limit]:
+def region_limits(problem: ResolvedSpec) -> Iterator[Limit]:
     """Yield the offers that are restricted to some of the regions."""
     regions = [site.region for site in problem.sites if site.api is None]
     for i, offer in enumerate(problem.spec.offers or ()):
@@ -57,7 +59,7 @@ def region_limits(problem: Problem) -> Iterator[Limit]:
             yield Limit(path, name, words, written, loose=((path, None),), choices=choices)
 
 
-def export_limits(document: Mapping[str, Any], problem: Problem, catalog: Catalog) -> Iterator[Limit]:
+def export_limits(document: Mapping[str, Any], problem: ResolvedSpec, catalog: Catalog) -> Iterator[Limit]:
     """Yield export control where it bars an offer; licences, other systems or its removal relax it."""
     limits = problem.spec.limits
     barred: dict[tuple[str, str], str] = {}
@@ -86,25 +88,25 @@ def export_limits(document: Mapping[str, Any], problem: Problem, catalog: Catalo
     yield Limit("limits.export_control", "export control", words, True, loose=switch, choices=(*choices, switch))
 
 
-def further_offers(problem: Problem, catalog: Catalog) -> list[dict[str, str]]:
+def further_offers(problem: ResolvedSpec, catalog: Catalog) -> list[dict[str, str]]:
     """List the offers of the catalog that the spec does not make, at the catalog's price, the cheapest system first."""
     return _catalog_ways(problem, catalog, lambda system: True)
 
 
-def nothing_fits(document: Mapping[str, Any], problem: Problem, names: Collection[str], offer: Edits) -> Limit:
+def nothing_fits(document: Mapping[str, Any], problem: ResolvedSpec, names: Collection[str], offer: Edits) -> Limit:
     """Describe the systems on offer as a limit, relaxed by one more `offer`."""
     words, written = _memory_words(problem, names), document["offers"]
     return Limit("offers", "systems on offer", words, written, loose=offer, choices=(offer,))
 
 
-def nothing_runs(problem: Problem, names: Collection[str]) -> Limit:
+def nothing_runs(problem: ResolvedSpec, names: Collection[str]) -> Limit:
     """Describe the architecture as the limit, where no relaxation of the others gives a plan."""
     workload = next(w for w in (*problem.serving, *problem.training) if w.asked in names)
     path, name = f"{workload.path}.architecture", f"architecture of {workload.asked}"
     return Limit(path, name, _memory_words(problem, names), workload.spec.architecture)
 
 
-def _catalog_ways(problem: Problem, catalog: Catalog, wanted: Callable[[str], bool]) -> list[dict[str, str]]:
+def _catalog_ways(problem: ResolvedSpec, catalog: Catalog, wanted: Callable[[str], bool]) -> list[dict[str, str]]:
     """List offers of the catalog, for wanted systems at sites of the spec, that the spec does not make: the cheapest first."""
     made = {(offer.system, offer.how) for offer in problem.offers}
     prices: dict[tuple[str, str], float] = {}
@@ -130,7 +132,7 @@ def _is_complete(catalog: Catalog, system: str) -> bool:
     return True
 
 
-def _memory_words(problem: Problem, names: Collection[str]) -> str:
+def _memory_words(problem: ResolvedSpec, names: Collection[str]) -> str:
     """Compare the memory on offer with the weights of the first of these workloads, in words."""
     workload = next(w for w in (*problem.serving, *problem.training) if w.asked in names)
     system = max(problem.systems.values(), key=lambda s: s.hbm_bytes * s.chips, default=None)

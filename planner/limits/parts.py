@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from planner.limits.limit import Limit
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.limit_labels import LEAST_SYSTEMS, MOST_KINDS, MOST_SITES
 from planner.spec.document import at
 
 
-def part_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+def part_limits(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit]:
     """Yield the limits on parts that the spec states; each is relaxed by one more part, or by fewer systems."""
     asked = problem.spec.simplicity
     sites, kinds = len(problem.sites), len({offer.system for offer in problem.offers})

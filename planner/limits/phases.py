@@ -9,13 +9,13 @@ from typing import Any
 from catalog.units import DAY_S, YEAR_S, show
 from planner.limits.limit import WAYS, Limit, money_limit
 from planner.limits.offers import supply_limit
-from planner.problem.facts import OfferFacts, Problem, SiteFacts
+from planner.problem.facts import OfferFacts, ResolvedSpec, SiteFacts
 from planner.problem.limit_labels import phase_budget, phase_capital
 from planner.problem.phases import delivered_s, phases_or_whole, retired_s
 from planner.spec.document import Edits, at
 
 
-def phase_limits(document: Mapping[str, Any], problem: Problem) -> list[Limit]:
+def phase_limits(document: Mapping[str, Any], problem: ResolvedSpec) -> list[Limit]:
     """List budgets and supplies of phases, and the dates of offers and sites."""
     return [
         *_money(document, problem),
@@ -25,7 +25,7 @@ def phase_limits(document: Mapping[str, Any], problem: Problem) -> list[Limit]:
     ]
 
 
-def _money(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+def _money(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit]:
     """Yield the limits on purchases and payments in each phase."""
     for phase in problem.phases:
         for key, held, words in (
@@ -40,7 +40,7 @@ def _money(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
                 yield money_limit(document, problem, key, held, words)
 
 
-def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+def _supplies(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit]:
     """Yield the supply limit of each offer in each phase."""
     for offer in (offer for offer in problem.offers if not offer.stated_at):
         for phase, most in zip(problem.phases, offer.phase_supply, strict=False):  # none may be stated
@@ -51,7 +51,7 @@ def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
                 yield supply_limit(document, problem, path, name, words, most)
 
 
-def _dates(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+def _dates(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit]:
     """Yield first and last deliveries and first days of sites: a first one may move to the start of an earlier phase."""
     starts = [phase.start_s for phase in phases_or_whole(problem.phases, problem.economics.years)]
     for site in problem.sites:
@@ -97,7 +97,7 @@ def _earlier(path: str, name: str, words: str, written: Any, moment_s: float, st
     return Limit(path, name, words, written, loose=((path, "0 d"),), choices=choices)
 
 
-def _lives(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+def _lives(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit]:
     """Yield the lives that end within the horizon, after which only another purchase keeps the capacity."""
     money, horizon_s = problem.economics, problem.economics.years * YEAR_S
     for i, offer in enumerate(problem.offers[: len(problem.spec.offers or ())] if problem.phases else ()):
@@ -108,7 +108,7 @@ def _lives(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
             yield Limit(path, f"life of {offer.system}", words, at(document, path), loose=longer, choices=(longer,))
 
 
-def _ends(problem: Problem, offer: OfferFacts) -> Iterator[float]:
+def _ends(problem: ResolvedSpec, offer: OfferFacts) -> Iterator[float]:
     """Yield when systems of an offer retire [s], by phase and site of their delivery."""
     for phase in problem.phases:
         for site in problem.sites:

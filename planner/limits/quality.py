@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from planner.limits.limit import Limit
-from planner.problem.facts import Problem, QualityFacts
+from planner.problem.facts import QualityFacts, ResolvedSpec
 from planner.problem.quality import HOUR, MEAN, MEANS
 from planner.spec.document import at
 
@@ -14,7 +14,7 @@ ANSWERS = {MEAN: "the mean of the answers", HOUR: "the mean of each hour's answe
 STEPS = 10  # so many parts of the range between the floor of a mean and the lowest score are tried in turn
 
 
-def quality_limits(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> Iterator[Limit]:
+def quality_limits(document: Mapping[str, Any], problem: ResolvedSpec, names: Collection[str]) -> Iterator[Limit]:
     """Yield the floor of each of these workloads that bars any mix of its architectures."""
     for facts in problem.quality:
         lowest = min(facts.scores.values())

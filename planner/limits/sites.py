@@ -11,7 +11,7 @@ from catalog.units import show
 from planner.candidates.fleet_options import build_fleet_options
 from planner.limits.limit import Limit
 from planner.problem.fabrics import largest_of
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import power_limits
 from planner.spec.changes import either
 from planner.spec.document import at
@@ -28,7 +28,7 @@ NETWORK_PARTS = (
 )
 
 
-def site_power_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+def site_power_limits(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit]:
     """Yield the power limit of our own systems at each site, by phase where it changes."""
     for limit in power_limits(problem):
         region = problem.sites[limit.site].region
@@ -36,7 +36,7 @@ def site_power_limits(document: Mapping[str, Any], problem: Problem) -> Iterator
         yield Limit(limit.path, limit.name, words, at(document, limit.path), is_row=True, unit="W", amount=limit.most_w)
 
 
-def site_limits(problem: Problem, catalog: Catalog) -> Iterator[Limit]:
+def site_limits(problem: ResolvedSpec, catalog: Catalog) -> Iterator[Limit]:
     """Yield the lists of permitted systems and networks of each site."""
     own = [site for site in problem.sites if site.api is None]
     offered = list(
@@ -52,7 +52,7 @@ def site_limits(problem: Problem, catalog: Catalog) -> Iterator[Limit]:
         yield _network(problem, catalog, i)
 
 
-def _network(problem: Problem, catalog: Catalog, i: int) -> Limit:
+def _network(problem: ResolvedSpec, catalog: Catalog, i: int) -> Limit:
     """Describe the network designs that a site may use, and how many systems each of them joins."""
     site = problem.sites[i]
     path, missing = f"{site.path}.fabrics", [design for design in FABRIC_DESIGNS if design not in site.fabrics]

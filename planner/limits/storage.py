@@ -7,7 +7,7 @@ from typing import Any
 
 from catalog.units import show
 from planner.limits.limit import Limit
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.limit_labels import storage_bandwidth
 from planner.problem.storage import limited
 from planner.spec.document import at
@@ -15,7 +15,7 @@ from planner.spec.document import at
 AMPLE = "1000000 GB/s"  # as good as no limit
 
 
-def storage_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+def storage_limits(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit]:
     """Yield the limit on reads and writes of jobs at each site that states a bandwidth."""
     for site in limited(problem):
         (path, name), most = storage_bandwidth(site), site.storage_bytes_per_s

@@ -9,7 +9,7 @@ from catalog.units import DAY_S, YEAR_S, show
 from models.formats import KINDS, RECIPE_FORMATS, WEIGHT_FORMATS
 from planner.candidates.training import searched_words
 from planner.limits.limit import Limit, of_the_spec
-from planner.problem.facts import Problem, ServingFacts, TrainingFacts, permitted
+from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts, permitted
 from planner.problem.limit_labels import latency
 from planner.spec.changes import either
 from planner.spec.document import at
@@ -23,7 +23,7 @@ METRICS = {
 }
 
 
-def workload_limits(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> Iterator[Limit]:
+def workload_limits(document: Mapping[str, Any], problem: ResolvedSpec, names: Collection[str]) -> Iterator[Limit]:
     """Yield the limits that these workloads state themselves."""
     for job in of_the_spec(problem.training):
         if job.asked in names:
@@ -40,7 +40,7 @@ def workload_limits(document: Mapping[str, Any], problem: Problem, names: Collec
                 yield Limit(path, f"pools of {workload.name}", words, "always", loose=allow, choices=(allow,))
 
 
-def precision_limits(problem: Problem, names: Collection[str]) -> list[Limit]:
+def precision_limits(problem: ResolvedSpec, names: Collection[str]) -> list[Limit]:
     """List the precisions that these workloads allow, as limits relaxed by further precisions."""
     found = []
     stated: list[ServingFacts | TrainingFacts] = [*of_the_spec(problem.serving), *of_the_spec(problem.training)]
@@ -80,7 +80,7 @@ def _latencies(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[
             yield Limit(path, name, words, at(document, path), loose=((path, None),), unit="s", amount=limit.seconds)
 
 
-def _dates(document: Mapping[str, Any], problem: Problem, job: TrainingFacts) -> Iterator[Limit]:
+def _dates(document: Mapping[str, Any], problem: ResolvedSpec, job: TrainingFacts) -> Iterator[Limit]:
     """Yield the start of a job, which may move forward, and its deadline, which may move back."""
     if job.spec.start:
         path = f"{job.path}.start"
@@ -104,7 +104,7 @@ def _dates(document: Mapping[str, Any], problem: Problem, job: TrainingFacts) ->
     )
 
 
-def _residency(problem: Problem, workload: ServingFacts | TrainingFacts) -> Iterator[Limit]:
+def _residency(problem: ResolvedSpec, workload: ServingFacts | TrainingFacts) -> Iterator[Limit]:
     """Yield the residency of a workload where it bars a site."""
     if workload.spec.residency is None:
         return

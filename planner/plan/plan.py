@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.files import write_file
 from planner.plan.rows.document import PlanDocument
 from planner.plan.rows.framing import Objective
@@ -119,21 +119,21 @@ def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
         document = json.loads(text, parse_constant=_no_number)
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise SpecError([Problem(where, "a text holds half of a character (a lone \\ud800 to \\udfff)")]) from None
+        raise SpecError([Issue(where, "a text holds half of a character (a lone \\ud800 to \\udfff)")]) from None
     except (ValueError, RecursionError) as error:
-        raise SpecError([Problem(where, f"not valid JSON: {error}")]) from None
+        raise SpecError([Issue(where, f"not valid JSON: {error}")]) from None
     if not isinstance(document, dict):
-        raise SpecError([Problem(where, "expected a plan, a JSON object as `flopwatt plan --format json` prints it")])
+        raise SpecError([Issue(where, "expected a plan, a JSON object as `flopwatt plan --format json` prints it")])
     missing = [key for key in KEYS if key not in document]
     if missing:
-        raise SpecError([Problem(where, f"not a whole plan; missing: {', '.join(missing)}")])
+        raise SpecError([Issue(where, f"not a whole plan; missing: {', '.join(missing)}")])
     if document["schema_version"] != PLAN_SCHEMA_VERSION:
         version = document["schema_version"]
         raise SpecError(
-            [Problem(f"{where}.schema_version", f"this release reads version {PLAN_SCHEMA_VERSION}, got {version!r}")]
+            [Issue(f"{where}.schema_version", f"this release reads version {PLAN_SCHEMA_VERSION}, got {version!r}")]
         )
     if problems := shape_problems(document):
-        raise SpecError(Problem(f"{where}.{problem.path}", problem.message) for problem in problems)
+        raise SpecError(Issue(f"{where}.{problem.path}", problem.message) for problem in problems)
     return Plan.of(document)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from planner.errors import Problem, path_text
+from planner.errors import Issue, path_text
 from planner.plan.rows.document import PlanDocument
 
 STATUSES = ("optimal", "within_gap", "limit", "infeasible", "unbounded")
@@ -40,7 +40,7 @@ def plan_adapter() -> TypeAdapter[PlanDocument]:
     return TypeAdapter(PlanDocument)
 
 
-def shape_problems(document: Any) -> list[Problem]:
+def shape_problems(document: Any) -> list[Issue]:
     """List the places of a plan document whose shape is not that of a plan, `MAX_PROBLEMS` at most."""
     try:
         plan_adapter().validate_python(document)
@@ -48,7 +48,7 @@ def shape_problems(document: Any) -> list[Problem]:
         return _as_problems(error.errors(include_url=False, include_context=False), document)[:MAX_PROBLEMS]
     found = list(_contradictions(document))
     if not found and document["objective"]["value"] is not None and document["totals"] is None:
-        found.append(Problem("totals", "expected an object, as the plan has an answer; got null"))
+        found.append(Issue("totals", "expected an object, as the plan has an answer; got null"))
     return found[:MAX_PROBLEMS]
 
 
@@ -57,28 +57,28 @@ def unknown_keys(document: Mapping[str, Any]) -> list[str]:
     return sorted(set(_left_out(document, plan_adapter().validate_python(document), "")))
 
 
-def _contradictions(document: Mapping[str, Any]) -> Iterator[Problem]:
+def _contradictions(document: Mapping[str, Any]) -> Iterator[Issue]:
     """Yield the places at which rows of the right shape cannot be read together, whatever the plan is of."""
     if document["status"] not in STATUSES:
-        yield Problem("status", f"expected one of {', '.join(STATUSES)}; got {_shown(document['status'])}")
+        yield Issue("status", f"expected one of {', '.join(STATUSES)}; got {_shown(document['status'])}")
     known = {row["slot"] for row in document["schedule"]}
     for i, row in enumerate(document["routes"]):
         if row["slot"] not in known:
-            yield Problem(f"routes[{i}].slot", f"the schedule has no slot {row['slot']}")
+            yield Issue(f"routes[{i}].slot", f"the schedule has no slot {row['slot']}")
     for i, workload in enumerate(document["workloads"]):
         for j, point in enumerate(workload["points"]):
             if workload["kind"] != "serving" and "run" not in point["time_s"]:
-                yield Problem(f"workloads[{i}].points[{j}].time_s.run", "is missing; expected a number")
+                yield Issue(f"workloads[{i}].points[{j}].time_s.run", "is missing; expected a number")
     if not isinstance(document["spec"].get("currency", ""), str):
-        yield Problem("spec.currency", f"expected a text, got {_shown(document['spec']['currency'])}")
+        yield Issue("spec.currency", f"expected a text, got {_shown(document['spec']['currency'])}")
     horizon = document["spec"].get("horizon", {})
     if not isinstance(horizon, Mapping):
-        yield Problem("spec.horizon", f"expected an object, got {_shown(horizon)}")
+        yield Issue("spec.horizon", f"expected an object, got {_shown(horizon)}")
     elif not _is_number(years := horizon.get("years", 1)) or years < 1:
-        yield Problem("spec.horizon.years", f"expected a number of at least 1, got {_shown(horizon['years'])}")
+        yield Issue("spec.horizon.years", f"expected a number of at least 1, got {_shown(horizon['years'])}")
 
 
-def _as_problems(errors: Sequence[ErrorDetails], document: Any) -> list[Problem]:
+def _as_problems(errors: Sequence[ErrorDetails], document: Any) -> list[Issue]:
     """Translate errors of validation; those of one place, of a value that may have several types, become one problem."""
     expected: dict[str, tuple[dict[str, None], Any]] = {}
     for error in errors:
@@ -86,7 +86,7 @@ def _as_problems(errors: Sequence[ErrorDetails], document: Any) -> list[Problem]
         words = EXPECTED.get(error["type"].partition("_")[0], error["msg"])
         expected.setdefault(path_text(parts), ({}, value))[0][words] = None
     return [
-        Problem(path, f"expected {' or '.join(words)}, got {_shown(value)}" if any(words) else "is missing; add it")
+        Issue(path, f"expected {' or '.join(words)}, got {_shown(value)}" if any(words) else "is missing; add it")
         for path, (words, value) in expected.items()
     ]
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planner.problem.facts import Derating, Problem, SystemFacts, WorkloadFacts
+from planner.problem.facts import Derating, ResolvedSpec, SystemFacts, WorkloadFacts
 from planner.problem.intervals import DENSE, EXPERTS
 from planner.problem.scenarios import SERVING, chips_of, demand_at, error_at
 
 NOMINAL = 0.5  # at and below this level nothing is derated
 
 
-def derating_at(problem: Problem, level: float) -> Derating:
+def derating_at(problem: ResolvedSpec, level: float) -> Derating:
     """Take all errors at one level of their distributions, except those that help; demand that is maximised does not grow."""
     asked = problem.robust
     chips = chips_of(problem) if asked.times and level > NOMINAL else ()
@@ -41,7 +41,7 @@ def derating_at(problem: Problem, level: float) -> Derating:
     )
 
 
-def scaled(problem: Problem, workload: str) -> bool:
+def scaled(problem: ResolvedSpec, workload: str) -> bool:
     """Tell whether the objective maximises the demand of a workload."""
     asked = problem.spec.objective
     return bool(asked.maximise) and asked.workload in (None, workload)

@@ -352,7 +352,7 @@ class PhaseFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ResolvedSpec:
     """A resolved spec: everything that the later stages read."""
 
     spec: PlanSpec

@@ -18,7 +18,7 @@ from models.arrays import Bools, Floats
 from models.economics import discount_factor
 from planner.problem.calendar import BORDER_TOL_S, Calendar
 from planner.problem.economics import NO_CHARGES, Charges, Economics, charges, charges_of_owned
-from planner.problem.facts import OfferFacts, PhaseFacts, Problem, SiteFacts
+from planner.problem.facts import OfferFacts, PhaseFacts, ResolvedSpec, SiteFacts
 
 BY_WINDOW, API = ("on_demand", "spot"), "api"  # rented anew in each window; bought as tokens
 TOKENS_PER_S = "token/s"  # unit in which an API is counted
@@ -110,7 +110,7 @@ def borders(
             yield from (offer.ready_s(site) for site in sites if site.region in offer.prices)
 
 
-def terms_of(problem: Problem, site: SiteFacts, offer: OfferFacts) -> tuple[Term, ...]:
+def terms_of(problem: ResolvedSpec, site: SiteFacts, offer: OfferFacts) -> tuple[Term, ...]:
     """List the holdings that an offer allows at a site: one for each phase, or one for each window where it is rented on demand."""
     calendar, money = problem.calendar, problem.economics
     phased, edges, last = bool(problem.phases), calendar.edges_s, calendar.windows - 1
@@ -175,7 +175,7 @@ class Supply:
     most: float
 
 
-def supplies(problem: Problem) -> list[Supply]:
+def supplies(problem: ResolvedSpec) -> list[Supply]:
     """List every limit on a supply."""
     found = []
     for offer in problem.offers:
@@ -208,7 +208,7 @@ class PowerLimit:
         return (calendar.window >= first) & (calendar.window <= last)
 
 
-def power_limits(problem: Problem) -> list[PowerLimit]:
+def power_limits(problem: ResolvedSpec) -> list[PowerLimit]:
     """List every limit on the power of a site; one of a phase holds until the next one that is stated."""
     found = []
     for r, site in enumerate(problem.sites):

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar, cast
 
-from planner.problem.facts import Problem, ServingFacts
+from planner.problem.facts import ResolvedSpec, ServingFacts
 
 NONE, EACH, HOUR, MEAN = "none", "each", "hour", "mean"
 MEANS = (HOUR, MEAN)
@@ -23,12 +23,12 @@ V = TypeVar("V")
 # -- the program -------------------------------------------------------------------------------------------------------
 
 
-def is_open(problem: Problem) -> bool:
+def is_open(problem: ResolvedSpec) -> bool:
     """Tell whether the program has to choose an architecture."""
     return any(len(facts.members) > 1 for facts in problem.quality)
 
 
-def below_floors(problem: Problem, of_choices: bool = True) -> frozenset[str]:
+def below_floors(problem: ResolvedSpec, of_choices: bool = True) -> frozenset[str]:
     """List the serving workloads of the problem that are below their floor; `of_choices`: also where the program chooses."""
     open_to = [facts for facts in problem.quality if of_choices or len(facts.members) == 1]
     return frozenset(
@@ -41,7 +41,7 @@ def below_floors(problem: Problem, of_choices: bool = True) -> frozenset[str]:
 Chosen = Mapping[str, Collection[str]]  # workload of the spec -> names of architectures
 
 
-def settled(problem: Problem, chosen: Chosen) -> Problem:
+def settled(problem: ResolvedSpec, chosen: Chosen) -> ResolvedSpec:
     """Reduce the problem to the chosen architectures. A single one takes over the name of its workload."""
     name_of: dict[str, str | None] = {}
     quality = []

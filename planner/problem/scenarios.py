@@ -20,7 +20,7 @@ from models.arrays import Floats
 from models.statistics.intervals import tier_of
 from models.statistics.sampling import correlated_uniforms, tabulated, triangular
 from planner.plan.rows.robust import StatedRange
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.intervals import DENSE, EXPERTS, LABELS, Calibration
 from planner.problem.price_levels import stated_ranges
 from planner.spec.robust import Robust
@@ -40,7 +40,7 @@ class Scenarios:
     count: int
 
 
-def draw(problem: Problem, count: int, seed: int) -> Scenarios:
+def draw(problem: ResolvedSpec, count: int, seed: int) -> Scenarios:
     """Draw scenarios of a problem with a `robust` block; each figure has a random stream of its own, so that none depends on the others."""
 
     def uniform(name: str) -> Floats:
@@ -72,7 +72,7 @@ def draw(problem: Problem, count: int, seed: int) -> Scenarios:
     )
 
 
-def with_robust(problem: Problem) -> Problem:
+def with_robust(problem: ResolvedSpec) -> ResolvedSpec:
     """Return the problem with a block `robust` of the defaults and typical prices, by whose scenarios every plan states how sure it is."""
     return replace(problem, spec=problem.spec.model_copy(update={"robust": Robust(prices=False)}))
 
@@ -82,12 +82,12 @@ def _generator(seed: int, name: str) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
 
-def chips_of(problem: Problem) -> list[str]:
+def chips_of(problem: ResolvedSpec) -> list[str]:
     """List the chips of all systems on offer, in order."""
     return sorted({system.chip for system in problem.systems.values()})
 
 
-def demand_at(problem: Problem, level: Floats | float) -> Floats:
+def demand_at(problem: ResolvedSpec, level: Floats | float) -> Floats:
     """Return the factor on a demand at a level of its distribution, which is uniform between its bounds."""
     return 1.0 + problem.robust.demand * (2.0 * np.asarray(level) - 1.0)
 
@@ -108,7 +108,7 @@ def error_at(known: Calibration, chip: str, label: str, level: Floats | float) -
 LEVELS_SHOWN = (0.1, 0.5, 0.9)
 
 
-def uncertain(problem: Problem) -> list[dict[str, Any]]:
+def uncertain(problem: ResolvedSpec) -> list[dict[str, Any]]:
     """List the factors at three levels on every uncertain figure but prices, for the report."""
     rows = [
         {
@@ -131,7 +131,7 @@ def uncertain(problem: Problem) -> list[dict[str, Any]]:
     return rows
 
 
-def uncertain_prices(problem: Problem) -> Iterator[tuple[str, Figure]]:
+def uncertain_prices(problem: ResolvedSpec) -> Iterator[tuple[str, Figure]]:
     """Yield (path, figure) of all prices that have a low or a high: those that the spec states, then those of the catalog that it uses."""
     if problem.robust.prices:
         yield from stated_ranges(problem.spec)
@@ -146,7 +146,7 @@ def uncertain_prices(problem: Problem) -> Iterator[tuple[str, Figure]]:
             yield citation.path, figure
 
 
-def price_ranges(problem: Problem) -> list[StatedRange]:
+def price_ranges(problem: ResolvedSpec) -> list[StatedRange]:
     """List low, typical and high of all uncertain prices, for the report."""
     return [
         {

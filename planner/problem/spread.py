@@ -5,12 +5,12 @@ Not here: the re-check of that table (`planner.verify.spread`).
 
 from __future__ import annotations
 
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 
 
-def zones_of(problem: Problem) -> tuple[str, ...]:
+def zones_of(problem: ResolvedSpec) -> tuple[str, ...]:
     return tuple(dict.fromkeys(site.fails_with for site in problem.sites))
 
 
-def is_asked(problem: Problem) -> bool:
+def is_asked(problem: ResolvedSpec) -> bool:
     return any(w.spec.spread is not None for w in problem.serving)

@@ -15,7 +15,7 @@ from models.reinforcement.constants import ReinforcementConstants
 from models.serving.constants import ServingConstants
 from models.statistics.intervals import TIERS
 from models.training.constants import TrainingConstants
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.problem.constants import Loading, ModelConstants, Reliability
 from planner.problem.engine import Correction
 from planner.problem.intervals import LABELS, Calibration, relatives, seen_chips
@@ -103,8 +103,7 @@ def _read(ledger: Ledger, model: str, kind: type[Constants]) -> Constants:
         if not stated:
             raise  # our own data are wrong
         raise SpecError(
-            Problem(f"{_place(figures[name])}.constants/{name}/value", f"{error}; change or remove it")
-            for name in stated
+            Issue(f"{_place(figures[name])}.constants/{name}/value", f"{error}; change or remove it") for name in stated
         ) from None
 
 
@@ -125,7 +124,7 @@ def _anchor_parts(figure: Figure, record: str, key: str, form: str) -> list[str]
     if len(parts) != form.count("|") + 1 or (form == SERVING_KEY and parts[-1] not in CORRECTED):
         metrics = f", the metric one of {', '.join(CORRECTED)}" if form == SERVING_KEY else ""
         words = f"expected a name such as {form}{metrics}; write it with `flopwatt calibrate`"
-        raise SpecError([Problem(f"{_place(figure)}.constants/{record}/{key}", words)])
+        raise SpecError([Issue(f"{_place(figure)}.constants/{record}/{key}", words)])
     return parts
 
 

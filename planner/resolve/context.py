@@ -15,7 +15,7 @@ from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.records import Record
 from models.arrays import Ints
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.facts import Fact
 from planner.problem.calendar import DAYS_PER_YEAR, SAMPLED_DAYS, TYPICAL_DAY, Clock, sampled_days
 from planner.problem.price_levels import at_stated_levels, stated_level
@@ -37,16 +37,16 @@ class ResolveContext:
     ledger: Ledger
     clock: Clock
     represented_by: Ints | None  # [365] the day that stands for each day of the year; None with one typical day
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Issue] = field(default_factory=list)
     notes: list[Fact] = field(default_factory=list)
 
     @classmethod
     def of(cls, spec: PlanSpec, catalog: Catalog) -> ResolveContext:
         """Set up the resolution of a spec: move its prices to their levels, and start the clock and the ledger."""
-        problems: list[Problem] = []
+        problems: list[Issue] = []
         spec = per_system(spec, catalog)
         ledger = Ledger(catalog, spec.prices)
-        spec = at_stated_levels(spec, lambda path, message: problems.append(Problem(path, message)))
+        spec = at_stated_levels(spec, lambda path, message: problems.append(Issue(path, message)))
         horizon = spec.horizon
         days = np.arange(DAYS_PER_YEAR)
         if horizon.calendar == SAMPLED_DAYS and horizon.days is not None:
@@ -58,7 +58,7 @@ class ResolveContext:
 
     def add_problem(self, path: str, message: str) -> None:
         """Report a problem at a place of the spec, with its remedy."""
-        self.problems.append(Problem(path, message))
+        self.problems.append(Issue(path, message))
 
     def add_fact(self, fact: Fact) -> None:
         """Keep a note for the plan, or report a fact that refuses as a problem of the spec."""

@@ -11,7 +11,7 @@ from catalog.units import YEAR_S
 from models.arrays import Floats
 from models.economics import horizon_share
 from models.energy.solar import sine_of_elevation, with_mean
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.problem.economics import Economics
 from planner.problem.electricity import ContractFacts, ElectricityFacts, StorageFacts
 from planner.resolve.context import NOT_STATED, ResolveContext
@@ -47,7 +47,7 @@ def _demand_charge(context: ResolveContext, block: Electricity, tariff: str | No
     if isinstance(charge, str):
         if tariff is None:
             message = 'the site has no "tariff"; name one, or state an amount such as "15 USD/kW-month"'
-            raise SpecError([Problem(where, message)])
+            raise SpecError([Issue(where, message)])
         return context.price(context.ledger.figure("tariffs", tariff, "demand_charge"))
     amount, currency = charge
     context.assume_price(where, "electricity", amount, f"{currency}/W s", ("demand charge", region.name, "*"))
@@ -94,7 +94,7 @@ def _read(context: ResolveContext, profile: Profile, path: str) -> Floats:
     given, clock = context.spec.series.get(profile.file), context.clock
 
     def wrong(message: str) -> SpecError:
-        return SpecError([Problem(f"{path}.profile", message)])
+        return SpecError([Issue(f"{path}.profile", message)])
 
     if given is None:
         raise wrong(f'"{profile.file}" is neither beside the spec nor in a folder given by --hourly; add --hourly DIR')

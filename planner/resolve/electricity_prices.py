@@ -10,7 +10,7 @@ from catalog.figures import Figure
 from catalog.records import Record
 from catalog.tariffs import hourly_values
 from models.arrays import Floats
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.problem.calendar import Clock
 from planner.problem.price_levels import stated_level
 from planner.resolve.context import ResolveContext
@@ -44,7 +44,7 @@ def _energy_by_hour(context: ResolveContext, site: Site, region: Record, path: s
         tariff = ledger.catalog.get("tariffs", site.tariff)
         if not _is_complete(tariff):
             message = f'"{tariff.name}" has no price for every hour of the year; state them in an overlay, or give "electricity_price"'
-            raise SpecError([Problem(f"{path}.tariff", message)])
+            raise SpecError([Issue(f"{path}.tariff", message)])
         reason = "time-of-use tariff chosen in the spec" + _averaged(clock)
         return _tariff_by_hour(context, tariff, reason, region, path)
     if site.hourly is not None:
@@ -57,7 +57,7 @@ def _energy_by_hour(context: ResolveContext, site: Site, region: Record, path: s
             return clock.fold(context.convert((1.0, currency)) / joules * _read(site.hourly, given, name, clock, path))
         if (blank := price_column(given.columns)) is not None:
             message = f'{site.hourly.file}, {blank[0]}: is blank in every hour; complete it, remove the column, or state "electricity_price"'
-            raise SpecError([Problem(f"{path}.hourly", message)])
+            raise SpecError([Issue(f"{path}.hourly", message)])
     if region.get("price_profile") is not None:
         figure = ledger.figure("regions", region.name, "price_profile")
         reason = f"typical day of the operator's wholesale prices of {figure.date}"
@@ -84,7 +84,7 @@ def carbon_by_hour(context: ResolveContext, site: Site, region: Record, path: st
         if hourly.carbon == "life-cycle" or price_column(given.filled) is None:
             example = f"carbon{'_lca' * (hourly.carbon != 'direct')}_g_per_kwh"
             message = f"{hourly.file} has no column of {hourly.carbon} carbon, such as {example}"
-            raise SpecError([Problem(f"{path}.hourly", message)])
+            raise SpecError([Issue(f"{path}.hourly", message)])
     if region.get("carbon_profile") is not None:
         figure = ledger.figure("regions", region.name, "carbon_profile")
         reason = f"typical day of the grid's direct carbon of {figure.date}"
@@ -119,7 +119,7 @@ def _series_of(context: ResolveContext, hourly: Hourly, path: str) -> Series:
     """Return the contents of a site's file. Raises SpecError where the file was not found."""
     if hourly.file not in context.spec.series:
         message = f'"{hourly.file}" is neither beside the spec nor in a folder given by --hourly; add --hourly DIR'
-        raise SpecError([Problem(f"{path}.hourly", message)])
+        raise SpecError([Issue(f"{path}.hourly", message)])
     return context.spec.series[hourly.file]
 
 
@@ -128,7 +128,7 @@ def _read(hourly: Hourly, given: Series, column: str, clock: Clock, path: str) -
     try:
         return at_instants(given.start, given.columns[column], clock.instants(), hourly.fill is not None)
     except ValueError as error:
-        raise SpecError([Problem(f"{path}.hourly", f"{hourly.file}, {column}: {error}")]) from None
+        raise SpecError([Issue(f"{path}.hourly", f"{hourly.file}, {column}: {error}")]) from None
 
 
 def _flat_price(context: ResolveContext, region: Record, path: str, use: str) -> float:

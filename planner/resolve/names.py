@@ -9,7 +9,7 @@ from typing import Any
 from catalog.errors import CatalogError, UnknownName, did_you_mean, name_key
 from catalog.lookup import Catalog, shipped_catalog
 from catalog.records import Record
-from planner.errors import Problem, close_matches, path_text
+from planner.errors import Issue, close_matches, path_text
 
 # every place of a spec that holds the name of a record; "*" stands for each entry of a list
 PLACES: tuple[tuple[str, str], ...] = (
@@ -61,15 +61,15 @@ def wrong_zone(name: str, zones: Collection[str]) -> str | None:
     return None if name in zones else f'unknown region or zone "{name}"{close_matches(name, zones)}'
 
 
-def unknown_names(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> list[Problem]:
+def unknown_names(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> list[Issue]:
     """List the problems of all names in a spec, valid otherwise or not, and of its `catalog` block; values that are no text are skipped."""
     blocks, overrides = _object(document.get("catalog")), _object(document.get("overrides"))
-    problems: list[Problem] = []
+    problems: list[Issue] = []
     defined: set[str] = set()
     try:
         catalog = Catalog.load(overlays, [blocks]) if overlays or blocks else shipped_catalog()
     except CatalogError as error:
-        problems = [Problem(path, message) for path, message in error.problems]
+        problems = [Issue(path, message) for path, message in error.problems]
         defined = {name_key(name) for kind in blocks for _, name in _texts(blocks, [kind, "*", "name"])}
         catalog = shipped_catalog()
     zones = residency_zones(catalog)
@@ -80,10 +80,10 @@ def unknown_names(document: Mapping[str, Any], overlays: Sequence[Path] = ()) ->
             try:
                 find_record(catalog, kind, name, overrides)
             except WrongName as error:
-                problems.append(Problem(path_text(path), str(error)))
+                problems.append(Issue(path_text(path), str(error)))
     for path, name in _texts(document, ["workloads", "*", "residency", "*"]):
         if message := wrong_zone(name, zones | defined):
-            problems.append(Problem(path_text(path), message))
+            problems.append(Issue(path_text(path), message))
     return problems
 
 

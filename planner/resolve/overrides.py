@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from catalog.schemas import SCHEMAS
-from planner.errors import Problem
+from planner.errors import Issue
 from planner.resolve.ledger import Ledger
 
 # Kinds of which every figure that counts is booked. Others hold alternatives of which only the best is: ways between regions, lines,
@@ -17,7 +17,7 @@ STATED_INSTEAD = {
 }
 
 
-def unread(overrides: Iterable[str], ledger: Ledger, subject: str) -> list[Problem]:
+def unread(overrides: Iterable[str], ledger: Ledger, subject: str) -> list[Issue]:
     """List a problem for each override ("kind/name/figure") that the resolution of a `subject` (spec, case) has not read.
 
     A kind of which nothing at all was read is left out: a spec without offers reads no chip, and has another problem.
@@ -32,8 +32,8 @@ def unread(overrides: Iterable[str], ledger: Ledger, subject: str) -> list[Probl
         record = ledger.catalog.get(kind, name)
         canonical = f"{kind}/{record.name}/{figure}"
         if canonical in STATED_INSTEAD:
-            found.append(Problem(f"overrides.{path}", STATED_INSTEAD[canonical]))
+            found.append(Issue(f"overrides.{path}", STATED_INSTEAD[canonical]))
         elif canonical not in ledger.citations and canonical not in ledger.compared:
             message = f"nothing in this {subject} reads {figure} of {record.name}, so it would change nothing; remove it, or use the record"
-            found.append(Problem(f"overrides.{path}", message))
+            found.append(Issue(f"overrides.{path}", message))
     return found

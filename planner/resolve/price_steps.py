@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.price_levels import at_times, stated_ranges
 from planner.problem.scenarios import uncertain_prices
 from planner.resolve.resolver import resolve
 
 STEP = 0.01  # by which a price is raised
 
-Raised = Mapping[str, Problem]  # by path of the price
+Raised = Mapping[str, ResolvedSpec]  # by path of the price
 
 
-def raised(problem: Problem, overlays: Sequence[Path]) -> Raised:
+def raised(problem: ResolvedSpec, overlays: Sequence[Path]) -> Raised:
     """Resolve one problem for each uncertain price, raised by `STEP`."""
     note = "raised to see what goes with it"
     stated = {path for path, _ in stated_ranges(problem.spec)}

@@ -15,12 +15,12 @@ import numpy as np
 from catalog.units import DAY_S, YEAR_S
 from models.arrays import Bools, Floats, Ints
 from planner.problem.calendar import DAYS_PER_YEAR, SLOTS_PER_DAY, build_calendar
-from planner.problem.facts import Problem, ServingFacts, SiteFacts
+from planner.problem.facts import ResolvedSpec, ServingFacts, SiteFacts
 
 SERIES_TOL = 1e-9  # series that differ less between days, relative to their size, have no peak day
 
 
-def representative(problem: Problem, days: int) -> Problem:
+def representative(problem: ResolvedSpec, days: int) -> ResolvedSpec:
     """Reduce the problem of a full year to `days` medoids of its days, and the days of the peaks of price and demand.
 
     Each medoid represents the days nearest to it in its stretch; there are more than `days` where there are more stretches. Every series
@@ -66,7 +66,7 @@ def _apart(distance: Floats, stretch: Ints) -> Floats:
     return np.where(stretch[:, None] == stretch[None, :], distance, far)
 
 
-def _series(problem: Problem) -> Iterator[Floats]:
+def _series(problem: ResolvedSpec) -> Iterator[Floats]:
     """Yield every series of the problem over its 8,760 hours."""
     for site in problem.sites:
         yield site.price_per_j
@@ -76,7 +76,7 @@ def _series(problem: Problem) -> Iterator[Floats]:
         yield from workload.requests_per_s
 
 
-def _peaking(problem: Problem) -> Iterator[Floats]:
+def _peaking(problem: ResolvedSpec) -> Iterator[Floats]:
     """Yield the series whose peak days are kept: prices, and demand by origin and in total."""
     yield from (site.price_per_j for site in problem.sites)
     for workload in problem.demands():

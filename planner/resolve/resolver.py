@@ -1,4 +1,4 @@
-"""Resolve a parsed spec into a `Problem`: names become records, texts become SI, gaps become assumptions or errors.
+"""Resolve a parsed spec into a `ResolvedSpec`: names become records, texts become SI, gaps become assumptions or errors.
 
 Each part has a file of its own; here they are put together. What they share: `planner.resolve.context`.
 """
@@ -12,11 +12,18 @@ from typing import Any
 
 from catalog.errors import CatalogError
 from catalog.lookup import Catalog, shipped_catalog
-from planner.errors import Problem as SpecProblem
-from planner.errors import SpecError, close_matches
+from planner.errors import Issue, SpecError, close_matches
 from planner.problem.calendar import TYPICAL_DAYS, Calendar, build_calendar
 from planner.problem.economics import Economics
-from planner.problem.facts import OfferFacts, PhaseFacts, Problem, ServingFacts, SiteFacts, SystemFacts, TrainingFacts
+from planner.problem.facts import (
+    OfferFacts,
+    PhaseFacts,
+    ResolvedSpec,
+    ServingFacts,
+    SiteFacts,
+    SystemFacts,
+    TrainingFacts,
+)
 from planner.problem.phases import borders
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.resolve.apis import resolve_apis
@@ -46,7 +53,7 @@ from planner.spec.requirements.redundancy import NPLUS1
 from planner.spec.workloads import Serving
 
 
-def resolve_document(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> Problem:
+def resolve_document(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> ResolvedSpec:
     """Parse and resolve a spec as read from JSON. Raises SpecError with the problems of its form and of its names at once."""
     try:
         spec = parse_spec(document)
@@ -60,7 +67,7 @@ def resolve_document(document: Mapping[str, Any], overlays: Sequence[Path] = ())
 
 def resolve(
     spec: PlanSpec, overlays: Sequence[Path] = (), recorded: Mapping[str, Mapping[str, Any]] | None = None
-) -> Problem:
+) -> ResolvedSpec:
     """Look up every name of `spec`, and put every figure in SI and in the spec's currency.
 
     `recorded`: figures by their path that take the place of the catalog's and of `overrides`. Raises SpecError with all unknown
@@ -87,10 +94,10 @@ def catalog_of(spec: PlanSpec, overlays: Sequence[Path], recorded: Mapping[str, 
         }
         return catalog.with_overrides(overrides) if overrides else catalog
     except CatalogError as error:
-        raise SpecError(SpecProblem(path, message) for path, message in error.problems) from None
+        raise SpecError(Issue(path, message) for path, message in error.problems) from None
 
 
-def build_problem(context: ResolveContext) -> Problem:
+def build_problem(context: ResolveContext) -> ResolvedSpec:
     """Resolve every part of the spec, and put the problem together. Raises SpecError with all problems of the spec at once."""
     spec, ledger = context.spec, context.ledger
     _book_own_records(context)
@@ -129,7 +136,7 @@ def build_problem(context: ResolveContext) -> Problem:
     serving = [with_growth(context, workload, calendar, phases) for workload in workloads.serving]
     routes = resolve_routes(context, sites, serving, calendar, offered)
     context.raise_problems()
-    return Problem(
+    return ResolvedSpec(
         spec=spec.model_copy(update={"limits": limits, "solver": _solver(spec)}),
         calendar=calendar,
         economics=money,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from catalog.errors import MissingFigure
 from catalog.records import Record
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.problem.economics import Economics
 from planner.problem.facts import NetworkFacts, PhaseFacts, SiteFacts
 from planner.resolve.context import ResolveContext
@@ -63,7 +63,7 @@ def _network(context: ResolveContext, place: SitePlace) -> NetworkFacts:
     except MissingFigure:
         if (wrong := not_bought(context, place.network)) is None:
             raise
-        raise SpecError([Problem(f"{place.path}.network", wrong.text())]) from None
+        raise SpecError([Issue(f"{place.path}.network", wrong.text())]) from None
 
 
 def _site(context: ResolveContext, place: SitePlace, money: Economics, phases: tuple[PhaseFacts, ...]) -> SiteFacts:

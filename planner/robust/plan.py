@@ -21,7 +21,7 @@ from planner.formulate.porting import needs
 from planner.interpret.framing import without_answer
 from planner.plan import Plan
 from planner.plan.rows.robust import NotRobust
-from planner.problem.facts import FLEET, Problem
+from planner.problem.facts import FLEET, ResolvedSpec
 from planner.problem.phases import API
 from planner.problem.quality import settled
 from planner.problem.scenarios import LEVELS_SHOWN, draw, price_ranges, uncertain
@@ -38,7 +38,7 @@ MAX_ATTEMPTS = 3  # searches, each for more scenarios where the last fleet kept 
 
 
 def robust_plan(
-    problem: Problem,
+    problem: ResolvedSpec,
     document: dict[str, Any],
     *,
     overlays: Sequence[Path],

@@ -15,7 +15,7 @@ from planner.candidates.fleet_options import build_fleet_options
 from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.formulation import Formulation, formulate
 from planner.formulate.functionals import COST
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.scenarios import Scenarios
 from planner.resolve.price_steps import STEP, Raised
 
@@ -44,7 +44,7 @@ def prices_of(candidates: Candidates, form: Formulation, steps: Raised) -> Holdi
     return HoldingPrices(tuple(steps), base, np.array(parts).reshape(len(parts), len(base)))
 
 
-def _moved(problem: Problem, candidates: Candidates) -> Candidates:
+def _moved(problem: ResolvedSpec, candidates: Candidates) -> Candidates:
     """Move the candidates to the fleet options of a problem that differs in a price."""
     options = {(option.name, option.offer.path): option for option in build_fleet_options(problem)[0]}
     serving = {workload.name: workload for workload in problem.serving}

@@ -24,7 +24,7 @@ from planner.formulate.formulation import Formulation, formulate
 from planner.formulate.functionals import COST
 from planner.formulate.porting import needs
 from planner.problem.derating import derating_at, scaled
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import API
 from planner.problem.scenarios import draw
 from planner.resolve.price_steps import Raised
@@ -71,7 +71,7 @@ class RobustFleet:
     outcome: ScenarioOutcome
 
 
-def required_scenarios(problem: Problem) -> int:
+def required_scenarios(problem: ResolvedSpec) -> int:
     """Count the scenarios to keep: the asked share plus one standard error, so that it also holds in other samples."""
     asked = problem.robust
     share = asked.confidence + np.sqrt(asked.confidence * (1.0 - asked.confidence) / asked.worlds)
@@ -83,7 +83,7 @@ class ScenarioSearch:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: ResolvedSpec,
         candidates: Candidates,
         nominal: Answer,
         options: Options,
@@ -331,7 +331,7 @@ def _held_options(answer: Answer) -> set[OptionName]:
     return {_name(answer.form.fleet_options[k]) for u, (k, _) in enumerate(answer.form.holdings) if counts[u] > 0.5}
 
 
-def _with_room(problem: Problem, candidates: Candidates) -> Formulation:
+def _with_room(problem: ResolvedSpec, candidates: Candidates) -> Formulation:
     """Formulate the program with bounds on holdings that leave room for fleets slower than predicted."""
 
     def slowed(points: Iterable[OperatingPoint]) -> tuple[OperatingPoint, ...]:

@@ -23,7 +23,7 @@ from planner.evaluate.serving import QUANTILES, batch_grid
 from planner.plan.rows.robust import Outcome
 from planner.problem.derating import scaled
 from planner.problem.engine import EngineChoice
-from planner.problem.facts import Problem, ScaleOut, ServingFacts, SystemFacts
+from planner.problem.facts import ResolvedSpec, ScaleOut, ServingFacts, SystemFacts
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.phases import API
 from planner.problem.scenarios import SERVING, Scenarios
@@ -95,7 +95,7 @@ class ScenarioOutcome:
         }
 
 
-def left_out(problem: Problem) -> list[str]:
+def left_out(problem: ResolvedSpec) -> list[str]:
     """List the features of the spec that the evaluation in scenarios does not model."""
     found = {
         "lines": problem.lines is not None,
@@ -127,7 +127,7 @@ class Deployment:
 class Capacities:
     """Capacities of deployments and jobs by scenario; curves are cached, since the same system stands at many sites."""
 
-    def __init__(self, problem: Problem, pools: Sequence[Pool], scenarios: Scenarios):
+    def __init__(self, problem: ResolvedSpec, pools: Sequence[Pool], scenarios: Scenarios):
         self.problem, self.pools, self.scenarios = problem, pools, scenarios
         self._curves: dict[tuple[Any, ...], BatchCurve] = {}
         self._known: dict[tuple[Any, ...], Floats] = {}
@@ -206,7 +206,7 @@ def deployments_of(point: OperatingPoint, pools: Sequence[Pool]) -> list[Deploym
     ]
 
 
-def curve_of(problem: Problem, point: OperatingPoint) -> BatchCurve:
+def curve_of(problem: ResolvedSpec, point: OperatingPoint) -> BatchCurve:
     """Evaluate the layout of a point at every batch."""
     serving_uses = [use for use in point.uses if use.role != ENCODE]  # encoders apart follow the rate
     uses = [(use.option.system, use.option.scaleout, use.choice, use.layout, use.workers) for use in serving_uses]
@@ -220,7 +220,7 @@ PoolLayout = tuple[
 ]  # system, its network, how it runs, layout, workers
 
 
-def curve_at(problem: Problem, workload: ServingFacts, uses: Sequence[PoolLayout], speed: float) -> BatchCurve:
+def curve_at(problem: ResolvedSpec, workload: ServingFacts, uses: Sequence[PoolLayout], speed: float) -> BatchCurve:
     """Evaluate a layout, in one pool or in two, at every batch; `speed`: below 1 under a power cap."""
     constants = problem.constants.serving
     (system, scaleout, choice, sizes, workers), *others = uses

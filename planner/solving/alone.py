@@ -14,13 +14,13 @@ from planner.candidates.points import Candidates, OperatingPoint
 from planner.facts import Fact
 from planner.interpret.phases import day_of
 from planner.messages import Message
-from planner.problem.facts import Problem, ServingFacts, TrainingFacts, WorkloadFacts
+from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts, WorkloadFacts
 from planner.problem.reinforcement import ReinforcementFacts
 
 KEPT = 1 - 1e-9  # relative: below this share of what is asked a figure misses it
 
 
-def impossible_alone(problem: Problem, candidates: Candidates) -> tuple[Fact, ...]:
+def impossible_alone(problem: ResolvedSpec, candidates: Candidates) -> tuple[Fact, ...]:
     """List the workloads that nothing on offer can carry, each with the figure that it misses.
 
     Of a workload with several architectures to choose from each must fail.
@@ -63,7 +63,7 @@ def _job(job: TrainingFacts, candidates: Candidates) -> Iterator[Fact]:
         yield Fact(f"{job.path}.deadline", Message.of("alone.run", name=_named(job), best=best, asked=asked))
 
 
-def _serving(problem: Problem, candidates: Candidates, workload: ServingFacts) -> Iterator[Fact]:
+def _serving(problem: ResolvedSpec, candidates: Candidates, workload: ServingFacts) -> Iterator[Fact]:
     """State the least latencies of a workload for the first demand that no operating point in time serves."""
     points: dict[str, list[OperatingPoint]] = {}
     for pool in candidates.pools:

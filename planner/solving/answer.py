@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from planner.candidates.points import Candidates
     from planner.facts import Fact
     from planner.formulate.formulation import Formulation
-    from planner.problem.facts import Problem
+    from planner.problem.facts import ResolvedSpec
     from planner.solving.priority import Postponement
     from planner.solving.surest import Surest
     from solvers.interface import Options
@@ -34,7 +34,7 @@ NAMED_SHARE = 0.25  # of the time left for the limits in conflict, where a workl
 class Asked:
     """A problem with its candidates and how it is to be answered; `diagnosing`: say why, and how sure, as well."""
 
-    problem: Problem
+    problem: ResolvedSpec
     candidates: Candidates
     document: dict[str, Any]
     overlays: Sequence[Path]
@@ -78,7 +78,7 @@ class Asked:
 
 
 def answer(
-    problem: Problem, candidates: Candidates, document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None,
+    problem: ResolvedSpec, candidates: Candidates, document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None,
     threads: int = THREADS, solve_program: Callable[[PlanData, Options], Solution] | None = None, diagnosing: bool = True,
     prepare: Callable[[Formulation], Formulation] | None = None, deadline: Deadline | None = None,
 ) -> Plan:  # fmt: skip
@@ -199,7 +199,7 @@ def _planned(asked: Asked, form: Formulation, solution: Solution, within: Option
     return _plan_of(asked, noted, steps[-1][1](), within, prepared)
 
 
-def _last_steps(asked: Asked, problem: Problem, first: Surest, within: Options, prepared: bool) -> Surest:
+def _last_steps(asked: Asked, problem: ResolvedSpec, first: Surest, within: Options, prepared: bool) -> Surest:
     """Take the surest plan within the band, and let jobs make room in order."""
     from planner.solving.priority import making_room_in_order
     from planner.solving.surest import surest
@@ -213,7 +213,7 @@ def _last_steps(asked: Asked, problem: Problem, first: Surest, within: Options, 
     return replace(sure, solution=making_room_in_order(problem, sure.form, sure.solution, searching()))
 
 
-def _plan_of(asked: Asked, problem: Problem, sure: Surest, within: Options, prepared: bool) -> Plan:
+def _plan_of(asked: Asked, problem: ResolvedSpec, sure: Surest, within: Options, prepared: bool) -> Plan:
     """Settle the architectures of a solution, price its limits, and build the plan."""
     from planner.interpret.document import interpret
     from planner.interpret.framing import sense_and_unit, with_ending
@@ -243,7 +243,7 @@ def _plan_of(asked: Asked, problem: Problem, sure: Surest, within: Options, prep
 
 
 def _with_dispatch(
-    plan: Plan, asked: Asked, problem: Problem, candidates: Candidates, form: Formulation, solution: Solution
+    plan: Plan, asked: Asked, problem: ResolvedSpec, candidates: Candidates, form: Formulation, solution: Solution
 ) -> Plan:
     """Add the dispatch on all hours of the year to a plan on fewer; null where the time was up before it."""
     from planner.solving.full_year_dispatch import dispatched, is_asked
@@ -306,7 +306,7 @@ def _answer_without_the_late(found: Postponement, asked: Asked) -> Plan:
     return Plan({**plan.document, "postponed": found.rows}) if plan.has_answer else plan
 
 
-def _diagnosis(problem: Problem, asked: Asked, until: Deadline, nothing: bool) -> dict[str, Any]:
+def _diagnosis(problem: ResolvedSpec, asked: Asked, until: Deadline, nothing: bool) -> dict[str, Any]:
     """Diagnose a spec without a plan; `nothing`: it asks for the most throughput, of which there is none.
 
     With whole replicas a repair of a throughput question has to serve some of the demand.

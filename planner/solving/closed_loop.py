@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.errors import Problem as SpecProblem
-from planner.errors import SpecError
+from planner.errors import Issue, SpecError
 from planner.interpret.framing import without_answer
 from planner.plan import Plan
 from planner.plan.rows.time import ClosedLoop
@@ -105,7 +104,7 @@ def _next_rate(tried: Sequence[tuple[float, float]]) -> float:
 def _check(spec: PlanSpec, loops: dict[int, Any]) -> None:
     """Refuse what would leave the time of a call open."""
     problems = [
-        SpecProblem(f"workloads[{i}].demand.sessions", f"is not known together with {what}; remove one of them")
+        Issue(f"workloads[{i}].demand.sessions", f"is not known together with {what}; remove one of them")
         for i, workload in loops.items()
         for what, stated in (
             ("apis, whose time of a call is not known", spec.apis is not None),

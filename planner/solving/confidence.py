@@ -18,7 +18,7 @@ from planner.formulate.formulation import Formulation
 from planner.formulate.functionals import COST
 from planner.plan import Plan
 from planner.plan.rows.robust import BreaksFirst, Confidence, FurtherSystem, Surer
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.scenarios import CONFIDENCE_SEED, CONFIDENCE_WORLDS, SERVING, Scenarios, draw, with_robust
 from planner.scenarios.redispatch import deployment_of, left_out
@@ -34,7 +34,7 @@ DEMAND, DEADLINE = "demand", "deadline"  # promises beside latencies
 
 
 def with_confidence(
-    plan: Plan, problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, known: Sureness | None = None
+    plan: Plan, problem: ResolvedSpec, candidates: Candidates, form: Formulation, solution: Solution, known: Sureness | None = None
 ) -> Plan:  # fmt: skip
     """Return the plan with the section `confidence`; a robust plan states its promise instead.
 

@@ -24,7 +24,7 @@ from planner.interpret.solution import read_solution
 from planner.plan.rows.money import Totals
 from planner.plan.rows.quality import Dispatch
 from planner.problem.calendar import DAYS_PER_YEAR, FULL_YEAR, Calendar
-from planner.problem.facts import REDUCED, Problem
+from planner.problem.facts import REDUCED, ResolvedSpec
 from solvers.fixed_fleet.full_year_dispatch import DispatchResult, dispatch
 from solvers.interface import Options
 from solvers.model.data import PlanData
@@ -35,13 +35,13 @@ SHARE_TOL = 1e-7  # shares of unmet demand below this are rounding
 UNMET_PRICE = 10.0  # price of unmet demand, as a multiple of the plan's mean cost per request or unit of work
 
 
-def is_asked(problem: Problem) -> bool:
+def is_asked(problem: ResolvedSpec) -> bool:
     """Tell whether the spec asks for a dispatch, and the plan is one of a reduced calendar."""
     return problem.bound_of == REDUCED and problem.spec.horizon.dispatch
 
 
 def dispatched(
-    problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, totals: Totals,
+    problem: ResolvedSpec, candidates: Candidates, form: Formulation, solution: Solution, totals: Totals,
     overlays: Sequence[Path], options: Options,
 ) -> Dispatch | None:  # fmt: skip
     """Build the `dispatch` of a plan document: cost and carbon over all hours, unserved requests and unfinished work; None if out of time."""
@@ -90,7 +90,7 @@ def _share(value: float) -> float:
     return value if value > SHARE_TOL else 0.0
 
 
-def _on_all_hours(problem: Problem, overlays: Sequence[Path]) -> Problem:
+def _on_all_hours(problem: ResolvedSpec, overlays: Sequence[Path]) -> ResolvedSpec:
     """Resolve the spec on the full-year calendar, with the architectures of the plan."""
     from planner.problem.quality import settled
     from planner.resolve.resolver import resolve
@@ -100,7 +100,7 @@ def _on_all_hours(problem: Problem, overlays: Sequence[Path]) -> Problem:
     return settled(full, {facts.workload: facts.members for facts in problem.quality})
 
 
-def _held(full: Problem, candidates: Candidates, form: Formulation, solution: Solution) -> Candidates:
+def _held(full: ResolvedSpec, candidates: Candidates, form: Formulation, solution: Solution) -> Candidates:
     """Return the candidates of the full problem: the plan's fleet options with all their points, and one point per job."""
     counts = np.rint(solution.values["n"])
     here = {id(form.fleet_options[k]) for u, (k, _) in enumerate(form.holdings) if counts[u]}
@@ -151,7 +151,7 @@ def _months(calendar: Calendar) -> list[Ints]:
     return [np.flatnonzero(month == number) for number in dict.fromkeys(month.tolist())]
 
 
-def _work(problem: Problem, form: Formulation, long: Formulation, solution: Solution) -> Floats:
+def _work(problem: ResolvedSpec, form: Formulation, long: Formulation, solution: Solution) -> Floats:
     """Compute the work [job, month] that the plan does in the days of each month, for which its slots stand."""
     calendar, jobs = problem.calendar, len(long.data.job_work)
     begin = np.arange(round(calendar.horizon_s / DAY_S)) * DAY_S

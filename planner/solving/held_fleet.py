@@ -12,7 +12,7 @@ from models.arrays import Floats, Ints
 from planner.candidates.points import OperatingPoint
 from planner.interpret.solution import count_held
 from planner.problem.derating import scaled
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.scenarios import Scenarios
 from planner.scenarios.redispatch import (
     BatchCurve,
@@ -80,7 +80,7 @@ class RoutedFleet:
     points: tuple[tuple[int, float], ...]  # of each point of the fleet: its deployment, and the round trip [s]
     jobs: tuple[OperatingPoint, ...]
 
-    def capacities(self, problem: Problem, scenarios: Scenarios) -> Floats:
+    def capacities(self, problem: ResolvedSpec, scenarios: Scenarios) -> Floats:
         """Compute the capacity of each point over the growth of demand, [point, scenario] [request/s]."""
         found = np.zeros((len(self.points), scenarios.count))
         for p, (i, rtt_s) in enumerate(self.points):

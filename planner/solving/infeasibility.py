@@ -15,7 +15,7 @@ from planner.candidates.cache import OutOfTime
 from planner.candidates.points import Candidates
 from planner.limits.limit import Limit
 from planner.limits.limits import every_limit
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.solving.repair_search import RepairSearch
 from planner.solving.trials import Trials, merged
 from planner.spec.changes import change_words
@@ -28,7 +28,11 @@ NOTHING_FOUND: dict[str, Any] = {"conflict_of": LIMITS, "conflict": [], "repair"
 
 
 def diagnose(
-    problem: Problem, candidates: Candidates, document: Mapping[str, Any], overlays: Sequence[Path], options: Options
+    problem: ResolvedSpec,
+    candidates: Candidates,
+    document: Mapping[str, Any],
+    overlays: Sequence[Path],
+    options: Options,
 ) -> dict[str, Any]:
     """Build the `diagnosis` of a plan document: conflict, repair, and whether the repair is known to give a plan.
 
@@ -73,7 +77,7 @@ def diagnose(
 
 
 def _changes(
-    document: Mapping[str, Any], problem: Problem, edits: Edits, known: Mapping[str, Limit]
+    document: Mapping[str, Any], problem: ResolvedSpec, edits: Edits, known: Mapping[str, Limit]
 ) -> list[dict[str, Any]]:
     """List the edits that change a value of the spec or its default, with the change in words."""
     defaults = problem.spec.model_dump()
@@ -87,7 +91,7 @@ def _changes(
     return changes
 
 
-def _is_scaled(problem: Problem, name: str) -> bool:
+def _is_scaled(problem: ResolvedSpec, name: str) -> bool:
     """Tell whether throughput is maximised over this workload: it can always be served less."""
     asked = problem.spec.objective
     return asked.maximise is not None and name in {w.asked for w in problem.serving} and asked.workload in (None, name)

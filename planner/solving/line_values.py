@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from planner.formulate.formulation import Formulation
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from solvers.solution import Solution
 
 
-def line_values(problem: Problem, form: Formulation, solution: Solution) -> dict[tuple[str, str | None], float]:
+def line_values(problem: ResolvedSpec, form: Formulation, solution: Solution) -> dict[tuple[str, str | None], float]:
     """Compute the change of the objective per unit more of a share or of line units, by path and name of the limit.
 
     The dual of a share counts per request served in its slot, so it is weighted by them. More units of a line are worth

@@ -14,7 +14,7 @@ from models.arrays import Floats, Ints
 from planner.formulate.formulation import Formulation
 from planner.interpret.marginal_values import MarginalValues
 from planner.plan import BY_THE_BOUND
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.limit_labels import connection, fabric_size, rack_positions, storage_bandwidth
 from planner.problem.phases import power_limits, supplies
 from planner.solving.line_values import line_values
@@ -34,7 +34,7 @@ ByLimit = dict[tuple[str, str | None], float]  # by path and name, as in `planne
 
 
 def compute_marginal_values(
-    problem: Problem, form: Formulation, solution: Solution, unit: str, options: Options
+    problem: ResolvedSpec, form: Formulation, solution: Solution, unit: str, options: Options
 ) -> MarginalValues:
     """Compute the marginal values of the limits and the runner-up of each site.
 
@@ -88,7 +88,7 @@ def compute_marginal_values(
     return MarginalValues(unit, fixed, divisible, runner_up, notes)
 
 
-def _notes(problem: Problem, solution: Solution, paths: Mapping[str, LimitKey], not_priced: str) -> dict[str, str]:
+def _notes(problem: ResolvedSpec, solution: Solution, paths: Mapping[str, LimitKey], not_priced: str) -> dict[str, str]:
     """Explain, by path of a limit, why a value is missing or how it was computed."""
     notes = {f"{site.path}.fabrics": not_priced for site in problem.sites if not_priced}
     for path, (block, _) in paths.items():
@@ -98,7 +98,7 @@ def _notes(problem: Problem, solution: Solution, paths: Mapping[str, LimitKey], 
     return notes
 
 
-def rows_by_path(problem: Problem, form: Formulation) -> dict[str, LimitKey]:
+def rows_by_path(problem: ResolvedSpec, form: Formulation) -> dict[str, LimitKey]:
     """Map the place of each limit in the spec to its row of the program: (block, position)."""
     power = power_limits(problem)
     staged = [limit for limit in power if limit.windows is not None]

@@ -19,7 +19,7 @@ from planner.formulate.costs import point_costs, slot_rates
 from planner.formulate.formulation import Formulation
 from planner.formulate.functionals import COST
 from planner.problem.derating import scaled
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.scenarios import Scenarios
 from planner.scenarios.redispatch import Deployment, is_api
 from solvers.fixed_fleet.redispatch import FixedFleet, OperatingCost
@@ -71,7 +71,7 @@ def _operating(
     return OperatingCost(replicas_price(answer.problem, data, points, slots), prices.arc[of], by_price)
 
 
-def replicas_price(problem: Problem, data: PlanData, points: Sequence[OperatingPoint], slots: Ints) -> Floats:
+def replicas_price(problem: ResolvedSpec, data: PlanData, points: Sequence[OperatingPoint], slots: Ints) -> Floats:
     """Compute what a replica of each point costs over each slot of a program that stands for `slots` of the calendar, [point, slot]."""
     site_of = {site.region: r for r, site in enumerate(problem.sites)}
     scale = data.slot_hours_s / problem.calendar.seconds[slots]
@@ -79,7 +79,7 @@ def replicas_price(problem: Problem, data: PlanData, points: Sequence[OperatingP
     return cost
 
 
-def arc_prices(problem: Problem, form: Formulation, slots: Ints) -> OperatingCost:
+def arc_prices(problem: ResolvedSpec, form: Formulation, slots: Ints) -> OperatingCost:
     """Split the cost of the arcs of a program by the prices of tokens; without points."""
     data, calendar = form.data, problem.calendar
     weight = calendar.seconds[slots] * calendar.discount[slots] * (data.slot_hours_s / calendar.seconds[slots])

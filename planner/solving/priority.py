@@ -18,7 +18,7 @@ from catalog.units import HOUR_S, YEAR_S
 from planner.candidates.cache import OutOfTime
 from planner.formulate.formulation import Formulation, formulate
 from planner.plan.rows.quality import IfFirst, Postponed
-from planner.problem.facts import Problem, TrainingFacts
+from planner.problem.facts import ResolvedSpec, TrainingFacts
 from planner.resolve.resolver import resolve_document
 from planner.solving.deadline import Deadline
 from planner.solving.trials import Trials, merged
@@ -46,11 +46,11 @@ class Admitted:
 class Postponement:
     """A problem in which jobs wait, and the rows that say so."""
 
-    problem: Problem
+    problem: ResolvedSpec
     rows: list[Postponed]
 
 
-def making_room_in_order(problem: Problem, form: Formulation, solution: Solution, options: Options) -> Solution:
+def making_room_in_order(problem: ResolvedSpec, form: Formulation, solution: Solution, options: Options) -> Solution:
     """Let jobs of higher numbers make room first, as far as the asked gap leaves room; only jobs that lose time when they return.
 
     Priorities are those of the spec, also where jobs wait; a job without one comes first.
@@ -69,7 +69,7 @@ def making_room_in_order(problem: Problem, form: Formulation, solution: Solution
     return rated(found, options) if found is not solution and solution.before is None else found
 
 
-def has_priorities(problem: Problem) -> bool:
+def has_priorities(problem: ResolvedSpec) -> bool:
     """Tell whether any job may wait."""
     return bool(queue_of(problem.training))
 
@@ -96,7 +96,7 @@ def postponed(
     return Postponement(_without(trials.problem(admitted.edits), admitted.names), rows)
 
 
-def _without(problem: Problem, names: frozenset[str]) -> Problem:
+def _without(problem: ResolvedSpec, names: frozenset[str]) -> ResolvedSpec:
     """Leave out the jobs that do not run, and take the priorities of the others away: they wait no further."""
     kept = (job for job in problem.training if job.name in names)
     return replace(
@@ -105,7 +105,7 @@ def _without(problem: Problem, names: frozenset[str]) -> Problem:
     )
 
 
-def _admit(trials: Trials, problem: Problem, queue: Sequence[TrainingFacts]) -> Admitted | None:
+def _admit(trials: Trials, problem: ResolvedSpec, queue: Sequence[TrainingFacts]) -> Admitted | None:
     """Admit jobs in the order of the `queue`; None where not even the rest of the problem has a plan."""
     waiting = {job.name for job in queue}
     names = frozenset(
@@ -155,7 +155,7 @@ def _soonest(trials: Trials, names: frozenset[str], edits: Edits, job: TrainingF
     return done * HOUR_S
 
 
-def _rows(trials: Trials, problem: Problem, queue: Sequence[TrainingFacts], admitted: Admitted) -> list[Postponed]:
+def _rows(trials: Trials, problem: ResolvedSpec, queue: Sequence[TrainingFacts], admitted: Admitted) -> list[Postponed]:
     """Write a row for each job that waits, in the order of the queue: for which jobs, and what its going first would change."""
     rows: list[Postponed] = []
     value = _value(trials, admitted)
@@ -179,7 +179,7 @@ def _rows(trials: Trials, problem: Problem, queue: Sequence[TrainingFacts], admi
 
 
 def _waits_for(
-    trials: Trials, problem: Problem, job: TrainingFacts, ahead: Sequence[str], admitted: Admitted
+    trials: Trials, problem: ResolvedSpec, job: TrainingFacts, ahead: Sequence[str], admitted: Admitted
 ) -> list[str] | None:
     """Name the jobs `ahead` without any one of which the job would be on time, or all of them if only without all; None if out of time.
 
@@ -197,7 +197,7 @@ def _waits_for(
 
 
 def _first(
-    trials: Trials, problem: Problem, queue: Sequence[TrainingFacts], job: TrainingFacts, value: float | None
+    trials: Trials, problem: ResolvedSpec, queue: Sequence[TrainingFacts], job: TrainingFacts, value: float | None
 ) -> IfFirst | None:
     """Say what changes if the job goes before all others that may wait: which then wait, and the objective; None if out of time."""
     try:

@@ -19,7 +19,7 @@ from planner.interpret.failover import Failures
 from planner.interpret.quality import requests_by_member, shares
 from planner.plan import Plan
 from planner.plan.rows.quality import Quality, Without
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.quality import NONE, Chosen, is_open, settled
 from solvers.interface import Options
 from solvers.mip import relative_gap
@@ -31,7 +31,7 @@ SHARE_TOL = 1e-9  # shares of the requests below this are rounding
 RESOLVE_GAP = 1e-8  # relative gap to which the chosen architectures are solved again
 
 
-def chosen(problem: Problem, form: Formulation, solution: Solution) -> Chosen:
+def chosen(problem: ResolvedSpec, form: Formulation, solution: Solution) -> Chosen:
     """Find the architectures that answer each demand with a floor, as a rule or when a zone has failed."""
     requests = requests_by_member(problem, form, solution.values["f"])
     standing = Failures(problem, form, solution.values).answering()
@@ -47,8 +47,8 @@ def chosen(problem: Problem, form: Formulation, solution: Solution) -> Chosen:
 
 
 def settle(
-    problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, options: Options
-) -> tuple[Problem, Candidates, Formulation, Solution]:
+    problem: ResolvedSpec, candidates: Candidates, form: Formulation, solution: Solution, options: Options
+) -> tuple[ResolvedSpec, Candidates, Formulation, Solution]:
     """Solve the program of the chosen architectures with the fleet of the solution.
 
     Bound and status stay those of the choice among all architectures.
@@ -86,7 +86,11 @@ def _gap(value: float | None, bound: float | None) -> float | None:
 
 
 def with_runners_up(
-    plan: Plan, problem: Problem, candidates: Candidates, options: Callable[[], Options], say: Callable[[str], None]
+    plan: Plan,
+    problem: ResolvedSpec,
+    candidates: Candidates,
+    options: Callable[[], Options],
+    say: Callable[[str], None],
 ) -> Plan:
     """Add to each quality row of a plan the cost of the best choice without its most used architecture; `options`: of the next program."""
     rows: list[Quality] = [
@@ -98,7 +102,7 @@ def with_runners_up(
 
 def _runner_up(
     row: Quality,
-    problem: Problem,
+    problem: ResolvedSpec,
     candidates: Candidates,
     value: float,
     options: Options,

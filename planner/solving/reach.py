@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.formulate.formulation import Formulation
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from solvers.backends.warm_started_lp import WarmStartedLp
 from solvers.interface import Options
 from solvers.model.build import build, objective_vector
@@ -25,7 +25,7 @@ SHARE = 0.1  # of the time left
 ROUNDING = 1e-6
 
 
-def demand_within_reach(problem: Problem, form: Formulation, options: Options) -> list[dict[str, Any]]:
+def demand_within_reach(problem: ResolvedSpec, form: Formulation, options: Options) -> list[dict[str, Any]]:
     """List the workloads (None: all of them) with the most of their demand that any plan serves, where that is less than all.
 
     A workload is listed where all of the others can be served beside it. Empty where nothing is known: the program is large, time is

@@ -13,7 +13,7 @@ from planner.limits.limit import Limit
 from planner.limits.limits import every_limit
 from planner.limits.offers import further_offers, nothing_fits, nothing_runs
 from planner.limits.workloads import precision_limits
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.solving.least_change import CHOICE_CHANGE, least_change
 from planner.solving.limit_tests import LimitTests
 from planner.solving.trials import Trials, merged
@@ -172,7 +172,7 @@ class RepairSearch:
 
     # -- when taking away every limit does not help ----------------------------------------------------------------
 
-    def _last_resort(self, document: Mapping[str, Any], problem: Problem) -> list[Limit]:
+    def _last_resort(self, document: Mapping[str, Any], problem: ResolvedSpec) -> list[Limit]:
         """Find the first further change that helps without any limits: a precision, or one more offer."""
         resorts = precision_limits(problem, self.names)
         for resort in resorts:
@@ -187,7 +187,7 @@ class RepairSearch:
                 return [nothing_fits(document, problem, self.names, offer), *further]
         return []
 
-    def _offer_that_fits(self, document: Mapping[str, Any], problem: Problem, given: Edits) -> Edits | None:
+    def _offer_that_fits(self, document: Mapping[str, Any], problem: ResolvedSpec, given: Edits) -> Edits | None:
         """Find the cheapest system of the catalog, as one more offer, that every workload can run on."""
         edits, made = merged(self.edits, given), document.get("offers")
         ways = further_offers(problem, self.trials.catalog) if made is not None else []

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Literal
 
 from planner.formulate.formulation import Formulation
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.solving.deadline import LEAST_S
 from planner.spec.model import PlanSpec
 from solvers.interface import Options
@@ -18,7 +18,7 @@ from solvers.search.joint import solve
 from solvers.solution import Solution
 
 
-def asking_for(problem: Problem, replicas: Literal["auto", "whole", "divisible"]) -> Problem:
+def asking_for(problem: ResolvedSpec, replicas: Literal["auto", "whole", "divisible"]) -> ResolvedSpec:
     """Return the problem as asking for replicas of one kind, or leaving them to the planner."""
     options = problem.spec.solver.model_copy(update={"replicas": replicas})
     return replace(problem, spec=problem.spec.model_copy(update={"solver": options}))
@@ -47,7 +47,7 @@ def either_of(spec: PlanSpec) -> Callable[[PlanData, Options], Solution]:
     return solve_either
 
 
-def as_found(problem: Problem, form: Formulation, solution: Solution) -> tuple[Problem, Formulation]:
+def as_found(problem: ResolvedSpec, form: Formulation, solution: Solution) -> tuple[ResolvedSpec, Formulation]:
     """Return problem and program as the solution answers them: with divisible replicas where it holds no residents."""
     if not solution.relaxed:
         return problem, form

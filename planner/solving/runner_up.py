@@ -9,7 +9,7 @@ from catalog.units import show
 from planner.formulate.formulation import Formulation
 from planner.formulate.functionals import CARBON, COST
 from planner.plan.rows.quality import RunnerUp
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import BY_WINDOW
 from solvers.solution import Solution
 
@@ -32,7 +32,7 @@ def ways_not_in_use(form: Formulation, solution: Solution) -> list[tuple[Way, li
 
 
 def runner_up_rows(
-    problem: Problem,
+    problem: ResolvedSpec,
     form: Formulation,
     solution: Solution,
     ways: Sequence[tuple[Way, list[int]]],

@@ -17,7 +17,7 @@ from planner.candidates.points import Candidates
 from planner.facts import Fact
 from planner.messages import Message
 from planner.problem.calendar import TYPICAL_DAY
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.reinforcement import ReinforcementFacts
 from solvers.memory import resident_bytes
 from solvers.solution import Solution
@@ -25,7 +25,7 @@ from solvers.solution import Solution
 TIME, MEMORY = "solver.time_limit", "solver.memory"
 
 
-def without_points(problem: Problem, ended: OutOfTime) -> tuple[Fact, ...]:
+def without_points(problem: ResolvedSpec, ended: OutOfTime) -> tuple[Fact, ...]:
     """Say why the operating points were not all evaluated."""
     options = len(build_fleet_options(problem)[0])
     counts = {"points": ended.evaluated, "options": options, **_held(problem)}
@@ -34,7 +34,7 @@ def without_points(problem: Problem, ended: OutOfTime) -> tuple[Fact, ...]:
     return Fact(TIME, Message.of("limit.points_time", **counts)), _largest_change(problem)
 
 
-def without_program(problem: Problem, candidates: Candidates, needed_bytes: float | None) -> tuple[Fact, ...]:
+def without_program(problem: ResolvedSpec, candidates: Candidates, needed_bytes: float | None) -> tuple[Fact, ...]:
     """Say why the program was not solved: of the time (None), or of the memory that it takes."""
     points = sum(len(pool.points) for pool in candidates.pools) + sum(map(len, candidates.training.values()))
     counts = {"points": points, "slots": problem.calendar.slots, **_held(problem)}
@@ -44,7 +44,7 @@ def without_program(problem: Problem, candidates: Candidates, needed_bytes: floa
     return Fact(MEMORY, message), _smaller_program(problem)
 
 
-def without_solution(problem: Problem, solution: Solution, memory_was_full: bool) -> tuple[Fact, ...]:
+def without_solution(problem: ResolvedSpec, solution: Solution, memory_was_full: bool) -> tuple[Fact, ...]:
     """Say how large the program was in which no plan was found."""
     counts = {"columns": solution.columns, "integers": solution.integers, **_held(problem)}
     if memory_was_full:
@@ -52,13 +52,13 @@ def without_solution(problem: Problem, solution: Solution, memory_was_full: bool
     return Fact(TIME, Message.of("limit.solution_time", **counts)), _smaller_program(problem)
 
 
-def _held(problem: Problem) -> dict[str, float]:
+def _held(problem: ResolvedSpec) -> dict[str, float]:
     """Return the limits of the spec and the memory that the process holds [s, GB]."""
     asked = problem.spec.solver
     return {"seconds": asked.time_limit, "allowed": asked.memory / GIGA, "held": resident_bytes() / GIGA}
 
 
-def _smaller_program(problem: Problem) -> Fact:
+def _smaller_program(problem: ResolvedSpec) -> Fact:
     """Name what makes a program smallest: a typical day in place of many, then divisible replicas, then fewer operating points."""
     spec = problem.spec
     if spec.horizon.calendar != TYPICAL_DAY:
@@ -68,7 +68,7 @@ def _smaller_program(problem: Problem) -> Fact:
     return _largest_change(problem)
 
 
-def _largest_change(problem: Problem) -> Fact:
+def _largest_change(problem: ResolvedSpec) -> Fact:
     """Name the change after which least is left of the search of operating points."""
     options = build_fleet_options(problem)[0]
     whole = _work(problem, options, apart=True)
@@ -90,7 +90,7 @@ class _Change:
     counts: Mapping[str, int] = field(default_factory=dict)  # arguments of the message
 
 
-def _changes(problem: Problem, options: list[FleetOption]) -> Iterator[_Change]:
+def _changes(problem: ResolvedSpec, options: list[FleetOption]) -> Iterator[_Change]:
     """Yield the changes that may make the search smaller."""
     if any(workload.spec.disaggregation == "allowed" for workload in problem.serving):
         yield _Change("workloads", "limit.change_pools", options, apart=False)
@@ -110,7 +110,7 @@ def _changes(problem: Problem, options: list[FleetOption]) -> Iterator[_Change]:
         yield _Change("sites", "limit.change_networks", left, counts={"count": len(fabrics)})
 
 
-def _work(problem: Problem, options: Sequence[FleetOption], apart: bool) -> int:
+def _work(problem: ResolvedSpec, options: Sequence[FleetOption], apart: bool) -> int:
     """Count the evaluations of a search: fleet options of each workload, and pairs of them where pools may be `apart`."""
     regions = dict.fromkeys(option.site.region for option in options)
     sites = [[option for option in options if option.site.region == region] for region in regions]

@@ -17,7 +17,7 @@ from planner.formulate.formulation import Formulation
 from planner.formulate.functionals import COST
 from planner.plan import Plan
 from planner.plan.rows.robust import FurtherSystem, Surety
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.quality import is_open
 from planner.solving.confidence import Sureness, measured, supplied
 from planner.solving.variants import Answer
@@ -50,7 +50,9 @@ class Surest:
         return Plan({**plan.document, "surety": {**self.row, "kept": plan.document["confidence"]["kept"]}})
 
 
-def surest(problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, options: Options) -> Surest:
+def surest(
+    problem: ResolvedSpec, candidates: Candidates, form: Formulation, solution: Solution, options: Options
+) -> Surest:
     """Choose the plan that keeps all promises in most scenarios among those within the band, if it is surer than the first found.
 
     The band is `simplicity.within` of the best plan's value. Plans are compared that have about as few parts as the one found, and the surest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.spec.document import Edits, edited
 from planner.spec.workloads import DEMANDS
 from solvers.solution import Solution
@@ -15,12 +15,12 @@ LEAST_REQUESTS_PER_S = 1e-6  # that a spec may state
 NONE = 1e-9  # x demand: what is below is nothing
 
 
-def is_none(problem: Problem, solution: Solution) -> bool:
+def is_none(problem: ResolvedSpec, solution: Solution) -> bool:
     """Tell whether a solution that maximises throughput serves no share of the demand."""
     return problem.spec.objective.maximise is not None and solution.value is not None and solution.value <= NONE
 
 
-def asking_for_some(document: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
+def asking_for_some(document: Mapping[str, Any], problem: ResolvedSpec) -> dict[str, Any]:
     """Copy the spec with a small share of the demand to be served at least cost, instead of as much of it as possible."""
     asked = problem.spec.objective.workload
     edits: Edits = (("objective", {"minimise": "cost"}),)

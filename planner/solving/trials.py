@@ -21,7 +21,7 @@ from planner.candidates.points import Candidates
 from planner.errors import SpecError
 from planner.formulate.formulation import formulate
 from planner.limits.limit import Limit
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.resolve.resolver import catalog_of
 from planner.solving.marginal_values import rows_by_path
 from planner.solving.variants import Variants, some
@@ -71,7 +71,7 @@ class Trials:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: ResolvedSpec,
         candidates: Candidates | None,
         document: Mapping[str, Any],
         overlays: Sequence[Path],
@@ -158,11 +158,11 @@ class Trials:
             limit.path for limit in loose if limit.is_row
         )
 
-    def problem(self, edits: Edits) -> Problem:
+    def problem(self, edits: Edits) -> ResolvedSpec:
         """Resolve the spec with some edits."""
         return self._all.problem(edits)
 
-    def answerable(self, names: frozenset[str], edits: Edits) -> tuple[Problem, Candidates]:
+    def answerable(self, names: frozenset[str], edits: Edits) -> tuple[ResolvedSpec, Candidates]:
         """Return the problem of these workloads with its own objective, and its candidates."""
         problem = some(self.problem(edits), names, ())
         return problem, self._all.candidates(problem, edits)
@@ -177,7 +177,7 @@ class Trials:
                 self._variants[key] = Variant(None)
         return self._variants[key]
 
-    def _formulated(self, problem: Problem, edits: Edits, networks: frozenset[int]) -> Variant:
+    def _formulated(self, problem: ResolvedSpec, edits: Edits, networks: frozenset[int]) -> Variant:
         """Search operating points and build the program; without data where some demand or job has no point."""
         found = self._all.candidates(problem, edits, networks)
         served = {(pool.workload.asked, origin) for pool in found.pools for origin in pool.origins}

@@ -27,7 +27,7 @@ from planner.formulate.formulation import Formulation, formulate
 from planner.interpret.document import interpret
 from planner.interpret.marginal_values import MarginalValues
 from planner.plan import Plan
-from planner.problem.facts import Problem, ServingFacts, TrainingFacts, WorkloadFacts
+from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts, WorkloadFacts
 from planner.resolve.resolver import resolve_document
 from planner.solving.quality import settle
 from planner.spec.document import Edits, edited
@@ -64,14 +64,14 @@ class Variants:
         self,
         document: Mapping[str, Any],
         overlays: Sequence[Path],
-        problem: Problem,
+        problem: ResolvedSpec,
         candidates: Candidates | None = None,
     ):
         """`problem`, `candidates`: of the document without edits; the candidates where they are known."""
         self.document, self.overlays = document, overlays
         self.until = math.inf  # end of all searches for points, on the performance counter [s]
         self._grids: Grids = {}
-        self._problems: dict[str, Problem] = {"[]": problem}
+        self._problems: dict[str, ResolvedSpec] = {"[]": problem}
         self._points: dict[PointsKey, Candidates] = {}
         if candidates is not None:
             fleet_options = frozenset(_key(option) for option in build_fleet_options(problem)[0])
@@ -79,18 +79,18 @@ class Variants:
                 self._points[workload.name, "[]", frozenset(), fleet_options] = _of(candidates, workload.name)
 
     @property
-    def base(self) -> Problem:
+    def base(self) -> ResolvedSpec:
         """Return the problem without edits."""
         return self._problems["[]"]
 
-    def problem(self, edits: Edits) -> Problem:
+    def problem(self, edits: Edits) -> ResolvedSpec:
         """Resolve the document with some edits, once."""
         key = json.dumps(edits)
         if key not in self._problems:
             self._problems[key] = resolve_document(edited(self.document, edits), self.overlays)
         return self._problems[key]
 
-    def candidates(self, problem: Problem, edits: Edits, networks: frozenset[int] = frozenset()) -> Candidates:
+    def candidates(self, problem: ResolvedSpec, edits: Edits, networks: frozenset[int] = frozenset()) -> Candidates:
         """Find the candidates of a problem that differs from the document by `edits` and by its prices.
 
         `networks`: sites whose networks may be of any size.
@@ -117,7 +117,7 @@ class Variants:
 
     def _points_of(
         self,
-        problem: Problem,
+        problem: ResolvedSpec,
         workload: WorkloadFacts,
         edits: Edits,
         networks: frozenset[int],
@@ -131,7 +131,7 @@ class Variants:
         return self._points[key]
 
 
-def some(problem: Problem, names: Collection[str], networks: Collection[int]) -> Problem:
+def some(problem: ResolvedSpec, names: Collection[str], networks: Collection[int]) -> ResolvedSpec:
     """Select some workloads of a problem, by their names there or in the spec, and let some networks be of any size.
 
     Such a network has as many ports as needed at the same price per port.
@@ -200,7 +200,7 @@ Fleet = dict[tuple[str, str, str, str], int]  # site, system, how, fabric
 class Answer:
     """A variant solved: problem, candidates, program and solution."""
 
-    problem: Problem
+    problem: ResolvedSpec
     candidates: Candidates
     form: Formulation
     solution: Solution
@@ -231,7 +231,7 @@ class Answer:
 
 
 def answered(
-    problem: Problem,
+    problem: ResolvedSpec,
     candidates: Candidates,
     options: Options,
     solve_program: Callable[[PlanData, Options], Solution] = solve,

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from planner.errors import Problem, close_matches, path_text
+from planner.errors import Issue, close_matches, path_text
 from planner.spec.quantities import shown
 
 MOST_ENTRIES = 1000  # of any list
@@ -42,12 +42,12 @@ _EXPECTED = {
 }
 
 
-def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
+def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Issue]:
     """List every problem of a document that does not parse as `model`."""
     return [_problem(item, model) for item in error.errors()]
 
 
-def _problem(item: Mapping[str, Any], model: type[BaseModel]) -> Problem:
+def _problem(item: Mapping[str, Any], model: type[BaseModel]) -> Issue:
     """Turn a pydantic error into a place and a remedy in the user's words."""
     location = [part for part in item["loc"] if part != "[key]"]
     tag = {"workloads": 2, "workload": 1}.get(str(location[0]) if location else "", 0)
@@ -56,21 +56,21 @@ def _problem(item: Mapping[str, Any], model: type[BaseModel]) -> Problem:
     kind, given = item["type"], item.get("input")
     if kind == "extra_forbidden":
         known = _known_keys(location[:-1], model)
-        return Problem(
+        return Issue(
             path_text(location), f"unknown key{close_matches(str(location[-1]), known)}; known here: {', '.join(known)}"
         )
     if kind == "missing":
-        return Problem(path_text(location), "is missing; add it")
+        return Issue(path_text(location), "is missing; add it")
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        return Problem(path_text([*location, "kind"]), 'expected "serving", "training" or "reinforcement"')
+        return Issue(path_text([*location, "kind"]), 'expected "serving", "training" or "reinforcement"')
     if kind == "value_error":
-        return Problem(path_text(location), item["msg"].removeprefix("Value error, "))
+        return Issue(path_text(location), item["msg"].removeprefix("Value error, "))
     words = (
         _EXPECTED[kind].format(**item.get("ctx", {}))
         if kind in _EXPECTED
         else item["msg"].replace("Input should be", "expected")
     )
-    return Problem(path_text(location), f"{words}, got {shown(given)}")
+    return Issue(path_text(location), f"{words}, got {shown(given)}")
 
 
 def _known_keys(location: Sequence[str | int], model: type[BaseModel]) -> list[str]:

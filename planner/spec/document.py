@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.spec.quantities import shown
 from planner.spec.series import with_series
 
@@ -28,28 +28,26 @@ def read_document(text: str | bytes) -> dict[str, Any]:
         document = json.loads(text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_repeats)
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
-        raise SpecError([Problem("", f"the text is not UTF-8 (byte {error.start + 1}); save it as UTF-8")]) from None
+        raise SpecError([Issue("", f"the text is not UTF-8 (byte {error.start + 1}); save it as UTF-8")]) from None
     except UnicodeEncodeError:
         raise SpecError(
-            [Problem("", "a text holds half of a character (a lone \\ud800 to \\udfff); remove it")]
+            [Issue("", "a text holds half of a character (a lone \\ud800 to \\udfff); remove it")]
         ) from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise SpecError(
-            [Problem("", f"not valid JSON: {error.msg} at {where}; expected an object {EXAMPLE}")]
-        ) from None
+        raise SpecError([Issue("", f"not valid JSON: {error.msg} at {where}; expected an object {EXAMPLE}")]) from None
     except RecursionError:
-        raise SpecError([Problem("", TOO_DEEP)]) from None
+        raise SpecError([Issue("", TOO_DEEP)]) from None
     except _Refused as error:
-        raise SpecError([Problem("", str(error))]) from None
+        raise SpecError([Issue("", str(error))]) from None
     except ValueError:  # Python refuses to read whole numbers of thousands of digits
         raise SpecError(
-            [Problem("", 'a number has too many digits; write it as 1e9, or as a text such as "15T"')]
+            [Issue("", 'a number has too many digits; write it as 1e9, or as a text such as "15T"')]
         ) from None
     if not isinstance(document, dict):
-        raise SpecError([Problem("", f"expected a JSON object {EXAMPLE}, got {shown(document)}")])
+        raise SpecError([Issue("", f"expected a JSON object {EXAMPLE}, got {shown(document)}")])
     if _is_deep(document):
-        raise SpecError([Problem("", TOO_DEEP)])
+        raise SpecError([Issue("", TOO_DEEP)])
     return document
 
 
@@ -103,7 +101,7 @@ def changed(document: dict[str, Any], assignments: Sequence[str], solver: Mappin
     if solver:
         own = document.get("solver")
         if not isinstance(own, dict | None):
-            raise SpecError([Problem("solver", f"expected an object, got {shown(own)}")])
+            raise SpecError([Issue("solver", f"expected an object, got {shown(own)}")])
         document["solver"] = {**(own or {}), **solver}
     return document
 
@@ -148,7 +146,7 @@ def assign(document: dict[str, Any], assignment: str) -> None:
     path, equals, text = assignment.partition("=")
     parts = path_parts(path)
     if not equals or not path:
-        raise SpecError([Problem("--set", f'expected PATH=VALUE such as limits.budget="420M CNY", got "{assignment}"')])
+        raise SpecError([Issue("--set", f'expected PATH=VALUE such as limits.budget="420M CNY", got "{assignment}"')])
     try:
         value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError):
@@ -158,8 +156,8 @@ def assign(document: dict[str, Any], assignment: str) -> None:
         try:
             place = place.setdefault(part, {}) if isinstance(place, dict) else place[part]
         except (IndexError, TypeError):
-            raise SpecError([Problem(f"--set {path}", f'there is no "{part}" in the spec')]) from None
+            raise SpecError([Issue(f"--set {path}", f'there is no "{part}" in the spec')]) from None
     try:
         place[parts[-1]] = value
     except (IndexError, TypeError):
-        raise SpecError([Problem(f"--set {path}", f'"{parts[-1]}" cannot be set there')]) from None
+        raise SpecError([Issue(f"--set {path}", f'"{parts[-1]}" cannot be set there')]) from None

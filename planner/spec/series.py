@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from catalog.units import GRAM_KG, HOUR_S, KWH_J, MWH_J
 from models.arrays import Floats, Ints
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.spec.quantities import shown
 
 TIME_COLUMNS = ("timestamp_utc", "utc")
@@ -55,7 +55,7 @@ def with_series(document: Mapping[str, Any], folders: Sequence[Path]) -> dict[st
             if content is not None:
                 found[name] = read_series(content)
         except ValueError as error:
-            problems.append(Problem(path, f"{shown(name)}: {error}"))
+            problems.append(Issue(path, f"{shown(name)}: {error}"))
     if problems:
         raise SpecError(problems)
     return {**document, "series": {**known, **found}} if found else dict(document)

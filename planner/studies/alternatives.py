@@ -20,12 +20,11 @@ from models.arrays import Bools
 from planner.candidates.apis import ROLE as API
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates
-from planner.errors import Problem as SpecProblem
-from planner.errors import SpecError
+from planner.errors import Issue, SpecError
 from planner.formulate.formulation import Formulation
 from planner.interpret.framing import sense_and_unit
 from planner.plan import Plan
-from planner.problem.facts import Problem, QualityFacts
+from planner.problem.facts import QualityFacts, ResolvedSpec
 from planner.report.words import amount, counted, unsigned_zero
 from planner.solving.answer import THREADS, Progress
 from planner.solving.quality import settle
@@ -192,7 +191,7 @@ def alternatives(
     """
     if not 0 <= within <= MOST_WITHIN:
         raise SpecError(
-            [SpecProblem("--within", f"expected a share from 0 to {MOST_WITHIN:g}, such as 0.05, got {within:g}")]
+            [Issue("--within", f"expected a share from 0 to {MOST_WITHIN:g}, such as 0.05, got {within:g}")]
         )
     began, say = time.perf_counter(), progress or (lambda line: None)
     start = planned(document, overlays, progress=progress, threads=threads)
@@ -264,7 +263,7 @@ def kinds_of(base: Answer) -> Iterator[Kind]:
         yield Kind("bought only", "bought only", lambda option: option.owned)
 
 
-def _without_architecture(problem: Problem, facts: QualityFacts) -> Iterator[Kind]:
+def _without_architecture(problem: ResolvedSpec, facts: QualityFacts) -> Iterator[Kind]:
     """Yield the kinds without each architecture that answers a workload. The spec must name one: any other of its alternatives."""
     i, alternatives = next(
         (i, workload.alternatives or [])
@@ -387,7 +386,7 @@ class _Search:
         return self._found(kind, answer.problem, answer.candidates, answer.form, answer.solution)
 
     def _found(
-        self, kind: Kind, problem: Problem, candidates: Candidates, form: Formulation, solution: Solution
+        self, kind: Kind, problem: ResolvedSpec, candidates: Candidates, form: Formulation, solution: Solution
     ) -> Alternative:
         """Describe a plan of a kind."""
         value = solution.value

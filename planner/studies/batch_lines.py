@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.exit_codes import BUG, EXIT_BY_STATUS, INVALID
 from planner.spec.document import read_document
 from planner.spec.series import digest_of_files
@@ -72,7 +72,7 @@ def _read_line(number: int, text: bytes) -> Line:
         document = read_document(text)
         name = document.get("id")
         if isinstance(name, bool) or not isinstance(name, str | int | None):
-            raise SpecError([Problem("id", f"expected a text or a whole number, got {json.dumps(name)}")])
+            raise SpecError([Issue("id", f"expected a text or a whole number, got {json.dumps(name)}")])
     except SpecError as error:
         digest = hashlib.sha256(text.strip()).hexdigest()
         return Line(number, number, status=INVALID_LINE, error=str(error), digest=digest)

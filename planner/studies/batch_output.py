@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.files import descriptor
 from planner.studies.batch_lines import DUPLICATE, EXIT_BY_LINE, Key, Line
 
@@ -184,7 +184,7 @@ def _read(file: BinaryIO, path: Path) -> tuple[list[Record], int]:
             damaged += 1
         else:
             message = "is not a line of a batch's output; name another file under --output"
-            raise SpecError([Problem(f"{path} line {number}", message)])
+            raise SpecError([Issue(f"{path} line {number}", message)])
         start = end
     return records, damaged
 

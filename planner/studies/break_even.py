@@ -15,12 +15,11 @@ from typing import Any
 
 from models.energy.power import training_power_w
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
-from planner.errors import Problem as SpecProblem
-from planner.errors import SpecError
+from planner.errors import Issue, SpecError
 from planner.formulate.costs import holding_costs, slot_rates
 from planner.formulate.functionals import COST
 from planner.messages import Message
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import BY_WINDOW, terms_of
 from planner.report.words import listed
 from planner.resolve.resolver import resolve_document
@@ -213,7 +212,7 @@ def break_even(
     _check(against, given, utilisation, systems)
     if against == UTILISATION and points < 2:
         raise SpecError(
-            [SpecProblem("--points", f"expected at least 2 shares of the time, the ends of --span, got {points}")]
+            [Issue("--points", f"expected at least 2 shares of the time, the ends of --span, got {points}")]
         )
     asked: list[tuple[int, tuple[float, ...]]]
     if against == HORIZON:
@@ -247,16 +246,16 @@ def break_even(
 
 def _check(against: str, span: tuple[float, float], utilisation: float, systems: int) -> None:
     if systems < 1:
-        raise SpecError([SpecProblem("--systems", f"expected at least 1, got {systems}")])
+        raise SpecError([Issue("--systems", f"expected at least 1, got {systems}")])
     if not 0 < utilisation <= 1:
-        raise SpecError([SpecProblem("--utilisation", f"expected a share above 0 and up to 1, got {utilisation:g}")])
+        raise SpecError([Issue("--utilisation", f"expected a share above 0 and up to 1, got {utilisation:g}")])
     low, high = span
     if against == HORIZON and not (1 <= low < high <= MOST_YEARS and low == round(low) and high == round(high)):
         message = f"expected two rising numbers of whole years up to {MOST_YEARS}, such as 1:6, got {low:g}:{high:g}"
-        raise SpecError([SpecProblem("--span", message)])
+        raise SpecError([Issue("--span", message)])
     if against == UTILISATION and not 0 < low < high <= 1:
         message = f"expected two rising shares of the time up to 1, such as 0.1:1, got {low:g}:{high:g}"
-        raise SpecError([SpecProblem("--span", message)])
+        raise SpecError([Issue("--span", message)])
 
 
 def _question(document: Mapping[str, Any], years: int, moved: tuple[str, str] | None) -> dict[str, Any]:
@@ -286,7 +285,7 @@ def _question(document: Mapping[str, Any], years: int, moved: tuple[str, str] | 
     return asked
 
 
-def _resolved(document: dict[str, Any], overlays: Sequence[Path]) -> Problem:
+def _resolved(document: dict[str, Any], overlays: Sequence[Path]) -> ResolvedSpec:
     """Resolve a reduced spec, without the overrides of figures that only its workloads read."""
     try:
         return resolve_document(document, overlays)
@@ -308,7 +307,7 @@ class Kind:
     rented: Sequence[FleetOption]
 
 
-def _kinds(problem: Problem, rents: Sequence[str], systems: int, left_out: dict[str, str]) -> Iterator[Kind]:
+def _kinds(problem: ResolvedSpec, rents: Sequence[str], systems: int, left_out: dict[str, str]) -> Iterator[Kind]:
     """Yield each kind of system that is offered both to buy and to rent, `systems` on one network; others are booked as left out."""
     options, _ = build_fleet_options(problem)
     by_kind: dict[str, dict[str, list[FleetOption]]] = {}
@@ -324,7 +323,7 @@ def _kinds(problem: Problem, rents: Sequence[str], systems: int, left_out: dict[
 
 
 def _balances(
-    problem: Problem, kind: Kind, case: tuple[str, int], shares: Sequence[float], left_out: dict[str, str]
+    problem: ResolvedSpec, kind: Kind, case: tuple[str, int], shares: Sequence[float], left_out: dict[str, str]
 ) -> Iterator[Balance]:
     """Yield the balance of a kind of system at each share of the time; each at the site where it costs least.
 
@@ -339,7 +338,9 @@ def _balances(
         yield Balance(kind.system, kind.how, *case, share, min(bought), min(rented))
 
 
-def _lines(problem: Problem, options: Sequence[FleetOption], span: tuple[float, float]) -> list[tuple[float, float]]:
+def _lines(
+    problem: ResolvedSpec, options: Sequence[FleetOption], span: tuple[float, float]
+) -> list[tuple[float, float]]:
     """Return the present value of one system of each option at both ends of a span of shares, between which it is a straight line."""
     ends = ([_cost(problem, option, share) for share in span] for option in options)
     return [(low, high) for low, high in ends if low is not None and high is not None]
@@ -384,7 +385,7 @@ def _on_networks(owned: Sequence[FleetOption], systems: int) -> list[FleetOption
     return [option for size, option in joined if size >= enough]
 
 
-def _cost(problem: Problem, option: FleetOption, share: float) -> float | None:
+def _cost(problem: ResolvedSpec, option: FleetOption, share: float) -> float | None:
     """Compute the present value of one system held throughout, in use for a share of the time; None if it is not there throughout."""
     calendar = problem.calendar
     terms = terms_of(problem, option.site, option.offer)

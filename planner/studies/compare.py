@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.units import show
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.plan import Plan
 from planner.report.words import COMPONENT_WORDS
 from planner.spec.changes import spec_changes
@@ -106,7 +106,7 @@ def compare(first: Plan, second: Plan) -> Comparison:
     if currencies[0] != currencies[1]:
         remedy = f'solve one of them with --set currency="{currencies[0]}"'
         words = f"amounts of the plans are in {currencies[0]} and {currencies[1]}; {remedy}"
-        raise SpecError([Problem("currency", words)])
+        raise SpecError([Issue("currency", words)])
     plans = (first, second)
     comparable = first.has_answer and second.has_answer and first.objective["unit"] == second.objective["unit"]
     key = "carbon_lines" if first.objective["unit"] == second.objective["unit"] == "kg" else "cost_lines"

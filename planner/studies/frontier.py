@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.messages import Message
 from planner.plan import Plan
 from planner.problem.quality import MEANS
@@ -208,13 +208,13 @@ def frontier(
 
 def _check(against: str, points: int, span: tuple[float, float] | None) -> None:
     if against not in AGAINST:
-        raise SpecError([Problem("--against", f'expected one of {", ".join(AGAINST)}, got "{against}"')])
+        raise SpecError([Issue("--against", f'expected one of {", ".join(AGAINST)}, got "{against}"')])
     if not 2 <= points <= 200:
-        raise SpecError([Problem("--points", f"expected 2 to 200, got {points}")])
+        raise SpecError([Issue("--points", f"expected 2 to 200, got {points}")])
     if span is not None and against not in SPANS:
-        raise SpecError([Problem("--span", f"belongs to {' and '.join(SPANS)}; remove it")])
+        raise SpecError([Issue("--span", f"belongs to {' and '.join(SPANS)}; remove it")])
     if span is not None and not 0 < span[0] < span[1] < 1e3:
-        raise SpecError([Problem("--span", f"expected two rising factors, such as 0.5:2, got {span[0]:g}:{span[1]:g}")])
+        raise SpecError([Issue("--span", f"expected two rising factors, such as 0.5:2, got {span[0]:g}:{span[1]:g}")])
 
 
 def _with_alternatives(document: Mapping[str, Any]) -> list[tuple[int, Serving, list[Alternative]]]:
@@ -233,7 +233,7 @@ def _scores(document: Mapping[str, Any]) -> str:
         scored_names = ", ".join(workload.name for _, workload, _ in scored) or "none"
         raise SpecError(
             [
-                Problem(
+                Issue(
                     "workloads",
                     f'--against quality needs exactly one serving workload with "alternatives", there is {scored_names}',
                 )
@@ -343,7 +343,7 @@ class _Study:
         if not changes:
             raise SpecError(
                 [
-                    Problem(
+                    Issue(
                         "workloads",
                         f"there is nothing to vary: no serving workload has {'a demand' if self.against == THROUGHPUT else 'latency limits'}",
                     )

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from catalog.units import GIGA, MILLION, TERA
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.estimate.aggregated_search import search_one_pool
 from planner.estimate.case import CaseFacts, resolve_case
 from planner.estimate.codesign.prices import converted, energy_price, held_per_s
@@ -215,22 +215,22 @@ def resolve_study(document: Mapping[str, Any], overlays: Sequence[Path] = ()) ->
     workload, block = case.workload, case.kv_tiers
     problems = []
     if not isinstance(workload, Serving):
-        problems.append(Problem("workload.kind", 'expected "serving"'))
+        problems.append(Issue("workload.kind", 'expected "serving"'))
     elif workload.cache is not None:
-        problems.append(Problem("workload.cache", "is what is chosen here; remove it"))
+        problems.append(Issue("workload.cache", "is what is chosen here; remove it"))
     problems += [
-        Problem(name, "is not part of a choice of tiers; remove it")
+        Issue(name, "is not part of a choice of tiers; remove it")
         for name in ("pools", "power_cap", "load", "rollout_chips")
         if getattr(case, name) is not None
     ]
     if block.demand == 0:
-        problems.append(Problem("kv_tiers.demand", "expected more than 0 requests per second"))
+        problems.append(Issue("kv_tiers.demand", "expected more than 0 requests per second"))
     if problems:
         raise SpecError(problems)
     plain = {name: value for name, value in document.items() if name != "kv_tiers"}
     facts = resolve_case({**plain, "workload": {**plain["workload"], "disaggregation": "never"}}, overlays)
     if case.chips != facts.system.chips:
-        raise SpecError([Problem("chips", f"tiers are those of one system; expected {facts.system.chips}")])
+        raise SpecError([Issue("chips", f"tiers are those of one system; expected {facts.system.chips}")])
     ledger = facts.ledger
     price, pue = energy_price(block.electricity, block.pue, ledger, "kv_tiers")
     per_j = converted(price, block.currency, ledger, "kv_tiers.electricity") * pue

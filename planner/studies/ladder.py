@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from catalog.units import MILLION, UnitError
-from planner.errors import Problem as SpecProblem
-from planner.errors import SpecError
+from planner.errors import Issue, SpecError
 from planner.formulate.limits import Unbounded
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.resolve.resolver import resolve_document
 from planner.solving.answer import Progress
 from planner.solving.variants import Answer, Variants
@@ -134,7 +133,7 @@ def ladder(
     if not set(names) & set(serving):
         raise SpecError(
             [
-                SpecProblem(
+                Issue(
                     "--workload",
                     f'unknown serving workload "{workload}"; expected one of {", ".join(serving) or "none, there is none"}',
                 )
@@ -146,7 +145,7 @@ def ladder(
     ):
         raise SpecError(
             [
-                SpecProblem(
+                Issue(
                     "--phase",
                     f'expected one of the phases {", ".join(phases) or "(there are none)"}, whose cost is that of all workloads together, got "{phase}"',
                 )
@@ -230,7 +229,7 @@ def _lever(document: Mapping[str, Any], text: str) -> Lever:
     ):
         raise SpecError(
             [
-                SpecProblem(
+                Issue(
                     "--lever",
                     f'expected NAME: PATH=VALUE; PATH=VALUE such as "cheaper systems: offers[0].price=-30%", got "{text}"',
                 )
@@ -243,15 +242,15 @@ def _lever(document: Mapping[str, Any], text: str) -> Lever:
     return Lever(name.strip(), tuple(edits))
 
 
-def _target(text: str, problem: Problem) -> float:
+def _target(text: str, problem: ResolvedSpec) -> float:
     """Parse the target: per million tokens, in the spec's currency."""
     try:
         amount, currency = read_money(text, "token", "0.01 CNY/1M tokens", 0.0, float("inf"))
     except (UnitError, ValueError) as error:
-        raise SpecError([SpecProblem("--target", str(error))]) from None
+        raise SpecError([Issue("--target", str(error))]) from None
     if currency not in problem.per_usd:
         raise SpecError(
-            [SpecProblem("--target", f"expected an amount in {' or '.join(sorted(problem.per_usd))}, got {text}")]
+            [Issue("--target", f"expected an amount in {' or '.join(sorted(problem.per_usd))}, got {text}")]
         )
     return amount * MILLION / problem.per_usd[currency] * problem.per_usd[problem.spec.currency]
 

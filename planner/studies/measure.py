@@ -21,12 +21,11 @@ import numpy as np
 from models.arrays import Bools, Floats, Ints
 from planner.calibration.own_spread import USUAL_SPREAD
 from planner.candidates.cache import OutOfMemory, OutOfTime
-from planner.errors import LimitReached, SpecError
-from planner.errors import Problem as SpecProblem
+from planner.errors import Issue, LimitReached, SpecError
 from planner.estimate.limits import SearchLimits
 from planner.messages import Message
 from planner.plan import Plan
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.scenarios import SERVING, Scenarios, draw, with_robust
 from planner.resolve.resolver import resolve
 from planner.scenarios.redispatch import left_out
@@ -198,13 +197,11 @@ def measure(
     Raises LimitReached where the `limits` of time or memory end it: of part of the scenarios there is no ranking. Raises SpecError for a plan without an answer, and for questions that the model of fleets does not cover.
     """
     if not plan.has_answer:
-        raise SpecError([SpecProblem("plan", "there is no plan to measure for: nothing was decided")])
+        raise SpecError([Issue("plan", "there is no plan to measure for: nothing was decided")])
     spec = parse_spec(plan.document["spec"])
     problem = with_robust(as_chosen(resolve(spec, overlays), plan.document))
     if problem.phases or spec.objective.maximise or spec.apis:
-        raise SpecError(
-            [SpecProblem("plan", "phases, throughput as the objective, and APIs are not covered by `measure`")]
-        )
+        raise SpecError([Issue("plan", "phases, throughput as the objective, and APIs are not covered by `measure`")])
     limits = limits or SearchLimits()
     sampled = sample(_model_in_time(problem, plan, limits), draw(problem, worlds, seed), limits)
     cases = _checked(cases_of(sampled.model, plan), limits)
@@ -218,7 +215,7 @@ def measure(
     )  # fmt: skip
 
 
-def _model_in_time(problem: Problem, plan: Plan, limits: SearchLimits) -> FleetModel:
+def _model_in_time(problem: ResolvedSpec, plan: Plan, limits: SearchLimits) -> FleetModel:
     """Build the model of fleets within the limits. Raises LimitReached."""
     limits.check()
     try:

@@ -21,7 +21,7 @@ from planner.candidates.search import find_candidates
 from planner.formulate.formulation import Formulation, formulate
 from planner.formulate.functionals import COST
 from planner.problem.derating import derating_at
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.intervals import network
 from planner.problem.scenarios import Scenarios
 from planner.scenarios.redispatch import BatchCurve, curve_of, worst_errors
@@ -40,7 +40,7 @@ Way = tuple[str, str, OptionKey]  # workload, site, fleet option
 class FleetModel:
     """Fleet options, the ways to serve on them, and the layouts behind each way."""
 
-    problem: Problem
+    problem: ResolvedSpec
     options: tuple[FleetOption, ...]
     data: RecourseData
     layouts: tuple[tuple[OperatingPoint, ...], ...]  # of each way to serve
@@ -95,7 +95,7 @@ def _key(option: FleetOption) -> OptionKey:
     return option.name, option.offer.path
 
 
-def fleet_model(problem: Problem, document: Mapping[str, Any], until: float = math.inf) -> FleetModel:
+def fleet_model(problem: ResolvedSpec, document: Mapping[str, Any], until: float = math.inf) -> FleetModel:
     """Build the model of the question of a plan; `problem`: with a block `robust`. Only pools on one kind of systems are considered.
 
     `until`: as of `find_candidates`, which raises OutOfTime.
@@ -166,7 +166,7 @@ def _throughout(form: Formulation) -> Floats:
 
 
 def _model(
-    problem: Problem,
+    problem: ResolvedSpec,
     document: Mapping[str, Any],
     form: Formulation,
     options: tuple[FleetOption, ...],

@@ -14,7 +14,7 @@ from typing import Any
 
 from catalog.units import MONTH_S, UnitError
 from models.economics import capital_recovery_factor
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.plan import Plan
 from planner.spec.model import parse_spec
 from planner.spec.quantities import read_money
@@ -155,7 +155,7 @@ def _relative(fleet: Fleet, text: str) -> float:
     if not found or not float(found[1]):
         raise SpecError(
             [
-                Problem(
+                Issue(
                     "--gain",
                     f'expected points of MFU such as "4 points", or a share of today\'s work such as "10%", got "{text}"',
                 )
@@ -165,7 +165,7 @@ def _relative(fleet: Fleet, text: str) -> float:
     if found[2] != "%" and fleet.mfu is None:
         raise SpecError(
             [
-                Problem(
+                Issue(
                     "--gain",
                     f'"{text}" needs the MFU of today; state it by --mfu, or write a share of today\'s work such as "10%"',
                 )
@@ -173,7 +173,7 @@ def _relative(fleet: Fleet, text: str) -> float:
         )
     relative = share if found[2] == "%" or fleet.mfu is None else round(share / fleet.mfu, 12)
     if fleet.mfu is not None and fleet.mfu * (1 + relative) > 1:
-        raise SpecError([Problem("--gain", f'"{text}" on top of {fleet.mfu:.1%} is more than the peak; state less')])
+        raise SpecError([Issue("--gain", f'"{text}" on top of {fleet.mfu:.1%} is more than the peak; state less')])
     return relative
 
 
@@ -186,10 +186,10 @@ def _amount(text: str, argument: str, currency: str | None) -> tuple[float, str]
     try:
         amount, stated = read_money(text, "s", EXAMPLE, 0.0, float("inf"))
     except (UnitError, ValueError) as error:
-        raise SpecError([Problem(argument, str(error))]) from None
+        raise SpecError([Issue(argument, str(error))]) from None
     if currency is not None and stated != currency:
         raise SpecError(
-            [Problem(argument, f"the fleet is paid in {currency}; expected an amount in {currency}, got {text}")]
+            [Issue(argument, f"the fleet is paid in {currency}; expected an amount in {currency}, got {text}")]
         )
     return amount * MONTH_S, stated
 
@@ -197,12 +197,12 @@ def _amount(text: str, argument: str, currency: str | None) -> tuple[float, str]
 def stated_fleet(cost: str, chips: float | None, mfu: float | None) -> Fleet:
     """Take a fleet as its owner states it. Raises SpecError."""
     if mfu is not None and not 0 < mfu <= 1:
-        raise SpecError([Problem("--mfu", f"expected a share above 0 and up to 1, got {mfu:g}")])
+        raise SpecError([Issue("--mfu", f"expected a share above 0 and up to 1, got {mfu:g}")])
     if chips is not None and not chips > 0:
-        raise SpecError([Problem("--chips", f"expected a number of chips above 0, got {chips:g}")])
+        raise SpecError([Issue("--chips", f"expected a number of chips above 0, got {chips:g}")])
     amount, currency = _amount(cost, "--cost", None)
     if not amount:
-        raise SpecError([Problem("--cost", f'expected more than nothing, such as "{EXAMPLE}"')])
+        raise SpecError([Issue("--cost", f'expected more than nothing, such as "{EXAMPLE}"')])
     return Fleet(amount, currency, chips, mfu, "as stated")
 
 
@@ -212,12 +212,12 @@ def planned_fleet(plan: Plan) -> Fleet:
     Plans discount what falls due in a year to its end, so that a constant rent is returned as it is paid.
     """
     if not plan.has_answer:
-        raise SpecError([Problem("plan", f"there is no fleet in it: {plan.status}")])
+        raise SpecError([Issue("plan", f"there is no fleet in it: {plan.status}")])
     years = plan.document["spec"].get("horizon", {}).get("years", 1)
     per_month = float(capital_recovery_factor(_discount_rate(plan), years)) / MONTHS
     cost = sum(line["amount"] for line in plan.document["cost_lines"] if line["component"] in FIXED_COSTS)
     if cost <= 0:
-        raise SpecError([Problem("plan", "it holds no systems; state the fleet by --cost")])
+        raise SpecError([Issue("plan", "it holds no systems; state the fleet by --cost")])
     known = [(row["cost"], row["mfu"]) for row in plan.document["workloads"] if row["mfu"]]
     weight = sum(amount for amount, _ in known)
     mfu = sum(amount * share for amount, share in known) / weight if weight > 0 else None

@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.units import show
-from planner.errors import Problem as SpecProblem
-from planner.errors import SpecError
+from planner.errors import Issue, SpecError
 from planner.limits.electricity import electricity_limits
 from planner.limits.limit import Limit
 from planner.limits.limits import basic_limits
 from planner.limits.phases import phase_limits
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.provenance import Citation
 from planner.resolve.resolver import catalog_of
 from planner.spec.changes import COUNTED
@@ -52,7 +51,7 @@ class Level:
 
     words: str
     edits: Edits = ()
-    money: Callable[[Problem], Problem] | None = None
+    money: Callable[[ResolvedSpec], ResolvedSpec] | None = None
     only_money: bool = False
     wider: bool = False
     amount: float = math.nan
@@ -73,7 +72,7 @@ class Factor:
 # -- the figures to move -----------------------------------------------------------------------------------------------
 
 
-def factors_of(document: Mapping[str, Any], problem: Problem, vary: Sequence[str], defaults: bool) -> list[Factor]:
+def factors_of(document: Mapping[str, Any], problem: ResolvedSpec, vary: Sequence[str], defaults: bool) -> list[Factor]:
     """List the figures to move, those named by the user first. Raises SpecError for a text that cannot be read."""
     asked = [_asked(document, text) for text in vary]
     if not defaults:
@@ -92,7 +91,7 @@ def _asked(document: Mapping[str, Any], text: str) -> Factor:
     if not equals or not path or len(parts) != 2 or not all(part.strip() for part in parts):
         raise SpecError(
             [
-                SpecProblem(
+                Issue(
                     "--vary",
                     f'expected PATH=LOW:HIGH such as sites[0].power="2 MW:3 MW" or limits.budget=-10%:+10%, got "{text}"',
                 )
@@ -112,7 +111,7 @@ def _error(document: Mapping[str, Any], path: str, level: Level) -> SpecError | 
     except SpecError as error:
         return error
     except (IndexError, KeyError, TypeError, ValueError):
-        return SpecError([SpecProblem(f"--vary {path}", "there is no such place in the spec")])
+        return SpecError([Issue(f"--vary {path}", "there is no such place in the spec")])
     return None
 
 
@@ -123,7 +122,7 @@ def level_of(document: Mapping[str, Any], path: str, text: str) -> Level:
         if written is None:
             raise SpecError(
                 [
-                    SpecProblem(
+                    Issue(
                         f"--vary {path}",
                         f'is not stated in the spec, so "{text}" of it is unknown; give two values',
                     )
@@ -132,7 +131,7 @@ def level_of(document: Mapping[str, Any], path: str, text: str) -> Level:
         value = times(document, path, 1.0 + float(share[1]) / 100.0)
         if value is None:
             raise SpecError(
-                [SpecProblem(f"--vary {path}", f'is not a number, so "{text}" of it is unknown; give two values')]
+                [Issue(f"--vary {path}", f'is not a number, so "{text}" of it is unknown; give two values')]
             )
     else:
         try:
@@ -145,7 +144,7 @@ def level_of(document: Mapping[str, Any], path: str, text: str) -> Level:
 # -- the usual ones ----------------------------------------------------------------------------------------------------
 
 
-def _usual(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
+def _usual(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Factor]:
     yield from _stated_prices(document, problem)
     yield from _catalog_prices(document, problem)
     yield from _api_prices(document, problem)
@@ -159,7 +158,7 @@ def _usual(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
             yield _limit(limit, latencies)
 
 
-def _stated_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
+def _stated_prices(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Factor]:
     facts_of = {facts.path: facts for facts in problem.offers if not facts.stated_at}
     for i, offer in enumerate(problem.spec.offers or ()):
         if offer.price is None or f"offers[{i}]" not in facts_of:
@@ -198,7 +197,7 @@ def _ranged(document: Mapping[str, Any], path: str) -> tuple[Level, Level]:
     )
 
 
-def _catalog_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
+def _catalog_prices(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Factor]:
     """Move the catalog's prices to their low and high; those without a range as far as stated prices."""
     priced = {f"offers[{i}]" for i, offer in enumerate(problem.spec.offers or ()) if offer.price is not None}
     ways = {(offer.system, offer.how) for offer in problem.offers if not offer.stated_at and offer.path not in priced}
@@ -245,7 +244,7 @@ def _catalog_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[F
         )
 
 
-def _api_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
+def _api_prices(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Factor]:
     """Move the prices of each API together."""
     for i, api in enumerate(problem.spec.apis or ()):
         levels = _low_and_high(
@@ -255,7 +254,7 @@ def _api_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Facto
         yield Factor(PRICE, f"apis[{i}]", f"prices of {api.name} (api)", *levels)
 
 
-def ways_in_order(problem: Problem, ways: set[tuple[str, str]]) -> list[tuple[str, str]]:
+def ways_in_order(problem: ResolvedSpec, ways: set[tuple[str, str]]) -> list[tuple[str, str]]:
     """List (system, how) in the order of the offers."""
     return [way for way in dict.fromkeys((offer.system, offer.how) for offer in problem.offers) if way in ways]
 
@@ -280,7 +279,7 @@ def _span(figures: Sequence[Citation], values: Mapping[str, float]) -> str:
 
 
 def _electricity() -> Factor:
-    def at_ratio(ratio: float) -> Callable[[Problem], Problem]:
+    def at_ratio(ratio: float) -> Callable[[ResolvedSpec], ResolvedSpec]:
         return lambda problem: replace(
             problem, sites=tuple(replace(site, price_per_j=site.price_per_j * ratio) for site in problem.sites)
         )
@@ -291,7 +290,7 @@ def _electricity() -> Factor:
     return Factor(ENERGY, "electricity", "price of electricity at all sites", low, high)
 
 
-def _demand(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
+def _demand(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Factor]:
     for i, workload in enumerate(problem.spec.workloads):
         path = work_path(document, i)
         levels = _low_and_high(

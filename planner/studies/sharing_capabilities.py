@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from catalog.units import HOUR_S, show
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.spec.document import Edits, at
 from solvers.model.data import PlanData
 from solvers.model.residency import is_whole
@@ -48,7 +48,7 @@ class Capability:
     even_pace: bool = False  # jobs go on at one pace
 
 
-def capabilities(problem: Problem, document: Mapping[str, Any]) -> list[Capability]:
+def capabilities(problem: ResolvedSpec, document: Mapping[str, Any]) -> list[Capability]:
     """List the capabilities that a spec uses, one shared fleet first, and last all together."""
     found = [
         *_of_the_fleet(problem, document),
@@ -72,7 +72,7 @@ def capabilities(problem: Problem, document: Mapping[str, Any]) -> list[Capabili
     return found
 
 
-def edits_without(problem: Problem, capability: Capability) -> Edits:
+def edits_without(problem: ResolvedSpec, capability: Capability) -> Edits:
     """List the edits that switch a capability off; figures are added to the overrides of the spec."""
     figures = dict(capability.figures or {})
     if capability.restart_s:
@@ -117,7 +117,7 @@ def at_even_pace(data: PlanData) -> PlanData:
     )
 
 
-def _of_the_fleet(problem: Problem, document: Mapping[str, Any]) -> list[Capability]:
+def _of_the_fleet(problem: ResolvedSpec, document: Mapping[str, Any]) -> list[Capability]:
     found, several = [], len(problem.serving) + len(problem.training) > 1
     if problem.spec.sharing != "none" and several:
         found.append(Capability(SILOED, "each workload has systems of its own", (("sharing", "none"),)))
@@ -133,7 +133,7 @@ def _of_the_fleet(problem: Problem, document: Mapping[str, Any]) -> list[Capabil
     return found
 
 
-def _by_origin(problem: Problem, written: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _by_origin(problem: ResolvedSpec, written: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Split each serving workload into one for each origin."""
     serving, result = {w.name: w.spec for w in problem.serving}, []
     for workload in written:
@@ -160,7 +160,7 @@ def _by_origin(problem: Problem, written: Sequence[Mapping[str, Any]]) -> list[d
     return result
 
 
-def _of_the_work(problem: Problem, document: Mapping[str, Any]) -> list[Capability]:
+def _of_the_work(problem: ResolvedSpec, document: Mapping[str, Any]) -> list[Capability]:
     found = []
     if problem.training:
         found.append(Capability(VALLEYS, "each job goes on at one pace from its start to its deadline", even_pace=True))
@@ -183,7 +183,7 @@ def _of_the_work(problem: Problem, document: Mapping[str, Any]) -> list[Capabili
     return found
 
 
-def _of_long_runs(problem: Problem) -> list[Capability]:
+def _of_long_runs(problem: ResolvedSpec) -> list[Capability]:
     if not problem.training:
         return []
     facts = problem.constants.reliability
@@ -219,7 +219,7 @@ def _of_long_runs(problem: Problem) -> list[Capability]:
     ]
 
 
-def _of_data(problem: Problem) -> list[Capability]:
+def _of_data(problem: ResolvedSpec) -> list[Capability]:
     found = []
     if slowed := tuple(
         (f"{site.path}.network_share", site.network.used_share / COPIES)

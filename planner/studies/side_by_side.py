@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.units import MILLION, show
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.plan import Plan
 from planner.plan.rows.money import Phase
 from planner.report.words import COMPONENT_WORDS, STATUS_WORDS
@@ -62,9 +62,9 @@ def side_by_side(plans: Sequence[Plan]) -> SideBySide:
     )
     if len(currencies) > 1:
         words = f"amounts of the plans are in {' and '.join(sorted(currencies))}; solve them in one currency"
-        raise SpecError([Problem("currency", words)])
+        raise SpecError([Issue("currency", words)])
     if len(set(names)) < len(names):
-        raise SpecError([Problem("name", "two plans have the same name; solve one of them with --set name=...")])
+        raise SpecError([Issue("name", "two plans have the same name; solve one of them with --set name=...")])
     rows = [*_cost_rows(plans, names, *currencies), *_total_rows(plans, names, *currencies)]
     return SideBySide(
         names,

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.units import DAY_S, HOUR_S
-from planner.errors import Problem as SpecProblem
-from planner.errors import SpecError
+from planner.errors import Issue, SpecError
 from planner.messages import Message
 from planner.pipeline import solve_document
 from planner.plan import Plan
@@ -170,11 +169,9 @@ def urgent(
     began, say = time.perf_counter(), progress or (lambda line: None)
     spec = parse_spec(document)
     if spec.offers is None:
-        raise SpecError(
-            [SpecProblem("offers", "an urgent job is put on the systems that are held by offers; state them")]
-        )
+        raise SpecError([Issue("offers", "an urgent job is put on the systems that are held by offers; state them")])
     if spec.phases is not None:
-        raise SpecError([SpecProblem("phases", "urgent jobs are put into plans without phases; remove them")])
+        raise SpecError([Issue("phases", "urgent jobs are put into plans without phases; remove them")])
     with_job: Edits = (("workloads", [*copy.deepcopy(document["workloads"]), dict(job)]),)
     chips_of = {
         system.name: system.chips for system in resolve_document(edited(document, with_job), overlays).systems.values()
@@ -185,9 +182,7 @@ def urgent(
     base = solve_document(plain, overlays=overlays) if start.plan.has_answer else start.plan
     say(f"without it: {base.status}  {time.perf_counter() - began:.1f} s")
     if base.objective["value"] is None:
-        raise SpecError(
-            [SpecProblem("workloads", f"there is no plan without the job ({base.status}); see `flopwatt plan`")]
-        )
+        raise SpecError([Issue("workloads", f"there is no plan without the job ({base.status}); see `flopwatt plan`")])
     insertions = []
     offers: Edits = (("offers", _held_offers(plain, base)),)
     for fleet, edits in ((HELD, offers), (FREE, ())):

@@ -14,12 +14,11 @@ from typing import Any
 
 from planner.candidates.cache import OutOfTime
 from planner.candidates.points import Candidates
-from planner.errors import Problem as SpecProblem
-from planner.errors import SpecError
+from planner.errors import Issue, SpecError
 from planner.interpret.framing import without_answer
 from planner.messages import Message
 from planner.plan import Plan
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.solving.answer import THREADS, Progress, answer
 from planner.solving.deadline import Deadline
 from planner.solving.stopped import without_points
@@ -103,7 +102,7 @@ class WhatIf:
         for key in [key for key in self._grids if of_base or key not in self._of_base]:
             del self._grids[key]
 
-    def _resolved(self, changes: Changes) -> tuple[dict[str, Any], Problem]:
+    def _resolved(self, changes: Changes) -> tuple[dict[str, Any], ResolvedSpec]:
         """Apply the changes to the spec, and resolve it."""
         from planner.resolve.resolver import resolve_document
 
@@ -112,13 +111,13 @@ class WhatIf:
             document = edited(self.document, edits)
         except (KeyError, IndexError, TypeError):
             place = next(path for path, _ in edits if not _is_there(self.document, path))
-            raise SpecError([SpecProblem(place, "there is no such place in the spec")]) from None
+            raise SpecError([Issue(place, "there is no such place in the spec")]) from None
         problem = resolve_document(document, self._overlays)
         if problem.spec.robust is not None:
-            raise SpecError([SpecProblem("robust", Message.of("whatif.robust").text())])
+            raise SpecError([Issue("robust", Message.of("whatif.robust").text())])
         return document, problem
 
-    def _candidates(self, problem: Problem, until: float) -> Candidates:
+    def _candidates(self, problem: ResolvedSpec, until: float) -> Candidates:
         from planner.candidates.search import find_candidates
 
         if len(self._grids) > MAX_KEPT:

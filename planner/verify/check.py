@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.problem.facts import REDUCED, Problem
+from planner.problem.facts import REDUCED, ResolvedSpec
 from planner.verify.amounts import check_amounts
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.claims.looser import check_looser
@@ -40,12 +40,12 @@ from planner.verify.schedule import check_schedule
 from planner.verify.spread import SpreadCheck
 
 
-def same_catalog(problem: Problem, document: Mapping[str, Any]) -> bool:
+def same_catalog(problem: ResolvedSpec, document: Mapping[str, Any]) -> bool:
     """Tell whether the plan was made with the catalog of the problem."""
     return bool(problem.catalog_digest == document["catalog_digest"])
 
 
-def read_through(problem: Problem, document: Mapping[str, Any]) -> CheckedPlan:
+def read_through(problem: ResolvedSpec, document: Mapping[str, Any]) -> CheckedPlan:
     """Read a plan that has an answer, and add up its amounts despite errors."""
     plan = CheckedPlan(problem, document, same_catalog(problem, document))
     run_checks(plan)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.spec.slo import LatencyLimit
 from planner.verify.claims.unchecked import was_charged_by_annuities
 from planner.verify.electricity import ElectricityCheck
@@ -36,7 +36,7 @@ class Sums:
 class CheckedPlan(Report):
     """Collect the findings on one plan, and the intermediate results of its checks."""
 
-    def __init__(self, problem: Problem, document: Mapping[str, Any], same_figures: bool):
+    def __init__(self, problem: ResolvedSpec, document: Mapping[str, Any], same_figures: bool):
         super().__init__()
         self.problem, self.document = problem, document
         self.same_figures = same_figures  # whether the plan was made with the catalog of `problem`

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from catalog.units import HOUR_S, MONTH_S, YEAR_S
 from models.arrays import Ints
 from planner.problem.electricity import ContractFacts, ElectricityFacts, StorageFacts, peak_name
-from planner.problem.facts import PhaseFacts, Problem, SiteFacts
+from planner.problem.facts import PhaseFacts, ResolvedSpec, SiteFacts
 from planner.verify.findings import RELATIVE_TOL, ROUNDING_TOL, Report
 from planner.verify.timing import TIME_TOL_S
 
@@ -40,7 +40,9 @@ class ElectricityCheck:
     With a `phase`, `costs` are its payments: energy by the discount factors of the calendar, the rest by its dates.
     """
 
-    def __init__(self, problem: Problem, document: Mapping[str, Any], report: Report, phase: PhaseFacts | None = None):
+    def __init__(
+        self, problem: ResolvedSpec, document: Mapping[str, Any], report: Report, phase: PhaseFacts | None = None
+    ):
         self.phase = phase
         self.problem, self.document, self.report = problem, document, report
         self.sites = [site for site in problem.sites if site.electricity is not None]

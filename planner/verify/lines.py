@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from catalog.units import YEAR_S
-from planner.problem.facts import Problem, ServingFacts
+from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.problem.lines import CONTROL, TELEMETRY, WEIGHTS, LineFacts, LineNetwork
 from planner.verify.findings import RELATIVE_TOL, Report
 from planner.verify.max_flow import max_flow
@@ -43,7 +43,7 @@ COLUMNS = {
 class LineCheck:
     """Check the sections `lines` and `placements`. `costs` by (component, site or line, type, "") and `by_workload` follow from the rows."""
 
-    def __init__(self, problem: Problem, network: LineNetwork, document: Mapping[str, Any], report: Report):
+    def __init__(self, problem: ResolvedSpec, network: LineNetwork, document: Mapping[str, Any], report: Report):
         self.problem, self.document, self.report = problem, document, report
         self.network, self.calendar = network, problem.calendar
         self.lines: dict[Line, LineFacts] = {(line.name, line.kind): line for line in self.network.lines}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from catalog.units import YEAR_S
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.electricity import ElectricityCheck
 from planner.verify.findings import Report
@@ -133,7 +133,7 @@ class _PhasePayments:
             self._component("weights") / worth * sum(s for s, inside in zip(length, self.inside, strict=True) if inside)
         )
 
-    def _masked(self) -> Problem:
+    def _masked(self) -> ResolvedSpec:
         """Return the problem with a discount factor of 1 in the phase and 0 outside."""
         factors = np.array([float(self.inside[int(w)]) for w in self.calendar.window])
         return replace(self.problem, calendar=replace(self.calendar, discount=factors))

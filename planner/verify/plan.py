@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.errors import Problem as Found
-from planner.errors import SpecError
+from planner.errors import Issue, SpecError
 from planner.plan import Plan
 from planner.plan.shape import shape_problems
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.verify.check import check_prices, check_robustness, run_checks, same_catalog
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.claims.earlier import (
@@ -89,17 +88,17 @@ def verify_plan(plan: Plan, overlays: Sequence[Path] = ()) -> list[Finding]:
     return verified(plan, overlays).findings
 
 
-def _resolved(document: Mapping[str, Any], overlays: Sequence[Path]) -> Problem:
+def _resolved(document: Mapping[str, Any], overlays: Sequence[Path]) -> ResolvedSpec:
     """Resolve the spec of a plan. Raises SpecError with places in the plan."""
     try:
         return resolved(document, overlays, {})
     except SpecError as error:
         raise SpecError(
-            Found(f"spec.{problem.path}".removesuffix("."), problem.message) for problem in error.problems
+            Issue(f"spec.{problem.path}".removesuffix("."), problem.message) for problem in error.problems
         ) from None
 
 
-def findings(problem: Problem, document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> list[Finding]:
+def findings(problem: ResolvedSpec, document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> list[Finding]:
     """List the errors in `document` against `problem`, its own spec resolved."""
     same_figures = same_catalog(problem, document)
     plan = CheckedPlan(problem, document, same_figures)
@@ -124,7 +123,7 @@ def findings(problem: Problem, document: Mapping[str, Any], overlays: Sequence[P
     return plan.found
 
 
-def _with_recorded_figures(document: Mapping[str, Any], overlays: Sequence[Path]) -> Problem:
+def _with_recorded_figures(document: Mapping[str, Any], overlays: Sequence[Path]) -> ResolvedSpec:
     """Resolve the plan's spec on the figures that the plan recorded, instead of those of today's catalog."""
     found = resolved(document, overlays, recorded_figures(document))
     return with_earlier_checkpoints(with_earlier_engines(found, document), document)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from planner.problem.facts import Problem, SiteFacts
+from planner.problem.facts import ResolvedSpec, SiteFacts
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.timing import TIME_TOL_S
 
 
-def power_at(problem: Problem, site: SiteFacts, window: int) -> tuple[str, str, float]:
+def power_at(problem: ResolvedSpec, site: SiteFacts, window: int) -> tuple[str, str, float]:
     """Return (place in the spec, name, watts) of the power limit that holds in a window; infinite where there is none."""
     begins = float(problem.calendar.edges_s[window])
     first_w = site.first_power_w if site.phase_power_w else site.power_limit_w

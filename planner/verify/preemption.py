@@ -8,13 +8,13 @@ from typing import Any
 
 from models.training.layouts import Layouts
 from planner.evaluate.interruptions import RunTerms, preemption_s_of, state_sizes, storage_rates
-from planner.problem.facts import Problem, SiteFacts, TrainingFacts
+from planner.problem.facts import ResolvedSpec, SiteFacts, TrainingFacts
 from planner.verify.checked_plan import CheckedPlan
 
 WIDTH_TOL = 1e-9  # widths of a job that differ by less are one
 
 
-def resumed_width(problem: Problem, active: Sequence[float]) -> list[float]:
+def resumed_width(problem: ResolvedSpec, active: Sequence[float]) -> list[float]:
     """Compute the width that a job regains in each slot over the slot before it."""
     calendar, found = problem.calendar, [0.0] * problem.calendar.slots
     for t, after in enumerate(calendar.next.tolist()):
@@ -29,7 +29,7 @@ def trained_chips(point: Mapping[str, Any]) -> int:
 
 
 def lost_share(
-    problem: Problem, job: TrainingFacts, chips: int, site: SiteFacts, active: Sequence[float]
+    problem: ResolvedSpec, job: TrainingFacts, chips: int, site: SiteFacts, active: Sequence[float]
 ) -> list[float]:
     """Compute the share of each slot, at full width on so many chips, that a job spends on its resumptions."""
     restart_s = preemption_s_of(job, chips, problem.constants.reliability, site.storage_bytes_per_s)

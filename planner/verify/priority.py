@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.units import HOUR_S, YEAR_S
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.resolve.resolver import resolve
 from planner.spec.document import Edits, edited
 from planner.spec.model import PlanSpec, parse_spec
@@ -24,7 +24,7 @@ TABLE = "postponed"
 Recorded = Mapping[str, Mapping[str, Any]]
 
 
-def resolved(document: Mapping[str, Any], overlays: Sequence[Path], recorded: Recorded) -> Problem:
+def resolved(document: Mapping[str, Any], overlays: Sequence[Path], recorded: Recorded) -> ResolvedSpec:
     """Resolve the spec of a plan, with the rates of closed loops and the later deadlines that it states, without the jobs that it leaves out.
 
     Rows that quote the spec wrongly change nothing here; `check_postponed` names them. Raises SpecError.

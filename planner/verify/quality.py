@@ -7,14 +7,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from planner.problem.facts import Problem, QualityFacts
+from planner.problem.facts import QualityFacts, ResolvedSpec
 from planner.problem.quality import EACH, HOUR, NONE
 from planner.verify.findings import RELATIVE_TOL, Report
 
 T = TypeVar("T")
 
 
-def as_chosen(problem: Problem, document: Mapping[str, Any]) -> Problem:
+def as_chosen(problem: ResolvedSpec, document: Mapping[str, Any]) -> ResolvedSpec:
     """Reduce the problem to the architectures that the plan uses; one alone takes the name of its workload.
 
     Written without `planner.problem.quality.settled`, by which the plan was reduced. Raises KeyError or ValueError for
@@ -44,7 +44,7 @@ def as_chosen(problem: Problem, document: Mapping[str, Any]) -> Problem:
     return _reduced(replace(problem, quality=tuple(quality)), dropped, new_name)
 
 
-def _reduced(problem: Problem, dropped: Collection[str], new_name: Mapping[str, str]) -> Problem:
+def _reduced(problem: ResolvedSpec, dropped: Collection[str], new_name: Mapping[str, str]) -> ResolvedSpec:
     """Drop some serving workloads of a problem and rename others, wherever they are named."""
 
     def by_workload(found: Mapping[str, T]) -> dict[str, T]:
@@ -90,7 +90,7 @@ def _reduced(problem: Problem, dropped: Collection[str], new_name: Mapping[str, 
 class QualityCheck:
     """Check the section `quality`; `problem`: with the architectures that the plan uses."""
 
-    def __init__(self, problem: Problem, document: Mapping[str, Any], report: Report):
+    def __init__(self, problem: ResolvedSpec, document: Mapping[str, Any], report: Report):
         self.problem, self.document, self.report = problem, document, report
 
     def run(self) -> None:

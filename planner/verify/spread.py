@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner.problem.facts import Problem, ServingFacts
+from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.spec.requirements.spread import Spread
 from planner.verify.findings import RELATIVE_TOL, Report
 
@@ -14,7 +14,7 @@ from planner.verify.findings import RELATIVE_TOL, Report
 class SpreadCheck:
     """Check the section `spread`."""
 
-    def __init__(self, problem: Problem, document: Mapping[str, Any], report: Report):
+    def __init__(self, problem: ResolvedSpec, document: Mapping[str, Any], report: Report):
         self.problem, self.document, self.report = problem, document, report
         self.zone_of = {site.region: site.fails_with for site in problem.sites}
         self.largest: dict[str, float] = {}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from planner.errors import MOST_CHARACTERS, MOST_SHOWN, Problem, SpecError
+from planner.errors import MOST_CHARACTERS, MOST_SHOWN, Issue, SpecError
 from tests.fuzz.targets import TARGETS, errors_of
 
 SECONDS = 2.0
@@ -39,7 +39,7 @@ def test_every_target_has_a_long_run():
 
 
 def test_messages_and_their_number_are_limited():
-    error = SpecError(Problem("a" * 9999, f"{i} " + "b" * 9999) for i in range(500))
+    error = SpecError(Issue("a" * 9999, f"{i} " + "b" * 9999) for i in range(500))
     lines = str(error).splitlines()
     assert len(lines) == MOST_SHOWN + 1 and lines[-1] == "and 450 more problems; correct these first"
     assert max(map(len, lines)) <= MOST_CHARACTERS and len(error.problems) == 500

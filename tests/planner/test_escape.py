@@ -16,7 +16,7 @@ import planner
 from planner import escape
 from planner.cli.main import main
 from planner.dashboard import answers, headline
-from planner.errors import Problem
+from planner.errors import Issue
 from planner.report.locale import Words
 from planner.report.report import csv_tables, render
 from planner.tables import as_csv, as_markdown, as_text
@@ -82,7 +82,7 @@ def test_tables_show_texts_as_text():
 
 
 def test_a_problem_stays_on_its_line():
-    assert len(str(Problem(HOSTILE, HOSTILE)).splitlines()) == 1 and "\x1b" not in str(Problem("", HOSTILE))
+    assert len(str(Issue(HOSTILE, HOSTILE)).splitlines()) == 1 and "\x1b" not in str(Issue("", HOSTILE))
 
 
 def test_a_plan_shows_no_markup_of_its_spec(hostile_plan):

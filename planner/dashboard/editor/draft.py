@@ -10,7 +10,7 @@ from planner.dashboard import sources
 from planner.dashboard.editor.columns import TABLES
 from planner.dashboard.editor.tables import Change, edits_of
 from planner.dashboard.state.scenario import Scenario
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Draft:
     """What the tables were drawn from; changes since are those of the editors."""
     scenario: Scenario
     """The same with these changes."""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Issue, ...] = ()
     """Of the scenario; empty where it is right."""
     version: int = 0
     """Number of the editors: another one draws the tables anew."""
@@ -52,7 +52,7 @@ class Draft:
         return replace(self, start=self.scenario, version=self.version + 1)
 
 
-def _problems(scenario: Scenario) -> tuple[Problem, ...]:
+def _problems(scenario: Scenario) -> tuple[Issue, ...]:
     try:
         sources.resolved(scenario.document())
     except SpecError as error:

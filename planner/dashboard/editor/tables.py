@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner.dashboard.editor.columns import Column, Table
-from planner.errors import Problem
+from planner.errors import Issue
 from planner.spec.document import at, path_parts
 
 SITE = "site"  # column that names the entry in whose inner list a row lies
@@ -277,10 +277,10 @@ def _meets(rest: str, key: str) -> bool:
 
 
 def sorted_problems(
-    problems: Sequence[Problem], document: Mapping[str, Any], tables: Sequence[Table]
-) -> tuple[dict[str, list[tuple[Place, Problem]]], list[Problem]]:
+    problems: Sequence[Issue], document: Mapping[str, Any], tables: Sequence[Table]
+) -> tuple[dict[str, list[tuple[Place, Issue]]], list[Issue]]:
     """Sort problems by table; those of no table come apart."""
-    by_table: dict[str, list[tuple[Place, Problem]]] = {}
+    by_table: dict[str, list[tuple[Place, Issue]]] = {}
     others = []
     for problem in problems:
         place = place_of(problem.path, document, tables)

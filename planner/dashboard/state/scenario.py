@@ -11,7 +11,7 @@ from typing import Any
 
 from planner.dashboard import sources
 from planner.dashboard.state.digest import digest
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.messages import Message
 from planner.spec.document import at, changed, edited, path_parts
 
@@ -33,7 +33,7 @@ class Scenario:
     """The base spec of an upload."""
     digest: str = ""
     """Of the upload, so that two uploads differ."""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Issue, ...] = ()
     """Why there is no spec: of an address that leads to nothing."""
 
     @classmethod
@@ -42,7 +42,7 @@ class Scenario:
         return cls(UPLOAD, upload=document, digest=digest(document))
 
     @classmethod
-    def of_nothing(cls, problems: Sequence[Problem]) -> Scenario:
+    def of_nothing(cls, problems: Sequence[Issue]) -> Scenario:
         """Stand for an address that leads to nothing, for these reasons."""
         return cls("", problems=tuple(problems))
 
@@ -63,7 +63,7 @@ class Scenario:
             try:
                 document = edited(document, ((path, value),)) if value is not None else _without(document, path)
             except (KeyError, IndexError, TypeError):
-                raise SpecError([Problem(path, "there is no such place in the base spec")]) from None
+                raise SpecError([Issue(path, "there is no such place in the base spec")]) from None
         return document
 
     def with_edits(self, edits: Mapping[str, Any]) -> Scenario:
@@ -149,9 +149,9 @@ class Scenario:
         )
 
 
-def not_kept() -> Problem:
+def not_kept() -> Issue:
     """Say that an address names what is not kept here."""
-    return Problem(BASE, Message.of("dashboard.not_kept").text())
+    return Issue(BASE, Message.of("dashboard.not_kept").text())
 
 
 def _without(document: dict[str, Any], path: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from planner.dashboard.state import store
 from planner.dashboard.state.digest import digest
 from planner.dashboard.state.scenario import BASE, KEPT, SET, UPLOAD, Scenario, not_kept
 from planner.dashboard.workers.solving import Job
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.plan import Plan
 
 KEPT_PLANS = 8
@@ -71,7 +71,7 @@ class Work:
     job: Job | None = None
     asked: Scenario | None = None
     """The scenario of the job."""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Issue, ...] = ()
     """Of the last change that was refused."""
     trace: str = ""
     kept: bool = True

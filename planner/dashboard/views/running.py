@@ -15,7 +15,7 @@ from planner.dashboard.figures import amount, number
 from planner.dashboard.running import CLIENTS, LOADS, MAX, MOST_CHIPS, Choice, Settings
 from planner.dashboard.state.session import Work
 from planner.dashboard.views.problems import draw_problems, draw_refusal
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.escape import page
 from planner.estimate.profile.profile import profile
 from planner.evaluate.serving import FIRST_TOKEN
@@ -164,7 +164,7 @@ def _settings(choice: Choice, catalog: Catalog, t: Words) -> Settings | None:
     return Settings(system, chips, precision, (first, second), load, value)
 
 
-def _profile(case: Mapping[str, Any], away_s: float, catalog: Catalog) -> dict[str, Any] | tuple[Problem, ...]:
+def _profile(case: Mapping[str, Any], away_s: float, catalog: Catalog) -> dict[str, Any] | tuple[Issue, ...]:
     """Profile a case, or return its problems; the last ones are kept."""
     kept: dict[str, Any] = st.session_state.setdefault("profiles", {})
     key = running.digest_of(case, away_s) + catalog.digest
@@ -175,7 +175,7 @@ def _profile(case: Mapping[str, Any], away_s: float, catalog: Catalog) -> dict[s
             kept[key] = tuple(error.problems)
         while len(kept) > KEPT:
             kept.pop(next(iter(kept)))
-    result: dict[str, Any] | tuple[Problem, ...] = kept[key]
+    result: dict[str, Any] | tuple[Issue, ...] = kept[key]
     return result
 
 

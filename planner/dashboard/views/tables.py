@@ -15,7 +15,7 @@ from planner.dashboard.editor.draft import Draft, change_of
 from planner.dashboard.editor.tables import SITE, Place, Row, rows_of, sorted_problems
 from planner.dashboard.state.session import Work
 from planner.dashboard.views.problems import draw_refusal
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.escape import page
 from planner.report.locale import Words
 
@@ -28,7 +28,7 @@ TABS = (
     ("electricity", ("electricity", "contracts")),
     ("horizon", ("horizon", "objective")),
 )
-Problems = Mapping[str, Sequence[tuple[Place, Problem]]]
+Problems = Mapping[str, Sequence[tuple[Place, Issue]]]
 
 
 def draw(work: Work, t: Words) -> None:
@@ -129,7 +129,7 @@ def _dtype(column: Column) -> Any:
     return kinds.get(column.kind, "string")
 
 
-def _told(problem: Problem, t: Words) -> str:
+def _told(problem: Issue, t: Words) -> str:
     return page(t.phrase(problem.message))
 
 

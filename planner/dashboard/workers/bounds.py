@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from catalog.units import UnitError, parse, show
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.messages import Message
 
 MINUTE_S = 60.0
@@ -110,7 +110,7 @@ def check_time_limit(document: Mapping[str, Any]) -> None:
         return
     if seconds > MOST_LIMIT_S:
         words = f"at most {show(MOST_LIMIT_S, 's')} on this server; the command line takes more"
-        raise SpecError([Problem("solver.time_limit", words)])
+        raise SpecError([Issue("solver.time_limit", words)])
 
 
 def started(*arguments: Any, **options: Any) -> Worker:
@@ -121,7 +121,7 @@ def started(*arguments: Any, **options: Any) -> Worker:
         if len(_UNDER_WAY) >= MOST_SOLVES:
             _make_room()
         if len(_UNDER_WAY) >= MOST_SOLVES:
-            raise SpecError([Problem("server", BUSY)])
+            raise SpecError([Issue("server", BUSY)])
         worker = Worker(subprocess.Popen(*arguments, **options))
         _UNDER_WAY.add(worker)
         if not _WATCHING or not _WATCHING[0].is_alive():

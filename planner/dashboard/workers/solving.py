@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from planner.dashboard.workers import bounds
-from planner.errors import Problem
+from planner.errors import Issue
 from planner.plan import Plan
 
 STAGES = ("points", "program", "verify")
@@ -27,7 +27,7 @@ class Outcome:
 
     plan: Plan | None = None
     findings: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Issue, ...] = ()
     trace: str = ""
 
 
@@ -85,9 +85,9 @@ class Job:
             self._errors.seek(0)
             trace = self._errors.read().decode(errors="replace").strip()
             if self._worker.reason:
-                self.outcome = Outcome(problems=(Problem("server", self._worker.reason),))
+                self.outcome = Outcome(problems=(Issue("server", self._worker.reason),))
             elif code == bounds.OUT_OF_MEMORY:
-                self.outcome = Outcome(problems=(Problem("server", bounds.NO_MEMORY),))
+                self.outcome = Outcome(problems=(Issue("server", bounds.NO_MEMORY),))
             else:
                 self.outcome = Outcome(trace=trace or f"exit code {code}")
         return self.outcome
@@ -103,7 +103,7 @@ class Job:
         elif "stage" in message:
             self.stage = message["stage"]
         elif "problems" in message:
-            self.outcome = Outcome(problems=tuple(Problem(*pair) for pair in message["problems"]))
+            self.outcome = Outcome(problems=tuple(Issue(*pair) for pair in message["problems"]))
         else:
             self.outcome = Outcome(plan=Plan(message["plan"]), findings=tuple(message["findings"]))
 

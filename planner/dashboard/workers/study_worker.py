@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.dashboard.workers.worker import Send, serve
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 
 if TYPE_CHECKING:
     from planner.plan import Plan
@@ -165,7 +165,7 @@ def _calibrate(asked: Asked, findings: _Findings) -> None:
         except SpecError as error:
             raise SpecError(
                 [
-                    Problem(each.path.replace(f"{folder}/", ""), each.message.replace(f"{folder}/", ""))
+                    Issue(each.path.replace(f"{folder}/", ""), each.message.replace(f"{folder}/", ""))
                     for each in error.problems
                 ]
             ) from None

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from planner.dashboard.state.digest import digest
 from planner.dashboard.workers import bounds
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.plan import Plan
 
 MOST_KEPT = 24  # studies whose findings are kept
@@ -40,7 +40,7 @@ class Study:
         self.owner, self.kind = owner, kind
         self.found: dict[str, Any] | None = None
         self._plans: dict[str, bytes] = {}
-        self.problems: tuple[Problem, ...] = ()
+        self.problems: tuple[Issue, ...] = ()
         self.trace = ""
         self.has_ended = False
         self.version = 0
@@ -134,7 +134,7 @@ class Study:
         if "found" in message:
             self.found = message["found"]
         elif "problems" in message:
-            self.problems = tuple(Problem(*pair) for pair in message["problems"])
+            self.problems = tuple(Issue(*pair) for pair in message["problems"])
         self.version += 1
 
     def _end(self) -> None:
@@ -147,9 +147,9 @@ class Study:
         trace = self._errors.read().decode(errors="replace").strip()
         self._errors.close()
         if self._worker.process.returncode == bounds.OUT_OF_MEMORY:
-            self.problems = (Problem("server", bounds.NO_MEMORY),)
+            self.problems = (Issue("server", bounds.NO_MEMORY),)
         elif self._worker.reason:
-            self.problems = (Problem("server", self._worker.reason),)
+            self.problems = (Issue("server", self._worker.reason),)
         elif self._worker.process.returncode > 0:  # not ended by us
             self.trace = trace or f"exit code {self._worker.process.returncode}"
             print(self.trace, file=sys.stderr, flush=True)
@@ -175,7 +175,7 @@ def begin(
     bounds.check_time_limit(document)
     if document.get("robust") and kind not in (MEASURE, CALIBRATE):
         words = "studies compare plans for predicted figures; remove the block to explore without it"
-        raise SpecError([Problem("robust", words)])
+        raise SpecError([Issue("robust", words)])
     key = _key(kind, document, options, plan)
     asked = {"kind": kind, "spec": document, "options": options}
     if plan is not None:
@@ -187,7 +187,7 @@ def begin(
         for old in [old for old in _QUEUE if (old.owner, old.kind) == (owner, kind)]:
             old.cancel()
         if len(_QUEUE) >= bounds.MOST_WAITING:
-            raise SpecError([Problem("server", bounds.WAITING)])
+            raise SpecError([Issue("server", bounds.WAITING)])
         _STUDIES.pop(key, None)
         study = _STUDIES[key] = Study(owner, kind, asked)
         _QUEUE.append(study)
@@ -212,7 +212,7 @@ def _advance() -> None:
         now = time.monotonic()
         for study in [study for study in _QUEUE if now - study.asked_s > bounds.KEPT_HEARTBEAT_S]:
             study.cancel()
-            study.problems = (Problem("server", bounds.FORGOTTEN),)
+            study.problems = (Issue("server", bounds.FORGOTTEN),)
         while _QUEUE and sum(study.is_running for study in _STUDIES.values()) < bounds.MOST_STUDIES:
             try:
                 _QUEUE[0].start()

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from planner.dashboard.state.digest import digest
 from planner.dashboard.workers import bounds
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.plan import Plan
 
 MOST_ANSWERS = 24  # kept by a process, so that a slider moved back answers at once
@@ -32,7 +32,7 @@ class Question:
     owner: str
     changes: Mapping[str, Any]
     plan: Plan | None = None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Issue, ...] = ()
     seconds: float = 0.0
     how: str = ""
     asked_s: float = field(default_factory=time.monotonic)
@@ -50,7 +50,7 @@ class Kept:
         """Start to solve the spec. Raises SpecError if the server is busy."""
         self.base: Plan | None = None
         self.lines: list[str] = []
-        self.problems: tuple[Problem, ...] = ()
+        self.problems: tuple[Issue, ...] = ()
         self._queue: list[Question] = []
         self._running: Question | None = None
         self._number = 0
@@ -99,7 +99,7 @@ class Kept:
             self._queue = [question for question in self._queue if question.owner != owner]
             question = Question(owner, dict(changes))
             if not self.is_alive:
-                question.problems = self.problems or (Problem("server", bounds.FORGOTTEN),)
+                question.problems = self.problems or (Issue("server", bounds.FORGOTTEN),)
                 return question
             self._queue.append(question)
             self._next()
@@ -158,7 +158,7 @@ class Kept:
         elif "answer" in message and self._running is not None:
             question, self._running = self._running, None
             self._worker.busy_since = None
-            question.problems = tuple(Problem(*pair) for pair in message.get("problems", ()))
+            question.problems = tuple(Issue(*pair) for pair in message.get("problems", ()))
             if "plan" in message:
                 question.seconds, question.how = message["seconds"], message["how"]
                 question.plan = Plan(message["plan"])
@@ -166,7 +166,7 @@ class Kept:
                 while len(self._answers) > MOST_ANSWERS:
                     self._answers.pop(list(self._answers)[1])  # the first is the base
         else:
-            self.problems = tuple(Problem(*pair) for pair in message["problems"])
+            self.problems = tuple(Issue(*pair) for pair in message["problems"])
         self._next()
 
     def _ended(self) -> None:
@@ -174,7 +174,7 @@ class Kept:
         if not self.problems:
             out_of_memory = self._worker.process.returncode == bounds.OUT_OF_MEMORY
             reason = bounds.NO_KEPT_MEMORY if out_of_memory else self._worker.reason or self._trace()
-            self.problems = (Problem("server", reason),)
+            self.problems = (Issue("server", reason),)
         for question in (self._running, *self._queue):
             if question is not None:
                 question.problems = self.problems
@@ -204,7 +204,7 @@ def kept(document: dict[str, Any]) -> Kept:
     """
     if (document.get("robust") or None) is not None:
         words = "a robust plan is searched over many scenarios and cannot be kept; solve it on the page of the plan"
-        raise SpecError([Problem("robust", words)])
+        raise SpecError([Issue("robust", words)])
     key = digest(document)
     with _LOCK:
         for old in [old for old, each in _KEPT.items() if not each.is_alive and old != key]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from catalog.lookup import Catalog
 from catalog.units import GIGA, KILO, MEGA, MICRO, PETA, TERA
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.estimate.case import resolve_case
 from planner.estimate.characterise.chips import able_systems, without_demand
 from planner.estimate.characterise.needs import (
@@ -69,7 +69,7 @@ def _of_spec(
     spec = parse_spec(document)
     catalog = catalog_of(spec, overlays, {})
     named = [offer.system for offer in spec.offers or ()] + [name for site in spec.sites for name in site.systems or ()]
-    problems = [Problem("sites", f'unknown system "{name}"') for name in named if not catalog.has("systems", name)]
+    problems = [Issue("sites", f'unknown system "{name}"') for name in named if not catalog.has("systems", name)]
     if problems:
         raise SpecError(problems)
     systems = list(dict.fromkeys(catalog.get("systems", name).name for name in named)) or list(catalog.names("systems"))
@@ -87,7 +87,7 @@ def _characterised(
         facts = resolve_case({**case, "system": REFERENCE, "chips": 1}, catalog=catalog)
     except SpecError as error:
         raise SpecError(
-            Problem(problem.path.replace("workload", path, 1), problem.message) for problem in error.problems
+            Issue(problem.path.replace("workload", path, 1), problem.message) for problem in error.problems
         ) from None
     workload = facts.case.workload
     if isinstance(workload, Reinforcement):

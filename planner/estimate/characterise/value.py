@@ -18,7 +18,7 @@ from planner.candidates.search import find_candidates
 from planner.errors import LimitReached
 from planner.estimate.limits import SearchLimits
 from planner.messages import Message
-from planner.problem.facts import Problem, ServingFacts
+from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
 from planner.problem.phases import terms_of
 from planner.resolve.resolver import resolve_document
@@ -67,7 +67,7 @@ def with_value(rows: Sequence[Row], value: Sequence[Row]) -> list[Row]:
 
 
 def _ranked(
-    problem: Problem, name: str, points: Sequence[OperatingPoint], ways: Sequence[tuple[str, str]]
+    problem: ResolvedSpec, name: str, points: Sequence[OperatingPoint], ways: Sequence[tuple[str, str]]
 ) -> Iterator[Row]:
     """Yield the rows of a workload."""
     best: dict[tuple[str, str], Row] = {}
@@ -84,7 +84,7 @@ def _ranked(
     yield from (_without(name, system, how) for system, how in ways if (system, how) not in best)
 
 
-def _row(problem: Problem, point: OperatingPoint) -> Row | None:
+def _row(problem: ResolvedSpec, point: OperatingPoint) -> Row | None:
     """Evaluate a point at full load, per system; None where no system of it can be held."""
     systems = sum(use.systems for use in point.uses)
     cost_per_s = drawn_w = price = 0.0
@@ -125,7 +125,7 @@ def _without(name: str, system: str, how: str) -> Row:
     return {"workload": name, "system": system, "how": how, "site": None, "tokens_per_s": None}
 
 
-def _spread(problem: Problem, point: OperatingPoint) -> tuple[tuple[float, float], str]:
+def _spread(problem: ResolvedSpec, point: OperatingPoint) -> tuple[tuple[float, float], str]:
     """Return the 80 % interval of the throughput over the throughput, and how far it is from what was measured."""
     if point.interval:
         low, high = training_bounds(point.interval, {}, 1.0)["capacity"]
@@ -136,7 +136,7 @@ def _spread(problem: Problem, point: OperatingPoint) -> tuple[tuple[float, float
     return (low, high), serving_tier(known, chips)
 
 
-def holding_per_s(problem: Problem, option: FleetOption) -> float | None:
+def holding_per_s(problem: ResolvedSpec, option: FleetOption) -> float | None:
     """Compute the mean cost per second of holding one system from its delivery on, without energy [currency/s]; None where it cannot be held.
 
     Owned: present value of price less worth left, network, building, staff and software over the discounted time held, and rent of the hall.
@@ -152,7 +152,7 @@ def holding_per_s(problem: Problem, option: FleetOption) -> float | None:
     return charged(option, term) / worth_s + option.hall_per_s
 
 
-def mean_price_per_j(problem: Problem, option: FleetOption) -> float:
+def mean_price_per_j(problem: ResolvedSpec, option: FleetOption) -> float:
     """Compute the mean price of electricity at the site of an option, each hour alike [currency/J]."""
     calendar = problem.calendar
     weight = calendar.seconds * calendar.discount

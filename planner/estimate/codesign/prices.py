@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from catalog.records import Record
 from catalog.units import HOUR_S, YEAR_S
 from models.economics import annuity
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.estimate.case import CaseFacts
 from planner.estimate.codesign.space import Space
 from planner.resolve.ledger import Ledger
@@ -109,7 +109,7 @@ def _porting(facts: CaseFacts, block: Codesign, chips: Sequence[CaseFacts]) -> f
     if unknown := [f"{i}" for i, entry in enumerate(block.porting) if entry.family not in families]:
         known = ", ".join(sorted(families))
         raise SpecError(
-            Problem(f"codesign.porting[{i}].family", f"no chip of the case is of this family; known here: {known}")
+            Issue(f"codesign.porting[{i}].family", f"no chip of the case is of this family; known here: {known}")
             for i in unknown
         )
     hours = next((entry.hours for entry in block.porting if entry.family == facts.system.family), 0.0)
@@ -129,5 +129,5 @@ def _per_usd(code: str, ledger: Ledger, path: str) -> float:
         return 1.0
     name = f"exchange_{code.lower()}"
     if name not in ledger.catalog.names("defaults"):
-        raise SpecError([Problem(path, f'the catalog has no rate for {code}; state the price in "USD"')])
+        raise SpecError([Issue(path, f'the catalog has no rate for {code}; state the price in "USD"')])
     return ledger.default(name, f"exchange.{code}.per_usd", "the catalog's mean rate")

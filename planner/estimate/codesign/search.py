@@ -24,7 +24,7 @@ from models.serving.percentiles import within_slo
 from models.serving.prefix_cache import held_bytes, pool_memory, shared_prefixes
 from models.serving.workload import Precisions
 from models.transformer.shapes import SWITCHES
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.estimate.aggregated_search import replicas
 from planner.estimate.batch_search import FINE_BATCHES, FRACTIONS, MAX_REFINED
 from planner.estimate.case import CaseFacts
@@ -78,7 +78,7 @@ def search_space(space: Space, limits: SearchLimits | None = None) -> Found:
         places = np.array([i for i, _, _ in chunk])
         parts.append((places, _search(inner, _pairs([(layouts, copies) for _, layouts, copies in chunk]))))
     if len(refused) == count:
-        raise SpecError(Problem("layout", words) for words in dict.fromkeys(refused.values()))
+        raise SpecError(Issue("layout", words) for words in dict.fromkeys(refused.values()))
     return _joined(count, parts, refused)
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from models.transformer.architecture import Architecture
 from models.transformer.variants import with_experts, with_heads, with_latent, with_linear, with_width, with_windows
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.estimate.case import CaseFacts, resolve_case
 from planner.messages import Message
 from planner.spec.base import problems_of
@@ -65,7 +65,7 @@ def resolve_space(document: Mapping[str, Any], overlays: Sequence[Path] = ()) ->
     count = (1 + len(block.attention)) * (1 + len(block.experts)) * (1 + len(block.width))
     count *= sum(len(_precisions(case, facts)) for facts in chips)
     if count > MOST_VARIANTS:
-        raise SpecError([Problem("codesign", Message.of("codesign.too_many", count=count, most=MOST_VARIANTS).text())])
+        raise SpecError([Issue("codesign", Message.of("codesign.too_many", count=count, most=MOST_VARIANTS).text())])
     shapes, impossible = _shapes(chips[0].architecture, block)
     variants = [
         Variant(shape, precision, chip)
@@ -75,7 +75,7 @@ def resolve_space(document: Mapping[str, Any], overlays: Sequence[Path] = ()) ->
     ]
     if not variants:
         asked = ", ".join(case.codesign.precision or case.workload.precision)
-        raise SpecError([Problem("codesign.precision", f"none of the chips computes in {asked}")])
+        raise SpecError([Issue("codesign.precision", f"none of the chips computes in {asked}")])
     return Space(case.workload.architecture, case.codesign, shapes, chips, tuple(variants), impossible)
 
 
@@ -101,19 +101,19 @@ def _parsed(document: Mapping[str, Any]) -> CodesignCase:
         raise SpecError(problems_of(error, CodesignCase)) from None
     problems = []
     if not isinstance(case.workload, Serving):
-        problems.append(Problem("workload.kind", 'co-design compares serving; expected "serving"'))
+        problems.append(Issue("workload.kind", 'co-design compares serving; expected "serving"'))
     elif case.workload.disaggregation == "always":
-        problems.append(Problem("workload.disaggregation", 'co-design compares single pools; expected "never"'))
+        problems.append(Issue("workload.disaggregation", 'co-design compares single pools; expected "never"'))
     if isinstance(case.workload, Serving):
         problems += [
-            Problem(f"workload.{name}", "is not part of co-design; remove it")
+            Issue(f"workload.{name}", "is not part of co-design; remove it")
             for name in ("session", "media", "kv_precision")
             if getattr(case.workload, name) is not None
         ]
     if case.load is not None and (case.load.requests_per_s or case.load.concurrency):
-        problems.append(Problem("load", 'co-design compares chips at their most; expected "max"'))
+        problems.append(Issue("load", 'co-design compares chips at their most; expected "max"'))
     problems += [
-        Problem(name, "is not part of co-design; remove it")
+        Issue(name, "is not part of co-design; remove it")
         for name in ("pools", "power_cap", "rollout_chips")
         if getattr(case, name) is not None
     ]
@@ -130,7 +130,7 @@ def _chips(document: Mapping[str, Any], case: CodesignCase, overlays: Sequence[P
         for i, entry in enumerate(case.codesign.systems)
     ]
     found: list[CaseFacts] = []
-    problems: list[Problem] = []
+    problems: list[Issue] = []
     for path, system, chips in asked:
         try:
             facts = resolve_case(
@@ -142,7 +142,7 @@ def _chips(document: Mapping[str, Any], case: CodesignCase, overlays: Sequence[P
             ]
             continue
         if any(facts.system.name == other.system.name for other in found):
-            problems.append(Problem(f"{path}system", f"{facts.system.name} is compared already; remove it"))
+            problems.append(Issue(f"{path}system", f"{facts.system.name} is compared already; remove it"))
         found.append(facts)
     if problems:
         raise SpecError(problems)

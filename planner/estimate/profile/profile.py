@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from catalog.lookup import Catalog
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.estimate.case import resolve_case
 from planner.estimate.profile.serving import serving_profile
 from planner.estimate.profile.training import training_profile
@@ -24,4 +24,4 @@ def profile(document: Mapping[str, Any], catalog: Catalog | None = None, away_s:
         return training_profile(facts)
     if isinstance(workload, Serving):
         return serving_profile(facts, away_s)
-    raise SpecError([Problem("workload.kind", 'expected "serving" or "training"')])
+    raise SpecError([Issue("workload.kind", 'expected "serving" or "training"')])

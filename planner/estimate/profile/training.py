@@ -13,7 +13,7 @@ from models.training.layouts import Layouts, legal_rules
 from models.training.memory import training_memory
 from models.transformer.work import training_work
 from planner.candidates.layouts import LayoutSearch, layout_space, layout_text, search_layouts
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.estimate.case import CaseFacts, requested_layouts
 from planner.estimate.power import training_draw
 from planner.estimate.profile.roofline import operator_rows, roof
@@ -35,7 +35,7 @@ def training_profile(facts: CaseFacts) -> Document:
     able = [name for name in spec.precision if system.trains(name)]
     if not able:
         words = f"{system.chip} has none of {', '.join(spec.precision)}; it has {', '.join(system.recipes)}"
-        raise SpecError([Problem("workload.precision", words)])
+        raise SpecError([Issue("workload.precision", words)])
     setup = facts.training_setup(able[0])
     space = layout_space(facts.job, facts.case.chips, system)
     every = search_layouts(setup, space)

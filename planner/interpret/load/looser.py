@@ -10,13 +10,13 @@ from planner.candidates.points import Candidates
 from planner.formulate.formulation import Formulation
 from planner.plan import Plan
 from planner.plan.rows.quality import Looser, LooserStep
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from solvers.search.parts import points_in_use
 from solvers.solution import Solution
 
 
 def with_looser_limits(
-    plan: Plan, problem: Problem, candidates: Candidates, form: Formulation, solution: Solution
+    plan: Plan, problem: ResolvedSpec, candidates: Candidates, form: Formulation, solution: Solution
 ) -> Plan:
     """Add the section `looser`: for each workload and system at work, the limits of which a little more is worth much; nothing without any.
 
@@ -50,7 +50,7 @@ def _row(found: LooserLimit, share: float, cost: float) -> Looser:
 
 
 def _work_by_system(
-    problem: Problem, form: Formulation, solution: Solution, workload: str
+    problem: ResolvedSpec, form: Formulation, solution: Solution, workload: str
 ) -> list[tuple[float, FleetOption]]:
     """Return the share of a workload's work that is done on each system alone, with a fleet option of it."""
     done: dict[str, tuple[float, FleetOption]] = {}

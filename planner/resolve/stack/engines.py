@@ -5,7 +5,7 @@ from __future__ import annotations
 from catalog.figures import Figure
 from catalog.records import Record
 from models.serving.software import Software
-from planner.errors import Problem
+from planner.errors import Issue
 from planner.messages import Message
 from planner.problem.engine import EngineSettings, MemoryRule
 from planner.resolve.constants import own_corrections
@@ -77,12 +77,12 @@ def memory_of(
     return share if stated is None else stated, rule, reserved
 
 
-def wrong_role(record: Record, role: str, path: str) -> list[Problem]:
+def wrong_role(record: Record, role: str, path: str) -> list[Issue]:
     """List the problem of a record that stands where another role is meant."""
     if record.words("role") == role:
         return []
     return [
-        Problem(path, f'"{record.name}" is of the role {record.words("role")}; name it under "{record.words("role")}"')
+        Issue(path, f'"{record.name}" is of the role {record.words("role")}; name it under "{record.words("role")}"')
     ]
 
 

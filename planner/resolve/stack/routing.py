@@ -7,7 +7,7 @@ from math import inf
 
 from models.transformer import routing
 from models.transformer.architecture import Architecture
-from planner.errors import Problem
+from planner.errors import Issue
 from planner.spec.reinforcement import Reinforcement
 from planner.spec.workloads import Serving, Training
 
@@ -30,13 +30,13 @@ def with_routing(shape: Architecture, workload: Routed) -> Architecture:
     return replace(shape, routing=stated)
 
 
-def wrong_routing(shape: Architecture, workload: Routed, path: str) -> list[Problem]:
+def wrong_routing(shape: Architecture, workload: Routed, path: str) -> list[Issue]:
     """List the problem of a routing without experts, or of copies of experts where nothing but training holds them."""
     if workload.routing is None:
         return []
     trained = workload.kind == "training" or (workload.kind == "reinforcement" and workload.algorithm == "dpo")
     if shape.experts and trained and workload.routing.redundant_experts:
-        return [Problem(f"{path}.routing.redundant_experts", "experts are trained once, without copies; remove it")]
+        return [Issue(f"{path}.routing.redundant_experts", "experts are trained once, without copies; remove it")]
     if shape.experts:
         return []
-    return [Problem(f"{path}.routing", f"{workload.architecture} has no experts; remove it")]
+    return [Issue(f"{path}.routing", f"{workload.architecture} has no experts; remove it")]

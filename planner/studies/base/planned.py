@@ -18,7 +18,7 @@ from planner.formulate.limits import Unbounded
 from planner.messages import Message
 from planner.pipeline import solve_unverified
 from planner.plan import Plan
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.report.words import listed
 from planner.resolve.resolver import resolve_document
 from planner.solving.answer import THREADS, Progress, options_of
@@ -83,7 +83,7 @@ class Planned:
     relaxed: tuple[str, ...]
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> ResolvedSpec:
         """Return the problem that the study varies."""
         return self.variants.base
 
@@ -135,7 +135,7 @@ def planned(
 
 
 def solved(
-    variants: Variants, edits: Edits, options: Options, *, problem: Problem | None = None, of_points: Edits | None = None, **how: Any
+    variants: Variants, edits: Edits, options: Options, *, problem: ResolvedSpec | None = None, of_points: Edits | None = None, **how: Any
 ) -> Answer | None:  # fmt: skip
     """Solve a variant within the time limit of the options, operating points included; None where the time or memory was up before these.
 
@@ -174,7 +174,7 @@ def _divisible_are_apart(plan: Plan, variants: Variants, threads: int) -> bool:
     return bool(is_better or is_worse)
 
 
-def _later_deadlines(problem: Problem, plan: Plan) -> Edits:
+def _later_deadlines(problem: ResolvedSpec, plan: Plan) -> Edits:
     """Give jobs that wait the deadlines that the plan gives them; a job that is left out stays as asked, for places in the spec are counted."""
     jobs = {job.name: job for job in problem.training}
     return tuple(
@@ -185,7 +185,7 @@ def _later_deadlines(problem: Problem, plan: Plan) -> Edits:
     )
 
 
-def study_options(problem: Problem, threads: int = THREADS) -> Options:
+def study_options(problem: ResolvedSpec, threads: int = THREADS) -> Options:
     """Return the solver options of a spec with its limit of memory."""
     return replace(options_of(problem.spec, threads), memory=MemoryWatch(most_for_a_step(problem.spec.solver.memory)))
 

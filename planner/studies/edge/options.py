@@ -14,7 +14,7 @@ from catalog.errors import CatalogError
 from catalog.lookup import Catalog
 from catalog.units import MEGA, MILLI
 from models.serving.kv_cache import reserve_bytes
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.estimate.aggregated_search import search_one_pool
 from planner.estimate.case import CaseFacts, resolve_case
 from planner.estimate.limits import SearchLimits
@@ -101,7 +101,7 @@ def find_options(
 ) -> Options:
     """Evaluate every task on every tier. Raises SpecError with the problems of all names and figures."""
     evaluation = evaluation or Evaluation(catalog_of(spec, overlays), SearchLimits())
-    problems: list[Problem] = []
+    problems: list[Issue] = []
     table: list[list[Option]] = []
     devices: dict[str, SystemFacts] = {}
     systems: dict[int, SystemFacts] = {}
@@ -124,12 +124,12 @@ def find_options(
             devices[task.fleet] = facts.system
             if facts.system.chips != 1:
                 words = f"{facts.system.name} has {facts.system.chips} chips; the compute of a device has one"
-                problems.append(Problem(f"{where}.system", words))
+                problems.append(Issue(f"{where}.system", words))
     if problems:
         raise SpecError(problems)
     for i, fleet in enumerate(spec.fleets):
         if fleet.name not in devices:
-            raise SpecError([Problem(f"fleets[{i}]", "has no task; remove it")])
+            raise SpecError([Issue(f"fleets[{i}]", "has no task; remove it")])
     return Options(
         spec, evaluation.catalog, tuple(map(tuple, table)), tuple(devices[fleet.name] for fleet in spec.fleets),
         tuple(systems[i] for i in range(len(spec.tiers))), assumptions,
@@ -145,14 +145,14 @@ def catalog_of(spec: EdgeSpec, overlays: Sequence[Path]) -> Catalog:
             catalog = catalog.with_overrides({path: o.model_dump() for path, o in spec.overrides.items()})
         return catalog
     except CatalogError as error:
-        raise SpecError(Problem(path, message) for path, message in error.problems) from None
+        raise SpecError(Issue(path, message) for path, message in error.problems) from None
 
 
-def _placed(problem: Problem, where: str, task: int) -> Problem:
+def _placed(problem: Issue, where: str, task: int) -> Issue:
     """Move a problem of a case to its place in the question."""
     if problem.path.startswith("workload"):
-        return Problem(f"tasks[{task}].{problem.path}", problem.message)
-    return Problem(f"{where}.{problem.path}", problem.message)
+        return Issue(f"tasks[{task}].{problem.path}", problem.message)
+    return Issue(f"{where}.{problem.path}", problem.message)
 
 
 def _left_s(task: Task, fleet: DeviceFleet, tier: Tier | None) -> float:

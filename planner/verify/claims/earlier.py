@@ -11,7 +11,7 @@ from models.formats import checkpoint_of
 from models.serving.constants import factor_names
 from models.transformer.architecture import Architecture
 from planner.problem.engine import EngineSettings
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.claims.unchecked import pools_of
 from planner.version import __version__
@@ -56,7 +56,7 @@ def _neutral(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]
         yield path, {"value": 0.0, "unit": "USD/kWh", "note": NOT_THEN}
 
 
-def with_earlier_engines(problem: Problem, document: Mapping[str, Any]) -> Problem:
+def with_earlier_engines(problem: ResolvedSpec, document: Mapping[str, Any]) -> ResolvedSpec:
     """Set engines as earlier releases did.
 
     Plans up to release 0.2 state no memory by pool: the fitted share of the memory, and the usual limit on running requests. Plans that
@@ -80,7 +80,7 @@ def with_earlier_engines(problem: Problem, document: Mapping[str, Any]) -> Probl
     return replace(problem, serving=tuple(serving))
 
 
-def with_earlier_checkpoints(problem: Problem, document: Mapping[str, Any]) -> Problem:
+def with_earlier_checkpoints(problem: ResolvedSpec, document: Mapping[str, Any]) -> ResolvedSpec:
     """Set checkpoints as releases did that recorded one rate of storage for runs of any size, and read nothing back at a restart."""
     recorded = {row["path"]: row["value"] for row in document["provenance"]}
     rate = recorded.get("defaults/checkpoint_storage_bytes_per_s/value")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.facts.later_steps import PATH, SECTION_OF
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.claims.unchecked import pools_of, release_of
 from planner.verify.findings import Report
@@ -20,7 +20,7 @@ ENDED_BY = ("gap", "time", "memory", "nodes", "search")
 SHARE_TOL = 1e-9  # of an assumption: sums of many lines
 
 
-def check_record(report: Report, problem: Problem, document: Mapping[str, Any], same_figures: bool) -> None:
+def check_record(report: Report, problem: ResolvedSpec, document: Mapping[str, Any], same_figures: bool) -> None:
     """Compare what a plan states about itself with the spec and, where it is the same, with the catalog."""
     report.equal("name", document["name"], problem.spec.name)
     report.equal("objective.unit", document["objective"]["unit"], _unit(problem))
@@ -46,14 +46,14 @@ def check_record(report: Report, problem: Problem, document: Mapping[str, Any], 
             report.say(f"dropped.{name}", "is no workload of the spec")
 
 
-def _unit(problem: Problem) -> str:
+def _unit(problem: ResolvedSpec) -> str:
     asked = problem.spec.objective
     if asked.maximise is not None:
         return "x demand"
     return "kg" if asked.minimise == "carbon" else problem.spec.currency
 
 
-def _check_provenance(report: Report, problem: Problem, stated: Sequence[Mapping[str, Any]]) -> None:
+def _check_provenance(report: Report, problem: ResolvedSpec, stated: Sequence[Mapping[str, Any]]) -> None:
     """Compare every figure, and its source, with the catalog."""
     computed = {}
     for citation in problem.citations:
@@ -70,7 +70,7 @@ def _check_provenance(report: Report, problem: Problem, stated: Sequence[Mapping
     _check_rows(report, "provenance", stated, computed)
 
 
-def check_notes(report: Report, problem: Problem, document: Mapping[str, Any]) -> None:
+def check_notes(report: Report, problem: ResolvedSpec, document: Mapping[str, Any]) -> None:
     """Compare the notes on the spec, by place, code and arguments, with those of the spec resolved again.
 
     A note on a step that was undone belongs to a plan without the section of that step.
@@ -131,7 +131,7 @@ def _check_rows(
             report.say(f"{table} {path}", f"{found.path.removeprefix('.')} {found.message}")
 
 
-def _check_solver(report: Report, problem: Problem, document: Mapping[str, Any]) -> None:
+def _check_solver(report: Report, problem: ResolvedSpec, document: Mapping[str, Any]) -> None:
     """Compare how a plan says that it was solved with what the spec asks for, and with its status."""
     said, asked = document["solver"], problem.spec.solver
     if document["objective"]["value"] is not None or said:

@@ -13,7 +13,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.transformer.architecture import Architecture, parameter_counts
-from planner.problem.facts import OfferFacts, Problem, ServingFacts, SiteFacts, TrainingFacts, permitted
+from planner.problem.facts import OfferFacts, ResolvedSpec, ServingFacts, SiteFacts, TrainingFacts, permitted
 
 FLOPS_PER_PARAMETER = 2.0  # of a token passed forward
 FLOPS_TO_TRAIN = 4.0  # per parameter and token at least: forward, and backward through frozen weights
@@ -24,7 +24,7 @@ SAFETY = 1.0 + 1e-6  # demand is lowered by so much, against the rounding of the
 Way = tuple[SiteFacts, OfferFacts]
 
 
-def shortfall(problem: Problem) -> str | None:
+def shortfall(problem: ResolvedSpec) -> str | None:
     """Say what cannot be done on all systems that the spec offers; None where the relaxation proves nothing."""
     if problem.spec.objective.maximise is not None:
         return None
@@ -47,13 +47,13 @@ def shortfall(problem: Problem) -> str | None:
     return None
 
 
-def _open(problem: Problem, site: SiteFacts, offer: OfferFacts) -> bool:
+def _open(problem: ResolvedSpec, site: SiteFacts, offer: OfferFacts) -> bool:
     if site.region not in offer.prices or (site.systems and offer.system not in site.systems):
         return False
     return offer.how == "api" or site.api is None
 
 
-def _work_by_slot(problem: Problem, members: list[ServingFacts]) -> Floats:
+def _work_by_slot(problem: ResolvedSpec, members: list[ServingFacts]) -> Floats:
     """Compute the least work of a workload's requests in each slot [FLOP/s]; of those that may wait, the least of any slot."""
     total = np.asarray(members[0].requests_by_slot(problem.calendar), float).sum(axis=0)
     if members[0].spec.demand.deferral:
@@ -80,7 +80,7 @@ def _active(architecture: Architecture) -> float:
 
 
 def _is_possible(
-    problem: Problem,
+    problem: ResolvedSpec,
     ways: list[Way],
     needed: Mapping[str, float],
     members: Mapping[str, list[ServingFacts] | list[TrainingFacts]],
@@ -138,7 +138,7 @@ def _is_possible(
     return bool(found.status != INFEASIBLE)
 
 
-def _can_be_bought(problem: Problem, members: list[ServingFacts] | list[TrainingFacts]) -> bool:
+def _can_be_bought(problem: ResolvedSpec, members: list[ServingFacts] | list[TrainingFacts]) -> bool:
     """Tell whether some API serves one of these; its supply is not looked at."""
     serving = [member for member in members if isinstance(member, ServingFacts)]
     return any(site.api is not None and site.api.serves(member) for site in problem.sites for member in serving)

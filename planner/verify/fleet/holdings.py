@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.units import YEAR_S
-from planner.problem.facts import OfferFacts, PhaseFacts, Problem
+from planner.problem.facts import OfferFacts, PhaseFacts, ResolvedSpec
 from planner.verify.fleet.economics import NOTHING_PAID, Charged, by_annuities, owned_already
 from planner.verify.fleet.options import CheckedOption
 from planner.verify.timing import TIME_TOL_S
@@ -33,7 +33,7 @@ class Holding:
         return self.price * (self.charged.paid + self.parts) + option.fabric_capital if option.owned else 0.0
 
 
-def holding_of(problem: Problem, option: CheckedOption, row: Mapping[str, Any], annuities: bool) -> Holding:
+def holding_of(problem: ResolvedSpec, option: CheckedOption, row: Mapping[str, Any], annuities: bool) -> Holding:
     """Read when a fleet row is held; `annuities`: charged as by releases up to 0.2. Raises ValueError for windows outside the horizon."""
     edges, money = [float(edge) for edge in problem.calendar.edges_s], problem.economics
     end, offer, site = edges[-1], option.offer, option.site
@@ -73,7 +73,7 @@ def holding_of(problem: Problem, option: CheckedOption, row: Mapping[str, Any], 
 
 
 def _wrong_dates(
-    problem: Problem, phase: PhaseFacts, option: CheckedOption, row: Mapping[str, Any], held: tuple[float, float]
+    problem: ResolvedSpec, phase: PhaseFacts, option: CheckedOption, row: Mapping[str, Any], held: tuple[float, float]
 ) -> list[str]:
     """Check that systems are delivered as early as possible and held for their service life."""
     (begin, until), offer, end = held, option.offer, float(problem.calendar.edges_s[-1])
@@ -92,7 +92,7 @@ def _wrong_dates(
 
 
 def _wrong_labels(
-    problem: Problem,
+    problem: ResolvedSpec,
     phase: PhaseFacts,
     option: CheckedOption,
     row: Mapping[str, Any],

@@ -10,7 +10,7 @@ from typing import Any
 from catalog.units import YEAR_S
 from models.network.group_links import Plant
 from planner.problem.fabrics import bands, reach_of, scaleout_of
-from planner.problem.facts import OfferFacts, Problem, ScaleOut, ServingFacts, SiteFacts, SystemFacts
+from planner.problem.facts import OfferFacts, ResolvedSpec, ScaleOut, ServingFacts, SiteFacts, SystemFacts
 from planner.spec.fabrics import PROVIDER
 from planner.verify.timing import TIME_TOL_S
 
@@ -57,7 +57,7 @@ class CheckedOption:
 class FleetOptions:
     """Look up the fleet option of a key; the tenant plays no part. `annuities`: charged as by releases up to 0.2. Raises KeyError for an option that the spec does not offer."""
 
-    def __init__(self, problem: Problem, annuities: bool = False):
+    def __init__(self, problem: ResolvedSpec, annuities: bool = False):
         self.problem, self.annuities = problem, annuities
         self.sites = {site.region: site for site in problem.sites}
         self.offers = {offer.path: offer for offer in problem.offers}
@@ -130,7 +130,7 @@ def tokens_price(site: SiteFacts, workload: ServingFacts, begin_s: float) -> flo
     return float(at_start * (1 + site.api.price_change) ** (begin_s / YEAR_S))
 
 
-def worth_of(problem: Problem, site: SiteFacts) -> float:
+def worth_of(problem: ResolvedSpec, site: SiteFacts) -> float:
     """Compute the present worth of one unit per second, from the opening of the site on [s]."""
     calendar = problem.calendar
     open_in = [bool(calendar.edges_s[w] >= site.from_s - TIME_TOL_S) for w in range(calendar.windows)]

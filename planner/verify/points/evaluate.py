@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.evaluate.power_caps import capped_at, capped_row
-from planner.problem.facts import Problem, ServingFacts, TrainingFacts
+from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.fleet.options import CheckedOption, FleetOptions, key_at
 from planner.verify.points.evaluated import Evaluated, Recomputed, as_evaluated
@@ -21,7 +21,7 @@ from planner.verify.points.training import training_point
 
 
 def evaluate_point(
-    problem: Problem, fleet_options: FleetOptions, workload: ServingFacts | TrainingFacts, row: Mapping[str, Any]
+    problem: ResolvedSpec, fleet_options: FleetOptions, workload: ServingFacts | TrainingFacts, row: Mapping[str, Any]
 ) -> Evaluated:
     """Evaluate the row of a point. Raises KeyError or ValueError for an invalid row."""
     pools = row["pools"]
@@ -35,7 +35,10 @@ def evaluate_point(
 
 
 def _evaluate(
-    problem: Problem, workload: ServingFacts | TrainingFacts, options: Sequence[CheckedOption], row: Mapping[str, Any]
+    problem: ResolvedSpec,
+    workload: ServingFacts | TrainingFacts,
+    options: Sequence[CheckedOption],
+    row: Mapping[str, Any],
 ) -> Recomputed:
     if isinstance(workload, ReinforcementFacts):
         return reinforcement_point(problem, workload, options, row)

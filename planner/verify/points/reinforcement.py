@@ -12,7 +12,7 @@ from planner.evaluate.losses import losses_of
 from planner.evaluate.rank_placement import placement_of
 from planner.evaluate.reinforcement import Figures, GivenSplit, evaluate_split, interval_of
 from planner.problem.fabrics import share_a_network, uneven
-from planner.problem.facts import Problem, TrainingFacts
+from planner.problem.facts import ResolvedSpec, TrainingFacts
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.fleet.options import CheckedOption
 from planner.verify.points.evaluated import Recomputed
@@ -24,7 +24,7 @@ COMPOSED_TOL = 1e-9
 
 
 def reinforcement_point(
-    problem: Problem, job: ReinforcementFacts, options: Sequence[CheckedOption], row: Mapping[str, Any]
+    problem: ResolvedSpec, job: ReinforcementFacts, options: Sequence[CheckedOption], row: Mapping[str, Any]
 ) -> Recomputed:
     """Evaluate the layouts of a job's pools, with spare systems. Raises ValueError for a row of another kind, or one that contradicts itself."""
     pools, stated = row["pools"], row["iteration"]
@@ -88,12 +88,12 @@ def slots_per_s(job: TrainingFacts | None) -> float:
     return (job.spec.tools.environments or 0) * job.slot_price_per_s
 
 
-def _setup(problem: Problem, job: ReinforcementFacts, option: CheckedOption, precision: str) -> TrainingSetup:
+def _setup(problem: ResolvedSpec, job: ReinforcementFacts, option: CheckedOption, precision: str) -> TrainingSetup:
     return TrainingSetup(job, option.system, precision, problem.constants, option.scaleout, uneven(option.plant))
 
 
 def _systems(
-    problem: Problem, job: ReinforcementFacts, options: Sequence[CheckedOption], pools: Sequence[Mapping[str, Any]]
+    problem: ResolvedSpec, job: ReinforcementFacts, options: Sequence[CheckedOption], pools: Sequence[Mapping[str, Any]]
 ) -> tuple[list[int], list[float]]:
     """Count the (systems at work, spares) of each pool: those of the update by its layout, those of the rollout without spares."""
     counts, spares = [], []
@@ -155,7 +155,7 @@ def _composed(job: ReinforcementFacts, way: str, figures: Figures) -> float:
 
 
 def _splits(
-    problem: Problem,
+    problem: ResolvedSpec,
     job: ReinforcementFacts,
     options: Sequence[CheckedOption],
     row: Mapping[str, Any],

@@ -14,14 +14,14 @@ from planner.evaluate.classes import class_rows
 from planner.evaluate.serving_layouts import broken_rules
 from planner.problem.engine import EngineChoice
 from planner.problem.fabrics import share_a_network
-from planner.problem.facts import Problem, ServingFacts
+from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.verify.fleet.options import CheckedOption, key_at
 from planner.verify.points.evaluated import Recomputed
 from planner.verify.points.intervals import serving_bounds, serving_tier
 
 
 def one_pool(
-    problem: Problem, workload: ServingFacts, options: Sequence[CheckedOption], row: Mapping[str, Any]
+    problem: ResolvedSpec, workload: ServingFacts, options: Sequence[CheckedOption], row: Mapping[str, Any]
 ) -> Recomputed:
     """Evaluate a replica with prefill and decode on the same chips, and encoders of media on these or on others."""
     option, pool = options[0], row["pools"][0]
@@ -66,7 +66,7 @@ def one_pool(
 
 
 def _encoders(
-    problem: Problem, workload: ServingFacts, options: Sequence[CheckedOption], row: Mapping[str, Any], rate: float
+    problem: ResolvedSpec, workload: ServingFacts, options: Sequence[CheckedOption], row: Mapping[str, Any], rate: float
 ) -> list[tuple[float, float, float]]:
     """Compute (systems, watts above idle, weights [byte]) of the pool that encodes a replica's media apart; none for other ways.
 
@@ -101,7 +101,7 @@ def _encoders(
 
 
 def two_pools(
-    problem: Problem, workload: ServingFacts, options: Sequence[CheckedOption], row: Mapping[str, Any]
+    problem: ResolvedSpec, workload: ServingFacts, options: Sequence[CheckedOption], row: Mapping[str, Any]
 ) -> Recomputed:
     """Evaluate a replica of prefill workers and decode workers that send the KV cache over the network."""
     first, second = row["pools"]
@@ -231,7 +231,7 @@ def layout_on(option: CheckedOption, pool: Mapping[str, Any], workload: ServingF
     return layout
 
 
-def held_per_used(problem: Problem, option: CheckedOption, workload: ServingFacts) -> float:
+def held_per_used(problem: ResolvedSpec, option: CheckedOption, workload: ServingFacts) -> float:
     """Return the systems held per system at work: more than 1 on a spot market, with a share of redundancy, and where some stay free.
 
     Raises ValueError where the offer has no headroom for serving.
@@ -246,7 +246,7 @@ def held_per_used(problem: Problem, option: CheckedOption, workload: ServingFact
 
 
 def _interval(
-    problem: Problem,
+    problem: ResolvedSpec,
     workload: ServingFacts,
     row: Mapping[str, Any],
     options: Sequence[CheckedOption],

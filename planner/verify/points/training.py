@@ -12,14 +12,14 @@ from planner.evaluate.layouts import TrainingSetup, memory_needed
 from planner.evaluate.losses import losses_of
 from planner.evaluate.rank_placement import placement_of
 from planner.problem.fabrics import uneven
-from planner.problem.facts import Problem, TrainingFacts
+from planner.problem.facts import ResolvedSpec, TrainingFacts
 from planner.verify.fleet.options import CheckedOption
 from planner.verify.points.evaluated import Recomputed
 from planner.verify.points.intervals import training_bounds
 
 
 def training_point(
-    problem: Problem, job: TrainingFacts, options: Sequence[CheckedOption], row: Mapping[str, Any]
+    problem: ResolvedSpec, job: TrainingFacts, options: Sequence[CheckedOption], row: Mapping[str, Any]
 ) -> Recomputed:
     """Evaluate a job's layout at full width, with its spare systems. Raises ValueError for a row of another kind."""
     option, pool = options[0], row["pools"][0]

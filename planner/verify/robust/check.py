@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.scenarios import Scenarios, draw, uncertain
 from planner.resolve.price_steps import Raised, raised
 from planner.scenarios.redispatch import ScenarioOutcome, left_out
@@ -20,23 +20,23 @@ AMOUNT_TOL = 1e-4  # of a plan's cost: amounts are differences of large sums
 WHOLE_TOL = 1e-6  # of a number of scenarios
 SHARE_TOL = 2e-3  # of the scenarios: a solver on another machine may judge so many otherwise
 
-Reader = Callable[[Problem, Mapping[str, Any]], CheckedPlan]
+Reader = Callable[[ResolvedSpec, Mapping[str, Any]], CheckedPlan]
 """`planner.verify.check.read_through`, handed in so that the two modules import one way."""
 
 
 def cost_by_price(
-    problem: Problem, document: Mapping[str, Any], steps: Raised, read_through: Reader
+    problem: ResolvedSpec, document: Mapping[str, Any], steps: Raised, read_through: Reader
 ) -> dict[str, float]:
     """Compute by uncertain price the part of the plan's cost that scales with it."""
 
-    def cost_of(at_prices: Problem) -> float:
+    def cost_of(at_prices: ResolvedSpec) -> float:
         return sum(read_through(as_chosen(at_prices, document), document).sums.lines.values())
 
     return price_amounts(problem, cost_of, steps)
 
 
 def outcome_in(
-    problem: Problem,
+    problem: ResolvedSpec,
     document: Mapping[str, Any],
     scenarios: Scenarios,
     amounts: Mapping[str, float],

@@ -11,7 +11,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from planner.problem.derating import scaled
-from planner.problem.facts import Problem, ServingFacts, SiteFacts, TrainingFacts
+from planner.problem.facts import ResolvedSpec, ServingFacts, SiteFacts, TrainingFacts
 from planner.problem.scenarios import Scenarios
 from planner.scenarios.redispatch import BatchCurve, curve_at
 from planner.verify.checked_plan import CheckedPlan, Row
@@ -60,7 +60,7 @@ class CheckedDeployment:
         ]
         return repr([self.workload.name, self.speed, pools])
 
-    def curve(self, problem: Problem) -> BatchCurve:
+    def curve(self, problem: ResolvedSpec) -> BatchCurve:
         """Evaluate the layout at every batch."""
         uses = [
             (option.system, option.scaleout, choice_of(self.workload, option, pool), pool["layout"], pool["workers"])

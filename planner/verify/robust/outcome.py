@@ -12,7 +12,7 @@ import numpy as np
 
 from models.arrays import Floats
 from planner.problem.derating import scaled
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.intervals import network
 from planner.problem.scenarios import Scenarios
 from planner.resolve.price_steps import STEP, Raised
@@ -61,7 +61,7 @@ def outcome_of(
     return ScenarioOutcome(names, np.array(undone), cost[: len(undone)], problem.budget)
 
 
-def capacities(problem: Problem, reader: FleetReader, scenarios: Scenarios) -> Floats:
+def capacities(problem: ResolvedSpec, reader: FleetReader, scenarios: Scenarios) -> Floats:
     """Compute the capacity of each serving point [point, scenario], in requests/s over the growth of demand."""
     curves: dict[str, BatchCurve] = {}
     capacity = np.zeros((len(reader.points), scenarios.count))
@@ -81,7 +81,7 @@ def capacities(problem: Problem, reader: FleetReader, scenarios: Scenarios) -> F
     return capacity
 
 
-def price_amounts(problem: Problem, cost_of: Callable[[Problem], float], steps: Raised) -> dict[str, float]:
+def price_amounts(problem: ResolvedSpec, cost_of: Callable[[ResolvedSpec], float], steps: Raised) -> dict[str, float]:
     """Compute by uncertain price the part of a plan's cost that scales with it, by finite differences of `cost_of`."""
     base = cost_of(problem)
     found = {path: (cost_of(other) - base) / STEP for path, other in steps.items()}

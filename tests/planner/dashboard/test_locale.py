@@ -165,7 +165,7 @@ def table_of(file: str, language: str) -> dict[str, str]:
     return json.loads((HOME / "planner/report/locale" / f"{file}_{language}.json").read_text())
 
 
-SAYS_WHAT_IS_WRONG = ("Problem", "SpecProblem", "ValueError", "UnitError", "SpecError", "add_problem", "wrong")
+SAYS_WHAT_IS_WRONG = ("Issue", "ValueError", "UnitError", "SpecError", "add_problem", "wrong")
 PASSED_ON = ("{error}", "{words}, got {shown(given)}")  # messages of other functions, which are collected there
 
 

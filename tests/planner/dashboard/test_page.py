@@ -25,7 +25,7 @@ from planner.dashboard.state.session import opened as open_work
 from planner.dashboard.views import catalog, explore
 from planner.dashboard.views import plan as plan_page
 from planner.dashboard.workers import bounds, studying, whatif
-from planner.errors import Problem
+from planner.errors import Issue
 from planner.facts import Fact, rows
 from planner.messages import Message
 from planner.report.locale import Words, languages
@@ -692,7 +692,7 @@ def test_own_measurements_are_fitted_and_used_in_the_scenario(monkeypatch):
 
 def test_what_was_refused_on_a_page_is_not_told_on_the_next():
     page = opened()
-    page.session_state.work.problems = (Problem("sites[0].power", "is missing; add it"),)
+    page.session_state.work.problems = (Issue("sites[0].power", "is missing; add it"),)
     assert [error.value for error in page.run().error] and page.session_state.page == ""
     page.session_state.page = "hours"  # as if another page had been open before
     assert not page.run().error and not page.session_state.work.problems

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from planner.errors import Problem, SpecError
+from planner.errors import Issue, SpecError
 from planner.facts import Fact
 from planner.resolve.resolver import resolve_document
 
@@ -74,7 +74,7 @@ def own(**changes: dict[str, Any]) -> dict[str, Any]:
     return {kind: [changed(record, changes.get(name, {}))] for kind, (name, record) in kinds.items()}
 
 
-def noted(document: dict[str, Any]) -> tuple[list[Fact], list[Problem]]:
+def noted(document: dict[str, Any]) -> tuple[list[Fact], list[Issue]]:
     """(notes, problems) of a spec: what is at odds with what is known, without echoes, and why it is refused."""
     try:
         return [fact for fact in resolve_document(document).notes if not fact.is_echo], []

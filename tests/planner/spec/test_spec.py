@@ -8,7 +8,7 @@ import json
 import pytest
 
 import planner
-from planner.errors import Problem, SpecError, path_text
+from planner.errors import Issue, SpecError, path_text
 
 
 def problems(document) -> dict[str, str]:
@@ -289,8 +289,8 @@ def test_a_file_that_is_not_there_is_an_os_error(tmp_path):
 
 
 def test_problems_print_their_place():
-    assert str(Problem("sites[0].power", "too little")) == "sites[0].power: too little"
-    assert str(Problem("", "not valid JSON")) == "not valid JSON"
+    assert str(Issue("sites[0].power", "too little")) == "sites[0].power: too little"
+    assert str(Issue("", "not valid JSON")) == "not valid JSON"
 
 
 # -- exchange and overrides --------------------------------------------------------------------------------------------

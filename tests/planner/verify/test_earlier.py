@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from models.formats import WEIGHT_FORMATS, Checkpoint, cache_format
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.resolve.resolver import resolve_document
 from planner.verify.claims.earlier import with_earlier_engines
 
@@ -18,7 +18,7 @@ KNOWN_THEN = ("bf16", "fp16", "fp8", "fp4", "int8")
 def earlier(tiny):
     """The problem of a spec whose network has these checkpoints, as a plan without pools by memory means it."""
 
-    def of(*checkpoints: tuple[str, Checkpoint]) -> Problem:
+    def of(*checkpoints: tuple[str, Checkpoint]) -> ResolvedSpec:
         problem = resolve_document(tiny())
         (chat,) = problem.serving
         chat = replace(chat, architecture=replace(chat.architecture, checkpoints=checkpoints))

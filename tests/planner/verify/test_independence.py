@@ -12,7 +12,7 @@ import pytest
 
 import planner
 from planner.pipeline import solve_unverified
-from planner.problem.facts import Problem
+from planner.problem.facts import ResolvedSpec
 from planner.problem.lines import NO_TREE
 from planner.solving import quality
 from planner.verify.max_flow import max_flow
@@ -81,15 +81,15 @@ def test_a_mistake_on_the_way_to_a_plan_is_found(
     assert any(word in line for line in found), found
 
 
-def forgets_the_weights(settled: Callable[..., Problem]) -> Callable[..., Problem]:
+def forgets_the_weights(settled: Callable[..., ResolvedSpec]) -> Callable[..., ResolvedSpec]:
     """Lose the trees by which weights are sent, and with them their cost."""
     return lambda *given: replace(settled(*given), trees=dict.fromkeys(settled(*given).trees, NO_TREE))
 
 
-def forgets_the_route(settled: Callable[..., Problem]) -> Callable[..., Problem]:
+def forgets_the_route(settled: Callable[..., ResolvedSpec]) -> Callable[..., ResolvedSpec]:
     """Lose the price of egress."""
 
-    def changed(*given: Any) -> Problem:
+    def changed(*given: Any) -> ResolvedSpec:
         found = settled(*given)
         return replace(found, paths={key: replace(path, price_per_byte=0.0) for key, path in found.paths.items()})
 
@@ -100,7 +100,7 @@ def forgets_the_route(settled: Callable[..., Problem]) -> Callable[..., Problem]
 def test_a_mistake_in_the_settled_architecture_is_found(
     tiny: Callable[..., dict[str, Any]],
     monkeypatch: pytest.MonkeyPatch,
-    broken: Callable[[Callable[..., Problem]], Callable[..., Problem]],
+    broken: Callable[[Callable[..., ResolvedSpec]], Callable[..., ResolvedSpec]],
     component: str,
 ) -> None:
     spec = tiny(sites=[{"region": "us-oregon", "systems": ["DGX H100"]}])
