@@ -47,11 +47,6 @@ def tariff_bands(tariff: Record) -> tuple[Band, ...]:
     )
 
 
-def band_at(tariff: Record, month: int, weekday: int, hour: float) -> Band | None:
-    """Find the band that holds at a local time; None where the tariff has none."""
-    return next((b for b in tariff_bands(tariff) if b.holds(month, weekday) and b.start_h <= hour < b.end_h), None)
-
-
 def hourly_values(tariff: Record, month: int, weekday: int) -> tuple[float | None, ...]:
     """Compute the price or multiplier of each local hour of a day, averaged within an hour in which the band changes;
     None for an hour without a figure."""

@@ -55,13 +55,6 @@ def best_paths(
     return {end: paths[end] for end in ends if end in paths}
 
 
-def best_path(
-    graph: nx.Graph, start: str, end: str, weight: str, permitted: Callable[[str], bool] = lambda node: True
-) -> Path | None:
-    """Find the path of `best_paths` to one end, which may itself be forbidden as a transit node; None where there is none."""
-    return best_paths(graph, start, [end], weight, lambda node: permitted(node) or node == end).get(end)
-
-
 def distribution_tree(graph: nx.Graph, source: str, targets: Iterable[str], weight: str) -> Tree:
     """Unite the least-`weight` paths from the source to every target, so that each byte crosses an edge once.
 

@@ -145,7 +145,6 @@ class Dragonfly:
     switches: Floats | float
     local_links: Floats | float
     global_links: Floats | float
-    links_per_pair: Floats | float  # global links between each two groups
     bisection_links: Floats | float  # lower half of the groups against the upper half
     uniform_share: Floats | float  # of the port's rate, when every port sends to all others alike
     mean_hops: Floats | float  # by minimal routes: at most one global link
@@ -197,6 +196,6 @@ def dragonfly(ends: ArrayLike, radix: ArrayLike) -> Dragonfly:
     hops = (2.0 * (p - 1.0) + 3.0 * (near - p) + away * far) / rest
     most = np.where(groups > 1, np.where(m < a, 5.0, 4.0), 3.0)
     holds = groups <= a * h + 1.0
-    parts = (groups * a, groups * a * (a - 1.0) / 2.0, groups * (groups - 1.0) / 2.0 * pair, pair, bisection)
+    parts = (groups * a, groups * a * (a - 1.0) / 2.0, groups * (groups - 1.0) / 2.0 * pair, bisection)
     share = np.minimum(1.0, np.minimum(by_global, by_local))
     return Dragonfly(holds[()], groups[()], *(part[()] for part in (*parts, share, hops, most)))

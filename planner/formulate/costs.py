@@ -16,7 +16,7 @@ from models.energy.carbon import embodied_carbon_kg
 from planner.candidates.fleet_options import FleetOption, charged, paid_on_delivery
 from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.apis import request_price
-from planner.formulate.functionals import CAPITAL, CARBON, COST, ENERGY, capital_of
+from planner.formulate.functionals import CAPITAL, CARBON, COST, capital_of
 from planner.problem.electricity import idle_price_per_j
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import Term
@@ -69,7 +69,7 @@ def holding_costs(
     """Compute the cost of holding one system, idle or not: capital or rent, building, and idle energy, by functional."""
     calendar, money = problem.calendar, problem.economics
     limited = {p: capital_of(phase) for p, phase in enumerate(problem.phases) if math.isfinite(phase.capital)}
-    result = {name: np.zeros(len(holdings)) for name in (COST, CARBON, ENERGY, CAPITAL, *limited.values())}
+    result = {name: np.zeros(len(holdings)) for name in (COST, CARBON, CAPITAL, *limited.values())}
     for u, (k, term) in enumerate(holdings):
         option = fleet_options[k]
         held = term.mask(calendar)
@@ -84,7 +84,6 @@ def holding_costs(
         result[COST][u] = cost + charged_w * rates.idle_cost_per_w[r, held].sum()
         embodied_kg = embodied_carbon_kg(option.system.embodied_kg, seconds.sum(), option.offer.life_s(money))
         result[CARBON][u] = counted_w * rates.carbon_per_w[r, held].sum() + embodied_kg
-        result[ENERGY][u] = counted_w * seconds.sum()
         result[CAPITAL][u] = capital
         if term.phase in limited:
             result[limited[term.phase]][u] = capital
@@ -105,7 +104,6 @@ def point_costs(
     return {
         COST: charged[:, None] * rates.cost_per_w[sites] + slots[:, None] * worth,
         CARBON: counted[:, None] * rates.carbon_per_w[sites],
-        ENERGY: counted[:, None] * rates.seconds,
     }
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from catalog.units import HOUR_S, MONTH_S, YEAR_S
 from models.arrays import Bools, Floats, Ints
 from models.economics import discount_factor
-from planner.formulate.functionals import CAPITAL, CARBON, COST, ENERGY
+from planner.formulate.functionals import CAPITAL, CARBON, COST
 from planner.problem.calendar import HOURS_PER_YEAR, Calendar
 from planner.problem.electricity import ElectricityFacts, peak_name
 from planner.problem.facts import PhaseFacts, ResolvedSpec, SiteFacts
@@ -66,7 +66,6 @@ def _meters(problem: ResolvedSpec) -> MeterData:
         grid_cost={
             COST: np.array([site.price_per_j[calendar.hour] * weight for site in sites]),
             CARBON: np.array([site.carbon_kg_per_j[calendar.hour] * seconds for site in sites]),
-            ENERGY: np.tile(seconds, (len(sites), 1)),
         },
         peak_meter=_ints(m for m, _, _ in peaks),
         peak_slot=np.array([slots for _, slots, _ in peaks], dtype=bool).reshape(-1, calendar.slots),
@@ -79,7 +78,6 @@ def _meters(problem: ResolvedSpec) -> MeterData:
         taken_cost={
             COST: np.where(produced, 0.0, price)[:, None] * weight,
             CARBON: _floats(c.carbon_kg_per_j for _, c in contracts)[:, None] * seconds,
-            ENERGY: np.tile(seconds, (len(contracts), 1)),
         },
         battery_meter=_ints(m for m, _ in batteries),
         battery_least_j=_floats(b.least_j for _, b in batteries),

@@ -1,10 +1,10 @@
-"""Names of the functionals of the joint program: costs, carbon, energy, purchase price, and the amounts of single phases."""
+"""Names of the functionals of the joint program: costs, carbon, purchase price, and the amounts of single phases."""
 
 from __future__ import annotations
 
 from planner.problem.facts import PhaseFacts
 
-COST, CARBON, ENERGY, CAPITAL = "cost", "carbon_kg", "energy_j", "capital"
+COST, CARBON, CAPITAL = "cost", "carbon_kg", "capital"
 
 
 def capital_of(phase: PhaseFacts) -> str:

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from catalog import Catalog
-from catalog.tariffs import band_at, hourly_values, tariff_bands
+from catalog.tariffs import hourly_values, tariff_bands
 
 CATALOG = Catalog.load()
 MONDAY, SUNDAY = 0, 6
@@ -44,6 +44,10 @@ def test_only_a_complete_tariff_is_tied_to_a_region():
     for region in CATALOG.records("regions"):
         if region.words("tariff"):
             assert CATALOG.get("tariffs", region.words("tariff")).words("status") == "complete", region.name
+
+
+def band_at(tariff, month, weekday, hour):
+    return next(b for b in tariff_bands(tariff) if b.holds(month, weekday) and b.start_h <= hour < b.end_h)
 
 
 def test_day_kinds_and_half_hours():
