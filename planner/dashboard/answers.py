@@ -20,6 +20,7 @@ from planner.dashboard.headline import (
     slo_rows,
 )
 from planner.escape import page
+from planner.money.components import component_words
 from planner.plan import Plan, binds
 from planner.plan.rows.framing import Repair
 from planner.plan.rows.workloads import Workload
@@ -204,7 +205,7 @@ def cost_table(plan: Plan, t: Words) -> list[Row]:
     total = sum(plan.document["costs"].values())
     return [
         {
-            t("column.component"): t.get(f"component.{name}", name),
+            t("column.component"): component_words(name, t.language),
             t("column.amount", currency=shown_currency(plan, t)): money(plan, cost, t),
             t("column.share"): cost / total if total else None,
         }

@@ -10,10 +10,10 @@ from planner.dashboard.figures import amount, number, tidy
 from planner.dashboard.headline import currency, plan_metrics, shown_currency
 from planner.dashboard.state.scenario import Scenario
 from planner.escape import page
+from planner.money.components import COMPONENTS, component_words
 from planner.plan import Plan
 from planner.report.charts.fleet import fleet_rows
 from planner.report.locale import Words
-from planner.report.words import COMPONENT_WORDS
 from planner.spec.changes import spec_changes
 
 Row = dict[str, Any]
@@ -41,11 +41,11 @@ def difference_words(first: str, second: str, plans: Mapping[str, Plan], t: Word
         if abs(value - old) <= open_:
             said.append(t("compare.gaps", gaps=amount(open_, unit, t)))
     parts = sorted(
-        ((name, b.document["costs"].get(name, 0.0) - a.document["costs"].get(name, 0.0)) for name in COMPONENT_WORDS),
+        ((name, b.document["costs"].get(name, 0.0) - a.document["costs"].get(name, 0.0)) for name in COMPONENTS),
         key=lambda item: -abs(item[1]),
     )
     moved = [
-        f"{t.get(f'component.{name}', name)} {_signed(change, currency(b), t)}"
+        f"{component_words(name, t.language)} {_signed(change, currency(b), t)}"
         for name, change in parts[:NAMED]
         if abs(change) > LEAST_SHARE * abs(a.totals["cost"])
     ]

@@ -14,9 +14,10 @@ from planner.formulate.porting import needs
 from planner.interpret.decisions import Decisions
 from planner.interpret.electricity import ELECTRICITY_LINES
 from planner.interpret.lines import LINES
+from planner.money.components import ENVIRONMENTS
 from planner.problem.lines import NO_TREE, STREAMS
 from planner.problem.phases import API, worth_from
-from planner.problem.reinforcement import ENVIRONMENTS, environments_per_s
+from planner.problem.reinforcement import environments_per_s
 
 Line = tuple[str, str, str, str]  # component, site, system, how
 Place = tuple[str, str, str]  # site, system, how
@@ -25,7 +26,7 @@ TRAFFIC = (
     "egress",
     BOUGHT,
     PORTING,
-    ENVIRONMENTS,
+    ENVIRONMENTS.key,
     "weights",
     LINES,
     *STREAMS,
@@ -160,7 +161,7 @@ class Accounts:
             point, active = self.decided.form.points[p], self.decided.active[p]
             if (rate := environments_per_s(point.workload)) and active.any():
                 amount = rate * float(active @ (calendar.seconds * calendar.discount))
-                self.cost_lines[ENVIRONMENTS, point.site, "", ""] += amount
+                self.cost_lines[ENVIRONMENTS.key, point.site, "", ""] += amount
                 self.by_name[point.workload.name] += amount
 
     def _book_porting(self) -> None:

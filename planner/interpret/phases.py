@@ -18,9 +18,10 @@ from planner.candidates.fleet_options import paid_on_delivery
 from planner.formulate.costs import slot_rates
 from planner.formulate.functionals import COST
 from planner.interpret.phase_budgets import paid_by_phase
+from planner.money.components import ENVIRONMENTS
 from planner.problem.facts import PhaseFacts, ResolvedSpec
 from planner.problem.phases import Term, window_at
-from planner.problem.reinforcement import ENVIRONMENTS, environments_per_s
+from planner.problem.reinforcement import environments_per_s
 from solvers.model.preemption import working_share
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ DATED, ENERGY = (
         "early exit",
         "egress",
         "api",
-        ENVIRONMENTS,
+        ENVIRONMENTS.key,
     ),
     "energy",
 )  # energy of a meter belongs to no system

@@ -9,8 +9,6 @@ from planner.problem.engine import EngineSettings
 from planner.problem.facts import TrainingFacts, WorkloadFacts
 from planner.spec.reinforcement import Reinforcement
 
-ENVIRONMENTS = "environments"  # component of the cost
-
 
 @dataclass(frozen=True, slots=True)
 class ReinforcementFacts(TrainingFacts):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from catalog.units import MWH_J, TONNE_KG, show
 from planner.messages import Message
+from planner.money.components import component_words
 from planner.plan import Plan
 from planner.plan.rows.workloads import Workload
 from planner.report import electricity
 from planner.report.paper import Block, counted
 from planner.report.story import tightest
-from planner.report.words import COMPONENT_WORDS, amount
+from planner.report.words import amount
 
 CARRIES = 0.01  # of the cost: smaller parts of it are left out
 
@@ -85,7 +86,7 @@ def costs(plan: Plan) -> Block:
     span = "the year" if years == 1 else f"{years} years, {amount(totals['cost'] / years)} {currency} a year"
     entries = [
         (f"Total: {amount(totals['cost'])} {currency} (present value) over {span}",),
-        (", ".join(f"{COMPONENT_WORDS.get(name, name)} {part / total:.1%}" for name, part in parts),),
+        (", ".join(f"{component_words(name)} {part / total:.1%}" for name, part in parts),),
         (
             f"{totals['chips']:,} chips, {show(totals['peak_power_w'], 'W')} at the peak, {totals['energy_j'] / MWH_J:,.0f} MWh, "
             f"{totals['carbon_kg'] / TONNE_KG:,.0f} t CO2, {tokens_words(totals['tokens'])} tokens",

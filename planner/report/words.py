@@ -1,4 +1,4 @@
-"""Words that several tables and sentences of a plan share: statuses, components, lists, ranges and amounts."""
+"""Words that several tables and sentences of a plan share: statuses, lists, ranges and amounts."""
 
 from __future__ import annotations
 
@@ -18,31 +18,6 @@ STATUS_WORDS = {
 MONTH_S = 730 * HOUR_S
 WITHOUT_PLAN = "no plan was found before a limit of time or memory ended the search; there may be one"
 SEARCHED = "best found, short of the asked gap"
-COMPONENT_WORDS = {
-    "systems": "systems (capital)",
-    "fabric": "fabric (capital)",
-    "maintenance": "maintenance",
-    "spare parts": "spare parts (capital)",
-    "staff": "staff",
-    "software": "software",
-    "facility": "building (capital)",
-    "colocation": "rented hall",
-    "energy": "electricity",
-    "rent": "rent",
-    "early exit": "leaving commitments early",
-    "site": "fixed cost of sites",
-    "egress": "traffic to users",
-    "api": "tokens from APIs",
-    "porting": "porting of architectures",
-    "environments": "environment slots on CPUs",
-    "weights": "distribution of weights",
-    "lines": "rent of lines",
-    "control": "control of sites",
-    "telemetry": "telemetry of sites",
-    "demand charge": "demand charges",
-    "ppa": "power purchase agreements",
-    "battery": "batteries (capital)",
-}
 
 
 def status_words(plan: Plan) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.units import show
+from planner.money.components import component_words
 from planner.plan import Plan
 from planner.plan.rows.points import Placement, Point
 from planner.plan.rows.workloads import Workload
-from planner.report.words import COMPONENT_WORDS
 
 Row = dict[str, Any]
 
@@ -64,7 +64,7 @@ def cost_rows(plan: Plan) -> list[Row]:
     rows = sorted(plan.document["costs"].items(), key=lambda item: -item[1])
     return [
         {
-            "component": COMPONENT_WORDS[name],
+            "component": component_words(name),
             "amount": f"{amount:,.0f}",
             "share": f"{amount / total:.1%}" if total else "",
         }

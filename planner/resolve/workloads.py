@@ -12,10 +12,10 @@ from catalog.errors import MissingFigure
 from catalog.records import Record
 from catalog.units import HOUR_S, YEAR_S
 from models.transformer.architecture import Architecture
+from planner.money.components import ENVIRONMENTS
 from planner.problem.batches import nearest_batch
 from planner.problem.engine import EngineSettings
 from planner.problem.facts import QualityFacts, ServingFacts, TrainingFacts
-from planner.problem.reinforcement import ENVIRONMENTS
 from planner.resolve.architectures import shape_of, weights_bytes
 from planner.resolve.context import ResolveContext
 from planner.resolve.demand import demand_by_hour
@@ -133,7 +133,7 @@ def _slot_price(context: ResolveContext, workload: Reinforcement, path: str) -> 
         return 0.0
     place = f"{path}.tools.slot_price"
     price = context.convert(workload.tools.slot_price, place)
-    context.assume_stated(place, price * HOUR_S, f"{context.spec.currency}/h", (ENVIRONMENTS, "*", "*"))
+    context.assume_stated(place, price * HOUR_S, f"{context.spec.currency}/h", (ENVIRONMENTS.key, "*", "*"))
     return price
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from catalog.units import show
 from planner.errors import Issue, SpecError
+from planner.money.components import component_words
 from planner.plan import Plan
-from planner.report.words import COMPONENT_WORDS
 from planner.spec.changes import spec_changes
 from planner.studies.comparison_tables import (
     Row,
@@ -149,7 +149,7 @@ def _printed(row: Row) -> Row:
     """Format a row for people."""
     unit = row.get("unit", "")
     shown = {
-        key: COMPONENT_WORDS.get(value, value) if key == "component" else "" if value is None else value
+        key: component_words(value) if key == "component" else "" if value is None else value
         for key, value in row.items()
         if key not in ("share", "unit")
     }

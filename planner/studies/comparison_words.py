@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.messages import Message
+from planner.money.components import component_words
 from planner.plan import Plan
-from planner.report.words import COMPONENT_WORDS, STATUS_WORDS, counted
+from planner.report.words import STATUS_WORDS, counted
 from planner.spec.changes import MISSING, either
 from planner.studies.comparison_tables import RELATIVE_TOL, Row, years_of
 
@@ -58,10 +59,7 @@ def _drivers(found: Mapping[str, Any]) -> list[str]:
     """Name the parts, systems and fleet rows that make up most of the movement."""
     words = []
     if parts := _main(found["parts"]):
-        names = [
-            f"{COMPONENT_WORDS.get(row['component'], row['component'])} {_signed(row['difference'], row['unit'])}"
-            for row in parts
-        ]
+        names = [f"{component_words(row['component'])} {_signed(row['difference'], row['unit'])}" for row in parts]
         words.append(f"What drives it: {either(names, 'and')}.")
     if systems := _main([row for row in found["systems"] if row["system"]]):
         names = [f"{_system(row)} {_signed(row['difference'], row['unit'])}" for row in systems]

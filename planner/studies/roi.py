@@ -15,24 +15,13 @@ from typing import Any
 from catalog.units import MONTH_S, UnitError
 from models.economics import capital_recovery_factor
 from planner.errors import Issue, SpecError
+from planner.money.components import COMPONENTS
 from planner.plan import Plan
 from planner.spec.model import parse_spec
 from planner.spec.quantities import read_money
 
 MONTHS = 12
-FIXED_COSTS = (
-    "systems",
-    "fabric",
-    "maintenance",
-    "spare parts",
-    "staff",
-    "software",
-    "facility",
-    "colocation",
-    "rent",
-    "early exit",
-    "site",
-)  # components paid whether the fleet works or not
+FIXED_COSTS = tuple(key for key, component in COMPONENTS.items() if component.fixed)
 GAINS = ("1 point", "2 points", "5 points", "10 points")
 RELATIVE = ("1%", "2%", "5%", "10%")
 EXAMPLE = "1B CNY/month"

@@ -8,9 +8,10 @@ from typing import Any
 
 from catalog.units import MILLION, show
 from planner.errors import Issue, SpecError
+from planner.money.components import component_words
 from planner.plan import Plan
 from planner.plan.rows.money import Phase
-from planner.report.words import COMPONENT_WORDS, STATUS_WORDS
+from planner.report.words import STATUS_WORDS
 
 Row = dict[str, Any]
 TABLES = {"cost": "Cost by component", "totals": "Totals"}
@@ -49,7 +50,7 @@ class SideBySide:
         ]
 
     def _printed(self, row: Row) -> Row:
-        shown = {"component" if row["table"] == "cost" else "total": COMPONENT_WORDS.get(row["what"], row["what"])}
+        shown = {"component" if row["table"] == "cost" else "total": component_words(row["what"])}
         shown |= {str(number): _text(row[name], row["unit"]) for number, name in enumerate(self.names, 1)}
         return shown | {"unit": "" if row["unit"] in ("W", "s") else row["unit"]}
 

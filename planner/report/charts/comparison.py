@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from planner.money.components import component_words
 from planner.plan import Plan
 from planner.report.charts.fleet import fleet_rows
 from planner.report.charts.style import BAR_PX, BLUE, RED, coloured, money_axis
@@ -71,7 +72,7 @@ def difference_chart(before: Plan, after: Plan, t: Words) -> alt.Chart:
         {
             **row,
             "difference": t.display.money(row["difference"], stated),
-            "component": t.get(f"component.{row['component']}", row["component"]),
+            "component": component_words(row["component"], t.language),
         }
         for row in cost_differences(before, after)
     ]

@@ -6,6 +6,7 @@ from typing import Any
 
 import altair as alt
 
+from planner.money.components import component_words
 from planner.plan import Plan
 from planner.report.charts.style import BAR_PX, BLUE, GREY, money_axis
 from planner.report.locale import Words
@@ -21,7 +22,7 @@ def cost_chart(plan: Plan, t: Words) -> alt.LayerChart:
         begin, end = end, end + t.display.money(amount, stated)
         rows.append(
             {
-                "component": t.get(f"component.{name}", name),
+                "component": component_words(name, t.language),
                 "begin": begin,
                 "end": end,
                 "amount": end - begin,

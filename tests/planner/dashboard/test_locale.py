@@ -48,7 +48,6 @@ FAMILIES = (
     "status.",
     "goal.",
     "how.",
-    "component.",
     "group.",
     "stage.",
     "field.",
@@ -88,9 +87,8 @@ def test_every_key_in_the_code_has_a_text_and_every_text_is_used():
     assert not unused
 
 
-def test_every_status_and_component_of_a_plan_has_a_text():
+def test_every_status_of_a_plan_has_a_text():
     assert {f"status.{name}" for name in words.STATUS_WORDS} <= set(TEXTS)
-    assert {f"component.{name}" for name in words.COMPONENT_WORDS} <= set(TEXTS)
 
 
 # -- phrases of plans --------------------------------------------------------------------------------------------------

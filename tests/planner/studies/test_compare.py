@@ -10,8 +10,8 @@ import pytest
 import planner
 from planner.cli.main import main
 from planner.errors import SpecError
+from planner.money.components import component_words
 from planner.plan import parse_plan
-from planner.report.words import COMPONENT_WORDS
 from planner.spec.changes import MISSING, spec_changes
 from planner.spec.document import edited
 from planner.studies.alternatives import BEYOND, FOUND, IMPOSSIBLE
@@ -108,7 +108,7 @@ def test_fleets_limits_and_questions_are_told_apart(first, second):
     words = " ".join(told["words"])
     top = told["parts"][0]
     assert "less than the first" in words and "What drives it" in words and "sites[0].power" in words
-    assert COMPONENT_WORDS[top["component"]] in words
+    assert component_words(top["component"]) in words
 
 
 def test_the_other_way_round_every_difference_changes_its_sign(first, second):

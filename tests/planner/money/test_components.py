@@ -1,0 +1,34 @@
+"""The list of components: their names in the languages, and the only place of these names outside `planner.verify`."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.messages import LANGUAGES, texts
+from planner.money.components import AT_METER, COMPONENTS, DATED, component_words
+
+CARBON_LINES = {"operation", "embodied", "ppa"}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_component_has_words_and_no_words_are_of_none(language):
+    codes = {f"component.{key}" for key in COMPONENTS}
+    assert codes <= set(texts(language))
+    assert [component.words(language) for component in COMPONENTS.values()]
+    assert component_words("no such component", language) == "no such component"
+
+
+def test_every_component_of_a_plan_stands_in_the_list(small_plan):
+    assert {row["component"] for row in small_plan["cost_lines"]} <= set(COMPONENTS)
+    assert {row["component"] for row in small_plan["carbon_lines"]} <= {c.carbon for c in COMPONENTS.values()} - {""}
+
+
+def test_a_component_is_paid_for_decisions_of_one_way_to_share_it():
+    """A cost that a workload causes alone is of no meter, and what is fixed is paid for something held."""
+    for component in COMPONENTS.values():
+        assert component.paid_for
+        assert not (component.of_workload and set(component.paid_for) & {*AT_METER, "system", "site"})
+        assert not component.fixed or set(component.paid_for) <= {"system", "site"}
+        assert not component.capital or not component.of_workload
+        assert component.carbon in CARBON_LINES | {""}
+    assert COMPONENTS["energy"].paid_for == (*DATED[:2], "grid")
