@@ -140,7 +140,7 @@ def gathered_bytes(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFAUL
     [0.0, 1.31]
     """
     tp, ep = layouts.tp.astype(float), layouts.ep
-    leading, rest, routed = layer_parameters(arch)
+    leading, rest, routed = layer_parameters(arch, tp)
     dense, experts = rest / tp, routed / np.where(ep > 1, ep, tp)
     dense = dense + np.maximum(np.where(leading_layers(arch) > 0, leading / tp, 0.0) - dense - experts, 0.0)
     held = (

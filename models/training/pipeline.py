@@ -125,21 +125,31 @@ def slowest_stage(layers: ArrayLike, stages: ArrayLike, layer_s: ArrayLike, head
     """Compute (layers, vocabulary heads) of the slowest stage.
 
     Where the layers divide, every stage has its full share and the last one the head besides. Where they do not, c = ceil(L/p)
-    layers go to all stages but the last, which has what is left and the head; if that is slowest, one more layer may move off it.
+    layers go to all stages but the last, which has the n that are left and the head of h layer times. With r more layers on each of the others
+    the stages take c + r and max(n - (p - 1) r, 0) + h; r is the whole number, at or beside (n + h - c)/p, with the smaller maximum.
     Shapes: broadcast. Units: layers L, stages p [1], time of a layer and of the head [s], result [1]. Valid for p <= L.
     Reference: Llama 3, arXiv:2407.21783, section 3.3.2 (one layer removed from the first and last stage).
 
-    >>> [float(part) for part in slowest_stage(32, 4, 1.0, 1.2)], [float(part) for part in slowest_stage(126, 16, 1.0, 1.2)]
-    ([8.0, 1.0], [8.0, 0.0])
+    >>> [[float(part) for part in slowest_stage(layers, stages, 1.0, head)] for layers, stages, head in ((32, 4, 1.2), (126, 16, 1.2), (101, 2, 5.0))]
+    [[8.0, 1.0], [8.0, 0.0], [53.0, 0.0]]
     """
     total, p = np.asarray(layers, float), np.asarray(stages, float)
-    layer, head = np.asarray(layer_s, float), np.asarray(head_s, float)
-    most = np.ceil(total / p)
-    left = np.maximum(total - (p - 1.0) * most, 0.0)
-    even = most * p == total
-    last = even | ((left * layer + head > most * layer) & (left * layer + head <= (most + 1.0) * layer))
-    raised = ~last & (left * layer + head > most * layer)
-    return as_result(np.where(last, left, most + raised)), as_result(last.astype(float))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        head = np.where(np.asarray(head_s, float) > 0, np.asarray(head_s, float) / np.asarray(layer_s, float), 0.0)
+        most = np.ceil(total / p)
+        left = np.maximum(total - (p - 1.0) * most, 0.0)
+        useful = np.where(left > 0, np.ceil(left / (p - 1.0)), 0.0)
+        balance = np.clip((left + head - most) / p, 0.0, useful)
+    balance = np.where(most * p == total, 0.0, balance)
+
+    def split(more: Floats) -> tuple[Floats, Floats]:
+        return most + more, np.maximum(left - (p - 1.0) * more, 0.0)
+
+    less, more = split(np.floor(balance)), split(np.ceil(balance))
+    gains = np.maximum(more[0], more[1] + head) < np.maximum(less[0], less[1] + head)
+    others, last = (np.where(gains, one, other) for one, other in zip(more, less, strict=True))
+    ends = (last + head > others) | (most * p == total)
+    return as_result(np.where(ends, last, others)), as_result(ends.astype(float))
 
 
 def stage_layers(layers: ArrayLike, stages: ArrayLike) -> Floats:

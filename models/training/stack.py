@@ -159,7 +159,12 @@ def fullest_stage_s(run: Run, kinds: Mapping[str, Times], head_seconds: Floats |
     if LEADING in kinds:
         dense = {part: seconds / np.maximum(d, 1.0) for part, seconds in kinds[LEADING].items()}
         chunk = chunk_layers(arch.layers, layouts)
-        fewest = np.where(sum(dense.values()) < pace, first_without_leading(d, chunk, layouts.pp), 0.0)
+        full = (
+            np.floor(np.asarray(arch.layers, float) / stage_layers(arch.layers, layouts.pp)) - 1.0
+        )  # the last such stage
+        fewest = np.where(
+            sum(dense.values()) < pace, np.minimum(first_without_leading(d, chunk, layouts.pp), full), 0.0
+        )
         j = np.minimum(leading_on(d, np.where(heads > 0, layouts.pp - 1.0, fewest), chunk), most)
         stage = {part: seconds + j * (dense[part] - other[part] / counted) for part, seconds in stage.items()}
     if last is not None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from models.arrays import Bools, Floats, Result
 from models.training.layouts import Layouts
 from models.training.pipeline import DUALPIPE, V_HALF, stage_layers, weight_copies
-from models.transformer.architecture import Architecture, parameter_counts
+from models.transformer.architecture import Architecture, attention_on_ranks, parameter_counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +142,11 @@ def _uneven_contents(arch: Architecture, layouts: Layouts, predicting: float) ->
     return [ends[0], middle.unless(dual, inner.unless(p <= 2.0, pair)).unless(alone, whole), ends[1]]
 
 
-def layer_parameters(arch: Architecture) -> tuple[Result, Result, Result]:
-    """Count the parameters of a layer: (a leading one, another one without its routed experts, these experts).
+def layer_parameters(arch: Architecture, tp: ArrayLike = 1.0) -> tuple[Result, Result, Result]:
+    """Count the parameters of a layer on all tensor ranks together: (a leading one, another one without its routed experts, these experts).
 
-    Shapes: as the architecture. Units: [1]. Reference: `architecture.parameter_counts`.
+    What has no heads to divide, such as projections down to a latent, is whole on each rank, as `attention_on_ranks` has it.
+    Shapes: as the architecture and tp. Units: [1]. Reference: `architecture.parameter_counts`, `architecture.attention_on_ranks`.
 
     >>> from models.serving.examples import DENSE
     >>> from models.transformer.architecture import parameter_counts
@@ -154,22 +155,22 @@ def layer_parameters(arch: Architecture) -> tuple[Result, Result, Result]:
     """
     counts, d = parameter_counts(arch), leading_layers(arch)
     others = np.maximum(np.asarray(arch.layers, float) - d, 1.0)
-    mixer, dense = counts.attention / arch.layers, arch.ffn_matrices * 1.0 * arch.hidden * arch.ffn
+    mixer, dense = attention_on_ranks(arch, tp) / arch.layers, arch.ffn_matrices * 1.0 * arch.hidden * arch.ffn
     rest = (counts.dense_ffn - d * dense + counts.router) / others
     return mixer + dense, mixer + rest, counts.moe_layers * arch.experts * counts.per_expert / others
 
 
-def prediction_parameters(arch: Architecture) -> tuple[Result, Result]:
-    """Count the parameters of a layer that predicts a further token: (without routed experts, these), with its projection of 2 h to h.
+def prediction_parameters(arch: Architecture, tp: ArrayLike = 1.0) -> tuple[Result, Result]:
+    """Count the parameters of a layer that predicts a further token, as `layer_parameters`: (without routed experts, these), with its projection of 2 h to h.
 
     It is a layer of the kind of the last ones: both blocks where a layer of the network is one. Embedding and head are shared with the network.
-    Shapes: as the architecture. Units: [1]. Reference: DeepSeek-V3, arXiv:2412.19437, section 2.2, equations 21 to 23.
+    Shapes: as the architecture and tp. Units: [1]. Reference: DeepSeek-V3, arXiv:2412.19437, section 2.2, equations 21 to 23.
 
     >>> from models.serving.examples import DENSE
     >>> bool(prediction_parameters(DENSE)[0] - layer_parameters(DENSE)[1] == 2 * 4096**2)
     True
     """
-    _, rest, experts = layer_parameters(arch)
+    _, rest, experts = layer_parameters(arch, tp)
     blocks = np.where(np.asarray(arch.attention_layers) > 0, 2.0, 1.0)
     return blocks * rest + 2.0 * np.asarray(arch.hidden, float) ** 2, blocks * experts
 
@@ -177,6 +178,7 @@ def prediction_parameters(arch: Architecture) -> tuple[Result, Result]:
 def parameters_of(arch: Architecture, layouts: Layouts, contents: Contents) -> tuple[Floats, Floats]:
     """Count the (dense, expert) parameters of a rank: layers / tp, experts / ep, or / tp where ep is 1; a tied head is a copy where it lies apart.
 
+    Projections down to a latent are whole on each tensor rank, which has them for its part of the sequence.
     Shapes: one axis. Units: [1]. Reference: Narayanan et al., arXiv:2104.04473, section 2; Singh et al., arXiv:2303.06318, section 3 (experts).
 
     >>> from models.serving.examples import DENSE
@@ -186,14 +188,14 @@ def parameters_of(arch: Architecture, layouts: Layouts, contents: Contents) -> t
     8.0
     """
     counts, tp = parameter_counts(arch), layouts.tp.astype(float)
-    leading, rest, experts = layer_parameters(arch)
+    leading, rest, experts = layer_parameters(arch, tp)
     head = np.where(contents.embedding > 0, counts.head, counts.embedding)
     dense = contents.others * rest + contents.embedding * counts.embedding + contents.head * head
     expert = contents.others * experts
     if contents.leading.any():
         dense = dense + contents.leading * leading
     if contents.predicting.any():
-        predicting, its_experts = prediction_parameters(arch)
+        predicting, its_experts = prediction_parameters(arch, tp)
         dense, expert = dense + contents.predicting * predicting, expert + contents.predicting * its_experts
     if not np.any(arch.experts):
         return dense / tp, np.zeros_like(tp)

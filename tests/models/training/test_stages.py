@@ -43,6 +43,7 @@ def stages(layers, p, leading, predicting):
 
 @drawn
 @example(layers=9, p=2, leading=5, predicting=1, dense=3.0, head=0.0)
+@example(layers=5, p=4, leading=3, predicting=0, dense=0.5, head=0.0)
 @given(
     layers=st.integers(1, 40), p=st.integers(1, 12), leading=st.integers(0, 12), predicting=st.integers(0, 2),
     dense=st.floats(0.2, 3.0), head=st.floats(0.0, 5.0),
@@ -81,6 +82,16 @@ def test_the_fullest_rank_has_the_most_parameters_of_all(p, leading, predicting)
         every[-1] += vocabulary
     dense, expert = parameters_per_rank(arch, Layouts.of(pp=p), predicting)
     assert float(dense[0] + expert[0]) == pytest.approx(max(every), rel=1e-9)
+
+
+@pytest.mark.parametrize("tp", [1, 2, 8])
+def test_projections_down_to_a_latent_are_whole_on_each_tensor_rank(tp):
+    """DeepSeek-V3: h (1536 + 512 + 64) of a layer's attention have no heads to divide; the rest of it, of shared experts and the tables is divided."""
+    whole = 61 * 7168 * (1536 + 512 + 64)
+    dense, expert = parameters_per_rank(V3, Layouts.of(tp=tp))
+    alone = parameters_per_rank(V3, Layouts.of())
+    assert float(dense[0]) == pytest.approx(whole + (float(alone[0][0]) - whole) / tp)
+    assert float(expert[0]) == pytest.approx(float(alone[1][0]) / tp)
 
 
 def test_a_dense_layer_in_front_makes_other_stages_wait():

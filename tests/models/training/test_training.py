@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from catalog.lookup import Catalog
 from catalog.units import BILLION, GIB, GIGA, TERA
@@ -227,10 +229,14 @@ def test_frozen_weights_leave_nothing_to_fill_a_bubble_with():
     assert np.ptp(pipeline.bubble_s(8, 1, 1.0, 1.0, 0.0, np.array(codes))) == 0.0
 
 
-@pytest.mark.parametrize(("total", "p"), [(126, 16), (61, 16), (61, 4), (94, 8), (7, 5), (5, 4), (32, 8)])
-@pytest.mark.parametrize("head", [0.0, 0.5, 1.2, 3.0])
+@given(
+    total=st.integers(2, 130), p=st.integers(2, 40), head=st.sampled_from([0.0, 0.5, 1.0, 1.2, 3.0, 4.7, 12.0, 90.0])
+)
+@example(total=101, p=2, head=5.0)
+@example(total=61, p=16, head=7.0)
 def test_the_slowest_stage_against_every_split(total, p, head):
     """No stage of the others' splits is shorter, among those with the head on the last stage; even splits are left as they are."""
+    p = min(p, total)
     layers, heads = (float(part) for part in pipeline.slowest_stage(total, p, 1.0, head))
     best = min(max(math.ceil((total - last) / (p - 1)), last + head) for last in range(total + 1))
     if total % p == 0:
