@@ -60,7 +60,7 @@ FOLDS = 5
 # Standard deviations of the logarithms of the constants about a start that says: as serving and training by themselves.
 PRIOR = {
     "rollout_factor": (1.0, 0.5), "update_factor": (1.0, 0.5), "scoring_factor": (1.0, 0.5), "sync_bytes_per_s": (15e9, 1.0),
-    "sync_start_s": (2.0, 1.0), "worker_response_s": (0.016, 1.5),
+    "sync_start_s": (2.0, 1.0), "sync_tensor_s": (2e-4, 1.0), "worker_response_s": (0.016, 1.5),
 }  # fmt: skip
 ENDLESS_SHARE = 0.01  # held, not fitted: published rows state no share of responses that reach the limit
 LOSS_SCALE = 0.15  # of the logarithm of a ratio, from which on the loss is linear
@@ -148,7 +148,7 @@ class Reader:
         self.ledger = Ledger(Catalog.load())
         plain = model_constants(self.ledger, serves=False)
         self.constants = replace(
-            plain, reinforcement=ReinforcementConstants(1.0, 1.0, 1.0, 1e18, 1e-9, 1e-9, ENDLESS_SHARE, 1.0, 1.0)
+            plain, reinforcement=ReinforcementConstants(1.0, 1.0, 1.0, 1e18, 1e-9, 1e-9, 1e-9, ENDLESS_SHARE, 1.0, 1.0)
         )
 
     def system(self, chip: str) -> SystemFacts:

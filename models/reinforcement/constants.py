@@ -13,8 +13,9 @@ class ReinforcementConstants:
     rollout_factor: float  # on the times of prefill and decode against those of an engine that only serves [1]
     update_factor: float  # on the time of an update against that of a training step of as many tokens [1]
     scoring_factor: float  # on the forward passes that score a batch [1]
-    sync_bytes_per_s: float  # at which a chip takes in the weights of a copy, tensor by tensor [byte/s]
-    sync_start_s: float  # of each synchronisation, beside the transfer [s]
+    sync_bytes_per_s: float  # at which software copies the weights into an engine, links apart [byte/s]
+    sync_start_s: float  # of each synchronisation [s]
+    sync_tensor_s: float  # of each tensor of one, beside its bytes [s]
     worker_response_s: float  # of a worker of the controller, for each response that it handles [s]
     endless_share: float  # responses that never end by themselves, where a spec does not state them [1]
     interval_low: float  # bounds of 80 % of measured over predicted iterations, held out [1]
@@ -29,7 +30,7 @@ class ReinforcementConstants:
         >>> ReinforcementConstants.from_values({"rollout_factor": 1.0, "sync_start_s": 0.0})
         Traceback (most recent call last):
         ...
-        ValueError: reinforcement constants: missing endless_share, interval_high, interval_low, scoring_factor, sync_bytes_per_s, update_factor, worker_response_s; not positive and finite sync_start_s
+        ValueError: reinforcement constants: missing endless_share, interval_high, interval_low, scoring_factor, sync_bytes_per_s, sync_tensor_s, update_factor, worker_response_s; not positive and finite sync_start_s
         """
         known = {field.name for field in fields(cls)}
         groups = {

@@ -2,57 +2,140 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result, as_result
+from models.arrays import Floats, Result, as_result
 
 
-def transfer_s(
-    weights_bytes: ArrayLike, senders: ArrayLike, receivers: ArrayLike, send_bytes_per_s: ArrayLike, receive_bytes_per_s: ArrayLike,
-    copy_bytes_per_s: float, start_s: float,
-) -> Result:  # fmt: skip
-    """Predict the time to send new weights to another pool:  a + max(W / (n r_s), W / (c r_c), W / s).
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Weights of a policy: as training keeps them, and as the engines read them."""
 
-    The n updating chips send one copy between them, which receivers pass on while it arrives; each of the c chips of an engine takes its part.
-    Frameworks gather whole tensors, one after the other, and every chip takes in all of them at a rate s that their software sets.
-    Shapes: broadcast. Units: weights W [byte], chips n, c [1], rates r of one chip and s [byte/s], start a [s], result [s]. Infinite
-    without a network.
-    Reference: Sanders, Speck and Träff, Parallel Computing 35 (2009) (pipelined broadcast); Sheng et al., HybridFlow, arXiv:2409.19256, section 5.
+    trained_bytes: float
+    rollout_bytes: float
+    expert_bytes: float = 0.0  # of routed experts, among those of the rollout
+    tensors: float = 0.0  # through which an engine goes one by one [1]
 
-    >>> fast = float("inf")
-    >>> [float(transfer_s(16e9, 8, chips, 50e9, 50e9, rate, 1.0)) for chips, rate in ((1, fast), (8, fast), (8, 16e9))]
-    [1.32, 1.04, 2.0]
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Chips of a pool on one side of a synchronisation; numbers or arrays that broadcast."""
+
+    chips: ArrayLike  # of the pool [1]
+    domain_chips: ArrayLike  # of a scale-up domain [1]
+    scaleup_bytes_per_s: ArrayLike  # of a chip
+    scaleout_bytes_per_s: ArrayLike  # of a chip; 0 without a network
+    hbm_bytes_per_s: ArrayLike  # of a chip
+
+    @property
+    def together(self) -> Floats:
+        """Chips of the pool that share a domain [1]."""
+        return np.minimum(np.asarray(self.chips, float), np.asarray(self.domain_chips, float))
+
+
+def gather_s(weights_bytes: ArrayLike, copy_chips: ArrayLike, side: Side) -> Result:
+    """Predict how long whole tensors take to reach each chip of a training copy:  max(W (1 - 1/p) / r_u, W (1 - d/p) / (d r_o)), d = min(p, domain).
+
+    Each of the p chips that hold a copy between them has W/p and takes in the rest: over scale-up what lies in its domain or has come into it, and
+    into a domain of d chips, over all their links of scale-out, what lies in others. A copy on one chip is whole already.
+    Shapes: broadcast. Units: weights W [byte], chips p [1], result [s]; infinite where a copy spans domains without a network.
+    Reference: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005), section 4.1 (all-gather); Sheng et al., HybridFlow, arXiv:2409.19256, section 5.3.
+
+    >>> side = Side(16, 8, 400e9, 50e9, 3e12)
+    >>> [round(float(gather_s(16e9, chips, side)), 4) for chips in (1, 8, 16)]
+    [0.0, 0.035, 0.0375]
+    """
+    size, copy = np.asarray(weights_bytes, float), np.asarray(copy_chips, float)
+    inside = np.minimum(copy, np.asarray(side.domain_chips, float))
+    within, across = size * (1.0 - 1.0 / copy), size * (1.0 - inside / copy)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        up = np.where(within > 0, within / np.asarray(side.scaleup_bytes_per_s, float), 0.0)
+        out = np.where(across > 0, across / (inside * np.asarray(side.scaleout_bytes_per_s, float)), 0.0)
+    return as_result(np.maximum(up, out))
+
+
+def broadcast_s(weights_bytes: ArrayLike, sender: Side, receiver: Side) -> Result:
+    """Predict how long all domains of another pool take to get the weights:  max(W / (d_s r_s), W / (d_r r_r), W / r_u).
+
+    A domain of the sending pool gives one copy over the links of its d_s chips. Receiving domains pass it on while it arrives, so that their number
+    does not count; each takes in one copy over the links of its d_r chips, whose parts then reach every chip over scale-up (r_u).
+    Shapes: broadcast. Units: weights W [byte], rates r of a chip [byte/s], result [s]; infinite without a network on either side.
+    Reference: Sanders, Speck and Träff, Parallel Computing 35 (2009) (pipelined broadcast).
+
+    >>> side = Side(16, 8, 400e9, 50e9, 3e12)
+    >>> float(broadcast_s(16e9, Side(1, 8, 400e9, 50e9, 3e12), side)), float(broadcast_s(16e9, side, side))
+    (0.32, 0.04)
     """
     size = np.asarray(weights_bytes, float)
     with np.errstate(divide="ignore"):
-        sent = size / (np.asarray(senders, float) * np.asarray(send_bytes_per_s, float))
-        received = size / (np.asarray(receivers, float) * np.asarray(receive_bytes_per_s, float))
-    return as_result(start_s + np.maximum(np.maximum(sent, received), size / copy_bytes_per_s))
+        ends = [size / (side.together * np.asarray(side.scaleout_bytes_per_s, float)) for side in (sender, receiver)]
+        inside = size / np.asarray(receiver.scaleup_bytes_per_s, float)
+    return as_result(np.maximum(np.maximum(*ends), np.where(receiver.together > 1, inside, 0.0)))
 
 
-def reshard_s(
-    weights_bytes: ArrayLike, copy_chips: ArrayLike, engine_chips: ArrayLike, scaleup_chips: ArrayLike, rates: tuple[ArrayLike, ArrayLike],
-    copy_bytes_per_s: float, start_s: float,
-) -> Result:  # fmt: skip
-    """Predict the change of weights from the layout of training to that of an engine on the same chips:  a + max(W/c (1 - c/p) / r, W / s), c < p.
+def copy_s(weights: Weights, expert_ranks: ArrayLike, copy_bytes_per_s: float, hbm_bytes_per_s: ArrayLike) -> Result:
+    """Predict how long a chip of training takes to hand over what it exports:  w / s + (w_t + w) / b,  w = W - E (1 - 1/e).
 
-    Each of the c chips of an engine gathers its part from the p chips that hold a copy in training; of a copy on no more chips than
-    the engine has, nothing travels. The scale-up rate r holds where such a copy lies within a domain, else that of scale-out.
-    All tensors pass each chip at a rate s that software sets, as in `transfer_s`.
-    Shapes: broadcast. Units: weights W [byte], chips p, c [1], rates (scale-up, scale-out) r of a chip and s [byte/s], start a [s], result [s].
-    Reference: Sheng et al., HybridFlow, arXiv:2409.19256, section 5.3 (3D-HybridEngine).
+    Each chip exports whole tensors at a rate s that software sets, all of them at the same time; of the routed experts (E) each of e expert ranks
+    exports its own. Where the format of the engines is not that of training, a chip also reads its part of the latter (w_t = w W_t / W) and
+    writes the former, at the rate b of its memory.
+    Shapes: broadcast. Units: ranks e [1], rates s, b [byte/s], result [s].
+    Reference: Sheng et al., HybridFlow, arXiv:2409.19256, section 5; Williams, Waterman and Patterson, CACM 52 (2009).
 
-    >>> fast = float("inf")
-    >>> [float(reshard_s(16e9, 8, chips, 8, (400e9, 50e9), rate, 0.5)) for chips, rate in ((2, fast), (8, fast), (8, 16e9))]
-    [0.515, 0.5, 1.5]
+    >>> [round(float(copy_s(Weights(16e9, size, 0.75 * size), ranks, 16e9, 3e12)), 3) for size, ranks in ((16e9, 1), (16e9, 3), (8e9, 1))]
+    [1.0, 0.5, 0.508]
     """
-    size, copy, engine = (np.asarray(a, float) for a in (weights_bytes, copy_chips, engine_chips))
-    rate = np.where(copy <= scaleup_chips, *(np.asarray(a, float) for a in rates))
-    moved = size / engine * np.maximum(1.0 - engine / copy, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        travelling = np.where(moved > 0, moved / rate, 0.0)
-    return as_result(start_s + np.maximum(travelling, size / copy_bytes_per_s))
+    ranks = np.maximum(np.asarray(expert_ranks, float), 1.0)
+    exported = weights.rollout_bytes - weights.expert_bytes * (1.0 - 1.0 / ranks)
+    read = exported * weights.trained_bytes / weights.rollout_bytes
+    moved = 0.0 if weights.trained_bytes == weights.rollout_bytes else read + exported
+    return as_result(exported / copy_bytes_per_s + moved / np.asarray(hbm_bytes_per_s, float))
+
+
+@dataclass(frozen=True, slots=True)
+class Sharding:
+    """How training spreads a copy of the weights: over so many chips, of which so many hold different experts."""
+
+    copy_chips: ArrayLike
+    expert_ranks: ArrayLike = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Software:
+    """What the software of a synchronisation takes, whatever the links."""
+
+    copy_bytes_per_s: float  # at which a chip hands weights to an engine
+    tensor_s: float  # of each tensor
+    start_s: float
+
+
+def synchronise_s(
+    weights: Weights, sharding: Sharding, trainer: Side, receiver: Side | None, software: Software
+) -> Result:
+    """Predict the time until engines have new weights:  a + N tau + max(gather, copy, broadcast).
+
+    Frameworks go through a network tensor by tensor or bucket by bucket: while one is copied to the engines the next is gathered from the chips of a
+    training copy, and, where the engines are another pool (`receiver`; None where the pools take turns), the one before is sent. The slowest of
+    the three sets the pace, beside the time tau of each of N tensors, all of which each engine takes in turn, and a start a.
+    Each chip of an engine takes in whole tensors and keeps its part, so that the layout of the engine does not count.
+    Shapes: broadcast. Units: tau, a, result [s].
+    Reference: Sheng et al., HybridFlow, arXiv:2409.19256, sections 5.2 and 5.3; `gather_s`, `copy_s`, `broadcast_s`.
+
+    >>> side, weights, software = Side(16, 8, 400e9, 50e9, 3e12), Weights(16e9, 16e9, tensors=300), Software(16e9, 1e-3, 2.0)
+    >>> slow = Side(1, 8, 400e9, 5e9, 3e12)
+    >>> [round(float(synchronise_s(weights, Sharding(8), side, other, software)), 3) for other in (None, side, slow)]
+    [3.3, 3.3, 5.5]
+    """
+    stages = [
+        gather_s(weights.trained_bytes, sharding.copy_chips, trainer),
+        copy_s(weights, sharding.expert_ranks, software.copy_bytes_per_s, trainer.hbm_bytes_per_s),
+        0.0 if receiver is None else broadcast_s(weights.rollout_bytes, trainer, receiver),
+    ]
+    slowest = np.maximum(np.maximum(stages[0], stages[1]), stages[2])
+    return as_result(software.start_s + weights.tensors * software.tensor_s + slowest)
 
 
 def reload_s(state_bytes: ArrayLike, host_bytes_per_s: ArrayLike) -> Result:

@@ -19,7 +19,7 @@ from models.formats import kind_of
 from models.reinforcement.iteration import ASYNCHRONOUS, COLOCATED, STREAMING, Iteration, Phases, iteration
 from models.reinforcement.lengths import ResponseLengths
 from models.reinforcement.rollout import Batch, Rollout, Turns, rollout
-from models.reinforcement.synchronise import reload_s, reshard_s, transfer_s
+from models.reinforcement.synchronise import Sharding, Side, Software, Weights, reload_s, synchronise_s
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import memory_bytes_per_chip, slots
@@ -33,7 +33,7 @@ from models.training.memory import WEIGHT_BYTES, state_bytes, training_memory
 from models.training.run import Run
 from models.training.step import TrainingStep
 from models.transformer.architecture import Architecture, parameter_counts
-from models.transformer.checkpoint import checkpoint_bytes
+from models.transformer.checkpoint import checkpoint_bytes, expert_bytes, tensor_count
 from planner.evaluate.controller import controller_s
 from planner.evaluate.disaggregated import pool_power_w
 from planner.evaluate.engine_memory import with_memory
@@ -298,36 +298,34 @@ def iteration_of(
     if engines is None or pool is None:
         phases = Phases(None, scoring, updating, 0.0, 0.0, host_s, spec.mini_batches)
         return iteration(way, phases)
-    size = float(checkpoint_bytes(job.architecture, pool.precision))
-    width = np.asarray(engines.layouts.chips, float)
+    sync = _synchronise_s(job, way, update, pool, constants)
     reshard = 0.0
     if way == COLOCATED:
-        layout = update.updates.layouts
-        copy = float(layout.tp[0] * layout.pp[0] * (layout.ep[0] if layout.ep[0] > 1 else 1))
-        if int(layout.zero[0]) == 3:
-            copy = float(update.chips)
-        rates = system.scaleup_bytes_per_s, pool.scaleout.bytes_per_s
-        sync = reshard_s(
-            size,
-            min(copy, update.chips),
-            width,
-            system.scaleup_chips,
-            rates,
-            factors.sync_bytes_per_s,
-            factors.sync_start_s,
-        )
         held = float(update.updates.state_bytes[0])
         reshard = float(reload_s(held, system.host_bytes_per_s)) if on_host(system, held) else 0.0
-    else:
-        send, receive = _link(update.setup.system, update.setup.scaleout), _link(pool.system, pool.scaleout)
-        sync = transfer_s(size, update.chips, width, send, receive, factors.sync_bytes_per_s, factors.sync_start_s)
     phases = Phases(engines.rollout, scoring, updating, sync, reshard, host_s, spec.mini_batches)
     return iteration(way, phases, spec.staleness, spec.partial_rollout)
 
 
-def _link(system: SystemFacts, scaleout: ScaleOut) -> float:
-    """Return what a chip sends to another pool [byte/s]: over the network, or within its system where there is none."""
-    return scaleout.bytes_per_s or system.scaleup_bytes_per_s
+def _synchronise_s(
+    job: ReinforcementFacts, way: str, update: UpdatePool, pool: RolloutPool, constants: ModelConstants
+) -> float:
+    """Predict the synchronisation of weights, which engines of every layout take in alike [s]."""
+    arch, layout, factors = job.architecture, update.updates.layouts, constants.reinforcement
+    trained, held = WEIGHT_BYTES * parameter_counts(arch).total, checkpoint_bytes(arch, pool.precision)
+    weights = Weights(float(trained), float(held), float(expert_bytes(arch, pool.precision)), float(tensor_count(arch)))
+    copy = layout.chips[0] if layout.zero[0] == 3 else layout.tp[0] * layout.pp[0] * layout.ep[0]
+    sharding = Sharding(min(float(copy), update.chips), float(layout.ep[0]))
+    sender = _side(update.setup.system, update.setup.scaleout, update.chips)
+    receiver = None if way == COLOCATED else _side(pool.system, pool.scaleout, pool.chips)
+    software = Software(factors.sync_bytes_per_s, factors.sync_tensor_s, factors.sync_start_s)
+    return float(synchronise_s(weights, sharding, sender, receiver, software))
+
+
+def _side(system: SystemFacts, scaleout: ScaleOut, chips: int) -> Side:
+    """Describe a pool to the closed forms of synchronisation; pools without a network between systems share one of them."""
+    out = scaleout.bytes_per_s or system.scaleup_bytes_per_s
+    return Side(chips, system.scaleup_chips, system.scaleup_bytes_per_s, out, system.hbm_bytes_per_s)
 
 
 def fitting(updates: Updates, system: SystemFacts) -> Bools:

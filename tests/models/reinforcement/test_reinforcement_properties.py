@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from models.reinforcement.iteration import ASYNCHRONOUS, COLOCATED, STREAMING, SYNCHRONOUS, WAYS, Phases, iteration
 from models.reinforcement.lengths import ResponseLengths, courses, longer_share, running_age, uncut_mean_tokens
 from models.reinforcement.rollout import Batch, Turns, rollout
-from models.reinforcement.synchronise import transfer_s
+from models.reinforcement.synchronise import Sharding, Side, Software, Weights, synchronise_s
 
 MEANS = st.floats(50.0, 4000.0)
 CVS = st.sampled_from([0.0, 0.3, 0.7, 1.0, 1.5])
@@ -87,7 +87,8 @@ def test_a_staleness_of_zero_is_synchronous_and_more_is_never_slower(
 @given(LENGTHS, st.integers(8, 4000), SECONDS, SECONDS)
 def test_free_synchronisation_reaches_the_slower_pool(lengths, responses, scoring, update):
     found = rolled(responses, lengths, ahead=8.0)
-    free = transfer_s(16e9, 8, 1, np.inf, np.inf, np.inf, 0.0)
+    side = Side(8, 8, np.inf, np.inf, np.inf)
+    free = synchronise_s(Weights(16e9, 16e9), Sharding(8), side, side, Software(np.inf, 0.0, 0.0))
     times = iteration(ASYNCHRONOUS, Phases(found, scoring, update, free), 8.0, True).iteration_s[0]
     assert times == pytest.approx(max(min(found.flow_s[0], found.completion_s[0]), scoring + update), rel=TOL)
 
