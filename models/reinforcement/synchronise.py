@@ -33,7 +33,8 @@ class Side:
     @property
     def together(self) -> Floats:
         """Chips of the pool that share a domain [1]."""
-        return np.minimum(np.asarray(self.chips, float), np.asarray(self.domain_chips, float))
+        found: Floats = np.minimum(np.asarray(self.chips, float), np.asarray(self.domain_chips, float))
+        return found
 
 
 def gather_s(weights_bytes: ArrayLike, copy_chips: ArrayLike, side: Side) -> Result:
