@@ -144,7 +144,7 @@ def expert_times_s(
 
     compute = 2 m k P_e L_m (1 + s_e/(m_e + s_e)) imb / (R F e_c e_x);  memory = touched P_e L_m w imb_m / (R B e_m)
     with R = tp dp, m_e = m k / touched, e_x falling with the width f of an expert as 1 / (1 + f0 / f). All wait for the fullest rank: imb is
-    1 + e, e = i ln(min(ep, 8)), and what tokens happen to add (`routing.with_chance`), imb_m = 1 + sqrt(e^2/4 + d^2), d that of touched experts.
+    1 + e, e = (i - 1) ln(min(ep, 8)), i >= 1, and what tokens happen to add (`routing.with_chance`), imb_m = 1 + sqrt(e^2/4 + d^2), d that of touched experts.
     Beyond 8 ranks experts are placed by their load, so that the fullest rank is no fuller than that of 8; copies of experts that fill up
     the ranks (`held_experts`) are read as well. Where the architecture's routing states it, imb is that of the popularity of experts, and
     tokens beyond their capacity are left out. Shapes: tokens [token] and layouts broadcast; result [s].
@@ -163,7 +163,7 @@ def expert_times_s(
     tokens = tokens * routing.kept(arch.experts, arch.topk, tokens)
     ranks, held = layouts.stage_chips, held_experts(arch, layouts)
     touched = experts_touched(held, arch.topk, tokens, constants.expert_skew)
-    fitted = 1.0 + constants.rank_imbalance * np.log(np.minimum(layouts.ep, GATHERED_RANKS))
+    fitted = 1.0 + np.maximum(constants.rank_imbalance - 1.0, 0.0) * np.log(np.minimum(layouts.ep, GATHERED_RANKS))
     imbalance: Result = 1.0
     most: Result = 0.0
     if not even:

@@ -31,7 +31,7 @@ CHIP = ChipRates(
 SERVING = ServingConstants(
     compute_efficiency_16bit=0.5, compute_efficiency_8bit=0.5, compute_efficiency_4bit=0.5, memory_efficiency=0.8,
     kv_efficiency=0.8, attention_efficiency=0.5, mla_attention_efficiency=0.6, dense_saturation_tokens=50.0,
-    expert_saturation_tokens=100.0, reference_intensity=300.0, expert_efficiency=0.6, expert_width=300.0, expert_skew=4.0, rank_imbalance=0.2,
+    expert_saturation_tokens=100.0, reference_intensity=300.0, expert_efficiency=0.6, expert_width=300.0, expert_skew=4.0, rank_imbalance=1.2,
     all_reduce_start_s=15 * MICRO, all_reduce_start_network_s=96e-6, all_reduce_efficiency=0.75, all_to_all_start_s=20 * MICRO, all_to_all_efficiency=0.5, all_to_all_network_efficiency=0.9,
     pipeline_hop_s=5 * MICRO, layer_launch_s=20 * MICRO, moe_layer_launch_s=50 * MICRO, moe_launch_exponent=0.5, prefill_layer_launch_s=20 * MICRO, prefill_moe_layer_launch_s=50 * MICRO, attention_imbalance=0.5, eager_launch=3.0,
     host_step_s=2 * MILLI, host_request_s=10 * MICRO, chunk_tokens=8192.0, interleave_tokens=2048.0, steps_waited=1.0,

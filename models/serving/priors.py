@@ -22,6 +22,7 @@ SERVING_PRIORS: dict[str, Prior] = {
     "expert_efficiency": Prior(0.65, 0.15, upper=1.0),
     "expert_width": Prior(300.0, 0.7),
     "expert_skew": Prior(4.0, 0.3),
+    "rank_imbalance": Prior(1.0, 0.1),  # chance alone
     "all_reduce_start_s": Prior(12e-6, 0.2),
     "all_reduce_start_host_s": Prior(12e-6, 0.4),
     "all_reduce_efficiency": Prior(0.65, 0.15, upper=0.95),

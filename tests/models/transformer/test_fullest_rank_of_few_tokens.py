@@ -57,7 +57,7 @@ def test_the_step_waits_for_the_rank_with_most_choices(experts, topk, ranks, tok
 def test_the_step_waits_for_the_rank_that_reads_most_experts(experts, topk, ranks, tokens):
     """Memory time of one token on 8 ranks is that of about 2.5 experts on one of them, not of one on each."""
     arch = replace(examples.MOE, experts=experts, topk=topk)
-    constants = replace(examples.SERVING, rank_imbalance=0.0, expert_skew=1e9)
+    constants = replace(examples.SERVING, rank_imbalance=1.0, expert_skew=1e9)
     layout = ServingLayouts(1, 1, ranks, ranks)
     _, read_s = expert_times_s(arch, examples.CHIP, layout, "bf16", constants, tokens)
     weights = 3.0 * arch.hidden * arch.expert_ffn * arch.moe_layers
