@@ -13,6 +13,7 @@ from noise import repeated
 from catalog.lookup import Catalog
 from models.statistics.intervals import COVERAGE, inside_left_out
 from models.statistics.levels import row_weights, share_with_error
+from planner.calibration.anchors import with_anchors
 from planner.calibration.fit import (
     LEAVE_OUT_OF_TIER,
     enters_fit,
@@ -48,7 +49,7 @@ class Scored:
 
     def __init__(self, path: Path, catalog: Catalog, leave_outs: Sequence[str] = LEAVE_OUTS) -> None:
         self.path, self.catalog = path, catalog
-        self.measurements = read_measurements(path, catalog)
+        self.measurements = with_anchors(read_measurements(path, catalog), catalog)
         self.target, self.cases = self.measurements.target, self.measurements.cases
         self.start = catalog.constants(self.target.name)
         self.observations = self.target.observations(self.cases)

@@ -2,7 +2,7 @@
 
     python benchmarks/refit.py training|serving|all --measurements DIR [--only NAME ...] [--write]
 
-DIR holds training.csv and serving.csv. With --only these constants alone are fitted and written, the others held; bands and errors stay as
+DIR holds training.csv and serving.csv; the catalog's anchors are observations of serving beside them. With --only these constants alone are fitted and written, the others held; bands and errors stay as
 they are. The fit starts from the physical priors and uses trusted rows only; how far the constants of each level may leave their priors is
 chosen by groups, sources and chips left out. The 10-90 % range of a
 constant is taken over refits that leave out a group, a source or a chip; the error bands, the tables of errors for robust plans and the
@@ -30,6 +30,7 @@ from residuals import residual_figures
 from catalog.lookup import Catalog
 from models.statistics.fitting import Linearised, refit
 from models.statistics.intervals import bands_by_tier
+from planner.calibration.anchors import is_anchor, with_anchors
 from planner.calibration.fit import (
     LEAVE_OUT_OF_TIER,
     band_figures,
@@ -66,7 +67,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     for model in SOURCES if options.model == "all" else (options.model,):
         catalog = Catalog.load()
-        cases = read_measurements(options.measurements / f"{model}.csv", catalog).cases
+        measurements = with_anchors(read_measurements(options.measurements / f"{model}.csv", catalog), catalog)
+        cases = measurements.cases
+        print(*(f"anchor left out: {row.id}: {why}" for row, why in measurements.refused if is_anchor(row)), sep="\n")
         if options.only:
             records, lines = refitted_alone(cases, catalog, SOURCES[model], options.only)
         else:

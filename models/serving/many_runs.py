@@ -20,10 +20,13 @@ from models.serving.offered_load import (
     Served,
     best_batch,
     burst,
+    decode_alone,
+    prompts_alone,
     request_rate,
     static_batch,
     two_pools,
 )
+from models.serving.speculation import Speculation
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
 from models.transformer.shapes import SWITCHES
@@ -80,6 +83,7 @@ class Case:
     link_bytes_per_s: float = 0.0  # over which a KV cache moves, per chip
     eager: bool | None = None  # whether the host starts each kernel; None: as the engine does on the generation
     median_ttft: bool = False  # whether the run reports the median of TTFT in place of its mean
+    speculation: Speculation | None = None  # of a run of decode alone
 
     def __post_init__(self) -> None:
         if self.regime not in REGIMES:
@@ -99,6 +103,7 @@ class Batch:
     families: Sequence[str]
     release_years: Floats
     eager: Bools
+    speculation: Speculation | None
 
     def profile(self, constants: ServingConstants) -> ServingConstants:
         """Scale the constants to the engine, generation and date of every run."""
@@ -137,8 +142,10 @@ class Batch:
             first = replace(run, layouts=self.prefill_layouts)
             c = self.columns
             return two_pools(first, run, c["prefill_workers"], c["workers"], c["load"], c["link_bytes_per_s"])
-        static = static_batch(run, run.places() if self.regime == "decode_maximum" else np.maximum(each, 1.0))
-        return replace(static, tokens_per_s=static.batch / static.tpot_s) if self.regime in DECODE_ALONE else static
+        if self.regime in DECODE_ALONE:
+            most = run.places() if self.regime == "decode_maximum" else np.maximum(each, 1.0)
+            return decode_alone(run, most, self.columns["tpot_limit_s"], self.speculation)
+        return (prompts_alone if self.regime == "prefill" else static_batch)(run, np.maximum(each, 1.0))
 
 
 def stack(cases: Sequence[Case]) -> list[Batch]:
@@ -154,7 +161,7 @@ def stack(cases: Sequence[Case]) -> list[Batch]:
     groups: dict[tuple[object, ...], list[int]] = {}
     for i, case in enumerate(cases):
         switches = tuple(bool(getattr(case.arch, name)) for name in SWITCHES)
-        groups.setdefault((case.regime, *(getattr(case.arch, name) for name in _FLAGS), *switches), []).append(i)
+        groups.setdefault((case.regime, case.speculation, *(getattr(case.arch, name) for name in _FLAGS), *switches), []).append(i)
     return [_stacked(np.array(members), [cases[i] for i in members]) for members in groups.values()]
 
 
@@ -202,6 +209,7 @@ def _stacked(index: Ints, cases: Sequence[Case]) -> Batch:
         families=[case.family for case in cases],
         release_years=column(cases, "release_year"),
         eager=np.array([starts_from_host(c.engine, c.family) if c.eager is None else c.eager for c in cases], bool),
+        speculation=cases[0].speculation,
     )  # fmt: skip
 
 

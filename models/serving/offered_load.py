@@ -6,7 +6,7 @@ Clients in a closed loop are in closed_loop.py; the percentiles that plans are m
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -21,6 +21,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import slots, transfer_s
 from models.serving.prefill import DecodeBatch, PrefillTime, Prompts, prefill_time
 from models.serving.prompt_terms import FirstToken, overhead_s, prompts_together, unloaded_ttft_s
+from models.serving.speculation import Speculation, decode_step
 from models.serving.step import StepLoad, StepTime, step_time
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
@@ -191,6 +192,52 @@ def static_batch(replica: Replica, sequences: ArrayLike) -> Served:
     ttft = replica.all_prompts_s(batch)
     tpot = replica.step(batch).total_s
     return Served(tpot, ttft, batch * replica.lengths.output / (ttft + replica.lengths.later_tokens * tpot), batch)
+
+
+def prompts_alone(replica: Replica, prompts: ArrayLike) -> Served:
+    """Predict so many prompts together without decode: TTFT = prefill of all, and prompt tokens per second in place of those of output.
+
+    Shapes: broadcast; prompts [1]. Reference: as `static_batch`.
+
+    >>> from models.serving import examples
+    >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), Lengths(1000, 1), Precisions("bf16", "bf16"), examples.SERVING)
+    >>> found = prompts_alone(run, 2)
+    >>> bool(np.isclose(found.tokens_per_s * found.ttft_s, 2000))
+    True
+    """
+    static = static_batch(replica, prompts)
+    return replace(static, tokens_per_s=static.batch * replica.lengths.prompt / static.ttft_s)
+
+
+def decode_alone(
+    replica: Replica, most: ArrayLike, tpot_limit_s: ArrayLike = 0.0, speculation: Speculation | None = None
+) -> Served:
+    """Predict decode of the largest batch up to `most` that keeps to a limit on TPOT, without prompts:  X = b / TPOT(b).
+
+    With speculation TPOT is that of a step over the tokens that it yields. Shapes: broadcast; most [1], limit [s], 0 for none.
+    Reference: as `best_batch`; speculation: `models.serving.speculation.decode_step`.
+
+    >>> from models.serving import examples
+    >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), Lengths(1000, 200), Precisions("bf16", "bf16"), examples.SERVING)
+    >>> all_of_them, few = decode_alone(run, 64), decode_alone(run, 64, 0.014)
+    >>> bool(few.batch < all_of_them.batch), bool(few.tpot_s < 0.0145)
+    (True, True)
+    """
+
+    def tpot(batch: Result) -> Result:
+        if speculation is None:
+            return replica.step(batch).total_s
+        _, whole = decode_step(
+            replica.arch, replica.chip, replica.layouts, speculation, decode_sequences=replica.layouts.in_stage(batch),
+            context_tokens=replica.context_tokens, precisions=replica.precisions, constants=replica.constants,
+        )  # fmt: skip
+        return np.asarray(whole.total_s) / speculation.tokens_per_step
+
+    batch, limit = np.asarray(most, float), np.asarray(tpot_limit_s, float)
+    if np.any(limit > 0.0):
+        batch = np.asarray(_batch_within(tpot, batch, np.where(limit > 0.0, limit, np.inf)))
+    each = tpot(batch)
+    return Served(each, replica.all_prompts_s(batch), batch / each, batch)
 
 
 def burst(replica: Replica, requests: ArrayLike) -> Served:

@@ -130,6 +130,7 @@ def fit_problem(
     """
     target, chosen, log_values = _fit_observations(cases)
     weights = group_weights([f"{cases[o.case].row.kind}|{o.metric}" for o in chosen]) ** target.source_evenness
+    weights *= _size([cases[o.case] for o in chosen])
     weights *= np.sqrt(target.data_weight / np.mean(weights**2))
     scale = np.array([target.outlier_scale[o.metric] for o in chosen])
     inside = {name: min(values[name], prior.upper * 0.999) for name, prior in target.priors.items()}
@@ -138,6 +139,12 @@ def fit_problem(
         target.predict(cases, chosen), log_values, weights, target.priors, {**values, **inside}, none, scale
     )
     return shrunk(fit, strengths, target.level_of)
+
+
+def _size(rows: Sequence[MeasuredCase]) -> Floats:
+    """Weigh a row that stands for a group as a group of mean size:  sqrt(rows / votes);  other rows 1."""
+    whole = np.array([row.stands_for_group for row in rows], bool)
+    return np.where(whole, np.sqrt(len(rows) / len({row.vote for row in rows})), 1.0)
 
 
 def with_slopes(at: Linearised) -> Linearised:
@@ -152,9 +159,9 @@ def best_strengths(cases: Sequence[MeasuredCase], values: Mapping[str, float]) -
     """
     target, chosen, _ = _fit_observations(cases)
     rows = [cases[o.case] for o in chosen]
-    groups = [f"{m.row.kind}|{m.architecture}|{m.chip}|{o.metric}" for m, o in zip(rows, chosen, strict=True)]
+    groups = [f"{m.vote}|{o.metric}" for m, o in zip(rows, chosen, strict=True)]
     ways: tuple[Callable[[MeasuredCase], str], ...] = (
-        lambda m: f"{m.row.kind}|{m.architecture}|{m.chip}", LEAVE_OUT["source"], LEAVE_OUT["chip"],
+        lambda m: m.vote, LEAVE_OUT["source"], LEAVE_OUT["chip"],
     )  # fmt: skip
     folds = [[kind_mark(f"strength|{way(m)}")[:1] for m in rows] for way in ways]
     return chosen_strengths(with_slopes(fit_problem(cases, values)), target.level_of, folds, groups)

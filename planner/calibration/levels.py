@@ -20,7 +20,7 @@ LEVELS = ("source", "chip", "engine")
 def level_of(case: MeasuredCase, level: str) -> str:
     """Name the group of a row at a level; with "group" that of source, architecture and chip together."""
     if level == "group":
-        return f"{case.row.kind}|{case.architecture}|{case.chip}"
+        return case.vote
     return {"source": case.row.kind, "chip": case.chip, "engine": case.software, "generation": case.generation}[level]
 
 

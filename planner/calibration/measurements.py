@@ -264,6 +264,16 @@ class MeasuredCase:
     inferred: tuple[str, ...]  # assumptions for empty cells
 
     @property
+    def vote(self) -> str:
+        """Name the group of source kind, architecture and chip, whose rows share one vote."""
+        return f"{self.row.kind}|{self.architecture}|{self.chip}"
+
+    @property
+    def stands_for_group(self) -> bool:
+        """Tell whether the row sums up what a group of rows would say, such as a published rate of a whole system."""
+        return False
+
+    @property
     def experts(self) -> bool:
         """Tell whether the architecture is a mixture of experts."""
         return bool(self.case.arch.experts)

@@ -68,6 +68,21 @@ class MeasuredServing(MeasuredCase):
     inferred: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredAnchor(MeasuredServing):
+    """A published rate of a whole system, which has a vote of its own and weighs as a group of rows."""
+
+    @property
+    def vote(self) -> str:
+        """Name the anchor itself."""
+        return self.row.id
+
+    @property
+    def stands_for_group(self) -> bool:
+        """Tell that the rate sums up a whole system."""
+        return True
+
+
 def in_score(row: Row) -> bool:
     """Tell whether a row counts in the score: grade A or B, and none of the stated exclusions.
 
