@@ -97,7 +97,9 @@ class ServingConstants:
     expert_efficiency: Result  # expert GEMM relative to dense GEMM [1]
     expert_width: float  # width of an expert's inner layer at which its GEMMs reach half of that [1]
     expert_skew: float  # shape of the negative binomial of tokens per expert; infinite is uniform routing [1]
-    rank_imbalance: float  # load of the fullest of e expert-parallel ranks over the mean, beside chance; 1: chance alone [1]
+    rank_imbalance: (
+        float  # load of the fullest of e expert-parallel ranks over the mean, beside chance; 1: chance alone [1]
+    )
     attention_imbalance: float  # scatter of the load of attention ranks, relative to random placement of requests [1]
     all_reduce_start_s: Result  # start-up of an all-reduce [s]
     all_reduce_start_host_s: Result  # the same over the links of the host [s]

@@ -161,7 +161,9 @@ def stack(cases: Sequence[Case]) -> list[Batch]:
     groups: dict[tuple[object, ...], list[int]] = {}
     for i, case in enumerate(cases):
         switches = tuple(bool(getattr(case.arch, name)) for name in SWITCHES)
-        groups.setdefault((case.regime, case.speculation, *(getattr(case.arch, name) for name in _FLAGS), *switches), []).append(i)
+        groups.setdefault(
+            (case.regime, case.speculation, *(getattr(case.arch, name) for name in _FLAGS), *switches), []
+        ).append(i)
     return [_stacked(np.array(members), [cases[i] for i in members]) for members in groups.values()]
 
 

@@ -60,7 +60,10 @@ def with_anchors(measurements: Measurements, catalog: Catalog) -> Measurements:
     if measurements.target.name != "serving":
         return measurements
     cases, left_out = anchor_cases(catalog)
-    refused = [(Row(0, {**dict.fromkeys(FILES["serving"].text, ""), "id": name}, {}, PLACE + name), why) for name, why in left_out]
+    refused = [
+        (Row(0, {**dict.fromkeys(FILES["serving"].text, ""), "id": name}, {}, PLACE + name), why)
+        for name, why in left_out
+    ]
     return replace(
         measurements, cases=(*measurements.cases, *cases), rows=measurements.rows + len(cases) + len(refused),
         refused=(*measurements.refused, *refused),

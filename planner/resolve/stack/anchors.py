@@ -87,7 +87,11 @@ def best_case(catalog: Catalog, anchor: Record, constants: Mapping[str, float]) 
 
 def _cases(catalog: Catalog, anchor: Record, constants: Mapping[str, float]) -> list[Case]:
     """List the runs that an anchor may be, one for each way to lay a replica over all of its chips."""
-    chip, arch, precision = catalog.get("chips", anchor.words("chip")), _shape(catalog, anchor), anchor.words("precision")
+    chip, arch, precision = (
+        catalog.get("chips", anchor.words("chip")),
+        _shape(catalog, anchor),
+        anchor.words("precision"),
+    )
     read, chips, prompt = stated(chip), round(anchor.value("chips")), anchor.value("input_tokens")
     rates = chip_rates(
         chip, precision, scaleup_bytes_per_s=read("scaleup_bytes_per_s") or 0.0, scaleup_chips=read("scaleup_chips") or 1.0,

@@ -18,14 +18,21 @@ PRIOR = SERVING_PRIORS[NAME]
 
 def seconds(values):
     compute, memory = expert_times_s(
-        examples.MOE, examples.CHIP, ServingLayouts(1, 1, 8, 8), "fp8", replace(examples.SERVING, rank_imbalance=values[NAME]), TOKENS
+        examples.MOE,
+        examples.CHIP,
+        ServingLayouts(1, 1, 8, 8),
+        "fp8",
+        replace(examples.SERVING, rank_imbalance=values[NAME]),
+        TOKENS,
     )
     return np.log(np.asarray(compute) + np.asarray(memory))
 
 
 def test_the_prior_is_chance_alone():
     assert PRIOR.centre == 1.0
-    assert np.array_equal(seconds({NAME: 1.0}), seconds({NAME: 0.9})), "no rank is fuller than the fullest less than chance makes it"
+    assert np.array_equal(seconds({NAME: 1.0}), seconds({NAME: 0.9})), (
+        "no rank is fuller than the fullest less than chance makes it"
+    )
 
 
 @pytest.mark.parametrize("true", (1.0, 1.3))

@@ -25,7 +25,9 @@ def test_each_anchor_is_a_case_or_left_out_with_a_reason():
     used = {case.row.id.partition("-")[2] for case in CASES}
     assert used | {name for name, _ in LEFT_OUT} == names and not used & {name for name, _ in LEFT_OUT}
     assert all(reason for _, reason in LEFT_OUT)
-    assert {name for name, _ in LEFT_OUT} == {a.name for a in CATALOG.records("anchors") if anchor_prediction(CATALOG, a) is None}
+    assert {name for name, _ in LEFT_OUT} == {
+        a.name for a in CATALOG.records("anchors") if anchor_prediction(CATALOG, a) is None
+    }
 
 
 def test_an_anchor_enters_a_fit_by_its_grade():
@@ -64,7 +66,9 @@ def replace_kind(case, name):
 
 def test_anchors_left_out_are_scored():
     some = [case for case in CASES if case.row.grade in ("A", "B")][:6]
-    whole = with_slopes(replace(fit_problem(some, VALUES), priors={"memory_efficiency": SERVING.priors["memory_efficiency"]}))
+    whole = with_slopes(
+        replace(fit_problem(some, VALUES), priors={"memory_efficiency": SERVING.priors["memory_efficiency"]})
+    )
     left_out = {by: leave_out_by_group(some, by, whole)[0] for by in ("group", "source", "chip", "generation")}
     assert all(np.all(np.isfinite(found)) for found in left_out.values())
     missed = missed_by_tier(some, left_out)["new_source", "throughput"]
