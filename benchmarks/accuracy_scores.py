@@ -27,7 +27,7 @@ from planner.calibration.fit import (
 from planner.calibration.levels import level_of, missed_by_tier, single_generations, spreads_by_label
 from planner.tables import as_markdown
 
-LEAVE_OUTS = ("group", "source", "chip", "generation")
+LEAVE_OUTS = ("group", "source", "kind", "chip", "generation")
 COLOURS = (
     "#1b6ca8",
     "#d1495b",

@@ -46,6 +46,7 @@ from planner.calibration.fit import (
     with_slopes,
 )
 from planner.calibration.levels import level_figures, missed_by_tier, spreads_by_label
+from planner.calibration.reach import features_of, range_figures, ranges_of, slope_figures, slopes_by_label
 from planner.calibration.targets import target_of
 from planner.files import write_file
 
@@ -53,6 +54,8 @@ DATA = ROOT / "catalog" / "data" / "constants.json"
 SOURCES = {"training": "CAL-TRAINING", "serving": "CAL-SERVING"}  # model -> the catalog's source of its constants
 DATE = "2026-11"
 DECILES = (0.1, 0.9)
+# Whose refits give the range of a constant: without a generation or a kind of network, constants of its own fall back to their priors.
+RANGED = ("group", "source", "chip")
 SAME = 1e-4  # relative change of a constant below which a refit has left it where it was
 TURNS = 2  # of a fit and a choice of strengths
 ROUNDS_ALONE = 3  # re-linearisations of a fit of few constants
@@ -89,9 +92,7 @@ def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, 
     labels = np.array([o.label for o in target.observations(cases)])
     for by in LEAVE_OUT_OF_TIER.values():
         left_out[by], found = leave_out_by_group(cases, by, whole)
-        if (
-            by != "generation"
-        ):  # without a generation its own constants fall back to their priors, which says nothing of their range
+        if by in RANGED:
             ranges += found.values()
         for label in target.interval_labels:
             signed = np.expm1(left_out[by] - log_values)[use & (labels == label)]
@@ -106,6 +107,9 @@ def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, 
     records[f"{target.name}_interval"] = band_figures(bands_by_tier(missed), source)
     records[f"{target.name}_residuals"] = residual_figures(cases, missed, left_out["source"], source)
     records[f"{target.name}_levels"] = level_figures(spreads_by_label(cases, left_out["source"]), source)
+    features = features_of(cases, whole.values)
+    records[f"{target.name}_range"] = range_figures(ranges_of(cases, features), source)
+    records[f"{target.name}_reach"] = slope_figures(slopes_by_label(cases, features, left_out["source"]), source)
     records[f"{target.name}_seen"] = seen_figures(cases, source)
     records[f"{target.name}_anchor"] = {}
     records[f"{target.name}_own_spread"] = {}
@@ -143,10 +147,9 @@ def refitted_alone(
         whole = with_slopes(whole)
         whole = replace(whole, values=refit(whole, np.ones(len(whole.log_measured), bool)))
     whole, ranges = with_slopes(whole), []
-    for by in LEAVE_OUT_OF_TIER.values():
-        if by != "generation":
-            found = leave_out_by_group(cases, by, whole)[1].values()
-            ranges += [values for values in found if any(moved(values[n], whole.values[n]) for n in names)]
+    for by in RANGED:
+        found = leave_out_by_group(cases, by, whole)[1].values()
+        ranges += [values for values in found if any(moved(values[n], whole.values[n]) for n in names)]
     lines = [f"{name}: {start[name]:.4g} -> {whole.values[name]:.4g}" for name in names]
     return constant_records(catalog, target.name, whole, ranges, source), lines
 

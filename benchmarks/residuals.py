@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from models.statistics.intervals import TIERS, Missed, own_or_pooled, quantiles
+from models.statistics.intervals import NEARER, TIERS, Missed, own_or_pooled, quantiles
 from planner.calibration.fit import LEAVE_OUT_OF_TIER, enters_fit, log_measured
 from planner.calibration.target import Observation
 from planner.calibration.targets import target_of
@@ -30,15 +30,16 @@ def residual_figures(
     target, levels = target_of(cases), np.array(LEVELS)
     figures = {"levels": _figure(LEVELS, source, "levels of the quantiles of measured / predicted")}
     for label in target.interval_labels:
-        nearer: np.ndarray | None = None
+        tables: dict[str, np.ndarray] = {}
         for tier in TIERS:
             table = quantiles(own_or_pooled(missed, tier, label), LEVELS)
-            if nearer is not None:
+            if tier in NEARER:
+                nearer = tables[NEARER[tier]]
                 farther = np.where(levels < 0.5, np.minimum(table, nearer), np.maximum(table, nearer))
                 table = np.where(levels == 0.5, table, farther)
             note = f"{len(missed[tier, label])} figures, leave-one-{LEAVE_OUT_OF_TIER[tier]}-out"
             figures[f"{tier}_{label}"] = _figure(np.exp(table), source, note)
-            nearer = table
+            tables[tier] = table
     if len(target.fitted_metrics) > 1:
         errors = log_measured(cases) - left_out
         figures["rank_correlation"] = _figure(

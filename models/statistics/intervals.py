@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike
 from models.arrays import Bools, Floats, as_result
 from models.statistics.levels import row_weights, weighted_quantiles
 
-# What of a run the calibration has seen: all; its chip; only other chips of its generation; none of them.
-TIERS = ("known", "new_source", "new_chip", "new_generation")
+# What of a run the calibration has seen: all; its chip and kind of network; its chip, with networks of other kinds; only other chips of its
+# generation; none of them.
+TIERS = ("known", "new_source", "new_kind", "new_chip", "new_generation")
+NEARER = {"new_source": "known", "new_kind": "new_source", "new_chip": "new_source", "new_generation": "new_chip"}
 COVERAGE = 0.80
 FEWEST = 8  # residuals below which a band takes those of all labels of its tier together
 
@@ -125,17 +127,19 @@ def interval(predicted: ArrayLike, found: Band) -> tuple[Floats | float, Floats 
     return as_result(time * np.exp(found.low)), as_result(time * np.exp(found.high))
 
 
-def tier_of(source_seen: bool, chip_seen: bool, generation_seen: bool = True) -> str:
-    """Classify how far a run is from those of the calibration: another chip counts before another source.
+def tier_of(source_seen: bool, chip_seen: bool, generation_seen: bool = True, kind_seen: bool = True) -> str:
+    """Classify how far a run is from those of the calibration: another chip counts before another kind of network, that before another source.
 
     Shapes: scalars. Units: flags and a name [1].
-    Reference: leave-one-generation-out misses more than leave-one-chip-out, that more than leave-one-source-out and leave-group-out.
+    Reference: no tier's band is narrower than that of its `NEARER` one.
 
-    >>> tier_of(True, True), tier_of(False, True), tier_of(False, False), tier_of(False, False, False)
-    ('known', 'new_source', 'new_chip', 'new_generation')
+    >>> tier_of(True, True), tier_of(False, True), tier_of(True, True, kind_seen=False), tier_of(False, False), tier_of(False, False, False)
+    ('known', 'new_source', 'new_kind', 'new_chip', 'new_generation')
     """
     if not chip_seen:
         return "new_chip" if generation_seen else "new_generation"
+    if not kind_seen:
+        return "new_kind"
     return "known" if source_seen else "new_source"
 
 
@@ -168,10 +172,10 @@ def bands_by_tier(missed: Mapping[tuple[str, str], Missed]) -> dict[tuple[str, s
     """
     found: dict[tuple[str, str], Band] = {}
     for label in dict.fromkeys(label for _, label in missed):
-        nearer: Band | None = None
         for tier in TIERS:
             here = band(own_or_pooled(missed, tier, label))
-            if nearer is not None:
+            if tier in NEARER:
+                nearer = found[NEARER[tier], label]
                 here = Band(min(here.low, nearer.low), max(here.high, nearer.high))
-            found[tier, label] = nearer = here
+            found[tier, label] = here
     return found

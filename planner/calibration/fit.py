@@ -31,7 +31,7 @@ from planner.calibration.training_target import TRAINING
 from planner.errors import Issue, SpecError
 from planner.facts import Fact
 from planner.files import write_file
-from planner.problem.intervals import relatives, seen_chips
+from planner.problem.intervals import relatives, seen_chips, seen_kinds
 from planner.resolve.constants import by_kind
 
 DEFAULT_PRIOR_SPREAD = 0.05  # of a shipped constant as prior of a user's calibration, where the catalog states no range
@@ -41,11 +41,13 @@ LEAVE_OUT: dict[str, Callable[[MeasuredCase], str]] = {
     "source": lambda case: case.row.kind,
     "chip": lambda case: case.chip,
     "generation": lambda case: case.generation,
+    "kind": lambda case: case.kind,
     "group": lambda case: str(fold_of(case.row.kind, case.architecture, case.chip)),
 }
 LEAVE_OUT_OF_TIER = {
     "known": "group",
     "new_source": "source",
+    "new_kind": "kind",
     "new_chip": "chip",
     "new_generation": "generation",
 }  # gives the bands of a tier
@@ -252,7 +254,8 @@ def tier_of_case(case: MeasuredCase, catalog: Catalog) -> str:
     seen = catalog.get("constants", f"{target_of([case]).name}_seen")
     chips = seen_chips(catalog, target_of([case]).name)
     source_seen = seen.get(f"kind {kind_mark(case.row.kind)}") is not None
-    return tier_of(source_seen, case.chip in chips, case.chip in relatives(catalog, chips))
+    kind_seen = case.kind in seen_kinds(catalog, target_of([case]).name)
+    return tier_of(source_seen, case.chip in chips, case.chip in relatives(catalog, chips), kind_seen)
 
 
 def anchor_factors(cases: Sequence[MeasuredCase], catalog: Catalog) -> Floats:
@@ -268,9 +271,13 @@ def anchor_factors(cases: Sequence[MeasuredCase], catalog: Catalog) -> Floats:
 
 
 def seen_figures(cases: Sequence[MeasuredCase], source: str) -> dict[str, dict[str, Any]]:
-    """List the source kinds and chips that a fit has used (value 1), with their number of rows; kinds by a mark, not by name."""
+    """List the source kinds, chips and kinds of networks that a fit has used (value 1), with their rows; source kinds by a mark, not by name."""
     rows = [cases[i] for i in sorted({o.case for o in target_of(cases).observations(cases) if o.fits})]
-    counts = Counter(label for case in rows for label in (f"kind {kind_mark(case.row.kind)}", f"chip {case.chip}"))
+    counts = Counter(
+        label
+        for case in rows
+        for label in (f"kind {kind_mark(case.row.kind)}", f"chip {case.chip}", f"network {case.kind}")
+    )
     return {name: calibrated_figure(1.0, source, note=f"{count} rows") for name, count in sorted(counts.items())}
 
 

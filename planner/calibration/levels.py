@@ -21,7 +21,13 @@ def level_of(case: MeasuredCase, level: str) -> str:
     """Name the group of a row at a level; with "group" that of source, architecture and chip together."""
     if level == "group":
         return case.vote
-    return {"source": case.row.kind, "chip": case.chip, "engine": case.software, "generation": case.generation}[level]
+    return {
+        "source": case.row.kind,
+        "chip": case.chip,
+        "kind": case.kind,
+        "engine": case.software,
+        "generation": case.generation,
+    }[level]
 
 
 def single_generations(cases: Sequence[MeasuredCase]) -> set[str]:

@@ -20,6 +20,7 @@ from models.transformer.architecture import Architecture
 from planner.calibration.benchmark_files import benchmark_cells, is_benchmark_file
 from planner.errors import Issue, SpecError, close_matches
 from planner.messages import Message
+from planner.problem.intervals import kind_of_network
 
 SOURCE_KIND_CHARACTERS = 40  # of the source text: its first part names the document, the rest the table
 FOLDS = 5
@@ -277,6 +278,11 @@ class MeasuredCase:
     def experts(self) -> bool:
         """Tell whether the architecture is a mixture of experts."""
         return bool(self.case.arch.experts)
+
+    @property
+    def kind(self) -> str:
+        """Name the kind of the network."""
+        return kind_of_network(self.case.arch)
 
     @property
     def software(self) -> str:

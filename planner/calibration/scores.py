@@ -162,11 +162,21 @@ def left_out_tiers(cases: Sequence[MeasuredCase], by: str) -> list[str]:
     fold = LEAVE_OUT[by]
     folds: dict[tuple[str, str], set[str]] = {}
     for m in cases:
-        for key in (("source", m.row.kind), ("chip", m.chip), ("generation", m.generation)):
+        for key in (("source", m.row.kind), ("chip", m.chip), ("generation", m.generation), ("kind", m.kind)):
             folds.setdefault(key, set()).add(fold(m))
     seen = {key for key, found in folds.items() if len(found) > 1}
     return [
-        tier_of(("source", m.row.kind) in seen, ("chip", m.chip) in seen, ("generation", m.generation) in seen)
+        tier_of(
+            *(
+                (level, of) in seen
+                for level, of in (
+                    ("source", m.row.kind),
+                    ("chip", m.chip),
+                    ("generation", m.generation),
+                    ("kind", m.kind),
+                )
+            )
+        )
         for m in cases
     ]
 

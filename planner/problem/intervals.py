@@ -16,6 +16,8 @@ from catalog.lookup import Catalog
 from catalog.records import Record
 from models.arrays import Floats
 from models.statistics.intervals import TIERS, tier_of
+from models.statistics.reach import beyond, distance
+from models.transformer.architecture import Architecture
 
 DENSE, EXPERTS = "dense", "moe"
 KNOWN = TIERS[0]
@@ -24,6 +26,9 @@ LABELS = {
     "training": (DENSE, EXPERTS),
     "serving": ("tpot", "ttft", "throughput"),
 }  # keys of the bands of each model
+EVERY = "every family"  # name under which the range over all families stands
+BITS = 8.0  # of a byte
+FEATURES = ("layers", "experts", "chips", "context", "batch", "bits")
 # The band of each figure of a serving point; end to end and tasks are mostly decode.
 SERVING_LABEL = {"ttft": "ttft", "tpot": "tpot", "e2e": "tpot", "task": "tpot", "capacity": "throughput"}
 
@@ -53,6 +58,7 @@ class Calibration:
     bands: Mapping[tuple[str, str], tuple[float, float]]  # (tier, label) -> bounds of measured / predicted
     chips: frozenset[str]  # that were measured
     relatives: frozenset[str]  # chips of the generations of those
+    kinds: frozenset[str]  # of networks that were measured
     anchors: Mapping[
         tuple[str, str, str], float
     ]  # (chip, precision, label) -> measured / predicted of the user's own runs
@@ -135,6 +141,57 @@ def relatives(catalog: Catalog, chips: frozenset[str]) -> frozenset[str]:
     return frozenset(chip.name for chip in records if generation_of(chip) in seen)
 
 
+def kind_of_network(arch: Architecture) -> str:
+    """Name the kind of a network by what is least common of it: how its layers mix tokens, then its experts."""
+    ways = (
+        ("state space", arch.state_layers), ("linear attention", arch.linear_layers), ("compressed attention", arch.csa_layers or arch.hca_layers),
+        ("sparse attention", arch.sparse_topk), ("latent attention", arch.mla), ("experts", arch.experts),
+    )  # fmt: skip
+    return next((name for name, there in ways if there), DENSE)
+
+
+def seen_kinds(catalog: Catalog, model: str) -> frozenset[str]:
+    """Read the kinds of networks that a model was fitted on."""
+    seen = catalog.get("constants", f"{model}_seen").figures
+    return frozenset(name.removeprefix("network ") for name in seen if name.startswith("network "))
+
+
 def network(experts: int) -> str:
     """Return the label of an architecture's bands: dense, or mixture of experts."""
     return EXPERTS if experts else DENSE
+
+
+def features_of_run(arch: Architecture, chips: float, context: float, batch: float, bits: float) -> dict[str, float]:
+    """Describe a replica (tokens of a request, requests in decode, bits of a weight) or a job (tokens of a sequence, sequences of a step).
+
+    Networks without experts have none to compare.
+    """
+    experts = {"experts": float(arch.experts)} if arch.experts else {}
+    return {
+        "layers": float(arch.layers),
+        **experts,
+        "chips": float(chips),
+        "context": float(context),
+        "batch": float(batch),
+        "bits": bits,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Fitted ranges by family and feature, and by label how much wider intervals grow for each factor e outside them [1]."""
+
+    ranges: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
+    slopes: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, family: str) -> Mapping[str, tuple[float, float]]:
+        """Return the ranges of a family, or of all where no run of it was fitted."""
+        return self.ranges.get(family, self.ranges.get(EVERY, {}))
+
+    def outside(self, family: str, features: Mapping[str, float]) -> dict[str, float]:
+        """Return the distance of each feature that lies outside what the family was fitted on [1]."""
+        return beyond(features, self.of(family))
+
+    def power(self, label: str, family: str, features: Mapping[str, float]) -> float:
+        """Compute the factor on the logarithms of an interval's bounds [1]."""
+        return 1.0 + self.slopes.get(label, 0.0) * distance(self.outside(family, features))

@@ -18,7 +18,7 @@ from models.training.constants import TrainingConstants
 from planner.errors import Issue, SpecError
 from planner.problem.constants import Loading, ModelConstants, Reliability
 from planner.problem.engine import Correction
-from planner.problem.intervals import LABELS, Calibration, relatives, seen_chips
+from planner.problem.intervals import LABELS, Calibration, relatives, seen_chips, seen_kinds
 from planner.resolve.ledger import Ledger
 
 Constants = TypeVar("Constants", TrainingConstants, ServingConstants, PowerConstants, ReinforcementConstants)
@@ -202,6 +202,7 @@ def calibration(ledger: Ledger, model: str) -> Calibration:
         bands=bands,
         chips=chips,
         relatives=relatives(catalog, chips),
+        kinds=seen_kinds(catalog, model),
         anchors={key: float(np.exp(np.mean(np.log(factors)))) for key, factors in own.items()},
         spreads={
             key: float(np.sqrt(np.mean(np.square(spreads)) + np.var(np.log(own[key]))))

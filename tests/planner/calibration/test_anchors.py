@@ -9,7 +9,14 @@ import pytest
 
 from catalog.lookup import Catalog, shipped_catalog
 from planner.calibration.anchors import anchor_cases, is_anchor, with_anchors
-from planner.calibration.fit import Measurements, enters_fit, fit_problem, leave_out_by_group, with_slopes
+from planner.calibration.fit import (
+    LEAVE_OUT_OF_TIER,
+    Measurements,
+    enters_fit,
+    fit_problem,
+    leave_out_by_group,
+    with_slopes,
+)
 from planner.calibration.levels import missed_by_tier
 from planner.calibration.serving_target import SERVING
 from planner.calibration.training_target import TRAINING
@@ -69,7 +76,7 @@ def test_anchors_left_out_are_scored():
     whole = with_slopes(
         replace(fit_problem(some, VALUES), priors={"memory_efficiency": SERVING.priors["memory_efficiency"]})
     )
-    left_out = {by: leave_out_by_group(some, by, whole)[0] for by in ("group", "source", "chip", "generation")}
+    left_out = {by: leave_out_by_group(some, by, whole)[0] for by in LEAVE_OUT_OF_TIER.values()}
     assert all(np.all(np.isfinite(found)) for found in left_out.values())
     missed = missed_by_tier(some, left_out)["new_source", "throughput"]
     assert len(missed) == len(some) == len(set(missed.votes)) and np.all(enters_fit(some))
