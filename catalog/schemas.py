@@ -441,7 +441,7 @@ ENGINES = Schema(
         ),
         "base": TextSpec(
             "engine whose fitted factors hold for it",
-            ("tensorrt_llm", "tensorrt_plan", "vllm", "sglang", "local", "other"),
+            ("tensorrt_llm", "tensorrt_plan", "vllm", "sglang", "local", "openvino", "other"),
         ),
     },
     families={

@@ -15,8 +15,8 @@ from models.formats import Precision, operand_bits
 # Engines and chip generations with factors of their own; any other takes 1. An engine is added by its name here, its factors in
 # the catalog, and its name in the specification.
 # TensorRT-LLM runs networks through PyTorch (tensorrt_llm) or, before release 1.0, from plans compiled ahead (tensorrt_plan).
-# Engines of single devices (llama.cpp, OpenVINO, RKLLM) share the factors of "local".
-ENGINES = ("tensorrt_llm", "tensorrt_plan", "vllm", "sglang", "local")
+# Engines of single devices (llama.cpp, RKLLM) share the factors of "local", but for OpenVINO, whose kernels are the chip vendor's own.
+ENGINES = ("tensorrt_llm", "tensorrt_plan", "vllm", "sglang", "local", "openvino")
 FAMILIES = (
     "ampere", "ada", "hopper", "blackwell", "blackwell_ultra", "bwrtx", "cdna3", "cdna4", "gaudi", "ascend", "intelgpu", "rockchip",
 )  # fmt: skip
@@ -165,7 +165,7 @@ class ServingConstants:
         >>> ServingConstants.from_values({"chunk_tokens": 8192})
         Traceback (most recent call last):
         ...
-        ValueError: serving constants: missing all_reduce_efficiency, all_reduce_start_host_s, ... (154 in all)
+        ValueError: serving constants: missing all_reduce_efficiency, all_reduce_start_host_s, ... (161 in all)
         """
         known = set(cls.names())
         missing, unknown = sorted(known - set(values)), sorted(set(values) - known)

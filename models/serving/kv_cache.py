@@ -178,7 +178,8 @@ def slots(
         state = kv_bytes_per_chip(arch, layouts, 0.0, precisions.kv_cache)  # without a token only the state is left
         in_pool = constants.state_share * free / (constants.state_slots * state)
         cached = np.maximum(held - state, 1.0)
-        by_memory = np.minimum(in_pool, (1.0 - constants.state_share) * free / cached)
+        apart = np.minimum(in_pool, (1.0 - constants.state_share) * free / cached)
+        by_memory = np.where(np.asarray(constants.state_share) > 0.0, apart, by_memory)
     cap = constants.batch_cap * np.asarray(layouts.dp, float)
     smooth = by_memory / (1.0 + (by_memory / cap) ** _CORNER) ** (1.0 / _CORNER)
     # A replica that cannot hold one request per attention rank does not run at all.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from models.arrays import Bools, Floats, Ints
 from models.formats import PRECISIONS
 from models.roofline import ChipRates
 from models.serving.closed_loop import closed_loop
-from models.serving.constants import TABLES, ServingConstants, starts_from_host
+from models.serving.constants import DIVISION, TABLES, ServingConstants, starts_from_host
 from models.serving.decode import ServingLayouts
 from models.serving.offered_load import (
     Replica,
@@ -39,6 +39,7 @@ MEANS = ("tpot", "ttft", "throughput")
 TTFT_QUANTILES = {"ttft_p50": 0.5, "ttft_p99": 0.99}
 METRICS = (*MEANS, *TTFT_QUANTILES)
 _FLAGS = ("gated", "tied", "mla", "routing", "checkpoints")
+MEMORY = ("usable_memory", "runtime_bytes", *DIVISION)
 UNCAPPED = 2.5  # times the usual limit on running requests, about 2,000: as far as submitters raise it
 _LAYOUT = ("tp", "pp", "dp", "ep")
 LONGEST = 12_000  # rows that a batch is repeated up to
@@ -82,6 +83,9 @@ class Case:
     capped: float = 1.0  # 0 where the limit on running requests was raised above the engine's usual one
     link_bytes_per_s: float = 0.0  # over which a KV cache moves, per chip
     eager: bool | None = None  # whether the host starts each kernel; None: as the engine does on the generation
+    division: Mapping[str, float] = field(
+        default_factory=dict
+    )  # of memory by the engine: constants of MEMORY that take the place of the usual
     median_ttft: bool = False  # whether the run reports the median of TTFT in place of its mean
     speculation: Speculation | None = None  # of a run of decode alone
 
@@ -104,11 +108,16 @@ class Batch:
     release_years: Floats
     eager: Bools
     speculation: Speculation | None
+    division: Mapping[str, Floats]  # constants by name, NaN where a run states none
 
     def profile(self, constants: ServingConstants) -> ServingConstants:
         """Scale the constants to the engine, generation and date of every run."""
         profile = constants.profile(self.engines, self.families, self.release_years, self.eager)
-        return replace(profile, batch_cap=profile.batch_cap * np.where(self.columns["capped"] > 0.0, 1.0, UNCAPPED))
+        cap = profile.batch_cap * np.where(self.columns["capped"] > 0.0, 1.0, UNCAPPED)
+        divided: dict[str, Any] = {
+            name: np.where(np.isnan(stated), getattr(profile, name), stated) for name, stated in self.division.items()
+        }
+        return replace(profile, batch_cap=cap, **divided)
 
     def served(self, constants: ServingConstants) -> Served:
         """Predict TPOT, TTFT and batch of every run, and the throughput of all its workers."""
@@ -174,6 +183,9 @@ def _stacked(index: Ints, cases: Sequence[Case]) -> Batch:
     def layouts(pools: Sequence[Pool]) -> ServingLayouts:
         return ServingLayouts(*(np.array([pool.layout[name] for pool in pools]) for name in _LAYOUT))
 
+    def stated(name: str) -> Floats:
+        return np.array([case.division.get(name, np.nan) for case in cases], float)
+
     def codes(name: str) -> Ints:
         return np.array([PRECISIONS.index(getattr(case, name)) for case in cases])
 
@@ -210,6 +222,7 @@ def _stacked(index: Ints, cases: Sequence[Case]) -> Batch:
         engines=[case.engine for case in cases],
         families=[case.family for case in cases],
         release_years=column(cases, "release_year"),
+        division={name: found for name in MEMORY if not np.all(np.isnan(found := stated(name)))},
         eager=np.array([starts_from_host(c.engine, c.family) if c.eager is None else c.eager for c in cases], bool),
         speculation=cases[0].speculation,
     )  # fmt: skip

@@ -77,7 +77,12 @@ SERVING_PRIORS |= {
     "experts_rockchip": Prior(1.0, 0.9),
 }
 # Single devices run other kernels than servers: quantised weights are unpacked on the way.
-SERVING_PRIORS |= {"compute_local": Prior(0.5, 0.5), "host_local": Prior(0.5, 0.8), "launch_local": Prior(1.0, 0.8), "first_token_local": Prior(0.3, 0.8)}  # fmt: skip
+SERVING_PRIORS |= {
+    f"{part}_{engine}": Prior(centre, 0.8)
+    for engine in ("local", "openvino")
+    for part, centre in (("host", 0.5), ("launch", 1.0), ("first_token", 0.3))
+}
+SERVING_PRIORS |= {"compute_local": Prior(0.5, 0.5), "compute_openvino": Prior(1.0, 0.3)}
 
 # Words by which a shared constant belongs to a cause; the first that its name holds counts.
 CAUSES = (

@@ -23,9 +23,17 @@ from models.transformer.architecture import Architecture
 from planner.calibration.architectures import known_record, shape_of_record
 from planner.calibration.measurements import MeasuredCase, Row, RowReader, Unpredictable, chip_record
 from planner.calibration.pool_layouts import dies_of, pools_of
-from planner.calibration.serving_loads import Load, Software, eager_of, load_of, software_of
+from planner.calibration.serving_loads import Load, Software, drawn_prompts, eager_of, load_of, software_of
+from planner.evaluate.engine_memory import division
+from planner.problem.engine import EngineSettings, MemoryRule
 from planner.resolve.chip_rates import UnknownRate, chip_rates, peak_rates, stated
 
+MEMORY_RULES: Mapping[str, MemoryRule] = {
+    "sglang": "static",
+    "vllm": "share",
+    "tensorrt_llm": "free",
+    "tensorrt_plan": "free",
+}
 SCORED_GRADES = ("A", "B")
 LEFT_OUT_KINDS = ("gpustack", "sglblog")
 LEFT_OUT_BENCHMARK = "gpt-oss-120b"  # of MLPerf: its lengths are unknown
@@ -44,6 +52,8 @@ STATED_ARITHMETIC = {
     "w4a16": ("bf16",),
     "w4a16-int4 (experts)": ("bf16",),
 }
+# Engines that quantise activations on the way where weights have 8 bit or fewer, and the arithmetic of their products.
+QUANTISED_ACTIVATIONS = {"openvino": ("int8",)}
 UNSTATED_FORMATS = ("", "unset", "n/a", "auto")
 KV_FORMATS = {"fp8": "fp8", "int8": "int8", "fp16": "bf16", "bf16": "bf16"}
 HOST_LINK_BYTES_PER_S = 64 * GIGA
@@ -104,8 +114,8 @@ def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float])
     arch = shape_of_record(record)
     weights = weight_precision_of(row, chip, record, arch, reader)
     per_chip = ranks_per_chip(row, reader)
-    rates, family = rates_of(row, chip, weights, per_chip, reader)
     software: Software = software_of(row, reader.note)
+    rates, family = rates_of(row, chip, weights, per_chip, software, reader)
     load: Load = load_of(row, reader.note)
     kv = kv_precision_of(row, chip, weights, arch, reader)
     if load.regime == "disaggregated":
@@ -120,7 +130,8 @@ def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float])
         arch=arch, chip=rates, decode=decode, prefill=prefill, weight_precision=weights, kv_precision=kv, engine=software.engine,
         release_year=software.release_year, family=family, regime=load.regime, input_tokens=load.input_tokens, output_tokens=load.output_tokens,
         load=load.amount, tpot_limit_s=load.tpot_limit_s, ttft_limit_s=load.ttft_limit_s, requests=load.requests, running=load.running, capped=float(load.capped),
-        link_bytes_per_s=TRANSFER_BYTES_PER_S / per_chip, eager=eager_of(row, family), median_ttft=reports_median(row),
+        link_bytes_per_s=TRANSFER_BYTES_PER_S / per_chip, eager=eager_of(row, family),
+        division=memory_division(row, software, load, rates, family, catalog), median_ttft=reports_median(row),
     )  # fmt: skip
     return MeasuredServing(
         row, case, record.name, chip.name, chips, measured_figures(row, load), tuple(reader.inferred)
@@ -145,7 +156,9 @@ def ranks_per_chip(row: Row, reader: RowReader) -> int:
     return 1
 
 
-def rates_of(row: Row, chip: Record, weights: str, per_chip: int, reader: RowReader) -> tuple[ChipRates, str]:
+def rates_of(
+    row: Row, chip: Record, weights: str, per_chip: int, software: Software, reader: RowReader
+) -> tuple[ChipRates, str]:
     """Return the rates of one rank, and the chip generation. A rank is a chip, or one of its `per_chip` cores.
 
     Chips without a scale-up domain communicate over the links of the host, within `chips_per_node`.
@@ -158,7 +171,10 @@ def rates_of(row: Row, chip: Record, weights: str, per_chip: int, reader: RowRea
     if domain <= 1:
         domain = row.number("chips_per_node") or row.number("n_chips") or 1.0
     label = row.text["weight_dtype"].lower()
-    arithmetic = next((name for name in STATED_ARITHMETIC.get(label, ()) if name in peak_rates(read)), "")
+    asked = STATED_ARITHMETIC.get(label, ())
+    if FORMATS[weights].value_bytes <= 1.0:
+        asked = asked or QUANTISED_ACTIVATIONS.get(software.engine, ())
+    arithmetic = next((name for name in asked if name in peak_rates(read)), "")
     try:
         rates = chip_rates(
             chip, weights, arithmetic=arithmetic, scaleup_bytes_per_s=scaleup, scaleup_chips=domain, scaleout_bytes_per_s=SCALEOUT_BYTES_PER_S,
@@ -167,6 +183,22 @@ def rates_of(row: Row, chip: Record, weights: str, per_chip: int, reader: RowRea
     except UnknownRate as error:
         raise Unpredictable(str(error)) from None
     return rates, chip.words("family") or "other"
+
+
+def memory_division(row: Row, software: Software, load: Load, rates: ChipRates, family: str, catalog: Catalog) -> dict[str, float]:  # fmt: skip
+    """Return how the engine of a run divides a chip's memory: as it is shipped, the constants of the models where nothing is known of it.
+
+    Submitters of benchmarks set the division themselves, and keep no prefixes: a running request has one state then.
+    """
+    rule, tuned = MEMORY_RULES.get(software.engine), drawn_prompts(row) or not load.capped
+    if rule is None:
+        return {}
+    record = catalog.get("engines", software.engine)
+    share, reserved = (record.value(name) if record.get(name) else None for name in ("memory_share", "reserved_bytes"))
+    shipped = division(family, rates.hbm_bytes, EngineSettings(share, memory_rule=rule, reserved_bytes=reserved))
+    if not tuned:
+        return shipped
+    return {"state_share": shipped["state_share"], "state_slots": 1.0} if rule == "static" else {}
 
 
 # -- precisions --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from planner.calibration.measurements import Row, Unpredictable
 
 Note = Callable[[str], None]
 ENGINES = (
-    ("tensorrt", "tensorrt_llm"), ("vllm", "vllm"), ("sglang", "sglang"), ("llama.cpp", "local"), ("openvino", "local"), ("rkllm", "local"),
+    ("tensorrt", "tensorrt_llm"), ("vllm", "vllm"), ("sglang", "sglang"), ("llama.cpp", "local"), ("openvino", "openvino"), ("rkllm", "local"),
     ("mlx", "local"),
 )  # fmt: skip
 VENDOR_ENGINES = ("mindie", "cloudmatrix", "xdeepserve")  # of the vendors of generations in HOST_STARTED
@@ -37,6 +37,7 @@ MLPERF_LIMITS_MS = {
 }  # fmt: skip
 SHAREGPT_LENGTHS = (220.0, 200.0)  # mean lengths of conversations of the ShareGPT collection [token]
 DEFAULT_YEAR = 2026.0  # of software without any date
+DRAWN = re.compile(r"InferenceMAX|random range ratio 0\.8|lengths drawn 0\.8-1\.0 of nominal")
 DRAWN_LENGTH_SHARE = 0.9  # mean of lengths drawn from 0.8 to 1.0 of the nominal
 
 
@@ -204,10 +205,15 @@ def benchmark_load(row: Row, scenario: str, note: Note) -> Load:
 
 def realised_lengths(row: Row, prompt: float, output: float, note: Note) -> tuple[float, float]:
     """Return mean lengths: 0.9 of the nominal for clients whose notes say that they draw lengths from 0.8 to 1.0 of it."""
-    if re.search(r"InferenceMAX|random range ratio 0\.8", row.text["notes"]):
+    if drawn_prompts(row):
         note("mean lengths 0.9 of the nominal")
         return DRAWN_LENGTH_SHARE * prompt, max(DRAWN_LENGTH_SHARE * output, 2.0)
     return prompt, max(output, 2.0)
+
+
+def drawn_prompts(row: Row) -> bool:
+    """Tell whether the prompts of a run were drawn at random with lengths from 0.8 to 1.0 of the nominal: such clients turn prefix caches off."""
+    return bool(DRAWN.search(row.text["notes"]))
 
 
 def admitted(row: Row, count: float | None) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from models.serving.constants import PORTED, ServingConstants
 from planner.problem.engine import EngineSettings
@@ -30,7 +31,13 @@ STATE_POOL = (0.9 / 1.9, 7.0)
 def with_memory(
     constants: ServingConstants, family: str, chip_bytes: float, settings: EngineSettings
 ) -> ServingConstants:
-    """Set how an engine divides `chip_bytes` of memory of a chip of a family.
+    """Set how an engine divides `chip_bytes` of memory of a chip of a family (`division`)."""
+    changed: dict[str, Any] = division(family, chip_bytes, settings)
+    return replace(constants, **changed)
+
+
+def division(family: str, chip_bytes: float, settings: EngineSettings) -> dict[str, float]:
+    """Return the constants by which an engine divides `chip_bytes` of memory of a chip of a family; one that is not named keeps its value.
 
     A static division also keeps a pool of states apart for networks that have them (`STATE_POOL`).
     share, static: cache = u M - weights - reserve; with "share" the working memory of the largest step belongs to the reserve.
@@ -39,17 +46,16 @@ def with_memory(
     share, rule = settings.memory_utilisation, settings.memory_rule
     if share is None:
         share = static_share(chip_bytes)
-    runtime = constants.runtime_bytes if settings.reserved_bytes is None else settings.reserved_bytes
+    kept = {} if settings.reserved_bytes is None else {"runtime_bytes": settings.reserved_bytes}
     if rule in ("plain", "static"):
         pool = STATE_POOL if rule == "static" else (0.0, 1.0)
-        return replace(constants, usable_memory=share, runtime_bytes=runtime, state_share=pool[0], state_slots=pool[1])
+        return {"usable_memory": share, **kept, "state_share": pool[0], "state_slots": pool[1]}
     tokens, requests = largest_step(family, chip_bytes)
     each = SORTED_LOGIT_BYTES if family in PORTED else LOGIT_BYTES
     usable, of_free = (1.0, share) if rule == "free" else (share, 1.0)
-    return replace(
-        constants, usable_memory=usable, runtime_bytes=runtime, cache_share=of_free, step_tokens=tokens, step_requests=requests,
-        logit_bytes=each,
-    )  # fmt: skip
+    return {
+        "usable_memory": usable, **kept, "cache_share": of_free, "step_tokens": tokens, "step_requests": requests, "logit_bytes": each,
+    }  # fmt: skip
 
 
 def largest_step(family: str, chip_bytes: float) -> tuple[float, float]:

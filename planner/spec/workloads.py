@@ -54,7 +54,9 @@ from planner.spec.slo import LatencyLimit, Slo
 LEAST_WEIGHT = 1e-6  # of an hour, a share
 Precision = WeightFormat
 PRECISIONS = WEIGHT_FORMATS
-Engine = Literal["tensorrt_llm", "tensorrt_plan", "vllm", "sglang", "local"]  # as in models.serving.constants
+Engine = Literal[
+    "tensorrt_llm", "tensorrt_plan", "vllm", "sglang", "local", "openvino"
+]  # as in models.serving.constants
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 Precisions = Annotated[list[Precision], Field(min_length=1, max_length=len(PRECISIONS))]
 Recipes = Annotated[list[RecipeFormat], Field(min_length=1, max_length=len(RECIPE_FORMATS))]

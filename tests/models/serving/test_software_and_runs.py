@@ -112,6 +112,17 @@ def test_constants_tried_together_give_what_they_give_one_by_one():
     assert predict.many(points) == pytest.approx(np.stack([predict(point) for point in points]), abs=1e-12)
 
 
+def test_runs_of_engines_with_and_without_a_pool_of_states_do_not_touch_each_other():
+    arch = replace(examples.DENSE, linear_layers=24, state_width=4096, state_inputs=2048)
+    one = replace(serving_cases()[0], arch=arch, load=4096.0)
+    pooled = replace(one, division={"usable_memory": 0.8, "state_share": 0.4, "state_slots": 7.0})
+    values, asked = shipped_catalog().constants("serving"), ("tpot", "throughput")
+    alone = [Predictor([case], [(0, metric) for metric in asked])(values) for case in (one, pooled)]
+    together = Predictor([one, pooled], [(case, metric) for case in (0, 1) for metric in asked])(values)
+    assert together == pytest.approx(np.concatenate(alone), abs=1e-12)
+    assert alone[1][0] < alone[0][0] - 0.1  # fewer run at once
+
+
 def test_constants_of_training_tried_together_give_what_they_give_one_by_one():
     case = TrainingCase(
         examples.DENSE, examples.CHIP, {"tp": 2, "dp": 8}, 64.0, 4096, "bf16", "hopper", Recipe(release_year=2025.0)

@@ -225,9 +225,43 @@ def test_an_open_run_ends_with_its_requests_and_holds_no_more_than_its_clients(c
     assert (endless.requests, endless.running) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("engine", ["llama.cpp", "OpenVINO", "rkllm-runtime"])
+@pytest.mark.parametrize("engine", ["llama.cpp", "rkllm-runtime"])
 def test_engines_of_single_devices_are_one_kind(catalog, engine):
     assert ask(catalog, engine=engine).case.engine == "local"
+
+
+def test_openvino_multiplies_narrow_weights_in_eight_bits(catalog):
+    chip = {"chip": "Intel-Core-Ultra-X7-358H-iGPU", "n_chips": 1.0, "tp": 1.0, "model": "mistral-7b"}
+    wide, narrow, other = (
+        ask(catalog, engine=engine, weight_dtype=form, **chip).case
+        for engine, form in (("openvino", "bf16"), ("openvino", "int4"), ("llama.cpp", "int4"))
+    )
+    assert wide.engine == narrow.engine == "openvino" and other.engine == "local"
+    assert narrow.chip.flop_per_s == 2.0 * wide.chip.flop_per_s == 2.0 * other.chip.flop_per_s
+
+
+def test_an_engine_divides_the_memory_as_it_is_shipped(catalog):
+    shipped = {
+        engine: ask(catalog, engine=engine).case.division for engine in ("vllm", "sglang", "TensorRT-LLM", "lmdeploy")
+    }
+    assert shipped["vllm"]["usable_memory"] == 0.92 and shipped["vllm"]["step_tokens"] == 8192.0
+    assert shipped["sglang"]["usable_memory"] < 0.85 and shipped["sglang"]["state_slots"] > 1.0
+    assert shipped["TensorRT-LLM"]["cache_share"] == 0.9 and shipped["TensorRT-LLM"]["usable_memory"] == 1.0
+    assert shipped["lmdeploy"] == {}
+
+
+@pytest.mark.parametrize(
+    "notes", ["InferenceMAX dump", "random range ratio 0.8", "means; lengths drawn 0.8-1.0 of nominal"]
+)
+def test_clients_of_drawn_prompts_divide_the_memory_themselves_and_keep_no_prefixes(catalog, notes):
+    assert ask(catalog, notes=notes).case.input_tokens == 900.0
+    assert ask(catalog, notes=notes).case.division == {}
+    states = ask(catalog, notes=notes, engine="sglang").case.division
+    assert set(states) == {"state_share", "state_slots"} and states["state_slots"] == 1.0
+
+
+def test_submitters_of_a_benchmark_divide_the_memory_themselves(catalog):
+    assert ask(catalog, ("isl", "osl"), model="llama-2-70b", other_metric="mlperf scenario=Server").case.division == {}
 
 
 def test_a_mark_of_quantisation_does_not_hide_the_architecture(catalog):
