@@ -34,7 +34,7 @@ def ranged(value: float | None, ends: Sequence[int]) -> str:
 def layer_kind(m) -> str:
     """Name the kind of the layers of a network."""
     arch = m.case.arch
-    attention = "recurrent" if getattr(arch, "state_layers", 0) else "latent" if arch.mla else "full or windowed"
+    attention = "recurrent" if arch.state_layers or arch.linear_layers else "latent" if arch.mla else "full or windowed"
     return f"{attention}, {'experts' if arch.experts else 'dense'}"
 
 

@@ -80,7 +80,7 @@ def measured_training(row: Row, catalog: Catalog, constants: TrainingConstants) 
     chips, sequence_tokens = row.required("n_chips"), row.required("seq_len")
     arch, name, mtp = architecture_of(row, catalog, reader.inferred)
     precision = precision_of(row, chip, arch, reader)
-    degrees, per_chip = layout_degrees(row, framework, arch.experts, reader)
+    degrees, per_chip = layout_degrees(row, framework, arch.experts, scaleup_domain(row, chip), reader)
     rates, family = rates_of(row, chip, precision, per_chip, reader)
     batch, micro_batch = batch_of(row, degrees, framework, reader)
     recipe = recipe_of(row, framework, family, chip, precision, arch, degrees, mtp, reader)
@@ -132,16 +132,20 @@ def precision_of(row: Row, chip: Record, arch: Architecture, reader: RowReader) 
     return precision
 
 
+def scaleup_domain(row: Row, chip: Record) -> float:
+    """Return the chips of a scale-up domain: those of the catalog, bounded by `chips_per_node` within one node."""
+    node = row.number("chips_per_node")
+    domain = stated(chip)("scaleup_chips") or node or 1.0
+    return min(node, domain) if node and domain <= LARGEST_NODE_CHIPS else domain
+
+
 def rates_of(row: Row, chip: Record, precision: str, per_chip: int, reader: RowReader) -> tuple[ChipRates, str]:
     """Return the rates of one rank, and the chip generation. A rank is a chip, or one of its `per_chip` cores.
 
-    The scale-up domain is that of the catalog, bounded by `chips_per_node` within one node. Unstated NICs have the bandwidth usual for
+    Unstated NICs have the bandwidth usual for
     nodes of the generation.
     """
-    read, family = stated(chip), chip.words("family") or "other"
-    node, domain = row.number("chips_per_node"), read("scaleup_chips") or row.number("chips_per_node") or 1
-    if node and domain <= LARGEST_NODE_CHIPS:
-        domain = min(node, domain)
+    read, family, domain = stated(chip), chip.words("family") or "other", scaleup_domain(row, chip)
     scaleup = read("scaleup_bytes_per_s")
     if scaleup is None:
         reader.note("scale-up link of a host interface")
@@ -161,17 +165,22 @@ def rates_of(row: Row, chip: Record, precision: str, per_chip: int, reader: RowR
     return rates, family
 
 
-def layout_degrees(row: Row, framework: str, experts: int, reader: RowReader) -> tuple[dict[str, int], int]:
+def layout_degrees(
+    row: Row, framework: str, experts: int, domain: float, reader: RowReader
+) -> tuple[dict[str, int], int]:
     """Infer the parallel degrees, and how many ranks share a chip.
 
-    Empty TP, PP, CP and EP are 1; with FSDP, experts spread over as many ranks as divide them. Empty DP takes the remaining chips. A
+    Empty TP, PP, CP and EP are 1; with FSDP, experts spread over as many ranks as divide them, and so they do within a scale-up domain where
+    neither a degree nor sharded weights are printed. Empty DP takes the remaining chips. A
     printed product that is a whole multiple of the chips counts cores, several ranks per chip. Any other DP that does not multiply up to
     the chips is replaced by the remaining chips, and a pipeline deeper than the chips allow by the deepest that they allow.
     """
     chips = row.required("n_chips")
     degrees = {name: max(1, row.count(name, 1)) for name in ("tp", "pp", "cp", "ep")}
-    if framework == "fsdp" and experts and not row.number("ep"):
-        degrees["ep"] = math.gcd(experts, int(chips // (degrees["tp"] * degrees["pp"])) or 1)
+    unstated = row.text["sharding"] != "zero3" and not any(row.number(name) for name in ("tp", "pp", "cp", "ep", "dp"))
+    if experts and not row.number("ep") and (framework == "fsdp" or unstated):
+        ranks = chips if framework == "fsdp" else min(chips, 2 ** int(math.log2(domain)))
+        degrees["ep"] = math.gcd(experts, int(ranks // (degrees["tp"] * degrees["pp"])) or 1)
         reader.note(f"ep {degrees['ep']}")
     model: float = degrees["tp"] * degrees["pp"] * degrees["cp"]
     dp, per_chip = row.number("dp"), 1
@@ -282,14 +291,15 @@ def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: st
     """Infer the features of the software (fusion, overlap, graph capture) from framework and date.
 
     Attention is fused except in Megatron of 2021. Tuned software fuses the dispatcher from 2026 on, overlaps the exchange
-    where it leaves the scale-up domain, captures whole iterations with experts in MXFP8 on Blackwell from mid-2026 on, and
-    trains the layers of multi-token prediction, where the architecture has them.
+    where it leaves the scale-up domain, captures whole iterations with experts in MXFP8 on Blackwell from mid-2026 on, but for networks
+    with recurrent layers and for sharded weights, whose buffers move, and trains the layers of multi-token prediction, where the architecture has them.
     """
     year, tuned = release_year(row), framework == "nvidia-tuned"
     captures_iterations = (
         tuned
         and bool(arch.experts)
-        and not arch.state_layers
+        and not (arch.state_layers or arch.linear_layers)
+        and row.text["sharding"] != "zero3"
         and year >= GRAPHS_FROM
         and family in ("blackwell", "blackwell_ultra")
         and precision == "mxfp8"

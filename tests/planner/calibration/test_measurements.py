@@ -105,6 +105,48 @@ def test_the_shape_comes_from_the_row_before_the_catalog(tmp_path, catalog):
     assert (own.case.arch.hidden, own.architecture) == (5120, "my own")
 
 
+def test_experts_of_an_unstated_layout_spread_over_a_scale_up_domain(tmp_path, catalog):
+    shape = {
+        "model": "Qwen3-30B-A3B",
+        "layers": "",
+        "hidden": "",
+        "heads": "",
+        "kv_heads": "",
+        "ffn": "",
+        "vocab": "",
+        "sharding": "",
+    }
+    unstated = {**shape, "tp": "", "pp": "", "dp": "", "cp": "", "ep": "", "framework": "megatron", "chips_per_node": 8}
+    assert case_of(tmp_path, catalog, **unstated).case.layout["ep"] == 8
+    assert case_of(tmp_path, catalog, **{**unstated, "sharding": "zero3"}).case.layout["ep"] == 1
+    assert case_of(tmp_path, catalog, **{**unstated, "tp": 1}).case.layout["ep"] == 1
+
+
+@pytest.mark.parametrize(("model", "sharding", "graphs"), [
+    ("Qwen3-30B-A3B", "zero1", "full"), ("Qwen3-30B-A3B", "zero3", "partial"), ("Qwen3-Next-80B-A3B", "zero1", "partial"),
+])  # fmt: skip
+def test_whole_iterations_are_recorded_where_buffers_stay(tmp_path, catalog, model, sharding, graphs):
+    shape = {
+        "layers": "",
+        "hidden": "",
+        "heads": "",
+        "kv_heads": "",
+        "ffn": "",
+        "vocab": "",
+        "tp": 1,
+        "ep": 8,
+        "dp": 64,
+    }
+    tuned = {
+        "chip": "GB200",
+        "dtype": "mxfp8",
+        "framework": "nvidia-tuned",
+        "release_date": "2026-08",
+        "sharding": sharding,
+    }
+    assert case_of(tmp_path, catalog, model=model, **shape, **tuned).case.recipe.cuda_graphs == graphs
+
+
 def test_scores_of_a_file(tmp_path, catalog):
     path = write(
         tmp_path / "m.csv",
