@@ -195,7 +195,7 @@ def memory_division(row: Row, software: Software, load: Load, rates: ChipRates, 
         return {}
     record = catalog.get("engines", software.engine)
     share, reserved = (record.value(name) if record.get(name) else None for name in ("memory_share", "reserved_bytes"))
-    shipped = division(family, rates.hbm_bytes, EngineSettings(share, memory_rule=rule, reserved_bytes=reserved))
+    shipped = division(family, float(rates.hbm_bytes), EngineSettings(share, memory_rule=rule, reserved_bytes=reserved))
     if not tuned:
         return shipped
     return {"state_share": shipped["state_share"], "state_slots": 1.0} if rule == "static" else {}
