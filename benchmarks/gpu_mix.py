@@ -86,7 +86,7 @@ def question(seed: int) -> dict[str, Any]:
         })  # fmt: skip
     return {
         "schema_version": 1, "name": f"Mix of chips {seed}", "horizon": {"years": 3}, "workloads": workloads, "offers": offers,
-        "sites": [{"region": REGION, "fabrics": ["scale-up"], "electricity_price": f"{draw.uniform(0.05, 0.2):.3f} USD/kWh"}],
+        "sites": [{"region": REGION, "topologies": ["scale-up"], "electricity_price": f"{draw.uniform(0.05, 0.2):.3f} USD/kWh"}],
         "solver": {"gap": AGREES, "time_limit": "60 s", "points_per_system": 1},
     }  # fmt: skip
 

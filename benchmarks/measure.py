@@ -1,11 +1,11 @@
-"""Simulate what measuring is worth: take sampled worlds as the truth, measure in them, and decide again.
+"""Simulate what measuring is worth: take sampled scenarios as the truth, measure in them, and decide again.
 
-    python benchmarks/measure.py PLAN.json [--worlds 240] [--write]
+    python benchmarks/measure.py PLAN.json [--scenarios 240] [--write]
 
 Each world is the truth once. In it the cases of the best set (filled up to five by rank), five random cases, every case, or nothing is measured. A result
-is the true error of its chip with the usual spread among runs of one source. Decisions follow from the results by regression on the other half of the worlds
+is the true error of its chip with the usual spread among runs of one source. Decisions follow from the results by regression on the other half of the scenarios
 (`planner.studies.measure.decide`), as nobody knows the truth: the fleet of least expected cost, and the cheapest fleet expected to do all of the work
-without further systems in 80 % of the worlds that look alike. Regret is the cost of the first in the truth over that of the best candidate there.
+without further systems in 80 % of the scenarios that look alike. Regret is the cost of the first in the truth over that of the best candidate there.
 The price of the promise is the cost of the second over that of the cheapest fleet which does as predicted; "kept": in which share of all truths it does all of the work.
 Fleets are those of `flopwatt measure` in its continuous model, not plans solved anew, and results are not passed through `flopwatt calibrate`.
 """
@@ -46,13 +46,13 @@ def features(sampled: study.Sampled, cases: Sequence[Case], seed: int) -> np.nda
 
 def after(sampled: study.Sampled, cases: Sequence[Case], seed: int, nominal: float) -> tuple[float, np.ndarray, float]:
     """Return (mean regret, price of the promise by world, share of the truths in which it is kept)."""
-    worlds = np.arange(sampled.scenarios.count)
-    folds, x = worlds % study.FOLDS, features(sampled, cases, seed)
+    scenarios = np.arange(sampled.scenarios.count)
+    folds, x = scenarios % study.FOLDS, features(sampled, cases, seed)
     fleet = study.decide(sampled.cost, x, folds)
-    regret = float((sampled.cost[fleet, worlds] / sampled.cost.min(axis=0) - 1.0).mean())
+    regret = float((sampled.cost[fleet, scenarios] / sampled.cost.min(axis=0) - 1.0).mean())
     fixed = sampled.fleets @ sampled.model.data.option_cost
     order = np.argsort(fixed, kind="stable")
-    promised = np.full(len(worlds), -1)
+    promised = np.full(len(scenarios), -1)
     for fold in np.unique(folds):
         learn, judge = folds != fold, folds == fold
         weights = np.linalg.solve(
@@ -62,14 +62,14 @@ def after(sampled: study.Sampled, cases: Sequence[Case], seed: int, nominal: flo
         for s, row in zip(np.flatnonzero(judge), chance, strict=True):
             able = [k for k in order if row[k] >= PROMISE]
             promised[s] = able[0] if able else int(np.argmax(row))
-    return regret, fixed[promised] / nominal - 1.0, float(sampled.kept[promised, worlds].mean())
+    return regret, fixed[promised] / nominal - 1.0, float(sampled.kept[promised, scenarios].mean())
 
 
-def run(path: Path, worlds: int, seed: int) -> tuple[list[dict[str, str]], str]:
+def run(path: Path, scenarios: int, seed: int) -> tuple[list[dict[str, str]], str]:
     """Return a row for each way to measure, and what was measured."""
     plan = load_plan(path)
     problem = with_robust(as_chosen(resolve(parse_spec(plan["spec"]), ()), plan.document))
-    sampled = study.sample(fleet_model(problem, plan.document), draw(problem, worlds, seed))
+    sampled = study.sample(fleet_model(problem, plan.document), draw(problem, scenarios, seed))
     model = sampled.model
     cases = cases_of(model, plan)
     chosen, _ = study.best_set(sampled, cases, None, seed)
@@ -99,7 +99,7 @@ def run(path: Path, worlds: int, seed: int) -> tuple[list[dict[str, str]], str]:
         })  # fmt: skip
     values = list(regrets.values())
     return rows, (
-        f"{len(cases)} cases, {len(sampled.fleets)} fleets, {worlds} worlds; the best five: {', '.join(case.name for case in best)}. "
+        f"{len(cases)} cases, {len(sampled.fleets)} fleets, {scenarios} scenarios; the best five: {', '.join(case.name for case in best)}. "
         f"Regret of five random cases over that of the best five: {values[1] / max(values[2], 1e-9):.2f}. "
         f"The best fleet of each world costs {sampled.least.mean() / sampled.cost.min(axis=0).mean() - 1.0:+.1%} of the best candidate there."
     )
@@ -109,16 +109,16 @@ def main() -> None:
     """Print or write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("plan", type=Path)
-    parser.add_argument("--worlds", type=int, default=240)
+    parser.add_argument("--scenarios", type=int, default=240)
     parser.add_argument("--seed", type=int, default=2)
     parser.add_argument("--write", action="store_true", help="write measure.md beside this file")
     asked = parser.parse_args()
     began = time.perf_counter()
-    rows, words = run(asked.plan, asked.worlds, asked.seed)
+    rows, words = run(asked.plan, asked.scenarios, asked.seed)
     text = f"{as_markdown(rows)}\n{words} {time.perf_counter() - began:.0f} s.\n"
     if asked.write:
         told = (__doc__ or "").split("\n\n", 2)[2]
-        head = f"# What measuring is worth\n\nWritten by `python benchmarks/measure.py {asked.plan.name} --worlds {asked.worlds} --write`.\n\n{told}\n"
+        head = f"# What measuring is worth\n\nWritten by `python benchmarks/measure.py {asked.plan.name} --scenarios {asked.scenarios} --write`.\n\n{told}\n"
         (HOME / "measure.md").write_text(f"{head}{text}", encoding="utf-8")
     print(text)
 

@@ -43,7 +43,7 @@ from planner.resolve.constants import model_constants
 from planner.resolve.ledger import Ledger
 from planner.resolve.reinforcement import reinforcement_facts
 from planner.resolve.systems import system_facts
-from planner.spec.case import CaseReinforcement
+from planner.spec.stack.case import CaseReinforcement
 
 SYSTEMS = {"H100": "DGX H100", "GB200": "GB200 NVL72", "H20": "HGX H20 8-GPU server", "H200": "DGX H200"}
 UNSTATED_CHIP = "H100"  # of the rows of a source that says "8 GPUs per node; H100 likely"

@@ -152,7 +152,7 @@ def _question(size: Size, seed: int, folder: Path, gap: float, time_limit_s: flo
         ],
         "sites": [
             {
-                "region": site, "power": f"{power[i]:.0f} W", "fabrics": ["rail-only"], "network": "Made-up network", "hourly": f"{site}.csv",
+                "region": site, "power": f"{power[i]:.0f} W", "topologies": ["rail-only"], "fabric": "Made-up network", "hourly": f"{site}.csv",
                 "fixed_cost": f"{rng.uniform(0.5, 2.0) * 2e3 * LOAD:.0f} USD/year",
             }
             for i, site in enumerate(sites)

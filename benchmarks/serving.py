@@ -43,7 +43,7 @@ def problem_of(network: str, precision: Sequence[str]) -> ResolvedSpec:
             "demand": {"output_tokens": "20B tokens/day"}, "lengths": {"input": 4000, "output": 500, "input_cv": 1.0, "output_cv": 1.0},
             "origins": [{"region": "us-virginia", "share": 1.0}], "slo": SLO, "precision": list(precision), "disaggregation": "allowed",
         }],
-        "sites": [{"region": "us-virginia", "power": "50 MW", "network": "InfiniBand NDR", "fabrics": ["rail-optimised"]}],
+        "sites": [{"region": "us-virginia", "power": "50 MW", "fabric": "InfiniBand NDR", "topologies": ["rail-optimised"]}],
         "offers": [{"system": SYSTEM, "how": "buy"}],
     }  # fmt: skip
     return resolve_document(document)

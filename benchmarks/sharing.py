@@ -80,7 +80,7 @@ def question(swing: float, tokens: float, tenants: int) -> dict[str, Any]:
         )
     return {
         "name": f"swing {swing:g}, {tenants} tenants", "horizon": {"start": "2027-01-01", "years": 1, "discount_rate": 0}, "workloads": workloads,
-        "sites": [{"region": "us-virginia", "network": "InfiniBand NDR"}], "offers": [{"system": "DGX H100", "how": "buy"}],
+        "sites": [{"region": "us-virginia", "fabric": "InfiniBand NDR"}], "offers": [{"system": "DGX H100", "how": "buy"}],
         "solver": {"gap": 0.001, "time_limit": "5 min", "replicas": "divisible"}, "simplicity": {"within": 0},
     }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Levels of the errors on held-out measurements: by source, chip, engine and single run, for intervals and for sampled worlds."""
+"""Levels of the errors on held-out measurements: by source, chip, engine and single run, for intervals and for sampled scenarios."""
 
 from __future__ import annotations
 

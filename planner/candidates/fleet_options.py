@@ -123,12 +123,12 @@ def _rented(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> FleetOpt
 
 def _bands(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> list[tuple[str, Band]]:
     """List (fabric design, band of sizes) up to what the supply and the site's power could fill."""
-    assert site.network is not None
+    assert site.fabric is not None
     reach = reach_of(site, offer, system)
     owned = offer.owned
-    stands_on = owned.network if owned is not None and owned.at_home(site.region) else ""
-    designs = [stands_on] if stands_on else site.fabrics
-    return [(design, band) for design in designs for band in bands(design, system, site.network, reach)]
+    stands_on = owned.topology if owned is not None and owned.at_home(site.region) else ""
+    designs = [stands_on] if stands_on else site.topologies
+    return [(design, band) for design in designs for band in bands(design, system, site.fabric, reach)]
 
 
 def _owned(

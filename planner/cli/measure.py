@@ -12,7 +12,7 @@ from planner.exit_codes import OK
 if TYPE_CHECKING:
     from planner.cli.options import Commands
 
-FEWEST_WORLDS, MOST_WORLDS = 40, 10_000
+FEWEST_SCENARIOS, MOST_SCENARIOS = 40, 10_000
 
 
 def add_measure(commands: Commands, shared: argparse.ArgumentParser) -> None:
@@ -29,7 +29,13 @@ def add_measure(commands: Commands, shared: argparse.ArgumentParser) -> None:
         "--budget", type=float, metavar="AMOUNT", help="most that the best set may cost, in the plan's currency"
     )
     measure.add_argument(
-        "--worlds", type=int, default=240, metavar="N", help="how many scenarios to sample (default: 240)"
+        "--scenarios",
+        "--worlds",
+        dest="scenarios",
+        type=int,
+        default=240,
+        metavar="N",
+        help="how many scenarios to sample (default: 240)",
     )
     measure.add_argument("--seed", type=int, default=2, help="random seed of the scenarios (default: 2)")
     add_limit_options(measure)
@@ -43,8 +49,10 @@ def _measure(arguments: argparse.Namespace) -> int:
     from planner.studies.measure import measure
 
     problems = []
-    if not FEWEST_WORLDS <= arguments.worlds <= MOST_WORLDS:
-        problems.append(Issue("--worlds", f"expected {FEWEST_WORLDS} to {MOST_WORLDS}, got {arguments.worlds}"))
+    if not FEWEST_SCENARIOS <= arguments.scenarios <= MOST_SCENARIOS:
+        problems.append(
+            Issue("--scenarios", f"expected {FEWEST_SCENARIOS} to {MOST_SCENARIOS}, got {arguments.scenarios}")
+        )
     if arguments.budget is not None and not (math.isfinite(arguments.budget) and arguments.budget >= 0):
         problems.append(Issue("--budget", f"expected an amount that is not negative, got {arguments.budget}"))
     if arguments.seed < 0:
@@ -52,7 +60,7 @@ def _measure(arguments: argparse.Namespace) -> int:
     if problems:
         raise SpecError(problems)
     found = measure(
-        load_plan(arguments.plan), overlays=overlay_folders(arguments), budget=arguments.budget, worlds=arguments.worlds,
+        load_plan(arguments.plan), overlays=overlay_folders(arguments), budget=arguments.budget, scenarios=arguments.scenarios,
         seed=arguments.seed, limits=search_limits(arguments),
     )  # fmt: skip
     print_study(arguments, found)

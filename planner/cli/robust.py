@@ -24,7 +24,13 @@ def add_robust(commands: Commands, shared: argparse.ArgumentParser) -> None:
     )
     robust.add_argument("plan", metavar="PLAN", help=f"{PLAN_HELP}, made to be robust or not")
     robust.add_argument(
-        "--worlds", type=int, default=1000, metavar="N", help="how many scenarios to sample (default: 1000)"
+        "--scenarios",
+        "--worlds",
+        dest="scenarios",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="how many scenarios to sample (default: 1000)",
     )
     robust.add_argument("--seed", type=int, default=1, help="random seed of the scenarios (default: 1)")
     add_limit_options(robust)
@@ -48,8 +54,8 @@ def _robust(arguments: argparse.Namespace) -> int:
     plan, overlays = load_plan(arguments.plan), overlay_folders(arguments)
     if not plan.has_answer:
         raise SpecError([Issue(arguments.plan, "there is no plan to test: nothing was decided")])
-    if not 1 <= arguments.worlds <= MAX_SCENARIOS:
-        raise SpecError([Issue("--worlds", f"expected 1 to {MAX_SCENARIOS}, got {arguments.worlds}")])
+    if not 1 <= arguments.scenarios <= MAX_SCENARIOS:
+        raise SpecError([Issue("--scenarios", f"expected 1 to {MAX_SCENARIOS}, got {arguments.scenarios}")])
     spec = parse_spec(plan.document["spec"])
     if spec.robust is None:  # prices that were chosen by their level stay there
         spec = spec.model_copy(update={"robust": Robust(prices=spec.prices is None or not spec.prices.moved)})
@@ -60,12 +66,12 @@ def _robust(arguments: argparse.Namespace) -> int:
         return read_through(at_prices, document)
 
     amounts = cost_by_price(problem, plan.document, raised(problem, overlays), read_in_time)
-    scenarios = draw(problem, arguments.worlds, arguments.seed)
+    scenarios = draw(problem, arguments.scenarios, arguments.seed)
     tried = outcome_in(problem, plan.document, scenarios, amounts, read_in_time, limits.within)
     if not len(tried.cost):
         limits.check()
     outcome = tried.as_json()
-    left_out = limits.left_out("scenarios", arguments.worlds - outcome["worlds"], arguments.worlds)
+    left_out = limits.left_out("scenarios", arguments.scenarios - outcome["scenarios"], arguments.scenarios)
     if arguments.format == "json":
         write_out(arguments, as_json({**outcome, "seed": arguments.seed, "prices": amounts, **left_out}))
         return said_if_left_out(left_out)

@@ -111,7 +111,7 @@ def in_short(plan: Plan, t: Words) -> str:
     else:
         words = t("buy.plan", years=number(float(years)), yearly=amount(cost / years, unit, t), **told)
     if sure := plan.document.get("confidence"):
-        words += t("buy.sure", kept=f"{sure['kept']:.0%}", worlds=f"{sure['worlds']:,}")
+        words += t("buy.sure", kept=f"{sure['kept']:.0%}", scenarios=f"{sure['scenarios']:,}")
     return page(words)
 
 

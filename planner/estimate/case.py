@@ -55,9 +55,9 @@ from planner.resolve.stack.routing import with_routing, wrong_routing
 from planner.resolve.systems import network_ports, system_facts
 from planner.resolve.workloads import assume_batch
 from planner.spec.base import problems_of
-from planner.spec.case import Case
 from planner.spec.fabrics import PROVIDER
 from planner.spec.reinforcement import Reinforcement
+from planner.spec.stack.case import Case
 from planner.spec.workloads import Serving, Training
 
 

@@ -29,7 +29,7 @@ from planner.estimate.serving_configuration import (
 from planner.evaluate import disaggregated, serving
 from planner.evaluate.serving import limits_at_site, systems_per_replica
 from planner.problem.engine import EngineChoice
-from planner.spec.case import CasePool
+from planner.spec.stack.case import CasePool
 
 MAX_SPLITS = 24  # numbers of prefill workers tried for a pair of layouts
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from planner.facts import Fact
 from planner.messages import Message
 
-SUREST, SIMPLEST = "surest", "simplest"
+CONFIDENCE, SIMPLEST = "confidence", "simplest"
 SECTION_OF = {
-    f"steps.{SUREST}_left_out": "surety",
+    f"steps.{CONFIDENCE}_left_out": "confidence_gain",
     f"steps.{SIMPLEST}_left_out": "simplicity",
 }  # that such a plan lacks
 PATH = "simplicity"

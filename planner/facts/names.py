@@ -29,6 +29,12 @@ def _is_unseen(char: str) -> bool:
     )
 
 
+def old_key(path: str, new: str) -> Fact:
+    """Note a key under the name that an earlier release gave it; `path`: where it stands, `new`: today's path."""
+    old, today = (place.rpartition(".")[2] for place in (path, new))
+    return Fact(path, Message.of("spec.old_key", old=old, new=today))
+
+
 def alike(names: Iterable[tuple[str, str]]) -> Iterator[Fact]:
     """Refuse (path, name) pairs whose names differ in nothing that is seen, and note those that differ in letters that look the same.
 

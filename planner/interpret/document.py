@@ -176,7 +176,7 @@ def _fleet_rows(decided: Decisions) -> list[dict[str, Any]]:
             "count": count,
             **({"unit": TOKENS_PER_S} if option.offer.how == API else {}),
             "how": option.offer.how,
-            "phase": term.first if option.offer.how in BY_WINDOW else None,
+            "window": term.first if option.offer.how in BY_WINDOW else None,
             "fabric": option.fabric,
             "fabric_size": option.size,
             "offer": option.offer.path,

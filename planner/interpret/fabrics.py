@@ -67,7 +67,7 @@ def other_designs(site: SiteFacts, system: SystemFacts, design: str, systems: in
     """List price and bandwidth of the same systems on each other design that the site allows and that can join them, in whole parts."""
     parts = site.own_network
     rows: list[dict[str, Any]] = []
-    for other in (name for name in site.fabrics if name != design and Design.named(name).kind != "scale-up"):
+    for other in (name for name in site.topologies if name != design and Design.named(name).kind != "scale-up"):
         size = next((size for size in sizes_of(other, ports_of(system, parts), parts.radix) if size >= systems), None)
         plant = None if size is None else plant_of(other, int(size), system, parts)
         if plant is None:

@@ -44,7 +44,7 @@ def schedule_rows(decided: Decisions) -> list[dict[str, Any]]:
                 {
                     "site": site.region,
                     "slot": t,
-                    "phase": int(calendar.window[t]),
+                    "window": int(calendar.window[t]),
                     **calendar.when(t),
                     "seconds": float(calendar.seconds[t]),
                     "power_w": float(every[r, t]),

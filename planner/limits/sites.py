@@ -55,23 +55,23 @@ def site_limits(problem: ResolvedSpec, catalog: Catalog) -> Iterator[Limit]:
 def _network(problem: ResolvedSpec, catalog: Catalog, i: int) -> Limit:
     """Describe the network designs that a site may use, and how many systems each of them joins."""
     site = problem.sites[i]
-    path, missing = f"{site.path}.fabrics", [design for design in FABRIC_DESIGNS if design not in site.fabrics]
+    path, missing = f"{site.path}.topologies", [design for design in FABRIC_DESIGNS if design not in site.topologies]
     sizes: dict[tuple[str, float], dict[str, None]] = {}
     for option in build_fleet_options(problem)[0]:
-        if option.site is site and option.plant is not None and site.network is not None:
-            key = (option.fabric, largest_of(option.fabric, option.system, site.network))
+        if option.site is site and option.plant is not None and site.fabric is not None:
+            key = (option.fabric, largest_of(option.fabric, option.system, site.fabric))
             sizes.setdefault(key, {})[option.system.name] = None
     joins = "; ".join(f"{design}: at most {most:,.0f} {either(systems)}" for (design, most), systems in sizes.items())
-    words = f"bought systems in {site.region} may stand on {either(site.fabrics)} only"
+    words = f"bought systems in {site.region} may stand on {either(site.topologies)} only"
     words += f" ({joins})" if joins else ""
-    radix = math.inf if site.network is None else site.network.radix
+    radix = math.inf if site.fabric is None else site.fabric.radix
     larger = [name for name in catalog.names("fabrics") if _is_larger(catalog, name, radix)]
     choices = (
-        *(((path, [*site.fabrics, design]),) for design in missing),
-        *(((f"{site.path}.network", name),) for name in larger),
+        *(((path, [*site.topologies, design]),) for design in missing),
+        *(((f"{site.path}.fabric", name),) for name in larger),
     )
-    every = list(dict.fromkeys((*site.fabrics, *DEFAULT_FABRICS, *FABRIC_DESIGNS)))
-    name, written = f"networks in {site.region}", list(site.fabrics)
+    every = list(dict.fromkeys((*site.topologies, *DEFAULT_FABRICS, *FABRIC_DESIGNS)))
+    name, written = f"networks in {site.region}", list(site.topologies)
     return Limit(path, name, words, written, loose=((path, every),), network_of=i, choices=choices)
 
 

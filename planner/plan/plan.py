@@ -13,8 +13,9 @@ from planner.files import write_file
 from planner.plan.rows.document import PlanDocument
 from planner.plan.rows.framing import Objective
 from planner.plan.rows.money import Limit, Totals
+from planner.plan.upgrade import FIRST, LATEST, upgraded
 
-PLAN_SCHEMA_VERSION = 1
+PLAN_SCHEMA_VERSION = LATEST
 KEYS = (
     "schema_version", "name", "status", "objective", "bound", "bound_of", "gap", "totals", "fleet", "fabrics", "workloads",
     "routes", "schedule", "costs", "cost_lines", "carbon_lines", "limits", "runner_up", "dropped", "assumptions", "provenance",
@@ -127,11 +128,12 @@ def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
     missing = [key for key in KEYS if key not in document]
     if missing:
         raise SpecError([Issue(where, f"not a whole plan; missing: {', '.join(missing)}")])
-    if document["schema_version"] != PLAN_SCHEMA_VERSION:
-        version = document["schema_version"]
+    version = document["schema_version"]
+    if isinstance(version, bool) or version not in range(FIRST, LATEST + 1):
         raise SpecError(
-            [Issue(f"{where}.schema_version", f"this release reads version {PLAN_SCHEMA_VERSION}, got {version!r}")]
+            [Issue(f"{where}.schema_version", f"this release reads versions {FIRST} to {LATEST}, got {version!r}")]
         )
+    document = upgraded(document)
     if problems := shape_problems(document):
         raise SpecError(Issue(f"{where}.{problem.path}", problem.message) for problem in problems)
     return Plan.of(document)

@@ -219,8 +219,8 @@ class SiteFacts:
     facility_cost_per_w: float  # of an ordinary building
     fixed_cost_per_s: float
     systems: tuple[str, ...]
-    fabrics: tuple[str, ...]
-    network: NetworkFacts | None
+    topologies: tuple[str, ...]
+    fabric: NetworkFacts | None
     export_zone: str
     zones: tuple[str, ...]  # codes that a residency rule may name
     fails_with: str = ""  # zone of `spread`
@@ -245,9 +245,9 @@ class SiteFacts:
     @property
     def own_network(self) -> NetworkFacts:
         """Return the parts of the networks between our own systems. Raises ValueError for an API, which has none."""
-        if self.network is None:
+        if self.fabric is None:
             raise ValueError(f"{self.region} is an API: it has no network of our own systems")
-        return self.network
+        return self.fabric
 
 
 @dataclass(frozen=True, slots=True)

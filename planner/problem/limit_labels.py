@@ -60,7 +60,7 @@ def rack_power(site: SiteFacts) -> LimitLabel:
 
 def fabric_size(site: SiteFacts, fabric: str, system: str) -> LimitLabel:
     """Label the limit on the number of systems on one network."""
-    return LimitLabel(f"{site.path}.fabrics", f"size of one {fabric} network of {system} in {site.region}")
+    return LimitLabel(f"{site.path}.topologies", f"size of one {fabric} network of {system} in {site.region}")
 
 
 def line_units(line: LineFacts) -> LimitLabel:

@@ -14,7 +14,7 @@ class OwnedFacts:
     age_years: float
     worth: float  # at the start of the horizon
     move: float  # cost of moving one to another site
-    network: str = ""  # design that joins them; empty: any of the site's
+    topology: str = ""  # that joins them; empty: any of the site's
     book_value: float | None = None  # of one, in the spec's currency
     move_s: float = 0.0  # from the start of the horizon until moved systems run
     until_s: float = math.inf  # end of the lease

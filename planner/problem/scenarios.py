@@ -26,7 +26,7 @@ from planner.problem.price_levels import stated_ranges
 from planner.spec.robust import Robust
 
 SERVING = LABELS["serving"]
-CONFIDENCE_WORLDS, CONFIDENCE_SEED = 200, 1  # scenarios in which every plan states how sure it is
+CONFIDENCE_SCENARIOS, CONFIDENCE_SEED = 200, 1  # scenarios in which every plan states how sure it is
 
 
 @dataclass(frozen=True, slots=True)

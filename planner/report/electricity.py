@@ -39,7 +39,7 @@ def _days(plan: Plan) -> list[dict[str, Any]]:
     groups: dict[tuple[str, int], list[Slot]] = {}
     apis = {api["name"] for api in plan.document["spec"].get("apis") or ()}
     for row in (row for row in plan.document["schedule"] if row["site"] not in apis):
-        groups.setdefault((row["site"], row["phase"]), []).append(row)
+        groups.setdefault((row["site"], row["window"]), []).append(row)
     rows = []
     for (site, phase), listed in groups.items():
         hours = by_hour(listed)

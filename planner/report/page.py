@@ -72,7 +72,7 @@ def _verdict(plan: Plan) -> str:
 
 
 def _surer(plan: Plan) -> str:
-    """State that the plan was chosen as the surest, where it was."""
+    """State that the plan was chosen for its higher confidence, where it was."""
     words = robust.chosen_words(plan)
     return f". {words[0].upper()}{words[1:]}" if words else ""
 
@@ -173,7 +173,7 @@ def _owned(plan: Plan) -> Block:
 def most_at_once(rows: Sequence[FleetRow]) -> int:
     """Count the most systems that rows of the fleet hold in one window; rows without windows hold theirs throughout.
 
-    >>> most_at_once([{"count": 3, "phase": None, "windows": [0, 1]}, {"count": 4, "phase": None, "windows": [2, 3]}])
+    >>> most_at_once([{"count": 3, "window": None, "windows": [0, 1]}, {"count": 4, "window": None, "windows": [2, 3]}])
     4
     """
     spans = [(row["count"], windows_of(row)) for row in rows]

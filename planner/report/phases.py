@@ -60,7 +60,7 @@ def windows_of(row: FleetRow) -> tuple[int, int] | None:
     """Return the first and last window in which a row of the fleet is held; None for throughout."""
     if row.get("windows"):
         return row["windows"][0], row["windows"][-1]
-    return None if row["phase"] is None else (row["phase"], row["phase"])
+    return None if row["window"] is None else (row["window"], row["window"])
 
 
 def span_words(plan: Plan, span: tuple[int, int] | None, language: str = DEFAULT) -> str:
@@ -88,7 +88,7 @@ def _window_dates(plan: Plan) -> list[date]:
     lasts: dict[int, float] = {}
     for row in rows:
         if row["site"] == rows[0]["site"]:
-            lasts[row["phase"]] = lasts.get(row["phase"], 0.0) + row["seconds"]
+            lasts[row["window"]] = lasts.get(row["window"], 0.0) + row["seconds"]
     stated = plan.document["spec"].get("horizon", {}).get("start")
     first = date.fromisoformat(stated) if stated else Horizon().start
     ends = accumulate((lasts[window] for window in sorted(lasts)), initial=0.0)

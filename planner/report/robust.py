@@ -37,7 +37,7 @@ def words(plan: Plan) -> str:
     share = f" ({found['price'] / nominal['value']:+.1%})" if nominal["value"] else ""
     left = f"; not modelled: {', '.join(found['left_out'])}" if found["left_out"] else ""
     return (
-        f"kept in {fresh['kept']:.1%} of {fresh['worlds']:,} fresh scenarios, {found['confidence']:.0%} asked; the best plan as predicted keeps {nominal['kept']:.1%}; "
+        f"kept in {fresh['kept']:.1%} of {fresh['scenarios']:,} fresh scenarios, {found['confidence']:.0%} asked; the best plan as predicted keeps {nominal['kept']:.1%}; "
         f"price of the promise: {price} {unit}{share} as predicted{left}"
     )
 
@@ -65,9 +65,9 @@ def outcome_row(name: str, outcome: Outcome) -> dict[str, Any]:
     """Format the outcome of a plan in scenarios as a row."""
     cost = outcome["cost"]
     return {
-        "plan": name, "worlds": f"{outcome['worlds']:,}", "all kept": f"{outcome['kept']:.1%}",
+        "plan": name, "scenarios": f"{outcome['scenarios']:,}", "all kept": f"{outcome['kept']:.1%}",
         **{f"{workload} kept": f"{share:.1%}" for workload, share in outcome["workloads"].items()},
-        "budget kept": f"{outcome['budget']:.1%}", "cost, 5 to 95 % of worlds": f"{cost['p5']:,.0f} to {cost['p95']:,.0f}",
+        "budget kept": f"{outcome['budget']:.1%}", "cost, 5 to 95 % of scenarios": f"{cost['p5']:,.0f} to {cost['p95']:,.0f}",
     }  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def sure_words(plan: Plan) -> str:
 def _sure_clauses(plan: Plan) -> Iterator[str]:
     found = plan.document["confidence"]
     least = "at least " if found["open"] else ""
-    yield f"{least}{found['kept']:.0%} of {found['worlds']:,} sampled scenarios keep all promises{_by_workload(found)}"
+    yield f"{least}{found['kept']:.0%} of {found['scenarios']:,} sampled scenarios keep all promises{_by_workload(found)}"
     if found["surer"] is not None:
         row, total = found["surer"], plan.totals["cost"]
         share = f" ({row['cost'] / total:+.1%})" if total else ""
@@ -124,8 +124,8 @@ def _sure_clauses(plan: Plan) -> Iterator[str]:
 
 
 def chosen_words(plan: Plan) -> str:
-    """Say that a surer plan than the one found first was chosen, and what it costs; empty where none was."""
-    row = plan.document.get("surety")
+    """Say that a plan of higher confidence than the one found first was chosen, and what it costs; empty where none was."""
+    row = plan.document.get("confidence_gain")
     if row is None:
         return ""
     value, before = plan.value, row["value_before"]
@@ -133,7 +133,7 @@ def chosen_words(plan: Plan) -> str:
     cost = f" for {percent(abs(change))} {'more' if change > 0 else 'less'}" if abs(change) > OPTIMAL_GAP else ""
     further = [f"{each['count']:,} {each['system']}" for each in row["further"]]
     by = f" with {listed(further)} more" if further else ""
-    return f"surest within {row['within']:.0%}: {row['kept']:.1%} of scenarios instead of {row['kept_before']:.1%}{cost}{by}"
+    return f"highest confidence within {row['within']:.0%}: {row['kept']:.1%} of scenarios instead of {row['kept_before']:.1%}{cost}{by}"
 
 
 def _by_workload(found: Confidence) -> str:

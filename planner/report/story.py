@@ -211,7 +211,7 @@ def _then(index: PlanIndex, t: Words, whole: bool) -> Iterator[str]:
         ]
         end = t("story.end", chips=f"{phases[-1]['chips']:,}") if len(phases) > NAMED else ""
         yield t("story.phases", phases=t("list.comma").join(grown), end=end)
-    elif all(row["phase"] is None and not row.get("windows") for row in index.plan.document["fleet"]):
+    elif all(row["window"] is None and not row.get("windows") for row in index.plan.document["fleet"]):
         years = index.plan.document["spec"].get("horizon", {}).get("years", 1)
         yield t("story.throughout_year") if years == 1 else t("story.throughout", years=years)
     yield from _peak(index, t)

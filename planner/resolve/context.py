@@ -17,6 +17,7 @@ from catalog.records import Record
 from models.arrays import Ints
 from planner.errors import Issue, SpecError
 from planner.facts import Fact
+from planner.facts.names import old_key
 from planner.problem.calendar import DAYS_PER_YEAR, SAMPLED_DAYS, TYPICAL_DAY, Clock, sampled_days
 from planner.problem.price_levels import at_stated_levels, stated_level
 from planner.resolve.ledger import Ledger
@@ -52,7 +53,8 @@ class ResolveContext:
         if horizon.calendar == SAMPLED_DAYS and horizon.days is not None:
             days = sampled_days(horizon.days)
         clock = Clock(horizon.start, horizon.calendar != TYPICAL_DAY, tuple(np.unique(days).tolist()))
-        return cls(spec, catalog, ledger, clock, days if clock.whole_year else None, problems)
+        notes = [old_key(key.path, key.new) for key in spec.renamed]
+        return cls(spec, catalog, ledger, clock, days if clock.whole_year else None, problems, notes)
 
     # -- problems --------------------------------------------------------------------------------------------------
 

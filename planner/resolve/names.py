@@ -19,7 +19,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("workloads.*.origins.*.region", "regions"),
     ("workloads.*.weights_from", "regions"),
     ("sites.*.region", "regions"),
-    ("sites.*.network", "fabrics"),
+    ("sites.*.fabric", "fabrics"),
     ("sites.*.systems.*", "systems"),
     ("sites.*.tariff", "tariffs"),
     ("offers.*.system", "systems"),

@@ -49,6 +49,7 @@ from planner.resolve.stack.own import architecture_fact, unused_run_facts
 from planner.resolve.systems import assume_unmeasured_families, systems_on_offer
 from planner.resolve.workloads import resolve_workloads
 from planner.spec.model import PlanSpec, SolverOptions, parse_spec
+from planner.spec.old_keys import in_written_keys, with_new_keys
 from planner.spec.requirements.redundancy import NPLUS1
 from planner.spec.workloads import Serving
 
@@ -58,10 +59,9 @@ def resolve_document(document: Mapping[str, Any], overlays: Sequence[Path] = ())
     try:
         spec = parse_spec(document)
     except SpecError as error:
-        known = {problem.path for problem in error.problems}
-        raise SpecError(
-            [*error.problems, *(p for p in unknown_names(document, overlays) if p.path not in known)]
-        ) from None
+        known, (today, renamed) = {problem.path for problem in error.problems}, with_new_keys(document)
+        unknown = in_written_keys(unknown_names(today, overlays), renamed)
+        raise SpecError([*error.problems, *(p for p in unknown if p.path not in known)]) from None
     return resolve(spec, overlays)
 
 
@@ -74,7 +74,10 @@ def resolve(
     names and missing figures at once.
     """
     context = ResolveContext.of(spec, catalog_of(spec, overlays, recorded or {}))
-    problem = build_problem(context)
+    try:
+        problem = build_problem(context)
+    except SpecError as error:
+        raise SpecError(in_written_keys(error.problems, spec.renamed)) from None
     if recorded is None:  # an earlier plan is checked with the figures that it recorded
         context.problems.extend(unread(spec.overrides, context.ledger, "spec"))
         context.raise_problems()

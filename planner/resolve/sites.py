@@ -28,7 +28,7 @@ class SitePlace:
     site: Site
     path: str
     region: Record
-    network: Record
+    fabric: Record
     systems: tuple[str, ...]
 
 
@@ -40,13 +40,13 @@ def resolve_sites(context: ResolveContext, money: Economics, phases: tuple[Phase
     sites = []
     for i, (site, region) in enumerate(zip(stated, regions, strict=True)):
         path = f"sites[{i}]"
-        network = context.find("fabrics", site.network, f"{path}.network")
+        fabric = context.find("fabrics", site.fabric, f"{path}.fabric")
         systems = context.find_all("systems", site.systems or [], f"{path}.systems")
         if site.tariff is not None and context.find("tariffs", site.tariff, f"{path}.tariff") is None:
             continue
-        if region is None or network is None or systems is None:
+        if region is None or fabric is None or systems is None:
             continue
-        place = SitePlace(site, path, region, network, tuple(record.name for record in systems))
+        place = SitePlace(site, path, region, fabric, tuple(record.name for record in systems))
         try:
             sites.append(_site(context, place, money, phases))
         except MissingFigure as error:
@@ -56,14 +56,14 @@ def resolve_sites(context: ResolveContext, money: Economics, phases: tuple[Phase
     return sites
 
 
-def _network(context: ResolveContext, place: SitePlace) -> NetworkFacts:
-    """Resolve the network of a site. Raises SpecError for a fabric that nobody buys as one, MissingFigure for a part without a figure."""
+def _fabric(context: ResolveContext, place: SitePlace) -> NetworkFacts:
+    """Resolve the fabric of a site. Raises SpecError for a fabric that nobody buys as one, MissingFigure for a part without a figure."""
     try:
-        return network_facts(context, place.network)
+        return network_facts(context, place.fabric)
     except MissingFigure:
-        if (wrong := not_bought(context, place.network)) is None:
+        if (wrong := not_bought(context, place.fabric)) is None:
             raise
-        raise SpecError([Issue(f"{place.path}.network", wrong.text())]) from None
+        raise SpecError([Issue(f"{place.path}.fabric", wrong.text())]) from None
 
 
 def _site(context: ResolveContext, place: SitePlace, money: Economics, phases: tuple[PhaseFacts, ...]) -> SiteFacts:
@@ -82,8 +82,8 @@ def _site(context: ResolveContext, place: SitePlace, money: Economics, phases: t
         facility_premium=building_premium(context) if building else 0.0,
         fixed_cost_per_s=0.0 if site.fixed_cost is None else context.convert(site.fixed_cost),
         systems=place.systems,
-        fabrics=tuple(dict.fromkeys(site.fabrics)),
-        network=replace(_network(context, place), used_share=site.network_share),
+        topologies=tuple(dict.fromkeys(site.topologies)),
+        fabric=replace(_fabric(context, place), used_share=site.network_share),
         export_zone=region.words("export_zone") or "none",
         zones=tuple(filter(None, (region.words("residency"), region.words("country")))),
         fails_with=site.zone or region.name,

@@ -96,13 +96,13 @@ def robust_plan(
                 "confidence": asked.confidence, "measure": asked.measure, "sampled": search.found.outcome.as_json() | {"seed": asked.seed},
                 "fresh": outcome.as_json() | {"seed": asked.seed + 1},
                 "nominal": {"value": as_planned.value} | as_predicted.as_json(),
-                "price": plan.value - as_planned.value, "worlds_in_program": len(search.active),
+                "price": plan.value - as_planned.value, "scenarios_in_program": len(search.active),
                 "prices": [{**row, "amount": amounts[row["path"]]} for row in price_ranges(problem)], "uncertain": uncertain(problem), "levels": list(LEVELS_SHOWN), "standing_by": standing, "left_out": left_out(problem),
             }  # fmt: skip
             return Plan.of(promised)
         wanted = min(
-            wanted + int(np.ceil((asked.confidence - outcome.share + 0.5 / FRESH_SCENARIOS) * asked.worlds)),
-            asked.worlds,
+            wanted + int(np.ceil((asked.confidence - outcome.share + 0.5 / FRESH_SCENARIOS) * asked.scenarios)),
+            asked.scenarios,
         )
     return Plan(
         {**without_answer(problem, candidates, "limit", None, document).document, "robustness": _not_found(search)}
@@ -176,7 +176,7 @@ def _row(deployment: Deployment) -> dict[str, Any]:
 
 def _not_found(search: ScenarioSearch) -> NotRobust:
     """Write the section where no fleet was found that keeps the promise, which does not prove that there is none."""
-    asked, reached = search.problem.robust, search.best / search.problem.robust.worlds
+    asked, reached = search.problem.robust, search.best / search.problem.robust.scenarios
     words = (
         f"no fleet within the limits was found that keeps {asked.confidence:.0%} of scenarios; the best one found keeps {reached:.1%} of the sampled ones: "
         "ask for less confidence, or loosen the limits"

@@ -74,8 +74,8 @@ class RobustFleet:
 def required_scenarios(problem: ResolvedSpec) -> int:
     """Count the scenarios to keep: the asked share plus one standard error, so that it also holds in other samples."""
     asked = problem.robust
-    share = asked.confidence + np.sqrt(asked.confidence * (1.0 - asked.confidence) / asked.worlds)
-    return int(np.ceil(min(share, 1.0) * asked.worlds - 1e-9))
+    share = asked.confidence + np.sqrt(asked.confidence * (1.0 - asked.confidence) / asked.scenarios)
+    return int(np.ceil(min(share, 1.0) * asked.scenarios - 1e-9))
 
 
 class ScenarioSearch:
@@ -93,7 +93,7 @@ class ScenarioSearch:
     ):
         self.problem, self.candidates, self.nominal = problem, candidates, nominal
         self.options, self.progress = options, progress
-        self.scenarios = draw(problem, problem.robust.worlds, problem.robust.seed)
+        self.scenarios = draw(problem, problem.robust.scenarios, problem.robust.seed)
         self.with_apis = any(is_api(point) for pool in candidates.pools for point in pool.points)
         self.form = _with_room(problem, candidates)
         self.splits = self.form.data.choice is not None  # requests among several architectures

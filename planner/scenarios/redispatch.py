@@ -83,7 +83,7 @@ class ScenarioOutcome:
     def as_json(self) -> Outcome:
         """Write the outcome as a row of the section `robustness`."""
         return {
-            "worlds": len(self.cost),
+            "scenarios": len(self.cost),
             "kept": self.share,
             "workloads": {name: float((self.undone[:, i] <= UNDONE_TOL).mean()) for i, name in enumerate(self.names)},
             "budget": float(self.affordable.mean()),

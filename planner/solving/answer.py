@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from planner.facts import Fact
     from planner.formulate.formulation import Formulation
     from planner.problem.facts import ResolvedSpec
+    from planner.solving.confidence_gain import Chosen
     from planner.solving.priority import Postponement
-    from planner.solving.surest import Surest
     from solvers.interface import Options
     from solvers.model.data import PlanData
     from solvers.solution import Solution
@@ -161,31 +161,31 @@ def _without_plan(asked: Asked, form: Formulation, solution: Solution, within: O
 
 
 def _planned(asked: Asked, form: Formulation, solution: Solution, within: Options, prepared: bool) -> Plan:
-    """Build the plan of the last step that holds: the surest, else that of fewest parts, else the best found; a note says which was undone.
+    """Build the plan of the last step that holds: that of highest confidence, else that of fewest parts, else the best found; a note says which was undone.
 
     A plan of a later step is verified before it replaces the one before, and an error in it loses no plan. `prepared`: the program is not the
     spec's alone; its plan is built as it is, as is that of a study.
     """
-    from planner.facts.later_steps import SIMPLEST, SUREST, undone
+    from planner.facts.later_steps import CONFIDENCE, SIMPLEST, undone
+    from planner.solving.confidence_gain import Chosen
     from planner.solving.replicas import as_found, asking_for
-    from planner.solving.surest import Surest
     from planner.verify.plan import findings
 
     problem, form = as_found(asked.problem, form, solution)
-    first = Surest(form, solution)
-    steps: list[tuple[str, Callable[[], Surest]]] = [
-        (SUREST, lambda: _last_steps(asked, problem, first, within, prepared))
+    first = Chosen(form, solution)
+    steps: list[tuple[str, Callable[[], Chosen]]] = [
+        (CONFIDENCE, lambda: _last_steps(asked, problem, first, within, prepared))
     ]
     if asked.diagnosing and not prepared:
         steps.append((SIMPLEST, lambda: first))
     if len(steps) > 1 and solution.earlier is not None:
-        best = Surest(form, solution.earlier)
+        best = Chosen(form, solution.earlier)
         steps.append(("", lambda: best))
     noted, stated = problem, asking_for(asked.problem, (asked.document.get("solver") or {}).get("replicas", "auto"))
     for name, taken in steps[:-1]:
         try:
             sure = taken()
-            if name == SUREST and sure.solution is solution:
+            if name == CONFIDENCE and sure.solution is solution:
                 first = sure  # with what was measured of it
                 continue
             plan = _plan_of(asked, noted, sure, within, prepared)
@@ -199,21 +199,21 @@ def _planned(asked: Asked, form: Formulation, solution: Solution, within: Option
     return _plan_of(asked, noted, steps[-1][1](), within, prepared)
 
 
-def _last_steps(asked: Asked, problem: ResolvedSpec, first: Surest, within: Options, prepared: bool) -> Surest:
-    """Take the surest plan within the band, and let jobs make room in order."""
+def _last_steps(asked: Asked, problem: ResolvedSpec, first: Chosen, within: Options, prepared: bool) -> Chosen:
+    """Take the plan of highest confidence within the band, and let jobs make room in order."""
+    from planner.solving.confidence_gain import most_confident
     from planner.solving.priority import making_room_in_order
-    from planner.solving.surest import surest
 
     def searching() -> Options:
         return replace(asked.options_left, clock=within.clock)
 
     sure = first
     if asked.diagnosing and not prepared and within.noted(asked.until.left_s) > 0:
-        sure = surest(problem, asked.candidates, first.form, first.solution, searching())
+        sure = most_confident(problem, asked.candidates, first.form, first.solution, searching())
     return replace(sure, solution=making_room_in_order(problem, sure.form, sure.solution, searching()))
 
 
-def _plan_of(asked: Asked, problem: ResolvedSpec, sure: Surest, within: Options, prepared: bool) -> Plan:
+def _plan_of(asked: Asked, problem: ResolvedSpec, sure: Chosen, within: Options, prepared: bool) -> Plan:
     """Settle the architectures of a solution, price its limits, and build the plan."""
     from planner.interpret.document import interpret
     from planner.interpret.framing import sense_and_unit, with_ending

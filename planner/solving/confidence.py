@@ -20,7 +20,7 @@ from planner.plan import Plan
 from planner.plan.rows.robust import BreaksFirst, Confidence, FurtherSystem, Surer
 from planner.problem.facts import ResolvedSpec
 from planner.problem.intervals import SERVING_LABEL, network
-from planner.problem.scenarios import CONFIDENCE_SEED, CONFIDENCE_WORLDS, SERVING, Scenarios, draw, with_robust
+from planner.problem.scenarios import CONFIDENCE_SCENARIOS, CONFIDENCE_SEED, SERVING, Scenarios, draw, with_robust
 from planner.scenarios.redispatch import deployment_of, left_out
 from planner.solving.held_fleet import RoutedFleet, routed_fleet
 from planner.solving.variants import Answer
@@ -34,7 +34,7 @@ DEMAND, DEADLINE = "demand", "deadline"  # promises beside latencies
 
 
 def with_confidence(
-    plan: Plan, problem: ResolvedSpec, candidates: Candidates, form: Formulation, solution: Solution, known: Sureness | None = None
+    plan: Plan, problem: ResolvedSpec, candidates: Candidates, form: Formulation, solution: Solution, known: InScenarios | None = None
 ) -> Plan:  # fmt: skip
     """Return the plan with the section `confidence`; a robust plan states its promise instead.
 
@@ -48,7 +48,7 @@ def with_confidence(
 
 
 @dataclass(frozen=True)
-class Sureness:
+class InScenarios:
     """An answer in the scenarios: its fleet, what it can do there, and what is kept."""
 
     answer: Answer
@@ -74,22 +74,22 @@ class Sureness:
         return further_needs(self, self.further[0])
 
 
-def measured(answer: Answer) -> Sureness:
+def measured(answer: Answer) -> InScenarios:
     """Dispatch the fleet of an answer in the scenarios of `confidence`."""
     problem = with_robust(answer.problem)
-    scenarios = draw(problem, CONFIDENCE_WORLDS, CONFIDENCE_SEED)
+    scenarios = draw(problem, CONFIDENCE_SCENARIOS, CONFIDENCE_SEED)
     routed = routed_fleet(answer)
     capacity, rate = routed.capacities(problem, scenarios), _rates(routed, scenarios)
-    return Sureness(answer, scenarios, routed, capacity, rate, settle(routed.fleet, capacity, rate))
+    return InScenarios(answer, scenarios, routed, capacity, rate, settle(routed.fleet, capacity, rate))
 
 
-def confidence_section(sure: Sureness) -> Confidence:
+def confidence_section(sure: InScenarios) -> Confidence:
     """Build the section `confidence` of a plan."""
     answer = sure.answer
     problem, routed, scenarios, found = with_robust(answer.problem), sure.routed, sure.scenarios, sure.found
     names = [w.name for w in problem.serving] + [point.workload.name for point in routed.jobs]
     return {
-        "worlds": CONFIDENCE_WORLDS, "seed": CONFIDENCE_SEED, "kept": float(found.kept.mean()), "open": float(found.open.mean()),
+        "scenarios": CONFIDENCE_SCENARIOS, "seed": CONFIDENCE_SEED, "kept": float(found.kept.mean()), "open": float(found.open.mean()),
         "workloads": {name: float(found.done[:, i].mean()) for i, name in enumerate(names)},
         "breaks_first": _breaks_first(answer, routed, scenarios, found, names),
         "surer": _surer(sure),
@@ -163,7 +163,7 @@ def _peak_replicas(answer: Answer, routed: RoutedFleet) -> Floats:
 # -- what keeping more would cost --------------------------------------------------------------------------------------
 
 
-def _surer(sure: Sureness) -> Surer | None:
+def _surer(sure: InScenarios) -> Surer | None:
     """Price a promise of `PRICED_SHARE` by further systems of the kinds held, as many as the cheapest scenarios need together.
 
     A cheaper way may exist, such as other layouts. None where the plan keeps the share already, where what is held or limited makes the
@@ -196,7 +196,7 @@ def _surer(sure: Sureness) -> Surer | None:
     return {"share": PRICED_SHARE, "cost": float(extension.cost @ systems), "systems": rows}
 
 
-def further_needs(sure: Sureness, extension: Extension) -> list[Floats]:
+def further_needs(sure: InScenarios, extension: Extension) -> list[Floats]:
     """List the least further systems [E] that keep all promises, of each scenario in which the fleet fails and these are enough.
 
     None of them where programs of all scenarios would take too long.

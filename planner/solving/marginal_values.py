@@ -90,7 +90,7 @@ def compute_marginal_values(
 
 def _notes(problem: ResolvedSpec, solution: Solution, paths: Mapping[str, LimitKey], not_priced: str) -> dict[str, str]:
     """Explain, by path of a limit, why a value is missing or how it was computed."""
-    notes = {f"{site.path}.fabrics": not_priced for site in problem.sites if not_priced}
+    notes = {f"{site.path}.topologies": not_priced for site in problem.sites if not_priced}
     for path, (block, _) in paths.items():
         held = HOURS_NOTE if solution.relaxed_duals and block not in solution.row_duals else ""
         free = BY_THE_BOUND if not_priced and solution.relaxed_duals else not_priced

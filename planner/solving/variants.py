@@ -138,7 +138,7 @@ def some(problem: ResolvedSpec, names: Collection[str], networks: Collection[int
     """
     sites = list(problem.sites)
     for i in networks:
-        n = sites[i].network
+        n = sites[i].fabric
         if n is None:
             continue
         large = replace(
@@ -147,7 +147,7 @@ def some(problem: ResolvedSpec, names: Collection[str], networks: Collection[int
             switch_price=n.switch_price * LARGE_NETWORK,
             switch_power_w=n.switch_power_w * LARGE_NETWORK,
         )
-        sites[i] = replace(sites[i], network=large)
+        sites[i] = replace(sites[i], fabric=large)
     return replace(
         problem,
         sites=tuple(sites),

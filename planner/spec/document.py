@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import Issue, SpecError
+from planner.spec.old_keys import as_written
 from planner.spec.quantities import shown
 from planner.spec.series import with_series
 
@@ -110,7 +111,7 @@ def edited(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
     """Copy the document with other values; missing blocks on the way are added."""
     result = copy.deepcopy(dict(document))
     for path, value in edits:
-        parts = path_parts(path)
+        parts = as_written(result, path_parts(path))
         place: Any = result
         for part in parts[:-1]:
             if isinstance(place, dict) and place.get(part) is None:
@@ -123,7 +124,7 @@ def edited(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
 def at(document: Mapping[str, Any], path: str) -> Any:
     """Return the value at a path of the spec; None where there is none."""
     place: Any = document
-    for part in path_parts(path):
+    for part in as_written(document, path_parts(path)):
         if isinstance(place, Mapping):
             place = place.get(part)
         elif isinstance(place, list) and isinstance(part, int) and part < len(place):
@@ -144,7 +145,7 @@ def path_parts(path: str) -> list[str | int]:
 def assign(document: dict[str, Any], assignment: str) -> None:
     """Write an assignment such as `workloads[0].slo.ttft.p95=400 ms` into the document; the value is JSON if it parses, else text."""
     path, equals, text = assignment.partition("=")
-    parts = path_parts(path)
+    parts = as_written(document, path_parts(path))
     if not equals or not path:
         raise SpecError([Issue("--set", f'expected PATH=VALUE such as limits.budget="420M CNY", got "{assignment}"')])
     try:

@@ -88,8 +88,8 @@ class OwnedSystems(Block):
     """What one would sell for at the start; the residual value at its age of the price when new if omitted."""
     book_value: Amount | None = None
     """What one stands in the books at; it decides nothing, and the plan states gain or loss of a sale by it."""
-    network: Name | None = None
-    """Design of the network that joins them; any of the site's if omitted. It is paid for, as is the building."""
+    topology: Name | None = None
+    """Topology of the network that joins them; any of the site's if omitted. It is paid for, as is the building."""
     movable: Switch = True
     """Whether they may be moved to another site, where they need a network and a building."""
     move_cost: Fraction | None = None

@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from planner.errors import SpecError
 from planner.spec.apis import Api
@@ -22,6 +22,7 @@ from planner.spec.electricity import Series
 from planner.spec.lines import Line
 from planner.spec.load.packing import Packing
 from planner.spec.offers import Offer
+from planner.spec.old_keys import Renamed, in_written_keys, with_new_keys
 from planner.spec.phases import Phases
 from planner.spec.porting import Porting
 from planner.spec.prices import PriceLevels
@@ -159,7 +160,7 @@ class Simplicity(Block):
     """Preference for few moving parts among plans that are nearly as good as the best one found, and limits on them."""
 
     within: Annotated[Real, Field(ge=0, le=0.5)] = 0.01
-    """Share of its value that the best plan found may lose to one with fewer deployments, kinds of systems and sites, in this order, and then to the surest of about as few; 0: none."""
+    """Share of its value that the best plan found may lose to one with fewer deployments, kinds of systems and sites, in this order, and then to the one of highest confidence of about as few; 0: none."""
     per_deployment: Annotated[Real, Field(ge=0, le=0.5)] | None = None
     """Share of its value that each deployment saved may cost: of the plans found, the one is taken that is best where each deployment counts so much; 0.0025 if omitted, and no limit beside `within` where that is stated."""
     most_sites: Annotated[int, Field(ge=1, le=1000), WHOLE] | None = None
@@ -237,6 +238,12 @@ class PlanSpec(Block):
     solver: SolverOptions = SolverOptions()
     robust: Robust | None = None
     """Confidence that the plan must have under uncertain times, demand and prices; typical values are taken if omitted."""
+    _renamed: tuple[Renamed, ...] = PrivateAttr(())
+
+    @property
+    def renamed(self) -> tuple[Renamed, ...]:
+        """Return the keys that the document has under older names."""
+        return self._renamed
 
     @field_validator("workloads")
     @classmethod
@@ -249,10 +256,13 @@ class PlanSpec(Block):
 
 def parse_spec(document: Mapping[str, Any]) -> PlanSpec:
     """Check a document as read from JSON. Raises SpecError with every problem of type, unit or key at once."""
+    document, renamed = with_new_keys(document)
     try:
-        return PlanSpec.model_validate(document)
+        spec = PlanSpec.model_validate(document)
     except ValidationError as error:
-        raise SpecError(problems_of(error, PlanSpec)) from None
+        raise SpecError(in_written_keys(problems_of(error, PlanSpec), renamed)) from None
+    spec._renamed = renamed
+    return spec
 
 
 def load_spec(source: str | Path | Mapping[str, Any]) -> PlanSpec:

@@ -15,7 +15,7 @@ class Robust(Block):
 
     confidence: Annotated[Real, Field(ge=0.5, le=0.99)] = 0.9
     """Share of the scenarios in which everything holds at once."""
-    worlds: Annotated[int, Field(ge=50, le=10_000), WHOLE] = 400
+    scenarios: Annotated[int, Field(ge=50, le=10_000), WHOLE] = 400
     """Number of sampled scenarios."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1), WHOLE] = 0
     """Random seed of the scenarios."""

@@ -17,7 +17,7 @@ from planner.spec.model import PlanSpec
 from planner.tables import as_markdown
 
 if TYPE_CHECKING:
-    from planner.spec.case import Case
+    from planner.spec.stack.case import Case
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 BLOCK = "#/$defs/"
@@ -45,7 +45,7 @@ def spec_schema() -> dict[str, Any]:
 
 def case_schema() -> dict[str, Any]:
     """Build the JSON Schema of a case, which `flopwatt estimate` and `flopwatt layouts` answer."""
-    from planner.spec.case import Case
+    from planner.spec.stack.case import Case
 
     return {"$schema": DIALECT, **_of_case(Case), "title": "flopwatt case"}
 
@@ -78,7 +78,7 @@ def edge_schema() -> dict[str, Any]:
 
 
 def _of_case(case: type[Case]) -> dict[str, Any]:
-    from planner.spec.case import WORDS
+    from planner.spec.stack.case import WORDS
 
     schema: dict[str, Any] = _as_written(_described(case))
     for name, words in WORDS.items():

@@ -23,10 +23,10 @@ class Site(Assurance, Hall, SiteInTime):
     """Ceiling on the power that our own systems draw at the meter; none if omitted."""
     systems: Annotated[list[Name], SOME] | None = None
     """Systems that may stand there; all that are offered if omitted."""
-    fabrics: Annotated[list[FabricName], SOME] = list(DEFAULT_FABRICS)
-    """Allowed designs of the network between our own systems; ":3" after a tree's name tapers its leaves by that ratio."""
-    network: Name = "InfiniBand NDR"
-    """A fabric of the catalog: switches, cables and optics of that network."""
+    topologies: Annotated[list[FabricName], SOME] = list(DEFAULT_FABRICS)
+    """Allowed topologies of the network between our own systems; ":3" after a tree's name tapers its leaves by that ratio."""
+    fabric: Name = "InfiniBand NDR"
+    """A fabric of the catalog: switches, cables and optics of the network between our own systems."""
     network_share: Annotated[Real, Field(gt=0, le=1)] = 1.0
     """Share of the link rate that messages reach: below 1 where software copies them on the way."""
     storage_bandwidth: ByteRate | None = None

@@ -246,8 +246,8 @@ def kinds_of(base: Answer) -> Iterator[Kind]:
         yield Kind("without a site", f"without {site}", _without_site(site))
     for fabric in dict.fromkeys(fabric for *_, fabric in used if fabric != PROVIDER):
         # networks that this one dominates were left out of the program, so it must be formulated again
-        fewer = ((site.path, [design for design in site.fabrics if design != fabric]) for site in base.problem.sites)
-        edits = tuple((f"{path}.fabrics", rest) for path, rest in fewer if rest)
+        fewer = ((site.path, [design for design in site.topologies if design != fabric]) for site in base.problem.sites)
+        edits = tuple((f"{path}.topologies", rest) for path, rest in fewer if rest)
         yield Kind(
             "without a network",
             f"without {fabric} networks",

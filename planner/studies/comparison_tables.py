@@ -97,7 +97,7 @@ def systems_held(plan: Plan) -> Keyed:
     """Count the systems by site, system, way to obtain, fabric and phase."""
     counts: Keyed = defaultdict(int)
     for row in plan.document["fleet"]:
-        counts[row["site"], row["system"], row["how"], row["fabric"], row["phase"]] += row["count"]
+        counts[row["site"], row["system"], row["how"], row["fabric"], row["window"]] += row["count"]
     return counts
 
 
@@ -161,7 +161,7 @@ def jobs(plan: Plan) -> Keyed:
         )
         facts[workload["name"], "hours at work"] = f"{sum(row['seconds'] for row in slots) / HOUR_S:,.0f}"
         facts[workload["name"], "hours of the day (UTC)"] = _spans(sorted({int(row["hour_utc"]) for row in slots}))
-        facts[workload["name"], "phases"] = ", ".join(map(str, sorted({row["phase"] for row in slots})))
+        facts[workload["name"], "phases"] = ", ".join(map(str, sorted({row["window"] for row in slots})))
     return facts
 
 

@@ -37,7 +37,7 @@ from solvers.fixed_fleet.recourse import Recourse, outcomes
 
 T = TypeVar("T")
 
-WORLDS, SEED = 240, 2
+SCENARIOS, SEED = 240, 2
 SCREENED = 40  # scenarios whose best fleets say which fleet options matter
 STEPS, QUANTILES, SAFE = 8, (0.4, 0.6, 0.75, 0.9), (0.5, 0.7, 0.9)  # fleets among which the decision is made
 LATE = 1.5  # price of a system that is added once the scenario is known, over that of one in the plan
@@ -144,7 +144,7 @@ class Measure:
             Message.of("measure.plan", cost=amount(self.planned.cost), systems=amount(self.planned.systems)).text(),
             Message.of(
                 "measure.expected",
-                worlds=self.settings["worlds"],
+                scenarios=self.settings["scenarios"],
                 expected=amount(self.planned.expected),
                 added=added,
                 late=LATE,
@@ -190,7 +190,7 @@ class Measure:
 
 
 def measure(
-    plan: Plan, *, overlays: Sequence[Path] = (), budget: float | None = None, worlds: int = WORLDS, seed: int = SEED, limits: SearchLimits | None = None,
+    plan: Plan, *, overlays: Sequence[Path] = (), budget: float | None = None, scenarios: int = SCENARIOS, seed: int = SEED, limits: SearchLimits | None = None,
 ) -> Measure:  # fmt: skip
     """Rank the measurements for a plan, and choose the best set of at most `MOST_CASES` within a budget.
 
@@ -203,14 +203,14 @@ def measure(
     if problem.phases or spec.objective.maximise or spec.apis:
         raise SpecError([Issue("plan", "phases, throughput as the objective, and APIs are not covered by `measure`")])
     limits = limits or SearchLimits()
-    sampled = sample(_model_in_time(problem, plan, limits), draw(problem, worlds, seed), limits)
+    sampled = sample(_model_in_time(problem, plan, limits), draw(problem, scenarios, seed), limits)
     cases = _checked(cases_of(sampled.model, plan), limits)
     ranked = sorted((Worth(case, worth_of(sampled, [case], seed)) for case in cases), key=lambda found: -found.net)
     chosen, worth = best_set(sampled, [found.case for found in ranked], budget, seed, limits)
     return Measure(
         plan=plan.document["name"], currency=plan.document["spec"].get("currency", "USD"), ranked=tuple(ranked), chosen=tuple(chosen), chosen_worth=worth,
         expected=float(sampled.cost[sampled.now].mean()), perfect=float(sampled.cost.min(axis=0).mean()), least=float(sampled.least.mean()),
-        settings={"worlds": worlds, "seed": seed, "fleets": len(sampled.fleets), "late_price": LATE, "budget": budget}, left_out=tuple(left_out(problem)),
+        settings={"scenarios": scenarios, "seed": seed, "fleets": len(sampled.fleets), "late_price": LATE, "budget": budget}, left_out=tuple(left_out(problem)),
         planned=Planned(plan.totals["cost"], sampled.held_cost(sampled.planned), float(sampled.cost[sampled.planned].mean())),
     )  # fmt: skip
 

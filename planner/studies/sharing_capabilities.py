@@ -222,9 +222,9 @@ def _of_long_runs(problem: ResolvedSpec) -> list[Capability]:
 def _of_data(problem: ResolvedSpec) -> list[Capability]:
     found = []
     if slowed := tuple(
-        (f"{site.path}.network_share", site.network.used_share / COPIES)
+        (f"{site.path}.network_share", site.fabric.used_share / COPIES)
         for site in problem.sites
-        if site.network is not None
+        if site.fabric is not None
     ):
         found.append(Capability(ZERO_COPY, f"every message is moved {COPIES:g} times", slowed))
     kept = [(f"{w.path}.cache", None) for w in problem.serving if w.spec.cache is not None]

@@ -133,11 +133,11 @@ def _of_phases(plan: Plan, read: Callable[[Phase], float | None]) -> float | Non
 
 def _begins_s(plan: Plan) -> float | None:
     """Compute the time from the start of the horizon to the first window in which anything runs."""
-    running = {row["phase"] for row in plan.document["schedule"] if any(row["active"].values())}
+    running = {row["window"] for row in plan.document["schedule"] if any(row["active"].values())}
     if not running:
         return None
     site = plan.document["schedule"][0]["site"]
     waiting: list[float] = [
-        row["seconds"] for row in plan.document["schedule"] if row["site"] == site and row["phase"] < min(running)
+        row["seconds"] for row in plan.document["schedule"] if row["site"] == site and row["window"] < min(running)
     ]
     return sum(waiting)

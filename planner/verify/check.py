@@ -13,7 +13,7 @@ from planner.verify.claims.looser import check_looser
 from planner.verify.claims.objective import check_objective
 from planner.verify.claims.record import check_assumptions
 from planner.verify.claims.references import check_references
-from planner.verify.claims.simplicity import check_simplicity, check_surety
+from planner.verify.claims.simplicity import check_confidence_gain, check_simplicity
 from planner.verify.claims.unanswered import check_without_answer
 from planner.verify.claims.worth import check_labels, check_worth
 from planner.verify.electricity import ElectricityCheck
@@ -157,7 +157,7 @@ CHECKS: tuple[tuple[str, Callable[[CheckedPlan], None]], ...] = (
     ("fleet", check_fleet),
     ("owned", check_owned),
     ("simplicity", check_simplicity),
-    ("surety", check_surety),
+    ("confidence_gain", check_confidence_gain),
     ("looser", check_looser),
     ("facility", lambda plan: FacilityCheck(plan).run()),
     ("schedule", check_schedule),

@@ -108,7 +108,7 @@ def _network_sizes(plan: CheckedPlan) -> Iterator[LimitValue]:
         option = plan.fleet_options[key]
         if math.isfinite(option.largest):
             name = f"size of one {option.fabric} network of {option.system.name} in {option.site.region}"
-            yield f"{option.site.path}.fabrics", name, max(counts), option.largest
+            yield f"{option.site.path}.topologies", name, max(counts), option.largest
 
 
 def _money_and_carbon(plan: CheckedPlan) -> Iterator[LimitValue]:

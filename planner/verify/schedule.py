@@ -64,7 +64,7 @@ def _hours(plan: CheckedPlan, region: str) -> Iterator[dict[str, Any]]:
         power_w, own_power_w = _power_w(held, at_work, window, t)
         seconds = float(calendar.seconds[t])
         yield {
-            "site": region, "slot": t, "phase": window, **calendar.when(t), "seconds": seconds,
+            "site": region, "slot": t, "window": window, **calendar.when(t), "seconds": seconds,
             "power_w": power_w, "own_power_w": own_power_w, "energy_j": power_w * seconds,
             "price_per_j": float(site.price_per_j[hour]), "carbon_kg_per_j": float(site.carbon_kg_per_j[hour]),
         }  # fmt: skip

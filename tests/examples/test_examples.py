@@ -218,7 +218,7 @@ def test_a_year_with_every_block_is_solved_to_half_a_per_cent_and_holds(year, na
     assert (
         spec["lines"]
         and any("electricity" in site for site in spec["sites"])
-        and all(len(site["fabrics"]) > 1 for site in spec["sites"])
+        and all(len(site["topologies"]) > 1 for site in spec["sites"])
     )
 
 

@@ -33,7 +33,7 @@ def small(spec) -> dict[str, Any]:
     """The assistant alone, on the hall and two kinds of systems."""
     found = edited(copy.deepcopy(spec), (AMPLE, ("workloads[0].demand.output_tokens", "2B tokens/day")))
     found["workloads"] = found["workloads"][:1]
-    found["sites"] = [{**found["sites"][0], "fabrics": ["rail-only"]}]
+    found["sites"] = [{**found["sites"][0], "topologies": ["rail-only"]}]
     found["offers"] = [offer for offer in found["offers"] if offer["system"] != "BR100 8-card node"]
     found["overrides"] = {path: figure for path, figure in found["overrides"].items() if "Biren" not in path}
     found["catalog"]["systems"] = [s for s in found["catalog"]["systems"] if not s["name"].startswith("BR100")]

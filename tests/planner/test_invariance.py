@@ -33,8 +33,8 @@ BASE = {
         {"name": "run", "kind": "training", "architecture": "Qwen3-8B", "tokens": "1T", "deadline": "365 d"},
     ],
     "sites": [
-        {"region": "us-virginia", "power": "0.12 MW", "fixed_cost": "0.1M USD/year", "fabrics": ["rail-only"]},
-        {"region": "us-texas", "power": "0.09 MW", "fixed_cost": "0.2M USD/year", "fabrics": ["rail-only"]},
+        {"region": "us-virginia", "power": "0.12 MW", "fixed_cost": "0.1M USD/year", "topologies": ["rail-only"]},
+        {"region": "us-texas", "power": "0.09 MW", "fixed_cost": "0.2M USD/year", "topologies": ["rail-only"]},
     ],
     "offers": [
         {"system": "DGX H100", "how": "buy", "price": "290000 USD"},

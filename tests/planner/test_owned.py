@@ -118,7 +118,7 @@ def test_what_moves_runs_after_the_move_and_loses_worth_on_the_way():
     assert plan["costs"]["systems"] == pytest.approx(moved * kept)
     here = next(row for row in plan["fleet"] if row["how"] == "buy")
     assert here["windows"] == [1, 1]
-    assert [held["phase"] for held in plan["fleet"] if held["how"] == "on_demand"] == [0]
+    assert [held["window"] for held in plan["fleet"] if held["how"] == "on_demand"] == [0]
     stuck = planner.solve(question(sites=sites, owned={"move_time": "60 d"}, offers=[]))
     assert stuck.status == "infeasible"
 
@@ -131,7 +131,7 @@ def test_what_is_leased_goes_back_and_brings_nothing():
     assert row["worth"] == row["proceeds"] == row["sold"] == 0 and row["kept"] > 0
     leased = next(held for held in plan["fleet"] if held["offer"] == "owned[0]")
     assert leased["windows"] == [0, 0]
-    assert [held["phase"] for held in plan["fleet"] if held["how"] == "on_demand"] == [1]
+    assert [held["window"] for held in plan["fleet"] if held["how"] == "on_demand"] == [1]
     assert plan["costs"]["systems"] == 0
     with pytest.raises(SpecError, match="cannot be sold"):
         planner.solve(question(owned={"lease_end": "1 year", "resale": "1000 USD"}))
@@ -160,7 +160,7 @@ def test_the_page_says_what_becomes_of_them():
     ("entry", "place"),
     [
         ({"region": "us-oregon"}, "region"),
-        ({"network": "torus"}, "network"),
+        ({"topology": "torus"}, "topology"),
         ({"system": "DGX H1000"}, "system"),
         ({"count": 0}, "count"),
     ],

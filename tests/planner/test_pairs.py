@@ -129,7 +129,7 @@ def spec_of(case: dict[str, Any]) -> dict[str, Any]:
         for workload in serving:
             workload |= added
     sites: list[dict[str, Any]] = [
-        {"region": region, "power": "2 MW", "fabrics": ["rail-optimised"]} for region in REGIONS[: case["sites"]]
+        {"region": region, "power": "2 MW", "topologies": ["rail-optimised"]} for region in REGIONS[: case["sites"]]
     ]
     if case["electricity"]:
         store = {"energy": "2 MWh", "power": "1 MW", "energy_price": "200 USD/kWh"}
@@ -158,7 +158,7 @@ def spec_of(case: dict[str, Any]) -> dict[str, Any]:
         at = REGIONS[0] if case["owned"] == "stays" else REGIONS[case["sites"] - 1]
         document["owned"] = [OWNED | {"region": at, "movable": case["owned"] == "moves"}]
     if case["robust"]:
-        document["robust"] = {"confidence": 0.8, "worlds": 50}
+        document["robust"] = {"confidence": 0.8, "scenarios": 50}
     return document
 
 

@@ -43,7 +43,7 @@ def spec(tiny):
         document["workloads"][0] |= {"demand": {"requests_per_s": 4000}} | (workload or {})
         document["solver"] = {"gap": 0.15, "replicas": "divisible"}  # nothing here depends on the last per cent
         if robust is not None:
-            document["robust"] = {"worlds": 50, "confidence": 0.8} | robust
+            document["robust"] = {"scenarios": 50, "confidence": 0.8} | robust
         return document
 
     return make
@@ -66,21 +66,21 @@ def test_tokens_that_a_scenario_lacks_are_bought_and_paid(tokens):
     kept = tokens["robustness"]["fresh"]
     assert kept["kept"] >= 0.8 and "api" not in tokens["costs"]
     problem = resolve_document(tokens["spec"])
-    worlds = draw(problem, 60, 5)
+    scenarios = draw(problem, 60, 5)
     amounts = cost_by_price(problem, tokens.document, raised(problem, ()), read_through)
-    found = outcome_in(problem, tokens.document, worlds, amounts, read_through)
+    found = outcome_in(problem, tokens.document, scenarios, amounts, read_through)
     without = {**tokens["spec"], "apis": [gateway(output="2 USD/1M tokens", supply=1)], "prices": {}}
-    bare = outcome_in(resolve_document(without), tokens.document, worlds, amounts, read_through)
+    bare = outcome_in(resolve_document(without), tokens.document, scenarios, amounts, read_through)
     output, seconds = 200, float(problem.calendar.seconds @ problem.calendar.discount)
-    asked = 4000 * worlds.demand["chat"]
+    asked = 4000 * scenarios.demand["chat"]
     bought = asked * (bare.undone[:, 0] - found.undone[:, 0])
     assert (bought > 1).sum() >= 5 and (found.undone[:, 0] > 1e-6).any()
     assert (bought * output <= 200_000 * (1 + 1e-6)).all()
     short = found.undone[:, 0] > 1e-6
     assert bought[short] * output == pytest.approx(np.full(short.sum(), 200_000), rel=1e-4)
-    paid = bought * output * 2e-6 * worlds.prices["apis[0].output"] * seconds
+    paid = bought * output * 2e-6 * scenarios.prices["apis[0].output"] * seconds
     elsewhere = {path: amount for path, amount in amounts.items() if not path.startswith("apis")}
-    drift = sum(amount * (worlds.prices[path] - 1) for path, amount in elsewhere.items())
+    drift = sum(amount * (scenarios.prices[path] - 1) for path, amount in elsewhere.items())
     operated = found.cost - tokens["totals"]["cost"] - drift - paid  # what more or less electricity costs
     assert np.abs(operated).max() <= tokens["costs"]["energy"] < paid.max() / 5
 
@@ -163,8 +163,8 @@ def test_a_split_of_requests_is_kept_in_every_scenario(robust_mix):
     assert fresh["workloads"].keys() == {f"chat ({name})" for name in SCORES}
     assert plan["quality"][0]["reached"] >= 40 - 1e-6
     problem = resolve_document(plan["spec"])
-    worlds = draw(problem, 20, 3)
-    assert np.array_equal(*(worlds.demand[w.name] for w in problem.serving))  # one demand
+    scenarios = draw(problem, 20, 3)
+    assert np.array_equal(*(scenarios.demand[w.name] for w in problem.serving))  # one demand
     assert plan["totals"]["cost"] >= plan["robustness"]["nominal"]["value"] * (1 - 1e-9)
 
 
@@ -213,7 +213,7 @@ def everything(robust=False):
         "solver": {"gap": 0.2, "replicas": "divisible", "time_limit": "60 s"},
     }
     if robust:
-        document["robust"] = {"worlds": 50, "confidence": 0.6, "prices": False}
+        document["robust"] = {"scenarios": 50, "confidence": 0.6, "prices": False}
     else:
         document["phases"] = [{"name": "first", "start": "0 d", "budget": "9M USD"}, {"name": "second", "start": "0.5 year", "budget": "9M USD"}]  # fmt: skip
     return document

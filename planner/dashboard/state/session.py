@@ -19,6 +19,7 @@ from planner.dashboard.state.scenario import BASE, KEPT, SET, UPLOAD, Scenario, 
 from planner.dashboard.workers.solving import Job
 from planner.errors import Issue, SpecError
 from planner.plan import Plan
+from planner.plan.upgrade import upgraded
 
 KEPT_PLANS = 8
 MOST_SAVED = 60
@@ -270,7 +271,7 @@ class Work:
             self.saved = [*(each for each in self.saved if not _is_named(each, scenario)), scenario]
         for row in found["plans"]:
             if row["key"] not in self.plans:
-                plan = Plan(row["plan"])
+                plan = Plan.of(upgraded(row["plan"]))
                 files = answers.downloads(plan, str(plan.document["name"]))
                 self.plans[row["key"]] = Shown(plan, files, tuple(row["findings"]), origin=root.origin)
 

@@ -223,7 +223,10 @@ def draw_hold(plan: Plan, t: Words) -> None:
         return
     with st.container(horizontal=True):
         st.metric(
-            t("hold.kept"), f"{sure['kept']:.0%}", help=t("hold.kept.help", worlds=f"{sure['worlds']:,}"), border=True
+            t("hold.kept"),
+            f"{sure['kept']:.0%}",
+            help=t("hold.kept.help", scenarios=f"{sure['scenarios']:,}"),
+            border=True,
         )
     shares = exploring.kept_shares(plan)
     st.altair_chart(bars.bar_chart(shares, t("hold.share"), t("column.workload"), bars.SHARE, t), width="stretch")

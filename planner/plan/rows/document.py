@@ -10,7 +10,7 @@ from planner.plan.rows.fleet import Deployment, Fabric, FacilityRow, FleetRow, K
 from planner.plan.rows.framing import Assumption, Diagnosis, FactRow, Objective, Provenance
 from planner.plan.rows.money import CostLine, Limit, Meter, Phase, Totals
 from planner.plan.rows.quality import Dispatch, Looser, Postponed, Quality, RunnerUp, Simplicity
-from planner.plan.rows.robust import Confidence, NotRobust, Robustness, Surety
+from planner.plan.rows.robust import Confidence, ConfidenceGain, NotRobust, Robustness
 from planner.plan.rows.time import ClosedLoop, Failure, Line, PreemptionRow, Slot, SlotRoute, Spread, Stream
 from planner.plan.rows.values import Flag, Number, Text, Whole
 from planner.plan.rows.workloads import Workload
@@ -61,8 +61,8 @@ class PlanDocument(TypedDict):
     """`deployments`, `kinds` (kinds of systems at sites) and `sites` of the plan; `best`: `value`, `unit`, the same counts and the `gap` of the best
     plan found (its distance from `bound`, which is compared with the gap asked for), to which the plan may lose a share `within`; `fewest`:
     whether it is proven that no plan that good has fewer. See docs/deployments.md."""
-    surety: NotRequired[Surety]
-    """Only where another plan than the one found first was chosen within the band of `simplicity`, because it is surer: `within`, `plans` compared,
+    confidence_gain: NotRequired[ConfidenceGain]
+    """Only where another plan than the one found first was chosen within the band of `simplicity`, because its confidence is higher: `within`, `plans` compared,
     `kept` and `kept_before` (shares of the scenarios of `confidence`), `value_before`, and the `further` systems added (`site`, `system`, `how`,
     `count`). See decision [0115](decisions/0115-the-surest-plan-within-the-band.md)."""
     looser: NotRequired[list[Looser]]
@@ -155,14 +155,14 @@ class PlanDocument(TypedDict):
     """For a reduced plan, the same fleet run through all hours of the year ([plan.md](plan.md)): `slots`, `cost`, `carbon_kg`, `difference` of the cost from the
     plan's (a fraction), `unmet` share of the requests, `unfinished` share of the worst job's work, `left_out`, `seconds`."""
     confidence: NotRequired[Confidence]
-    """How sure the plan is ([plan.md](plan.md)): in 200 sampled scenarios (`worlds`, `seed`), the share in which all promises are kept (`kept`) and those of each
+    """How sure the plan is ([plan.md](plan.md)): in 200 sampled scenarios (`scenarios`, `seed`), the share in which all promises are kept (`kept`) and those of each
     workload (`workloads`); `open`: share that was not settled, counted as not kept; `breaks_first`: the `workload` whose promise is kept in
     fewest scenarios, and the `promise` (a latency limit, `demand` or `deadline`); `surer`: further `systems` of the kinds held with which a
     `share` of 0.8 is kept, and their `cost`, an upper bound; `left_out`."""
     robustness: NotRequired[Promise | None]
     """With `robust` in the spec, the plan's promise ([plan.md](plan.md)): `confidence`, `measure`; how it fared in the scenarios for which the fleet was chosen
     (`sampled`) and in others (`fresh`), and how the plan without the block fares in the latter (`nominal`, with the `value` of its objective);
-    `price` of the promise, in the unit of the objective; `worlds_in_program` (number of scenarios in the program); `prices` (low, typical, high,
+    `price` of the promise, in the unit of the objective; `scenarios_in_program` (number of scenarios in the program); `prices` (low, typical, high,
     and the `amount` of the cost that depends on each); `uncertain` (factors at `levels`); `standing_by` (layouts for scenarios with slower
     chips); `left_out`."""
     costs: dict[str, Number]

@@ -17,7 +17,7 @@ class FleetRow(TypedDict):
     count: Whole
     unit: NotRequired[Text]
     how: Text
-    phase: Whole | None
+    window: Whole | None
     fabric: Text
     fabric_size: Whole | None
     offer: Text

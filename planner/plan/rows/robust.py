@@ -1,4 +1,4 @@
-"""Rows of confidence: outcomes in sampled scenarios, robust plans, the surest plan."""
+"""Rows of confidence: outcomes in sampled scenarios, robust plans, the plan of highest confidence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.plan.rows.values import Number, Text, Whole
 class Outcome(TypedDict):
     """State in which share of scenarios a plan keeps its promises."""
 
-    worlds: Whole
+    scenarios: Whole
     kept: Number
     workloads: dict[str, Number]
     budget: Number
@@ -79,7 +79,7 @@ class Robustness(TypedDict):
     fresh: SeededOutcome
     nominal: NominalOutcome
     price: Number
-    worlds_in_program: Whole
+    scenarios_in_program: Whole
     left_out: list[Text]
     prices: list[PriceRange]
     uncertain: list[Uncertain]
@@ -115,7 +115,7 @@ class Surer(TypedDict):
 class Confidence(TypedDict):
     """State in which share of sampled scenarios the plan keeps its promises, and what breaks first."""
 
-    worlds: Whole
+    scenarios: Whole
     seed: Whole
     kept: Number
     open: Number
@@ -134,8 +134,8 @@ class NotRobust(TypedDict):
     words: Text
 
 
-class Surety(TypedDict):
-    """State that a surer plan within the band was chosen."""
+class ConfidenceGain(TypedDict):
+    """State that a plan of higher confidence within the band was chosen."""
 
     within: Number
     plans: Whole

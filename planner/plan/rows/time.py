@@ -38,7 +38,7 @@ class Slot(TypedDict):
 
     site: Text
     slot: Whole
-    phase: Whole
+    window: Whole
     day: NotRequired[Any]
     hour_utc: Whole
     seconds: Number

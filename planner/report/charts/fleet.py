@@ -50,7 +50,7 @@ def fleet_rows(plan: Plan) -> list[dict[str, Any]]:
     held: dict[tuple[str, str], dict[Any, float]] = {}
     for row in plan.document["fleet"]:
         phases = held.setdefault((row["site"], row["system"]), {})
-        phases[row["phase"]] = phases.get(row["phase"], 0) + row["count"] * per_system.get(row["system"], 0)
+        phases[row["window"]] = phases.get(row["window"], 0) + row["count"] * per_system.get(row["system"], 0)
     return [
         {
             "site": site,

@@ -101,7 +101,7 @@ def sites_with_load(plan: Plan, phase: int) -> list[str]:
     """List the sites that draw power in a phase, the largest load first."""
     loads: dict[str, float] = {}
     for row in plan.document["schedule"]:
-        if row["phase"] == phase:
+        if row["window"] == phase:
             loads[row["site"]] = loads.get(row["site"], 0.0) + row["energy_j"]
     return sorted((site for site, energy in loads.items() if energy > 0), key=lambda site: -loads[site])
 
@@ -110,7 +110,7 @@ def phases(plan: Plan) -> dict[int, float]:
     """Compute the seconds that each phase lasts."""
     seconds: dict[int, dict[int, float]] = {}
     for row in plan.document["schedule"]:
-        seconds.setdefault(row["phase"], {})[row["slot"]] = row["seconds"]
+        seconds.setdefault(row["window"], {})[row["slot"]] = row["seconds"]
     return {phase: sum(slots.values()) for phase, slots in seconds.items()}
 
 
@@ -120,7 +120,7 @@ def first_loaded_phase(plan: Plan) -> int | None:
 
 
 def _hours(plan: Plan, site: str, phase: int) -> list[Slot]:
-    return by_hour(row for row in plan.document["schedule"] if row["site"] == site and row["phase"] == phase)
+    return by_hour(row for row in plan.document["schedule"] if row["site"] == site and row["window"] == phase)
 
 
 def _hour_axis(labels: bool, title: str | None = None) -> alt.X:

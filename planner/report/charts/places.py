@@ -26,7 +26,7 @@ def hour_rows(plan: Plan, phase: int, hour: int, t: Words) -> dict[str, dict[str
     """Read load [`load_unit`], price [currency shown/MWh] and carbon [g/kWh] of each site in an hour of the typical day of a phase."""
     found, size, stated = {}, load_unit(plan, t).factor, plan.document["spec"].get("currency", "USD")
     for site in dict.fromkeys(row["site"] for row in plan.document["schedule"]):
-        rows = by_hour(row for row in plan.document["schedule"] if (row["site"], row["phase"]) == (site, phase))
+        rows = by_hour(row for row in plan.document["schedule"] if (row["site"], row["window"]) == (site, phase))
         row = next((row for row in rows if row["hour_utc"] == hour), None)
         if row is not None:
             found[site] = {
@@ -108,7 +108,7 @@ def _scale(window: tuple[float, float]) -> alt.Scale:
 
 def served_rows(plan: Plan, phase: int) -> list[dict[str, Any]]:
     """Average the output tokens per second that each workload gets in each hour of the day of a phase, stacked from `low` to `high`."""
-    slots = {row["slot"]: row for row in plan.document["schedule"] if row["phase"] == phase}
+    slots = {row["slot"]: row for row in plan.document["schedule"] if row["window"] == phase}
     tokens: dict[tuple[str, int], float] = defaultdict(float)
     seconds: dict[int, float] = defaultdict(float)
     for row in slots.values():
@@ -166,7 +166,7 @@ def heat_chart(plan: Plan, site: str, phase: int, by: str, t: Words) -> alt.Char
             "value": (row["price_per_j"] if by == PRICE else row["carbon_kg_per_j"]) * factor,
         }
         for row in plan.document["schedule"]
-        if (row["site"], row["phase"]) == (site, phase)
+        if (row["site"], row["window"]) == (site, phase)
     ]
     unit = t("chart.price", currency=t.display.shown(stated)) if by == PRICE else "g/kWh"
     values: list[float] = [row["value"] for row in rows]

@@ -77,8 +77,8 @@ def _worse(plan: Plan) -> Message | None:
     if row is None:
         return None
     best, sense = row["best"]["value"], plan.objective["sense"]
-    surety = plan.document.get("surety")
-    value = plan.value if surety is None else surety["value_before"]
+    gained = plan.document.get("confidence_gain")
+    value = plan.value if gained is None else gained["value_before"]
     loss = abs(value - best) / abs(best) if best else 0.0
     told = {"loss": percent(loss)} if loss > OPTIMAL_GAP else {}
     before, after = _parts(row["best"]), _parts(row)

@@ -30,8 +30,10 @@ def resolve_owned(
         if home is None:
             context.add_problem(f"{path}.region", "is no site of the spec; add it to sites")
             continue
-        if entry.network is not None and entry.network not in home.fabrics:
-            context.add_problem(f"{path}.network", f"is no network of the site; write one of {', '.join(home.fabrics)}")
+        if entry.topology is not None and entry.topology not in home.topologies:
+            context.add_problem(
+                f"{path}.topology", f"is no topology of the site; write one of {', '.join(home.topologies)}"
+            )
             continue
         here = [site for site in sites if site is home or entry.movable]
         found.append(_offer(context, path, entry, system.name, home, here, phases))
@@ -73,7 +75,7 @@ def _offer(
     share = 0.0 if leased else -1.0 if worth is None or not price else worth / price
     until_s = math.inf if entry.lease_end is None else entry.lease_end
     facts = OwnedFacts(
-        home.region, entry.age / YEAR_S, share, move, entry.network or "", book, entry.move_time, until_s
+        home.region, entry.age / YEAR_S, share, move, entry.topology or "", book, entry.move_time, until_s
     )
     supply = (float(entry.count), *(0.0 for _ in phases[1:])) if phases else ()
     prices = {site.region: price for site in here}

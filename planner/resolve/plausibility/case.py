@@ -10,7 +10,7 @@ from planner.facts import Fact
 from planner.resolve.ledger import Ledger
 from planner.resolve.plausibility.records import record_facts
 from planner.resolve.plausibility.workloads import AnyWorkload, workload_facts
-from planner.spec.case import Case
+from planner.spec.stack.case import Case
 
 
 def case_facts(

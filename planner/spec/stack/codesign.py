@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from planner.spec.base import Block
-from planner.spec.case import Case
 from planner.spec.quantities import (
     WHOLE,
     AmountPerSecond,
@@ -17,6 +16,7 @@ from planner.spec.quantities import (
     is_purchase,
     offer_price,
 )
+from planner.spec.stack.case import Case
 from planner.spec.workloads import Precisions
 
 AS_NAMED: Literal["as named"] = "as named"

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from planner.spec.base import SOME, Block
-from planner.spec.case import CaseServing
 from planner.spec.model import Override
 from planner.spec.quantities import (
     WHOLE,
@@ -27,6 +26,7 @@ from planner.spec.quantities import (
     is_purchase,
     offer_price,
 )
+from planner.spec.stack.case import CaseServing
 
 DEVICE = "device"  # the tier of the devices themselves
 MOST = 40  # tasks, fleets, tiers

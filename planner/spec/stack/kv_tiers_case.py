@@ -7,9 +7,9 @@ from typing import Annotated
 from pydantic import Field, field_validator
 
 from planner.spec.base import Block
-from planner.spec.case import Case
 from planner.spec.quantities import WHOLE, Bytes, EnergyPrice, Real, RequestRate, is_purchase, offer_price
 from planner.spec.serving import Reuse
+from planner.spec.stack.case import Case
 from planner.spec.stack.kv_tiers import MOST_SIZES, TierOffers
 
 

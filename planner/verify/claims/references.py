@@ -33,7 +33,7 @@ def _unknown(plan: CheckedPlan) -> Iterator[tuple[str, str]]:
     served = {route["pool"] for routes in (document["routes"], *every) for route in routes}
     for i, row in enumerate(document["fleet"]):
         yield from _of_a_way(plan, f"fleet[{i}]", row["site"], row)
-        ends = row.get("windows", [row["phase"] or 0] * 2)
+        ends = row.get("windows", [row["window"] or 0] * 2)
         if len(ends) != 2 or not 0 <= ends[0] <= ends[1] < windows:
             yield (
                 f"fleet[{i}].{'windows' if 'windows' in row else 'phase'}",

@@ -53,8 +53,8 @@ def _check_ladder(plan: CheckedPlan, row: Row) -> None:
         above = max(sign * (rung["value"] - best) / abs(best), 0.0) if best else 0.0
         if abs(rung["above"] - above) > RELATIVE_TOL:
             plan.say(f"{ROW}.ladder[{i}].above", f"says {rung['above']!r}, computed {above!r}")
-    if "surety" in plan.document:
-        return  # chosen among several as the surest
+    if "confidence_gain" in plan.document:
+        return  # chosen among several for its confidence
     made = [rung for rung in rungs if not rung["estimated"] and rung["above"] <= row["within"] + RELATIVE_TOL]
     rate = plan.problem.spec.simplicity.rate
     least = min(_rank(rung, sign, rate * abs(best)) for rung in made) if made else None
@@ -70,19 +70,20 @@ def _rank(rung: Row, sign: float, worth: float) -> float:
     return float(rung["deployments"]) if worth == float("inf") else sign * rung["value"] + worth * rung["deployments"]
 
 
-def check_surety(plan: CheckedPlan) -> None:
-    """Compare what a plan says of being chosen as the surest with its other sections."""
-    row, sure = plan.document.get("surety"), plan.document.get("confidence")
+def check_confidence_gain(plan: CheckedPlan) -> None:
+    """Compare the section `confidence_gain` with the other sections of the plan."""
+    row, sure = plan.document.get("confidence_gain"), plan.document.get("confidence")
     if row is None:
         return
     if sure is None or "simplicity" not in plan.document:
-        plan.say("surety", "belongs to a plan that says how sure it is, and how good the best plan found is")
+        plan.say("confidence_gain", "belongs to a plan that says how sure it is, and how good the best plan found is")
         return
-    plan.equal("surety.within", row["within"], plan.problem.spec.simplicity.within)
-    plan.equal("surety.kept", row["kept"], sure["kept"])
+    plan.equal("confidence_gain.within", row["within"], plan.problem.spec.simplicity.within)
+    plan.equal("confidence_gain.kept", row["kept"], sure["kept"])
     if row["kept"] <= row["kept_before"]:
         plan.say(
-            "surety.kept", f"{row['kept']:.1%} is not more than {row['kept_before']:.1%}, which another plan keeps"
+            "confidence_gain.kept",
+            f"{row['kept']:.1%} is not more than {row['kept_before']:.1%}, which another plan keeps",
         )
     for i, more in enumerate(row["further"]):
         key = (more["site"], more["system"], more["how"])
@@ -90,7 +91,7 @@ def check_surety(plan: CheckedPlan) -> None:
             each["count"] for each in plan.document["fleet"] if (each["site"], each["system"], each["how"]) == key
         )
         if not 0 < more["count"] <= held:
-            plan.say(f"surety.further[{i}].count", f"{more['count']} of the {held} systems held")
+            plan.say(f"confidence_gain.further[{i}].count", f"{more['count']} of the {held} systems held")
 
 
 def _deployment(workload: str, point: Row) -> tuple[Any, ...]:

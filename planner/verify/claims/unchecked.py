@@ -98,9 +98,9 @@ def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
         )
         yield Unchecked("looser[].rate_per_chip", "of the best point of all candidates, which are not searched again")
         yield Unchecked("looser[].share", "it is the share of the work in the schedule")
-    if "surety" in document:
+    if "confidence_gain" in document:
         yield from (
-            Unchecked(f"surety.{name}", "of plans that were not chosen, which are not in the document")
+            Unchecked(f"confidence_gain.{name}", "of plans that were not chosen, which are not in the document")
             for name in ("plans", "kept_before", "value_before")
         )
     if "bound_divisible" in document:
@@ -165,7 +165,7 @@ def _of_confidence(found: Mapping[str, Any]) -> Iterator[Unchecked]:
 
 
 def _of_robustness() -> Iterator[Unchecked]:
-    for name in ("sampled", "nominal", "worlds_in_program"):
+    for name in ("sampled", "nominal", "scenarios_in_program"):
         yield Unchecked(f"robustness.{name}", "the search for a robust fleet is not run again; fresh scenarios are")
     for name in ("kept", "budget", "workloads", "mean_undone", "cost"):
         yield Unchecked(

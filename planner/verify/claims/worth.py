@@ -8,7 +8,7 @@ from planner.verify.checked_plan import CheckedPlan
 
 UNITS = (
     ("limits.carbon", "kg"), (".power", "W"), (".power_by_phase.", "W"), (".connection", "W"), (".rack_power", "W"), (".rack_positions", "rack"), ("simplicity.most_sites", "site"), ("simplicity.most_kinds", "kind"),
-    (".storage_bandwidth", "byte/s"), (".fabrics", "system"), (".deadline", "s"), (".slo.", "s"), (".largest_share", "1"), (".spread", "1"),
+    (".storage_bandwidth", "byte/s"), (".topologies", "system"), (".deadline", "s"), (".slo.", "s"), (".largest_share", "1"), (".spread", "1"),
 )  # fmt: skip
 """Unit of a limit by a part of its path; money where none is in it, but for supplies and lines."""
 

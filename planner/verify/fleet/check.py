@@ -16,7 +16,7 @@ def check_fleet(plan: CheckedPlan) -> None:
     networks: Networks = defaultdict(dict)
     seen: set[str] = set()
     for i, row in enumerate(plan.document["fleet"]):
-        held = repr((key_of(row), row["phase"], row.get("windows")))
+        held = repr((key_of(row), row["window"], row.get("windows")))
         if held in seen:
             plan.say(f"fleet[{i}]", "stands twice: systems held alike have one row")
         seen.add(held)
@@ -36,8 +36,8 @@ def _check_row(plan: CheckedPlan, path: str, row: Row, networks: Networks) -> No
     of_api = row["how"] == "api" and "flopwatt" in plan.document["versions"]  # release 0.1 gave no unit
     if of_api and row.get("unit") != "token/s":
         plan.say(f"{path}.unit", f"tokens of an API are counted in token/s, not in {row.get('unit')!r}")
-    if (row["phase"] is not None) != (row["how"] in HELD_BY_PHASE):
-        plan.say(f"{path}.phase", "on-demand and spot systems are held by phase, all others throughout")
+    if (row["window"] is not None) != (row["how"] in HELD_BY_PHASE):
+        plan.say(f"{path}.window", "on-demand and spot systems are held by window, all others throughout")
     holding = holding_of(plan.problem, option, row, plan.annuities)
     plan.holdings.append(holding)
     plan.options_by_row.append(option)

@@ -79,7 +79,7 @@ def _row(option: CheckedOption, systems: int, charged: float) -> dict[str, Any]:
 def _other_designs(site: SiteFacts, system: SystemFacts, design: str, systems: int) -> list[dict[str, Any]]:
     """Price the other designs of the site that can join the same systems."""
     parts, rows = site.own_network, []
-    for other in site.fabrics:
+    for other in site.topologies:
         ports = _ports(system, parts)
         if other == design or Design.named(other).kind == "scale-up":
             continue

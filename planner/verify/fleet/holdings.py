@@ -38,7 +38,7 @@ def holding_of(problem: ResolvedSpec, option: CheckedOption, row: Mapping[str, A
     edges, money = [float(edge) for edge in problem.calendar.edges_s], problem.economics
     end, offer, site = edges[-1], option.offer, option.site
     if row["how"] in HELD_BY_PHASE:
-        first = last = row["phase"]
+        first = last = row["window"]
     else:
         first, last = row["windows"] if "windows" in row else (0, len(edges) - 2)
     if not 0 <= first <= last < len(edges) - 1:

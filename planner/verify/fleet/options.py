@@ -83,11 +83,11 @@ class FleetOptions:
                 raise KeyError(f"a rented system stands on the provider's fabric, not on {fabric}")
             return CheckedOption(site, system, offer, fabric, False, 0.0, 0.0, system.idle_w, None, math.inf)
         home = offer.owned is not None and offer.owned.region == region
-        if offer.owned is not None and home and offer.owned.network not in ("", fabric):
-            raise KeyError(f"{offer_path} stand on {offer.owned.network}, not on {fabric}")
-        if fabric not in site.fabrics:
+        if offer.owned is not None and home and offer.owned.topology not in ("", fabric):
+            raise KeyError(f"{offer_path} stand on {offer.owned.topology}, not on {fabric}")
+        if fabric not in site.topologies:
             raise KeyError(f"{fabric} is not a fabric of {region}")
-        known = bands(fabric, system, site.network, reach_of(site, offer, system))
+        known = bands(fabric, system, site.fabric, reach_of(site, offer, system))
         band = next((band for band in known if size == (band.plant.systems if band.plant else None)), None)
         if band is None:
             raise KeyError(f"no {fabric} network of {system_name} is built for {size} systems")

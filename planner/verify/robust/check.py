@@ -84,14 +84,14 @@ class RobustCheck:
     def _check_outcome(self, found: Mapping[str, Any], amounts: Mapping[str, float]) -> None:
         """Compare the shares of the fresh scenarios that the plan keeps, and test the promise."""
         plan, fresh, asked = self.plan, found["fresh"], self.plan.problem.robust
-        again = outcome_of(plan, draw(plan.problem, fresh["worlds"], fresh["seed"]), amounts).as_json()
+        again = outcome_of(plan, draw(plan.problem, fresh["scenarios"], fresh["seed"]), amounts).as_json()
         if fresh["seed"] == found["sampled"]["seed"]:
             plan.say("robustness.fresh.seed", "must not be that of the scenarios that the fleet was chosen for")
         for name in ("cost", "mean_undone"):
             plan.equal(f"robustness.fresh.{name}", fresh[name], again[name], SHARE_TOL)
         for name, share in {"kept": fresh["kept"], "budget": fresh["budget"], **fresh["workloads"]}.items():
-            if abs(share * fresh["worlds"] - round(share * fresh["worlds"])) > WHOLE_TOL:
-                plan.say(f"robustness.fresh {name}", f"{share!r} is no share of {fresh['worlds']} scenarios")
+            if abs(share * fresh["scenarios"] - round(share * fresh["scenarios"])) > WHOLE_TOL:
+                plan.say(f"robustness.fresh {name}", f"{share!r} is no share of {fresh['scenarios']} scenarios")
         for name, share in {"kept": again["kept"], "budget": again["budget"], **again["workloads"]}.items():
             stated = fresh["workloads"][name] if name in again["workloads"] else fresh[name]
             if abs(stated - share) > SHARE_TOL:
@@ -101,7 +101,7 @@ class RobustCheck:
         if again["kept"] < asked.confidence - SHARE_TOL:
             plan.say(
                 "robustness",
-                f"promises {asked.confidence:.1%}, keeps {again['kept']:.1%} of {fresh['worlds']} scenarios",
+                f"promises {asked.confidence:.1%}, keeps {again['kept']:.1%} of {fresh['scenarios']} scenarios",
             )
 
     def _check_standing_by(self, path: str, row: Row) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from planner.problem.facts import REDUCED
 from planner.problem.intervals import network
-from planner.problem.scenarios import CONFIDENCE_SEED, CONFIDENCE_WORLDS, draw, with_robust
+from planner.problem.scenarios import CONFIDENCE_SCENARIOS, CONFIDENCE_SEED, draw, with_robust
 from planner.scenarios.redispatch import left_out
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.robust.fixed_fleet import FleetReader
@@ -15,7 +15,7 @@ from solvers.fixed_fleet.many_scenarios import settle
 from solvers.interface import SolverError
 
 PRICED_SHARE = 0.8  # of the scenarios
-WORLDS_TOL = 1.5  # scenarios that a solver on another machine may judge otherwise
+SCENARIOS_TOL = 1.5  # scenarios that a solver on another machine may judge otherwise
 
 
 def check_confidence(plan: CheckedPlan) -> None:
@@ -26,7 +26,7 @@ def check_confidence(plan: CheckedPlan) -> None:
     if plan.problem.spec.robust is not None or plan.document["objective"]["value"] is None:
         plan.say("confidence", "belongs to a plan that has an answer and was not made to be robust")
         return
-    plan.equal("confidence.worlds", found["worlds"], CONFIDENCE_WORLDS)
+    plan.equal("confidence.scenarios", found["scenarios"], CONFIDENCE_SCENARIOS)
     plan.equal("confidence.seed", found["seed"], CONFIDENCE_SEED)
     problem = with_robust(plan.problem)
     plan.equal("confidence.left_out", found["left_out"], left_out(problem))
@@ -35,7 +35,7 @@ def check_confidence(plan: CheckedPlan) -> None:
         return  # routes or figures are not those of the program
     if plan.found:
         return  # what is wrong elsewhere is told; the fleet of such a plan is no basis
-    scenarios = draw(problem, CONFIDENCE_WORLDS, CONFIDENCE_SEED)
+    scenarios = draw(problem, CONFIDENCE_SCENARIOS, CONFIDENCE_SEED)
     reader = FleetReader(plan)
     rate = np.zeros((len(reader.jobs), scenarios.count))
     for j, (facts, point, option) in enumerate(reader.jobs):
@@ -57,7 +57,7 @@ def check_confidence(plan: CheckedPlan) -> None:
         plan.say("confidence.workloads", f"names {', '.join(found['workloads'])}; the plan has {', '.join(names)}")
         return
     for name, share in shares.items():
-        if abs(stated[name] - share) * CONFIDENCE_WORLDS > WORLDS_TOL and not found["open"]:
+        if abs(stated[name] - share) * CONFIDENCE_SCENARIOS > SCENARIOS_TOL and not found["open"]:
             plan.say(f"confidence.{name}", f"says {stated[name]:.4f}, redispatch of the same scenarios: {share:.4f}")
 
 

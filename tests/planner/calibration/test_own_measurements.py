@@ -151,9 +151,9 @@ def test_the_plan_of_own_measurements_is_verified_with_them(plans, own):
 
 
 def test_scenarios_of_a_measured_chip_spread_less(spec, own):
-    worlds = [draw(with_robust(resolve_document(spec, overlays)), 500, 1) for overlays in ([], [own])]
+    scenarios = [draw(with_robust(resolve_document(spec, overlays)), 500, 1) for overlays in ([], [own])]
     for label in FACTORS:
-        spread = [np.std(np.log(world.serving["H100 SXM5 80GB"][label])) for world in worlds]
+        spread = [np.std(np.log(world.serving["H100 SXM5 80GB"][label])) for world in scenarios]
         assert spread[1] < spread[0], label
 
 

@@ -142,7 +142,7 @@ def test_points_do_not_depend_on_what_is_kept(monkeypatch):
                 "slo": {"ttft": {"p95": "400 ms"}, "tpot": {"p95": "40 ms"}}, "precision": ["fp8"], "disaggregation": "always",
             }
         ],
-        "sites": [{"region": region, "fabrics": ["rail-only"]} for region in regions],
+        "sites": [{"region": region, "topologies": ["rail-only"]} for region in regions],
         "offers": [{"system": name, "how": how} for name in ("DGX H100", "DGX B200") for how in ("buy", "reserved")],
         "solver": {"replicas": "whole"},
     }  # fmt: skip

@@ -457,7 +457,7 @@ def test_notes_say_in_every_language_how_the_spec_was_understood(tiny_plan):
 def test_phases_are_called_by_their_names_and_the_first_with_a_load_is_shown(tiny_plan):
     document = copy.deepcopy(dict(tiny_plan.document))
     document["schedule"] = [
-        {**row, "phase": phase, "slot": row["slot"] + 24 * phase}
+        {**row, "window": phase, "slot": row["slot"] + 24 * phase}
         | ({"power_w": 0.0, "own_power_w": 0.0, "energy_j": 0.0} if phase == 0 else {})
         for phase in range(2)
         for row in tiny_plan["schedule"]

@@ -187,7 +187,7 @@ def test_no_point_of_a_plan_fills_more_than_its_share(share):
             "lengths": {"input": 2000, "output": 300}, "origins": [{"region": "us-virginia", "share": 1}],
             "memory_utilisation": share,
         }],
-        "sites": [{"region": "us-virginia", "systems": ["DGX H100"], "fabrics": ["rail-optimised"]}],
+        "sites": [{"region": "us-virginia", "systems": ["DGX H100"], "topologies": ["rail-optimised"]}],
         "offers": [{"system": "DGX H100", "how": "buy", "price": "300000 USD"}],
     }  # fmt: skip
     parse_spec(spec)

@@ -26,7 +26,7 @@ SPEC = {
             "slo": {"ttft": {"p95": "4 s"}, "tpot": {"p95": "50 ms"}}, "precision": ["bf16"],
         }
     ],
-    "sites": [{"region": "us-virginia", "systems": ["DGX H100"], "fabrics": ["rail-optimised"]}],
+    "sites": [{"region": "us-virginia", "systems": ["DGX H100"], "topologies": ["rail-optimised"]}],
     "offers": [{"system": "DGX H100", "how": "buy", "price": "300000 USD"}],
 }  # fmt: skip
 CACHE = {

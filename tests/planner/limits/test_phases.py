@@ -169,7 +169,7 @@ def test_energy_is_paid_as_it_is_drawn(spec, free):
         plan = solved(spec(site={"electricity_price": f"{price} USD/kWh"}))
         prices[price] = [row["paid"] for row in plan["phases"]]
         joules = [
-            sum(row["power_w"] * row["seconds"] for row in plan["schedule"] if row["phase"] == p) for p in range(2)
+            sum(row["power_w"] * row["seconds"] for row in plan["schedule"] if row["window"] == p) for p in range(2)
         ]
     for p in range(2):
         assert prices[0.25][p] - prices[0.05][p] == pytest.approx(0.2 * joules[p] / 3.6e6, rel=1e-6)
@@ -206,7 +206,7 @@ def test_each_payment_for_electricity_has_its_phase(spec):
     usual = solved(spec(site=metered()))
     assert difference(battery=300) == pytest.approx([20 * 100, 0.0], abs=1.0)
     assert difference(battery=300, power=150) == pytest.approx([20 * 100 + 10 * 50, 0.0], abs=1.0)
-    peaks = [max(row["grid_w"] for row in usual["schedule"] if row["phase"] == p) for p in range(2)]
+    peaks = [max(row["grid_w"] for row in usual["schedule"] if row["window"] == p) for p in range(2)]
     assert difference(charge=10.001) == pytest.approx([0.001 * 24 * peak / 1e3 for peak in peaks], rel=1e-2)
     produced = next(row["size"] for row in usual["electricity"] if row["item"] == "ppa") * 2 * 8760 / 1e6
     assert difference(contract=41) == pytest.approx([produced, produced], rel=1e-3)
@@ -262,17 +262,17 @@ def test_what_cannot_be_bought_is_rented(spec, free):
     wide = solved(document)
     document["phases"][0]["budget"] = f"{each * 3.9:.0f} USD"
     tight = solved(document)
-    assert not any(row["phase"] == 0 for row in wide["fleet"]) and count(wide, "first") == 4
+    assert not any(row["window"] == 0 for row in wide["fleet"]) and count(wide, "first") == 4
     assert (
         0 < count(tight, "first") < 4
-        and count(tight, "first") + sum(row["count"] for row in tight["fleet"] if row["phase"] == 0) == 4
+        and count(tight, "first") + sum(row["count"] for row in tight["fleet"] if row["window"] == 0) == 4
     )
     assert tight["phases"][0]["paid"] <= each * 3.9 * (1 + 1e-6)
 
 
 def test_power_by_phase_is_that_of_the_phase(spec, free):
     """Just what the plan draws in each phase changes nothing; a watt less in the second leaves no plan, and more in the first does not help."""
-    drawn = [max(row["power_w"] for row in free["schedule"] if row["phase"] == p) for p in range(2)]
+    drawn = [max(row["power_w"] for row in free["schedule"] if row["window"] == p) for p in range(2)]
     plan = solved(spec(site={"power": f"{drawn[0] + 1:.0f} W", "power_by_phase": {"second": f"{drawn[1] + 1:.0f} W"}}))
     assert plan["totals"] == pytest.approx(free["totals"])
     rows = [limit_of(plan, path) for path in ("sites[0].power", "sites[0].power_by_phase.second")]
@@ -313,7 +313,7 @@ def test_power_that_comes_later_sends_the_first_phase_elsewhere(spec, free):
         max(
             row["own_power_w"] if "own_power_w" in row else row["power_w"]
             for row in plan["schedule"]
-            if (row["site"], row["phase"]) == ("us-virginia", p)
+            if (row["site"], row["window"]) == ("us-virginia", p)
         )
         for p in range(2)
     ]

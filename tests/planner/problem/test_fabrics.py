@@ -46,7 +46,7 @@ def spec(fabrics: list[str], job: dict = DENSE, **more) -> dict:
     return {
         "name": "fabrics",
         "workloads": [{"name": "run", "kind": "training", **job, "precision": ["bf16"]}],
-        "sites": [{"region": "us-texas", "power": "4 MW", "fabrics": fabrics}],
+        "sites": [{"region": "us-texas", "power": "4 MW", "topologies": fabrics}],
         "offers": [{"system": "DGX H100", "how": "buy"}],
         **more,
     }  # fmt: skip
@@ -88,7 +88,7 @@ def test_one_spelling_of_each_design(written, meant):
     ["token ring", "torus:2", "fat-tree:", "fat-tree:0.5", "fat-tree:1/0", "fat-tree:99", "fat-tree:2\n", "", 3, None],
 )
 def test_other_names_are_refused(written):
-    with pytest.raises(planner.SpecError, match=r"sites\[0\].fabrics\[0\]"):
+    with pytest.raises(planner.SpecError, match=r"sites\[0\].topologies\[0\]"):
         planner.check_spec(spec([written]))
 
 

@@ -37,7 +37,7 @@ SPEC = {
         },
         {"name": "train", "kind": "training", "architecture": "Qwen3-30B-A3B", "tokens": "300B", "deadline": "60 d"},
     ],
-    "sites": [{"region": "us-virginia", "systems": ["DGX H100"], "fabrics": ["rail-optimised"]}],
+    "sites": [{"region": "us-virginia", "systems": ["DGX H100"], "topologies": ["rail-optimised"]}],
     "offers": [{"system": "DGX H100", "how": "buy", "price": "300000 USD"}],
 }  # fmt: skip
 

@@ -142,7 +142,7 @@ def test_nothing_comes_before_it_can(spec):
     plan = solved(document)
     own = [row for row in plan["fleet"] if row["how"] == "buy"]
     assert {(row["obtained"], tuple(row["windows"])) for row in own} == {("first", (1, 2)), ("second", (2, 2))}
-    assert {row["phase"] for row in plan["fleet"] if row["how"] == "on_demand"} == {0}
+    assert {row["window"] for row in plan["fleet"] if row["how"] == "on_demand"} == {0}
 
 
 def test_an_offer_that_ends(spec, two):
@@ -165,7 +165,7 @@ def test_a_site_that_is_built_later(spec):
     plan = solved(document)
     texas = [row for row in plan["fleet"] if row["site"] == "us-texas"]
     assert texas and all(row["obtained"] == "second" for row in texas)
-    assert not any(row["power_w"] for row in plan["schedule"] if row["site"] == "us-texas" and row["phase"] == 0)
+    assert not any(row["power_w"] for row in plan["schedule"] if row["site"] == "us-texas" and row["window"] == 0)
     paid = next(row["amount"] for row in plan["cost_lines"] if (row["component"], row["site"]) == ("site", "us-texas"))
     assert paid == pytest.approx(1000 * sum((1 + RATE) ** -k for k in (3, 4)))
 
@@ -203,7 +203,7 @@ def test_a_reservation_from_a_phase_on(spec):
 
 def test_the_systems_of_all_phases_share_a_network(spec):
     """What stands on one network at once is limited by it, whenever it was bought."""
-    plan = solved(spec(site={"fabrics": ["rail-only"]}))
+    plan = solved(spec(site={"topologies": ["rail-only"]}))
     network = plan["fabrics"][0]
     assert network["systems"] == bought(plan, "first") + bought(plan, "second") <= network["size"]
 

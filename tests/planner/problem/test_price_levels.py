@@ -301,7 +301,7 @@ def test_a_sensitivity_study_moves_levels_and_ranges(tiny):
 def test_sampled_worlds_leave_the_prices_of_a_plan_at_their_level(low, tmp_path, capsys):
     path = tmp_path / "plan.json"
     low.save(path)
-    assert main(["robust", str(path), "--worlds", "20", "--format", "json"]) == 0
+    assert main(["robust", str(path), "--scenarios", "20", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["prices"] == {}
 
 

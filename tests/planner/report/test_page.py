@@ -327,10 +327,10 @@ def test_windows_that_follow_each_other_are_one(mixed):
     document = copy.deepcopy(dict(mixed.document))
     first = {**document["fleet"][0], "how": "spot", "system": "Node", "site": "here"}
     document["fleet"] = [
-        {**first, "phase": 0, "count": 2}, {**first, "phase": 1, "count": 2}, {**first, "phase": 3, "count": 5}
+        {**first, "window": 0, "count": 2}, {**first, "window": 1, "count": 2}, {**first, "window": 3, "count": 5}
     ]  # fmt: skip
     document["schedule"] = [
-        {**row, "phase": window, "seconds": row["seconds"] / 4} for window in range(4) for row in document["schedule"]
+        {**row, "window": window, "seconds": row["seconds"] / 4} for window in range(4) for row in document["schedule"]
     ]  # of 365 days each
     assert "here 5 (from 2029-12-31), here 2 (until 2028-12-31)" in one_line(one_page(Plan(document)))
 
@@ -363,7 +363,7 @@ def test_no_answer_is_explained(solved):
 )
 def test_the_most_at_once_is_that_of_the_fullest_window(spans):
     rows = [
-        {"count": count, "phase": None, **({} if span is None else {"windows": [span[0], span[0] + span[1]]})}
+        {"count": count, "window": None, **({} if span is None else {"windows": [span[0], span[0] + span[1]]})}
         for count, span in spans
     ]
     held = [

@@ -24,7 +24,7 @@ SPEC = {
         "name": "chat", "kind": "serving", "architecture": "llama-3.1-8b", "demand": {"requests_per_s": 60}, "precision": ["fp8"],
         "lengths": {"input": 2000, "output": 300}, "origins": [{"region": "us-virginia", "share": 1}], "disaggregation": "always",
     }],
-    "sites": [{"region": "us-virginia", "systems": ["DGX H100"], "fabrics": ["rail-optimised"], "power_caps": [0.7, 0.5]}],
+    "sites": [{"region": "us-virginia", "systems": ["DGX H100"], "topologies": ["rail-optimised"], "power_caps": [0.7, 0.5]}],
     "offers": [{"system": "DGX H100", "how": "buy", "supply": 20}],
 }  # fmt: skip
 

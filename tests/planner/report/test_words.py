@@ -71,7 +71,7 @@ def test_windows_of_a_spec_without_phases_are_dates(windowed):
 
 
 def test_a_window_at_an_end_of_the_horizon_has_one_date(windowed):
-    rows = [{**windowed["fleet"][0], "phase": phase} for phase in (0, 2)]
+    rows = [{**windowed["fleet"][0], "window": phase} for phase in (0, 2)]
     assert [fleet_row(windowed, row)["when"] for row in rows] == ["until 2027-03-01", "from 2027-05-01"]
 
 

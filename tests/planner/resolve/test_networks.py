@@ -16,7 +16,7 @@ LINKS = [record.name for record in FABRICS if record.words("family") == "scale-u
 
 def named(tiny, network: str) -> dict:
     return tiny(
-        sites=[{"region": "us-virginia", "systems": ["DGX H100"], "network": network, "fabrics": ["rail-optimised"]}]
+        sites=[{"region": "us-virginia", "systems": ["DGX H100"], "fabric": network, "topologies": ["rail-optimised"]}]
     )
 
 
@@ -24,14 +24,14 @@ def refusal(spec: dict) -> str:
     with pytest.raises(SpecError) as caught:
         resolve_document(spec)
     (problem,) = caught.value.problems
-    assert problem.path == "sites[0].network"
+    assert problem.path == "sites[0].fabric"
     return problem.message
 
 
 @pytest.mark.parametrize("name", BOUGHT)
 def test_a_network_with_a_switch_on_record_can_be_bought(tiny, name):
     site = resolve_document(named(tiny, name)).sites[0]
-    assert site.network.name == name and site.network.switch_price > 0 and site.network.switch_power_w > 0
+    assert site.fabric.name == name and site.fabric.switch_price > 0 and site.fabric.switch_power_w > 0
 
 
 def test_the_five_generations_of_two_families_are_there():
@@ -69,7 +69,7 @@ def test_parts_that_the_spec_states_make_a_network_of_any_record(tiny):
         for key, value in figures.items()
         if key != "link_price_three_tier"
     }
-    assert resolve_document(spec).sites[0].network.radix == 64
+    assert resolve_document(spec).sites[0].fabric.radix == 64
 
 
 def test_prices_scale_with_the_rate_within_a_family():

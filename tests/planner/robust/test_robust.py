@@ -1,4 +1,4 @@
-"""Robust plans: worlds, what a fleet does in them, the promise and its price."""
+"""Robust plans: scenarios, what a fleet does in them, the promise and its price."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from solvers.model.block_data.scenarios import Risk, Scenario, ScenarioData
 from solvers.model.data import PlanData
 from solvers.search.joint import solve
 
-WORLDS = 200
+SCENARIOS = 200
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def spec(tiny) -> dict:
 
 
 def asked(spec: dict, **robust) -> dict:
-    return {**spec, "robust": {"worlds": WORLDS, **robust}}
+    return {**spec, "robust": {"scenarios": SCENARIOS, **robust}}
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +59,13 @@ def plain(spec) -> Plan:
     return planner.solve(spec, threads=1)
 
 
-def share(plan: Plan, seed: int, worlds: int = 500) -> float:
-    """Of worlds that no plan here was made with."""
-    problem = resolve_document({**plan["spec"], "robust": {"worlds": WORLDS}})
+def share(plan: Plan, seed: int, scenarios: int = 500) -> float:
+    """Of scenarios that no plan here was made with."""
+    problem = resolve_document({**plan["spec"], "robust": {"scenarios": SCENARIOS}})
     return outcome_in(
         problem,
         plan.document,
-        draw(problem, worlds, seed),
+        draw(problem, scenarios, seed),
         cost_by_price(problem, plan.document, raised(problem, ()), read_through),
         read_through,
     ).share
@@ -87,14 +87,14 @@ def test_worlds_are_the_same_by_seed_and_do_not_depend_on_the_rest_of_the_questi
 
 def test_worlds_keep_to_their_distributions(spec):
     problem = resolve_document(asked(spec, demand=0.1))
-    worlds = draw(problem, 4000, 0)
-    demand = worlds.demand["chat"]
+    scenarios = draw(problem, 4000, 0)
+    demand = scenarios.demand["chat"]
     assert demand.min() >= 0.9 and demand.max() <= 1.1 and demand.mean() == pytest.approx(1.0, abs=0.005)
-    price = worlds.prices["offers/DGX H200, buy/price"] * 350000
+    price = scenarios.prices["offers/DGX H200, buy/price"] * 350000
     assert price.min() >= 266800 and price.max() <= 390000
     assert price.mean() == pytest.approx((266800 + 350000 + 390000) / 3, rel=0.005)
     known = problem.constants.measured_serving
-    for label, drawn in worlds.serving["H200 SXM 141GB"].items():
+    for label, drawn in scenarios.serving["H200 SXM 141GB"].items():
         table = known.residuals["new_source", label]
         assert np.median(drawn) == pytest.approx(table[known.levels.index(0.5)], rel=0.05), label
         assert drawn.min() >= table[0] * (1 - 1e-9) and drawn.max() <= table[-1] * (1 + 1e-9)
@@ -188,7 +188,7 @@ def two_options(risk: Risk | None, *capacities: tuple[float, float]) -> PlanData
 
 
 def test_a_fleet_carries_every_world_in_the_program():
-    held = lambda *worlds: np.rint(solve(two_options(None, *worlds), Options(gap=0.0)).values["n"]).tolist()
+    held = lambda *scenarios: np.rint(solve(two_options(None, *scenarios), Options(gap=0.0)).values["n"]).tolist()
     assert held() == [10, 0]
     assert held((8.0, 10.0)) == [0, 10]  # 12.5 systems of the cheaper fleet option, or 10 of the other
     assert held((10.0, 0.0), (0.0, 10.0)) == [10, 10]  # either fleet option may fail altogether
@@ -207,13 +207,13 @@ def test_the_cost_of_a_fleet_is_its_mean_over_the_dearest_worlds(seed):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_a_world_runs_only_what_a_port_is_paid_for(seed):
-    """Against every set of ports and every fleet of two kinds of system, in up to two worlds."""
+    """Against every set of ports and every fleet of two kinds of system, in up to two scenarios."""
     rng = np.random.default_rng(seed)
-    worlds = rng.choice([0.0, 5.0, 8.0, 10.0, 12.0], (int(rng.integers(1, 3)), 2))
+    scenarios = rng.choice([0.0, 5.0, 8.0, 10.0, 12.0], (int(rng.integers(1, 3)), 2))
     cost, member = rng.integers(0, 6, 2).astype(float), rng.random((2, 2)) < 0.5
     member[1] |= ~member[1].any()  # no group is of nothing
     pairs = np.argwhere(member)  # (system, group)
-    data = two_options(None, *map(tuple, worlds))
+    data = two_options(None, *map(tuple, scenarios))
     blocks = [replace(one, ports=pairs) for one in data.scenarios.scenarios]
     ports = PortData(member=pairs, cost={"cost": cost}, groups=2)
     found = solve(replace(data, ports=ports, scenarios=replace(data.scenarios, scenarios=blocks)), Options(gap=0.0))
@@ -222,7 +222,7 @@ def test_a_world_runs_only_what_a_port_is_paid_for(seed):
         able = [all(paid[g] for g in range(2) if member[k, g]) for k in range(2)]
         for n in itertools.product(range(22), repeat=2):
             usual = np.array(n) * able
-            if 10 * usual.sum() >= 100 and (worlds @ usual >= 100).all():
+            if 10 * usual.sum() >= 100 and (scenarios @ usual >= 100).all():
                 best = min(best, n[0] + 1.1 * n[1] + float(cost @ paid))
     assert found.value == pytest.approx(best) if np.isfinite(best) else found.status == "infeasible"
 
@@ -257,7 +257,7 @@ def test_without_uncertainty_the_plan_is_the_plain_one(spec, plain):
 
 def test_a_throughput_and_a_deadline_can_be_promised(small_spec, small_plan):
     """Jobs and all kinds of limits; the promised factor on demand is less than what is possible as predicted."""
-    robust = {"robust": {"worlds": 100, "prices": False}}
+    robust = {"robust": {"scenarios": 100, "prices": False}}
     served = planner.solve({**small_spec, **robust}, threads=1)
     assert (
         served["robustness"]["fresh"]["workloads"].keys() == {"chat", "tune"}
@@ -313,7 +313,7 @@ def test_a_budget_is_kept_or_refused(spec, plan):
 
 
 def test_the_mean_over_the_dearest_worlds_is_made_less_or_left(spec, plan):
-    """A fleet chosen by its mean over the dearest worlds is no dearer there than one chosen by typical prices."""
+    """A fleet chosen by its mean over the dearest scenarios is no dearer there than one chosen by typical prices."""
     averse = planner.solve(asked(spec, confidence=0.9, measure="cvar"), threads=1)
     dear = [p["robustness"]["fresh"]["cost"]["p95"] for p in (averse, plan)]
     assert dear[0] <= dear[1] * 1.02
@@ -321,7 +321,7 @@ def test_the_mean_over_the_dearest_worlds_is_made_less_or_left(spec, plan):
 
 
 def test_prices_that_the_spec_states_are_sampled_between_their_figures(spec):
-    """An offer and a hall with a low and a high: what goes with each is its own line of the cost, and worlds draw them from their triangle."""
+    """An offer and a hall with a low and a high: what goes with each is its own line of the cost, and scenarios draw them from their triangle."""
     offers = [
         {"system": "DGX H100", "how": "buy", "price": "310000 USD"},
         {"system": "DGX H200", "how": "reserved", "price": "60 USD/h"},
@@ -355,9 +355,12 @@ def test_prices_that_the_spec_states_are_sampled_between_their_figures(spec):
     assert rows["offers[1].price"]["amount"] == pytest.approx(lines["rent"], rel=1e-6)
     assert lines["systems"] or lines["rent"]
     problem = resolve_document(document)
-    worlds = draw(problem, 4000, 1)
-    assert worlds.prices["offers[0].price"].min() >= 280 / 310 and worlds.prices["offers[0].price"].max() <= 340 / 310
-    assert worlds.prices["offers[1].price"].mean() == pytest.approx((60 + 60 + 70) / 3 / 60, rel=5e-3)
+    scenarios = draw(problem, 4000, 1)
+    assert (
+        scenarios.prices["offers[0].price"].min() >= 280 / 310
+        and scenarios.prices["offers[0].price"].max() <= 340 / 310
+    )
+    assert scenarios.prices["offers[1].price"].mean() == pytest.approx((60 + 60 + 70) / 3 / 60, rel=5e-3)
     assert verify_plan(plan) == []
 
 
@@ -459,7 +462,7 @@ def test_a_quality_floor_keeps_the_architecture_that_was_chosen(spec):
 
 
 @pytest.mark.parametrize("block, place", [
-    ({"confidence": 1.0}, "robust.confidence"), ({"worlds": 3}, "robust.worlds"), ({"measure": "luck"}, "robust.measure"), ({"demand": -0.1}, "robust.demand"),
+    ({"confidence": 1.0}, "robust.confidence"), ({"scenarios": 3}, "robust.scenarios"), ({"measure": "luck"}, "robust.measure"), ({"demand": -0.1}, "robust.demand"),
     ({"sure": True}, "robust.sure"),
 ])  # fmt: skip
 def test_errors_name_the_place(spec, block, place):
@@ -483,9 +486,9 @@ def test_the_block_has_defaults(spec):
 
 def test_any_plan_can_be_asked(plain, tmp_path, capsys):
     plain.save(tmp_path / "plan.json")
-    assert main(["robust", str(tmp_path / "plan.json"), "--worlds", "50", "--format", "json"]) == 0
+    assert main(["robust", str(tmp_path / "plan.json"), "--scenarios", "50", "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["worlds"] == 50 and 0 <= found["kept"] < 1
+    assert found["scenarios"] == 50 and 0 <= found["kept"] < 1
 
 
 @pytest.mark.parametrize(
@@ -493,7 +496,7 @@ def test_any_plan_can_be_asked(plain, tmp_path, capsys):
 )
 def test_limits_of_time_and_memory_hold(plain, tmp_path, capsys, option, value, named):
     plain.save(tmp_path / "plan.json")
-    assert main(["robust", str(tmp_path / "plan.json"), "--worlds", "50", option, value]) == LIMIT
+    assert main(["robust", str(tmp_path / "plan.json"), "--scenarios", "50", option, value]) == LIMIT
     said = capsys.readouterr()
     assert f"the {named} limit" in said.err and "Traceback" not in said.err and not said.out
 
@@ -502,16 +505,18 @@ def test_a_limit_on_the_way_leaves_scenarios_out_and_says_how_many(plain, tmp_pa
     plain.save(tmp_path / "plan.json")
     looks = iter(range(1000))
     monkeypatch.setattr("planner.estimate.limits.SearchLimits.ended_by", lambda _: "time" if next(looks) > 40 else "")
-    assert main(["robust", str(tmp_path / "plan.json"), "--worlds", "50", "--format", "json"]) == LIMIT
+    assert main(["robust", str(tmp_path / "plan.json"), "--scenarios", "50", "--format", "json"]) == LIMIT
     said = capsys.readouterr()
     found = json.loads(said.out)
-    assert 0 < found["worlds"] < 50 and found["not_tried"] == 50 - found["worlds"] and found["ended_by"] == "time"
+    assert 0 < found["scenarios"] < 50 and found["not_tried"] == 50 - found["scenarios"] and found["ended_by"] == "time"
     assert f"{found['not_tried']} of 50 scenarios were not tried" in said.err
 
 
 def test_a_promise_that_the_plan_as_predicted_keeps_costs_nothing(tiny):
     """Of the fleet as predicted in fresh scenarios, only where it keeps less than is asked is a dearer one sold."""
-    spec = tiny(robust={"confidence": 0.76, "worlds": 100})  # with a standard error on top 81 of 100 would be asked for
+    spec = tiny(
+        robust={"confidence": 0.76, "scenarios": 100}
+    )  # with a standard error on top 81 of 100 would be asked for
     spec["workloads"][0]["demand"] = {"requests_per_s": 1000}
     found = planner.solve(spec)["robustness"]
     assert 0.76 <= found["nominal"]["kept"] < 0.81, "the plan as predicted keeps the promise, and hardly more"

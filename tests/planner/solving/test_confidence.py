@@ -33,10 +33,10 @@ def plan(spec) -> Plan:
 def test_the_shares_are_those_of_the_command_robust(plan, tmp_path, capsys):
     (tmp_path / "plan.json").write_text(json.dumps(plan.document), encoding="utf-8")
     found = plan["confidence"]
-    arguments = ["--worlds", str(found["worlds"]), "--seed", str(found["seed"]), "--format", "json"]
+    arguments = ["--scenarios", str(found["scenarios"]), "--seed", str(found["seed"]), "--format", "json"]
     assert main(["robust", str(tmp_path / "plan.json"), *arguments]) == 0
     again = json.loads(capsys.readouterr().out)
-    assert found["worlds"] >= 200 and found["open"] == 0
+    assert found["scenarios"] >= 200 and found["open"] == 0
     assert found["kept"] == pytest.approx(again["kept"]) and found["workloads"] == pytest.approx(again["workloads"])
     assert 0 < found["kept"] < 1
     assert found["breaks_first"]["workload"] == "chat" and found["breaks_first"]["kept"] == found["kept"]
@@ -56,7 +56,7 @@ def test_with_the_further_systems_the_plan_keeps_four_of_five(spec, plan):
     from planner.verify.robust.check import outcome_in
 
     problem = with_robust(resolve_document(spec))
-    scenarios = draw(problem, plan["confidence"]["worlds"], plan["confidence"]["seed"])
+    scenarios = draw(problem, plan["confidence"]["scenarios"], plan["confidence"]["seed"])
     assert outcome_in(problem, document, scenarios, {}, read_through).share >= 0.8
 
 

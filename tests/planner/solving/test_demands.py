@@ -20,7 +20,7 @@ SPECS: dict[str, dict[str, Any]] = {
     "carbon": {"workloads": [CHAT], "objective": {"minimise": "carbon"}},
     "beside a run": {"workloads": [CHAT, TUNE]},
 }
-SITE = {"systems": ["DGX H100"], "fabrics": ["rail-optimised"]}
+SITE = {"systems": ["DGX H100"], "topologies": ["rail-optimised"]}
 
 
 def assert_all_hold(name: str, demands: range) -> None:

@@ -68,8 +68,8 @@ CASES = {
     "precision": (spec(), {"workloads[0].arithmetic": "fp4"}, {"workloads[0].arithmetic"}, {"workloads[0].arithmetic"}),
     "systems of a site": (spec(), {"sites[0].systems": ["DGX B200"]}, {"sites[0].systems"}, {"sites[0].systems"}),
     "separate pools without a network": (
-        spec(), {"workloads[0].disaggregation": "always", "sites[0].fabrics": ["scale-up"]},
-        {"workloads[0].disaggregation", "sites[0].fabrics"}, {"workloads[0].disaggregation"},
+        spec(), {"workloads[0].disaggregation": "always", "sites[0].topologies": ["scale-up"]},
+        {"workloads[0].disaggregation", "sites[0].topologies"}, {"workloads[0].disaggregation"},
     ),
     "memory": (
         spec(), {"workloads[0].architecture": "DeepSeek-V3", "offers": [{"system": "AWS g6e.48xlarge", "how": "on_demand", "price": "30 USD/h"}]},
@@ -90,12 +90,12 @@ CASES = {
         {"workloads[0].deadline"}, {"workloads[0].deadline", "horizon.years"},
     ),
     "no network for a job": (
-        spec([JOB]), {"sites[0].fabrics": ["scale-up"]}, {"sites[0].fabrics", "workloads[0].deadline"}, {"sites[0].fabrics"},
+        spec([JOB]), {"sites[0].topologies": ["scale-up"]}, {"sites[0].topologies", "workloads[0].deadline"}, {"sites[0].topologies"},
     ),
     "size of a network": (
         spec([JOB], overrides={"fabrics/InfiniBand NDR/radix": {"value": 8, "note": "sixteen systems in three tiers"}}),
-        {"sites[0].fabrics": ["fat-tree"], "workloads[0].tokens": "2T"},
-        {"workloads[0].deadline", "sites[0].fabrics"}, {"sites[0].fabrics"},
+        {"sites[0].topologies": ["fat-tree"], "workloads[0].tokens": "2T"},
+        {"workloads[0].deadline", "sites[0].topologies"}, {"sites[0].topologies"},
     ),
     "supply against a deadline": (spec([JOB]), {"offers[0].supply": 8}, {"offers[0].supply", "workloads[0].deadline"}, {"workloads[0].deadline"}),
     "two limits at once": (
@@ -157,7 +157,7 @@ CASES = {
 
 # how each limit is taken away that is not by leaving it out
 GONE = {
-    "deadline": "3650 d", "start": "0 s", "disaggregation": "allowed", "precision": list(PRECISIONS), "fabrics": list(FABRIC_DESIGNS), "export_control": False,
+    "deadline": "3650 d", "start": "0 s", "disaggregation": "allowed", "precision": list(PRECISIONS), "topologies": list(FABRIC_DESIGNS), "export_control": False,
     "offers": [OFFER, {"system": "DGX B200", "how": "reserved"}], "lines": [{"kind": kind, "setup": "0 s"} for kind in ("TLS", "VPN", "SD-WAN", "dedicated line")],
     "survive": 0, "zones": 1, "sizing": "choose", "setup": "0 s", "deferral": "23 h", "security": "public", "availability": 0, "capacity": "10 MW", "window": "365 d", "first": 1_000_000,
 }  # fmt: skip

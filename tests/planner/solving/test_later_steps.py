@@ -10,10 +10,10 @@ import pytest
 
 import planner
 from planner.cli.main import main
-from planner.facts.later_steps import SECTION_OF, SIMPLEST, SUREST
+from planner.facts.later_steps import CONFIDENCE, SECTION_OF, SIMPLEST
 from planner.plan import Plan, parse_plan
 from planner.report.page import one_page
-from planner.solving import surest
+from planner.solving import confidence_gain
 from planner.verify.plan import verify_plan
 from solvers.search import joint
 from solvers.search.parts import parts_of
@@ -48,11 +48,13 @@ def codes(plan: Plan) -> list[str]:
     return [row["code"] for row in plan.document.get("notes", ())]
 
 
-@pytest.mark.parametrize("broken", [lambda *a: surest.Surest(a[2], half_empty(a[3])), fails], ids=["wrong", "fails"])
-def test_a_surest_plan_that_does_not_hold_is_left_out(spec, plain, broken, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(surest, "surest", broken)
+@pytest.mark.parametrize(
+    "broken", [lambda *a: confidence_gain.Chosen(a[2], half_empty(a[3])), fails], ids=["wrong", "fails"]
+)
+def test_a_plan_of_higher_confidence_that_does_not_hold_is_left_out(spec, plain, broken, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(confidence_gain, "most_confident", broken)
     plan = planner.solve(spec, threads=1)
-    assert codes(plan) == [f"steps.{SUREST}_left_out"] and "surety" not in plan.document
+    assert codes(plan) == [f"steps.{CONFIDENCE}_left_out"] and "confidence_gain" not in plan.document
     assert plan.objective["value"] == pytest.approx(plain.objective["value"]) and verify_plan(plan) == []
     assert "did not pass its own check" in " ".join(one_page(plan).split())
     file = tmp_path / "spec.json"
@@ -73,7 +75,7 @@ def test_a_simpler_plan_that_does_not_hold_is_left_out(spec, plain, monkeypatch)
 
 def test_steps_that_hold_are_kept_and_nothing_is_said(spec):
     plan = planner.solve(spec, threads=1)
-    assert "surety" in plan.document and codes(plan) == []
+    assert "confidence_gain" in plan.document and codes(plan) == []
 
 
 @pytest.mark.parametrize("code", SECTION_OF)

@@ -39,9 +39,9 @@ def test_the_change_that_leaves_least_is_named(tiny):
     document["workloads"][0]["disaggregation"] = "allowed"
     assert change_of(document).code in ("limit.change_pools", "limit.change_networks")
     document["workloads"][0]["disaggregation"] = "never"
-    document["sites"][0]["fabrics"] = ["rail-only"]
+    document["sites"][0]["topologies"] = ["rail-only"]
     assert change_of(document).code == "limit.change_none"
-    document["sites"].append({"region": "us-texas", "fabrics": ["rail-only"]})
+    document["sites"].append({"region": "us-texas", "topologies": ["rail-only"]})
     del document["sites"][0]["systems"]
     assert change_of(document).code == "limit.change_sites"
     document["offers"] += [{"system": name, "how": "buy"} for name in ("DGX H200", "DGX B200", "GB200 NVL72")]

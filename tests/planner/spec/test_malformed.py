@@ -44,7 +44,7 @@ SERVING: dict[str, Any] = {
         "weight_updates_per_year": 12, "note": "",
     }],
     "sites": [{
-        "region": "us-virginia", "power": "1 MW", "systems": ["DGX H100"], "fabrics": ["scale-up"], "network": "InfiniBand NDR",
+        "region": "us-virginia", "power": "1 MW", "systems": ["DGX H100"], "topologies": ["scale-up"], "fabric": "InfiniBand NDR",
         "fixed_cost": "1000 USD/year", "electricity_price": "0.08 USD/kWh", "pue": 1.2, "note": "",
     }],
     "offers": [{"system": "DGX H100", "how": "buy", "price": "310000 USD", "supply": 50, "regions": ["us-virginia"], "note": ""}],
@@ -59,7 +59,7 @@ TRAINING: dict[str, Any] = {
         "name": "train", "kind": "training", "architecture": "Llama-3.2-1B", "tokens": "100B", "start": "1 d", "deadline": "30 d",
         "sequence_tokens": 4096, "batch_tokens": "1M", "precision": ["bf16"], "residency": ["us-virginia"],
     }],
-    "sites": [{"region": "us-virginia", "systems": ["DGX H100"], "fabrics": ["rail-optimised"]}],
+    "sites": [{"region": "us-virginia", "systems": ["DGX H100"], "topologies": ["rail-optimised"]}],
     "offers": [{"system": "DGX H100", "how": "on_demand", "price": "60 USD/h"}],
     "solver": {"time_limit": "5 s"},
 }  # fmt: skip
@@ -77,7 +77,7 @@ DEFINED: dict[str, Any] = {
         "name": "chat", "kind": "serving", "architecture": "my model", "demand": {"output_tokens": "1B tokens/day"},
         "lengths": {"input": 500, "output": 200}, "origins": [{"region": "my town", "share": 1}], "precision": ["fp8"], "disaggregation": "never",
     }],
-    "sites": [{"region": "my town", "power": "1 MW", "fabrics": ["rail-optimised"], "network": "my network", "tariff": "my tariff"}],
+    "sites": [{"region": "my town", "power": "1 MW", "topologies": ["rail-optimised"], "fabric": "my network", "tariff": "my tariff"}],
     "offers": [{"system": "my node", "how": "buy", "price": "100000 USD"}],
     "catalog": {
         "chips": [{"name": "my chip", "text": {"export_cn": "domestic"}, "figures": _stated(
@@ -254,7 +254,7 @@ def negative() -> Iterator[Case]:
                 yield case("negative", base, path, f"-{value}" if isinstance(value, str) else -value)
 
 
-NAMES = {"architecture", "region", "weights_from", "network", "tariff", "system", "chip"}
+NAMES = {"architecture", "region", "weights_from", "fabric", "tariff", "system", "chip"}
 NAME_LISTS = {"residency", "systems", "regions", "licences"}
 
 
@@ -440,7 +440,7 @@ def limits() -> Iterator[Case]:
     ):  # fmt: skip
         yield case("limit", "serving", path, value, invalid=False)
     yield Case("limit: nothing bounds the throughput", json.dumps({
-        **{key: SERVING[key] for key in ("name", "workloads")}, "sites": [{"region": "us-virginia", "systems": ["DGX H100"], "fabrics": ["scale-up"]}],
+        **{key: SERVING[key] for key in ("name", "workloads")}, "sites": [{"region": "us-virginia", "systems": ["DGX H100"], "topologies": ["scale-up"]}],
         "offers": [{"system": "DGX H100", "how": "buy", "price": "310000 USD"}], "objective": {"maximise": "throughput"}}).encode(), True)  # fmt: skip
     for path, value in (
         (("workloads", 0, "tokens"), "1M"),

@@ -44,7 +44,7 @@ def leaves(block: type[Block] = Block) -> list[type[Block]]:
         for part in block.__subclasses__()
         if part.__module__
         not in (
-            "planner.spec.case",
+            "planner.spec.stack.case",
             "planner.spec.stack.codesign",
             "planner.spec.stack.edge",
             "planner.spec.stack.kv_tiers_case",
@@ -104,7 +104,7 @@ def test_every_example_is_valid(path):
         (("name",), ""),
         (("workloads",), []),
         (("sites", 0, "power"), 20),
-        (("sites", 0, "fabrics"), ["token ring"]),
+        (("sites", 0, "topologies"), ["token ring"]),
         (("workloads", 0, "kind"), "cooking"),
         (("workloads", 0, "lengths", "input"), "500"),
         (("workloads", 0, "slo"), {"ttft": {"p96": "1 s"}}),

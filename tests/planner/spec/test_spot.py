@@ -73,7 +73,7 @@ def test_rarer_interruptions_never_cost_more(spec):
 
 
 def test_spot_is_held_window_by_window(trained):
-    assert all(row["how"] == "spot" and row["phase"] is not None for row in trained["fleet"])
+    assert all(row["how"] == "spot" and row["window"] is not None for row in trained["fleet"])
 
 
 def test_nothing_is_served_without_headroom(spec):

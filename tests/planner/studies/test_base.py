@@ -50,7 +50,7 @@ def _api(spec: dict[str, Any]) -> None:
 
 FEATURES: dict[str, Any] = {
     "whole": lambda spec: spec.update(solver={"replicas": "whole"}),
-    "robust": lambda spec: spec.update(robust={"confidence": 0.9, "worlds": 50}),
+    "robust": lambda spec: spec.update(robust={"confidence": 0.9, "scenarios": 50}),
     "sessions": _session,
     "classes": _classes,
     "phases": _phases,
@@ -186,7 +186,7 @@ def test_studies_of_a_plan_start_from_what_it_costs(asked, feature):
         with pytest.raises(planner.SpecError, match="not covered"):
             measure(plan)
         return
-    found = measure(plan, worlds=40)
+    found = measure(plan, scenarios=40)
     assert found.planned.cost == plan["totals"]["cost"]
     assert f"The plan comes to {plan['totals']['cost']:,.0f}" in found.words[0]
 

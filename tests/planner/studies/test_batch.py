@@ -39,7 +39,7 @@ TINY = {
             "disaggregation": "never",
         }
     ],
-    "sites": [{"region": "us-virginia", "fabrics": ["scale-up"]}],
+    "sites": [{"region": "us-virginia", "topologies": ["scale-up"]}],
     "offers": [{"system": "DGX H100", "how": "buy", "supply": 100}],
 }
 

@@ -23,7 +23,7 @@ def spec(**changes):
             "lengths": {"input": 1000, "output": 250}, "origins": [{"region": "us-virginia", "share": 1}],
             "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "precision": ["fp8"], "disaggregation": "never",
         }],
-        "sites": [{"region": "us-virginia", "systems": [SYSTEM], "fabrics": ["rail-optimised"]}],
+        "sites": [{"region": "us-virginia", "systems": [SYSTEM], "topologies": ["rail-optimised"]}],
         "offers": [{"system": SYSTEM, "how": how} for how in ("buy", "reserved", "on_demand")], **changes,
     }  # fmt: skip
 

@@ -91,7 +91,7 @@ def test_fleets_limits_and_questions_are_told_apart(first, second):
             sum(
                 r["count"]
                 for r in plan["fleet"]
-                if all(r[k] == row[k] for k in ("site", "system", "how", "fabric", "phase"))
+                if all(r[k] == row[k] for k in ("site", "system", "how", "fabric", "window"))
             )
             for plan in (first, second)
         ]
@@ -190,7 +190,7 @@ def without(document: dict, name: str) -> list[dict]:
             for f in ("scale-up", "rail-only", "rail-optimised", "fat-tree", "fat-tree:2")
             if f != thing.removesuffix(" networks")
         ]
-        return [edited(document, tuple((f"sites[{i}].fabrics", rest) for i in range(len(SITES))))]
+        return [edited(document, tuple((f"sites[{i}].topologies", rest) for i in range(len(SITES))))]
     if thing.startswith("us-"):
         return [edited(document, (("sites", [site for site in SITES if site["region"] != thing]),))]
     return [edited(document, (("offers", [offer for offer in OFFERS if offer["system"] != thing]),))]

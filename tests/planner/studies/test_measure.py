@@ -22,7 +22,7 @@ from planner.studies.measure_fleets import fleet_model
 from planner.studies.roi import FIXED_COSTS
 from solvers.fixed_fleet.recourse import RecourseData
 
-WORLDS = 60
+SCENARIOS = 60
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def plan(tiny) -> Plan:
 
 @pytest.fixture(scope="module")
 def found(plan) -> Measure:
-    return measure(plan, worlds=WORLDS)
+    return measure(plan, scenarios=SCENARIOS)
 
 
 def test_no_measurement_is_worth_more_than_knowing_everything(found):
@@ -64,7 +64,7 @@ def test_the_power_of_a_way_is_that_of_one_system_at_work(plan):
 
 def test_the_best_set_keeps_to_its_budget(plan, found):
     assert len(found.chosen) <= 5 and sum(case.price for case in found.chosen) <= found.chosen_worth + 1e-6
-    none = measure(plan, worlds=WORLDS, budget=0.0)
+    none = measure(plan, scenarios=SCENARIOS, budget=0.0)
     assert none.chosen == () and "No measurement" in none.words[-1]
 
 
@@ -109,7 +109,7 @@ def test_a_training_case_leaves_a_row_for_calibrate(tiny):
         "precision": ["bf16"],
     }  # fmt: skip
     spec = {**tiny(), "workloads": [job], "offers": [{"system": "DGX H100", "how": "buy", "supply": 2}]}
-    (row,) = measure(planner.solve(spec, threads=1), worlds=40).ranked
+    (row,) = measure(planner.solve(spec, threads=1), scenarios=40).ranked
     case = row.case
     assert (case.kind, case.label) == ("training", "dense")
     run, table = case.commands
@@ -122,11 +122,11 @@ def test_a_training_case_leaves_a_row_for_calibrate(tiny):
 def test_the_command_prints_json_and_refuses_what_it_cannot_answer(plan, tmp_path, capsys):
     (tmp_path / "plan.json").write_text(json.dumps(plan.document), encoding="utf-8")
     file = str(tmp_path / "plan.json")
-    assert main(["measure", file, "--worlds", "40", "--format", "json"]) == 0
+    assert main(["measure", file, "--scenarios", "40", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["worlds"] == 40 and document["bound"] >= document["worth_of_everything"] >= 0
+    assert document["scenarios"] == 40 and document["bound"] >= document["worth_of_everything"] >= 0
     assert {"name", "commands", "hours", "price", "worth", "net"} <= set(document["cases"][0])
-    for wrong in (["--worlds", "3"], ["--budget", "-1"], ["--budget", "nan"], ["--seed", "-1"]):
+    for wrong in (["--scenarios", "3"], ["--budget", "-1"], ["--budget", "nan"], ["--seed", "-1"]):
         assert main(["measure", file, *wrong]) == 3
     (tmp_path / "none.json").write_text(
         json.dumps({**plan.document, "objective": {**plan.document["objective"], "value": None}, "totals": None}),
@@ -176,11 +176,11 @@ def extended(data: RecourseData, able: Any, held: Any, late: float) -> float:
 def test_the_expected_figures_follow_from_the_formulas_of_the_page(plan, found):
     """Every fleet in every scenario by programs of this file: what the plan's fleet, the decision and knowing everything come to."""
     problem = with_robust(resolve_document(plan["spec"]))
-    sampled = sample(fleet_model(problem, plan.document), draw(problem, WORLDS, found.settings["seed"]))
+    sampled = sample(fleet_model(problem, plan.document), draw(problem, SCENARIOS, found.settings["seed"]))
     data = sampled.model.data
     able, _ = sampled.model.efficiencies(sampled.scenarios)
-    cost = np.array([[extended(data, able[:, s], fleet, 1.5) for s in range(WORLDS)] for fleet in sampled.fleets])
-    least = [extended(data, able[:, s], np.zeros(len(data.option_cost)), 1.0) for s in range(WORLDS)]
+    cost = np.array([[extended(data, able[:, s], fleet, 1.5) for s in range(SCENARIOS)] for fleet in sampled.fleets])
+    least = [extended(data, able[:, s], np.zeros(len(data.option_cost)), 1.0) for s in range(SCENARIOS)]
     assert found.expected == pytest.approx(cost.mean(axis=1).min(), rel=1e-6)
     assert found.perfect == pytest.approx(cost.min(axis=0).mean(), rel=1e-6)
     assert found.least == pytest.approx(np.mean(least), rel=1e-6)

@@ -82,7 +82,7 @@ def phases() -> dict[str, Any]:
 
 
 def robust() -> dict[str, Any]:
-    return _tiny(2000, robust={"worlds": 100})
+    return _tiny(2000, robust={"scenarios": 100})
 
 
 def quality() -> dict[str, Any]:

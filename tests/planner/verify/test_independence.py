@@ -26,7 +26,7 @@ def joined_spec(small_spec: dict[str, Any]) -> dict[str, Any]:
     """The small spec with so much demand that its systems stand on a network, chosen among three designs."""
     spec = copy.deepcopy(small_spec) | {"limits": {}}
     spec["workloads"][0]["demand"] = {"requests_per_s": 600}
-    spec["sites"][0] |= {"power": "200 kW", "fabrics": ["rail-optimised", "fat-tree", "torus"]}
+    spec["sites"][0] |= {"power": "200 kW", "topologies": ["rail-optimised", "fat-tree", "torus"]}
     plan = planner.solve(spec)
     (network,) = plan["fabrics"]
     assert network["systems"] > 1 and network["price"] > 0 and network["power_w"] > 0 and len(network["instead"]) == 2

@@ -12,7 +12,7 @@ import pytest
 import planner
 from planner.cli.main import main
 from planner.errors import SpecError
-from planner.plan import Plan, parse_plan
+from planner.plan import Plan, load_plan, parse_plan
 from planner.plan.shape import shape_problems
 from planner.resolve.resolver import resolve_document
 from planner.verify.claims.shortfall import shortfall
@@ -44,7 +44,7 @@ def test_every_change_is_noticed_or_listed(document):
 
 
 def test_every_change_of_a_stored_plan_is_noticed_or_listed():
-    stored = json.loads((tampering.ROOT / "tests/golden/plan_of_release_0_1.json").read_text(encoding="utf-8"))
+    stored = dict(load_plan(tampering.ROOT / "tests/golden/plan_of_release_0_1.json").document)
     assert tampering.unnoticed(stored, CHANGES, seed=7) == []
 
 
@@ -251,4 +251,4 @@ def test_all_places_are_told_at_once_but_no_more_than_fifty(small):
 
 def test_the_stored_plans_have_the_shape_of_one():
     for path in (Path("tests/golden/plan_of_release_0_1.json"), Path("planner/dashboard/data/mixed_fleet_plan.json")):
-        assert shape_problems(json.loads((tampering.ROOT / path).read_text(encoding="utf-8"))) == []
+        assert shape_problems(load_plan(tampering.ROOT / path).document) == []

@@ -222,7 +222,7 @@ def moved_to_another_phase(document: dict) -> None:
     """A job's hours moved past its deadline."""
     job = next(w for w in document["workloads"] if w["kind"] == "training")["points"][0]["id"]
     early = [row for row in document["schedule"] if job in row["active"]]
-    late = [row for row in document["schedule"] if row["phase"] > early[0]["phase"]]
+    late = [row for row in document["schedule"] if row["window"] > early[0]["window"]]
     for row, other in zip(early, late):
         other["active"][job] = row["active"].pop(job)
 
@@ -251,7 +251,7 @@ def moved_to_another_phase(document: dict) -> None:
         (written("fleet", 0, "how", "reserved"), ""),
         (written("fleet", 0, "fabric", "fat-tree"), ""),
         (written("fleet", 0, "fabric_size", 7), ""),
-        (written("fleet", 0, "phase", 0), "phase"),
+        (written("fleet", 0, "window", 0), "window"),
         (written("fleet", 0, "offer", "offers[7]"), ""),
         (written("workloads", 0, "name", "chit-chat"), "chit-chat"),
         (written("workloads", 0, "points", 0, "pools", 0, "precision", "bf16"), ""),

@@ -61,7 +61,7 @@ def test_systems_held_in_one_phase_only_count_once_and_at_their_most():
     document = copy.deepcopy(dict(PLAN.document))
     row = {**document["fleet"][0], "count": 10}
     per_system = fleet.fleet_rows(Plan({**document, "fleet": [{**row, "count": 1}]}))[0]["chips"]
-    document["fleet"] = [row, {**row, "phase": 0, "count": 2}, {**row, "phase": 1, "count": 3}]
+    document["fleet"] = [row, {**row, "window": 0, "count": 2}, {**row, "window": 1, "count": 3}]
     assert fleet.fleet_rows(Plan(document)) == [
         {"site": row["site"], "system": row["system"], "chips": 13 * per_system}
     ]
@@ -80,7 +80,7 @@ def test_the_cost_chart_adds_up_to_the_cost_of_the_plan():
 def test_load_and_price_stand_over_the_same_hours_in_their_units():
     for phase in hours.phases(PLAN):
         for site in hours.sites_with_load(PLAN, phase):
-            rows = [row for row in PLAN["schedule"] if (row["site"], row["phase"]) == (site, phase)]
+            rows = [row for row in PLAN["schedule"] if (row["site"], row["window"]) == (site, phase)]
             load, loads = drawn(hours.load_chart(PLAN, site, phase, WORDS))
             price, prices = drawn(hours.price_chart(PLAN, site, phase, WORDS))
             assert load["encoding"]["y"]["title"] == "Load (MW)" and price["encoding"]["y"]["title"] == "USD/MWh"
@@ -132,7 +132,7 @@ def test_the_map_places_sites_as_large_as_their_load_at_the_hour():
             slot = next(
                 each
                 for each in PLAN["schedule"]
-                if (each["site"], each["phase"], each["hour_utc"]) == (row["site"], 0, 18)
+                if (each["site"], each["window"], each["hour_utc"]) == (row["site"], 0, 18)
             )
             assert row["load"] == pytest.approx(slot["power_w"] / 1e6)
             assert row["price"] == pytest.approx(slot["price_per_j"] * 3.6e9)
@@ -162,7 +162,7 @@ def test_coasts_far_from_any_are_none():
 
 def test_what_is_served_by_hour_adds_up_to_the_routes_of_a_phase():
     rows = places.served_rows(PLAN, 0)
-    slots = {row["slot"] for row in PLAN["schedule"] if row["phase"] == 0}
+    slots = {row["slot"] for row in PLAN["schedule"] if row["window"] == 0}
     assert sum(row["tokens"] for row in rows) == pytest.approx(
         sum(route["tokens_per_s"] for route in PLAN["routes"] if route["slot"] in slots)
     )

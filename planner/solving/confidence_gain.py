@@ -1,6 +1,6 @@
-"""Choose the surest of the plans within the band of `simplicity`: plans of about as few parts, and further systems of the kinds held.
+"""Choose the plan of highest confidence within the band of `simplicity`: plans of about as few parts, and further systems of the kinds held.
 
-How sure a plan is, is measured as its section `confidence` does. A plan takes another's place only where it keeps more of the same
+Confidence is measured as in the section `confidence`. A plan takes another's place only where it keeps more of the same
 scenarios than chance explains (`is_surer`). Not here: plans that are asked to be sure (`planner.robust`).
 """
 
@@ -16,10 +16,10 @@ from planner.candidates.points import Candidates
 from planner.formulate.formulation import Formulation
 from planner.formulate.functionals import COST
 from planner.plan import Plan
-from planner.plan.rows.robust import FurtherSystem, Surety
+from planner.plan.rows.robust import ConfidenceGain, FurtherSystem
 from planner.problem.facts import ResolvedSpec
 from planner.problem.quality import is_open
-from planner.solving.confidence import Sureness, measured, supplied
+from planner.solving.confidence import InScenarios, measured, supplied
 from planner.solving.variants import Answer
 from solvers.fixed_fleet.redispatch import Extension
 from solvers.interface import Options
@@ -32,7 +32,7 @@ CHANCE = 0.05  # of a gain as large between two plans that are equally sure
 
 
 @dataclass(frozen=True, slots=True)
-class Surest:
+class Chosen:
     """The plan chosen, its program, and the row that says so; None where it is the plan that was found first.
 
     `measured`: the plan in the scenarios, where it was measured.
@@ -40,34 +40,34 @@ class Surest:
 
     form: Formulation
     solution: Solution
-    row: Surety | None = None
-    measured: Sureness | None = None
+    row: ConfidenceGain | None = None
+    measured: InScenarios | None = None
 
     def stated_in(self, plan: Plan) -> Plan:
-        """Return the plan with the section `surety`, where another one was chosen and the plan says how sure it is."""
+        """Return the plan with the section `confidence_gain`, where another one was chosen and the plan says how sure it is."""
         if self.row is None or not plan.document.get("confidence"):
             return plan
-        return Plan({**plan.document, "surety": {**self.row, "kept": plan.document["confidence"]["kept"]}})
+        return Plan({**plan.document, "confidence_gain": {**self.row, "kept": plan.document["confidence"]["kept"]}})
 
 
-def surest(
+def most_confident(
     problem: ResolvedSpec, candidates: Candidates, form: Formulation, solution: Solution, options: Options
-) -> Surest:
+) -> Chosen:
     """Choose the plan that keeps all promises in most scenarios among those within the band, if it is surer than the first found.
 
-    The band is `simplicity.within` of the best plan's value. Plans are compared that have about as few parts as the one found, and the surest
-    of them gets further systems of the kinds that it holds as far as the band allows. A robust plan, or a choice among
+    The band is `simplicity.within` of the best plan's value. Plans are compared that have about as few parts as the one found, and the one of
+    highest confidence gets further systems of the kinds that it holds as far as the band allows. A robust plan, or a choice among
     architectures, or a band of zero, leaves the plan as it is.
     """
     asked = problem.spec
     if asked.robust is not None or asked.simplicity.within <= 0.0 or is_open(problem) or solution.value is None:
-        return Surest(form, solution)
+        return Chosen(form, solution)
     best, parts = solution.before or (solution.value, parts_of(form.data, solution.values))
     sign = -1.0 if form.data.objective.maximises else 1.0
     worst = best + sign * asked.simplicity.within * abs(best)
     first = measured(Answer(problem, candidates, form, solution))
     if first.found.kept.all() or first.found.open.any():
-        return Surest(form, solution, measured=first)
+        return Chosen(form, solution, measured=first)
     plans = [first]
     for values in solution.others:
         other = with_values(form.data, solution, values)
@@ -81,8 +81,8 @@ def surest(
     if found is not None:
         chosen, further = found
     if chosen is first or chosen.answer.value is None:
-        return Surest(form, solution, measured=first)
-    row: Surety = {
+        return Chosen(form, solution, measured=first)
+    row: ConfidenceGain = {
         "within": asked.simplicity.within, "plans": len(plans), "kept": chosen.kept, "kept_before": first.kept,
         "value_before": solution.value, "further": further,
     }  # fmt: skip
@@ -90,7 +90,7 @@ def surest(
     same_parts = parts_of(form.data, chosen.answer.solution.values) == parts_of(form.data, solution.values)
     fewest = solution.fewest and same_parts
     form = chosen.answer.form
-    return Surest(
+    return Chosen(
         form,
         priced_anew(form.data, replace(chosen.answer.solution, before=before, fewest=fewest), options),
         row,
@@ -98,7 +98,7 @@ def surest(
     )
 
 
-def gained_and_lost(before: Sureness, after: Sureness) -> tuple[int, int]:
+def gained_and_lost(before: InScenarios, after: InScenarios) -> tuple[int, int]:
     """Count the scenarios that only the second of two plans keeps, and those that only the first keeps."""
     old, new = before.found.kept, after.found.kept
     return int((new & ~old).sum()), int((old & ~new).sum())
@@ -119,7 +119,7 @@ def is_surer(gained: int, lost: int) -> bool:
     return gained > lost and sum(comb(count, i) for i in range(gained, count + 1)) <= CHANCE * 2**count
 
 
-def _with_further(sure: Sureness, worst: float) -> tuple[Sureness, list[FurtherSystem]] | None:
+def _with_further(sure: InScenarios, worst: float) -> tuple[InScenarios, list[FurtherSystem]] | None:
     """Add the further systems that keep most scenarios for what the band leaves; None where none make the plan surer."""
     answer = sure.answer
     data, solution = answer.form.data, answer.solution

@@ -1,4 +1,4 @@
-"""The surest plan within the band of simplicity: by further systems and among plans alike; what it says of itself is checked."""
+"""The plan of highest confidence within the band of simplicity: by further systems and among plans alike; what it says of itself is checked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from planner.report.page import one_page
 from planner.report.report import render
 from planner.solving import confidence
 from planner.solving.answer import options_of
-from planner.solving.surest import bundles, surest
+from planner.solving.confidence_gain import bundles, most_confident
 from planner.verify.plan import verify_plan
 from solvers.fixed_fleet.redispatch import Extension
 
@@ -50,8 +50,8 @@ def held(plan: Plan) -> int:
 
 def test_what_the_band_leaves_is_spent_on_systems_that_make_the_plan_surer(spec, plans):
     plain, sure = plans
-    assert "surety" not in plain.document and verify_plan(sure) == []
-    row = sure["surety"]
+    assert "confidence_gain" not in plain.document and verify_plan(sure) == []
+    row = sure["confidence_gain"]
     assert row["kept"] == sure["confidence"]["kept"] > plain["confidence"]["kept"] == row["kept_before"]
     assert row["value_before"] == pytest.approx(plain.objective["value"])
     more = sum(each["count"] for each in row["further"])
@@ -69,10 +69,10 @@ def test_what_the_band_leaves_is_spent_on_systems_that_make_the_plan_surer(spec,
 def test_what_it_says_of_its_choice_is_checked(plans, change):
     document = json.loads(plans[1].to_json())
     if "further" in change:
-        document["surety"]["further"][0]["count"] = change["further"]
+        document["confidence_gain"]["further"][0]["count"] = change["further"]
     else:
-        document["surety"] |= change
-    assert any("surety" in str(finding) for finding in verify_plan(parse_plan(json.dumps(document))))
+        document["confidence_gain"] |= change
+    assert any("confidence_gain" in str(finding) for finding in verify_plan(parse_plan(json.dumps(document))))
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def asked_within(problem, within: float):
     return replace(problem, spec=problem.spec.model_copy(update={"simplicity": problem.spec.simplicity.model_copy(update={"within": within})}))  # fmt: skip
 
 
-def test_of_plans_alike_the_surest_is_taken_if_it_lies_within_the_band(answered):
+def test_of_plans_alike_the_most_confident_is_taken_if_it_lies_within_the_band(answered):
     problem, candidates, form, solution = answered
     form = replace(form, data=replace(form.data, holding_upper=form.data.holding_upper + 2.0))
     u = int(np.argmax(solution.values["n"]))
@@ -104,13 +104,13 @@ def test_of_plans_alike_the_surest_is_taken_if_it_lies_within_the_band(answered)
     larger = {**solution.values, "n": more}
     rival = replace(solution, others=(larger,))
     options = options_of(problem.spec, 1)
-    taken = surest(asked_within(problem, 2.5 * one), candidates, form, rival, options)
+    taken = most_confident(asked_within(problem, 2.5 * one), candidates, form, rival, options)
     assert taken.solution.values["n"][u] == more[u] and taken.row["plans"] == 2 and taken.row["further"] == []
     assert taken.row["kept"] > taken.row["kept_before"] and taken.solution.before[0] == pytest.approx(solution.value)
-    beyond = surest(asked_within(problem, 1.5 * one), candidates, form, rival, options)
+    beyond = most_confident(asked_within(problem, 1.5 * one), candidates, form, rival, options)
     assert beyond.row["plans"] == 1 and beyond.solution.values["n"][u] == solution.values["n"][u] + 1
     broken = replace(solution, others=({**solution.values, "n": 0.0 * more},))
-    assert surest(asked_within(problem, 0.5 * one), candidates, form, broken, options).row is None
+    assert most_confident(asked_within(problem, 0.5 * one), candidates, form, broken, options).row is None
 
 
 @given(st.lists(st.integers(1, 20), max_size=8), st.integers(0, 50))
@@ -154,7 +154,7 @@ def on_one_network() -> Plan:
             "name": "one network",
             "horizon": {"years": 3},
             "workloads": [chat],
-            "sites": [{"region": "us-virginia", "fabrics": ["rail-only"]}],
+            "sites": [{"region": "us-virginia", "topologies": ["rail-only"]}],
             "offers": [{"system": "DGX H100", "how": "buy"}],
             "simplicity": {"within": 0.15},
         },
@@ -172,4 +172,4 @@ def test_further_systems_fit_on_the_network(on_one_network):
 
 def test_one_more_scenario_is_no_reason_to_pay(on_one_network):
     """The last system that fits keeps one or two scenarios of 200 more."""
-    assert "surety" not in on_one_network.document
+    assert "confidence_gain" not in on_one_network.document

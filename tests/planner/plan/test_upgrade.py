@@ -1,0 +1,66 @@
+"""Plans of schema 1 load as those of schema 2: every figure stays, keys and paths have today's names, and the plan holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.errors import SpecError
+from planner.plan import load_plan, parse_plan
+from planner.plan.upgrade import LATEST, upgraded
+from planner.report.report import render
+from planner.verify.plan import verify_plan
+
+PLANS = ("plan_of_release_0_1", "plan_of_schema_1", "robust_plan_of_schema_1")
+
+
+def figures(value: Any) -> list[Any]:
+    """List the numbers of a document in their order."""
+    if isinstance(value, dict):
+        return [figure for entry in value.values() for figure in figures(entry)]
+    if isinstance(value, list):
+        return [figure for entry in value for figure in figures(entry)]
+    return [] if isinstance(value, str) else [value]
+
+
+@pytest.fixture(params=PLANS)
+def path(request, root: Path) -> Path:
+    return root / f"tests/golden/{request.param}.json"
+
+
+def test_no_figure_changes_but_the_version(path: Path) -> None:
+    before = json.loads(path.read_text(encoding="utf-8"))
+    after = dict(load_plan(path).document)
+    assert before.pop("schema_version") == 1 and after.pop("schema_version") == LATEST == 2
+    assert sorted(map(repr, figures(after))) == sorted(map(repr, figures(before)))
+
+
+def test_it_holds_and_prints(path: Path) -> None:
+    plan = load_plan(path)
+    assert verify_plan(plan) == []
+    assert "H100" in render(plan, "page")
+
+
+def test_keys_and_paths_have_the_names_of_today(root: Path) -> None:
+    plan, robust = (load_plan(root / f"tests/golden/{name}.json") for name in PLANS[1:])
+    assert {"fabric", "topologies"} < plan["spec"]["sites"][0].keys()
+    assert plan["limits"][0]["path"] == "sites[0].topologies"
+    assert plan["confidence"]["scenarios"] == 200 and plan["confidence_gain"]["plans"] == 1
+    assert robust["spec"]["robust"]["scenarios"] == 50 and robust["robustness"]["fresh"]["scenarios"] == 1000
+    assert [row["window"] for row in robust["fleet"]] == [0] and {row["window"] for row in robust["schedule"]} == {0}
+
+
+def test_a_plan_of_today_stays_as_it_is(root: Path) -> None:
+    document = dict(load_plan(root / f"tests/golden/{PLANS[1]}.json").document)
+    assert upgraded(document) == document
+    assert parse_plan(json.dumps(document)).document == document
+
+
+@pytest.mark.parametrize("version", [0, 3, 99, True, None, "1"])
+def test_other_versions_are_refused(root: Path, version: Any) -> None:
+    document = {**load_plan(root / f"tests/golden/{PLANS[1]}.json").document, "schema_version": version}
+    with pytest.raises(SpecError, match="reads versions 1 to 2"):
+        parse_plan(json.dumps(document))
