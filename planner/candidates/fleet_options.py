@@ -8,8 +8,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cache
 
+from models.economics import annuity
 from models.network.group_links import Plant
+from planner.money.owning import Purchase, total_worth
 from planner.problem.economics import Economics
 from planner.problem.fabrics import Band, bands, carries_as_much, reach_of, scaleout_of
 from planner.problem.facts import OfferFacts, ResolvedSpec, ScaleOut, SiteFacts, SystemFacts, exportable, hall_refusal
@@ -167,17 +170,34 @@ def _without_dominated(fleet_options: list[FleetOption], reach: float) -> list[F
     ]
 
 
-def paid_on_delivery(money: Economics, term: Term, option: FleetOption) -> float:
-    """Compute what one system costs on delivery, with its spare parts and its share of the network; 0 for a rented one."""
-    if not option.owned:
-        return 0.0
-    parts = 0.0 if option.offer.owned is not None else money.spare_parts
-    return term.price * (term.charges.paid + parts) + option.fabric_capital
-
-
-def charged(option: FleetOption, term: Term) -> float:
-    """Compute the present value of owning one system, without the hall and the energy; 0 for a rented one."""
+def purchase_of(money: Economics, option: FleetOption, term: Term) -> Purchase:
+    """Describe the purchase of one system: prices, present values over the time held, and payments. What is owned already has its parts."""
     charges = term.charges
-    running = (option.staff_per_year + option.software_per_year) * charges.per_year
-    bought = term.price * charges.of_system + option.fabric_capital * charges.share
-    return bought + option.facility_capital * charges.facility + running
+    return Purchase(
+        price=term.price,
+        fabric=option.fabric_capital,
+        building=option.facility_capital,
+        staff=option.staff_per_year,
+        software=option.software_per_year,
+        system=charges.system,
+        share=charges.share,
+        upkeep=charges.upkeep,
+        facility=charges.facility,
+        spare_parts=charges.spare_parts,
+        per_year=charges.per_year,
+        paid=charges.paid,
+        parts=0.0 if option.offer.owned is not None else money.spare_parts,
+        maintenance=money.maintenance,
+        annuity=_building_per_year(money.discount_rate, money.facility_life_years),
+    )
+
+
+@cache
+def _building_per_year(rate: float, life_years: float) -> float:
+    """Compute the yearly payment for a building per unit of its price."""
+    return float(annuity(1.0, rate, life_years))
+
+
+def charged(money: Economics, option: FleetOption, term: Term) -> float:
+    """Compute the present value of owning one system, without the hall and the energy; 0 for a rented one."""
+    return float(total_worth(purchase_of(money, option, term))) if option.owned else 0.0

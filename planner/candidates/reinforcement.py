@@ -265,7 +265,7 @@ def holding_cost(problem: ResolvedSpec, option: FleetOption, worth_s: float) -> 
         return option.rent_per_s * worth_s
     terms = terms_of(problem, option.site, option.offer)
     whole_s = float(problem.calendar.seconds @ problem.calendar.discount)
-    return charged(option, terms[0]) + option.hall_per_s * whole_s if terms else np.inf
+    return charged(problem.economics, option, terms[0]) + option.hall_per_s * whole_s if terms else np.inf
 
 
 def counts_up_to(most: float) -> list[int]:

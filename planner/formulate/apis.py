@@ -16,6 +16,12 @@ def request_price(site: SiteFacts, workload: ServingFacts, calendar: Calendar) -
     return sum(parts, np.zeros(calendar.slots))
 
 
+def token_costs(site: SiteFacts, workload: ServingFacts, calendar: Calendar) -> dict[str, Floats]:
+    """Split the present value of one request per second over each slot [T] by the path of the stated price; empty at a site of our own."""
+    worth = calendar.seconds * calendar.discount
+    return {path: worth * price for path, price in price_parts(site, workload, calendar).items()}
+
+
 def price_parts(site: SiteFacts, workload: ServingFacts, calendar: Calendar) -> dict[str, Floats]:
     """Split the price of one request in each slot [T] by the path of the stated price; empty at a site of our own."""
     if site.api is None:

@@ -1,4 +1,4 @@
-"""Program data of electricity: the meters of sites, and the months over which a peak is charged.
+"""Program data and terms of electricity: the meters of sites, and the months over which a peak is charged.
 
 Not here: what stands at a meter (`planner.problem.electricity`), and its rows and columns (`solvers.model.electricity`).
 """
@@ -6,8 +6,7 @@ Not here: what stands at a meter (`planner.problem.electricity`), and its rows a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,13 @@ import numpy as np
 from catalog.units import HOUR_S, MONTH_S, YEAR_S
 from models.arrays import Bools, Floats, Ints
 from models.economics import discount_factor
-from planner.formulate.functionals import CAPITAL, CARBON, COST
+from planner.formulate.costs import Rates
+from planner.formulate.functionals import Functionals
+from planner.money import components
+from planner.money.components import CONTRACT, GRID, PEAK, POWER, STORE, TAKEN
+from planner.money.terms import CARBON, COST, ENERGY, AnyTerms, Dated, Dates, Flowing, Place
 from planner.problem.calendar import HOURS_PER_YEAR, Calendar
-from planner.problem.electricity import ElectricityFacts, peak_name
+from planner.problem.electricity import ContractFacts, ElectricityFacts, peak_name
 from planner.problem.facts import PhaseFacts, ResolvedSpec, SiteFacts
 from solvers.model.block_data.electricity import Chronology, MeterData
 
@@ -27,14 +30,14 @@ def metered_sites(problem: ResolvedSpec) -> list[tuple[int, SiteFacts, Electrici
     return [(r, site, site.electricity) for r, site in enumerate(problem.sites) if site.electricity is not None]
 
 
-def meter_arrays(problem: ResolvedSpec) -> dict[str, Any]:
+def meter_arrays(problem: ResolvedSpec, costs: Functionals) -> dict[str, Any]:
     """Build the fields of `PlanData` for electricity as a decision, requests that may wait and pre-empted jobs.
 
     All three need the order of slots; there are no fields where the problem has none of them.
     """
     calendar = problem.calendar
     waits = np.array([int(w.spec.demand.deferral // HOUR_S) for w in problem.serving], dtype=np.int64)
-    meters = _meters(problem) if metered_sites(problem) else None
+    meters = _meters(problem, costs) if metered_sites(problem) else None
     if meters is None and not waits.any() and not any(job.spec.preemption for job in problem.training):
         return {}
     return {
@@ -44,97 +47,163 @@ def meter_arrays(problem: ResolvedSpec) -> dict[str, Any]:
     }
 
 
-def _meters(problem: ResolvedSpec) -> MeterData:
+def _meters(problem: ResolvedSpec, costs: Functionals) -> MeterData:
     """Build the data of meters, peaks, contracts and batteries."""
     calendar, metered = problem.calendar, metered_sites(problem)
-    sites = [site for _, site, _ in metered]
-    weight, seconds = calendar.seconds * calendar.discount, calendar.seconds
     peaks = [
-        (m, slots, worth_s * facts.demand_charge)
+        (m, slots)
         for m, (_, _, facts) in enumerate(metered)
         if facts.demand_charge
-        for _, slots, worth_s in charged_peaks(calendar, facts.timezone)
+        for _, slots, _ in charged_peaks(calendar, facts.timezone)
     ]
     contracts = [(m, contract) for m, (_, _, facts) in enumerate(metered) for contract in facts.contracts]
     batteries = [(m, facts.storage) for m, (_, _, facts) in enumerate(metered) if facts.storage is not None]
-    share = np.array([c.share[calendar.hour] for _, c in contracts]).reshape(-1, calendar.slots)
-    price = np.array([c.price_per_j for _, c in contracts])
-    produced = np.array([c.pays_produced for _, c in contracts], dtype=bool)
     return MeterData(
         meter_site=_ints(r for r, _, _ in metered),
         grid_upper_w=_floats(facts.connection_w for _, _, facts in metered),
-        grid_cost={
-            COST: np.array([site.price_per_j[calendar.hour] * weight for site in sites]),
-            CARBON: np.array([site.carbon_kg_per_j[calendar.hour] * seconds for site in sites]),
-        },
-        peak_meter=_ints(m for m, _, _ in peaks),
-        peak_slot=np.array([slots for _, slots, _ in peaks], dtype=bool).reshape(-1, calendar.slots),
-        peak_cost={COST: _floats(cost for _, _, cost in peaks)},
+        grid_cost=costs.of(GRID, len(metered), calendar.slots),
+        peak_meter=_ints(m for m, _ in peaks),
+        peak_slot=np.array([slots for _, slots in peaks], dtype=bool).reshape(-1, calendar.slots),
+        peak_cost=costs.of(PEAK, len(peaks)),
         contract_meter=_ints(m for m, _ in contracts),
         contract_least_w=_floats(c.least_w for _, c in contracts),
         contract_upper_w=_floats(c.upper_w for _, c in contracts),
-        contract_share=share,
-        contract_cost={COST: np.where(produced, price * (share @ weight), 0.0)},
-        taken_cost={
-            COST: np.where(produced, 0.0, price)[:, None] * weight,
-            CARBON: _floats(c.carbon_kg_per_j for _, c in contracts)[:, None] * seconds,
-        },
+        contract_share=_shares(calendar, [c for _, c in contracts]),
+        contract_cost=costs.of(CONTRACT, len(contracts)),
+        taken_cost=costs.of(TAKEN, len(contracts), calendar.slots),
         battery_meter=_ints(m for m, _ in batteries),
         battery_least_j=_floats(b.least_j for _, b in batteries),
         battery_upper_j=_floats(b.upper_j for _, b in batteries),
         battery_least_w=_floats(b.least_w for _, b in batteries),
         battery_upper_w=_floats(b.upper_w for _, b in batteries),
         battery_efficiency=_floats(b.efficiency for _, b in batteries),
-        battery_energy_cost={
-            COST: _floats(b.worth_per_j for _, b in batteries),
-            CAPITAL: _floats(b.capital_per_j for _, b in batteries),
-        },
-        battery_power_cost={
-            COST: _floats(b.worth_per_w for _, b in batteries),
-            CAPITAL: _floats(b.capital_per_w for _, b in batteries),
-        },
+        battery_energy_cost=costs.of(STORE, len(batteries)),
+        battery_power_cost=costs.of(POWER, len(batteries)),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MeterPayments:
-    """Payments for one unit of each decision at the meters in one phase; index sets as in `MeterData`."""
-
-    grid: Floats  # [M, T]
-    peak: Floats  # [N]
-    contract: Floats  # [C]
-    taken: Floats  # [C, T]
-    battery_j: Floats  # [B]
-    battery_w: Floats  # [B]
+def meter_terms(problem: ResolvedSpec, rates: Rates) -> list[AnyTerms]:
+    """Build the terms of one watt from the grid, of peaks, contracts and batteries; none where no electricity is a decision."""
+    if not metered_sites(problem):
+        return []
+    return [*_grid_terms(problem, rates), *_contract_terms(problem, rates), *_battery_terms(problem, rates.dates)]
 
 
-def meter_payments(problem: ResolvedSpec, phase: PhaseFacts, inside: Bools) -> MeterPayments:
-    """Compute what one unit of each decision at the meters costs in a phase, undiscounted; `inside` [T]: its slots.
+def _grid_terms(problem: ResolvedSpec, rates: Rates) -> list[AnyTerms]:
+    """Build the terms of power from the grid in each slot, and of the largest power in the months for which it is charged.
 
-    A month that the phase cuts is charged for its part. A battery is paid when it is bought, and again after each life.
+    A month that a phase cuts is charged for its part in that phase.
     """
-    calendar, metered = problem.calendar, metered_sites(problem)
-    seconds = calendar.seconds * inside
-    contracts = [contract for _, _, facts in metered for contract in facts.contracts]
-    batteries = [facts.storage for _, _, facts in metered if facts.storage is not None]
-    share = np.array([c.share[calendar.hour] for c in contracts]).reshape(-1, calendar.slots)
-    price = np.array([c.price_per_j for c in contracts], dtype=float)
-    produced = np.array([c.pays_produced for c in contracts], dtype=bool)
-    horizon_s = float(calendar.edges_s[-1])
-    times = [bought_in(phase, b.life_years, horizon_s) for b in batteries]
-    return MeterPayments(
-        grid=np.array([site.price_per_j[calendar.hour] * seconds for _, site, _ in metered]),
-        peak=_floats(
+    metered, calendar = metered_sites(problem), problem.calendar
+    at, places = np.arange(len(metered)), _places(site for _, site, _ in metered)
+    site = _ints(r for r, _, _ in metered)
+    common: dict[str, Any] = {"decision": GRID, "at": at, "places": places, "dates": rates.dates}
+    common |= {"per_unit": np.ones(len(metered)), "follows": site}
+    charged = [(m, facts) for m, (_, _, facts) in enumerate(metered) if facts.demand_charge]
+    peaks = [(m, facts, s) for m, facts in charged for _, _, s in charged_peaks(calendar, facts.timezone)]
+    paid = [
+        [
             paid_s * facts.demand_charge
-            for _, _, facts in metered
-            if facts.demand_charge
-            for _, _, paid_s in charged_peaks(calendar, facts.timezone, phase)
+            for _, facts in charged
+            for _, _, paid_s in charged_peaks(calendar, facts.timezone, p)
+        ]
+        for p in problem.phases
+    ]
+    return [
+        Flowing(component=components.ENERGY.key, profile=rates.cost_per_w, **common),
+        Flowing(component=components.ENERGY.carbon, functional=CARBON, profile=rates.carbon_per_w, **common),
+        Flowing(
+            component=components.ENERGY.key,
+            functional=ENERGY,
+            **common | {"profile": rates.seconds[None, :], "follows": np.zeros_like(site)},
         ),
-        contract=np.where(produced, price * (share @ seconds), 0.0),
-        taken=np.where(produced, 0.0, price)[:, None] * seconds,
-        battery_j=_floats(n * b.capital_per_j for n, b in zip(times, batteries, strict=True)),
-        battery_w=_floats(n * b.capital_per_w for n, b in zip(times, batteries, strict=True)),
-    )
+        Dated(
+            component=components.DEMAND_CHARGE.key,
+            decision=PEAK,
+            at=np.arange(len(peaks)),
+            dates=rates.dates,
+            places=_places(metered[m][1] for m, _, _ in peaks),
+            worth=_floats(worth_s * facts.demand_charge for _, facts, worth_s in peaks),
+            paid=np.array(paid, dtype=float).reshape(len(problem.phases), len(peaks)).T,
+        ),
+    ]
+
+
+def _contract_terms(problem: ResolvedSpec, rates: Rates) -> list[AnyTerms]:
+    """Build the terms of contracts: of their capacity where the output of the plant is paid, of what is taken where that is."""
+    found = [(site, contract) for _, site, facts in metered_sites(problem) for contract in facts.contracts]
+    contracts, places = [c for _, c in found], _places(site for site, _ in found)
+    produced = np.array([c.pays_produced for c in contracts], dtype=bool)
+    price, carbon = _floats(c.price_per_j for c in contracts), _floats(c.carbon_kg_per_j for c in contracts)
+    every, slots = np.ones(len(contracts), dtype=bool), np.zeros(len(contracts), dtype=np.int64)
+    last = problem.calendar.windows - 1
+
+    def taken(name: str, rows: Bools, per_unit: Floats, profile: Floats, functional: str = COST) -> Flowing:
+        return Flowing(
+            component=name,
+            decision=TAKEN,
+            at=np.flatnonzero(rows),
+            dates=rates.dates,
+            per_unit=per_unit[rows],
+            places=tuple(places[c] for c in np.flatnonzero(rows).tolist()),
+            profile=profile,
+            follows=slots[rows],
+            functional=functional,
+        )
+
+    at = np.flatnonzero(produced)
+    return [
+        Flowing(
+            component=components.PPA.key,
+            decision=CONTRACT,
+            at=at,
+            places=tuple(places[c] for c in at.tolist()),
+            dates=rates.dates,
+            per_unit=price[at],
+            profile=_shares(problem.calendar, contracts) * rates.worth,
+            follows=at,
+            windows=np.tile([0, last], (len(at), 1)),
+        ),
+        taken(components.PPA.key, ~produced, price, rates.worth[None, :]),
+        taken(components.PPA.carbon, every, carbon, rates.seconds[None, :], functional=CARBON),
+        taken(components.PPA.key, every, np.ones(len(contracts)), rates.seconds[None, :], functional=ENERGY),
+    ]
+
+
+def _battery_terms(problem: ResolvedSpec, dates: Dates) -> list[AnyTerms]:
+    """Build the terms of the size of batteries, which are paid when they are bought, and again after each life."""
+    found = [(site, facts.storage) for _, site, facts in metered_sites(problem) if facts.storage is not None]
+    places, horizon_s = _places(site for site, _ in found), float(problem.calendar.edges_s[-1])
+    times = np.array(
+        [[bought_in(phase, b.life_years, horizon_s) for phase in problem.phases] for _, b in found], dtype=float
+    ).reshape(len(found), len(problem.phases))
+
+    def size(decision: str, worth: Floats, capital: Floats) -> Dated:
+        return Dated(
+            component=components.BATTERY.key,
+            decision=decision,
+            at=np.arange(len(found)),
+            places=places,
+            dates=dates,
+            worth=worth,
+            capital=capital,
+            phase=np.zeros(len(found), dtype=np.int64),
+            paid=times * capital[:, None],
+        )
+
+    return [
+        size(STORE, _floats(b.worth_per_j for _, b in found), _floats(b.capital_per_j for _, b in found)),
+        size(POWER, _floats(b.worth_per_w for _, b in found), _floats(b.capital_per_w for _, b in found)),
+    ]
+
+
+def _shares(calendar: Calendar, contracts: Sequence[ContractFacts]) -> Floats:
+    """Return the output over capacity of each contract in each slot [C, T]."""
+    return np.array([c.share[calendar.hour] for c in contracts], dtype=float).reshape(-1, calendar.slots)
+
+
+def _places(sites: Iterable[SiteFacts]) -> tuple[Place, ...]:
+    return tuple((site.region, "", "") for site in sites)
 
 
 def bought_in(phase: PhaseFacts, life_years: float, horizon_s: float) -> int:

@@ -14,23 +14,34 @@ import numpy as np
 from models.arrays import Floats, Ints
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates, OperatingPoint, deployment_of
-from planner.formulate.costs import Arc, Holding, Rates, arc_costs, holding_costs, point_costs, slot_rates
-from planner.formulate.electricity import meter_arrays
+from planner.formulate.costs import (
+    Arc,
+    Holding,
+    arc_terms,
+    copy_terms,
+    holding_terms,
+    point_terms,
+    port_terms,
+    site_terms,
+    slot_rates,
+)
+from planner.formulate.electricity import meter_arrays, meter_terms
 from planner.formulate.facility import facility_arrays
-from planner.formulate.functionals import CARBON, COST
+from planner.formulate.functionals import Functionals, functionals_of
 from planner.formulate.limits import functional_limits, largest_counts, power_fields, supply_fields
-from planner.formulate.lines import line_data
+from planner.formulate.lines import line_data, line_terms
 from planner.formulate.parts import part_limits
-from planner.formulate.phase_budgets import with_phase_budgets
 from planner.formulate.porting import port_data
 from planner.formulate.preemption import preemption_arrays
 from planner.formulate.quality import choice_data
 from planner.formulate.residency import residency_arrays
 from planner.formulate.spread import spread_data
 from planner.formulate.storage import storage_arrays
+from planner.money.components import COPY, REPLICA, REQUEST, SITE, SYSTEM
+from planner.money.terms import CARBON, COST, AnyTerms
 from planner.problem.facts import ResolvedSpec
 from planner.problem.lines import NO_TREE
-from planner.problem.phases import terms_of, worth_from
+from planner.problem.phases import terms_of
 from solvers.model.block_data.choice import ChoiceData
 from solvers.model.data import Objective, PlanData
 
@@ -47,6 +58,7 @@ class Formulation:
     origins: tuple[str, ...]
     arc_kinds: tuple[str, ...]  # kind of line of each arc; "" where there is no choice of lines
     standing: tuple[OperatingPoint, ...] = ()  # layouts that stand by for scenarios in which predictions fail
+    terms: tuple[AnyTerms, ...] = ()  # of cost, carbon and energy, per unit of each decision
 
 
 def formulate(problem: ResolvedSpec, candidates: Candidates, by_need: bool = False) -> Formulation:
@@ -55,7 +67,7 @@ def formulate(problem: ResolvedSpec, candidates: Candidates, by_need: bool = Fal
     `by_need`: bound the counts by demand and network sizes only, so that other limits can be relaxed afterwards.
     """
     calendar, fleet_options = problem.calendar, candidates.fleet_options
-    rates, choice = slot_rates(problem), choice_data(problem)
+    choice = choice_data(problem)
     site_of = {site.region: r for r, site in enumerate(problem.sites)}
     origins = tuple(dict.fromkeys(o.region for w in problem.serving for o in w.spec.origins))
     points, point_pool, point_job = _list_points(candidates, problem)
@@ -65,41 +77,52 @@ def formulate(problem: ResolvedSpec, candidates: Candidates, by_need: bool = Fal
     arcs = tuple(_list_arcs(problem, candidates, site_of, origins))
     arc_kinds = tuple(kind for pool in candidates.pools for kind in pool.line_types)
     demand = _demand(problem, origins, choice)
+    rates = slot_rates(problem)
+    terms: tuple[AnyTerms, ...] = (
+        *holding_terms(problem, fleet_options, holdings, site_of, rates),
+        *point_terms(problem, points, site_of, rates),
+        *arc_terms(problem, candidates, arcs, origins, arc_kinds, rates),
+        *site_terms(problem, rates),
+        *copy_terms(problem, rates.dates),
+        *port_terms(problem, rates.dates),
+        *line_terms(problem, rates),
+        *meter_terms(problem, rates),
+    )
+    costs = functionals_of(problem, terms)
     data = PlanData(
         slot_window=calendar.window,
         slot_hours_s=calendar.seconds,
-        site_fixed={COST: np.array([s.fixed_cost_per_s * worth_from(calendar, s) for s in problem.sites], dtype=float)},
+        site_fixed=costs.of(SITE, len(problem.sites)),
         point_pool=point_pool,
         point_job=point_job,
-        arc_cost=arc_costs(problem, candidates, arcs, origins, arc_kinds),
+        arc_cost=costs.of(REQUEST, len(arcs), calendar.slots),
         demand=demand,
         job_work=np.array([job.spec.tokens for job in problem.training]),
         job_window_mask=np.array(
             [calendar.within(job.spec.start, job.spec.deadline) for job in problem.training]
         ).reshape(-1, calendar.slots),
         objective=_objective(problem),
-        lines=line_data(problem, arcs, arc_kinds, origins),
+        lines=line_data(problem, arcs, arc_kinds, origins, costs),
         spread=spread_data(problem, demand, choice),
-        ports=port_data(problem, points),
+        ports=port_data(problem, points, costs),
         choice=choice,
         **_option_fields(fleet_options, site_of),
-        **_holding_fields(problem, fleet_options, holdings, site_of, rates),
-        **_point_fields(problem, fleet_options, points, site_of, rates),
+        **_holding_fields(fleet_options, holdings, costs),
+        **_point_fields(fleet_options, points, calendar.slots, costs),
         **_arc_fields(arcs),
-        **_tree_fields(problem, site_of),
+        **_tree_fields(problem, site_of, costs),
         **power_fields(problem),
-        **(meter_arrays(problem) | residency_arrays(problem, points)),
+        **(meter_arrays(problem, costs) | residency_arrays(problem, points)),
         **preemption_arrays(problem, points),
         **storage_arrays(problem, points),
         **facility_arrays(problem, fleet_options, holdings),
         **part_limits(problem, fleet_options, holdings),
         **supply_fields(problem, fleet_options, holdings),
     )
-    data = with_phase_budgets(problem, data, fleet_options, holdings)
     limits = tuple(functional_limits(problem))
     uppers = largest_counts(problem, fleet_options, holdings, points, data.holding_cost, limits, by_need)
     data = replace(data, limits=limits, holding_upper=uppers)
-    return Formulation(data, fleet_options, holdings, tuple(points), arcs, origins, arc_kinds)
+    return Formulation(data, fleet_options, holdings, tuple(points), arcs, origins, arc_kinds, terms=terms)
 
 
 def _list_points(candidates: Candidates, problem: ResolvedSpec) -> tuple[list[OperatingPoint], Ints, Ints]:
@@ -144,11 +167,7 @@ def _option_fields(fleet_options: Sequence[FleetOption], site_of: Mapping[str, i
 
 
 def _holding_fields(
-    problem: ResolvedSpec,
-    fleet_options: Sequence[FleetOption],
-    holdings: Sequence[Holding],
-    site_of: Mapping[str, int],
-    rates: Rates,
+    fleet_options: Sequence[FleetOption], holdings: Sequence[Holding], costs: Functionals
 ) -> dict[str, Any]:
     """Build the fields of holdings; their largest counts follow once all costs are known."""
     options = [fleet_options[k] for k, _ in holdings]
@@ -157,17 +176,13 @@ def _holding_fields(
         "holding_window": np.array([term.first for _, term in holdings], dtype=np.int64),
         "holding_last": np.array([term.last for _, term in holdings], dtype=np.int64),
         "holding_upper": np.zeros(len(holdings)),
-        "holding_cost": holding_costs(problem, fleet_options, holdings, site_of, rates),
+        "holding_cost": costs.of(SYSTEM, len(holdings)),
         "holding_power_w": np.array([option.idle_at_meter_w if option.owned else 0.0 for option in options]),
     }
 
 
 def _point_fields(
-    problem: ResolvedSpec,
-    fleet_options: Sequence[FleetOption],
-    points: Sequence[OperatingPoint],
-    site_of: Mapping[str, int],
-    rates: Rates,
+    fleet_options: Sequence[FleetOption], points: Sequence[OperatingPoint], slots: int, costs: Functionals
 ) -> dict[str, Any]:
     """Build the fields of operating points: systems used, capacity, power and costs."""
     option_of = {id(option): k for k, option in enumerate(fleet_options)}
@@ -180,7 +195,7 @@ def _point_fields(
         "point_power_w": np.array(
             [sum(use.extra_it_w * use.option.site.pue for use in point.uses if use.option.owned) for point in points]
         ),
-        "point_cost": point_costs(problem, points, site_of, rates),
+        "point_cost": costs.of(REPLICA, len(points), slots),
     }
 
 
@@ -195,19 +210,17 @@ def _arc_fields(arcs: Sequence[Arc]) -> dict[str, Any]:
     return {name: np.array([arc[i] for arc in arcs], dtype=np.int64) for i, name in enumerate(fields)}
 
 
-def _tree_fields(problem: ResolvedSpec, site_of: Mapping[str, int]) -> dict[str, Any]:
+def _tree_fields(problem: ResolvedSpec, site_of: Mapping[str, int], costs: Functionals) -> dict[str, Any]:
     """Build the fields of the trees along which weights reach the sites of each workload."""
     owner: list[int] = []
-    cost: list[float] = []
     above: list[tuple[int, int, int]] = []
     for w, workload in enumerate(problem.serving):
         tree, first = problem.trees.get(workload.name, NO_TREE), len(owner)
         owner += [w] * len(tree.edges)
-        cost += tree.edge_cost
         above += [(w, site_of[site], first + edge) for site, edges in tree.edges_above.items() for edge in edges]
     return {
         "edge_workload": np.array(owner, dtype=np.int64),
-        "edge_cost": {COST: np.array(cost, dtype=float)},
+        "edge_cost": costs.of(COPY, len(owner)),
         "tree_path": np.array(above, dtype=np.int64).reshape(-1, 3),
     }
 

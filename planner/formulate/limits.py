@@ -13,8 +13,9 @@ from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import OperatingPoint
 from planner.formulate.costs import Holding
 from planner.formulate.facility import rack_room
-from planner.formulate.functionals import CAPITAL, CARBON, COST, capital_of, paid_in
+from planner.formulate.functionals import capital_of, paid_in
 from planner.formulate.residency import is_spared, serves_on_systems, spare_workers
+from planner.money.terms import CAPITAL, CARBON, COST
 from planner.problem import limit_labels
 from planner.problem.facts import ResolvedSpec, TrainingFacts
 from planner.problem.phases import power_limits, supplies

@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 
 from catalog.units import YEAR_S
-from models.arrays import Bools, Floats, Ints
-from planner.formulate.functionals import COST
-from planner.problem.calendar import Calendar
+from models.arrays import Bools, Ints
+from planner.formulate.costs import Rates
+from planner.formulate.functionals import Functionals
+from planner.money import components
+from planner.money.components import LINE, SEND, STREAM
+from planner.money.terms import AnyTerms, Flowing
 from planner.problem.facts import ResolvedSpec
 from planner.problem.lines import STREAMS, WEIGHTS, Carrier, LineNetwork
 from solvers.model.block_data.lines import SOURCE, LineData
@@ -26,7 +29,6 @@ class Stages:
 
     of_window: Ints  # [V] the stage of each window
     begins_s: tuple[float, ...]  # when each stage begins [s]
-    worth_s: tuple[float, ...]  # seconds of each stage, at their present worth
 
 
 def stages(problem: ResolvedSpec) -> Stages:
@@ -38,22 +40,7 @@ def stages(problem: ResolvedSpec) -> Stages:
     kept = sorted(set(number.tolist()))
     of_window = np.array([kept.index(n) for n in number], dtype=np.int64)
     begins_s = tuple(float(starts[of_window == g].min()) for g in range(len(kept)))
-    return Stages(of_window, begins_s, _totals(of_window, window_worth_s(calendar)))
-
-
-def stage_totals(when: Stages, by_window: Floats) -> tuple[float, ...]:
-    """Add up an amount of each window [V] over the windows of each stage."""
-    return _totals(when.of_window, by_window)
-
-
-def _totals(of_window: Ints, by_window: Floats) -> tuple[float, ...]:
-    return tuple(float(by_window[of_window == g].sum()) for g in range(int(of_window.max()) + 1))
-
-
-def window_worth_s(calendar: Calendar) -> Floats:
-    """Sum the seconds of each window [V], each at its present worth."""
-    weights = calendar.seconds * calendar.discount
-    return np.bincount(calendar.window, weights=weights, minlength=calendar.windows).astype(np.float64)
+    return Stages(of_window, begins_s)
 
 
 def network_of(problem: ResolvedSpec) -> LineNetwork:
@@ -64,7 +51,11 @@ def network_of(problem: ResolvedSpec) -> LineNetwork:
 
 
 def line_data(
-    problem: ResolvedSpec, arcs: Sequence[tuple[int, int, int, int]], arc_kinds: Sequence[str], origins: Sequence[str]
+    problem: ResolvedSpec,
+    arcs: Sequence[tuple[int, int, int, int]],
+    arc_kinds: Sequence[str],
+    origins: Sequence[str],
+    costs: Functionals,
 ) -> LineData | None:
     """Build the data of the lines block; None where the spec leaves lines out.
 
@@ -74,48 +65,99 @@ def line_data(
         return None
     when, lines = stages(problem), problem.lines.lines
     site_of = {site.region: r for r, site in enumerate(problem.sites)}
-    costs = line_costs(problem, window_worth_s(problem.calendar))
     return LineData(
         line_capacity=np.array([line.unit_bytes_per_s for line in lines], dtype=float),
         line_upper=np.array([line.most for line in lines], dtype=float),
         line_usable=usable_windows(problem),
-        line_cost={COST: costs.line},
+        line_cost=costs.of(LINE, len(lines)),
         channel_line=np.repeat(np.arange(len(lines)), 2),
         window_stage=when.of_window,
         needs_weights=_needs_weights(problem, site_of),
-        way_cost={COST: costs.way},
-        send_cost={COST: costs.send},
+        way_cost=costs.of(STREAM, len(listed_ways(problem, when))),
+        send_cost=costs.of(SEND, len(listed_sends(problem, when)[1])),
         **_requests(problem, arcs, arc_kinds, origins),
         **_streams(problem, site_of, when),
         **_hops(problem, site_of, when),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class LineCosts:
-    """Costs per unit of each line, per stream on a way, and per set of weights on a hop, in each stage."""
-
-    line: Floats  # [L]
-    way: Floats  # [X]
-    send: Floats  # [Y]
-
-
-def line_costs(problem: ResolvedSpec, by_window: Floats) -> LineCosts:
-    """Compute the costs for payments that count `by_window` [V]: by present worth, or the seconds in one phase."""
-    network, when = network_of(problem), stages(problem)
-    by_stage = stage_totals(when, by_window)
+def line_terms(problem: ResolvedSpec, rates: Rates) -> list[AnyTerms]:
+    """Build the terms of one unit of each line, of each stream on a way, and of each set of weights on a hop; none without lines."""
+    if problem.lines is None:
+        return []
+    network, when, usable = problem.lines, stages(problem), usable_windows(problem)
+    lines, names = network.lines, [workload.name for workload in problem.serving]
+    rented = [i for i, line in enumerate(lines) if line.unit_price_per_s and usable[i].any()]
     streams, (hops, sends) = listed_streams(problem), listed_sends(problem, when)
-    unit_price = np.array([line.unit_price_per_s for line in network.lines], dtype=float)
-    way = []
-    for i, g, carrier in listed_ways(problem, when):
-        w, kind, _ = streams[i]
-        way.append(network.rates[problem.serving[w].name, kind] * carrier.price_per_byte * by_stage[g])
-    send = [update_cost(problem, hops[h][0], line, by_stage[g]) for h, g, line, _ in sends]
-    return LineCosts(
-        line=unit_price * (usable_windows(problem) @ by_window),
-        way=np.array(way, dtype=float),
-        send=np.array(send, dtype=float),
+    ways = [
+        (x, streams[i], g, way, network.rates[names[streams[i][0]], streams[i][1]] * way.price_per_byte)
+        for x, (i, g, way) in enumerate(listed_ways(problem, when))
+    ]
+    sent = [(y, hops[h], g, line, update_price(problem, hops[h][0], line)) for y, (h, g, line, _) in enumerate(sends)]
+
+    def flowing(name: str, decision: str, at: Iterable[int], per_unit: Iterable[float], **labels: Any) -> Flowing:
+        rows = _ints(at)
+        windows = np.array(labels.pop("windows"), dtype=np.int64).reshape(-1, 2)
+        return Flowing(
+            component=name,
+            decision=decision,
+            at=rows,
+            dates=rates.dates,
+            per_unit=np.array(list(per_unit), dtype=float),
+            profile=rates.worth[None, :],
+            follows=np.zeros_like(rows),
+            windows=windows,
+            **labels,
+        )
+
+    spans = [_span(when.of_window == g) for g in range(len(when.begins_s))]
+    found: list[AnyTerms] = [
+        flowing(
+            components.LINES.key,
+            LINE,
+            rented,
+            (lines[i].unit_price_per_s for i in rented),
+            places=tuple((lines[i].name, lines[i].kind, "") for i in rented),
+            windows=[_span(usable[i]) for i in rented],
+        )
+    ]
+    for kind in STREAMS:
+        mine = [way for way in ways if way[1][1] == kind and way[4]]
+        found.append(
+            flowing(
+                kind,
+                STREAM,
+                (x for x, *_ in mine),
+                (price for *_, price in mine),
+                windows=[spans[g] for _, _, g, _, _ in mine],
+                places=tuple((site, way.kind, "") for _, (_, _, site), _, way, _ in mine),
+                workload=tuple(names[w] for _, (w, _, _), *_ in mine),
+            )
+        )
+    paid = [part for part in sent if part[4]]
+    weights = flowing(
+        components.WEIGHTS.key,
+        SEND,
+        (y for y, *_ in paid),
+        (price for *_, price in paid),
+        windows=[spans[g] for _, _, g, _, _ in paid],
+        places=tuple((target, lines[line].kind, "") for _, (_, _, target), _, line, _ in paid),
+        workload=tuple(names[w] for _, (w, _, _), *_ in paid),
     )
+    return [*found, weights]
+
+
+def _span(windows: Bools) -> tuple[int, int]:
+    """Return the first and the last of the marked windows, which follow each other."""
+    marked = np.flatnonzero(windows)
+    return int(marked[0]), int(marked[-1])
+
+
+def shares_of_price(network: LineNetwork, uses: Sequence[tuple[int, int]]) -> dict[int, float]:
+    """Split what is paid for bytes on a way over its lines, each by its price per byte; nothing where all are free."""
+    price = [(line, network.lines[line].price_per_byte) for line, _ in uses]
+    total = sum(part for _, part in price)
+    return {line: part / total for line, part in price} if total else {}
 
 
 def usable_windows(problem: ResolvedSpec) -> Bools:
@@ -215,11 +257,11 @@ def listed_sends(
     return list(places), sends
 
 
-def update_cost(problem: ResolvedSpec, w: int, line: int, worth_s: float) -> float:
-    """Compute the cost of sending all updates of a workload's weights over a line, in a stage of `worth_s` seconds."""
+def update_price(problem: ResolvedSpec, w: int, line: int) -> float:
+    """Price all updates of a workload's weights over a line, per second of the time in which they are sent there."""
     workload = problem.serving[w]
     sent: float = workload.weights_bytes * workload.spec.weight_updates_per_year / YEAR_S
-    return sent * worth_s * network_of(problem).lines[line].price_per_byte
+    return sent * network_of(problem).lines[line].price_per_byte
 
 
 def _hops(problem: ResolvedSpec, site_of: Mapping[str, int], when: Stages) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.formulate.functionals import COST
+from planner.formulate.functionals import Functionals
+from planner.money.components import PORT
 from planner.problem.facts import ResolvedSpec
 from planner.problem.porting import PortingFacts
 from solvers.model.block_data.porting import PortData
@@ -16,15 +17,15 @@ if TYPE_CHECKING:
     from planner.candidates.points import OperatingPoint
 
 
-def port_data(problem: ResolvedSpec, points: Sequence[OperatingPoint]) -> PortData | None:
+def port_data(problem: ResolvedSpec, points: Sequence[OperatingPoint], costs: Functionals) -> PortData | None:
     """Build the data of the ports that points need; None where no porting is required."""
     if not problem.porting:
         return None
     member = [
         (p, g) for p, point in enumerate(points) for g, facts in enumerate(problem.porting) if needs(facts, point)
     ]
-    cost = {COST: np.array([facts.cost for facts in problem.porting], dtype=float)}
-    return PortData(member=np.array(member, dtype=np.int64).reshape(-1, 2), cost=cost, groups=len(problem.porting))
+    groups = len(problem.porting)
+    return PortData(member=np.array(member, dtype=np.int64).reshape(-1, 2), cost=costs.of(PORT, groups), groups=groups)
 
 
 def needs(facts: PortingFacts, point: OperatingPoint) -> bool:

@@ -12,12 +12,16 @@ from models.arrays import Bools, Floats, Ints
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Pool
 from planner.formulate.formulation import Formulation
+from planner.formulate.porting import needs
 from planner.interpret.electricity import ElectricityDecisions
 from planner.interpret.failover import Failures
 from planner.interpret.lines import LineDecisions
 from planner.interpret.spread import spread_rows
+from planner.money.components import COPY, LINE, PORT, REPLICA, REQUEST, SITE, SYSTEM
 from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts
+from planner.problem.lines import NO_TREE
 from planner.problem.phases import Term
+from planner.problem.porting import PortingFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,41 @@ class Decisions:
             _, held = most.setdefault(id(option), (option, np.zeros(len(mask), dtype=np.int64)))
             held += count * mask
         return {key: (option, int(held.max())) for key, (option, held) in most.items()}
+
+    def units(self) -> dict[str, Floats]:
+        """Return how many units of each decision the plan has, by position: what the terms of its program are multiplied by."""
+        found = {
+            SYSTEM: self.count.astype(float),
+            REPLICA: self.active,
+            REQUEST: self.flow,
+            SITE: self.opened.astype(float),
+            COPY: self._copies(),
+            PORT: np.array([float(bool(self._users(facts))) for facts in self.problem.porting]),
+        }
+        found |= self.lines.taken() if self.lines is not None else {}
+        return found | (self.electricity.units() if self.electricity is not None else {})
+
+    def bearers(self, decision: str, position: int) -> Mapping[str, float]:
+        """Return the shares of the workloads in a decision that several of them cause: a port, or a line."""
+        if decision == LINE and self.lines is not None:
+            return self.lines.shares(position)
+        users = self._users(self.problem.porting[position])
+        return dict.fromkeys(users, 1 / len(users))
+
+    def _copies(self) -> Floats:
+        """Mark the edges of the trees along which weights reach the sites that serve, one tree after the other."""
+        marks: list[float] = []
+        for workload in self.problem.serving:
+            tree = self.problem.trees.get(workload.name, NO_TREE)
+            hosts = {self.form.points[p].site for p in self.used_by(workload)}
+            above = {edge for site in hosts for edge in tree.edges_above.get(site, ())}
+            marks += [float(edge in above) for edge in range(len(tree.edges))]
+        return np.array(marks, dtype=float)
+
+    def _users(self, facts: PortingFacts) -> list[str]:
+        """Name the workloads with active or standby points that need a port."""
+        points = [*(self.form.points[p] for p in self.used), *self.form.standing]
+        return sorted({point.workload.name for point in points if needs(facts, point)})
 
     def spread(self) -> list[dict[str, Any]]:
         """Build the plan rows of how workloads are spread over zones."""

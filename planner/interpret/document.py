@@ -12,7 +12,6 @@ import numpy as np
 
 from planner.candidates.points import Candidates
 from planner.formulate.formulation import Formulation
-from planner.formulate.functionals import CARBON
 from planner.interpret.accounts import Accounts, Line
 from planner.interpret.decisions import Decisions
 from planner.interpret.deployments import replicas_and_deployments
@@ -32,6 +31,7 @@ from planner.interpret.simplicity import simplicity_row
 from planner.interpret.solution import read_solution
 from planner.interpret.storage import storage_rows
 from planner.interpret.workloads import WorkloadRows
+from planner.money.terms import CARBON
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.problem.facility import OPEN
 from planner.problem.facts import ResolvedSpec
@@ -127,13 +127,13 @@ def _feature_tables(decided: Decisions, accounts: Accounts) -> dict[str, Any]:
     problem, data = decided.problem, decided.form.data
     tables: dict[str, Any] = {}
     if decided.lines is not None:
-        tables |= {"lines": decided.lines.lines(), "placements": decided.lines.placements()}
+        tables |= {"lines": decided.lines.lines(accounts.amounts), "placements": decided.lines.placements()}
     if is_asked(problem):
         tables["spread"] = decided.spread()
     if decided.failures.flow:
         tables["failures"] = decided.failures.rows(decided.point_ids, decided.pool_name)
     if decided.electricity is not None:
-        tables["electricity"] = decided.electricity.table()
+        tables["electricity"] = decided.electricity.table(accounts.amounts)
     if problem.phases:
         tables["phases"] = phase_rows(decided, accounts)
     if data.point_restart_s is not None:

@@ -1,24 +1,23 @@
-"""Electricity of a plan, free of the solver's rounding: purchases, contracts and batteries, their cost and carbon, and rows.
+"""Electricity of a plan, free of the solver's rounding: purchases, contracts and batteries, and their rows.
 
 `planner.verify.electricity` adds up the same amounts again from the plan document, without this code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from models.arrays import Floats, Ints
-from planner.formulate.electricity import MeterPayments, charged_peaks, metered_sites
+from planner.formulate.electricity import charged_peaks, metered_sites
+from planner.money.components import CONTRACT, GRID, PEAK, POWER, STORE, TAKEN
+from planner.money.terms import CARBON, COST, ENERGY
 from planner.problem.facts import ResolvedSpec
 from solvers.model.block_data.electricity import MeterData
 
-BOUGHT, PEAK, CONTRACT, STORAGE = ELECTRICITY_LINES = ("energy", "demand charge", "ppa", "battery")
 ROUNDING_TOL = 1e-9  # watts below this share of a site's largest load are rounding
-
-Line = tuple[str, str, str, str]  # component, site, system, how
 
 
 class ElectricityDecisions:
@@ -83,69 +82,20 @@ class ElectricityDecisions:
                 stored[b, ring] = filling(charge[b, ring], discharge[b, ring], step, float(eta))
         return charge, discharge, stored
 
-    # -- amounts ---------------------------------------------------------------------------------------------------
-
-    def costs(self) -> Iterator[tuple[Line, float]]:
-        """Yield (cost line, present value): energy, demand charges, contracts and batteries."""
-        calendar = self.problem.calendar
-        weight = calendar.seconds * calendar.discount
-        for m, (site, facts) in enumerate(zip(self.sites, self.facts, strict=True)):
-            yield (BOUGHT, site.region, "", ""), float(self.grid[m] @ (site.price_per_j[calendar.hour] * weight))
-            if facts.demand_charge:
-                yield (PEAK, site.region, "", ""), sum(row["cost"] for row in self._peaks(m))
-        for c, m in enumerate(self.meters.contract_meter):
-            yield (CONTRACT, self.sites[m].region, "", ""), self._contract_cost(c)
-        for b, m in enumerate(self.meters.battery_meter):
-            storage = self.batteries[b]
-            cost = float(self.energy_j[b] * storage.worth_per_j + self.power_w[b] * storage.worth_per_w)
-            yield (STORAGE, self.sites[m].region, "", ""), cost
-
-    def paid(self, due: MeterPayments) -> float:
-        """Add up the payments of one phase, given those per unit of each decision."""
+    def units(self) -> dict[str, Floats]:
+        """Return what is bought, taken and built: watts from the grid and of contracts in each slot, peaks, capacities and sizes."""
         meters = self.meters
         peaks = [
             self.grid[m, slots].max(initial=0.0) for m, slots in zip(meters.peak_meter, meters.peak_slot, strict=True)
         ]
-        return float(
-            (due.grid * self.grid).sum()
-            + (due.taken * self.taken).sum()
-            + due.contract @ self.capacity_w
-            + due.peak @ np.array(peaks, dtype=float)
-            + due.battery_j @ self.energy_j
-            + due.battery_w @ self.power_w
-        )
-
-    def _contract_cost(self, c: int) -> float:
-        """Compute the present value of a contract, paid by the output of the plant or by the energy taken."""
-        contract, calendar = self.contracts[c], self.problem.calendar
-        produced = self.capacity_w[c] * self.meters.contract_share[c]
-        paid = produced if contract.pays_produced else self.taken[c]
-        return contract.price_per_j * float(paid @ (calendar.seconds * calendar.discount))
-
-    def carbon(self) -> Iterator[tuple[Line, float]]:
-        """Yield (carbon line, kg) of purchases and contracts."""
-        calendar = self.problem.calendar
-        for m, site in enumerate(self.sites):
-            kg_per_w = site.carbon_kg_per_j[calendar.hour] * calendar.seconds
-            yield ("operation", site.region, "", ""), float(self.grid[m] @ kg_per_w)
-        for c, m in enumerate(self.meters.contract_meter):
-            kg = self.contracts[c].carbon_kg_per_j * float(self.taken[c] @ calendar.seconds)
-            yield (CONTRACT, self.sites[m].region, "", ""), kg
-
-    @property
-    def drawn_j(self) -> float:
-        """Add up the energy bought and taken [J]."""
-        return float((self.grid.sum(axis=0) + self.taken.sum(axis=0)) @ self.problem.calendar.seconds)
-
-    @property
-    def capital(self) -> float:
-        """Add up the purchase price of the batteries."""
-        return float(
-            sum(
-                self.energy_j[b] * storage.capital_per_j + self.power_w[b] * storage.capital_per_w
-                for b, storage in enumerate(self.batteries)
-            )
-        )
+        return {
+            GRID: self.grid,
+            PEAK: np.array(peaks, dtype=float),
+            CONTRACT: self.capacity_w,
+            TAKEN: self.taken,
+            STORE: self.energy_j,
+            POWER: self.power_w,
+        }
 
     # -- rows of the plan ------------------------------------------------------------------------------------------
 
@@ -167,38 +117,34 @@ class ElectricityDecisions:
                 }
         return row
 
-    def table(self) -> list[dict[str, Any]]:
-        """Build the rows of purchases, monthly peaks, contracts and batteries: size, energy, cost and carbon."""
-        costs, carbon = dict(self.costs()), dict(self.carbon())
-        seconds, rows = self.problem.calendar.seconds, []
+    def table(self, amounts: Callable[[str, str], Floats]) -> list[dict[str, Any]]:
+        """Build the rows of purchases, monthly peaks, contracts and batteries: size, energy, cost and carbon.
+
+        `amounts`: of a functional, by decision and position.
+        """
+        seconds, rows, decided = self.problem.calendar.seconds, [], self.units()
+        cost = {name: amounts(COST, name) for name in decided}
+        kg, joules = ({name: amounts(of, name) for name in (GRID, TAKEN)} for of in (CARBON, ENERGY))
         for m, site in enumerate(self.sites):
-            region = site.region
-            energy_j, kg = float(self.grid[m] @ seconds), carbon["operation", region, "", ""]
-            peak_w, cost = self.grid[m].max(), costs[BOUGHT, region, "", ""]
-            rows.append(_row(region, "grid", "", peak_w, "W", energy_j, cost, kg))
-            for peak in self._peaks(m):
-                rows.append(_row(region, "peak", peak["name"], peak["peak_w"], "W", None, peak["cost"], None))
-            for c, of in enumerate(self.meters.contract_meter):
-                if of == m:
-                    contract, taken_j = self.contracts[c], float(self.taken[c] @ seconds)
-                    kg, cost = contract.carbon_kg_per_j * taken_j, self._contract_cost(c)
-                    rows.append(_row(region, "ppa", contract.name, self.capacity_w[c], "W", taken_j, cost, kg))
-            for b, of in enumerate(self.meters.battery_meter):
-                if of == m:
-                    storage, given_j = self.batteries[b], float(self.discharge[b] @ seconds)
-                    cost = float(self.energy_j[b] * storage.worth_per_j)
-                    rows.append(_row(region, "battery", "energy", self.energy_j[b], "J", given_j, cost, None))
-                    cost = float(self.power_w[b] * storage.worth_per_w)
-                    rows.append(_row(region, "battery", "power", self.power_w[b], "W", None, cost, None))
+            region, peak_w = site.region, self.grid[m].max()
+            rows.append(_row(region, "grid", "", peak_w, "W", joules[GRID][m], cost[GRID][m], kg[GRID][m]))
+            for name, n in self._peaks(m):
+                rows.append(_row(region, "peak", name, decided[PEAK][n], "W", None, cost[PEAK][n], None))
+            for c in np.flatnonzero(self.meters.contract_meter == m).tolist():
+                name, size, paid = self.contracts[c].name, self.capacity_w[c], cost[CONTRACT][c] + cost[TAKEN][c]
+                rows.append(_row(region, "ppa", name, size, "W", joules[TAKEN][c], paid, kg[TAKEN][c]))
+            for b in np.flatnonzero(self.meters.battery_meter == m).tolist():
+                given_j = float(self.discharge[b] @ seconds)
+                rows.append(_row(region, "battery", "energy", self.energy_j[b], "J", given_j, cost[STORE][b], None))
+                rows.append(_row(region, "battery", "power", self.power_w[b], "W", None, cost[POWER][b], None))
         return rows
 
-    def _peaks(self, m: int) -> list[dict[str, Any]]:
-        """List the peaks for which a meter is charged: name, power and present value."""
-        facts, found = self.facts[m], []
-        for name, slots, worth_s in charged_peaks(self.problem.calendar, facts.timezone) if facts.demand_charge else ():
-            peak_w = float(self.grid[m, slots].max(initial=0.0))
-            found.append({"name": name, "peak_w": peak_w, "cost": peak_w * facts.demand_charge * worth_s})
-        return found
+    def _peaks(self, m: int) -> list[tuple[str, int]]:
+        """List (name, position) of the peaks for which a meter is charged."""
+        if not self.facts[m].demand_charge:
+            return []
+        named = [name for name, *_ in charged_peaks(self.problem.calendar, self.facts[m].timezone)]
+        return list(zip(named, np.flatnonzero(self.meters.peak_meter == m).tolist(), strict=True))
 
 
 def _row(
@@ -211,9 +157,9 @@ def _row(
         "name": name,
         "size": float(size),
         "unit": unit,
-        "energy_j": energy_j,
-        "cost": cost,
-        "carbon_kg": kg,
+        "energy_j": None if energy_j is None else float(energy_j),
+        "cost": float(cost),
+        "carbon_kg": None if kg is None else float(kg),
     }
 
 

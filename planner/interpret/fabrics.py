@@ -12,6 +12,8 @@ from models.network.designs import Design, bisection_bytes_per_s, latency_s
 from models.network.group_links import Plant
 from planner.candidates.fleet_options import FleetOption
 from planner.interpret.decisions import Decisions
+from planner.money.components import FABRIC, SYSTEM
+from planner.money.terms import by_position, purchases
 from planner.problem.fabrics import plant_of, ports_of, power_of, price_of, sizes_of, whole_network
 from planner.problem.facts import NetworkFacts, SiteFacts, SystemFacts
 
@@ -21,11 +23,15 @@ def fabric_rows(decided: Decisions) -> list[dict[str, Any]]:
     held: dict[tuple[str, str, str, int], Ints] = {}
     charged: dict[tuple[str, str, str, int], float] = defaultdict(float)
     options: dict[tuple[str, str, str, int], tuple[FleetOption, Plant]] = {}
-    for _, count, option, mask in decided.held():
-        if option.plant is not None:
+    form, slots = decided.form, decided.problem.calendar
+    shares = [term for term in purchases(form.terms) if term.component == FABRIC.key]
+    price = by_position(shares, SYSTEM, {SYSTEM: decided.count.astype(float)})
+    for u, (k, term) in enumerate(form.holdings):
+        option, count, mask = form.fleet_options[k], int(decided.count[u]), term.mask(slots)
+        if option.plant is not None and count:
             key = (option.site.region, option.system.name, option.fabric, option.plant.systems)
             held[key] = held.get(key, np.zeros(len(mask), dtype=np.int64)) + count * mask
-            charged[key] += count * option.fabric_capital
+            charged[key] += float(price[u])
             options[key] = option, option.plant
     rows = []
     for key, counts in held.items():

@@ -7,14 +7,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from planner.candidates.fleet_options import paid_on_delivery
 from planner.interpret.accounts import Accounts
 from planner.interpret.decisions import Decisions
 from planner.interpret.facility import facility_limits
-from planner.interpret.phase_budgets import paid_by_phase
+from planner.interpret.phases import paid_by_phase
 from planner.interpret.simplicity import part_limits
 from planner.interpret.spread import largest_shares
 from planner.interpret.storage import storage_used
+from planner.money.components import SYSTEM
+from planner.money.terms import by_position, purchases, total
 from planner.plan.rows.money import Limit
 from planner.problem.limit_labels import (
     BUDGET,
@@ -99,21 +100,15 @@ def _fabric_sizes(decided: Decisions) -> Iterator[Row]:
 def _amounts(decided: Decisions, accounts: Accounts) -> Iterator[Row]:
     """Yield money and carbon of the whole plan, and money of its phases."""
     problem = decided.problem
-    bought = [
-        (term.phase, count * paid_on_delivery(problem.economics, term, option))
-        for term, count, option, _ in decided.held()
-        if option.owned
-    ]
-    capital = sum(amount for _, amount in bought)
-    capital += decided.electricity.capital if decided.electricity else 0.0
-    money = problem.spec.currency
+    money, terms = problem.spec.currency, decided.form.terms
     rows: list[Row] = [
         (BUDGET, sum(accounts.cost_lines.values()), problem.budget, money),
-        (CAPITAL, capital, problem.capital, money),
+        (CAPITAL, total(purchases(terms), accounts.units), problem.capital, money),
         (CARBON, sum(accounts.carbon_lines.values()), problem.carbon_kg, "kg"),
     ]
     for p, phase in enumerate(problem.phases):
-        rows.append((phase_capital(phase), sum(amount for q, amount in bought if q == p), phase.capital, money))
+        bought = by_position(purchases(terms, p), SYSTEM, accounts.units)
+        rows.append((phase_capital(phase), float(bought.sum()), phase.capital, money))
     for phase, amount in zip(problem.phases, paid_by_phase(decided, accounts), strict=True):
         rows.append((phase_budget(phase), amount, phase.budget, money))
     for key, value, limit, unit in rows:

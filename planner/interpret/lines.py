@@ -1,4 +1,4 @@
-"""Rented lines of a plan, reduced to the need: their loads, costs and plan rows.
+"""Rented lines of a plan, reduced to the need: their loads and plan rows.
 
 `planner.verify.lines` adds up the same amounts again from the plan document, without this code.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,16 +22,18 @@ from planner.formulate.lines import (
     listed_streams,
     listed_ways,
     network_of,
+    shares_of_price,
     stages,
     stream_side,
-    update_cost,
-    usable_windows,
 )
-from planner.problem.facts import ResolvedSpec
+from planner.money.components import LINE, REQUEST, SEND, STREAM
+from planner.money.terms import COST
+from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.problem.limit_labels import LimitLabel, line_units
-from planner.problem.lines import WEIGHTS, Carrier, LineNetwork
+from planner.problem.lines import WEIGHTS, Carrier
 
-REQUESTS, LINES = "requests", "lines"
+REQUESTS = "requests"
+Amounts = Callable[[str, str], Floats]  # functional, decision -> amount by position
 SHARE_TOL = 1e-7  # shares below this are rounding
 
 
@@ -49,7 +51,8 @@ class Sent:
     uses: tuple[tuple[int, int], ...]  # (line, side)
     rate: float  # bytes/s while it is sent
     bytes: float  # in the stage
-    cost: float  # present value in the stage
+    decision: str  # of which it is a share, at a position
+    at: int
 
 
 class LineDecisions:
@@ -82,7 +85,6 @@ class LineDecisions:
             if sent.target in placed[sent.workload]
         ] + sends
         self.carried: dict[tuple[int, str, str], float] = defaultdict(float)  # (line, workload, traffic) -> bytes
-        self.paid: dict[tuple[int, str], float] = defaultdict(float)  # (line, traffic) -> price of bytes
         self.load = np.zeros((len(self.network.lines), 2, problem.calendar.slots))
         self._requests()
         self._others()
@@ -92,54 +94,68 @@ class LineDecisions:
         self.outlasting = [w.name for w in problem.serving if w.spec.spread is not None and w.spec.spread.survive]
         rented = np.rint(values["unit"]).astype(int)  # with some for the failure of a zone, where that is asked for
         self.units = rented if self.outlasting else np.minimum(rented, needed).astype(int)
-        worth = np.bincount(problem.calendar.window, weights=seconds * problem.calendar.discount)
-        ready = usable_windows(problem)
-        self.unit_cost = np.array(
-            [line.unit_price_per_s * float(worth[ready[i]].sum()) for i, line in enumerate(self.network.lines)]
-        )
 
     def _requests(self) -> None:
-        """Add prompts and answers to loads, bytes and payments."""
+        """Add prompts and answers to loads and bytes."""
         problem = self.problem
-        weight = problem.calendar.seconds * problem.calendar.discount
-        for a, ((w, o, r, _), kind) in enumerate(zip(self.form.arcs, self.form.arc_kinds, strict=True)):
-            workload = problem.serving[w]
-            if not self.flow[a].any():
-                continue
-            way = problem.routes(workload.name, self.form.origins[o], problem.sites[r].region)[kind]
+        for a, workload, way in self._carried_requests():
             answer, prompt = problem.egress_bytes(workload), problem.prompt_bytes(workload)
-            assert isinstance(way, Carrier)
             for line, side in way.uses:
                 self.load[line, side] += answer * self.flow[a]
                 self.load[line, 1 - side] += prompt * self.flow[a]
                 self.carried[line, workload.name, REQUESTS] += (answer + prompt) * float(
                     self.flow[a] @ problem.calendar.seconds
                 )
-                self.paid[line, REQUESTS] += (
-                    answer * self.network.lines[line].price_per_byte * float(self.flow[a] @ weight)
-                )
+
+    def _carried_requests(self) -> Iterator[tuple[int, ServingFacts, Carrier]]:
+        """Yield (arc, workload, way) of the arcs in use."""
+        for a, ((w, o, r, _), kind) in enumerate(zip(self.form.arcs, self.form.arc_kinds, strict=True)):
+            if self.flow[a].any():
+                workload = self.problem.serving[w]
+                way = self.problem.routes(workload.name, self.form.origins[o], self.problem.sites[r].region)[kind]
+                assert isinstance(way, Carrier)
+                yield a, workload, way
 
     def _others(self) -> None:
-        """Add streams and weights to loads, bytes and payments."""
+        """Add streams and weights to loads and bytes."""
         for sent in self.sent:
             for line, side in sent.uses:
                 self.load[line, side] += sent.rate * (self.stage_of_slot == sent.stage)
                 self.carried[line, self.problem.serving[sent.workload].name, sent.traffic] += sent.bytes
-                price = self.network.lines[line].price_per_byte
-                self.paid[line, sent.traffic] += sent.cost * price / _price(self.network, sent)
 
     # -- amounts ---------------------------------------------------------------------------------------------------
 
-    def costs(self) -> Iterator[tuple[tuple[str, str, str, str], str, float]]:
-        """Yield (cost line, workload, present value) of units and of traffic besides requests."""
+    def taken(self) -> dict[str, Floats]:
+        """Return the units of each line, and the share of each stream and of each set of weights on each way."""
+        assert self.form.data.lines is not None
+        data = self.form.data.lines
+        found = {
+            LINE: self.units.astype(float),
+            STREAM: np.zeros(len(data.way_stream)),
+            SEND: np.zeros(len(data.send_hop)),
+        }
         for sent in self.sent:
-            if sent.cost:
-                yield (sent.traffic, sent.target, sent.kind, ""), self.problem.serving[sent.workload].name, sent.cost
-        for i, line in enumerate(self.network.lines):
-            if self.units[i] and self.unit_cost[i]:
-                amount, mine = float(self.units[i] * self.unit_cost[i]), self._by_workload(i)
-                for name, carried in mine.items():
-                    yield (LINES, line.name, line.kind, ""), name, amount * carried / sum(mine.values())
+            found[sent.decision][sent.at] += sent.share
+        return found
+
+    def shares(self, line: int) -> dict[str, float]:
+        """Return the shares of the workloads in a line, by the bytes that they send over it."""
+        mine = self._by_workload(line)
+        return {name: carried / sum(mine.values()) for name, carried in mine.items()}
+
+    def _paid(self, amounts: Amounts) -> dict[tuple[int, str], float]:
+        """Add up what is paid for bytes by line and traffic."""
+        paid: dict[tuple[int, str], float] = defaultdict(float)
+        of_arcs = amounts(COST, REQUEST)
+        for a, _, way in self._carried_requests():
+            share = shares_of_price(self.network, way.uses)
+            for line, _ in way.uses:
+                paid[line, REQUESTS] += of_arcs[a] * share.get(line, 0.0)
+        for sent in self.sent:
+            share = shares_of_price(self.network, sent.uses)
+            for line, _ in sent.uses:
+                paid[line, sent.traffic] += amounts(COST, sent.decision)[sent.at] * share.get(line, 0.0)
+        return paid
 
     def _by_workload(self, line: int) -> dict[str, float]:
         """Add up the bytes that each workload sends over a line; equal shares of those that must survive a failure if none."""
@@ -151,9 +167,9 @@ class LineDecisions:
 
     # -- tables ----------------------------------------------------------------------------------------------------
 
-    def lines(self) -> list[dict[str, Any]]:
-        """Build one row for each line that is rented or used."""
-        rows = []
+    def lines(self, amounts: Amounts) -> list[dict[str, Any]]:
+        """Build one row for each line that is rented or used; `amounts`: of a functional, by decision and position."""
+        rows, paid, unit_cost = [], self._paid(amounts), amounts(COST, LINE)
         for i, line in enumerate(self.network.lines):
             carried = {(name, kind): size for (number, name, kind), size in self.carried.items() if number == i}
             if not carried and not self.units[i]:
@@ -172,7 +188,7 @@ class LineDecisions:
                 "busiest_from": line.ends[side],
                 "peak_bytes_per_s": peak,
                 "use": peak / capacity if capacity else None,
-                "cost": {"units": float(self.units[i] * self.unit_cost[i])} | {kind: cost for (number, kind), cost in sorted(self.paid.items()) if number == i},
+                "cost": {"units": float(unit_cost[i])} | {kind: float(cost) for (number, kind), cost in sorted(paid.items()) if number == i},
                 "traffic": [{"workload": name, "traffic": kind, "bytes": size} for (name, kind), size in sorted(carried.items())],
             })  # fmt: skip
         return rows
@@ -210,11 +226,6 @@ class LineDecisions:
                 yield line_units(line), float(self.units[i]), line.most
 
 
-def _price(network: LineNetwork, sent: Sent) -> float:
-    """Add up the prices per byte of the lines that a share takes; 1 where all are free."""
-    return sum(network.lines[line].price_per_byte for line, _ in sent.uses) or 1.0
-
-
 def _streams(
     problem: ResolvedSpec, when: Stages, values: Mapping[str, Floats], stage_seconds: Floats
 ) -> Iterator[Sent]:
@@ -240,7 +251,8 @@ def _streams(
             uses,
             rate,
             rate * float(stage_seconds[g]),
-            rate * way.price_per_byte * when.worth_s[g],
+            STREAM,
+            x,
         )
 
 
@@ -263,8 +275,9 @@ def _weights(
         name, workload = problem.serving[w].name, problem.serving[w]
         part = min(part, 1.0)
         size = part * workload.weights_bytes * workload.spec.weight_updates_per_year * float(stage_seconds[g]) / YEAR_S
-        yield Sent(w, WEIGHTS, source, target, network.lines[line].kind, g, part, ((line, side),), part * network.rates[name, WEIGHTS], size,
-                   part * update_cost(problem, w, line, when.worth_s[g]))  # fmt: skip
+        rate = part * network.rates[name, WEIGHTS]
+        kind = network.lines[line].kind
+        yield Sent(w, WEIGHTS, source, target, kind, g, part, ((line, side),), rate, size, SEND, y)
 
 
 def _with_relays(w: int, home: str, used: set[str], sends: list[Sent]) -> set[str]:

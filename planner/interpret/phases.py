@@ -13,39 +13,16 @@ import numpy as np
 
 from catalog.units import DAY_S, MILLION, YEAR_S
 from models.arrays import Bools, Floats
-from models.economics import annuity, window_present_worth
-from planner.candidates.fleet_options import paid_on_delivery
-from planner.formulate.costs import slot_rates
-from planner.formulate.functionals import COST
-from planner.interpret.phase_budgets import paid_by_phase
-from planner.money.components import ENVIRONMENTS
+from planner.candidates.fleet_options import FleetOption
+from planner.money.components import SYSTEM
+from planner.money.terms import by_position, in_phase, in_window, purchases, total
 from planner.problem.facts import PhaseFacts, ResolvedSpec
 from planner.problem.phases import Term, window_at
-from planner.problem.reinforcement import environments_per_s
 from solvers.model.preemption import working_share
 
 if TYPE_CHECKING:
     from planner.interpret.accounts import Accounts
     from planner.interpret.decisions import Decisions
-
-DATED, ENERGY = (
-    (
-        "systems",
-        "fabric",
-        "maintenance",
-        "spare parts",
-        "staff",
-        "software",
-        "facility",
-        "colocation",
-        "rent",
-        "early exit",
-        "egress",
-        "api",
-        ENVIRONMENTS.key,
-    ),
-    "energy",
-)  # energy of a meter belongs to no system
 
 
 def obtained(problem: ResolvedSpec, term: Term) -> dict[str, Any]:
@@ -65,26 +42,19 @@ def windows_of(problem: ResolvedSpec, phase: PhaseFacts) -> tuple[int, int]:
 def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
     """Build one row for each phase."""
     problem = decided.problem
-    undated = sum(
-        amount
-        for (component, _, system, _), amount in accounts.cost_lines.items()
-        if component not in DATED and not (component == ENERGY and system)
-    )
-    cost = _cost_by_window(decided, undated)
+    form, windows = decided.form, range(problem.calendar.windows)
+    cost = np.array([total(in_window(form.terms, v), accounts.units) for v in windows])
     tokens = _tokens(decided)
     worth = problem.calendar.seconds * problem.calendar.discount
     chips = np.zeros(problem.calendar.slots)
     for _, count, option, held in decided.held():
         chips += count * option.system.chips * held
     paid, rows = paid_by_phase(decided, accounts), []
+    left = np.array([_residual_share(problem, form.fleet_options[k], term) for k, term in form.holdings])
     for p, phase in enumerate(problem.phases):
         first, last = windows_of(problem, phase)
         inside = (problem.calendar.window >= first) & (problem.calendar.window <= last)
-        bought = [
-            (term, count * paid_on_delivery(problem.economics, term, option), option)
-            for term, count, option, _ in decided.held()
-            if option.owned and term.phase == p
-        ]
+        bought = by_position(purchases(form.terms, p), SYSTEM, accounts.units)
         spent = float(cost[first : last + 1].sum())
         paid_for = float(sum(rate[inside] @ worth[inside] for rate in tokens.values()))
         rows.append(
@@ -93,11 +63,9 @@ def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
                 "start": day_of(problem, phase.start_s),
                 "end": day_of(problem, phase.end_s),
                 "windows": [first, last],
-                "capital": float(sum(amount for _, amount, _ in bought)),
+                "capital": float(bought.sum()),
                 "paid": paid[p],
-                "residual": float(
-                    sum(amount * _residual_share(problem, term, option.system.name) for term, amount, option in bought)
-                ),
+                "residual": float(bought @ left),
                 "chips": int(chips[inside].max(initial=0)),
                 "cost": spent,
                 "tokens": {
@@ -115,53 +83,18 @@ def day_of(problem: ResolvedSpec, moment_s: float) -> str:
     return (problem.calendar.start + timedelta(days=int(moment_s // DAY_S))).isoformat()
 
 
-def _residual_share(problem: ResolvedSpec, term: Term, system: str) -> float:
-    """Return the residual value at the end of the horizon per unit of price; 0 for what is retired before."""
+def paid_by_phase(decided: Decisions, accounts: Accounts) -> list[float]:
+    """Add up the payments of a plan in each phase."""
+    terms = decided.form.terms
+    return [total(in_phase(terms, p), accounts.units) for p in range(len(decided.problem.phases))]
+
+
+def _residual_share(problem: ResolvedSpec, option: FleetOption, term: Term) -> float:
+    """Return the residual value at the end of the horizon per unit of price; 0 for what is retired before, or rented."""
     edges = problem.calendar.edges_s
-    if term.last < problem.calendar.windows - 1:
+    if not option.owned or term.last < problem.calendar.windows - 1:
         return 0.0
-    return problem.economics.residual_of(system).at(float(edges[-1] - edges[term.first]) / YEAR_S)
-
-
-def _cost_by_window(decided: Decisions, undated: float) -> Floats:
-    """Compute the present value of the costs of each window [V]: rent, energy and egress when they fall due.
-
-    What a purchase is charged is spread over the time for which it is held, as equal payments at the end of each year.
-
-    `undated`: costs without a date of their own, which are spread evenly over time.
-    """
-    problem, rates = decided.problem, slot_rates(decided.problem)
-    calendar, money = problem.calendar, problem.economics
-    place = {site.region: r for r, site in enumerate(problem.sites)}
-    years = calendar.edges_s / YEAR_S
-    worth = np.asarray(window_present_worth(money.discount_rate, years[:-1], years[1:], money.years))
-    cost, by_slot = np.zeros(calendar.windows), np.zeros(calendar.slots)
-    for term, count, option, held in decided.held():
-        if option.owned:
-            there = slice(term.first, term.last + 1)
-            spread = term.price * term.charges.of_system + option.fabric_capital * term.charges.share
-            yearly = spread / worth[there].sum() + option.staff_per_year + option.software_per_year
-            yearly += option.facility_capital * annuity(1.0, money.discount_rate, money.facility_life_years)
-            cost[there] += count * yearly * worth[there]
-        cost[term.last] += count * term.price * term.owed_worth_s
-        by_slot[held] += (
-            count * (option.hall_per_s if option.owned else term.price) * (calendar.seconds * calendar.discount)[held]
-        )
-        r = place[option.site.region]
-        if option.owned:
-            by_slot[held] += count * option.idle_at_meter_w * rates.idle_cost_per_w[r, held]
-    for p in decided.used:
-        slots_per_s = environments_per_s(decided.form.points[p].workload)
-        by_slot += slots_per_s * decided.active[p] * calendar.seconds * calendar.discount
-        for use in decided.form.points[p].uses:
-            r = place[use.option.site.region]
-            if use.option.owned and not rates.metered[r]:
-                by_slot += use.extra_it_w * use.option.site.pue * decided.active[p] * rates.cost_per_w[r]
-    by_slot += (decided.form.data.arc_cost[COST] * decided.flow).sum(axis=0)
-    cost += np.bincount(calendar.window, weights=by_slot, minlength=calendar.windows)
-    time = np.bincount(calendar.window, weights=calendar.seconds * calendar.discount, minlength=calendar.windows)
-    undated_cost: Floats = undated * time / time.sum()
-    return cost + undated_cost
+    return problem.economics.residual_of(option.system.name).at(float(edges[-1] - edges[term.first]) / YEAR_S)
 
 
 def _tokens(decided: Decisions) -> dict[str, Floats]:

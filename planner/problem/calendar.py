@@ -129,8 +129,7 @@ class Calendar:
 
     def local_months(self, timezone: str) -> Ints:
         """Return the month, from 0, of each of the 8,760 hours of the year by local time."""
-        zone = ZoneInfo(timezone)
-        return np.array([moment.astimezone(zone).month - 1 for moment in _hours_from(self.start, HOURS_PER_YEAR)])
+        return _local_months(self.start, timezone)
 
     def months(self, timezone: str) -> Bools:
         """Return the mask [slot, 12] of the months that each slot represents an hour of, by local time."""
@@ -210,3 +209,12 @@ def _chain(window: Ints, hour: Ints, seconds: Floats, years: int, full: bool) ->
     last = np.r_[first[1:], True]
     follows[last] = np.flatnonzero(first)
     return follows, np.minimum(seconds, HOUR_S) if full else np.full(len(window), HOUR_S)
+
+
+@lru_cache(maxsize=16)
+def _local_months(start: date, timezone: str) -> Ints:
+    """Return the month, from 0, of each hour of the year from `start` by local time."""
+    zone = ZoneInfo(timezone)
+    months = np.array([moment.astimezone(zone).month - 1 for moment in _hours_from(start, HOURS_PER_YEAR)])
+    months.flags.writeable = False
+    return months

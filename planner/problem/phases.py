@@ -154,16 +154,6 @@ def window_at(calendar: Calendar, moment_s: float) -> int:
     return int(np.searchsorted(calendar.edges_s, moment_s - BORDER_TOL_S))
 
 
-def worth_from(calendar: Calendar, site: SiteFacts) -> float:
-    """Compute the present worth of one unit per second over the time in which a site exists [s]."""
-    weight = calendar.seconds * calendar.discount
-    return (
-        float(weight @ (calendar.window >= window_at(calendar, site.from_s)))
-        if site.from_s
-        else float(calendar.seconds @ calendar.discount)
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Supply:
     """A limit on the systems held from an offer, with tiers of KV cache or without, or on those obtained in a phase."""

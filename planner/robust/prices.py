@@ -14,7 +14,7 @@ from models.arrays import Floats
 from planner.candidates.fleet_options import build_fleet_options
 from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.formulation import Formulation, formulate
-from planner.formulate.functionals import COST
+from planner.money.terms import COST
 from planner.problem.facts import ResolvedSpec
 from planner.problem.scenarios import Scenarios
 from planner.resolve.price_steps import STEP, Raised

@@ -21,8 +21,8 @@ from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates, OperatingPoint
 from planner.candidates.search import find_candidates
 from planner.formulate.formulation import Formulation, formulate
-from planner.formulate.functionals import COST
 from planner.formulate.porting import needs
+from planner.money.terms import COST
 from planner.problem.derating import derating_at, scaled
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import API

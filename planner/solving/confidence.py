@@ -15,7 +15,7 @@ import numpy as np
 from models.arrays import Floats
 from planner.candidates.points import Candidates
 from planner.formulate.formulation import Formulation
-from planner.formulate.functionals import COST
+from planner.money.terms import COST
 from planner.plan import Plan
 from planner.plan.rows.robust import BreaksFirst, Confidence, FurtherSystem, Surer
 from planner.problem.facts import ResolvedSpec

@@ -17,10 +17,10 @@ from catalog.units import DAY_S
 from models.arrays import Floats, Ints
 from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.formulation import Formulation, formulate
-from planner.formulate.functionals import COST
 from planner.formulate.porting import needs
 from planner.interpret.accounts import Accounts
 from planner.interpret.solution import read_solution
+from planner.money.terms import COST
 from planner.plan.rows.money import Totals
 from planner.plan.rows.quality import Dispatch
 from planner.problem.calendar import DAYS_PER_YEAR, FULL_YEAR, Calendar

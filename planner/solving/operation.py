@@ -14,10 +14,11 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from planner.candidates.points import OperatingPoint
-from planner.formulate.apis import price_parts
-from planner.formulate.costs import point_costs, slot_rates
+from planner.formulate.apis import token_costs
+from planner.formulate.costs import point_terms, slot_rates
 from planner.formulate.formulation import Formulation
-from planner.formulate.functionals import COST
+from planner.money.components import REPLICA
+from planner.money.terms import COST, coefficients
 from planner.problem.derating import scaled
 from planner.problem.facts import ResolvedSpec
 from planner.problem.scenarios import Scenarios
@@ -75,19 +76,20 @@ def replicas_price(problem: ResolvedSpec, data: PlanData, points: Sequence[Opera
     """Compute what a replica of each point costs over each slot of a program that stands for `slots` of the calendar, [point, slot]."""
     site_of = {site.region: r for r, site in enumerate(problem.sites)}
     scale = data.slot_hours_s / problem.calendar.seconds[slots]
-    cost: Floats = point_costs(problem, points, site_of, slot_rates(problem))[COST][:, slots] * scale
+    terms = [term for term in point_terms(problem, points, site_of, slot_rates(problem)) if term.functional == COST]
+    cost: Floats = coefficients(terms, REPLICA, (len(points), problem.calendar.slots))[:, slots] * scale
     return cost
 
 
 def arc_prices(problem: ResolvedSpec, form: Formulation, slots: Ints) -> OperatingCost:
     """Split the cost of the arcs of a program by the prices of tokens; without points."""
     data, calendar = form.data, problem.calendar
-    weight = calendar.seconds[slots] * calendar.discount[slots] * (data.slot_hours_s / calendar.seconds[slots])
+    scale = data.slot_hours_s / calendar.seconds[slots]
     arc: Floats = data.arc_cost[COST].copy()
     by_price: dict[str, Floats] = {}
     for a, (w, _, r, _) in enumerate(form.arcs):
-        for path, price in price_parts(problem.sites[r], problem.serving[w], calendar).items():
-            tokens = weight * price[slots]
+        for path, cost in token_costs(problem.sites[r], problem.serving[w], calendar).items():
+            tokens = cost[slots] * scale
             by_price.setdefault(path, np.zeros(arc.shape))[a] = tokens
             arc[a] -= tokens
     return OperatingCost(np.zeros((0, data.slots)), arc, by_price)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from catalog.units import show
 from planner.formulate.formulation import Formulation
-from planner.formulate.functionals import CARBON, COST
+from planner.money.terms import CARBON, COST
 from planner.plan.rows.quality import RunnerUp
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import BY_WINDOW

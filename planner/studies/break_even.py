@@ -16,9 +16,10 @@ from typing import Any
 from models.energy.power import training_power_w
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.errors import Issue, SpecError
-from planner.formulate.costs import holding_costs, slot_rates
-from planner.formulate.functionals import COST
+from planner.formulate.costs import holding_terms, slot_rates
 from planner.messages import Message
+from planner.money.components import SYSTEM
+from planner.money.terms import COST, coefficients
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import BY_WINDOW, terms_of
 from planner.report.words import listed
@@ -396,7 +397,8 @@ def _cost(problem: ResolvedSpec, option: FleetOption, share: float) -> float | N
     rates = slot_rates(problem)
     site_of = {site.region: r for r, site in enumerate(problem.sites)}
     held = [(0, term) for term in terms]
-    cost = float(holding_costs(problem, [option], held, site_of, rates)[COST].sum())
+    paid = [part for part in holding_terms(problem, [option], held, site_of, rates) if part.functional == COST]
+    cost = float(coefficients(paid, SYSTEM, (len(held),)).sum())
     if not option.owned:
         return cost * (share if option.offer.how in BY_WINDOW else 1.0)
     busy_w = float(training_power_w(option.system.power_w, problem.constants.power)) - option.system.idle_w

@@ -19,7 +19,7 @@ from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import OperatingPoint
 from planner.candidates.search import find_candidates
 from planner.formulate.formulation import Formulation, formulate
-from planner.formulate.functionals import COST
+from planner.money.terms import COST
 from planner.problem.derating import derating_at
 from planner.problem.facts import ResolvedSpec
 from planner.problem.intervals import network

@@ -149,7 +149,7 @@ def holding_per_s(problem: ResolvedSpec, option: FleetOption) -> float | None:
         return term.price
     held = term.mask(calendar)
     worth_s = float((calendar.seconds * calendar.discount)[held].sum())
-    return charged(option, term) / worth_s + option.hall_per_s
+    return charged(problem.economics, option, term) / worth_s + option.hall_per_s
 
 
 def mean_price_per_j(problem: ResolvedSpec, option: FleetOption) -> float:

@@ -1,0 +1,80 @@
+"""What owning a system costs, by component: at present value, on delivery, and in each year for which it is held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from models.arrays import Floats
+from planner.money.components import (
+    FABRIC,
+    FACILITY,
+    MAINTENANCE,
+    SOFTWARE,
+    SPARE_PARTS,
+    STAFF,
+    SYSTEMS,
+    Component,
+)
+
+Amount = Floats | float
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """A system that is bought and kept for a time; numbers, or arrays of one shape over many systems."""
+
+    # prices
+    price: Amount  # of the system
+    fabric: Amount  # of its share of the network
+    building: Amount  # of the building and power delivery
+    staff: Amount  # per year
+    software: Amount  # per year
+    # present values over the time held, per unit of price
+    system: Amount
+    share: Amount  # of the network, with upkeep
+    upkeep: Amount
+    facility: Amount
+    spare_parts: Amount
+    per_year: Amount  # of one unit paid at the end of each year
+    # payments, per unit of price
+    paid: Amount  # on delivery of the system
+    parts: Amount  # on delivery, for spare parts
+    maintenance: Amount  # per year
+    annuity: Amount  # of the building, per year
+
+    def row(self) -> tuple[Amount, ...]:
+        """Return the fields in their order."""
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """A component of owning a system: present value, and what is paid on delivery and per year."""
+
+    component: Component
+    worth: Amount
+    on_delivery: Amount
+    per_year: Amount
+
+
+def owning(bought: Purchase) -> tuple[Owned, ...]:
+    """Compute what owning costs: the price less what is left at the end, the network, upkeep, spare parts, building, staff and software.
+
+    A system costs price x system at present value, and price x paid on delivery; its network share x (share - upkeep), and its whole price
+    on delivery; both are kept up for (price + network) x upkeep. Spare parts, building, staff and software are charged by their own rates.
+    """
+    both = bought.price + bought.fabric
+    return (
+        Owned(SYSTEMS, bought.price * bought.system, bought.price * bought.paid, 0.0 * both),
+        Owned(FABRIC, bought.fabric * (bought.share - bought.upkeep), bought.fabric, 0.0 * both),
+        Owned(MAINTENANCE, both * bought.upkeep, 0.0 * both, both * bought.maintenance),
+        Owned(SPARE_PARTS, bought.price * bought.spare_parts, bought.price * bought.parts, 0.0 * both),
+        Owned(FACILITY, bought.building * bought.facility, 0.0 * both, bought.building * bought.annuity),
+        Owned(STAFF, bought.staff * bought.per_year, 0.0 * both, bought.staff),
+        Owned(SOFTWARE, bought.software * bought.per_year, 0.0 * both, bought.software),
+    )
+
+
+def total_worth(bought: Purchase) -> Amount:
+    """Compute the present value of owning a system, without the hall and the energy."""
+    return sum((part.worth for part in owning(bought)), 0.0)
