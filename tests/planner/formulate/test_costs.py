@@ -1,0 +1,92 @@
+"""Terms of holdings, points, arcs and sites against numbers derived by hand: a year of one site at 0.10 USD/kWh, without discount."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from catalog.units import YEAR_S
+from planner.candidates.search import find_candidates
+from planner.formulate.formulation import formulate
+from planner.money.components import REPLICA, REQUEST, SITE, SYSTEM
+from planner.money.terms import COST, coefficients
+from planner.resolve.resolver import resolve
+from planner.spec.model import parse_spec
+
+PRICE, PUE, RENT_PER_H = 300_000.0, 1.25, 40.0
+USD_PER_J = 0.10 / 3.6e6
+
+
+@pytest.fixture(scope="module")
+def form(tiny):
+    """Systems that are bought, half of whose price is left after the year, or rented on a commitment."""
+    spec = tiny(
+        horizon={"years": 1, "discount_rate": 0.0},
+        economics={
+            "residual": [{"age": "1 year", "fraction": 0.5}], "maintenance": 0.05, "spare_parts": 0.02,
+            "staff_per_power": "0 USD/kW-month", "staff_per_system": "1000 USD/year", "software_per_system": "200 USD/year",
+        },
+        offers=[
+            {"system": "DGX H100", "how": "buy", "price": f"{PRICE} USD"},
+            {"system": "DGX H100", "how": "reserved", "price": f"{RENT_PER_H} USD/h"},
+        ],
+    )  # fmt: skip
+    spec["sites"][0] |= {"electricity_price": "0.10 USD/kWh", "pue": PUE, "fixed_cost": "36500 USD/year"}
+    problem = resolve(parse_spec(spec))
+    return problem, formulate(problem, find_candidates(problem))
+
+
+def of(form, component, decision, shape):
+    return coefficients([t for t in form.terms if t.component == component and t.functional == COST], decision, shape)
+
+
+def test_owning_a_system_for_a_year(form):
+    problem, form = form
+    assert problem.calendar.seconds.sum() == pytest.approx(YEAR_S)
+    for u, (k, _) in enumerate(form.holdings):
+        option = form.fleet_options[k]
+        found = {name: of(form, name, SYSTEM, (len(form.holdings),))[u] for name in
+                 ("systems", "fabric", "maintenance", "spare parts", "staff", "software", "energy", "rent")}  # fmt: skip
+        network = option.fabric_capital
+        idle = option.idle_it_w * PUE * YEAR_S * USD_PER_J
+        by_hand = {
+            "systems": PRICE / 2, "fabric": network / 2, "maintenance": 0.05 * (PRICE + network), "spare parts": 0.02 * PRICE / 2,
+            "staff": 1000.0, "software": 200.0, "energy": idle, "rent": 0.0,
+        }  # fmt: skip
+        if not option.owned:
+            by_hand = dict.fromkeys(by_hand, 0.0) | {"rent": RENT_PER_H * 8760}
+        assert found == {name: pytest.approx(amount) for name, amount in by_hand.items()}
+
+
+def test_the_objective_is_the_sum_of_all_terms(form):
+    _, form = form
+    terms = [t for t in form.terms if t.functional == COST]
+    assert form.data.holding_cost[COST] == pytest.approx(coefficients(terms, SYSTEM, (len(form.holdings),)))
+    shape = form.data.point_cost[COST].shape
+    assert form.data.point_cost[COST] == pytest.approx(coefficients(terms, REPLICA, shape))
+    owned = np.array([form.fleet_options[k].owned for k, _ in form.holdings])
+    capital = form.data.holding_cost["capital"]
+    network = np.array([form.fleet_options[k].fabric_capital for k, _ in form.holdings])
+    assert capital == pytest.approx(np.where(owned, 1.02 * PRICE + network, 0.0))
+
+
+def test_a_busy_replica_pays_for_energy_above_idle_where_systems_are_owned(form):
+    problem, form = form
+    found = of(form, "energy", REPLICA, form.data.point_cost[COST].shape).sum(axis=1)
+    for p, point in enumerate(form.points):
+        watts = sum(use.extra_it_w * PUE for use in point.uses if use.option.owned)
+        assert found[p] == pytest.approx(watts * YEAR_S * USD_PER_J)
+
+
+def test_a_request_pays_for_the_bytes_of_its_answer(form):
+    problem, form = form
+    found = of(form, "egress", REQUEST, form.data.arc_cost[COST].shape).sum(axis=1)
+    for a, (w, o, _, q) in enumerate(form.arcs):
+        workload = problem.serving[w]
+        path = problem.routes(workload.name, form.origins[o], problem.sites[0].region)[""]
+        assert found[a] == pytest.approx(problem.egress_bytes(workload) * path.price_per_byte * YEAR_S)
+
+
+def test_a_site_costs_its_fixed_amount_for_the_year(form):
+    _, form = form
+    assert of(form, "site", SITE, (1,)) == pytest.approx([36500.0])
