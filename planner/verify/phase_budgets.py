@@ -76,10 +76,8 @@ class _PhasePayments:
         )
 
     def _price(self, option: CheckedOption, t: int) -> float:
-        """Return the price of electricity in a slot [1/J]; 0 at a site with a meter, which is settled as a whole."""
-        if option.site.electricity is not None:
-            return 0.0
-        return float(option.site.price_per_j[self.calendar.hour[t]])
+        """Price a joule at the meter in a slot."""
+        return sum(option.drawn_per_j(int(self.calendar.hour[t])).values())
 
     def _idle_price(self, option: CheckedOption, t: int) -> float:
         """Return the price of the energy of idle systems beside the bill of a meter [1/J]: they earn nothing."""

@@ -17,11 +17,8 @@ from planner.verify.phase_budgets import payments
 from planner.verify.points.reinforcement import slots_per_s
 from planner.verify.timing import TIME_TOL_S, annuity, paid_yearly
 
-DATED = (
-    "systems", "fabric", "maintenance", "spare parts", "staff", "software", "facility", "colocation", "rent", "early exit", "egress", "api",
-    "environments",
-)  # fmt: skip
-"""Components whose payments have dates; so has energy with a system to its name."""
+DATED = ("egress", "api", "environments")
+"""Components whose payments have dates, beside all that is paid for a row of the fleet."""
 
 
 class PhaseCheck:
@@ -120,8 +117,8 @@ class PhaseCheck:
         self._add_requests(cost, weight)
         rest = sum(
             amount
-            for (component, _, system, _), amount in self.plan.sums.lines.items()
-            if component not in DATED and not (component == "energy" and system)
+            for (component, _, _, how), amount in self.plan.sums.lines.items()
+            if component not in DATED and not how
         )
         time: dict[int, float] = defaultdict(float)
         for t, value in enumerate(weight):
@@ -165,10 +162,8 @@ class PhaseCheck:
             cost[w] += row["tokens_per_s"] / workload.spec.lengths.output * weight[t] * each
 
     def _energy(self, option: CheckedOption, watts: float, t: int, weight: float) -> float:
-        """Price the energy of a slot; a site with a meter of its own is settled as a whole."""
-        if not option.owned or option.site.electricity is not None:
-            return 0.0
-        return watts * float(option.site.price_per_j[self.calendar.hour[t]]) * weight
+        """Price what is drawn in a slot."""
+        return watts * sum(option.drawn_per_j(int(self.calendar.hour[t])).values()) * weight
 
     def _check_pools(self, path: str, stated: Sequence[Row], slots: Sequence[int]) -> None:
         """Compare the most chips that each workload keeps at work in a phase, by role and system."""

@@ -125,14 +125,14 @@ class _Adder:
 
     def _energy(self, option: CheckedOption, place: Place, watts: float, slot: Slot) -> None:
         """Add the energy that a place draws in a slot; a site with a meter of its own is settled as a whole."""
-        if option.owned and option.site.electricity is not None:
-            return
         _, _, hour, seconds, discount = slot
         joules = watts * seconds
+        for component, price in option.drawn_per_j(hour).items():
+            self.lines[component, *place] += joules * price * discount
+        if option.owned and option.site.electricity is not None:
+            return
         self.energy_j += joules
         self.carbon["operation", *place] += joules * float(option.site.carbon_kg_per_j[hour])
-        if option.owned:
-            self.lines["energy", *place] += joules * float(option.site.price_per_j[hour]) * discount
 
     def _sites(self, at_site: Mapping[str, Mapping[str, float]]) -> None:
         """Add the fixed cost of each site that holds systems."""

@@ -49,6 +49,12 @@ class CheckedOption:
         """Compute the power of an idle system at the meter, with its share of fabric and cooling [W]."""
         return self.idle_it_w * self.site.pue
 
+    def drawn_per_j(self, hour: int) -> dict[str, float]:
+        """Price a joule at the meter by component, in the hours of a period; none where a meter settles the site as a whole, or for rented systems."""
+        if not self.owned or self.site.electricity is not None:
+            return {}
+        return {"energy": float(self.site.price_per_j[hour])}
+
     def unearned_per_j(self, hour: int) -> float:
         """Return what a negative price pays for energy, which our own systems do not earn while they are idle; 0 at other prices."""
         return max(-float(self.site.price_per_j[hour]), 0.0) if self.owned else 0.0
