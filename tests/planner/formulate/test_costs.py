@@ -71,7 +71,7 @@ def test_the_objective_is_the_sum_of_all_terms(form):
 
 
 def test_a_busy_replica_pays_for_energy_above_idle_where_systems_are_owned(form):
-    problem, form = form
+    _, form = form
     found = of(form, "energy", REPLICA, form.data.point_cost[COST].shape).sum(axis=1)
     for p, point in enumerate(form.points):
         watts = sum(use.extra_it_w * PUE for use in point.uses if use.option.owned)
@@ -81,7 +81,7 @@ def test_a_busy_replica_pays_for_energy_above_idle_where_systems_are_owned(form)
 def test_a_request_pays_for_the_bytes_of_its_answer(form):
     problem, form = form
     found = of(form, "egress", REQUEST, form.data.arc_cost[COST].shape).sum(axis=1)
-    for a, (w, o, _, q) in enumerate(form.arcs):
+    for a, (w, o, _, _) in enumerate(form.arcs):
         workload = problem.serving[w]
         path = problem.routes(workload.name, form.origins[o], problem.sites[0].region)[""]
         assert found[a] == pytest.approx(problem.egress_bytes(workload) * path.price_per_byte * YEAR_S)
