@@ -52,3 +52,11 @@ def test_a_coefficient_is_seen():
     assert products(ast.parse("amount = count * option.staff_per_year")) == {"staff_per_year"}
     assert products(ast.parse("rate @ (site.price_per_j[hour] * seconds)")) == {"price_per_j"}
     assert products(ast.parse("amount += site.price_per_j")) == set()
+
+
+def test_verify_adds_up_by_its_own_code():
+    for path in sorted((ROOT / "verify").rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        named = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        assert not [name for name in named if name.startswith("planner.money")], path
