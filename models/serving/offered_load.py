@@ -75,11 +75,17 @@ class Replica:
     def _in_stage(self, sequences: ArrayLike) -> Result:
         return np.where(np.asarray(sequences) > 0.0, self.layouts.in_stage(sequences), 0.0)
 
-    def prompt(self, sequences: ArrayLike, step: StepTime | None, together: ArrayLike = 1.0, arriving: ArrayLike = np.inf) -> PrefillTime:  # fmt: skip
-        """Predict one prompt, mixed into a step of so many sequences; of a queue, as many `together` as fit a chunk, or so many that arrive in a round."""
+    def arriving(self, batch: Result, queued: bool = False) -> Prompts:
+        """Describe the prompts that come in while so many requests decode; `queued`: from a queue that never runs empty."""
+        come = batch / self.lengths.later_tokens
+        together = prompts_together(come, self.layouts)
+        return Prompts(self.lengths.input_tokens, together=together, arriving=come, queued=queued)
+
+    def prompt(self, sequences: ArrayLike, step: StepTime | None, prompts: Prompts | None = None) -> PrefillTime:
+        """Predict one prompt, mixed into a step of so many sequences: one of all that come in, or alone."""
         in_stage = self._in_stage(sequences)
         return prefill_time(
-            self.arch, self.chip, self.layouts, Prompts(self.lengths.input_tokens, together=together, arriving=arriving),
+            self.arch, self.chip, self.layouts, prompts or Prompts(self.lengths.input_tokens),
             None if step is None else DecodeBatch(step, in_stage, self.context_tokens),
             precisions=self.precisions, constants=self.constants,
         )  # fmt: skip
@@ -123,8 +129,7 @@ def best_batch(
 
     def at(batch: Result) -> tuple[Result, StepTime, PrefillTime]:
         step = replica.step(batch)
-        arriving = batch / later
-        prompts = replica.prompt(batch, step, prompts_together(arriving, replica.layouts), arriving)
+        prompts = replica.prompt(batch, step, replica.arriving(batch, queued=True))
         return step.total_s + prompts.occupancy_s * batch / later, step, prompts
 
     batch = replica.places(most)
@@ -287,8 +292,7 @@ def request_rate(
     batch = np.minimum(np.maximum(rate * later * replica.step(1.0).total_s, 1e-3), places)
     for _ in range(_ROUNDS):
         step = replica.step(batch)
-        arriving = batch / later
-        prompts = replica.prompt(batch, step, prompts_together(arriving, replica.layouts), arriving)
+        prompts = replica.prompt(batch, step, replica.arriving(batch))
         busy = np.minimum(rate * prompts.occupancy_s, _HIGHEST_UTILISATION)
         tpot = step.total_s / (1.0 - busy)
         batch = np.minimum(0.5 * batch + 0.5 * rate * later * tpot, places)
@@ -333,7 +337,8 @@ def two_pools(
         step = decode.step(batch / n_d)
         stay = later * step.total_s
         waiting = (served - batch) / (n_p * prefill.layouts.dp)
-        service = prefill.prompt(0.0, None, np.maximum(waiting, 1.0)).occupancy_s / n_p
+        queue = Prompts(prefill.lengths.input_tokens, together=np.maximum(waiting, 1.0))
+        service = prefill.prompt(0.0, None, queue).occupancy_s / n_p
         together = constants.burst_share * 0.5 * (served - 1.0) / served * batch * service
         delays = stay + alone + together
         queue = closed_loop_response_s(served, service, np.maximum(delays + on_links - service, 0.0)) - service

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import gammainc
 
 from models.arrays import Result, as_result
 from models.roofline import ChipRates
@@ -15,6 +16,8 @@ from models.serving.step import StepLoad, StepTime, step_time
 from models.serving.workload import Precisions
 from models.transformer.architecture import Architecture
 
+_FEW = 0.05  # prompts per rank up to which hardly any rank has two
+OF_ALL_RANKS = ("expert_compute", "expert_memory", "communication")
 _TERMS = 12  # of the series for the fullest micro-batch, beyond which it has the mean
 
 
@@ -28,6 +31,7 @@ class PrefillTime:
     breakdown: dict[str, Result]  # of the occupancy
     chunk_s: Result = 0.0  # that a full chunk adds to a step
     turn: Result = 1.0  # share of the occupancy after which the next prompt may begin, in the first stage [1]
+    packed: Result = 1.0  # share of the occupancy that is left where every rank has prompts [1]
 
     def mixed(self, other: PrefillTime, share: Result, latency_s: Result) -> PrefillTime:
         """Average prompts of two kinds, `share` of which are of the other; the latency is given, as it may count what is loaded."""
@@ -42,6 +46,7 @@ class PrefillTime:
             {name: mean(part, other.breakdown[name]) for name, part in self.breakdown.items()},
             mean(self.chunk_s, other.chunk_s),
             mean(self.turn, other.turn),
+            mean(self.packed, other.packed),
         )
 
 
@@ -53,6 +58,7 @@ class Prompts:
     scv: ArrayLike = 0.0  # squared coefficient of variation of their length, by what is computed of it [1]
     together: ArrayLike = 1.0  # waiting at once, which fill a chunk together [1]
     arriving: ArrayLike = np.inf  # while all micro-batches take a step; infinite: each of them has a chunk [1]
+    queued: bool = False  # whether the queue never runs empty, so that all attention ranks have prompts when one has
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +85,12 @@ def prefill_time(
 ) -> PrefillTime:
     """Predict the prefill of a prompt in chunks that ride along with decode steps.
 
-    occupancy = s (I/C) [T(C dp prefill + b decode) - T(b decode)],  C = min(chunk, n I);  without decode the whole T(C dp).
-    A mixed step reads the weights once, and each attention rank takes a chunk of a prompt of its own: a prompt alone gains nothing from the
-    other ranks. No micro-batch passes another, so that all wait for the fullest. Of a = `prompts.arriving` max(I/chunk, 1)/dp chunks of a rank
-    in a round each is charged s dp = max(m/a, 1/pp) of a pass, m those of the fullest (`fullest_lane`): 1/pp where all have one.
+    occupancy = s [T(X prefill, C of them on one rank, + b decode) - T(b decode)],  s = I/X;  without decode the whole T(X).
+    A mixed step reads the weights once, and each attention rank takes a chunk of a prompt of its own, C = min(chunk, n I), X = C dp where
+    all ranks have one. Ranks end a step together, for experts: of a = `prompts.arriving`/pp prompts that come at random, P = 1 - exp(-a max(I/chunk, 1))
+    of the passes carry any, X = min(a I/P, C dp) tokens of them, the fullest rank E[ceil(N/dp)]/P prompts (`fullest_rank_prompts`), as far as a chunk holds: one prompt
+    holds up all ranks, and gains nothing from the others. A queue that never runs empty fills all of them.
+    No micro-batch passes another, so that all wait for the fullest: s grows by m/a, m chunks of the fullest of pp with a each (`fullest_lane`).
     Latency: I/C chunks through the stages, [T - T] (max(I/C, 1) + pp - 1)/pp.
     n = `prompts.together` of the prompts that wait fill a chunk. Of a prompt whose first `cached_tokens` [token] are in the cache
     only the others are computed, one at least. Lengths of squared coefficient of variation `prompts.scv` [1] about the mean attend
@@ -99,11 +107,11 @@ def prefill_time(
     """
     prompt = np.asarray(prompts.tokens, float)
     computed = np.maximum(prompt - cached_tokens, 1.0)
-    chunk = np.minimum(constants.chunk_tokens, computed * prompts.together)
-    chunks = computed / chunk
+    passes = _passes(layouts, prompts, computed, constants.chunk_tokens)
     load = StepLoad(
         0.0,
-        prefill_tokens=chunk * layouts.dp,
+        prefill_tokens=passes.tokens,
+        fullest_tokens=passes.chunk,
         prompt_tokens=prompt,
         prompt_scv=prompts.scv,
         cached_tokens=cached_tokens,
@@ -119,8 +127,9 @@ def prefill_time(
     extra = mixed.breakdown
     if decode is not None:
         extra = {name: part - decode.step.breakdown[name] for name, part in extra.items()}
-    share = _charged_share(layouts, prompts.arriving, computed / constants.chunk_tokens)
-    total, charged = sum(extra.values()), chunks * share
+    chunks = computed / passes.chunk
+    total, charged = sum(extra.values()), passes.each
+    together = sum(extra[name] for name in OF_ALL_RANKS)
     # Prompts that share a chunk all end with it.
     latency = total * (np.maximum(chunks, 1.0) + np.asarray(layouts.pp) - 1.0) / layouts.pp
     return PrefillTime(
@@ -128,8 +137,9 @@ def prefill_time(
         latency,
         computed / (constants.chunk_tokens * layouts.dp * (1 if decode is None else layouts.pp)),
         {name: part * charged for name, part in extra.items()},
-        total * constants.chunk_tokens / chunk,
-        as_result(1.0 / (share * layouts.pp * layouts.dp)),
+        total * constants.chunk_tokens / passes.chunk,
+        passes.turn,
+        1.0 - (1.0 - passes.filled(layouts.dp)) * (1.0 - together / total),
     )
 
 
@@ -155,13 +165,63 @@ def fullest_lane(arriving: ArrayLike, stages: ArrayLike) -> Result:
     return as_result(np.where(stages > 1, np.maximum(total, each), arriving))
 
 
-def _charged_share(layouts: ServingLayouts, arriving: ArrayLike, chunks: Result) -> Result:
-    """Compute the share of a pass that each chunk of a round is charged [1]. A micro-batch has one chunk at a time, which holds so many prompts."""
-    pp, dp = np.asarray(layouts.pp, float), np.asarray(layouts.dp, float)
+@dataclass(frozen=True, slots=True)
+class _Passes:
+    """The passes of a micro-batch that carry prompts."""
+
+    chunk: Result  # on the rank with most [token]
+    tokens: Result  # on all ranks [token]
+    each: Result  # passes of the replica that a prompt is charged [1]
+    turn: Result  # share of them after which the next prompt may begin [1]
+
+    def filled(self, ranks: Result) -> Result:
+        """Compute the tokens over those of as many on every rank as on the fullest [1]."""
+        return as_result(self.tokens / (self.chunk * ranks))
+
+
+def _passes(layouts: ServingLayouts, prompts: Prompts, computed: Result, most: ArrayLike) -> _Passes:
+    """Spread prompts over passes of `most` tokens a rank, as `prefill_time` states."""
+    pp, dp, arriving = (np.asarray(value, float) for value in (layouts.pp, layouts.dp, prompts.arriving))
     known = np.isfinite(arriving)
-    if not np.any(known) or not np.any(pp > 1):
-        return as_result(1.0 / (pp * dp))
-    passes = np.where(known, arriving, 1.0) / dp * np.maximum(chunks, 1.0)
-    most = -np.expm1(-passes) * np.maximum(1.0 / np.asarray(chunks, float), 1.0)
-    fullest = np.maximum(np.minimum(fullest_lane(passes, pp), most) / passes, 1.0 / pp)
-    return as_result(np.where(known, fullest, 1.0 / pp) / dp)
+    shared = known & (dp > 1.0) & (not prompts.queued)
+    chunks, holds = (
+        np.maximum(computed / most, 1.0),
+        np.maximum(most / computed, 1.0),
+    )  # of a prompt; prompts of a chunk
+    come = np.where(known, arriving, 1.0) / (pp * np.where(shared, 1.0, dp))
+    rounds, chunk = come * chunks, np.minimum(most, computed * prompts.together)
+    tokens = chunk * dp
+    if np.any(shared):
+        busy = -np.expm1(-rounds)
+        spread = np.maximum(np.minimum(fullest_rank_prompts(come, dp), holds * busy), busy)
+        chunk = np.where(shared, np.minimum(most, computed * spread / busy), chunk)
+        tokens = np.where(shared, np.minimum(come * computed / busy, dp * chunk), tokens)
+        rounds = np.where(shared, spread, rounds)
+    each = computed / (tokens * pp)
+    if not np.any(known & (pp > 1.0)):
+        return _Passes(chunk, tokens, each, 1.0)
+    # No micro-batch passes another, so that all wait for the fullest.
+    held = -np.expm1(-pp * come * chunks) * holds
+    longer = np.minimum(fullest_lane(pp * rounds, pp), held) / rounds
+    fullest = np.where(known, np.maximum(longer, 1.0), 1.0)
+    return _Passes(chunk, tokens, each * fullest, as_result(1.0 / fullest))
+
+
+def fullest_rank_prompts(prompts: ArrayLike, ranks: ArrayLike) -> Result:
+    """Compute the mean prompts on the fullest of R ranks that share a Poisson number evenly:  E[ceil(N/R)] = sum_j P(N > j R).
+
+    Far beyond the ranks it is a/R + (1 - 1/R)/2. Shapes: broadcast; prompts a [1], ranks [1]; result [1].
+    Reference: Johnson, Kemp and Kotz, Univariate Discrete Distributions, 3rd ed. (2005), chapter 4 (tail of the Poisson as a gamma integral).
+
+    >>> [round(float(fullest_rank_prompts(a, 4)), 3) for a in (0.1, 4.0, 100.0)]
+    [0.095, 1.354, 25.375]
+    """
+    a, n = np.broadcast_arrays(np.asarray(prompts, float), np.asarray(ranks, float))
+    found = np.asarray(-np.expm1(-a))
+    many = a > 4.0 * n
+    found = np.where(many, a / n + 0.5 * (1.0 - 1.0 / n), found)
+    some = ~many & (a > _FEW * n)
+    if np.any(some):
+        a, n = a[some], n[some]
+        found[some] += sum(gammainc(j * n + 1.0, a) for j in range(1, _TERMS))
+    return as_result(found)

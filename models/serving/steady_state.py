@@ -90,7 +90,8 @@ class SteadyState:
         u T/(2 (1 - u)) + (1/2 + u) rate S^2 (ca^2 + cs^2)/(1 - u^2).
         """
         turn, rate = self.prompts.turn, self.requests_per_s
-        service, utilisation = self.prompts.occupancy_s * turn, self.utilisation * turn
+        packed = turn * self.prompts.packed
+        service, utilisation = self.prompts.occupancy_s * packed, self.utilisation * packed
         server = service + self.prompts.steps * self.step_s
         load = np.minimum(rate * server, 1.0)
         deviation = np.sqrt(self.variance)

@@ -51,6 +51,7 @@ class StepLoad:
     prompt_scv: ArrayLike = 0.0  # squared coefficient of variation of that length, by what is computed of it [1]
     cached_tokens: ArrayLike = 0.0  # first part of the prompt, found in a prefix cache and not computed [token]
     tokens_per_sequence: ArrayLike = 1.0  # of a sequence in decode; more than one where drafts are verified [token]
+    fullest_tokens: ArrayLike | None = None  # of the prefill on the rank that has most; None: an even share [token]
 
 
 def step_time(
@@ -107,6 +108,7 @@ def _in_turns(
         load,
         decode_sequences=np.asarray(load.decode_sequences, float) / HALVES,
         prefill_tokens=np.asarray(load.prefill_tokens, float) / HALVES,
+        fullest_tokens=None if load.fullest_tokens is None else np.asarray(load.fullest_tokens, float) / HALVES,
     )
     parts, exchange = _parts(arch, chip, layouts, half, precisions, constants)
     busy = sum(part for name, part in parts.items() if name != HOST)
@@ -123,7 +125,9 @@ def _parts(
     decode, prefill = np.asarray(load.decode_sequences, float), np.asarray(load.prefill_tokens, float)
     decoded = decode * load.tokens_per_sequence
     tokens, weights = decoded + prefill, precisions.weights
-    dense_compute, dense_memory = dense_times_s(arch, chip, layouts, weights, constants, tokens, logits=decoded)
+    # What ranks do for themselves takes as long as on the one with most of the prompts; experts have the tokens of all.
+    own = prefill if load.fullest_tokens is None else np.asarray(load.fullest_tokens, float) * layouts.dp
+    dense_compute, dense_memory = dense_times_s(arch, chip, layouts, weights, constants, decoded + own, logits=decoded)
     expert_compute, expert_memory = expert_times_s(arch, chip, layouts, weights, constants, tokens)
     parts: dict[str, Result] = {
         "dense_compute": dense_compute,
@@ -134,9 +138,9 @@ def _parts(
             arch, chip, layouts, decode, load.context_tokens, precisions.kv_cache, constants, load.tokens_per_sequence
         ),
         "prefill_attention": prefill_attention_s(
-            arch, chip, layouts, prefill, load.prompt_tokens, constants, load.cached_tokens, load.prompt_scv, weights
+            arch, chip, layouts, own, load.prompt_tokens, constants, load.cached_tokens, load.prompt_scv, weights
         ),
-        "communication": communication_s(arch, chip, layouts, tokens, constants),
+        "communication": communication_s(arch, chip, layouts, decoded + own, constants),
         "launch": launch_s(arch, prefill, constants),
         HOST: _host_s(layouts, decode, constants),
     }

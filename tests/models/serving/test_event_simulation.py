@@ -123,9 +123,9 @@ def test_popular_prefixes_are_drawn_more_often():
     assert counts[0] / counts[9] == pytest.approx(10.0, rel=0.2)
 
 
-@pytest.mark.parametrize("place", [1, 6, 30, 43, 50])
+@pytest.mark.parametrize("place", [1, 6, 21, 24, 30, 43, 50])
 def test_closed_forms_agree_with_the_simulation(place):
-    """One pool, stages, two pools and prefixes at half load and more."""
+    """One pool, attention ranks, stages, two pools and prefixes at half load and more."""
     case = list(cases())[place]
     found, most = errors(case, 6000), limits()
     assert {name: error for name, error in found.items() if abs(error) > most[name]} == {}, str(case)
