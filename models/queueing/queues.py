@@ -6,15 +6,17 @@ has an infinite wait; that is returned, not raised, so that a mask can drop it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincc, gammaincinv, gammaln, ndtr
 
-from models.arrays import Result, as_result
+from models.arrays import Bools, Floats, Result, as_result
 
 # Powers of the chance to wait that Poisson arrivals have, for arrivals in clumps: in the mean wait, and in the chance itself.
 _CLUMPED_WAIT, _CLUMPED_CHANCE = 0.4, 0.8
-_ROUNDS = 3
+_ROUNDS, _CLOSE = 24, 1e-9  # of Ridders' method, at most; error over the rate at which it ends
 _RARE = 1.5  # think time over service and customers from which a server is rarely found at work
 _TERMS = 40  # of the series there
 
@@ -191,7 +193,7 @@ def shared_rate(
     (processor sharing with a rate that depends on the number, a negative binomial),  b = (n g a + n g c D)/(1 - n g c),  D = 1.
     Clumps of dispersion I widen the swings:  D = 1 + (I - 1) w,  w = n/(n + x (I - 1))/(1 + cO^2)  for outputs of cO^2 and clumps
     that take x steps a prompt; while prompts behind it are served a request stays e longer, so b = ... + rate e. Variance b D/(1 - n g c).
-    Solved for the rate in a few rounds. Shapes: broadcast. Units: occupancy b [1], steps n of a request [1], step T(b) and service [s],
+    Solved for the rate to 1e-9 of it. Shapes: broadcast. Units: occupancy b [1], steps n of a request [1], step T(b) and service [s],
     slope c = dT/db [s], results [1/s] and [1]. Reference: Kelly, Reversibility and Stochastic Networks (1979), chapter 3
     (symmetric queues); Eick, Massey and Whitt, Management Science 39 (1993) (peakedness in infinite-server queues).
 
@@ -199,43 +201,87 @@ def shared_rate(
     [4.761905, 19.090909]
     """
     b, n, c = np.asarray(occupancy, float), np.asarray(steps, float), np.maximum(step_slope_s, 0.0)
-    step, service = np.asarray(step_s, float), np.asarray(service_s, float)
-    together = np.asarray(service_steps, float)
-    base = np.maximum(step - c * b, 0.05 * step)
+    base = np.maximum(np.asarray(step_s, float) - c * b, 0.05 * np.asarray(step_s, float))
     spread = 1.0 / (1.0 + np.asarray(output_scv, float))
-
-    def response(rate: Result) -> tuple[Result, Result, Result, Result]:
-        """Evaluate (b/rate, D, e, share of time that neither prompts nor the requests' own weight takes)."""
-        u = rate * service
-        clumps = dispersion(u, service_scv, arrival_scv) - 1.0
-        wide = 1.0 + clumps * spread * n / (n + np.maximum(together * clumps, 0.0))
-        behind = left_behind_s(u, service, service_scv, arrival_scv, together)
-        left = np.maximum(1.0 - u - n * c * rate, 1e-9)
-        return n * (base + c * wide) / left + behind, wide, behind, left
-
-    def short(rate: Result) -> Result:
-        """Compute the residual, positive where the rate keeps fewer than b requests in decode."""
-        return 1.0 / response(rate)[0] - rate / b
-
-    # Ridders' method between no load and the rate without swings, which is the most.
-    low, high = np.zeros(()), b / (n * (base + c * b) + b * service)
-    above, under = short(low), short(high)
-    for _ in range(_ROUNDS):
-        middle = 0.5 * (low + high)
-        off = short(middle)
-        rate = middle + (middle - low) * off / np.sqrt(np.maximum(off * off - above * under, 1e-300))
-        miss = short(rate)
-        inner = (
-            np.where(off > 0, middle, low),
-            np.where(off > 0, off, above),
-            np.where(off > 0, high, middle),
-            np.where(off > 0, under, off),
-        )
-        low, above = np.where(miss > 0, np.maximum(rate, inner[0]), inner[0]), np.where(miss > 0, miss, inner[1])
-        high, under = np.where(miss > 0, inner[2], np.minimum(rate, inner[2])), np.where(miss > 0, inner[3], miss)
-    _, wide, behind, left = response(rate)
+    shared = _Shared(b, n, c, base, *(np.asarray(value, float) for value in (service_s, service_scv, service_steps, spread, arrival_scv)))  # fmt: skip
+    rate = shared.rate()
+    _, wide, behind, left = shared.response(rate)
     own = np.maximum(b - rate * behind, 0.0)
-    return as_result(rate), as_result(own * wide * (1.0 - rate * service) / left)
+    return as_result(rate), as_result(own * wide * (1.0 - rate * shared.service) / left)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """An engine that serves prompts between the steps of b requests, as `shared_rate` states."""
+
+    b: Floats
+    n: Floats
+    c: Floats
+    base: Floats  # a step of none [s]
+    service: Floats
+    service_scv: Floats
+    together: Floats  # steps of a prompt
+    spread: Floats  # 1/(1 + cO^2)
+    arrival_scv: Floats
+
+    def take(self, mask: Bools) -> _Shared:
+        """Pick engines; what is alike for all stays a number."""
+        parts = (getattr(self, f.name) for f in fields(self))
+        return _Shared(*(np.broadcast_to(part, mask.shape)[mask] if part.ndim else part for part in parts))
+
+    def response(self, rate: Result) -> tuple[Result, Result, Result, Result]:
+        """Evaluate (b/rate, D, e, share of time that neither prompts nor the requests' own weight takes)."""
+        n, u = self.n, rate * self.service
+        clumps = dispersion(u, self.service_scv, self.arrival_scv) - 1.0
+        wide = 1.0 + clumps * self.spread * n / (n + np.maximum(self.together * clumps, 0.0))
+        behind = left_behind_s(u, self.service, self.service_scv, self.arrival_scv, self.together)
+        left = np.maximum(1.0 - u - n * self.c * rate, 1e-9)
+        return n * (self.base + self.c * wide) / left + behind, wide, behind, left
+
+    def short(self, rate: Result) -> Result:
+        """Compute the residual, positive where the rate keeps fewer than b requests in decode; it falls by 1/b at least as the rate grows."""
+        return 1.0 / self.response(rate)[0] - rate / self.b
+
+    def rate(self) -> Floats:
+        """Solve for the rate by Ridders' method between no load and the rate without swings, which is the most, until each has converged [1/s]."""
+        high = self.b / (self.n * (self.base + self.c * self.b) + self.b * self.service)
+        part, low = self, np.zeros(())
+        found, shape, place = np.zeros(0), (), None  # all rates, and where those stand that have not converged
+        above, under = part.short(low), part.short(high)
+        for _ in range(_ROUNDS):
+            middle = 0.5 * (low + high)
+            off = part.short(middle)
+            rate = middle + (middle - low) * off / np.sqrt(np.maximum(off * off - above * under, 1e-300))
+            miss = part.short(rate)
+            if place is None:
+                shape, found = np.shape(rate), np.array(rate).reshape(-1)
+            else:
+                found[place] = rate
+            wrong = np.abs(miss) * part.b > _CLOSE * rate
+            if not np.any(wrong):
+                break
+            low, above, high, under = _closer((low, above), (middle, off), (rate, miss), (high, under))
+            if place is None or not np.all(wrong):
+                part = part.take(wrong)
+                low, above, high, under = (np.broadcast_to(a, wrong.shape)[wrong] for a in (low, above, high, under))
+                place = np.flatnonzero(wrong) if place is None else place[wrong]
+        return found.reshape(shape)
+
+
+Bracketed = tuple[Result, Result]  # an argument and its residual
+
+
+def _closer(low: Bracketed, middle: Bracketed, estimate: Bracketed, high: Bracketed) -> tuple[Result, Result, Result, Result]:  # fmt: skip
+    """Narrow a bracket of a falling function by its middle and by an estimate: (low, its residual, high, its residual)."""
+    (middle_at, off), (rate, miss) = middle, estimate
+    below = off > 0
+    inner_low, inner_above = np.where(below, middle_at, low[0]), np.where(below, off, low[1])
+    inner_high, inner_under = np.where(below, high[0], middle_at), np.where(below, high[1], off)
+    short = miss > 0
+    return (
+        np.where(short, np.maximum(rate, inner_low), inner_low), np.where(short, miss, inner_above),
+        np.where(short, inner_high, np.minimum(rate, inner_high)), np.where(short, inner_under, miss),
+    )  # fmt: skip
 
 
 def place_wait(

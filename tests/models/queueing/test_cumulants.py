@@ -75,6 +75,27 @@ def test_a_shared_engine_is_exact_where_theory_is():
         assert variance == pytest.approx(mean / (1 - v), rel=0.15)
 
 
+def test_rates_of_a_shared_engine_are_solved_at_any_batch():
+    """Prompts of 4 s before 20 steps of 10 ms and 1 ms for each request more, from a batch of a thousandth to a million: all at once, and by bisection."""
+    n, a, c, service, scv = 20.0, 0.01, 0.001, 4.0, 0.5
+    batches = np.geomspace(1e-3, 1e6, 28).reshape(4, 7)
+    found, _ = queues.shared_rate(batches, n, a + c * batches, c, service, scv, 8.0, 1.0, 1.0)
+
+    def batch_at(rate):
+        u = rate * service
+        clumps = float(queues.dispersion(u, scv)) - 1.0
+        wide = 1.0 + clumps * n / (n + 8.0 * clumps) / 2.0
+        left = max(1.0 - u - n * c * rate, 1e-9)
+        return rate * (n * (max(a, 0.05 * (a + c * batch)) + c * wide) / left + float(queues.left_behind_s(u, service, scv, 1.0, 8.0)))  # fmt: skip
+
+    for batch, rate in zip(batches.ravel(), found.ravel(), strict=True):
+        low, high = 0.0, 1.0 / service
+        for _ in range(80):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if batch_at(middle) < batch else (low, middle)
+        assert rate == pytest.approx(low, rel=2e-9), batch
+
+
 @pytest.mark.parametrize("arrival_scv", [1.0, 2.0, 4.0])
 @pytest.mark.parametrize("service_scv", [0.0, 1.0])
 @pytest.mark.parametrize("load", [0.2, 0.5, 0.8])
