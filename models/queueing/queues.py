@@ -17,6 +17,7 @@ from models.arrays import Bools, Floats, Result, as_result
 # Powers of the chance to wait that Poisson arrivals have, for arrivals in clumps: in the mean wait, and in the chance itself.
 _CLUMPED_WAIT, _CLUMPED_CHANCE = 0.4, 0.8
 _ROUNDS, _CLOSE = 24, 1e-9  # of Ridders' method, at most; error over the rate at which it ends
+_NONE: Result = np.zeros(())
 _RARE = 1.5  # think time over service and customers from which a server is rarely found at work
 _TERMS = 40  # of the series there
 
@@ -244,8 +245,8 @@ class _Shared:
 
     def rate(self) -> Floats:
         """Solve for the rate by Ridders' method between no load and the rate without swings, which is the most, until each has converged [1/s]."""
-        high = self.b / (self.n * (self.base + self.c * self.b) + self.b * self.service)
-        part, low = self, np.zeros(())
+        part, low = self, _NONE
+        high: Result = self.b / (self.n * (self.base + self.c * self.b) + self.b * self.service)
         found, shape, place = np.zeros(0), (), None  # all rates, and where those stand that have not converged
         above, under = part.short(low), part.short(high)
         for _ in range(_ROUNDS):

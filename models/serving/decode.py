@@ -78,7 +78,7 @@ def dense_times_s(
     """Predict (compute, memory) seconds of everything but experts and attention core.
 
     compute = 2 [N_d (m + s m / (m + s)) + N_h (b + 1)] / (tp F e_c),  s = s0 (F/B) / I0;  memory = (sum w_p N_p + N_h w_h) / (tp B e_m)
-    with m, b tokens and logits per attention rank, N_p with the copies on tensor ranks (`architecture.attention_on_ranks`); what the checkpoint leaves in 16 bit is computed at the rate of 16 bit. Shapes: tokens [token], logits [token] of the whole micro-batch and
+    with m, b tokens and logits per attention rank, N_p with the copies on tensor ranks (`architecture.attention_on_ranks`; routers are whole on each); what the checkpoint leaves in 16 bit is computed at the rate of 16 bit. Shapes: tokens [token], logits [token] of the whole micro-batch and
     layouts broadcast; result [s]. The head is never read below 8 bit.
     Reference: Pope et al., MLSys 2023, section 2; saturation term: first fit on published serving measurements.
 
@@ -93,7 +93,8 @@ def dense_times_s(
     saturation = constants.dense_saturation_tokens * _intensity(chip, constants)
     effective = rank_tokens + saturation * rank_tokens / (rank_tokens + saturation)
     attention = attention_on_ranks(arch, layouts.tp)
-    parts = {"attention": attention, "ffn": count.dense_ffn, "router": count.router}
+    routers: Result = count.router * np.asarray(layouts.tp, float)
+    parts = {"attention": attention, "ffn": count.dense_ffn, "router": routers}
     flops = {part: 2.0 * weights * effective for part, weights in parts.items()}
     flops["tables"] = 2.0 * head * (np.asarray(logits, float) / layouts.dp + 1.0)
     compute = products_s(chip, width, weight_precision, constants, flops) / layouts.tp

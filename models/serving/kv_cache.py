@@ -50,7 +50,7 @@ class SharedPrefixes:
 def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_precision: Precision) -> Result:
     """Compute the weights on the fullest chip:  ceil(L/pp)/L [sum w_p N_p / tp + w_e N_e / (tp dp)] + w_h N_h (1 or 2) / tp.
 
-    w by part of the network as the checkpoint stores it (`models.formats.stored`), w_h at least 1 byte, N_p with the copies on tensor ranks (`architecture.attention_on_ranks`). Dense weights are copied on each attention rank; routed experts N_e are not, but for the copies of `decode.held_experts`. With pp > 1 embedding and head sit on
+    w by part of the network as the checkpoint stores it (`models.formats.stored`), w_h at least 1 byte, N_p with the copies on tensor ranks (`architecture.attention_on_ranks`), routers whole on each. Dense weights are copied on each attention rank; routed experts N_e are not, but for the copies of `decode.held_experts`. With pp > 1 embedding and head sit on
     different stages, so the fullest holds one of them. Shapes: as layouts; result [byte].
     Reference: Pope et al., MLSys 2023, section 3; Rajbhandari et al., DeepSpeed-MoE, ICML 2022, section 5.
 
@@ -67,7 +67,7 @@ def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_pr
     experts = count.per_expert * held_experts(arch, layouts) * count.moe_layers / layouts.stage_chips
     tables = np.where((pp > 1) | bool(arch.tied), 1.0, 2.0) * arch.hidden * arch.vocab * width.tables
     attention = attention_on_ranks(arch, layouts.tp) * width.attention
-    dense = attention + count.dense_ffn * width.ffn + count.router * width.router
+    dense = attention + count.dense_ffn * width.ffn + count.router * layouts.tp * width.router
     return (stage * (dense / layouts.tp + width.experts * experts) + tables / layouts.tp)[()]
 
 
@@ -170,16 +170,18 @@ def slots(
     free = cache_bytes_per_chip(arch, chip, layouts, precisions.weights, constants)
     context = held_context_tokens(lengths, constants)
     held = kv_bytes_per_chip(arch, layouts, context, precisions.kv_cache)
-    by_memory = free / held
-    if shared is not None:
-        prefix = _prefix_bytes(arch, layouts, shared, precisions)
-        by_memory = _sharing(free, constants.cache_share * shared.kept_bytes, held - prefix, prefix, shared, layouts.dp)
+    room, own = free, held
+    most: Result = np.inf
     if np.any(arch.state_blocks) and np.any(constants.state_share):
         state = kv_bytes_per_chip(arch, layouts, 0.0, precisions.kv_cache)  # without a token only the state is left
-        in_pool = constants.state_share * free / (constants.state_slots * state)
-        cached = np.maximum(held - state, 1.0)
-        apart = np.minimum(in_pool, (1.0 - constants.state_share) * free / cached)
-        by_memory = np.where(np.asarray(constants.state_share) > 0.0, apart, by_memory)
+        pooled = np.asarray(constants.state_share) > 0.0
+        most = np.where(pooled, constants.state_share * free / (constants.state_slots * state), np.inf)
+        room, own = (1.0 - constants.state_share) * free, np.where(pooled, np.maximum(held - state, 1.0), held)
+    by_memory = room / own
+    if shared is not None:
+        prefix = _prefix_bytes(arch, layouts, shared, precisions)
+        by_memory = _sharing(room, constants.cache_share * shared.kept_bytes, own - prefix, prefix, shared, layouts.dp)
+    by_memory = np.minimum(by_memory, most)
     cap = constants.batch_cap * np.asarray(layouts.dp, float)
     smooth = by_memory / (1.0 + (by_memory / cap) ** _CORNER) ** (1.0 / _CORNER)
     # A replica that cannot hold one request per attention rank does not run at all.

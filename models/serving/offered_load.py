@@ -337,8 +337,8 @@ def two_pools(
         step = decode.step(batch / n_d)
         stay = later * step.total_s
         waiting = (served - batch) / (n_p * prefill.layouts.dp)
-        queue = Prompts(prefill.lengths.input_tokens, together=np.maximum(waiting, 1.0))
-        service = prefill.prompt(0.0, None, queue).occupancy_s / n_p
+        of_queue = Prompts(prefill.lengths.input_tokens, together=np.maximum(waiting, 1.0))
+        service = prefill.prompt(0.0, None, of_queue).occupancy_s / n_p
         together = constants.burst_share * 0.5 * (served - 1.0) / served * batch * service
         delays = stay + alone + together
         queue = closed_loop_response_s(served, service, np.maximum(delays + on_links - service, 0.0)) - service

@@ -174,12 +174,12 @@ class _Passes:
     each: Result  # passes of the replica that a prompt is charged [1]
     turn: Result  # share of them after which the next prompt may begin [1]
 
-    def filled(self, ranks: Result) -> Result:
+    def filled(self, ranks: ArrayLike) -> Result:
         """Compute the tokens over those of as many on every rank as on the fullest [1]."""
-        return as_result(self.tokens / (self.chunk * ranks))
+        return as_result(self.tokens / (self.chunk * np.asarray(ranks, float)))
 
 
-def _passes(layouts: ServingLayouts, prompts: Prompts, computed: Result, most: ArrayLike) -> _Passes:
+def _passes(layouts: ServingLayouts, prompts: Prompts, computed: Result, most: Result) -> _Passes:
     """Spread prompts over passes of `most` tokens a rank, as `prefill_time` states."""
     pp, dp, arriving = (np.asarray(value, float) for value in (layouts.pp, layouts.dp, prompts.arriving))
     known = np.isfinite(arriving)
@@ -189,7 +189,7 @@ def _passes(layouts: ServingLayouts, prompts: Prompts, computed: Result, most: A
         np.maximum(most / computed, 1.0),
     )  # of a prompt; prompts of a chunk
     come = np.where(known, arriving, 1.0) / (pp * np.where(shared, 1.0, dp))
-    rounds, chunk = come * chunks, np.minimum(most, computed * prompts.together)
+    rounds, chunk = come * chunks, np.minimum(most, computed * np.asarray(prompts.together, float))
     tokens = chunk * dp
     if np.any(shared):
         busy = -np.expm1(-rounds)

@@ -12,10 +12,10 @@ from models.queueing.queues import both_waits
 from models.serving.closed_loop import closed_loop
 from models.serving.closed_points import closed_pools
 from models.serving.continuous_batching import aggregated
-from models.serving.decode import ServingLayouts, communication_s, decode_attention_s, expert_exchange_s
+from models.serving.decode import ServingLayouts, communication_s, decode_attention_s, dense_times_s, expert_exchange_s
 from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated
 from models.serving.examples import BF16, CHIP, DENSE, MOE, ONE, SERVING
-from models.serving.kv_cache import cache_bytes_per_chip, held_context_tokens, slots
+from models.serving.kv_cache import cache_bytes_per_chip, held_context_tokens, slots, weight_bytes_per_chip
 from models.serving.prefix_cache import PrefixCache, Tier, Zipf, shared_prefixes
 from models.serving.step import StepLoad, step_time
 from models.serving.workload import Lengths
@@ -234,3 +234,25 @@ def test_grouped_heads_are_bound_by_arithmetic_where_it_is_scarce():
     found = run(chip=weak, layouts=ONE, queries=5.0)
     assert found == pytest.approx(flops / (20e12 * SERVING.attention_efficiency))
     assert run(chip=CHIP, layouts=ONE, queries=5.0) == run(chip=CHIP, layouts=ONE, queries=1.0) < found
+
+
+def test_a_router_is_whole_on_each_tensor_rank():
+    """2 W(2) - W(1) is what both ranks hold: 48 layers of 2,048 x 128 in 16 bit; each reads all of it."""
+    routers = 48 * 2048 * 128 * 2.0
+    two = ServingLayouts(2, 1, 1, 2)
+    held = [float(weight_bytes_per_chip(MOE, layout, "bf16")) for layout in (ONE, two)]
+    assert 2.0 * held[1] - held[0] == pytest.approx(routers, rel=1e-6)
+    read = [float(dense_times_s(MOE, CHIP, layout, "bf16", SERVING, 1.0, 1.0)[1]) for layout in (ONE, two)]
+    assert 2.0 * read[1] - read[0] == pytest.approx(routers / (CHIP.hbm_bytes_per_s * SERVING.memory_efficiency), rel=1e-6)  # fmt: skip
+
+
+def test_shared_prefixes_are_held_once_beside_a_pool_of_states():
+    """Half of the memory for states, which set no limit here; requests of one prefix own 180 + 500 tokens each in the other half."""
+    arch = replace(DENSE, linear_layers=16, state_width=64, state_inputs=0, state_dim=1, state_conv=0)
+    pooled = replace(SERVING, batch_cap=1e9, state_share=0.5)
+    kinds = {"lengths": Lengths(8000, 200), "precisions": BF16, "constants": pooled}
+    shared = shared_prefixes(PrefixCache(7500, Zipf(1, 0.0), (Tier(0.0, np.inf, 0.0, in_hbm=True),), 8))
+    n, apart = (float(slots(arch, CHIP, ONE, shared=prefixes, **kinds)) for prefixes in (shared, None))
+    room = 0.5 * float(cache_bytes_per_chip(arch, CHIP, ONE, "bf16", pooled))
+    assert n * 680 + 7500 == pytest.approx(room / 65_536, rel=0.01)
+    assert n > 10 * apart
