@@ -12,6 +12,7 @@ from accuracy_scores import LEAVE_OUTS, Scored, checks, errors, group_of, percen
 from accuracy_slices import SERVING, slices, worst_groups
 
 from catalog.lookup import Catalog
+from models.transformer.architecture import parameter_counts
 from planner.calibration.fit import LEAVE_OUT
 from planner.calibration.measurements import Row
 from planner.calibration.target import TRUSTED_GRADES
@@ -23,7 +24,10 @@ GOAL_BY_GROUP = {"tpot": "≤ 12 %", "ttft": "≤ 28 %", "throughput": "≤ 12 %
 GOAL_BY_SOURCE = {"tpot": "≤ 18 %", "ttft": "≤ 45 %", "throughput": "≤ 18 %"}
 DOMESTIC = ("Ascend 910B", "Ascend 910C")
 FEW_CLIENTS = 4  # up to which the warm-up shows in a mean of the first token
+HELD_BACK = 0.5  # share of the clients that run, below which the engine keeps them waiting
+POSSIBLE = 0.7  # share of the peak that no engine reached
 CHOICES = ("tp", "pp", "dp", "ep")
+CAUSES = Path(__file__).with_name("accuracy_causes.md")  # of groups far off, mended or not
 TRIED = Path(__file__).with_name("accuracy_tried.md")  # forms that were fitted and not shipped
 
 
@@ -56,6 +60,7 @@ def chapter(path: Path, catalog: Catalog) -> tuple[str, dict[str, str]]:
     parts += ["### Serving: choice of chip or layout (leave-group-out)", as_markdown(choice_table(regret(scored)))]
     parts += ["### Serving: slices (leave-group-out)", slices(scored, SERVING, tuple(METRICS))]
     parts += ["### Serving: the worst groups (leave-group-out)", worst_groups(scored, suspicion)]
+    parts += ["### Serving and training: causes that were found", CAUSES.read_text(encoding="utf-8")]
     parts += ["### Serving: the worst rows of the shipped constants", as_markdown(scored.worst(suspicion))]
     plots = {f"accuracy_serving_{name}.svg": scatter(scored.points(name), QUANTITY[name]) for name in METRICS}
     return "\n\n".join(part.strip() for part in parts) + "\n", plots
@@ -221,10 +226,24 @@ def question(m) -> tuple:
     return m.row.kind, m.architecture, m.case.regime, scenario and scenario[1], lengths, texts, loads
 
 
+def work_share(m) -> float:
+    """Compute the share of the peak that a closed loop would have reached without a prefix cache, by Little's law [1]; 0 where figures are missing."""
+    clients, case = m.row.number("concurrency"), m.case
+    if case.regime != "closed" or not clients or not {"tpot", "ttft"} <= m.measured.keys():
+        return 0.0
+    request_s = m.measured["ttft"] + (case.output_tokens - 1.0) * m.measured["tpot"]
+    flops = 2.0 * float(parameter_counts(case.arch).active) * (case.input_tokens + case.output_tokens)
+    return clients / request_s * flops / (m.chips * float(case.chip.flop_per_s))
+
+
 def suspicion(m, metric: str, missed: float) -> str:
     """Say what is unusual about a row: a guess from the row itself, not a finding."""
     slower = (missed < 0) == (metric != "throughput")  # measured slower than predicted
     notes, clients = m.row.text["notes"].lower(), m.row.number("concurrency")
+    if work_share(m) > POSSIBLE:
+        return "more work than the chips can do: prompts were found in a prefix cache"
+    if clients and 0.0 < m.measured.get("throughput", 0.0) * m.measured.get("tpot", 0.0) < HELD_BACK * clients:
+        return "a pool or limit of the engine held fewer requests than the clients sent"
     if not slower and metric == "tpot" and "speculative decoding state not recorded" in notes:
         return "speculative decoding may be on: its state is not recorded"
     if metric == "ttft" and slower and clients and clients <= FEW_CLIENTS:

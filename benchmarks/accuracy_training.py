@@ -199,6 +199,14 @@ def suspicion(m, metric: str, missed: float) -> str:
     layout, arch = m.case.layout, m.case.arch
     if layout["tp"] * layout["pp"] == 1 and any(text.startswith("global batch") for text in m.inferred):
         return "batch not published"
+    if missed < 0 and "superseded" in m.row.text["notes"]:
+        return "draft of a page: the published one shows another figure, or none"
+    if missed < 0 and (arch.linear_layers or arch.csa_layers or arch.hca_layers):
+        return "kernels of a new kind of attention on an early release"
+    if missed < 0 and m.case.global_batch_sequences == layout["dp"] * layout["micro_batch"]:
+        return "one micro-batch: starts of kernels and exchanges are not hidden"
+    if missed > 0 and m.row.text["framework"] == "megatron" and "functional verification" in m.row.text["notes"]:
+        return "recipe of a check: features of its software are not printed"
     if arch.experts and m.row.text["framework"] == "nvidia-tuned":
         return (
             "early or regressed release: repeated later with the same layout"
