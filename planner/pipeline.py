@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planner.errors import BrokenPlanError
 from planner.facts import Fact
 from planner.plan import Plan
 from planner.solving.answer import THREADS, Progress, answer
 from planner.spec.document import read_spec
+
+if TYPE_CHECKING:
+    from planner.problem.facts import ResolvedSpec
 
 
 def solve(
@@ -45,15 +48,21 @@ def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -
     return checked(document, overlays=overlays)[0]
 
 
+def resolved(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> ResolvedSpec:
+    """Resolve a document. Raises SpecError with every problem of an invalid one."""
+    from planner.resolve.resolver import resolve_document
+
+    return resolve_document(document, overlays)
+
+
 def checked(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -> tuple[dict[str, int], tuple[Fact, ...]]:
     """Return the counts of a valid document in memory and the notes on it: how it was understood, and what is at odds with known figures."""
-    from planner.resolve.resolver import resolve_document
     from planner.spec.document import edited
     from planner.spec.load.closed_loop import at_rates, closed_loops, first_rate
     from planner.spec.model import parse_spec
 
     loops = closed_loops(parse_spec(document))
-    problem = resolve_document(edited(document, at_rates({i: first_rate(loop) for i, loop in loops.items()})), overlays)
+    problem = resolved(edited(document, at_rates({i: first_rate(loop) for i, loop in loops.items()})), overlays)
     offers = [offer for offer in problem.offers if offer.how != "api"]
     counts = {
         "workloads": len(problem.demands()) + len(problem.training),
@@ -85,7 +94,6 @@ def solve_unverified(
     from planner.candidates.cache import OutOfTime
     from planner.candidates.search import find_candidates
     from planner.interpret.framing import without_answer
-    from planner.resolve.resolver import resolve_document
     from planner.solving.closed_loop import is_closed, solve_closed
     from planner.solving.deadline import Deadline
     from planner.solving.replicas import asking_for, solver_of
@@ -99,7 +107,7 @@ def solve_unverified(
             say,
             overlays,
         )
-    problem = resolve_document(document, overlays)
+    problem = resolved(document, overlays)
     if problem.spec.robust is not None:
         from planner.robust.plan import robust_plan
 

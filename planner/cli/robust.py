@@ -43,7 +43,7 @@ def _robust(arguments: argparse.Namespace) -> int:
     from planner.problem.scenarios import draw, price_ranges
     from planner.report.robust import outcome_row, price_row
     from planner.resolve.price_steps import raised
-    from planner.resolve.resolver import resolve
+    from planner.solving.variants import resolved_anew
     from planner.spec.model import parse_spec
     from planner.spec.robust import Robust
     from planner.verify.check import read_through
@@ -59,7 +59,7 @@ def _robust(arguments: argparse.Namespace) -> int:
     spec = parse_spec(plan.document["spec"])
     if spec.robust is None:  # prices that were chosen by their level stay there
         spec = spec.model_copy(update={"robust": Robust(prices=spec.prices is None or not spec.prices.moved)})
-    problem = as_chosen(resolve(spec, overlays), plan.document)
+    problem = as_chosen(resolved_anew(spec, overlays), plan.document)
 
     def read_in_time(at_prices: ResolvedSpec, document: Mapping[str, Any]) -> CheckedPlan:
         limits.check()

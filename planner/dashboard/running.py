@@ -18,7 +18,7 @@ from planner.errors import Issue, SpecError
 from planner.estimate.profile.cases import KINDS, points_at_work, workloads_of
 from planner.plan import Plan
 from planner.resolve.ledger import Ledger
-from planner.resolve.resolver import catalog_of
+from planner.resolve.names import catalog_of
 from planner.resolve.systems import system_facts
 from planner.spec.document import read_document
 from planner.spec.model import parse_spec

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from catalog.errors import CatalogError
 from catalog.lookup import shipped_catalog
 from catalog.units import UnitError, parse
+from planner import pipeline
 from planner.errors import Issue, SpecError
 from planner.messages import Message
 from planner.plan import Plan, load_plan, parse_plan
@@ -52,9 +53,7 @@ def example(name: str) -> dict[str, Any]:
 
 def resolved(document: dict[str, Any]) -> ResolvedSpec:
     """Resolve a spec with the catalog. Raises SpecError with all problems at once."""
-    from planner.resolve.resolver import resolve_document  # loads the closed forms, which a stored plan needs none of
-
-    return resolve_document(document, ())
+    return pipeline.resolved(document)
 
 
 def read_upload(files: Sequence[tuple[str, bytes]], at_hand: Mapping[str, Any]) -> tuple[dict[str, Any], Plan | None]:

@@ -1,4 +1,4 @@
-"""Look up the names in a spec; a name without a record is reported with its close matches."""
+"""Load the catalog of a spec and look up its names; a name without a record is reported with its close matches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 from catalog.errors import CatalogError, UnknownName, did_you_mean, name_key
 from catalog.lookup import Catalog, shipped_catalog
 from catalog.records import Record
-from planner.errors import Issue, close_matches, path_text
+from planner.errors import Issue, SpecError, close_matches, path_text
+from planner.spec.model import PlanSpec
 
 # every place of a spec that holds the name of a record; "*" stands for each entry of a list
 PLACES: tuple[tuple[str, str], ...] = (
@@ -103,3 +104,17 @@ def _texts(
             yield from _texts(item, pattern[1:], (*path, i))
     elif isinstance(value, Mapping) and pattern[0] in value:
         yield from _texts(value[pattern[0]], pattern[1:], (*path, pattern[0]))
+
+
+def catalog_of(spec: PlanSpec, overlays: Sequence[Path], recorded: Mapping[str, Mapping[str, Any]]) -> Catalog:
+    """Load the catalog with the overlays, the records of the spec's `catalog` block and the figures of its `overrides`."""
+    try:
+        own: dict[str, Any] = {str(kind): records for kind, records in spec.catalog.items()}
+        catalog = Catalog.load(overlays, [own]) if overlays or spec.catalog else shipped_catalog()
+        overrides = {
+            **{path: override.model_dump(exclude_none=True) for path, override in spec.overrides.items()},
+            **recorded,
+        }
+        return catalog.with_overrides(overrides) if overrides else catalog
+    except CatalogError as error:
+        raise SpecError(Issue(path, message) for path, message in error.problems) from None

@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from catalog.errors import CatalogError
-from catalog.lookup import Catalog, shipped_catalog
-from planner.errors import Issue, SpecError, close_matches
+from planner.errors import SpecError, close_matches
 from planner.problem.calendar import TYPICAL_DAYS, Calendar, build_calendar
 from planner.problem.economics import Economics
 from planner.problem.facts import (
@@ -32,7 +30,7 @@ from planner.resolve.context import ResolveContext
 from planner.resolve.facility import with_racks
 from planner.resolve.money.economics import resolve_economics, with_ownership
 from planner.resolve.money.owned import resolve_owned, with_worth
-from planner.resolve.names import unknown_names
+from planner.resolve.names import catalog_of, unknown_names
 from planner.resolve.offers import resolve_offers
 from planner.resolve.overrides import unread
 from planner.resolve.phases import phase_facts, with_growth
@@ -84,20 +82,6 @@ def resolve(
     if spec.horizon.calendar == TYPICAL_DAYS and spec.horizon.days is not None:
         return representative(problem, spec.horizon.days)
     return problem
-
-
-def catalog_of(spec: PlanSpec, overlays: Sequence[Path], recorded: Mapping[str, Mapping[str, Any]]) -> Catalog:
-    """Load the catalog with the overlays, the records of the spec's `catalog` block and the figures of its `overrides`."""
-    try:
-        own: dict[str, Any] = {str(kind): records for kind, records in spec.catalog.items()}
-        catalog = Catalog.load(overlays, [own]) if overlays or spec.catalog else shipped_catalog()
-        overrides = {
-            **{path: override.model_dump(exclude_none=True) for path, override in spec.overrides.items()},
-            **recorded,
-        }
-        return catalog.with_overrides(overrides) if overrides else catalog
-    except CatalogError as error:
-        raise SpecError(Issue(path, message) for path, message in error.problems) from None
 
 
 def build_problem(context: ResolveContext) -> ResolvedSpec:

@@ -14,7 +14,6 @@ import numpy as np
 
 from planner.candidates.cache import Grids
 from planner.candidates.points import Candidates, use_row
-from planner.candidates.search import find_candidates
 from planner.formulate.formulation import Formulation
 from planner.formulate.limits import Unbounded
 from planner.formulate.porting import needs
@@ -29,7 +28,7 @@ from planner.resolve.price_steps import raised
 from planner.robust.search import ScenarioSearch, required_scenarios
 from planner.scenarios.redispatch import Deployment, left_out
 from planner.solving.answer import answer, options_of
-from planner.solving.variants import answered
+from planner.solving.variants import answered, points_found
 from planner.verify.check import read_through
 from planner.verify.robust.check import cost_by_price, outcome_in
 
@@ -48,7 +47,7 @@ def robust_plan(
     """Plan a problem with a `robust` block; the plan has no answer if no fleet found keeps the required share."""
     report = progress or (lambda line: None)
     grids: Grids = {}
-    candidates = find_candidates(problem, grids)
+    candidates = points_found(problem, grids)
     options = options_of(problem.spec, threads)
     try:
         nominal = answered(problem, candidates, options)

@@ -19,7 +19,6 @@ from models.arrays import Floats, Ints
 from planner.candidates.cache import Grids
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates, OperatingPoint
-from planner.candidates.search import find_candidates
 from planner.formulate.formulation import Formulation, formulate
 from planner.formulate.porting import needs
 from planner.money.terms import COST
@@ -39,7 +38,7 @@ from planner.scenarios.redispatch import (
 )
 from planner.solving.held_fleet import evaluate_fleet
 from planner.solving.operation import arc_prices, replicas_price
-from planner.solving.variants import Answer
+from planner.solving.variants import Answer, points_found
 from solvers.fixed_fleet.full_year_dispatch import restricted_to_slots
 from solvers.fixed_fleet.redispatch import alike_slots, undominated_slots
 from solvers.interface import Options
@@ -130,7 +129,7 @@ class ScenarioSearch:
         for level in ERROR_LEVELS:
             derating = derating_at(self.problem, level)
             derated = replace(self.problem, derating=derating)
-            candidates = find_candidates(derated, grids)
+            candidates = points_found(derated, grids)
             form = formulate(derated, candidates)
             gap = max(self.options.gap, OPTION_CHOICE_GAP)
             solution = solve(form.data, replace(self.options, gap=gap, method="branch"))

@@ -282,15 +282,15 @@ def _diagnosed(asked: Asked, solution: Solution, nothing: bool, small: bool) -> 
 def _answer_without_the_late(found: Postponement, asked: Asked) -> Plan:
     """Answer the problem in which some jobs wait, and say which."""
     from planner.candidates.cache import OutOfTime
-    from planner.candidates.search import find_candidates
     from planner.interpret.framing import without_answer
     from planner.solving.replicas import asking_for, either_of
+    from planner.solving.variants import points_found
 
     problem, solve_program = found.problem, either_of(found.problem.spec)
     if problem.spec.solver.replicas == "auto":
         problem = asking_for(problem, "whole")
     try:
-        candidates = find_candidates(problem, until=asked.until.ends_s)
+        candidates = points_found(problem, until=asked.until.ends_s)
     except OutOfTime:
         return without_answer(problem, None, "limit", None, asked.document)
     plan = answer(
@@ -312,10 +312,9 @@ def _diagnosis(problem: ResolvedSpec, asked: Asked, until: Deadline, nothing: bo
     With whole replicas a repair of a throughput question has to serve some of the demand.
     """
     from planner.candidates.cache import OutOfTime
-    from planner.candidates.search import find_candidates
-    from planner.resolve.resolver import resolve_document
     from planner.solving.infeasibility import NOTHING_FOUND, diagnose
     from planner.solving.throughput import asking_for_some
+    from planner.solving.variants import points_found, resolved
     from planner.spec.document import edited
 
     candidates, document = asked.candidates, asked.document
@@ -323,9 +322,9 @@ def _diagnosis(problem: ResolvedSpec, asked: Asked, until: Deadline, nothing: bo
         document = edited(document, (("solver.replicas", "whole"),))
     if nothing or (problem.spec.objective.maximise is not None and problem.spec.solver.whole):
         document = asking_for_some(document, problem)
-        problem = resolve_document(document, asked.overlays)
+        problem = resolved(document, asked.overlays)
         try:
-            candidates = find_candidates(problem, until=until.ends_s)
+            candidates = points_found(problem, until=until.ends_s)
         except OutOfTime:
             return NOTHING_FOUND
     return diagnose(problem, candidates, document, asked.overlays, until.options(asked.options))

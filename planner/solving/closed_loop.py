@@ -17,7 +17,7 @@ from planner.errors import Issue, SpecError
 from planner.interpret.framing import without_answer
 from planner.plan import Plan
 from planner.plan.rows.time import ClosedLoop
-from planner.resolve.resolver import resolve_document
+from planner.solving.variants import resolved
 from planner.spec.document import edited
 from planner.spec.load.closed_loop import MOST_OFF, at_rates, closed_loops, first_rate
 from planner.spec.model import PlanSpec, parse_spec
@@ -84,7 +84,7 @@ def solve_closed(
             tried[i].append((rate, off[i]))
         rates = {i: _next_rate(each) for i, each in tried.items()}
     say("the time was up before as many sessions were at work as asked; allow more of it under solver.time_limit")
-    return without_answer(resolve_document(edited(document, at_rates(rates)), overlays), None, "limit", None, document)
+    return without_answer(resolved(edited(document, at_rates(rates)), overlays), None, "limit", None, document)
 
 
 def _next_rate(tried: Sequence[tuple[float, float]]) -> float:

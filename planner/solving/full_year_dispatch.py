@@ -93,10 +93,10 @@ def _share(value: float) -> float:
 def _on_all_hours(problem: ResolvedSpec, overlays: Sequence[Path]) -> ResolvedSpec:
     """Resolve the spec on the full-year calendar, with the architectures of the plan."""
     from planner.problem.quality import settled
-    from planner.resolve.resolver import resolve
+    from planner.solving.variants import resolved_anew
 
     horizon = problem.spec.horizon.model_copy(update={"calendar": FULL_YEAR, "days": None})
-    full = resolve(problem.spec.model_copy(update={"horizon": horizon}), overlays)
+    full = resolved_anew(problem.spec.model_copy(update={"horizon": horizon}), overlays)
     return settled(full, {facts.workload: facts.members for facts in problem.quality})
 
 

@@ -19,9 +19,9 @@ from planner.candidates.cache import OutOfTime
 from planner.formulate.formulation import Formulation, formulate
 from planner.plan.rows.quality import IfFirst, Postponed
 from planner.problem.facts import ResolvedSpec, TrainingFacts
-from planner.resolve.resolver import resolve_document
 from planner.solving.deadline import Deadline
 from planner.solving.trials import Trials, merged
+from planner.solving.variants import resolved
 from planner.spec.document import Edits
 from planner.spec.requirements.priority import put_off, queue_of
 from solvers.interface import Options
@@ -81,9 +81,7 @@ def postponed(
 
     Whether jobs fit is tested with divisible replicas unless the spec asks for whole ones.
     """
-    problem = resolve_document(
-        document, overlays
-    )  # as asked: with replicas of either kind if the spec leaves them open
+    problem = resolved(document, overlays)  # as asked: with replicas of either kind if the spec leaves them open
     trials = Trials(problem, None, document, overlays, until.share(0.5).options(options))
     queue = queue_of(problem.training)
     try:

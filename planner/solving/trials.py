@@ -22,7 +22,7 @@ from planner.errors import SpecError
 from planner.formulate.formulation import formulate
 from planner.limits.limit import Limit
 from planner.problem.facts import ResolvedSpec
-from planner.resolve.resolver import catalog_of
+from planner.resolve.names import catalog_of
 from planner.solving.marginal_values import rows_by_path
 from planner.solving.variants import Variants, some
 from planner.spec.document import Edits

@@ -1,4 +1,4 @@
-"""Variants of one spec under edits, and their answers.
+"""Variants of one spec under edits, and their answers; the one door back from solving to `resolve` and to the search for points.
 
 A diagnosis and the studies solve many edited specs. Each is resolved once, and the operating points of a workload are
 searched once for all variants whose edits leave them as they are: an edit of a budget or of a price changes none.
@@ -28,9 +28,10 @@ from planner.interpret.document import interpret
 from planner.interpret.marginal_values import MarginalValues
 from planner.plan import Plan
 from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts, WorkloadFacts
-from planner.resolve.resolver import resolve_document
+from planner.resolve.resolver import resolve, resolve_document
 from planner.solving.quality import settle
 from planner.spec.document import Edits, edited
+from planner.spec.model import PlanSpec
 from solvers.interface import Options
 from solvers.memory import resident_bytes
 from solvers.model.data import PlanData
@@ -55,6 +56,23 @@ SITE_PATHS = (
 
 
 PointsKey = tuple[str, str, frozenset[int], frozenset[tuple[str, str]]]  # workload, edits, networks, fleet options
+
+
+def resolved(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> ResolvedSpec:
+    """Resolve a document. Raises SpecError with all its problems at once."""
+    return resolve_document(document, overlays)
+
+
+def resolved_anew(spec: PlanSpec, overlays: Sequence[Path] = ()) -> ResolvedSpec:
+    """Resolve a parsed spec, such as that of a plan on another calendar. Raises SpecError with all its problems at once."""
+    return resolve(spec, overlays)
+
+
+def points_found(
+    problem: ResolvedSpec, grids: Grids | None = None, *, below_floor: bool = False, until: float = math.inf
+) -> Candidates:
+    """Search the operating points of a problem. Raises OutOfTime at `until`, on the performance counter [s]."""
+    return find_candidates(problem, grids, below_floor=below_floor, until=until)
 
 
 class Variants:
@@ -87,7 +105,7 @@ class Variants:
         """Resolve the document with some edits, once."""
         key = json.dumps(edits)
         if key not in self._problems:
-            self._problems[key] = resolve_document(edited(self.document, edits), self.overlays)
+            self._problems[key] = resolved(edited(self.document, edits), self.overlays)
         return self._problems[key]
 
     def candidates(self, problem: ResolvedSpec, edits: Edits, networks: frozenset[int] = frozenset()) -> Candidates:
@@ -127,7 +145,7 @@ class Variants:
         concerning = json.dumps([edit for edit in edits if _concerns(edit[0], workload)])
         key = (workload.name, concerning, networks, fleet_options)
         if key not in self._points:
-            self._points[key] = find_candidates(some(problem, {workload.name}, ()), self._grids, until=self.until)
+            self._points[key] = points_found(some(problem, {workload.name}, ()), self._grids, until=self.until)
         return self._points[key]
 
 

@@ -23,7 +23,7 @@ from planner.money.terms import COST, coefficients
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import BY_WINDOW, terms_of
 from planner.report.words import listed
-from planner.resolve.resolver import resolve_document
+from planner.solving.variants import resolved
 from planner.spec.document import read_spec
 from planner.spec.model import parse_spec
 
@@ -289,13 +289,13 @@ def _question(document: Mapping[str, Any], years: int, moved: tuple[str, str] | 
 def _resolved(document: dict[str, Any], overlays: Sequence[Path]) -> ResolvedSpec:
     """Resolve a reduced spec, without the overrides of figures that only its workloads read."""
     try:
-        return resolve_document(document, overlays)
+        return resolved(document, overlays)
     except SpecError as error:
         idle = {problem.path.removeprefix("overrides.") for problem in error.problems}
         if not idle <= set(document.get("overrides", {})):
             raise
         kept = {path: value for path, value in document["overrides"].items() if path not in idle}
-        return resolve_document({**document, "overrides": kept}, overlays)
+        return resolved({**document, "overrides": kept}, overlays)
 
 
 @dataclass(frozen=True, slots=True)

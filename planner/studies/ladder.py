@@ -12,9 +12,8 @@ from catalog.units import MILLION, UnitError
 from planner.errors import Issue, SpecError
 from planner.formulate.limits import Unbounded
 from planner.problem.facts import ResolvedSpec
-from planner.resolve.resolver import resolve_document
 from planner.solving.answer import Progress
-from planner.solving.variants import Answer, Variants
+from planner.solving.variants import Answer, Variants, resolved
 from planner.spec.document import Edits, edited
 from planner.spec.quantities import read_money
 from planner.studies.base.planned import Base, planned, solved, study_options
@@ -127,7 +126,7 @@ def ladder(
     `so_far` is told the ladder after each rung. Raises SpecError for a lever or target that cannot be read.
     """
     began, say = time.perf_counter(), progress or (lambda line: None)
-    problem = resolve_document(document, overlays)
+    problem = resolved(document, overlays)
     serving = tuple(dict.fromkeys(w.asked for w in problem.serving))
     names = serving if workload is None else (workload,)
     if not set(names) & set(serving):

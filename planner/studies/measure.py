@@ -27,8 +27,8 @@ from planner.messages import Message
 from planner.plan import Plan
 from planner.problem.facts import ResolvedSpec
 from planner.problem.scenarios import SERVING, Scenarios, draw, with_robust
-from planner.resolve.resolver import resolve
 from planner.scenarios.redispatch import left_out
+from planner.solving.variants import resolved_anew
 from planner.spec.model import parse_spec
 from planner.studies.measure_cases import Case, cases_of
 from planner.studies.measure_fleets import UNDONE, FleetModel, fleet_model
@@ -199,7 +199,7 @@ def measure(
     if not plan.has_answer:
         raise SpecError([Issue("plan", "there is no plan to measure for: nothing was decided")])
     spec = parse_spec(plan.document["spec"])
-    problem = with_robust(as_chosen(resolve(spec, overlays), plan.document))
+    problem = with_robust(as_chosen(resolved_anew(spec, overlays), plan.document))
     if problem.phases or spec.objective.maximise or spec.apis:
         raise SpecError([Issue("plan", "phases, throughput as the objective, and APIs are not covered by `measure`")])
     limits = limits or SearchLimits()

@@ -17,7 +17,6 @@ from models.arrays import Bools, Floats, Ints
 from planner.candidates.cache import Grids
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import OperatingPoint
-from planner.candidates.search import find_candidates
 from planner.formulate.formulation import Formulation, formulate
 from planner.money.terms import COST
 from planner.problem.derating import derating_at
@@ -25,6 +24,7 @@ from planner.problem.facts import ResolvedSpec
 from planner.problem.intervals import network
 from planner.problem.scenarios import Scenarios
 from planner.scenarios.redispatch import BatchCurve, curve_of, worst_errors
+from planner.solving.variants import points_found
 from solvers.fixed_fleet.recourse import RecourseData
 from solvers.fixed_fleet.redispatch import undominated_slots
 
@@ -101,7 +101,7 @@ def fleet_model(problem: ResolvedSpec, document: Mapping[str, Any], until: float
     `until`: as of `find_candidates`, which raises OutOfTime.
     """
     grids: Grids = {}
-    nominal = find_candidates(problem, grids, until=until)
+    nominal = points_found(problem, grids, until=until)
     form = formulate(problem, nominal)
     options, held = _options(form, document)
     number = {_key(option): k for k, option in enumerate(options)}
@@ -109,7 +109,7 @@ def fleet_model(problem: ResolvedSpec, document: Mapping[str, Any], until: float
     jobs: dict[tuple[str, int], OperatingPoint] = {}
     for level in LEVELS:
         derated = replace(problem, derating=derating_at(problem, level), training=())
-        candidates = nominal if level <= LEVELS[0] else find_candidates(derated, grids, until=until)
+        candidates = nominal if level <= LEVELS[0] else points_found(derated, grids, until=until)
         for point in (point for pool in candidates.pools for point in pool.points):
             keys = {_key(use.option) for use in point.uses}
             if len(keys) == 1 and (key := keys.pop()) in number and point.power_cap is None:

@@ -16,9 +16,8 @@ from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
 from planner.messages import Message
 from planner.report.words import counted
-from planner.resolve.resolver import resolve_document
 from planner.solving.answer import THREADS, Progress
-from planner.solving.variants import Answer, Fleet, Variants, fleet_change
+from planner.solving.variants import Answer, Fleet, Variants, fleet_change, resolved
 from planner.spec.document import at
 from planner.studies.base.planned import SAME as ROUNDING
 from planner.studies.base.planned import Base, planned, solved, study_options
@@ -205,7 +204,7 @@ def sensitivity(
     """
     began, say = time.perf_counter(), progress or (lambda line: None)
     usual = not vary if defaults is None else defaults
-    factors_of(document, resolve_document(document, overlays), vary, usual)  # a mistake is told before a plan is solved
+    factors_of(document, resolved(document, overlays), vary, usual)  # a mistake is told before a plan is solved
     start = planned(document, overlays, progress=progress, threads=threads)
     factors = factors_of(start.document, start.problem, vary, usual)
     program, options, unit = Reoptimizer(), study_options(start.problem, threads), sense_and_unit(document)[1]

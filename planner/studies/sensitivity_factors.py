@@ -20,7 +20,7 @@ from planner.limits.limits import basic_limits
 from planner.limits.phases import phase_limits
 from planner.problem.facts import ResolvedSpec
 from planner.problem.provenance import Citation
-from planner.resolve.resolver import catalog_of
+from planner.resolve.names import catalog_of
 from planner.spec.changes import COUNTED
 from planner.spec.document import Edits, at, edited
 from planner.spec.model import parse_spec

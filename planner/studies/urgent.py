@@ -16,8 +16,8 @@ from planner.messages import Message
 from planner.pipeline import solve_document
 from planner.plan import Plan
 from planner.report.words import amount, counted
-from planner.resolve.resolver import resolve_document
 from planner.solving.answer import Progress
+from planner.solving.variants import resolved
 from planner.spec.document import Edits, edited
 from planner.spec.model import parse_spec
 from planner.studies.base.planned import REPLICAS, SAME, SCENARIOS, Base, planned
@@ -173,9 +173,7 @@ def urgent(
     if spec.phases is not None:
         raise SpecError([Issue("phases", "urgent jobs are put into plans without phases; remove them")])
     with_job: Edits = (("workloads", [*copy.deepcopy(document["workloads"]), dict(job)]),)
-    chips_of = {
-        system.name: system.chips for system in resolve_document(edited(document, with_job), overlays).systems.values()
-    }
+    chips_of = {system.name: system.chips for system in resolved(edited(document, with_job), overlays).systems.values()}
     start = planned(dict(document), overlays, progress=progress)
     plain = edited(start.document, AS_SEARCHED)
     more = edited(plain, (("workloads", [*copy.deepcopy(plain["workloads"]), dict(job)]),))

@@ -104,7 +104,7 @@ class WhatIf:
 
     def _resolved(self, changes: Changes) -> tuple[dict[str, Any], ResolvedSpec]:
         """Apply the changes to the spec, and resolve it."""
-        from planner.resolve.resolver import resolve_document
+        from planner.solving.variants import resolved
 
         edits: Edits = tuple(changes.items())
         try:
@@ -112,17 +112,17 @@ class WhatIf:
         except (KeyError, IndexError, TypeError):
             place = next(path for path, _ in edits if not _is_there(self.document, path))
             raise SpecError([Issue(place, "there is no such place in the spec")]) from None
-        problem = resolve_document(document, self._overlays)
+        problem = resolved(document, self._overlays)
         if problem.spec.robust is not None:
             raise SpecError([Issue("robust", Message.of("whatif.robust").text())])
         return document, problem
 
     def _candidates(self, problem: ResolvedSpec, until: float) -> Candidates:
-        from planner.candidates.search import find_candidates
+        from planner.solving.variants import points_found
 
         if len(self._grids) > MAX_KEPT:
             self._grids.clear()
-        return find_candidates(problem, self._grids, below_floor=True, until=until)
+        return points_found(problem, self._grids, below_floor=True, until=until)
 
 
 def _is_there(document: Mapping[str, Any], path: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from catalog.lookup import Catalog
 from planner.problem.price_levels import STATED, TYPICAL, amount_of, level_note, way_of
-from planner.resolve.resolver import catalog_of
+from planner.resolve.names import catalog_of
 from planner.spec.document import at
 from planner.verify.checked_plan import CheckedPlan
 

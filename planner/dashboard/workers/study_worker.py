@@ -148,7 +148,7 @@ def file_name(name: str, taken: Collection[str]) -> str:
 def _calibrate(asked: Asked, findings: _Findings) -> None:
     """Fit to measurements that were uploaded, by the catalog with the spec's own records but without a calibration of before."""
     from planner.calibration.fit import calibrate
-    from planner.resolve.resolver import catalog_of
+    from planner.resolve.names import catalog_of
     from planner.spec.model import parse_spec
 
     overrides = {

@@ -20,7 +20,7 @@ from planner.estimate.characterise.needs import (
 )
 from planner.estimate.limits import SearchLimits
 from planner.report.words import amount
-from planner.resolve.resolver import catalog_of
+from planner.resolve.names import catalog_of
 from planner.spec.model import parse_spec
 from planner.spec.reinforcement import Reinforcement
 from planner.spec.workloads import Training

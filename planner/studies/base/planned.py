@@ -20,10 +20,9 @@ from planner.pipeline import solve_unverified
 from planner.plan import Plan
 from planner.problem.facts import ResolvedSpec
 from planner.report.words import listed
-from planner.resolve.resolver import resolve_document
 from planner.solving.answer import THREADS, Progress, options_of
 from planner.solving.deadline import LEAST_S
-from planner.solving.variants import Answer, Variants, answered
+from planner.solving.variants import Answer, Variants, answered, resolved
 from planner.spec.document import Edits, edited
 from planner.spec.requirements.priority import put_off
 from solvers.interface import Options
@@ -115,20 +114,20 @@ def planned(
     document: dict[str, Any], overlays: Sequence[Path] = (), *, progress: Progress | None = None, threads: int = THREADS
 ) -> Planned:
     """Solve a spec as `flopwatt plan` does, and choose how a study varies it. Raises SpecError for an invalid spec."""
-    problem = resolve_document(document, overlays)
+    problem = resolved(document, overlays)
     if progress is not None:
         progress("the plan that the study starts from")
     plan = solve_unverified(dict(document), overlays=overlays, progress=progress, threads=threads)
     varied = edited(document, _later_deadlines(problem, plan))
     relaxed: list[str] = [] if problem.spec.robust is None else [SCENARIOS]
-    variants = Variants(varied, overlays, resolve_document(varied, overlays))
+    variants = Variants(varied, overlays, resolved(varied, overlays))
     if problem.spec.solver.replicas == "auto" and plan.has_answer:
         divided = edited(varied, (("solver.replicas", DIVISIBLE),))
-        variants = Variants(divided, overlays, resolve_document(divided, overlays))
+        variants = Variants(divided, overlays, resolved(divided, overlays))
         if plan.document.get("replicas") == WHOLE:
             if _divisible_are_apart(plan, variants, threads):
                 whole = edited(varied, (("solver.replicas", WHOLE),))
-                variants = Variants(whole, overlays, resolve_document(whole, overlays))
+                variants = Variants(whole, overlays, resolved(whole, overlays))
             else:
                 relaxed.append(REPLICAS)
     return Planned(plan, dict(variants.document), variants, tuple(relaxed))
