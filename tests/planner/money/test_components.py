@@ -6,6 +6,7 @@ import pytest
 
 from planner.messages import LANGUAGES, texts
 from planner.money.components import AT_METER, COMPONENTS, DATED, component_words
+from planner.resolve.resolver import resolve_document
 
 CARBON_LINES = {"operation", "embodied", "ppa"}
 
@@ -32,3 +33,18 @@ def test_a_component_is_paid_for_decisions_of_one_way_to_share_it():
         assert not component.capital or not component.of_workload
         assert component.carbon in CARBON_LINES | {""}
     assert COMPONENTS["energy"].paid_for == (*DATED[:2], "grid")
+
+
+def test_assumptions_name_components_that_exist(small_spec, tiny):
+    """A cost line that no component has would take its share of the cost from no plan."""
+    lines = {component.carbon for component in COMPONENTS.values()} | set(COMPONENTS)
+    meter = {
+        "demand_charge": "15 USD/kW-month",
+        "battery": {"energy": "1 MWh", "power": "1 MW", "energy_price": "60 USD/kWh", "power_price": "1 USD/kW"},
+    }
+    other = tiny(lines=[{"kind": "SD-WAN"}], porting=[{"family": "hopper", "cost": "1 USD"}])
+    other["sites"][0] |= {"colocation": "100 USD/kW-month", "electricity": meter}
+    for document in (small_spec, other):
+        named = {scope[0] for row in resolve_document(document).assumptions for scope in row.scope}
+        assert named <= lines
+        assert len(named) > 3
