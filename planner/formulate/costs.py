@@ -1,6 +1,6 @@
 """Terms of money, carbon and energy of holdings, operating points, arcs, sites, copies of weights and ports.
 
-Not here: those of lines (`planner.formulate.lines`) and of meters (`planner.formulate.electricity`), and sums of terms (`planner.money.terms`).
+Not here: terms of lines (`planner.formulate.lines`) and of meters (`planner.formulate.electricity`), and sums of terms (`planner.money.terms`).
 """
 
 from __future__ import annotations

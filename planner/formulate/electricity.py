@@ -130,7 +130,7 @@ def _grid_terms(problem: ResolvedSpec, rates: Rates) -> list[AnyTerms]:
 
 
 def _contract_terms(problem: ResolvedSpec, rates: Rates) -> list[AnyTerms]:
-    """Build the terms of contracts: of their capacity where the output of the plant is paid, of what is taken where that is."""
+    """Build the terms of contracts: per watt of capacity where the output of the plant is paid, else per watt taken."""
     found = [(site, contract) for _, site, facts in metered_sites(problem) for contract in facts.contracts]
     contracts, places = [c for _, c in found], _places(site for site, _ in found)
     produced = np.array([c.pays_produced for c in contracts], dtype=bool)

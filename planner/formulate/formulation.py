@@ -58,7 +58,7 @@ class Formulation:
     origins: tuple[str, ...]
     arc_kinds: tuple[str, ...]  # kind of line of each arc; "" where there is no choice of lines
     standing: tuple[OperatingPoint, ...] = ()  # layouts that stand by for scenarios in which predictions fail
-    terms: tuple[AnyTerms, ...] = ()  # of cost, carbon and energy, per unit of each decision
+    terms: tuple[AnyTerms, ...] = ()  # amounts of cost, carbon and energy per unit of each decision
 
 
 def formulate(problem: ResolvedSpec, candidates: Candidates, by_need: bool = False) -> Formulation:

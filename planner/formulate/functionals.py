@@ -24,7 +24,7 @@ def paid_in(phase: PhaseFacts) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Functionals:
-    """The terms of each functional of a program; those of phases only where a limit is set on them."""
+    """The terms of each functional of a program; functionals of a phase exist only where the spec limits the phase."""
 
     terms: Mapping[str, Sequence[AnyTerms]]
 

@@ -154,7 +154,7 @@ def _span(windows: Bools) -> tuple[int, int]:
 
 
 def shares_of_price(network: LineNetwork, uses: Sequence[tuple[int, int]]) -> dict[int, float]:
-    """Split what is paid for bytes on a way over its lines, each by its price per byte; nothing where all are free."""
+    """Split the payment for bytes on a way over its lines by their prices per byte; empty where all lines are free."""
     price = [(line, network.lines[line].price_per_byte) for line, _ in uses]
     total = sum(part for _, part in price)
     return {line: part / total for line, part in price} if total else {}

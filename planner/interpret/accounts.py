@@ -65,7 +65,7 @@ class Accounts:
                 result[name] += part
                 at_site[place[0], name] += part
         for (_, site, system, _), amount in shared:
-            if not system:  # of a site as a whole
+            if not system:  # a cost that belongs to the site as a whole
                 total = sum(at_site[site, name] for name in names)
                 for name in names:
                     result[name] += amount * (at_site[site, name] / total if total else 1 / len(names))

@@ -83,7 +83,7 @@ class ElectricityDecisions:
         return charge, discharge, stored
 
     def units(self) -> dict[str, Floats]:
-        """Return what is bought, taken and built: watts from the grid and of contracts in each slot, peaks, capacities and sizes."""
+        """Return the units of each decision at the meters: watts from the grid and of contracts in each slot, peaks, capacities and sizes."""
         meters = self.meters
         peaks = [
             self.grid[m, slots].max(initial=0.0) for m, slots in zip(meters.peak_meter, meters.peak_slot, strict=True)

@@ -51,7 +51,7 @@ class Sent:
     uses: tuple[tuple[int, int], ...]  # (line, side)
     rate: float  # bytes/s while it is sent
     bytes: float  # in the stage
-    decision: str  # of which it is a share, at a position
+    decision: str  # the share is a part of this decision, at the position `at`
     at: int
 
 
@@ -144,7 +144,7 @@ class LineDecisions:
         return {name: carried / sum(mine.values()) for name, carried in mine.items()}
 
     def _paid(self, amounts: Amounts) -> dict[tuple[int, str], float]:
-        """Add up what is paid for bytes by line and traffic."""
+        """Add up the payments for bytes by line and traffic."""
         paid: dict[tuple[int, str], float] = defaultdict(float)
         of_arcs = amounts(COST, REQUEST)
         for a, _, way in self._carried_requests():

@@ -90,7 +90,7 @@ def paid_by_phase(decided: Decisions, accounts: Accounts) -> list[float]:
 
 
 def _residual_share(problem: ResolvedSpec, option: FleetOption, term: Term) -> float:
-    """Return the residual value at the end of the horizon per unit of price; 0 for what is retired before, or rented."""
+    """Return the residual value at the end of the horizon per unit of price; 0 for systems that are rented or retired before."""
     edges = problem.calendar.edges_s
     if not option.owned or term.last < problem.calendar.windows - 1:
         return 0.0

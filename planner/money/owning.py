@@ -24,23 +24,23 @@ class Purchase:
     """A system that is bought and kept for a time; numbers, or arrays of one shape over many systems."""
 
     # prices
-    price: Amount  # of the system
-    fabric: Amount  # of its share of the network
-    building: Amount  # of the building and power delivery
+    price: Amount  # the system
+    fabric: Amount  # its share of the network
+    building: Amount  # its building and power delivery
     staff: Amount  # per year
     software: Amount  # per year
     # present values over the time held, per unit of price
     system: Amount
-    share: Amount  # of the network, with upkeep
+    share: Amount  # network, with upkeep
     upkeep: Amount
     facility: Amount
     spare_parts: Amount
-    per_year: Amount  # of one unit paid at the end of each year
+    per_year: Amount  # one unit paid at the end of each year
     # payments, per unit of price
     paid: Amount  # on delivery of the system
     parts: Amount  # on delivery, for spare parts
     maintenance: Amount  # per year
-    annuity: Amount  # of the building, per year
+    annuity: Amount  # building, per year
 
     def row(self) -> tuple[Amount, ...]:
         """Return the fields in their order."""
@@ -49,7 +49,7 @@ class Purchase:
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """A component of owning a system: present value, and what is paid on delivery and per year."""
+    """A component of owning a system: its present value, and its payments on delivery and per year."""
 
     component: Component
     worth: Amount
@@ -58,7 +58,7 @@ class Owned:
 
 
 def owning(bought: Purchase) -> tuple[Owned, ...]:
-    """Compute what owning costs: the price less what is left at the end, the network, upkeep, spare parts, building, staff and software.
+    """Compute the cost of owning a system: price less residual value, network, upkeep, spare parts, building, staff and software.
 
     A system costs price x system at present value, and price x paid on delivery; its network share x (share - upkeep), and its whole price
     on delivery; both are kept up for (price + network) x upkeep. Spare parts, building, staff and software are charged by their own rates.

@@ -76,7 +76,7 @@ class Terms:
 class Flowing(Terms):
     """Terms that are paid slot by slot: coefficient_{i,t} = per_unit_i x profile_{follows_i, t}.
 
-    `profile` [K, T] counts seconds, and at present value what is money. A decision without slots is paid for from the first to the last of
+    `profile` [K, T] counts seconds; a profile of money is at present value. A decision without slots is paid for from the first to the last of
     its `windows` [n, 2]; None for a decision in each slot.
     """
 
@@ -125,7 +125,7 @@ class Flowing(Terms):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dated(Terms):
-    """Terms with dates: present value `worth` [n], and what is `paid` in each phase [n, phases], not discounted.
+    """Terms with dates: present value `worth` [n], and payments `paid` in each phase [n, phases], not discounted.
 
     `capital` [n]: the part that is paid on delivery, in phase `phase` [n]; None where nothing is bought. An amount belongs to the `windows`
     [n, 2] for which something is held, as equal payments at the end of each year; None for all windows alike.

@@ -162,7 +162,7 @@ class PhaseCheck:
             cost[w] += row["tokens_per_s"] / workload.spec.lengths.output * weight[t] * each
 
     def _energy(self, option: CheckedOption, watts: float, t: int, weight: float) -> float:
-        """Price what is drawn in a slot."""
+        """Price the energy drawn in a slot."""
         return watts * sum(option.drawn_per_j(int(self.calendar.hour[t])).values()) * weight
 
     def _check_pools(self, path: str, stated: Sequence[Row], slots: Sequence[int]) -> None:

@@ -64,7 +64,7 @@ def accounts():
 
 def test_each_line_is_the_sum_of_its_terms_times_the_decisions(accounts):
     assert dict(accounts.cost_lines) == {
-        ("systems", *BOX): 400.0,  # of the holding of which there are four; the other has no line
+        ("systems", *BOX): 400.0,  # four of the first holding; the other has no line
         ("site", *REGION): 2 * 30.0,
         ("energy", *REGION): 5 * 10 + 1 * 20.0,
         ("egress", "here", "fibre", ""): 3 * (1 * 10 + 2 * 20.0),
