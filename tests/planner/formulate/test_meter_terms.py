@@ -24,14 +24,18 @@ BLOCK = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def problem(tiny):
+def resolved(tiny, block):
     spec = tiny(
         horizon={"years": 2, "discount_rate": 0.0},
         phases=[{"name": "one", "start": "0 years"}, {"name": "two", "start": "1 year"}],
     )
-    spec["sites"][0] |= {"electricity_price": "0.10 USD/kWh", "electricity": BLOCK}
+    spec["sites"][0] |= {"electricity_price": "0.10 USD/kWh", "electricity": block}
     return resolve(parse_spec(spec))
+
+
+@pytest.fixture(scope="module")
+def problem(tiny):
+    return resolved(tiny, BLOCK)
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +79,13 @@ def test_a_battery_is_bought_at_first_and_again_after_its_life(terms):
     assert of(terms, COST, STORE, 1) == pytest.approx([2 * 60 / KWH_J])
     for p in (0, 1):
         assert of(in_phase(terms, p), COST, POWER, 1) == pytest.approx([20 / KW])
+
+
+def test_a_battery_that_lasts_is_bought_once(tiny):
+    lasting = resolved(tiny, BLOCK | {"battery": BLOCK["battery"] | {"life": "5 years"}})
+    terms = meter_terms(lasting, slot_rates(lasting))
+    paid = [of(in_phase(terms, p), COST, STORE, 1)[0] for p in (0, 1)]
+    assert paid == pytest.approx([60 / KWH_J, 0.0])
 
 
 def test_a_site_without_a_meter_has_no_such_terms(tiny):
