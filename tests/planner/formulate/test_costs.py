@@ -32,6 +32,7 @@ def form(tiny):
             {"system": "DGX H100", "how": "reserved", "price": f"{RENT_PER_H} USD/h"},
         ],
     )  # fmt: skip
+    spec["workloads"][0]["origins"] = [{"region": "us-virginia", "share": 0.5}, {"region": "us-texas", "share": 0.5}]
     spec["sites"][0] |= {"electricity_price": "0.10 USD/kWh", "pue": PUE, "fixed_cost": "36500 USD/year"}
     problem = resolve(parse_spec(spec))
     return problem, formulate(problem, find_candidates(problem))
@@ -86,6 +87,7 @@ def test_a_request_pays_for_the_bytes_of_its_answer(form):
         workload = problem.serving[w]
         path = problem.routes(workload.name, form.origins[o], problem.sites[0].region)[""]
         assert found[a] == pytest.approx(problem.egress_bytes(workload) * path.price_per_byte * YEAR_S)
+    assert found.any()
 
 
 def test_a_site_costs_its_fixed_amount_for_the_year(form):
