@@ -376,7 +376,8 @@ def attention_on_ranks(arch: Architecture, tp: ArrayLike) -> Result:
         (arch.full_layers + unknown, arch.kv_heads, arch.qk_dim + values),
         (arch.window_layers, kv_heads, qk + v),
     ):
-        found = found + (np.maximum(ranks / held, 1.0) - 1.0) * layers * arch.hidden * held * width
+        if _given(layers) and np.any(ranks > held):
+            found = found + (np.maximum(ranks / held, 1.0) - 1.0) * layers * arch.hidden * held * width
     return as_result(found)
 
 
