@@ -172,3 +172,9 @@ def test_what_fits_nowhere_is_said(tmp_path, capsys):
     file.write_text(json.dumps(case(architecture="DeepSeek-V3", chips=8)))
     assert main(["estimate", str(file)]) == INFEASIBLE
     assert "no split of 8 chips fits" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("way", ["asynchronous", "colocated", "streaming", "synchronous"])
+def test_twice_the_chips_are_never_slower(way):
+    few, many = (answer(ways=[way], chips=chips)["iteration_s"] for chips in (16, 32))
+    assert many <= few
