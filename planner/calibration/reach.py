@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from models.arrays import Floats
-from models.formats import FORMATS
 from models.serving.constants import ServingConstants
 from models.serving.many_runs import stack
 from models.statistics.levels import row_weights
@@ -16,7 +15,7 @@ from models.statistics.reach import beyond, distance, range_of, slope_of
 from planner.calibration.fit import calibrated_figure, enters_fit, log_measured
 from planner.calibration.measurements import MeasuredCase
 from planner.calibration.targets import target_of
-from planner.problem.intervals import BITS, EVERY, FEATURES, features_of_run
+from planner.problem.intervals import EVERY, FEATURES, bits_of, features_of_run
 
 
 def features_of(cases: Sequence[MeasuredCase], values: Mapping[str, float]) -> list[dict[str, float]]:
@@ -40,11 +39,6 @@ def _of_serving(m: Any, batch: float) -> dict[str, float]:
     return features_of_run(
         run.arch, run.decode.chips, run.input_tokens + run.output_tokens, batch, bits_of(run.weight_precision)
     )
-
-
-def bits_of(precision: str) -> float:
-    """Return the bits of a value in a format."""
-    return BITS * FORMATS[precision].value_bytes
 
 
 def ranges_of(

@@ -11,7 +11,7 @@ from models.serving.continuous_batching import ServingPoint
 from planner.candidates.fleet_options import FleetOption
 from planner.problem.engine import EngineChoice
 from planner.problem.facts import ServingFacts, TrainingFacts
-from planner.problem.intervals import Interval
+from planner.problem.intervals import Interval, Run
 
 ENCODE = "encode"  # role of a pool of encoders
 
@@ -125,6 +125,13 @@ class OperatingPoint:
     def chips(self) -> float:
         """Count the chips of one replica."""
         return sum(use.systems * use.option.system.chips for use in self.uses)
+
+
+def serving_run(point: OperatingPoint) -> Run:
+    """Describe a serving point as its interval sees it: by the pool that decodes, which holds the most requests."""
+    use, lengths = max(point.uses, key=lambda use: use.batch), point.serving.spec.lengths
+    chips = use.layout["tp"] * use.layout["pp"] * use.layout["dp"]
+    return Run.of(point.serving.architecture, chips, lengths.input + lengths.output, use.batch, use.precision)
 
 
 def deployment_of(point: OperatingPoint) -> tuple[Any, ...]:

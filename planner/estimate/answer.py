@@ -63,7 +63,8 @@ def estimate(
         return Estimate(None, found, shortfall(facts) if isinstance(facts.case.workload, Serving) else None)
     assumptions = sorted(facts.ledger.assumptions.values(), key=lambda a: a.path)
     found["assumptions"] = [{"path": a.path, "value": a.value, "unit": a.unit, "reason": a.reason} for a in assumptions]
-    found["notes"] = fact_rows(_notes(facts))
+    outside = [Fact("system", message) for message in found.pop("outside", ())]
+    found["notes"] = fact_rows([*_notes(facts), *outside])
     found["catalog_digest"] = facts.ledger.catalog.digest
     return Estimate(found)
 

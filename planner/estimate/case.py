@@ -339,7 +339,10 @@ def best_layouts(
     if not fitting:
         return [], counts | {"least_bytes": min((found.least_bytes for found in searches.values()), default=math.inf)}
     best = max(searches, key=lambda p: searches[p].step.tokens_per_s.max(initial=0.0))
-    interval, speed = interval_of(setups[best]), training_draw(facts.power_cap, system, facts.constants.power).speed
+    interval, speed = (
+        interval_of(setups[best], facts.case.chips),
+        training_draw(facts.power_cap, system, facts.constants.power).speed,
+    )
     rows = layout_rows(searches[best], count, interval)
     return [{"precision": best, **(row if speed == 1.0 else _slowed(row, speed))} for row in rows], counts
 

@@ -33,8 +33,9 @@ from planner.estimate.serving_configuration import (
 from planner.estimate.serving_details import cache_tiers, decode_causes, routing_row, speculation_gain
 from planner.estimate.sessions import session_row
 from planner.evaluate.classes import class_rows
+from planner.evaluate.reach import THROUGHPUT, outside_of
 from planner.evaluate.serving import QUANTILES, mfu, rates_of, systems_per_replica
-from planner.problem.intervals import serving_bounds, serving_tier
+from planner.problem.intervals import Run, serving_bounds, serving_tier
 from planner.report.words import cap_words
 from planner.spec.slo import latency_key
 
@@ -208,6 +209,18 @@ def _interval(
     known = facts.constants.measured_serving
     chips = [facts.serving.measured_as(system.chip, configuration.precision) for system in configuration.systems]
     flat = {latency_key(metric, name): value for metric, row in latencies.items() for name, value in row.items()}
-    bounds = serving_bounds(known, chips, flat, tokens_per_s)
+    lengths = facts.serving.spec.lengths
+    run = Run.of(
+        facts.serving.architecture,
+        float(configuration.layouts[-1].chips),
+        lengths.input + lengths.output,
+        configuration.batch,
+        configuration.precision,
+    )
+    bounds = serving_bounds(known, chips, flat, tokens_per_s, run)
     rows = {metric: {name: bounds[latency_key(metric, name)] for name in row} for metric, row in latencies.items()}
-    return {"interval_80": {**rows, "tokens_per_s": bounds["capacity"]}, "tier": serving_tier(known, chips)}
+    return {
+        "interval_80": {**rows, "tokens_per_s": bounds["capacity"]},
+        "tier": serving_tier(known, chips, run.kind),
+        "outside": outside_of(known, chips, THROUGHPUT, run),
+    }

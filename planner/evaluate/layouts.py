@@ -17,7 +17,7 @@ from models.transformer.encoder import encoder_flops
 from planner.evaluate.serving_state import media_of
 from planner.problem.constants import ModelConstants
 from planner.problem.facts import NO_NETWORK, ScaleOut, SystemFacts, TrainingFacts
-from planner.problem.intervals import Interval, network
+from planner.problem.intervals import Interval, Run, network
 from planner.spec.workloads import Adapters, Training
 
 GROUP_FIELDS = ("tp", "cp", "dp", "pp", "ep")  # which chips form the groups that exchange
@@ -70,7 +70,7 @@ def evaluate_layouts(setup: TrainingSetup, layouts: Layouts) -> TrainingStep:
         recipe=setup.recipe, global_batch_sequences=job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, constants=setup.constants.training,
         scaleout=scaleout_rates(setup.plant, layouts),
     )  # fmt: skip
-    factor = interval_of(setup).factor * media_factor(setup)
+    factor = _interval(setup, None, None).factor * media_factor(setup)
     return step if factor == 1.0 else slowed(step, factor)
 
 
@@ -122,10 +122,20 @@ def carries(setup: TrainingSetup, layouts: Layouts) -> Bools:
     return carried
 
 
-def interval_of(setup: TrainingSetup, tier: str | None = None) -> Interval:
+def interval_of(setup: TrainingSetup, chips: float, tier: str | None = None) -> Interval:
     """Look up the 80 % interval of the step time; `tier`: how close the case is to the measurements, derived if None."""
+    return _interval(setup, tier, run_of(setup, chips))
+
+
+def _interval(setup: TrainingSetup, tier: str | None, run: Run | None) -> Interval:
     label = network(setup.job.architecture.experts)
-    return setup.constants.measured_training.interval(setup.system.chip, kind_of((), setup.precision), label, tier)
+    return setup.constants.measured_training.interval(setup.system.chip, kind_of((), setup.precision), label, tier, run)
+
+
+def run_of(setup: TrainingSetup, chips: float) -> Run:
+    """Describe a job on so many chips as its interval sees it."""
+    job = setup.job
+    return Run.of(job.architecture, chips, job.spec.sequence_tokens, job.batch_sequences, setup.precision)
 
 
 def memory_needed(setup: TrainingSetup, layouts: Layouts) -> Floats:

@@ -43,7 +43,7 @@ from planner.evaluate.serving import layout_of, precisions
 from planner.evaluate.serving_layouts import runnable
 from planner.problem.constants import ModelConstants
 from planner.problem.facts import ScaleOut, SystemFacts
-from planner.problem.intervals import Interval, network
+from planner.problem.intervals import Interval, kind_of_network, network
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.spec.reinforcement import SCORING
 
@@ -482,7 +482,9 @@ def _environments(job: ReinforcementFacts) -> dict[str, Any]:
 def interval_of(setup: TrainingSetup, tier: str | None = None) -> Interval:
     """Return the 80 % interval of an iteration; `tier`: how close the chip is to those that were measured in training, derived if None."""
     known, label = setup.constants.reinforcement, network(setup.job.architecture.experts)
-    tier = tier or setup.constants.measured_training.tier(setup.system.chip, kind_of((), setup.precision), label)
+    tier = tier or setup.constants.measured_training.tier(
+        setup.system.chip, kind_of((), setup.precision), label, kind_of_network(setup.job.architecture)
+    )
     return Interval(1.0, known.interval_low, known.interval_high, tier)
 
 

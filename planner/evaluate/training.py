@@ -82,7 +82,7 @@ def width_of(
         fits=bool(fits(setup, layouts.take([i]), memory_bytes[[i]])[0]),
         goodput=goodput,
         time_s={"step": seconds, "run": job.spec.tokens / tokens_per_s if tokens_per_s else math.inf},
-        interval=interval_of(setup, tier),
+        interval=interval_of(setup, chips, tier),
     )
 
 

@@ -10,9 +10,12 @@ import numpy as np
 
 from catalog.units import MILLION
 from models.arrays import Floats
+from models.formats import kind_of
+from models.training.layouts import Layouts
 from planner.candidates.apis import ROLE
-from planner.candidates.points import OperatingPoint, use_row
+from planner.candidates.points import OperatingPoint, serving_run, use_row
 from planner.evaluate.rank_placement import placement_of
+from planner.evaluate.reach import THROUGHPUT, outside_of, outside_rows
 from planner.evaluate.serving import first_token
 from planner.interpret.decisions import Decisions
 from planner.interpret.load.classes import classes_of
@@ -20,7 +23,7 @@ from planner.interpret.load.prefix_routing import prefix_routing_of
 from planner.interpret.load.sessions import sessions_of
 from planner.interpret.reinforcement import iterations_of
 from planner.problem.facts import ServingFacts, TrainingFacts
-from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
+from planner.problem.intervals import Run, network, serving_bounds, serving_tier, training_bounds
 from planner.problem.limit_labels import LimitLabel, latency
 from planner.spec.slo import LatencyLimit
 from solvers.model.preemption import working_share
@@ -143,11 +146,26 @@ class WorkloadRows:
             return {"interval_80": None, "tier": ""}
         if point.interval:
             bounds = training_bounds(point.interval, point.time_s, point.capacity)
-            return {"interval_80": bounds, "tier": point.interval.tier}
+            return {"interval_80": bounds, "tier": point.interval.tier, **self._outside_of_job(point)}
         known = self.problem.constants.measured_serving
         chips = [point.serving.measured_as(use.option.system.chip, use.precision) for use in point.uses]
-        bounds = serving_bounds(known, chips, point.latency, point.capacity)
-        return {"interval_80": bounds, "tier": serving_tier(known, chips)}
+        run = serving_run(point)
+        bounds = serving_bounds(known, chips, point.latency, point.capacity, run)
+        return {
+            "interval_80": bounds,
+            "tier": serving_tier(known, chips, run.kind),
+            **outside_rows(outside_of(known, chips, THROUGHPUT, run)),
+        }
+
+    def _outside_of_job(self, point: OperatingPoint) -> dict[str, Any]:
+        """Name what of a job lies outside what was fitted; reinforcement learning has an interval of its own."""
+        if point.iteration is not None:
+            return {}
+        use, job = point.uses[0], point.job
+        chips = float(Layouts.of(**use.layout).chips[0])
+        run = Run.of(job.architecture, chips, job.spec.sequence_tokens, job.batch_sequences, use.precision)
+        on, label = (use.option.system.chip, kind_of((), use.precision)), network(job.architecture.experts)
+        return outside_rows(outside_of(self.problem.constants.measured_training, [on], label, run))
 
     def _slo(self, workload: ServingFacts, mine: list[int]) -> list[dict[str, Any]]:
         """Compare each latency limit with the worst prediction over the used points, round trip included."""

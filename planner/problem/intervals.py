@@ -15,6 +15,7 @@ import numpy as np
 from catalog.lookup import Catalog
 from catalog.records import Record
 from models.arrays import Floats
+from models.formats import FORMATS
 from models.statistics.intervals import TIERS, tier_of
 from models.statistics.reach import beyond, distance
 from models.transformer.architecture import Architecture
@@ -31,6 +32,60 @@ BITS = 8.0  # of a byte
 FEATURES = ("layers", "experts", "chips", "context", "batch", "bits")
 # The band of each figure of a serving point; end to end and tasks are mostly decode.
 SERVING_LABEL = {"ttft": "ttft", "tpot": "tpot", "e2e": "tpot", "task": "tpot", "capacity": "throughput"}
+
+
+def features_of_run(arch: Architecture, chips: float, context: float, batch: float, bits: float) -> dict[str, float]:
+    """Describe a replica (tokens of a request, requests in decode, bits of a weight) or a job (tokens of a sequence, sequences of a step).
+
+    Networks without experts have none to compare.
+    """
+    experts = {"experts": float(arch.experts)} if arch.experts else {}
+    return {
+        "layers": float(arch.layers),
+        **experts,
+        "chips": float(chips),
+        "context": float(context),
+        "batch": float(batch),
+        "bits": bits,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Fitted ranges by family and feature, and by label how much wider intervals grow for each factor e outside them [1]."""
+
+    ranges: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
+    slopes: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, family: str) -> Mapping[str, tuple[float, float]]:
+        """Return the ranges of a family, or of all where no run of it was fitted."""
+        return self.ranges.get(family, self.ranges.get(EVERY, {}))
+
+    def outside(self, family: str, features: Mapping[str, float]) -> dict[str, float]:
+        """Return the distance of each feature that lies outside what the family was fitted on [1]."""
+        return beyond(features, self.of(family))
+
+    def power(self, label: str, family: str, features: Mapping[str, float]) -> float:
+        """Compute the factor on the logarithms of an interval's bounds [1]."""
+        return 1.0 + self.slopes.get(label, 0.0) * distance(self.outside(family, features))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What an interval asks of a run beside its chip: the kind of its network, and its features (`features_of_run`)."""
+
+    kind: str
+    features: Mapping[str, float]
+
+    @classmethod
+    def of(cls, arch: Architecture, chips: float, context: float, batch: float, precision: str) -> Run:
+        """Describe a replica, or a job, by the format of its weights or products."""
+        return cls(kind_of_network(arch), features_of_run(arch, chips, context, batch, bits_of(precision)))
+
+
+def bits_of(precision: str) -> float:
+    """Return the bits of a value in a format."""
+    return BITS * FORMATS[precision].value_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +114,8 @@ class Calibration:
     chips: frozenset[str]  # that were measured
     relatives: frozenset[str]  # chips of the generations of those
     kinds: frozenset[str]  # of networks that were measured
+    families: Mapping[str, str]  # by chip
+    reach: Reach  # what each family was fitted on
     anchors: Mapping[
         tuple[str, str, str], float
     ]  # (chip, precision, label) -> measured / predicted of the user's own runs
@@ -74,24 +131,37 @@ class Calibration:
         default_factory=dict
     )  # (chip, label) -> factor on the logarithms of the bounds where the user probed the chip
 
-    def tier(self, chip: str, precision: str, label: str) -> str:
-        """Classify how far a run on `chip` is from the measurements behind the model."""
-        return tier_of((chip, precision, label) in self.anchors, chip in self.chips, chip in self.relatives)
+    def tier(self, chip: str, precision: str, label: str, kind: str | None = None) -> str:
+        """Classify how far a run on `chip` is from the measurements behind the model; without the kind of its network, as of one that was measured."""
+        own, kind_seen = (chip, precision, label) in self.anchors, kind is None or kind in self.kinds
+        return tier_of(own, chip in self.chips, chip in self.relatives, kind_seen)
 
-    def interval(self, chip: str, precision: str, label: str, tier: str | None = None) -> Interval:
-        """Return the interval of a run on `chip`, at its own tier or at the given one."""
-        tier = tier or self.tier(chip, precision, label)
+    def interval(
+        self, chip: str, precision: str, label: str, tier: str | None = None, run: Run | None = None
+    ) -> Interval:
+        """Return the interval of a run on `chip`, at its own tier or at the given one, wider where it lies outside what was fitted."""
+        tier = tier or self.tier(chip, precision, label, None if run is None else run.kind)
         key = chip, precision, label
-        return Interval(self.anchors.get(key, 1.0), *self._bounds(key, tier), tier)
+        return Interval(self.anchors.get(key, 1.0), *self._bounds(key, tier, run), tier)
 
-    def _bounds(self, key: tuple[str, str, str], tier: str) -> tuple[float, float]:
+    def outside(self, chip: str, run: Run) -> dict[str, float]:
+        """Return by how much each feature of a run lies outside what the chip's family was fitted on [1]."""
+        return beyond(run.features, self.reach.of(self.family(chip)))
+
+    def family(self, chip: str) -> str:
+        """Name the family of a chip, or the chip where it is in no catalog."""
+        return self.families.get(chip, chip)
+
+    def _bounds(self, key: tuple[str, str, str], tier: str, run: Run | None) -> tuple[float, float]:
         """Return the bounds of measured / predicted of 80 % of runs: those of own runs where they are known, else those of the tier."""
         if tier == KNOWN and key in self.spreads:
             reach = float(np.exp(Z80 * self.spreads[key]))
             return 1.0 / reach, reach
         low, high = self.bands[tier, key[-1]]
-        share = self.narrowed.get((key[0], key[-1]), 1.0)
-        return low**share, high**share
+        power = self.narrowed.get((key[0], key[-1]), 1.0)
+        if run is not None:
+            power *= self.reach.power(key[-1], self.family(key[0]), run.features)
+        return low**power, high**power
 
 
 def training_bounds(interval: Interval, times_s: Mapping[str, float], capacity: float) -> dict[str, list[float]]:
@@ -101,13 +171,13 @@ def training_bounds(interval: Interval, times_s: Mapping[str, float], capacity: 
     }
 
 
-def serving_tier(known: Calibration, chips: Sequence[tuple[str, str]]) -> str:
-    """Return the farthest tier over the (chip, precision) of the pools of a point."""
-    return max((known.tier(*chip, label) for chip in chips for label in LABELS["serving"]), key=TIERS.index)
+def serving_tier(known: Calibration, chips: Sequence[tuple[str, str]], kind: str) -> str:
+    """Return the farthest tier over the (chip, precision) of the pools of a point, which runs a network of a kind."""
+    return max((known.tier(*chip, label, kind) for chip in chips for label in LABELS["serving"]), key=TIERS.index)
 
 
 def serving_bounds(
-    known: Calibration, chips: Sequence[tuple[str, str]], latency_s: Mapping[str, float], capacity: float
+    known: Calibration, chips: Sequence[tuple[str, str]], latency_s: Mapping[str, float], capacity: float, run: Run
 ) -> dict[str, list[float]]:
     """Return [low, high] of each latency ("ttft.p95") and of the capacity of a serving point [s], [request/s].
 
@@ -116,7 +186,9 @@ def serving_bounds(
 
     def around(name: str, value: float) -> list[float]:
         label = SERVING_LABEL[name.split(".")[0]]
-        widest = max((known.interval(*chip, label) for chip in chips), key=lambda found: found.high / found.low)
+        widest = max(
+            (known.interval(*chip, label, run=run) for chip in chips), key=lambda found: found.high / found.low
+        )
         return [value * widest.low, value * widest.high]
 
     return {name: around(name, value) for name, value in (*latency_s.items(), ("capacity", capacity))}
@@ -159,39 +231,3 @@ def seen_kinds(catalog: Catalog, model: str) -> frozenset[str]:
 def network(experts: int) -> str:
     """Return the label of an architecture's bands: dense, or mixture of experts."""
     return EXPERTS if experts else DENSE
-
-
-def features_of_run(arch: Architecture, chips: float, context: float, batch: float, bits: float) -> dict[str, float]:
-    """Describe a replica (tokens of a request, requests in decode, bits of a weight) or a job (tokens of a sequence, sequences of a step).
-
-    Networks without experts have none to compare.
-    """
-    experts = {"experts": float(arch.experts)} if arch.experts else {}
-    return {
-        "layers": float(arch.layers),
-        **experts,
-        "chips": float(chips),
-        "context": float(context),
-        "batch": float(batch),
-        "bits": bits,
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """Fitted ranges by family and feature, and by label how much wider intervals grow for each factor e outside them [1]."""
-
-    ranges: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
-    slopes: Mapping[str, float] = field(default_factory=dict)
-
-    def of(self, family: str) -> Mapping[str, tuple[float, float]]:
-        """Return the ranges of a family, or of all where no run of it was fitted."""
-        return self.ranges.get(family, self.ranges.get(EVERY, {}))
-
-    def outside(self, family: str, features: Mapping[str, float]) -> dict[str, float]:
-        """Return the distance of each feature that lies outside what the family was fitted on [1]."""
-        return beyond(features, self.of(family))
-
-    def power(self, label: str, family: str, features: Mapping[str, float]) -> float:
-        """Compute the factor on the logarithms of an interval's bounds [1]."""
-        return 1.0 + self.slopes.get(label, 0.0) * distance(self.outside(family, features))

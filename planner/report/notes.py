@@ -13,8 +13,16 @@ REASONS, WHY = "reasons", "Why there is no plan"  # section of a plan without an
 
 
 def sentences(plan: Plan, language: str = DEFAULT, section: str = "notes") -> Iterable[str]:
-    """Yield a sentence for each row of a section of a plan; see `told`."""
-    return told(plan.table(section), language)
+    """Yield a sentence for each row of a section of a plan, and with the notes what of its points lies outside what was fitted; see `told`."""
+    return told([*plan.table(section), *(_outside(plan) if section == "notes" else ())], language)
+
+
+def _outside(plan: Plan) -> Iterable[dict[str, Any]]:
+    """Yield the sentences of the points as notes, each with its point's place."""
+    for w, workload in enumerate(plan.table("workloads")):
+        for i, point in enumerate(workload.get("points", [])):
+            for row in point.get("outside", []):
+                yield {**row, "path": f"workloads[{w}].points[{i}]", "source": ""}
 
 
 def told(rows: Iterable[Mapping[str, Any]], language: str = DEFAULT) -> Iterable[str]:

@@ -18,7 +18,7 @@ from models.training.constants import TrainingConstants
 from planner.errors import Issue, SpecError
 from planner.problem.constants import Loading, ModelConstants, Reliability
 from planner.problem.engine import Correction
-from planner.problem.intervals import LABELS, Calibration, relatives, seen_chips, seen_kinds
+from planner.problem.intervals import LABELS, Calibration, Reach, generation_of, relatives, seen_chips, seen_kinds
 from planner.resolve.ledger import Ledger
 
 Constants = TypeVar("Constants", TrainingConstants, ServingConstants, PowerConstants, ReinforcementConstants)
@@ -203,6 +203,8 @@ def calibration(ledger: Ledger, model: str) -> Calibration:
         chips=chips,
         relatives=relatives(catalog, chips),
         kinds=seen_kinds(catalog, model),
+        families={chip.name: generation_of(chip) for chip in catalog.records("chips")},
+        reach=_reach(ledger, model),
         anchors={key: float(np.exp(np.mean(np.log(factors)))) for key, factors in own.items()},
         spreads={
             key: float(np.sqrt(np.mean(np.square(spreads)) + np.var(np.log(own[key]))))
@@ -219,6 +221,17 @@ def calibration(ledger: Ledger, model: str) -> Calibration:
         if missed.get("rank_correlation")
         else None,
     )
+
+
+def _reach(ledger: Ledger, model: str) -> Reach:
+    """Read what each family was fitted on, and how intervals grow outside, booked in the ledger."""
+    ranges: dict[str, dict[str, tuple[float, float]]] = {}
+    record = ledger.catalog.get("constants", f"{model}_range")
+    for name in record.figures:
+        family, _, feature = name.partition("|")
+        least, most = record.series(name)
+        ranges.setdefault(family, {})[feature] = least, most
+    return Reach(ranges, {label: ledger.value("constants", f"{model}_reach", label) for label in LABELS[model]})
 
 
 def _own_figures(ledger: Ledger, model: str, what: str) -> dict[tuple[str, str, str], list[float]]:

@@ -13,7 +13,7 @@ from catalog.units import DAY_S, HOUR_S
 from planner.candidates.apis import ROLE
 from planner.candidates.cache import OutOfMemory, OutOfTime
 from planner.candidates.fleet_options import FleetOption, charged
-from planner.candidates.points import OperatingPoint
+from planner.candidates.points import OperatingPoint, serving_run
 from planner.candidates.search import find_candidates
 from planner.errors import LimitReached
 from planner.estimate.limits import SearchLimits
@@ -132,8 +132,9 @@ def _spread(problem: ResolvedSpec, point: OperatingPoint) -> tuple[tuple[float, 
         return (low, high), point.interval.tier
     known = problem.constants.measured_serving
     chips = [point.serving.measured_as(use.option.system.chip, use.precision) for use in point.uses]
-    low, high = serving_bounds(known, chips, {}, 1.0)["capacity"]
-    return (low, high), serving_tier(known, chips)
+    run = serving_run(point)
+    low, high = serving_bounds(known, chips, {}, 1.0, run)["capacity"]
+    return (low, high), serving_tier(known, chips, run.kind)
 
 
 def holding_per_s(problem: ResolvedSpec, option: FleetOption) -> float | None:

@@ -44,7 +44,7 @@ from planner.evaluate.serving import (
 )
 from planner.evaluate.serving_layouts import broken_rules, domain_of, runnable
 from planner.problem.engine import EngineChoice
-from planner.problem.intervals import serving_bounds, serving_tier
+from planner.problem.intervals import Run, kind_of_network, serving_bounds, serving_tier
 from planner.spec.slo import TPOT, LatencyLimit
 
 STAGES, WIDEST = (1, 2, 4, 8), 32
@@ -196,9 +196,10 @@ def layout_words(layout: Mapping[str, int]) -> str:
 def _bands(facts: CaseFacts, choice: EngineChoice) -> dict[str, Any]:
     """Return the bounds of 80 % of runs as factors on the two rates of a point, and how close the case is to measurements."""
     known, chips = facts.constants.measured_serving, [facts.serving.measured_as(facts.system.chip, choice.precision)]
-    bounds = serving_bounds(known, chips, {f"{TPOT}.{MEAN}": 1.0}, 1.0)
+    run = Run(kind_of_network(facts.architecture), {})  # the factors are those of all points, whatever their batch
+    bounds = serving_bounds(known, chips, {f"{TPOT}.{MEAN}": 1.0}, 1.0, run)
     low, high = bounds[f"{TPOT}.{MEAN}"]
-    return {"user": [1.0 / high, 1.0 / low], "chip": bounds["capacity"], "tier": serving_tier(known, chips)}
+    return {"user": [1.0 / high, 1.0 / low], "chip": bounds["capacity"], "tier": serving_tier(known, chips, run.kind)}
 
 
 def _at_work(facts: CaseFacts, answer: Mapping[str, Any], percentile: str) -> Document:

@@ -75,7 +75,7 @@ def _at_work(facts: CaseFacts, setup: TrainingSetup, found: LayoutSearch) -> Doc
         "tp": int(found.layouts.tp[0]),
         "pp": int(found.layouts.pp[0]),
         "step_s": seconds,
-        "step_80": interval_of(setup).around(seconds),
+        "step_80": interval_of(setup, float(found.layouts.chips[0])).around(seconds),
         "tokens_per_s": float(step.tokens_per_s[0]) * speed,
         "mfu": float(step.mfu[0]) * speed,
         "hfu": float(step.hfu[0]) * speed,

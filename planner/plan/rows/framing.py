@@ -9,6 +9,14 @@ from typing_extensions import TypedDict
 from planner.plan.rows.values import Flag, Number, Text
 
 
+class Sentence(TypedDict):
+    """State a sentence: a code, its arguments and the English text."""
+
+    code: Text
+    arguments: dict[str, Number | Text]
+    text: Text
+
+
 class FactRow(TypedDict):
     """State how the spec was understood, or why there is no plan: a code, its arguments and the English text."""
 

@@ -6,6 +6,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
+from planner.plan.rows.framing import Sentence
 from planner.plan.rows.values import Number, Text, Whole
 
 
@@ -125,6 +126,7 @@ class Point(TypedDict):
     classes: NotRequired[list[ClassLatency]]
     interval_80: dict[str, list[Number]] | None
     tier: Text
+    outside: NotRequired[list[Sentence]]
     breakdown: dict[str, Number]
     mfu: Number
     hfu: NotRequired[Number]

@@ -93,7 +93,8 @@ class Workload(TypedDict):
     1 - goodput; of reinforcement learning also `controller` and `synchronisation` as shares of an iteration, hidden or not),
     `time_s` of a job (`step`; `run`: all its tokens at full width, including failures and checkpoints), `interval_80`
     ([low, high] of each time and of the capacity, in which 80 % of runs fall), `tier` (how far the run is from the measurements behind the
-    models: `known`, `new_source`, `new_chip`), `memory_bytes` of the fullest chip of all pools, `placement` ([plan.md](plan.md); only for jobs over several
+    models: `known`, `new_source`, `new_kind` of network, `new_chip`, `new_generation`), `outside` (sentences on what of the run lies outside what its
+    chip's family was fitted on, and how much wider the interval is for it; only where something does), `memory_bytes` of the fullest chip of all pools, `placement` ([plan.md](plan.md); only for jobs over several
     systems of our own, else null), `peak_replicas`, `power_cap` (share of nameplate, only where one is set), `iteration` (of [reinforcement
     learning](reinforcement.md#rows-of-a-plan) only), `call_s` (mean time of a call of a session), `classes` (wait and time to first token of each
     class of requests, at the site)."""

@@ -12,6 +12,7 @@ from models.serving.constants import factor_names
 from models.transformer.architecture import Architecture
 from planner.problem.engine import EngineSettings
 from planner.problem.facts import ResolvedSpec
+from planner.problem.intervals import LABELS
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.claims.unchecked import pools_of
 from planner.version import __version__
@@ -19,6 +20,7 @@ from planner.version import __version__
 AS_RECORDED = "as recorded in the plan"
 NOT_THEN = "not known to the release that made the plan"
 RETIRED = frozenset({"constants/reinforcement.host_response_s/value"})  # figures of laws that today's models have not
+IMBALANCE = "constants/serving.rank_imbalance/value"
 RESERVES = ("/memory_reserve/value", "/reserved_bytes")  # ends of paths that plans record since engines have reserves
 EIGHT_BIT_CACHES = ("fp8", "fp4")  # formats of weights beside which earlier releases kept caches in 8 bit
 
@@ -41,6 +43,10 @@ def recorded_figures(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         for row in document["provenance"]
         if row["path"] not in RETIRED
     }
+    if (
+        IMBALANCE in found and found[IMBALANCE]["value"] < 1.0
+    ):  # the excess alone, of releases that did not tell chance apart
+        found[IMBALANCE]["value"] += 1.0
     return {**{path: figure for path, figure in _neutral(document) if path not in found}, **found}
 
 
@@ -51,6 +57,9 @@ def _neutral(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]
             all_layers = recorded.get(f"constants/serving.launch_{of}/value", 1.0) if part == "experts" else 1.0
             yield f"constants/serving.{name}/value", {"value": all_layers, "unit": "1", "note": NOT_THEN}
         yield "constants/serving.eager_launch/value", {"value": 1.0, "unit": "1", "note": NOT_THEN}
+    for model, labels in LABELS.items():
+        for label in labels:  # intervals did not grow outside what was fitted
+            yield f"constants/{model}_reach/{label}", {"value": 0.0, "unit": "1", "note": NOT_THEN}
     for site in document["spec"]["sites"]:
         path = f"regions/{site['region']}/electricity_delivery"
         yield path, {"value": 0.0, "unit": "USD/kWh", "note": NOT_THEN}

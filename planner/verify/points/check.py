@@ -37,8 +37,9 @@ def _check_point(plan: CheckedPlan, path: str, facts: ServingFacts | TrainingFac
         plan.say(f"{path}.id", "stands twice")
     plan.points[point["id"]] = point, computed
     stated = {key: point.get(key) for key in computed.stated} | {"pools": dict(enumerate(point["pools"]))}
-    if "classes" in stated:
-        stated["classes"] = dict(enumerate(point.get("classes", [])))
+    for name in ("classes", "outside"):
+        if name in stated:
+            stated[name] = dict(enumerate(point.get(name, [])))
     tolerance = PREDICTED_TOL if made_by_another(plan.document) else RELATIVE_TOL
     plan.equal(path, stated, computed.stated, tolerance)
     check_conservation(plan, path, facts, point, tolerance)

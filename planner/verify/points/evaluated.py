@@ -26,6 +26,7 @@ class Recomputed:
     time_s: Mapping[str, float] = field(default_factory=dict)
     interval: Mapping[str, Any] | None = None
     tier: str = ""
+    outside: Sequence[Mapping[str, Any]] = ()  # sentences on what lies outside what was fitted
     placement: Mapping[str, Any] | None = None
     iteration: Mapping[str, Any] | None = None  # of reinforcement learning
     first_token_s: Mapping[str, float] = field(default_factory=dict)  # of serving
@@ -80,6 +81,7 @@ def as_evaluated(
             "time_s": found.time_s,
             "interval_80": found.interval,
             "tier": found.tier,
+            **({"outside": dict(enumerate(found.outside))} if found.outside else {}),
             "placement": found.placement,
             **({} if found.hfu is None else {"hfu": found.hfu}),
             **({"losses": found.losses} if "losses" in row else {}),  # plans of release 0.2 do not state them

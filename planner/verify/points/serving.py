@@ -17,7 +17,7 @@ from planner.problem.fabrics import share_a_network
 from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.verify.fleet.options import CheckedOption, key_at
 from planner.verify.points.evaluated import Recomputed
-from planner.verify.points.intervals import serving_bounds, serving_tier
+from planner.verify.points.intervals import outside_rows, serving_bounds, serving_run, serving_tier
 
 
 def one_pool(
@@ -259,7 +259,13 @@ def _interval(
         workload.measured_as(option.system.chip, pool["precision"])
         for option, pool in zip(options, row["pools"], strict=True)
     ]
-    return {"interval": serving_bounds(known, chips, latency, capacity), "tier": serving_tier(known, chips)}
+    lengths = workload.spec.lengths
+    run = serving_run(workload.architecture, row["pools"], lengths.input + lengths.output)
+    return {
+        "interval": serving_bounds(known, chips, latency, capacity, run),
+        "tier": serving_tier(known, chips, run.kind),
+        "outside": outside_rows(known, chips, "throughput", run, "serving"),
+    }
 
 
 def _first_token_s(found: ServingPoint) -> dict[str, float]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from models.formats import kind_of
 from models.training.layouts import Layouts
 from planner.evaluate import interruptions, training
 from planner.evaluate.layouts import TrainingSetup, memory_needed
@@ -13,9 +14,10 @@ from planner.evaluate.losses import losses_of
 from planner.evaluate.rank_placement import placement_of
 from planner.problem.fabrics import uneven
 from planner.problem.facts import ResolvedSpec, TrainingFacts
+from planner.problem.intervals import network
 from planner.verify.fleet.options import CheckedOption
 from planner.verify.points.evaluated import Recomputed
-from planner.verify.points.intervals import training_bounds
+from planner.verify.points.intervals import outside_rows, training_bounds, training_run
 
 
 def training_point(
@@ -52,6 +54,13 @@ def training_point(
         time_s=width.time_s,
         interval=training_bounds(width.interval, width.time_s, width.tokens_per_s),
         tier=width.interval.tier,
+        outside=outside_rows(
+            problem.constants.measured_training,
+            [(option.system.chip, kind_of((), pool["precision"]))],
+            network(job.architecture.experts),
+            training_run(job, pool["layout"], pool["precision"]),
+            "training",
+        ),
         placement=placement_of(job, option.system, option.plant, width.layout, pool["precision"], problem.constants),
         hfu=width.hfu if "hfu" in row else None,
     )

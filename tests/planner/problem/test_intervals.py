@@ -39,7 +39,10 @@ def shipped():
 
 def test_the_interval_widens_for_unseen_sources_and_chips(shipped):
     for label in (DENSE, EXPERTS):
-        known, source, chip, generation = (shipped.interval("no such chip", "bf16", label, tier) for tier in TIERS)
+        known, source, kind, chip, generation = (
+            shipped.interval("no such chip", "bf16", label, tier) for tier in TIERS
+        )
+        assert kind.low <= source.low and kind.high >= source.high
         assert generation.low <= chip.low <= source.low <= known.low < 1.0
         assert generation.high >= chip.high >= source.high >= known.high > 1.0
 
