@@ -104,8 +104,8 @@ def range_figures(ranges: Mapping[str, Mapping[str, tuple[float, float]]], sourc
 
 
 def slope_figures(slopes: Mapping[str, tuple[float, int]], source: str) -> dict[str, dict[str, Any]]:
-    """Write the growth of errors outside the range as figures of a record, by label."""
+    """Write how errors grow outside the range as figures of a record, by label: the factor 1 + b for each factor e of distance."""
     return {
-        label: calibrated_figure(slope, source, note=f"{votes} groups outside the range of the other sources")
+        label: calibrated_figure(1.0 + slope, source, note=f"{votes} groups outside the range of the other sources")
         for label, (slope, votes) in slopes.items()
     }

@@ -231,7 +231,7 @@ def _reach(ledger: Ledger, model: str) -> Reach:
         family, _, feature = name.partition("|")
         least, most = record.series(name)
         ranges.setdefault(family, {})[feature] = least, most
-    return Reach(ranges, {label: ledger.value("constants", f"{model}_reach", label) for label in LABELS[model]})
+    return Reach(ranges, {label: ledger.value("constants", f"{model}_reach", label) - 1.0 for label in LABELS[model]})
 
 
 def _own_figures(ledger: Ledger, model: str, what: str) -> dict[tuple[str, str, str], list[float]]:

@@ -59,7 +59,7 @@ def _neutral(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]
         yield "constants/serving.eager_launch/value", {"value": 1.0, "unit": "1", "note": NOT_THEN}
     for model, labels in LABELS.items():
         for label in labels:  # intervals did not grow outside what was fitted
-            yield f"constants/{model}_reach/{label}", {"value": 0.0, "unit": "1", "note": NOT_THEN}
+            yield f"constants/{model}_reach/{label}", {"value": 1.0, "unit": "1", "note": NOT_THEN}
     for site in document["spec"]["sites"]:
         path = f"regions/{site['region']}/electricity_delivery"
         yield path, {"value": 0.0, "unit": "USD/kWh", "note": NOT_THEN}

@@ -34,9 +34,9 @@ def narrow(tmp_path_factory):
     own = lambda value: {"value": value, "unit": "1", "note": "own"}
     records = [
         {"name": "serving_range", "figures": {"hopper|batch": own([1.0, 4.0])}},
-        {"name": "serving_reach", "figures": {label: own(SLOPE) for label in ("tpot", "ttft", "throughput")}},
+        {"name": "serving_reach", "figures": {label: own(1.0 + SLOPE) for label in ("tpot", "ttft", "throughput")}},
         {"name": "training_range", "figures": {"hopper|chips": own([1.0, 2.0])}},
-        {"name": "training_reach", "figures": {label: own(SLOPE) for label in ("dense", "moe")}},
+        {"name": "training_reach", "figures": {label: own(1.0 + SLOPE) for label in ("dense", "moe")}},
     ]
     path = tmp_path_factory.mktemp("narrow") / "own.json"
     path.write_text(json.dumps({"constants": records}), encoding="utf-8")
