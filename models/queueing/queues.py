@@ -291,25 +291,34 @@ def place_wait(
     places: ArrayLike,
     rate: ArrayLike,
     most_rate: ArrayLike,
-    variety: ArrayLike,
+    arrival_scv: ArrayLike,
+    stay_scv: ArrayLike,
 ) -> tuple[Result, Result]:
     """Predict the wait for one of so many places whose occupancy swings about its mean: (chance, mean of those who wait [s]).
 
     Below the limit the number is gamma with share F and density f, above it the queue falls off exponentially with
     h = 2 (1 - rate/most)/variety per request; both join where all places are full:  p = f/(F h + f),  wait 1/(h most).
-    Shapes: broadcast. Units: occupancy n and its variance [1], rates with n requests and with all places full [1/s], variety = sum of the
-    squared coefficients of variation of arrivals and stays [1]. (1, inf) where rate >= most. Tends to Erlang's formula for equal
-    service rates and many places. Reference: Halfin and Whitt, Operations Research 29 (1981); Browne and Whitt,
-    Piecewise-linear diffusion processes (1995), in Advances in Queueing.
+    Requests in places leave as they came, a stay earlier, so that whether one waits depends on the spread of stays hardly at all: variety ca^2 + 1.
+    How long it waits does:  ca^2 + cs^2 + (1 - cs^2) q,  q = (1 - r)(n - 1)(sqrt(4 + 5 n) - 2)/(8 r n) up to 1, r = rate/most and n places, with 8 after simulations (16 is the mean over all).
+    Shapes: broadcast. Units: occupancy and its variance [1], rates with so many requests and with all places full [1/s], squared
+    coefficients of variation of arrivals and stays [1]. (1, inf) where rate >= most. Against simulations of M/G/n, 20 to 300 places, loads of 0.8 to 0.95, cs^2 from 0
+    to 4: chance within 0.08, wait within 25 %. Tends to Erlang's formula for equal service rates and many places.
+    Reference: Halfin and Whitt, Operations Research 29 (1981); Browne and Whitt, Piecewise-linear diffusion processes (1995), in
+    Advances in Queueing; Cosmetatos, Opsearch 13 (1976) (M/D/n); Kimura, Queueing Systems 18 (1994) (M/G/n between M/D/n and M/M/n).
 
-    >>> p, wait = place_wait(90.0, 90.0, 100.0, 90.0, 100.0, 2.0)
+    >>> p, wait = place_wait(90.0, 90.0, 100.0, 90.0, 100.0, 1.0, 1.0)
     >>> round(float(p), 2), round(float(wait), 9), round(float(erlang_c(100, 90.0)), 2)
     (0.21, 0.1, 0.22)
     """
     rate, most = np.asarray(rate, float), np.maximum(np.asarray(most_rate, float), 1e-300)
     places = np.asarray(places, float)
     stable = (rate < most) & (np.asarray(occupancy) < places)
-    fall = 2.0 * np.where(stable, 1.0 - rate / most, 1.0) / np.maximum(variety, 1e-6)
+    load = np.where(stable, rate / most, 0.0)
+    arrivals, stays = np.asarray(arrival_scv, float), np.asarray(stay_scv, float)
+    fall = 2.0 * (1.0 - load) / (arrivals + 1.0)
+    several = (places - 1.0) * (np.sqrt(4.0 + 5.0 * places) - 2.0) / (8.0 * places)
+    fixed = np.minimum((1.0 - load) / np.maximum(load, 1e-12) * np.maximum(several, 0.0), 1.0)
+    variety = np.maximum(arrivals + stays + (1.0 - stays) * fixed, 1e-6)
     deviation = np.sqrt(np.maximum(variance, 1e-12))
     k, skew = (places - np.asarray(occupancy, float)) / deviation, 2.0 * deviation / np.maximum(occupancy, 1e-12)
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
@@ -317,7 +326,9 @@ def place_wait(
         z = 3.0 * k / (root * root + root + 1.0) + skew / 6.0
         density = np.exp(-0.5 * z * z) / (np.sqrt(2.0 * np.pi) * deviation * root * root)
         chance = density / (ndtr(z) * fall + density)
-    return as_result(np.where(stable, chance, 1.0)), as_result(np.where(stable, 1.0 / (fall * most), np.inf))
+    return as_result(np.where(stable, chance, 1.0)), as_result(
+        np.where(stable, 0.5 * variety / ((1.0 - load) * most), np.inf)
+    )
 
 
 def gamma_quantile(quantile: ArrayLike, scv: ArrayLike) -> Result:

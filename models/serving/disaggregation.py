@@ -342,7 +342,7 @@ class _Group:
         full_step_s = np.maximum(step_s + slope * (at_least_one - self.seen), 0.0)
         no_slot, slot_wait = place_wait(
             self.decode_workers * self.batch, self.variance, self.decode_workers * at_least_one, rate,
-            self.decode_workers * at_least_one / (self.steps * full_step_s), self.joining_scv + self.lengths.scv_of_output,
+            self.decode_workers * at_least_one / (self.steps * full_step_s), self.joining_scv, self.lengths.scv_of_output,
         )  # fmt: skip
         return {
             "prefill_s": self.passes.occupancy_s + self.everywhere,

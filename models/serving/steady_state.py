@@ -124,8 +124,8 @@ class SteadyState:
         full_step_s = np.maximum(step_s + self.slope_s * (full - self.batch), 0.0)
         full_rate = full / (self.steps * full_step_s + full * prompts.occupancy_s)
         no_slot, slot_wait = place_wait(
-            inside, np.maximum(self.variance, inside), at_least_one, self.requests_per_s, full_rate,
-            self.arrival_scv + self.lengths.scv_of_output,
+            inside, np.maximum(self.variance, inside) + inside * self.lengths.scv_of_held, at_least_one, self.requests_per_s, full_rate,
+            self.arrival_scv, self.lengths.scv_of_output,
         )  # fmt: skip
         return {
             "prefill_s": prompts.occupancy_s,

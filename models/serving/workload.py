@@ -80,6 +80,16 @@ class Lengths:
         return np.asarray(self.output_scv, float)
 
     @property
+    def scv_of_held(self) -> Result:
+        """Squared coefficient of variation of the tokens of a running request [1]: of its prompt, and of as much of its answer as it has.
+
+        Long answers run longest: of answers O of c = cO^2 (gamma) a running one has (1 + c) O/2 on average, of square (1 + c)(1 + 2 c) O^2/3.
+        """
+        c, later = np.asarray(self.scv_of_output, float), np.asarray(self.later_tokens, float)
+        answers = later**2 * (1.0 + c) * ((1.0 + 2.0 * c) / 3.0 - (1.0 + c) / 4.0)
+        return as_result((self.prompt**2 * self.scv_of_input + answers) / self.running_context_tokens**2)
+
+    @property
     def running_context_tokens(self) -> Result:
         """Mean context of the requests in decode [token]:  I + (O - 1)/2 (1 + scv), since long outputs are met more often among them."""
         return self.prompt + 0.5 * self.later_tokens * (1.0 + self.scv_of_output)

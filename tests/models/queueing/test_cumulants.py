@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -114,7 +116,25 @@ def test_waits_of_arrivals_in_clumps(arrival_scv, service_scv, load):
 
 @pytest.mark.parametrize(("places", "offered"), [(20, 14.0), (100, 85.0), (400, 370.0)])
 def test_places_tend_to_erlangs_formula(places, offered):
-    chance, wait = queues.place_wait(offered, offered, float(places), offered, float(places), 2.0)
+    chance, wait = queues.place_wait(offered, offered, float(places), offered, float(places), 1.0, 1.0)
     assert chance == pytest.approx(queues.erlang_c(places, offered), abs=0.03)
     assert wait == pytest.approx(1 / (places - offered))
-    assert queues.place_wait(offered, offered, float(places), places + 1.0, float(places), 2.0) == (1.0, np.inf)
+    assert queues.place_wait(offered, offered, float(places), places + 1.0, float(places), 1.0, 1.0) == (1.0, np.inf)
+
+
+@pytest.mark.parametrize(("places", "load", "stay_scv"), [(20, 0.8, 0.0), (58, 0.843, 0.0), (58, 0.843, 0.3), (58, 0.92, 0.0), (58, 0.843, 4.0)])  # fmt: skip
+def test_waits_for_a_place_by_the_spread_of_stays(places, load, stay_scv):
+    """M/G/n drawn request by request: the chance to wait hardly knows the spread of stays, the wait does."""
+    rng, count = np.random.default_rng(1), 150_000
+    arrivals = np.cumsum(rng.exponential(1.0, count))
+    stays = places * load * (rng.gamma(1 / stay_scv, stay_scv, count) if stay_scv else np.ones(count))
+    free, waits = [0.0] * places, np.empty(count)
+    for i, (at, stay) in enumerate(zip(arrivals.tolist(), stays.tolist(), strict=True)):
+        begins = max(at, free[0])
+        heapq.heapreplace(free, begins + stay)
+        waits[i] = begins - at
+    late = waits[count // 10 :][waits[count // 10 :] > 0.0]
+    offered = places * load
+    chance, wait = queues.place_wait(offered, offered, float(places), 1.0, 1.0 / load, 1.0, stay_scv)
+    assert chance == pytest.approx(len(late) / (0.9 * count), abs=0.07)
+    assert wait == pytest.approx(late.mean(), rel=0.25)

@@ -40,6 +40,11 @@ def test_requests_that_run_hold_as_drawn_answers_do():
         Lengths(500, answers.mean(), output_scv=answers.var() / answers.mean() ** 2), SERVING
     )
     assert predicted == pytest.approx(held, rel=0.01)
+    # Each answer of n tokens is met with 0, 1, ..., n - 1 of them.
+    square = (answers * 500.0**2 + 500.0 * answers * (answers - 1.0) + (answers - 1.0) * answers * (2 * answers - 1.0) / 6.0).sum()  # fmt: skip
+    spread = square / answers.sum() / held**2 - 1.0
+    lengths = Lengths(500, answers.mean(), output_scv=answers.var() / answers.mean() ** 2)
+    assert lengths.scv_of_held == pytest.approx(spread, rel=0.05)
 
 
 @given(st.floats(1.0, 1e6), st.floats(2.0, 1e6), st.floats(0.0, 9.0), st.floats(0.0, 9.0))
