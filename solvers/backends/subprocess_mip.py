@@ -1,6 +1,6 @@
 """Small MIPs in a child process that is given up where HiGHS overruns its time limit.
 
-The presolve of HiGHS does not check the clock, and was seen not to end (docs/decisions/0084-subprocess-for-small-mips.md).
+The presolve of HiGHS does not check the clock, and was seen not to end (docs/lab/search/0084-subprocess-for-small-mips.md).
 """
 
 from __future__ import annotations
