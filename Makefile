@@ -8,17 +8,10 @@ BIN := $(VENV)/bin
 QUICK := tests/golden tests/solvers/model tests/planner/spec tests/house models catalog
 VERSIONS ?= 3.11 3.13
 
-.PHONY: pictures dashboard-pictures plan test nightly quick versions audit fuzz coverage lint format examples docs clean
+.PHONY: pictures dashboard-pictures plan test nightly quick versions audit fuzz coverage lint format docs clean
 
 plan: $(VENV)/.installed
 	$(BIN)/flopwatt plan examples/mixed_fleet.json
-
-# The pages of docs/examples/ anew.
-examples: $(VENV)/.installed
-	@mkdir -p docs/examples
-	for name in mixed_fleet_year compute_network_year; do \
-		$(BIN)/flopwatt plan examples/$$name.json --format md --output docs/examples/$$name.md || exit $$?; \
-	done
 
 # docs/formulation.md from the docstrings of the program's blocks, docs/architectures.md from the catalog.
 docs: $(VENV)/.installed
