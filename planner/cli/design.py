@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.options import add_limit_options, hourly_folders, overlay_folders, read_json, search_limits
@@ -13,42 +14,38 @@ from planner.errors import LimitReached
 from planner.escape import markdown, terminal
 from planner.exit_codes import INFEASIBLE, LIMIT, OK
 
+BEST_HELP = "how many single changes of each chip to print (default: 5)"
+
 if TYPE_CHECKING:
     from planner.cli.options import Commands
 
 
-def add_codesign(commands: Commands, shared: argparse.ArgumentParser) -> None:
-    """Add the command `codesign`."""
-    parser = commands.add_parser(
-        "codesign",
-        parents=[shared],
-        help="compare variants of an architecture on several chips: attention, precision, experts and width",
-    )
-    parser.add_argument("case", metavar="CASE", help='serving case with a block "codesign", or "-" for standard input')
-    parser.add_argument(
-        "--best", type=int, default=5, metavar="N", help="how many single changes of each chip to print (default: 5)"
-    )
-    add_limit_options(parser)
-    parser.set_defaults(run=_codesign)
+@dataclass(frozen=True, slots=True)
+class DesignCommand:
+    """A command of `planner/design/`: what it is for, the document that it takes, and what runs it."""
+
+    name: str
+    help: str
+    argument: str
+    metavar: str
+    argument_help: str
+    run: Callable[[argparse.Namespace], int]
 
 
-def add_characterise(commands: Commands, shared: argparse.ArgumentParser) -> None:
-    """Add the command `characterise`."""
-    parser = commands.add_parser(
-        "characterise",
-        parents=[shared],
-        help="what workloads ask of any chip (bandwidth, intensity, collectives, memory), and which systems can carry them; of a spec, what they do per price, cost and watt",
-    )
-    parser.add_argument(
-        "document", metavar="CASE|SPEC", help='JSON file of a case or a spec, or "-" for standard input'
-    )
-    add_limit_options(parser)
-    parser.set_defaults(run=_characterise)
+def add_designs(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add each command of `DESIGNS`."""
+    for design in DESIGNS:
+        parser = commands.add_parser(design.name, parents=[shared], help=design.help)
+        parser.add_argument(design.argument, metavar=design.metavar, help=design.argument_help)
+        if design.name == "codesign":
+            parser.add_argument("--best", type=int, default=5, metavar="N", help=BEST_HELP)
+        add_limit_options(parser)
+        parser.set_defaults(run=design.run)
 
 
 def _characterise(arguments: argparse.Namespace) -> int:
-    from planner.estimate.characterise.answer import characterise, sections
-    from planner.estimate.characterise.value import value_of_systems, with_value
+    from planner.design.characterise.answer import characterise, sections
+    from planner.design.characterise.value import value_of_systems, with_value
     from planner.spec.series import with_series
 
     document = read_json(arguments.document)
@@ -72,8 +69,8 @@ def _characterise(arguments: argparse.Namespace) -> int:
 
 
 def _codesign(arguments: argparse.Namespace) -> int:
+    from planner.design.codesign.answer import codesign, sections
     from planner.errors import Issue, SpecError
-    from planner.estimate.codesign.answer import codesign, sections
     from planner.report.words import counted
 
     if arguments.best < 1:
@@ -90,22 +87,8 @@ def _codesign(arguments: argparse.Namespace) -> int:
     return said_if_left_out(document)
 
 
-def add_edge(commands: Commands, shared: argparse.ArgumentParser) -> None:
-    """Add the command `edge`."""
-    parser = commands.add_parser(
-        "edge",
-        parents=[shared],
-        help="place the tasks of fleets of devices: on the device, near it or in a centre, at least cost within their deadlines",
-    )
-    parser.add_argument(
-        "spec", metavar="SPEC", help='JSON file with fleets, tiers and tasks, or "-" for standard input'
-    )
-    add_limit_options(parser)
-    parser.set_defaults(run=_edge)
-
-
 def _edge(arguments: argparse.Namespace) -> int:
-    from planner.studies.edge.answer import edge, sections
+    from planner.design.edge.answer import edge, sections
 
     found = edge(read_json(arguments.spec), overlay_folders(arguments), search_limits(arguments)).document
     rows = [{"task": task["name"], "runs_on": task["tier"], **row} for task in found["tasks"] for row in task["tiers"]]
@@ -114,21 +97,9 @@ def _edge(arguments: argparse.Namespace) -> int:
     return INFEASIBLE if found["status"] == "infeasible" else code
 
 
-def add_kv_tiers(commands: Commands, shared: argparse.ArgumentParser) -> None:
-    """Add the command `kv-tiers`."""
-    parser = commands.add_parser(
-        "kv-tiers",
-        parents=[shared],
-        help="choose the sizes of the tiers of KV cache of a serving case (HBM, host, pooled memory, disks, store) at least cost",
-    )
-    parser.add_argument("case", metavar="CASE", help='serving case with a block "kv_tiers", or "-" for standard input')
-    add_limit_options(parser)
-    parser.set_defaults(run=_kv_tiers)
-
-
 def _kv_tiers(arguments: argparse.Namespace) -> int:
+    from planner.design.kv_tiers import kv_tiers, sections
     from planner.report.words import counted
-    from planner.studies.kv_tiers import kv_tiers, sections
 
     found = kv_tiers(read_json(arguments.case), overlay_folders(arguments), search_limits(arguments))
     if found["chosen"] is None:
@@ -160,3 +131,40 @@ def _write(
     mark, escaped = ("## ", markdown) if form == "md" else ("", terminal)
     parts = [f"{mark}{escaped(heading)}\n\n{rows_as(form, table)}" for heading, table in tables()]
     return write_out(arguments, "\n".join([f"{escaped(head)}\n", *parts]))
+
+
+DESIGNS = (
+    DesignCommand(
+        "characterise",
+        "what workloads ask of any chip (bandwidth, intensity, collectives, memory), and which systems can carry them; of a spec, what they do per price, cost and watt",
+        "document",
+        "CASE|SPEC",
+        'JSON file of a case or a spec, or "-" for standard input',
+        _characterise,
+    ),
+    DesignCommand(
+        "codesign",
+        "compare variants of an architecture on several chips: attention, precision, experts and width",
+        "case",
+        "CASE",
+        'serving case with a block "codesign", or "-" for standard input',
+        _codesign,
+    ),
+    DesignCommand(
+        "kv-tiers",
+        "choose the sizes of the tiers of KV cache of a serving case (HBM, host, pooled memory, disks, store) at least cost",
+        "case",
+        "CASE",
+        'serving case with a block "kv_tiers", or "-" for standard input',
+        _kv_tiers,
+    ),
+    DesignCommand(
+        "edge",
+        "place the tasks of fleets of devices: on the device, near it or in a centre, at least cost within their deadlines",
+        "spec",
+        "SPEC",
+        'JSON file with fleets, tiers and tasks, or "-" for standard input',
+        _edge,
+    ),
+)
+"""Design questions, in the order in which `flopwatt --help` lists them."""

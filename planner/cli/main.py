@@ -18,7 +18,7 @@ from planner.cli.calibration import add_calibrate, add_validate
 from planner.cli.cases import add_estimate, add_layouts
 from planner.cli.catalog import add_catalog
 from planner.cli.dashboard import add_dashboard
-from planner.cli.design import add_characterise, add_codesign, add_edge, add_kv_tiers
+from planner.cli.design import add_designs
 from planner.cli.measure import add_measure
 from planner.cli.options import answer_options
 from planner.cli.output import check_outputs
@@ -28,16 +28,7 @@ from planner.cli.resources import hold_to_memory, not_installed, out_of_memory
 from planner.cli.robust import add_robust
 from planner.cli.schema import add_schema
 from planner.cli.streams import abandon_output, prepare_streams
-from planner.cli.studies import (
-    add_alternatives,
-    add_compare,
-    add_frontier,
-    add_ladder,
-    add_roi,
-    add_sensitivity,
-    add_sharing,
-    add_urgent,
-)
+from planner.cli.studies import add_studies
 from planner.errors import LimitReached, SpecError
 from planner.escape import terminal
 from planner.exit_codes import BROKEN_PIPE, INTERRUPTED, INVALID, LIMIT, USAGE
@@ -89,24 +80,14 @@ def build_parser() -> argparse.ArgumentParser:
     add_verify(commands, shared)
     add_layouts(commands, shared)
     add_estimate(commands, shared)
-    add_characterise(commands, shared)
-    add_codesign(commands, shared)
-    add_kv_tiers(commands, shared)
-    add_edge(commands, shared)
+    add_designs(commands, shared)
     add_catalog(commands, shared)
     add_validate(commands, shared)
     add_calibrate(commands)
     add_probe(commands)
     add_robust(commands, shared)
     add_measure(commands, shared)
-    add_compare(commands, shared)
-    add_alternatives(commands, shared)
-    add_ladder(commands, shared)
-    add_urgent(commands, shared)
-    add_roi(commands, shared)
-    add_sharing(commands, shared)
-    add_sensitivity(commands, shared)
-    add_frontier(commands, shared)
+    add_studies(commands, shared)
     add_dashboard(commands)
     return parser
 

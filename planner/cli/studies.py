@@ -6,7 +6,8 @@ Their arguments, and how their findings are printed; what they find is in the fi
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,192 +30,153 @@ IN_FILE_NAMES = str.maketrans(" /:", "_--")
 """Characters of the names of alternatives that a file name must not hold."""
 
 
-def add_compare(commands: Commands, shared: argparse.ArgumentParser) -> None:
-    """Add the command `compare`."""
-    compare = commands.add_parser(
-        "compare",
-        parents=[shared],
-        help="explain the difference of two plans, largest part of the objective first; or put several side by side",
-    )
-    compare.add_argument("first", metavar="PLAN", help=PLAN_HELP)
-    compare.add_argument("second", metavar="PLAN", help="the plan to compare it with")
-    compare.add_argument(
+@dataclass(frozen=True, slots=True)
+class StudyCommand:
+    """A command of a study: what it is for, what runs it, and its own options; `of_spec`: it solves a spec."""
+
+    name: str
+    help: str
+    run: Callable[[argparse.Namespace], int]
+    options: Callable[[argparse.ArgumentParser], None] | None
+    of_spec: bool
+
+
+def add_studies(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command of each study, in the order of `STUDIES`."""
+    for study in STUDIES:
+        parser = commands.add_parser(study.name, parents=[shared], help=study.help)
+        if study.of_spec:
+            parser.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
+        if study.options is not None:
+            study.options(parser)
+        if study.of_spec:
+            add_solver_options(parser)
+        parser.set_defaults(run=study.run)
+
+
+def _compare_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("first", metavar="PLAN", help=PLAN_HELP)
+    parser.add_argument("second", metavar="PLAN", help="the plan to compare it with")
+    parser.add_argument(
         "further", metavar="PLAN", nargs="*", help="with three or more plans: all side by side, cost by component"
     )
-    compare.set_defaults(run=_compare)
 
 
-def add_alternatives(commands: Commands, shared: argparse.ArgumentParser) -> None:
-    """Add the command `alternatives`."""
-    alternatives = commands.add_parser(
-        "alternatives", parents=[shared], help="find plans nearly as good as the best one that differ from it in kind"
-    )
-    alternatives.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
-    alternatives.add_argument(
+def _alternatives_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--within",
         type=float,
         default=0.05,
         metavar="SHARE",
         help="how much worse an alternative may be, as a share of the objective (default: 0.05)",
     )
-    alternatives.add_argument(
+    parser.add_argument(
         "--total-time", metavar="TIME", default="5 min", help='stop searching after this time (default: "5 min")'
     )
-    alternatives.add_argument("--plans", metavar="DIR", help="write the plan of each alternative there")
-    add_solver_options(alternatives)
-    alternatives.set_defaults(run=_alternatives)
+    parser.add_argument("--plans", metavar="DIR", help="write the plan of each alternative there")
 
 
-def add_ladder(commands: Commands, shared: argparse.ArgumentParser) -> None:
-    """Add the command `ladder`."""
-    ladder = commands.add_parser(
-        "ladder", parents=[shared], help="cost per million tokens after each of several levers, towards a target"
-    )
-    ladder.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
-    ladder.add_argument(
+def _ladder_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--lever",
         metavar="NAME:PATH=VALUE",
         action="append",
         default=[],
         help='what changes on the next rung, such as "cheaper systems: offers[0].price=-30%%; offers[1].price=-30%%"; may be repeated',
     )
-    ladder.add_argument(
+    parser.add_argument(
         "--workload", metavar="NAME", help="the serving workload whose cost counts (default: all together)"
     )
-    ladder.add_argument(
+    parser.add_argument(
         "--phase",
         metavar="NAME",
         help="the phase whose cost counts, if the spec has phases (default: the whole horizon)",
     )
-    ladder.add_argument("--target", metavar="PRICE", help='the cost to reach, such as "0.01 CNY/1M tokens"')
-    add_solver_options(ladder)
-    ladder.set_defaults(run=_ladder)
+    parser.add_argument("--target", metavar="PRICE", help='the cost to reach, such as "0.01 CNY/1M tokens"')
 
 
-def add_urgent(commands: Commands, shared: argparse.ArgumentParser) -> None:
-    """Add the command `urgent`."""
-    urgent = commands.add_parser(
-        "urgent", parents=[shared], help="what an urgent job costs, and displaces, on the fleet of a plan"
-    )
-    urgent.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
-    urgent.add_argument(
+def _urgent_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--job", metavar="FILE", required=True, help="JSON file with the job, as workloads of a spec are written"
     )
-    add_solver_options(urgent)
-    urgent.set_defaults(run=_urgent)
 
 
-def add_roi(commands: Commands, shared: argparse.ArgumentParser) -> None:
-    """Add the command `roi`."""
-    roi = commands.add_parser(
-        "roi",
-        parents=[shared],
-        help="worth of a gain of utilisation (MFU) per month, against a team and a public cloud",
-    )
-    roi.add_argument(
+def _roi_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "plan",
         metavar="PLAN",
         nargs="?",
         help=f"{PLAN_HELP}, for its fleet; or --cost in its place",
     )
-    roi.add_argument("--cost", metavar="AMOUNT", help='cost of the fleet, such as "1B CNY/month"')
-    roi.add_argument("--chips", type=float, metavar="N", help="chips of the fleet, with --cost")
-    roi.add_argument("--mfu", type=float, metavar="SHARE", help="MFU of today, with --cost, such as 0.4")
-    roi.add_argument(
+    parser.add_argument("--cost", metavar="AMOUNT", help='cost of the fleet, such as "1B CNY/month"')
+    parser.add_argument("--chips", type=float, metavar="N", help="chips of the fleet, with --cost")
+    parser.add_argument("--mfu", type=float, metavar="SHARE", help="MFU of today, with --cost, such as 0.4")
+    parser.add_argument(
         "--gain",
         metavar="GAIN",
         action="append",
         default=[],
         help='points of MFU such as "4 points", or more work from the same fleet such as 10%%; may be repeated (default: 1, 2, 5 and 10)',
     )
-    roi.add_argument("--team", metavar="AMOUNT", help='cost of the team behind the gain, such as "5M CNY/month"')
-    roi.add_argument(
+    parser.add_argument("--team", metavar="AMOUNT", help='cost of the team behind the gain, such as "5M CNY/month"')
+    parser.add_argument(
         "--baseline",
         metavar="AMOUNT",
         help='price of today\'s work at a public cloud, such as "1.2B CNY/month"',
     )
-    roi.set_defaults(run=_roi)
 
 
-def add_sharing(commands: Commands, shared: argparse.ArgumentParser) -> None:
-    """Add the command `sharing`."""
-    sharing = commands.add_parser(
-        "sharing", parents=[shared], help="worth of one shared fleet, and of each capability that keeps it busy"
-    )
-    sharing.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
-    add_solver_options(sharing)
-    sharing.set_defaults(run=_sharing)
-
-
-def add_sensitivity(commands: Commands, shared: argparse.ArgumentParser) -> None:
-    """Add the command `sensitivity`."""
-    sensitivity = commands.add_parser(
-        "sensitivity", parents=[shared], help="change of objective and fleet when one figure moves at a time"
-    )
-    sensitivity.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
-    sensitivity.add_argument(
+def _sensitivity_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--vary",
         metavar="PATH=LOW:HIGH",
         action="append",
         default=[],
         help='a figure and its two levels, such as sites[0].power="2 MW:3 MW" or limits.budget=-10%%:+10%%; may be repeated (default: the usual prices, electricity, demands, limits and latencies)',
     )
-    sensitivity.add_argument(
-        "--defaults", action="store_true", help="vary the usual figures as well as those of --vary"
-    )
-    sensitivity.add_argument(
+    parser.add_argument("--defaults", action="store_true", help="vary the usual figures as well as those of --vary")
+    parser.add_argument(
         "--total-time", metavar="TIME", default="15 min", help='stop solving after this time (default: "15 min")'
     )
-    sensitivity.add_argument("--chart", metavar="FILE.svg", help="draw a tornado chart there")
-    add_solver_options(sensitivity)
-    sensitivity.set_defaults(run=_sensitivity)
+    parser.add_argument("--chart", metavar="FILE.svg", help="draw a tornado chart there")
 
 
-def add_frontier(commands: Commands, shared: argparse.ArgumentParser) -> None:
-    """Add the command `frontier`."""
-    frontier = commands.add_parser(
-        "frontier",
-        parents=[shared],
-        help="least cost over a range of carbon, latency, throughput or quality; where buying beats renting",
-    )
-    frontier.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
-    frontier.add_argument(
+def _frontier_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--against",
         choices=("carbon", "latency", "throughput", "quality", "horizon", "utilisation"),
         required=True,
         help="what to vary",
     )
-    frontier.add_argument(
+    parser.add_argument(
         "--points",
         type=int,
         default=8,
         metavar="N",
         help="number of plans (default: 8); for quality one per score, unless the mean of a mix counts",
     )
-    frontier.add_argument(
+    parser.add_argument(
         "--span",
         metavar="LOW:HIGH",
         help="factors on the latency limits (default: 0.5:2) or on the demand (default: 0.5:1.5); years of the horizon (default: 1:6) or "
         "shares of the time in use (default: 0.1:1)",
     )
-    frontier.add_argument(
+    parser.add_argument(
         "--utilisation",
         type=float,
         default=1.0,
         metavar="SHARE",
         help="share of the time in use, for --against horizon (default: 1)",
     )
-    frontier.add_argument(
+    parser.add_argument(
         "--systems",
         type=int,
         default=32,
         metavar="N",
         help="systems that the network of what is bought joins, for --against horizon and utilisation (default: 32)",
     )
-    frontier.add_argument("--chart", metavar="FILE.svg", help="draw the frontier there")
-    frontier.add_argument("--plans", metavar="DIR", help="write the plan of each point there")
-    add_solver_options(frontier)
-    frontier.set_defaults(run=_frontier)
+    parser.add_argument("--chart", metavar="FILE.svg", help="draw the frontier there")
+    parser.add_argument("--plans", metavar="DIR", help="write the plan of each point there")
 
 
 def _frontier(arguments: argparse.Namespace) -> int:
@@ -413,3 +375,60 @@ def print_study(arguments: argparse.Namespace, found: Study) -> None:
                 else f"{terminal(heading)}\n{as_text(rows, indent='  ')}"
             )
     write_out(arguments, "\n".join(part for part in parts if part))
+
+
+STUDIES = (
+    StudyCommand(
+        "compare",
+        "explain the difference of two plans, largest part of the objective first; or put several side by side",
+        _compare,
+        _compare_options,
+        of_spec=False,
+    ),
+    StudyCommand(
+        "alternatives",
+        "find plans nearly as good as the best one that differ from it in kind",
+        _alternatives,
+        _alternatives_options,
+        of_spec=True,
+    ),
+    StudyCommand(
+        "ladder",
+        "cost per million tokens after each of several levers, towards a target",
+        _ladder,
+        _ladder_options,
+        of_spec=True,
+    ),
+    StudyCommand(
+        "urgent",
+        "what an urgent job costs, and displaces, on the fleet of a plan",
+        _urgent,
+        _urgent_options,
+        of_spec=True,
+    ),
+    StudyCommand(
+        "roi",
+        "worth of a gain of utilisation (MFU) per month, against a team and a public cloud",
+        _roi,
+        _roi_options,
+        of_spec=False,
+    ),
+    StudyCommand(
+        "sharing", "worth of one shared fleet, and of each capability that keeps it busy", _sharing, None, of_spec=True
+    ),
+    StudyCommand(
+        "sensitivity",
+        "change of objective and fleet when one figure moves at a time",
+        _sensitivity,
+        _sensitivity_options,
+        of_spec=True,
+    ),
+    StudyCommand(
+        "frontier",
+        "least cost over a range of carbon, latency, throughput or quality; where buying beats renting",
+        _frontier,
+        _frontier_options,
+        of_spec=True,
+    ),
+)
+"""Studies of a plan, in the order in which `flopwatt --help` lists them."""

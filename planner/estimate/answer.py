@@ -30,6 +30,7 @@ from planner.facts import Fact
 from planner.facts import rows as fact_rows
 from planner.messages import Message
 from planner.problem.facts import ServingFacts, TrainingFacts
+from planner.problem.provenance import assumption_rows
 from planner.report.notes import HEADING
 from planner.report.words import cap_words
 from planner.resolve.stack.anchors import anchor_facts
@@ -61,8 +62,7 @@ def estimate(
     found = _answer(document, facts, overlays, limits)
     if isinstance(found, str):
         return Estimate(None, found, shortfall(facts) if isinstance(facts.case.workload, Serving) else None)
-    assumptions = sorted(facts.ledger.assumptions.values(), key=lambda a: a.path)
-    found["assumptions"] = [{"path": a.path, "value": a.value, "unit": a.unit, "reason": a.reason} for a in assumptions]
+    found["assumptions"] = assumption_rows(facts.ledger.assumptions.values())
     outside = [Fact("system", message) for message in found.pop("outside", ())]
     found["notes"] = fact_rows([*_notes(facts), *outside])
     found["catalog_digest"] = facts.ledger.catalog.digest

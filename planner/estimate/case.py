@@ -450,3 +450,9 @@ def nothing_fits(facts: CaseFacts, counts: Mapping[str, Any]) -> str:
         f"the {job.architecture.layers} layers, and dp dividing the {job.batch_sequences:,} sequences of a step. {tokens} tokens "
         f"({sequences:,} sequences) is the nearest batch that divides among all of them"
     )
+
+
+def without_demand(workload: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop from a workload of a spec what a case on one system does not need, and what names other parts of the spec."""
+    dropped = ("demand", "origins", "weights_from", "alternatives", "quality_floor", "spread", "redundancy")
+    return {name: value for name, value in workload.items() if name not in dropped}

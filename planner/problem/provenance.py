@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from catalog.figures import Figure
@@ -27,3 +28,12 @@ class Assumption:
     unit: str
     reason: str
     scope: tuple[tuple[str, str, str], ...] = ()
+
+
+def assumption_rows(assumptions: Iterable[Assumption]) -> list[dict[str, float | str]]:
+    """List assumptions as rows of an answer, by path; the last one of a path counts."""
+    by_path = {each.path: each for each in assumptions}
+    return [
+        {"path": path, "value": by_path[path].value, "unit": by_path[path].unit, "reason": by_path[path].reason}
+        for path in sorted(by_path)
+    ]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from catalog.lookup import Catalog
-from planner.estimate.characterise.chips import without_demand
+from planner.estimate.case import without_demand
 from planner.plan import Plan
 from planner.spec.fabrics import PROVIDER
 

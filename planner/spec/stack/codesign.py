@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from planner.spec.base import Block
-from planner.spec.quantities import (
-    WHOLE,
-    AmountPerSecond,
-    EnergyPrice,
-    Name,
-    Real,
-    is_purchase,
-    offer_price,
-)
+from planner.spec.quantities import WHOLE, AmountPerSecond, Name, Real
 from planner.spec.stack.case import Case
+from planner.spec.stack.priced import Priced, SystemPrice
 from planner.spec.workloads import Precisions
 
 AS_NAMED: Literal["as named"] = "as named"
@@ -98,15 +91,8 @@ class OnSystem(Block):
     system: Name
     chips: Annotated[int, Field(ge=1, le=4_194_304), WHOLE] | None = None
     """Chips of it; as many as the case has if omitted."""
-    price: str | None = None
+    price: SystemPrice | None = None
     """Purchase such as "310000 USD", or rent such as "98 USD/h", of one system; the catalog's if omitted."""
-
-    @field_validator("price")
-    @classmethod
-    def _readable(cls, price: str | None) -> str | None:
-        if price is not None:
-            offer_price(price, is_purchase(price), chips=1)
-        return price
 
 
 def _name_alone(value: Any) -> Any:
@@ -123,7 +109,7 @@ class PortingHours(Block):
     note: str = ""
 
 
-class Codesign(Block):
+class Codesign(Priced):
     """What varies. Each axis holds the named architecture as well, and all combinations are tried."""
 
     systems: Annotated[list[Annotated[OnSystem, BeforeValidator(_name_alone)]], Field(max_length=MOST_OF_AXIS)] = []
@@ -138,12 +124,6 @@ class Codesign(Block):
     """Experts of the feed-forward layers; as named only if omitted."""
     width: Annotated[list[Annotated[Real, Field(ge=0.25, le=4)]], Field(max_length=MOST_OF_AXIS)] = [0.75, 1.25]
     """Factors on the width, at nearly the same parameters: fewer or more layers."""
-    currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = "USD"
-    """Currency of what is printed."""
-    electricity: EnergyPrice | None = None
-    """Price of electricity; the catalog's default if omitted."""
-    pue: Annotated[Real, Field(ge=1, le=5)] | None = None
-    """Power at the meter over power of the systems; the catalog's default if omitted."""
     porting: Annotated[list[PortingHours], Field(max_length=MOST_OF_AXIS)] = []
     """Hours of engineering per architecture and family of chips; none if omitted."""
     rate: AmountPerSecond | None = None

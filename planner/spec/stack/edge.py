@@ -14,7 +14,6 @@ from planner.spec.quantities import (
     BytePrice,
     ByteRate,
     Bytes,
-    EnergyPrice,
     Fraction,
     Joules,
     Name,
@@ -23,10 +22,9 @@ from planner.spec.quantities import (
     Seconds,
     SecondsFromStart,
     Watts,
-    is_purchase,
-    offer_price,
 )
 from planner.spec.stack.case import CaseServing
+from planner.spec.stack.priced import Priced, SystemPrice
 
 DEVICE = "device"  # the tier of the devices themselves
 MOST = 40  # tasks, fleets, tiers
@@ -76,7 +74,7 @@ class Tier(Block):
     name: Name
     """Its name, such as "near edge" or "centre"; "device" is that of the devices themselves."""
     system: Name
-    price: str
+    price: SystemPrice
     """Purchase such as "310000 USD", or rent such as "98 USD/h", of one system."""
     places: Count = 1
     """Equal places over which devices are spread evenly; each that is used holds as many systems."""
@@ -97,12 +95,6 @@ class Tier(Block):
         if name == DEVICE:
             raise ValueError(f'"{DEVICE}" is the tier of the devices themselves; choose another name')
         return name
-
-    @field_validator("price")
-    @classmethod
-    def _readable(cls, price: str) -> str:
-        offer_price(price, is_purchase(price), chips=1)
-        return price
 
 
 class Task(Block):
@@ -149,15 +141,10 @@ class Task(Block):
         return sensing
 
 
-class EdgeSpec(Block):
+class EdgeSpec(Priced):
     """Devices, tiers and tasks; each task runs on one tier, at least cost per year."""
 
     name: Name = "edge"
-    currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = "USD"
-    electricity: EnergyPrice | None = None
-    """Price of electricity; the catalog's default if omitted."""
-    pue: Annotated[Real, Field(ge=1, le=5)] | None = None
-    """Power at the meter over power of the systems of a tier; the catalog's default if omitted."""
     utilisation: Annotated[Real, Field(gt=0, le=1)] = 0.7
     """Most of the time that the compute of a device may be busy."""
     fleets: Annotated[list[DeviceFleet], SOME]

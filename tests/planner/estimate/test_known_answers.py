@@ -12,8 +12,8 @@ import planner
 from catalog.lookup import shipped_catalog
 from models.transformer.attention import attention_flops, read_bytes_per_rank
 from planner.calibration.architectures import shape_of_record
+from planner.design.codesign.answer import codesign
 from planner.estimate.answer import Estimate, estimate
-from planner.estimate.codesign.answer import codesign
 
 
 def ask(

@@ -10,11 +10,11 @@ import pytest
 
 import planner.candidates.layouts as candidates
 from planner.cli.main import main
+from planner.design.characterise.answer import characterise
+from planner.design.characterise.value import value_of_systems
 from planner.errors import LimitReached
 from planner.estimate.answer import estimate
 from planner.estimate.case import best_layouts
-from planner.estimate.characterise.answer import characterise
-from planner.estimate.characterise.value import value_of_systems
 from planner.estimate.limits import SearchLimits
 from planner.exit_codes import INVALID, LIMIT, OK
 from tests.planner.limited import after
@@ -117,7 +117,7 @@ def test_a_study_of_a_spec_with_a_value_not_searched_exits_with_the_code_of_a_li
     def late(document, overlays, limits):
         raise LimitReached("late")
 
-    monkeypatch.setattr("planner.estimate.characterise.value.value_of_systems", late)
+    monkeypatch.setattr("planner.design.characterise.value.value_of_systems", late)
     assert main(["characterise", str(path), "--format", "json"]) == LIMIT
     said = capsys.readouterr()
     assert json.loads(said.out)["value"] == [] and "late" in said.err

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from planner.cli.main import main
+from planner.design.codesign import search
+from planner.design.codesign.answer import _record, codesign
+from planner.design.codesign.space import resolve_space
 from planner.errors import SpecError
 from planner.estimate.answer import estimate
-from planner.estimate.codesign import search
-from planner.estimate.codesign.answer import _record, codesign
-from planner.estimate.codesign.space import resolve_space
 from planner.exit_codes import INFEASIBLE, INVALID, LIMIT
 from planner.spec.schema import codesign_schema
 from tests.planner.limited import after

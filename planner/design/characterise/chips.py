@@ -17,11 +17,11 @@ from models.serving.percentiles import latency_s
 from models.training.layouts import Layouts
 from models.transformer.work import critical_tokens
 from planner.candidates.layouts import layout_parts
+from planner.design.characterise.searched import reinforcement_figures, serving_figures
+from planner.design.codesign.search import search_space
+from planner.design.codesign.space import Shape, Space, Variant
 from planner.errors import SpecError
 from planner.estimate.case import CaseFacts, resolve_case
-from planner.estimate.characterise.searched import reinforcement_figures, serving_figures
-from planner.estimate.codesign.search import search_space
-from planner.estimate.codesign.space import Shape, Space, Variant
 from planner.estimate.limits import SearchLimits
 from planner.estimate.serving_configuration import allowed_layouts
 from planner.evaluate import serving
@@ -267,9 +267,3 @@ def _training_row(each: Tried, precision: str) -> dict[str, Any]:
         else f"memory: the smallest layout takes {least / GIGA:.1f} of {hbm / GIGA:.1f} GB of each chip"
     )
     return _cannot(each, f"{words}, on up to {count} systems")
-
-
-def without_demand(workload: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop from a workload of a spec what a case on one system does not need, and what names other parts of the spec."""
-    dropped = ("demand", "origins", "weights_from", "alternatives", "quality_floor", "spread", "redundancy")
-    return {name: value for name, value in workload.items() if name not in dropped}

@@ -18,14 +18,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from catalog.units import GIGA, MILLION, TERA
+from planner.design.prices import converted, energy_price, held_per_s
 from planner.errors import Issue, SpecError
 from planner.estimate.aggregated_search import search_one_pool
 from planner.estimate.case import CaseFacts, resolve_case
-from planner.estimate.codesign.prices import converted, energy_price, held_per_s
 from planner.estimate.limits import SearchLimits
 from planner.estimate.serving_configuration import MAX, Load, ServingConfiguration, draw_of_pools
 from planner.estimate.serving_details import cache_tiers
 from planner.messages import Message
+from planner.problem.provenance import assumption_rows
 from planner.spec.base import problems_of
 from planner.spec.quantities import is_purchase, offer_price
 from planner.spec.serving import HBM, CacheTier, PrefixSharing
@@ -188,7 +189,6 @@ def kv_tiers(
     alone = [(size, *(0.0 for _ in axes[1:])) for size in axes[0]]
     none = study.choice(alone[0])
     of_hbm = min(filter(None, map(study.choice, alone)), key=lambda choice: choice.cost_per_million, default=None)
-    assumptions = sorted(study.facts.ledger.assumptions.values(), key=lambda a: a.path)
     return {
         "kind": "kv_tiers",
         "status": "infeasible" if best is None else "limit" if left else "optimal",
@@ -201,7 +201,7 @@ def kv_tiers(
         "hbm_only": None if of_hbm is None else _choice(study, of_hbm),
         "throughput_factor": None if best is None or of_hbm is None else best.requests_per_s / of_hbm.requests_per_s,
         "tiers": [] if best is None else _earnings(study, best, limits),
-        "assumptions": [{"path": a.path, "value": a.value, "unit": a.unit, "reason": a.reason} for a in assumptions],
+        "assumptions": assumption_rows(study.facts.ledger.assumptions.values()),
         "catalog_digest": study.facts.ledger.catalog.digest,
     }  # fmt: skip
 

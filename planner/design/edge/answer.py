@@ -10,17 +10,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from planner.design.edge.options import Evaluation, Options, catalog_of, find_options
+from planner.design.edge.program import Assignment, EdgeData, solve_edge, solve_most
+from planner.design.edge.reasons import beside
+from planner.design.edge.repairs import Repairs
+from planner.design.edge.table import edge_data, reasons
 from planner.errors import LimitReached, SpecError
 from planner.estimate.limits import SearchLimits
 from planner.messages import Message
+from planner.problem.provenance import assumption_rows
 from planner.resolve.ledger import Ledger
 from planner.spec.base import problems_of
 from planner.spec.stack.edge import DEVICE, EdgeSpec
-from planner.studies.edge.options import Evaluation, Options, catalog_of, find_options
-from planner.studies.edge.program import Assignment, EdgeData, solve_edge, solve_most
-from planner.studies.edge.reasons import beside
-from planner.studies.edge.repairs import Repairs
-from planner.studies.edge.table import edge_data, reasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,6 @@ def edge(document: Mapping[str, Any], overlays: Sequence[Path] = (), limits: Sea
     best = solve_most(data, limits)
     answer = _Answer(options, data, best, reasons(options, data), limits)
     tasks = [answer.task(t) for t in range(len(spec.tasks))]
-    assumptions = {**options.assumptions, **ledger.assumptions}
     planned = len(best.out) < len(spec.tasks)
     searched = [t for t in best.out if all(option.evaluated for option in options.table[t])]
     changes = Repairs(spec, document, best.out, evaluation)
@@ -61,10 +61,7 @@ def edge(document: Mapping[str, Any], overlays: Sequence[Path] = (), limits: Sea
         "tasks": tasks,
         "fleets": [_fleet(options, data, best, f) for f in range(len(spec.fleets))] if planned else [],
         "tiers": [_tier(options, data, best, k) for k in range(len(spec.tiers))] if planned else [],
-        "assumptions": [
-            {"path": a.path, "value": a.value, "unit": a.unit, "reason": a.reason}
-            for a in sorted(assumptions.values(), key=lambda a: a.path)
-        ],
+        "assumptions": assumption_rows([*options.assumptions.values(), *ledger.assumptions.values()]),
         "catalog_digest": options.catalog.digest,
     })  # fmt: skip
 

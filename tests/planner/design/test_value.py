@@ -12,7 +12,7 @@ import pytest
 
 import planner
 from planner.cli.main import main
-from planner.estimate.characterise.value import value_of_systems
+from planner.design.characterise.value import value_of_systems
 from planner.spec.document import edited
 
 SPEC: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """The program of the edge: each task on one tier, whole systems in every place of a tier, at least cost per year.
 
-Sets: tasks t, tiers k (0: the device), fleets f. Data: what an option (t, k) takes, `planner.studies.edge.options`.
+Sets: tasks t, tiers k (0: the device), fleets f. Data: what an option (t, k) takes, `planner.design.edge.options`.
 Variables: x[t, k] binary, the task runs there; o[t] binary, the task is left out; n[k] integer, systems in each place of tier k.
 Objective: fixed + sum x[t, k] c[t, k] + sum n[k] places[k] c[k]. Tasks are left out only where not all can run: as few as can be, and of
 those the dearest.

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from catalog.units import GIGA
+from planner.design.edge.options import Options
+from planner.design.edge.program import DeviceLimits, EdgeData, TierLimits, solve_edge
 from planner.estimate.limits import SearchLimits
 from planner.messages import Message
-from planner.studies.edge.options import Options
-from planner.studies.edge.program import DeviceLimits, EdgeData, TierLimits, solve_edge
 
 WITHIN = 1 + 1e-9
 

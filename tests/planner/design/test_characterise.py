@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from planner.cli.main import main
+from planner.design.characterise.answer import characterise
 from planner.errors import SpecError
 from planner.estimate.answer import estimate
-from planner.estimate.characterise.answer import characterise
 from planner.exit_codes import INFEASIBLE, INVALID
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -14,14 +14,15 @@ from models.arrays import Floats
 from models.energy.power import energy_per_token_j, facility_power_w
 from models.serving.continuous_batching import BOUNDS
 from models.transformer.architecture import Architecture, parameter_counts
-from planner.estimate.codesign.prices import Prices, resolve_prices
-from planner.estimate.codesign.search import SIZES, Found, search_space
-from planner.estimate.codesign.space import AXES, Shape, Space, resolve_space
+from planner.design.codesign.prices import Prices, resolve_prices
+from planner.design.codesign.search import SIZES, Found, search_space
+from planner.design.codesign.space import AXES, Shape, Space, resolve_space
 from planner.estimate.limits import SearchLimits
 from planner.evaluate.disaggregated import pool_power_w
 from planner.evaluate.serving import kv_precision, systems_per_replica
 from planner.messages import Message
 from planner.problem.facts import SystemFacts
+from planner.problem.provenance import assumption_rows
 
 NOTE = "how well a variant answers is not predicted: compare the parameters, and train it before its figures count"
 FIGURES = ("tpot_s", "ttft_s", "step_s", "memory_bytes")
@@ -60,7 +61,7 @@ def codesign(
             else "none has room for weights and a request in memory"
         )
         return CodesignAnswer(None, rows, f"nothing fits: of {len(rows):,} variants {why}")
-    assumptions = {a.path: a for facts in space.chips for a in facts.ledger.assumptions.values()}
+    assumptions = [a for facts in space.chips for a in facts.ledger.assumptions.values()]
     return CodesignAnswer(
         {
             "kind": "codesign",
@@ -74,10 +75,7 @@ def codesign(
             "chips": [_chip(space, prices, rows, chip) for chip in range(len(space.chips))],
             "rows": rows,
             "note": NOTE,
-            "assumptions": [
-                {"path": a.path, "value": a.value, "unit": a.unit, "reason": a.reason}
-                for a in sorted(assumptions.values(), key=lambda a: a.path)
-            ],
+            "assumptions": assumption_rows(assumptions),
             "catalog_digest": space.chips[0].ledger.catalog.digest,
         },
         rows,

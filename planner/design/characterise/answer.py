@@ -8,16 +8,16 @@ from typing import Any
 
 from catalog.lookup import Catalog
 from catalog.units import GIGA, KILO, MEGA, MICRO, PETA, TERA
-from planner.errors import Issue, SpecError
-from planner.estimate.case import resolve_case
-from planner.estimate.characterise.chips import able_systems, without_demand
-from planner.estimate.characterise.needs import (
+from planner.design.characterise.chips import able_systems
+from planner.design.characterise.needs import (
     TOLERATED,
     on_networks,
     reinforcement_needs,
     serving_needs,
     training_needs,
 )
+from planner.errors import Issue, SpecError
+from planner.estimate.case import resolve_case, without_demand
 from planner.estimate.limits import SearchLimits
 from planner.report.words import amount
 from planner.resolve.names import catalog_of

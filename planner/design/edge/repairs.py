@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from planner.design.edge.options import Evaluation, find_options
+from planner.design.edge.program import Assignment, solve_edge
+from planner.design.edge.table import edge_data
 from planner.messages import Message
 from planner.resolve.ledger import Ledger
 from planner.spec.changes import change_words, rescaled, scaled
 from planner.spec.document import Edits, at, edited
 from planner.spec.stack.edge import DEVICE, EdgeSpec
-from planner.studies.edge.options import Evaluation, find_options
-from planner.studies.edge.program import Assignment, solve_edge
-from planner.studies.edge.table import edge_data
 
 MOST = 1000.0  # times an amount is changed
 CLOSE = 1.002  # ratio of two amounts that are not told apart

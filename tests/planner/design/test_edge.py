@@ -18,6 +18,10 @@ from jsonschema import Draft202012Validator
 
 from catalog.lookup import shipped_catalog
 from planner.cli.main import main
+from planner.design.edge.answer import edge
+from planner.design.edge.options import find_options
+from planner.design.edge.program import DeviceLimits, EdgeData, TierLimits, solve_edge, solve_most
+from planner.design.edge.table import edge_data
 from planner.errors import LimitReached, SpecError
 from planner.estimate.answer import estimate
 from planner.exit_codes import INFEASIBLE, INVALID, LIMIT
@@ -25,10 +29,6 @@ from planner.resolve.ledger import Ledger
 from planner.spec.document import edited
 from planner.spec.schema import edge_schema
 from planner.spec.stack.edge import EdgeSpec
-from planner.studies.edge.answer import edge
-from planner.studies.edge.options import find_options
-from planner.studies.edge.program import DeviceLimits, EdgeData, TierLimits, solve_edge, solve_most
-from planner.studies.edge.table import edge_data
 from tests.planner.limited import after
 
 EXAMPLE = json.loads(

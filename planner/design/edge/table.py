@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from catalog.units import YEAR_S
-from planner.estimate.codesign.prices import converted, energy_price, held_per_s
+from planner.design.edge.options import Option, Options
+from planner.design.edge.program import DeviceLimits, EdgeData, TierLimits
+from planner.design.edge.reasons import alone_on_device, alone_on_tier
+from planner.design.prices import converted, energy_price, held_per_s
 from planner.resolve.ledger import Ledger
 from planner.spec.quantities import is_purchase, offer_price
-from planner.studies.edge.options import Option, Options
-from planner.studies.edge.program import DeviceLimits, EdgeData, TierLimits
-from planner.studies.edge.reasons import alone_on_device, alone_on_tier
 
 
 def edge_data(options: Options, ledger: Ledger) -> EdgeData:

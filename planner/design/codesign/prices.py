@@ -10,17 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from catalog.records import Record
-from catalog.units import HOUR_S, YEAR_S
-from models.economics import annuity
+from catalog.units import HOUR_S
+from planner.design.codesign.space import Space
+from planner.design.prices import converted, energy_price, held_per_s
 from planner.errors import Issue, SpecError
 from planner.estimate.case import CaseFacts
-from planner.estimate.codesign.space import Space
 from planner.resolve.ledger import Ledger
 from planner.spec.quantities import is_purchase, offer_price
 from planner.spec.stack.codesign import Codesign
 
 WAYS = ("buy", "reserved", "on_demand")  # in which a published price is looked for
-LIFE_YEARS = 5  # age at which the residual value is taken, the catalog's life of a system
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +56,6 @@ def resolve_prices(space: Space) -> Prices:
     )  # fmt: skip
 
 
-def energy_price(
-    price: tuple[float, str] | None, pue: float | None, ledger: Ledger, path: str
-) -> tuple[tuple[float, str], float]:
-    """Return (price of electricity per joule with its currency, PUE), the catalog's defaults where they are not stated."""
-    if pue is None:
-        pue = ledger.default("pue_default", f"{path}.pue", "not stated")
-    if price is None:
-        figure = ledger.figure("defaults", "china_electricity_price", "value")
-        ledger.assume(f"{path}.electricity", figure.printed, figure.unit, "not stated: the mean of China")
-        price = (figure.number, figure.unit[:3])
-    return price, pue
-
-
 def _holding(facts: CaseFacts, text: str | None, block: Codesign, path: str) -> Holding:
     if text is not None:
         bought = is_purchase(text)
@@ -91,18 +77,6 @@ def _published(record: Record, block: Codesign, ledger: Ledger) -> float:
     return converted((figure.number, figure.unit[:3]), block.currency, ledger, "codesign.currency")
 
 
-def held_per_s(price: float, bought: bool, ledger: Ledger) -> float:
-    """Compute the cost of holding a system per second from its purchase, or its rent per second."""
-    if not bought:
-        return price
-    reason = "not stated in the case"
-    rate = ledger.default("discount_rate", "economics.discount_rate", reason)
-    life = ledger.default("system_life_s", "economics.life", reason) / YEAR_S
-    left = ledger.default(f"residual_{LIFE_YEARS}y", "economics.residual", reason)
-    upkeep = ledger.default("maintenance_fraction", "economics.maintenance", reason)
-    return (float(annuity(price, rate, life, left)) + upkeep * price) / YEAR_S
-
-
 def _porting(facts: CaseFacts, block: Codesign, chips: Sequence[CaseFacts]) -> float:
     """Cost of bringing one architecture to the family of a chip; 0 where the case states none."""
     families = {other.system.family for other in chips}
@@ -116,18 +90,3 @@ def _porting(facts: CaseFacts, block: Codesign, chips: Sequence[CaseFacts]) -> f
     if not hours or block.rate is None:
         return 0.0
     return hours * HOUR_S * converted(block.rate, block.currency, facts.ledger, "codesign.rate")
-
-
-def converted(price: tuple[float, str], currency: str, ledger: Ledger, path: str) -> float:
-    """Convert (amount, currency) to a currency by the catalog's rates. Raises SpecError for one without a rate."""
-    amount, stated = price
-    return amount / _per_usd(stated, ledger, path) * _per_usd(currency, ledger, "currency")
-
-
-def _per_usd(code: str, ledger: Ledger, path: str) -> float:
-    if code == "USD":
-        return 1.0
-    name = f"exchange_{code.lower()}"
-    if name not in ledger.catalog.names("defaults"):
-        raise SpecError([Issue(path, f'the catalog has no rate for {code}; state the price in "USD"')])
-    return ledger.default(name, f"exchange.{code}.per_usd", "the catalog's mean rate")

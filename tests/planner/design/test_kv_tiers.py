@@ -15,11 +15,11 @@ from jsonschema import Draft202012Validator
 from catalog.lookup import shipped_catalog
 from models.economics import annuity
 from planner.cli.main import main
+from planner.design.kv_tiers import kv_tiers
 from planner.errors import SpecError
 from planner.estimate.answer import estimate
 from planner.exit_codes import INFEASIBLE, INVALID, LIMIT
 from planner.spec.schema import kv_tiers_schema
-from planner.studies.kv_tiers import kv_tiers
 from tests.conftest import ALL_CASES
 from tests.planner.limited import after
 

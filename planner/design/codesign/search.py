@@ -24,11 +24,11 @@ from models.serving.percentiles import within_slo
 from models.serving.prefix_cache import held_bytes, pool_memory, shared_prefixes
 from models.serving.workload import Precisions
 from models.transformer.shapes import SWITCHES
+from planner.design.codesign.space import Space, by_changes
 from planner.errors import Issue, SpecError
 from planner.estimate.aggregated_search import replicas
 from planner.estimate.batch_search import FINE_BATCHES, FRACTIONS, MAX_REFINED
 from planner.estimate.case import CaseFacts
-from planner.estimate.codesign.space import Space, by_changes
 from planner.estimate.limits import SearchLimits
 from planner.estimate.serving_configuration import allowed_layouts
 from planner.evaluate.serving import batch_grid, engine_constants, kv_precision, lengths_of, limits_at_site, rates_of
