@@ -1,0 +1,163 @@
+"""Break one rule at a time in a copy of the tree, and see whether the tests of the matching folder notice.
+
+Run: `python -m tests.mutations [NUMBER ...] [--jobs 2]`, as `make nightly` does; exit code 1 where a mutation went unnoticed.
+Each mutation is a file, a piece of its text that stands there once, the text in its place, and what that breaks: a sign, a unit, an
+index, or a term of a sum. `FOLDERS` says whose tests must notice. `tests/house/test_mutations.py` keeps the pieces up to date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Queue
+
+ROOT = Path(__file__).resolve().parent.parent
+COPIED = ("planner", "solvers", "models", "catalog", "tests", "examples", "pyproject.toml")
+LONGEST_S = 1200.0  # time for the tests of one folder
+FAILED = 1  # exit code of pytest where a test failed
+FOLDERS = {
+    "planner/formulate/": "tests/planner/formulate",
+    "planner/money/": "tests/planner/money",
+    "solvers/model/": "tests/solvers/model",
+    "planner/evaluate/": "tests/planner/evaluate",
+    "planner/interpret/": "tests/planner/interpret",
+    "planner/verify/": "tests/planner/verify",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """A piece of text of a file, and the wrong text in its place."""
+
+    file: str
+    right: str
+    wrong: str
+
+    @property
+    def tests(self) -> str:
+        """Return the folder whose tests must notice."""
+        return next(tests for folder, tests in FOLDERS.items() if self.file.startswith(folder))
+
+    def applied_to(self, root: Path) -> str:
+        """Return the text of the file with the mutation. Raises ValueError unless the piece stands there once."""
+        text = (root / self.file).read_text(encoding="utf-8")
+        if (count := text.count(self.right)) != 1:
+            raise ValueError(f"{self.file}: {count} places with {self.right!r}, expected one")
+        return text.replace(self.right, self.wrong)
+
+
+FORMULATE, MODEL, EVALUATE, INTERPRET, VERIFY = (
+    "planner/formulate", "solvers/model", "planner/evaluate", "planner/interpret", "planner/verify",
+)  # fmt: skip
+MUTATIONS = (
+    Mutation(f"{FORMULATE}/apis.py", "output_price * asked.lengths.output", "output_price * asked.prompt_tokens"),
+    Mutation(f"{FORMULATE}/apis.py", "(1.0 + site.api.price_change)", "(1.0 - site.api.price_change)"),
+    Mutation(f"{FORMULATE}/facility.py", "hall.positions / racks if", "hall.positions * racks if"),
+    Mutation(f"{FORMULATE}/limits.py", "supply.phase in (None, term.phase)", "supply.phase == term.phase"),
+    Mutation(f"{FORMULATE}/limits.py", "systems / point.capacity)", "systems * point.capacity)"),
+    Mutation(f"{FORMULATE}/lines.py", "weight_updates_per_year / YEAR_S", "weight_updates_per_year"),
+    Mutation(f"{FORMULATE}/lines.py", 'return side if traffic == "control" else 1 - side', "return side"),
+    Mutation(f"{FORMULATE}/residency.py", "/ (1.0 + use.option.headroom)", "* (1.0 + use.option.headroom)"),
+    Mutation(f"{FORMULATE}/storage.py", "sum(rates(problem, point))", "rates(problem, point)[0]"),
+    Mutation(f"{FORMULATE}/spread.py", "here.max() * (1 - BUSIEST_TOL)", "here.max() * (1 + BUSIEST_TOL) - 1.0"),
+    Mutation(f"{MODEL}/routing.py", "np.concatenate([np.ones(len(arc)), -data.point_capacity[point]])", "np.concatenate([np.ones(len(arc)), -0.5 * data.point_capacity[point]])"),
+    Mutation(f"{MODEL}/routing.py", "np.concatenate([np.ones(len(arc)), -together[lead, slot]])", "np.concatenate([np.ones(len(arc)), -2.0 * together[lead, slot]])"),
+    Mutation(f"{MODEL}/fleet.py", "np.concatenate([systems[use], -np.ones(len(pair))])", "np.concatenate([systems[use], -2.0 * np.ones(len(pair))])"),
+    Mutation(f"{MODEL}/fleet.py", "data.point_power_w[point], -limit", "0.0 * data.point_power_w[point], -limit"),
+    Mutation(f"{MODEL}/electricity.py", "-step * eta, step / eta", "-step / eta, step * eta"),
+    Mutation(f"{MODEL}/electricity.py", '("discharge", meters.battery_meter, -1.0)', '("discharge", meters.battery_meter, 1.0)'),
+    Mutation(f"{MODEL}/facility.py", "data.holding_racks[holding],\n", "np.ceil(data.holding_racks[holding]),\n"),
+    Mutation(f"{MODEL}/preemption.py", "np.repeat([1.0, -1.0, 1.0, 1.0], len(row))", "np.repeat([1.0, 1.0, 1.0, 1.0], len(row))"),
+    Mutation(f"{MODEL}/schedule.py", "data.slot_hours_s[at] * data.point_capacity[point], -data.job_work", "data.point_capacity[point], -data.job_work"),
+    Mutation(f"{MODEL}/residency.py", "np.repeat([1.0, -1.0, -1.0], len(row))", "np.repeat([1.0, 0.0, -1.0], len(row))"),
+    Mutation(f"{EVALUATE}/interruptions.py", "loaded / rate * facts.reads_back", "loaded / rate"),
+    Mutation(f"{EVALUATE}/interruptions.py", "(spot.interval_s * terms.system_chips)", "spot.interval_s"),
+    Mutation(f"{EVALUATE}/interruptions.py", "math.ceil(chips / system.chips)", "math.floor(chips / system.chips)"),
+    Mutation(f"{EVALUATE}/controller.py", "each * job.spec.responses / workers", "each * job.spec.responses"),
+    Mutation(f"{EVALUATE}/engine_memory.py", "512.0 + 1.5 * tokens + 2.0 * requests", "512.0 + 1.5 * tokens + requests"),
+    Mutation(f"{EVALUATE}/residency.py", "float(load_s(size, [1.0 - here, here], rates))", "float(load_s(size, [here, 1.0 - here], rates))"),
+    Mutation(f"{EVALUATE}/sessions.py", "calls_per_s * call_s + waiting", "calls_per_s * call_s"),
+    Mutation(f"{EVALUATE}/sessions.py", "calls_per_s / block.calls", "calls_per_s"),
+    Mutation(f"{INTERPRET}/storage.py", "point_storage[p] * decided.active[p]", "point_storage[p] * (decided.active[p] > 0)"),
+    Mutation(f"{INTERPRET}/facility.py", "hall.racks_per_system(rack) * int(counts.max())", "int(counts.max())"),
+    Mutation(f"{INTERPRET}/owned.py", "left = count - kept - sum(moved.values())", "left = count - kept"),
+    Mutation(f"{INTERPRET}/quality.py", "float(flow[a] @ problem.calendar.seconds)", "float(flow[a].sum())"),
+    Mutation(f"{INTERPRET}/electricity.py", "calendar.seconds * calendar.discount))\n", "calendar.seconds))\n"),
+    Mutation(f"{INTERPRET}/preemption.py", "data.slot_hours_s / data.order.step_s", "data.slot_hours_s"),
+    Mutation(f"{INTERPRET}/lines.py", "self.load[line, 1 - side] += prompt", "self.load[line, side] += prompt"),
+    Mutation(f"{VERIFY}/sums.py", "joules * float(option.site.carbon_kg_per_j[hour])", "watts * float(option.site.carbon_kg_per_j[hour])"),
+    Mutation(f"{VERIFY}/fleet/economics.py", "sold - bought) * (1 + money.discount_rate) ** -sold", "sold - bought) * (1 + money.discount_rate) ** -bought"),
+    Mutation(f"{VERIFY}/electricity.py", "efficiency * row[\"charge_w\"]", "row[\"charge_w\"]"),
+    Mutation(f"{VERIFY}/schedule.py", "busy[key] += replicas[t] * systems", "busy[key] += replicas[t]"),
+    Mutation(f"{VERIFY}/power.py", "begins + TIME_TOL_S:", "begins - TIME_TOL_S:"),
+)  # fmt: skip
+
+
+def copy_of_tree(target: Path) -> Path:
+    """Copy what the tests of the packages need."""
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis"))
+        else:
+            shutil.copy(source, target / name)
+    return target
+
+
+def is_noticed(mutation: Mutation, root: Path) -> bool:
+    """Tell whether a test of the matching folder fails with the mutation; the tree is as before afterwards.
+
+    Raises RuntimeError where the tests cannot run at all.
+    """
+    file, before = root / mutation.file, (root / mutation.file).read_text(encoding="utf-8")
+    file.write_text(mutation.applied_to(root), encoding="utf-8")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", mutation.tests],
+            cwd=root, env={**os.environ, "PYTHONPATH": str(root), "HYPOTHESIS_PROFILE": "ci", "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True, text=True, timeout=LONGEST_S,
+        )  # fmt: skip
+    finally:
+        file.write_text(before, encoding="utf-8")
+    if done.returncode not in (0, FAILED):
+        raise RuntimeError(f"{mutation.file}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.returncode == FAILED
+
+
+def main() -> int:
+    """Apply the mutations, print one line for each, and count those that were noticed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("numbers", nargs="*", type=int, help="mutations to apply, counted from 1 (default: all)")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    numbers = arguments.numbers or range(1, len(MUTATIONS) + 1)
+    with tempfile.TemporaryDirectory() as folder:
+        trees: Queue[Path] = Queue()
+        for job in range(arguments.jobs):
+            trees.put(copy_of_tree(Path(folder) / str(job)))
+
+        def tried(number: int) -> bool:
+            mutation, tree = MUTATIONS[number - 1], trees.get()
+            try:
+                noticed = is_noticed(mutation, tree)
+            finally:
+                trees.put(tree)
+            word = "noticed" if noticed else "UNNOTICED"
+            print(f"{number:3d} {word:9s} {mutation.file}: {mutation.right.strip()}", flush=True)
+            return noticed
+
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            found = list(pool.map(tried, numbers))
+    print(f"{sum(found)} of {len(found)} mutations are noticed by the tests of their folder")
+    return 0 if all(found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
