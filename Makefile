@@ -31,10 +31,12 @@ dashboard-pictures: $(VENV)/.installed-test
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-# What `make test` leaves out: the long tests, and those that draw more cases. `make nightly NIGHTLY=tests/solvers` for one folder.
+# What `make test` leaves out: the long tests, those that draw more cases, and the mutations that tests must notice.
+# `make nightly NIGHTLY=tests/solvers` for one folder.
 NIGHTLY ?= tests
 nightly: $(VENV)/.installed-test
 	FLOPWATT_ALL_CASES=1 $(BIN)/python -m pytest -n auto --dist loadfile -m "long or drawn" $(NIGHTLY)
+	$(if $(filter tests,$(NIGHTLY)),$(BIN)/python -m tests.mutations)
 
 # The quick part alone; on another Python: `make quick PYTHON=python3.13 VENV=.venv-3.13`.
 quick: $(VENV)/.installed-test

@@ -13,7 +13,7 @@ from accuracy_serving import METRICS
 from catalog.lookup import Catalog
 from planner.tables import as_markdown
 
-FORMS = ("module", "card", "board", "computer")  # of the systems of one chip that stand outside a data centre
+FORMS = ("module", "card", "board", "computer")  # forms of the systems of one chip that stand outside a data centre
 GOALS = {"tpot": "≤ 15 %", "throughput": "≤ 15 %", "ttft": "≤ 35 %"}
 CAUSES = Path(__file__).with_name("accuracy_edge_causes.md")  # what is off, and what was tried
 

@@ -27,7 +27,7 @@ FEW_CLIENTS = 4  # up to which the warm-up shows in a mean of the first token
 HELD_BACK = 0.5  # share of the clients that run, below which the engine keeps them waiting
 POSSIBLE = 0.7  # share of the peak that no engine reached
 CHOICES = ("tp", "pp", "dp", "ep")
-CAUSES = Path(__file__).with_name("accuracy_causes.md")  # of groups far off, mended or not
+CAUSES = Path(__file__).with_name("accuracy_causes.md")  # causes of groups far off, mended or not
 TRIED = Path(__file__).with_name("accuracy_tried.md")  # forms that were fitted and not shipped
 
 

@@ -32,9 +32,9 @@ from planner.report.locale import DEFAULT, Words
 CHECKS = ("first", "sliders", "infeasible", "visitors", "killed")
 BASE = "?base=mixed_fleet"
 VISITORS = 10
-BUDGETS_KT = [58.5 - 0.75 * each for each in range(VISITORS)]  # of carbon: the plan without one emits 59.3 kt
+BUDGETS_KT = [58.5 - 0.75 * each for each in range(VISITORS)]  # carbon budgets: the plan without one emits 59.3 kt
 TOO_LITTLE = "set=limits.budget=100M+USD"
-ROUNDED_KT = 0.051  # of a figure as shown; budgets are 0.75 kt apart, and a plan of a tighter one may answer a looser one within the gap
+ROUNDED_KT = 0.051  # carbon as shown is rounded by this much; budgets are 0.75 kt apart, and a plan of a tighter one may answer a looser one within the gap
 LONGEST_S = 200.0
 WORKER = b"planner.dashboard.workers."
 AGAIN = "Start again"  # offered where the process of questions has ended

@@ -30,7 +30,7 @@ from planner.problem.phases import terms_of
 from planner.resolve.resolver import resolve_document
 
 AGREES = 1e-6
-SLICES = 8  # of a class
+SLICES = 8  # slices of a class
 SEEDS = (1, 2, 3)
 REGION = "us-virginia"
 RENTED = {

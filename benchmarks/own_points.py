@@ -24,7 +24,7 @@ from planner.problem.intervals import Z80
 from planner.tables import as_markdown
 
 HOME = Path(__file__).resolve().parent
-LEAST_ROWS = 12  # of a source, so that most are left to predict
+LEAST_ROWS = 12  # rows of a source at least, so that most are left to predict
 
 
 def some_of_each(cases, most: int, seed: int):

@@ -57,7 +57,7 @@ DECILES = (0.1, 0.9)
 # Whose refits give the range of a constant: without a generation or a kind of network, constants of its own fall back to their priors.
 RANGED = ("group", "source", "chip")
 SAME = 1e-4  # relative change of a constant below which a refit has left it where it was
-TURNS = 2  # of a fit and a choice of strengths
+TURNS = 2  # turns of a fit and a choice of strengths
 ROUNDS_ALONE = 3  # re-linearisations of a fit of few constants
 
 

@@ -11,7 +11,7 @@ from models.statistics.fitting import Linearised, Prior, refit
 from planner.calibration.fit import fit_problem, with_slopes
 from planner.calibration.measurements import MeasuredCase
 
-LEAST_GAIN = 0.5  # of the loss, below which the search ends
+LEAST_GAIN = 0.5  # gain as a share of the loss, below which the search ends
 ROUNDS, STEPS = 12, 1  # re-linearisations, and Gauss-Newton steps at each
 SHORTEST = 0.05  # part of a step below which no better point is sought
 

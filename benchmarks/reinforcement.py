@@ -46,7 +46,7 @@ from planner.resolve.systems import system_facts
 from planner.spec.stack.case import CaseReinforcement
 
 SYSTEMS = {"H100": "DGX H100", "GB200": "GB200 NVL72", "H20": "HGX H20 8-GPU server", "H200": "DGX H200"}
-UNSTATED_CHIP = "H100"  # of the rows of a source that says "8 GPUs per node; H100 likely"
+UNSTATED_CHIP = "H100"  # chip of the rows of a source that says "8 GPUs per node; H100 likely"
 NAMES = {
     "DeepSeek V3": "DeepSeek-V3",
     "Qwen3-235B": "Qwen3-235B-A22B",
@@ -63,7 +63,7 @@ PRIOR = {
     "sync_start_s": (2.0, 1.0), "sync_tensor_s": (2e-4, 1.0), "worker_response_s": (0.016, 1.5),
 }  # fmt: skip
 ENDLESS_SHARE = 0.01  # held, not fitted: published rows state no share of responses that reach the limit
-LOSS_SCALE = 0.15  # of the logarithm of a ratio, from which on the loss is linear
+LOSS_SCALE = 0.15  # logarithm of a ratio from which on the loss is linear
 METRICS = {
     "step": "step_s",
     "generation": "gen_s",

@@ -144,7 +144,7 @@ def binding(found: Run) -> dict[str, float | None]:
     """
     rows = found.plan["limits"] if found.solution.values else []
     power, supply = ([row for row in rows if row["path"].endswith(end)] for end in (".power", ".supply"))
-    least = float(found.data.holding_power_w[found.data.holding_power_w > 0].min())  # of an idle system, at the meter
+    least = float(found.data.holding_power_w[found.data.holding_power_w > 0].min())  # an idle system, at the meter
     share = lambda some, room: float(np.mean([row["slack"] < room for row in some])) if some else None
     return {
         "power": share(power, least),

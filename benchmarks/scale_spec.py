@@ -34,11 +34,11 @@ CLASSES = (
 )
 JOBS = ("Qwen3-8B", "Llama-2-13b-hf", "Qwen3-14B", "Qwen3-32B")
 PUE = 1.3  # about that of the regions
-MOST_SYSTEMS = 512  # of one kind: what one tier of the network joins
+MOST_SYSTEMS = 512  # systems of one kind: as many as one tier of the network joins
 NETWORK = {"radix": MOST_SYSTEMS, "port_bytes_per_s": "50 GB/s", "switch_price": "300000 USD", "link_price_one_tier": "1500 USD",
            "link_price_two_tier": "3000 USD", "switch_power_w": "9 kW", "optic_power_w": "15 W"}  # fmt: skip
 LOAD, SERVING = 100.0, 0.85  # systems needed per site, and the share of them that serves
-PEAK = 1.25  # of a class over its mean, all origins together
+PEAK = 1.25  # peak of a class over its mean, all origins together
 POWER, SUPPLY = 0.9, 1.0  # what there is of both, over the need
 LARGE = 10_000  # site hours from which a question is given 16 GB of memory; large ones took 8.6
 TRAINING_EFFICIENCY = 0.44  # as in CLASSES; these only serve to set power and supply against the need
@@ -179,8 +179,8 @@ def _parts(rng: np.random.Generator, count: int, spread: float) -> np.ndarray:
 @dataclass(frozen=True, slots=True)
 class _System:
     name: str
-    flop_per_s: float  # of a node at 16 bit
-    hbm_bytes: float  # of a chip
+    flop_per_s: float  # a node at 16 bit
+    hbm_bytes: float  # a chip
     hbm_bytes_per_s: float
     power_w: float
     price: float

@@ -32,7 +32,7 @@ from planner.tables import as_text
 
 HOURS = 24
 PEAK_HOURS = 8
-MEAN_RPS = 5_000.0  # of all services together
+MEAN_RPS = 5_000.0  # all services together
 BATCH_TOKENS = "5898240"  # 1,440 sequences, which can be divided in many ways
 YEAR_S = 365 * 86400.0
 CLAIM = 0.5

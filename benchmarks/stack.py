@@ -43,7 +43,7 @@ from planner.tables import as_markdown
 CATALOG = shipped_catalog()
 SERVING = CATALOG.constants("serving")
 NIC, NODE = 50 * GIGA, 8  # 400 Gbit/s, chips of a node
-EXPERTS, GROUPS = 256, 4  # of DeepSeek-V3, nodes that a token may visit
+EXPERTS, GROUPS = 256, 4  # routed experts of DeepSeek-V3, and nodes that a token may visit
 NVLINK = {"H800": 200 * GIGA, "SM90 (Hopper)": 450 * GIGA, "SM100 (Blackwell)": 900 * GIGA}
 WIDTH = {"fp8": 1.0, "bf16": 2.0}
 MISSED = """What is missed, and why:
@@ -161,7 +161,7 @@ def transfers(folder: Path) -> list[dict[str, object]]:
         }  # fmt: skip
         if row["case"] in tiers:
             name, rate = tiers[row["case"]]
-            tier = {"name": name, "capacity": "1 TB", "bandwidth": f"{rate * 2} GB/s"}  # of eight chips
+            tier = {"name": name, "capacity": "1 TB", "bandwidth": f"{rate * 2} GB/s"}  # eight chips
             workload["cache"] = {"prefix_tokens": (tokens - 1) // BLOCK * BLOCK, "hit_rate": 1.0, "tiers": [tier]}
         case = {
             "workload": workload,

@@ -57,7 +57,7 @@ WIDE = (
     "intermediate_size_mlp",
     "dense_intermediate_size",
     "prefix_dense_intermediate_size",
-)  # of dense blocks beside layers with experts
+)  # keys of dense blocks beside layers with experts
 TIED = ("tie_word_embeddings", "use_embedding_sharing", "tie_embedding", "tied_embeddings")
 OUTPUT_GATES = (
     "attn_output_gate",
@@ -133,14 +133,14 @@ ELSEWHERE = (
     "encoder_",
     "mm_",
     "per_layer_input",
-)  # of other parts
+)  # keys of other parts
 MOST_LAYERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
     """What the code of a model_type fixes and its config does not print. `ffn_per_hidden`: inner width where no key states it;
-    `every`: one layer in so many attends to all; `expert_is_ffn`: intermediate_size is the width of an expert;
+    `every`: one layer in this number attends to all; `expert_is_ffn`: intermediate_size is the width of an expert;
     `shared`: experts that every token visits; `output_gate`: full attention has a gate as wide as its output."""
 
     gated: bool = True

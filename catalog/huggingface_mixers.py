@@ -14,7 +14,7 @@ GATED_DELTA = {
     "linear_num_value_heads": 32,
     "linear_key_head_dim": 128,
     "linear_value_head_dim": 128,
-}  # of a qwen3_next or qwen3_5 config that leaves them out, as its class does
+}  # defaults of a qwen3_next or qwen3_5 config that leaves them out, as its class does
 PATTERNS = ("hybrid_override_pattern", "layers_block_type")
 BLOCKS = {"M": "state", "*": "attention", "-": "dense", "E": "experts", "mamba": "state", "attention": "attention", "mlp": "dense",
           "moe": "experts"}  # fmt: skip
@@ -101,7 +101,7 @@ def _channel_gates(reader: ConfigReader, mixed: Mapping[str, Any], hidden: int |
 
 
 def windows_of_their_own(reader: ConfigReader) -> None:
-    """Record the heads of layers with a window, where the config states them apart from those of full layers."""
+    """Record the heads of layers with a window, where the config states them apart from the heads of full layers."""
     config = reader.config
     if config.get("global_head_dim"):  # the plain keys are those of the windows, the global ones those of full layers
         head_dim, kv_heads = reader.value("head_dim"), reader.value("kv_heads")

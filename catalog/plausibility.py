@@ -18,7 +18,7 @@ class Range:
     whole: bool = False
 
     def problem(self, value: float, unit: str) -> str:
-        """Describe what is wrong with a value; empty where nothing is."""
+        """Describe the fault of a value; empty where nothing is."""
         size = abs(value) if self.signed else value
         if self.whole and value != int(value):
             return f"expected a whole number, got {value:g}"

@@ -1,6 +1,6 @@
 """Weights of a checkpoint from the `quantization_config` of its config.json: format, what stays in 16 bit, elements that share a scale.
 
-The texts and figures are those of an architecture's record: `weights`, `{format}_wide`, `{format}_cache`, `{format}_group`.
+The texts and figures have the names of an architecture's record: `weights`, `{format}_wide`, `{format}_cache`, `{format}_group`.
 """
 
 from __future__ import annotations

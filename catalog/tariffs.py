@@ -91,7 +91,7 @@ _ROW = '[[1, 2, 12], "weekday", 8, 22, "peak", "price_peak"] (months, days, hour
 
 
 def _malformed_band(row: object, record: Record) -> str:
-    """Describe what is wrong with a row of bands; empty where nothing is."""
+    """Describe the fault of a row of bands; empty where nothing is."""
     if not isinstance(row, tuple) or len(row) != 6:
         return f"expected a row such as {_ROW}"
     months, days, start, end, name, figure = row

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-LARGEST_KEY = 1 << 62  # of 64 bits with a sign
+LARGEST_KEY = 1 << 62  # 64 bits with a sign
 Result = Floats | float
 """Result of a closed form: an array where an argument is one, a number where all are numbers."""
 

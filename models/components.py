@@ -13,7 +13,7 @@ class ChipParts:
     die_yield: float
     memory: float  # good memory stacks of one chip
     package: float  # interposer, substrate and assembly
-    package_yield: float  # of assembled packages, with all that is in them
+    package_yield: float  # assembled packages, with all that is in them
     board: float  # card or module, tested, without the package
 
     @property

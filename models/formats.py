@@ -16,17 +16,17 @@ from models.arrays import Floats, Ints, Result, as_result
 
 WeightFormat = Literal[
     "bf16", "fp16", "fp8", "fp4", "int8", "int4", "mxfp8", "mxfp4", "nvfp4"
-]  # of a checkpoint that is served
+]  # formats of a checkpoint that is served
 RecipeFormat = Literal[
     "bf16", "fp16", "fp8", "fp4", "int8", "mxfp8", "mxfp4", "nvfp4"
-]  # of the products of a training step
+]  # formats of the products of a training step
 CacheFormat = Literal["bf16", "fp8", "int8", "fp4", "int4"]
 Arithmetic = Literal["bf16", "fp8", "int8", "fp4"]
 WEIGHT_FORMATS: tuple[WeightFormat, ...] = get_args(WeightFormat)
 RECIPE_FORMATS: tuple[RecipeFormat, ...] = get_args(RecipeFormat)
 CACHE_FORMATS: tuple[CacheFormat, ...] = get_args(CacheFormat)
 ARITHMETICS: tuple[Arithmetic, ...] = get_args(Arithmetic)
-WIDE_BYTES = 2.0  # of an element that a checkpoint leaves in 16 bit
+WIDE_BYTES = 2.0  # bytes of an element that a checkpoint leaves in 16 bit
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Format:
     """A format: stored bytes of an element with its scales, and the arithmetic of products with it, most direct first.
 
     Arithmetic wider than the elements reads them as stored and widens them on the way. `group`: elements that share a scale of
-    `scale_bytes`; 0 where the scales are those of a tensor or a channel, which are negligible. `cache`: format of the KV cache that
+    `scale_bytes`; 0 where a tensor or a channel has one scale, which is negligible. `cache`: format of the KV cache that
     published checkpoints in it ask for.
     """
 
@@ -66,7 +66,7 @@ FORMATS: Mapping[str, Format] = {
 Frantar et al., GPTQ, arXiv:2210.17323, section 4 (a 16-bit scale for 128); Frantar et al., MARLIN, arXiv:2408.11743 (widened on the way).
 `fp4` of a checkpoint of unknown kind is that of the wider scales."""
 OWN_KINDS = {"fp4": ("nvfp4", "mxfp4"), "fp8": ("fp8", "mxfp8")}
-"""Names that mean the checkpoint's own kind of so many bits, with the kinds in question; the first where it states none."""
+"""Names that mean the checkpoint's own kind of that number of bits, with the kinds in question; the first where it states none."""
 KINDS = tuple(kind for name, kinds in OWN_KINDS.items() for kind in kinds if kind != name)
 """Formats that such a name may mean."""
 PRECISIONS = tuple(FORMATS)
@@ -190,7 +190,7 @@ class Stored:
     experts: Result
     router: Result
     tables: Result  # never below 8 bit
-    narrow: Result  # of an element that was narrowed
+    narrow: Result  # an element that was narrowed
     wide: Mapping[str, Result]  # part -> share
 
 
@@ -207,7 +207,7 @@ def checkpoint_of(checkpoints: Checkpoints, precision: str) -> Checkpoint:
 
 
 def kind_of(checkpoints: Checkpoints, precision: str) -> str:
-    """Return the format that a name means: the checkpoint's own kind of so many bits, or of an unknown one the first in `OWN_KINDS`.
+    """Return the format that a name means: the checkpoint's own kind of that number of bits, or of an unknown one the first in `OWN_KINDS`.
 
     Shapes: scalars. Units: none [1]. Reference: `OWN_KINDS`. Raises KeyError for an unknown format.
 

@@ -30,7 +30,7 @@ class Packing:
         return sum(free > 0 for free in self.free)
 
     def stranded(self, chips: int) -> int:
-        """Count the free chips of nodes in use on which no further block of so many chips fits."""
+        """Count the free chips of nodes in use on which no further block of a number of chips fits."""
         return sum(free % chips for free in self.free)
 
 
@@ -71,7 +71,7 @@ def nodes_without_moves(workers: Ints, chips: Sequence[int], node_chips: int, fo
 
     In each slot the oldest workers of a kind stop first, and new ones go to the fullest node that has room, larger kinds first. Slots
     follow one another in rings, each of which is gone round twice, so that what the first round leaves is there for the second.
-    Shapes: workers [kind, slot], chips of a worker of each kind, at most those of a node, `following` [slot] the slot after each; result
+    Shapes: workers [kind, slot], chips of a worker of each kind, at most the chips of a node, `following` [slot] the slot after each; result
     [node]. Reference: Coffman, Garey and Johnson, SIAM Journal on Computing 12 (1983) (dynamic bin packing, best fit).
 
     >>> nodes_without_moves(np.array([[8, 4], [0, 1]]), [1, 4], 8, np.array([1, 0])).tolist()

@@ -22,15 +22,15 @@ class ChipRates:
     scaleup_chips: int  # chips of a scale-up domain [1]
     scaleout_bytes_per_s: float  # to chips of other domains [byte/s]
     tdp_w: float  # [W]
-    scaleout_latency_s: float = 0.0  # of a message's way through the switches between domains [s]
-    attention8_flop_per_s: float = 0.0  # of attention over a KV cache of 8 bit; 0: computed in 16 bit [FLOP/s]
+    scaleout_latency_s: float = 0.0  # a message's way through the switches between domains [s]
+    attention8_flop_per_s: float = 0.0  # attention over a KV cache of 8 bit; 0: computed in 16 bit [FLOP/s]
     host_bytes_per_s: float = 0.0  # to the memory of the host; 0 where it is not known [byte/s]
     # How the scale-up rate falls with the chips of a group, as (g / 2)^-c: 0 where each chip has links of its own [1].
     scaleup_crowding: float = 0.0
     reached: Result = (
         1.0  # factor in flop_per_s of what a probe found, which utilisation of the peak does not count [1]
     )
-    gemm_bits: Result = 0.0  # of the operands of the weight GEMMs; 0: as the format of the weights has them [1]
+    gemm_bits: Result = 0.0  # operands of the weight GEMMs; 0: as the format of the weights has them [1]
 
     def __post_init__(self) -> None:
         wrong = [
@@ -59,7 +59,7 @@ class ChipRates:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What a chip reaches of its published rates, over what is expected of it [1]."""
+    """What a chip reaches of its published rates, over the rates expected of it [1]."""
 
     bits16: float = 1.0  # matrix products with operands of 16 bits
     bits8: float = 1.0

@@ -42,7 +42,7 @@ class LimitReached(RuntimeError):
 
 
 class BrokenPlanError(RuntimeError):
-    """A plan that fails its own verification, which is a bug of ours; `findings` lists what is wrong with it."""
+    """A plan that fails its own verification, which is a bug of ours; `findings` lists its faults."""
 
     def __init__(self, findings: Iterable[str]):
         self.findings: list[str] = list(findings)

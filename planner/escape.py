@@ -17,7 +17,7 @@ _MARKUP = re.compile(
 _AT_THE_START = re.compile(r"^(\s*)([#=]|[+-](?=[\s+-]|$)|[0-9]+(?=[.)](?:\s|$)))")
 _ON_THE_PAGE = re.compile(r"\$|:(?=[^\W\d_])")
 _LINK = re.compile(r"(?<=:)\\?(?=//)|(?<=www)\\?(?=\.)|(?<=\w)\\?(?=@\w)")
-_JOINER = "\u2060"  # of no width; links are found after escapes are read, so that a backslash does not keep them apart
+_JOINER = "\u2060"  # no width; links are found after escapes are read, so that a backslash does not keep them apart
 _FORMULA = ("=", "+", "-", "@")
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)? ?%?", re.ASCII)
 

@@ -1,6 +1,6 @@
 """Write files: whole or not at all where that is possible, and through links, pipes and devices as the user named them.
 
-Not here: what is written, and standard output (`planner.cli.output`).
+Not here: the contents, and standard output (`planner.cli.output`).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def check_folder(folder: str | Path, named: str | Path = "") -> None:
 
 
 def _found(path: str | Path) -> os.stat_result | None:
-    """Return what is known of the file that `path` leads to; None if there is nothing."""
+    """Return the properties of the file that `path` leads to; None if there is nothing."""
     try:
         return os.stat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -56,7 +56,7 @@ def resolved(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> Reso
 
 
 def checked(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -> tuple[dict[str, int], tuple[Fact, ...]]:
-    """Return the counts of a valid document in memory and the notes on it: how it was understood, and what is at odds with known figures."""
+    """Return the counts of a valid document in memory and the notes on it: how it was understood, and conflicts with known figures."""
     from planner.spec.document import edited
     from planner.spec.load.closed_loop import at_rates, closed_loops, first_rate
     from planner.spec.model import parse_spec

@@ -3,7 +3,7 @@
 Copied to a server, `python probe.py --output probe.json` writes what `flopwatt calibrate probe.json` reads. Each measurement stands alone:
 what fails is listed under `errors` with its reason, what the time did not allow under `skipped`, and the rest is kept. Inputs are random,
 rotate among copies that exceed the last-level cache, and are timed by device events; small kernels replay from a captured graph, so that
-the times are those of the device. Not here: what the figures mean for a plan (`planner.calibration.probes`).
+the times are the device's own. Not here: what the figures mean for a plan (`planner.calibration.probes`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 SCHEMA = "flopwatt.probe/1"
 DEFAULT_SECONDS = 240.0  # within five minutes with start and data
-SAMPLES = 9  # of which the median counts
+SAMPLES = 9  # samples, whose median counts
 SAMPLE_S = 4e-3  # least time of a sample, so that the resolution of events does not show
 WORK_S = 0.5  # most time of the samples of one measurement
 CACHES = 4  # last-level caches' worth of inputs that samples rotate among
@@ -56,7 +56,7 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One measurement: what is executed, and how many operations and bytes that takes at least."""
+    """One measurement: the operation, and how many operations and bytes that takes at least."""
 
     kind: str
     format: str = ""
@@ -133,7 +133,7 @@ def _attention(heads: dict[str, int], numbers: str, tiny: bool) -> Iterator[Work
 
 
 def checked_shapes(shapes: Any) -> dict[str, Any]:
-    """Check a description of shapes. Raises ValueError that names what is wrong."""
+    """Check a description of shapes. Raises ValueError that names the fault."""
     if not isinstance(shapes, dict) or not isinstance(shapes.get("products"), list) or not shapes["products"]:
         raise ValueError('shapes: expected {"name": …, "products": [{"name", "n", "k"}, …], "attention": {…}}')
     wrong = [

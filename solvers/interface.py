@@ -116,14 +116,14 @@ class Outcome:
     x: Floats | None = None
     bound: float | None = None
     duals: Floats | None = None
-    iterations: int = 0  # of simplex
+    iterations: int = 0  # steps of simplex
 
 
 @dataclass(slots=True)
 class ProgressReporter:
     """Reports incumbent value, bound and gap of a minimisation as they improve, in the unit of the objective.
 
-    `unit_factor` converts from the numbers of the search to that unit, and is negative where the search minimises what is maximised.
+    `unit_factor` converts from the numbers of the search to that unit, and is negative where the search minimises a maximised amount.
     The gap is |value - bound| / max(|value|, 1e-9), and 0 where both are within `ABSOLUTE_GAP` of 0.
     """
 

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-PAGES = Path("/proc/self/statm")  # of Linux; elsewhere the memory is not known
+PAGES = Path("/proc/self/statm")  # file of Linux; elsewhere the memory is not known
 SHARE_OF_A_STEP = (
-    0.25  # of the allowed memory: what a step may take in any case, beside what the process held when it began
+    0.25  # share of the allowed memory: what a step may take in any case, beside what the process held when it began
 )
 
 

@@ -25,7 +25,7 @@ ROW_TOL = 1e-9  # violation of a row by a polished solution, relative to the row
 LP_ROUNDING = 1e-7  # rounding of a sum of terms of both signs, relative to the sum of their absolute values
 BOUND_TOL = 1e-5  # a bound this much better than the value, relative, is rounding; beyond it the solver is wrong
 PROGRESS_EVERY_S = 1.0  # least time between lines of progress
-LEAST_TIME_LIMIT_S = 1.0  # of a second attempt when the time is nearly up
+LEAST_TIME_LIMIT_S = 1.0  # limit of a second attempt when the time is nearly up
 
 
 @dataclass(frozen=True, slots=True)

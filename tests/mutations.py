@@ -53,12 +53,11 @@ class Mutation:
         return text.replace(self.right, self.wrong)
 
 
-FORMULATE, MODEL, EVALUATE, INTERPRET, VERIFY = (
-    "planner/formulate", "solvers/model", "planner/evaluate", "planner/interpret", "planner/verify",
+FORMULATE, MONEY, MODEL, EVALUATE, INTERPRET, VERIFY = (
+    "planner/formulate", "planner/money", "solvers/model", "planner/evaluate", "planner/interpret", "planner/verify",
 )  # fmt: skip
 MUTATIONS = (
     Mutation(f"{FORMULATE}/apis.py", "output_price * asked.lengths.output", "output_price * asked.prompt_tokens"),
-    Mutation(f"{FORMULATE}/apis.py", "(1.0 + site.api.price_change)", "(1.0 - site.api.price_change)"),
     Mutation(f"{FORMULATE}/facility.py", "hall.positions / racks if", "hall.positions * racks if"),
     Mutation(f"{FORMULATE}/limits.py", "supply.phase in (None, term.phase)", "supply.phase == term.phase"),
     Mutation(f"{FORMULATE}/limits.py", "systems / point.capacity)", "systems * point.capacity)"),
@@ -66,7 +65,9 @@ MUTATIONS = (
     Mutation(f"{FORMULATE}/lines.py", 'return side if traffic == "control" else 1 - side', "return side"),
     Mutation(f"{FORMULATE}/residency.py", "/ (1.0 + use.option.headroom)", "* (1.0 + use.option.headroom)"),
     Mutation(f"{FORMULATE}/storage.py", "sum(rates(problem, point))", "rates(problem, point)[0]"),
-    Mutation(f"{FORMULATE}/spread.py", "here.max() * (1 - BUSIEST_TOL)", "here.max() * (1 + BUSIEST_TOL) - 1.0"),
+    Mutation(f"{MONEY}/owning.py", "both * bought.upkeep", "bought.price * bought.upkeep"),
+    Mutation(f"{MONEY}/terms.py", "self.profile / self.dates.discount * self.dates.inside(p)", "self.profile * self.dates.inside(p)"),
+    Mutation(f"{MONEY}/terms.py", "replace(self, worth=self.worth * _even(self.dates, v))", "self"),
     Mutation(f"{MODEL}/routing.py", "np.concatenate([np.ones(len(arc)), -data.point_capacity[point]])", "np.concatenate([np.ones(len(arc)), -0.5 * data.point_capacity[point]])"),
     Mutation(f"{MODEL}/routing.py", "np.concatenate([np.ones(len(arc)), -together[lead, slot]])", "np.concatenate([np.ones(len(arc)), -2.0 * together[lead, slot]])"),
     Mutation(f"{MODEL}/fleet.py", "np.concatenate([systems[use], -np.ones(len(pair))])", "np.concatenate([systems[use], -2.0 * np.ones(len(pair))])"),
@@ -89,14 +90,13 @@ MUTATIONS = (
     Mutation(f"{INTERPRET}/facility.py", "hall.racks_per_system(rack) * int(counts.max())", "int(counts.max())"),
     Mutation(f"{INTERPRET}/owned.py", "left = count - kept - sum(moved.values())", "left = count - kept"),
     Mutation(f"{INTERPRET}/quality.py", "float(flow[a] @ problem.calendar.seconds)", "float(flow[a].sum())"),
-    Mutation(f"{INTERPRET}/electricity.py", "calendar.seconds * calendar.discount))\n", "calendar.seconds))\n"),
+    Mutation(f"{INTERPRET}/electricity.py", "*= outward / inward", "*= inward / outward"),
     Mutation(f"{INTERPRET}/preemption.py", "data.slot_hours_s / data.order.step_s", "data.slot_hours_s"),
     Mutation(f"{INTERPRET}/lines.py", "self.load[line, 1 - side] += prompt", "self.load[line, side] += prompt"),
     Mutation(f"{VERIFY}/sums.py", "joules * float(option.site.carbon_kg_per_j[hour])", "watts * float(option.site.carbon_kg_per_j[hour])"),
     Mutation(f"{VERIFY}/fleet/economics.py", "sold - bought) * (1 + money.discount_rate) ** -sold", "sold - bought) * (1 + money.discount_rate) ** -bought"),
     Mutation(f"{VERIFY}/electricity.py", "efficiency * row[\"charge_w\"]", "row[\"charge_w\"]"),
     Mutation(f"{VERIFY}/schedule.py", "busy[key] += replicas[t] * systems", "busy[key] += replicas[t]"),
-    Mutation(f"{VERIFY}/power.py", "begins + TIME_TOL_S:", "begins - TIME_TOL_S:"),
 )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ class PowerConstants:
 
     @classmethod
     def from_values(cls, values: Mapping[str, float]) -> PowerConstants:
-        """Build from plain numbers by name [1]. Raises ValueError naming what is missing, unknown, or not in (0, 1].
+        """Build from plain numbers by name [1]. Raises ValueError naming a figure that is missing, unknown, or not in (0, 1].
 
         Reference: ML.ENERGY power against batch; node figures arXiv:2412.08602 and arXiv:2506.14551; see the catalog.
 
@@ -50,7 +50,7 @@ class PowerConstants:
 
 
 def chip_power_share(shares: Mapping[str, ArrayLike], constants: PowerConstants) -> Result:
-    """Compute the mean power of a chip relative to its TDP:  p = sum over activities of share x p_activity, idle for what is left of 1.
+    """Compute the mean power of a chip relative to its TDP:  p = sum over activities of share x p_activity, idle for the rest of 1.
 
     `shares`: fraction of time in compute, memory, communication and host, as `ServingPoint.bound_shares` gives them.
     Shapes: broadcast; result [1]. Median error 9 % over 113 measured points (H100 and B200, dense and MoE, batch 8 to 3,072);

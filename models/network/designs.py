@@ -26,7 +26,7 @@ from models.network.trees import leaf_ports, rows_reach, tree
 
 KINDS = ("scale-up", "rail-only", "rail-optimised", "fat-tree", "torus", "dragonfly")
 TREES = ("rail-only", "rail-optimised", "fat-tree")
-SHORTEST_PORTS = 2  # of a node in a ring
+SHORTEST_PORTS = 2  # ports of a node in a ring
 LARGEST_TORUS = 1 << 20  # nodes; no switch bounds it
 
 
@@ -75,7 +75,7 @@ class Network:
     switch_links: Floats | float  # between switches, or between nodes
     copper_links: Floats | float  # links within a rack; all others are optical
     bisection_links: Floats | float
-    uniform_share: Floats | float  # of the NICs' rate, when every port sends to all others that it reaches alike
+    uniform_share: Floats | float  # share of the NICs' rate, when every port sends to all others that it reaches alike
     mean_hops: Floats | float  # links between two different ports (nodes of a torus)
     most_hops: Floats | float
 
@@ -92,7 +92,7 @@ class Network:
 def network(
     design: Design, systems: ArrayLike, ports_per_system: ArrayLike, radix: ArrayLike, *, rack_systems: int = 1
 ) -> Network:
-    """Count parts and capacities of a design for so many systems of so many NIC ports, with switches of one radix.
+    """Count parts and capacities of a design for a number of systems and NIC ports of each, with switches of one radix.
 
     A link is copper where both its ends stand in one rack of `rack_systems`: host links if all systems of a leaf (router) do,
     local links of a dragonfly if its group does, links between leaves if all systems do, links of a torus within a brick.
@@ -269,7 +269,7 @@ def bisection_bytes_per_s(net: Network, port_bytes_per_s: ArrayLike) -> Floats |
 
 
 def latency_s(hops: ArrayLike, alpha_s: ArrayLike, hop_latency_s: ArrayLike) -> Floats | float:
-    """Compute the latency of an empty message over so many links:  alpha + (hops - 1) t_switch; alpha alone within a node.
+    """Compute the latency of an empty message over a number of links:  alpha + (hops - 1) t_switch; alpha alone within a node.
 
     Shapes: broadcast. Units: hops [1], start-up of a message and time in a switch (or a node passed) with its cable [s], result [s].
     Reference: Dally and Towles (2004), section 3.3.2 (zero-load latency).

@@ -26,7 +26,7 @@ class Torus:
 
     nodes: Floats | float
     links: Floats | float
-    links_between_bricks: Floats | float  # of these, how many leave a brick (a rack)
+    links_between_bricks: Floats | float  # links that leave a brick (a rack)
     bisection_links: Floats | float
     uniform_links: Floats | float  # rate of a node over that of a link, when all nodes send to all others alike
     mean_hops: Floats | float
@@ -102,7 +102,7 @@ def torus(x: ArrayLike, y: ArrayLike = 1, z: ArrayLike = 1, *, brick: Sequence[A
 
 @lru_cache(maxsize=4096)
 def torus_dims(nodes: int, most: int = 3) -> tuple[int, int, int]:
-    """Choose the dimensions, at most `most` of them longer than one, of a torus for so many nodes: fewest nodes, then shortest longest side.
+    """Choose the dimensions, at most `most` of them longer than one, of a torus for a number of nodes: fewest nodes, then shortest longest side.
 
     No dimension is longer than twice the root of the nodes, since the longest one bounds uniform traffic; numbers without
     such a product get some spare nodes. Shapes: scalars. Units: [1].
@@ -123,7 +123,7 @@ def torus_dims(nodes: int, most: int = 3) -> tuple[int, int, int]:
 
 @lru_cache(maxsize=4096)
 def rack_brick(dims: tuple[int, int, int], rack_nodes: int) -> tuple[int, int, int]:
-    """Choose the brick of at most so many nodes that divides the torus evenly and that fewest links leave.
+    """Choose the brick of at most a number of nodes that divides the torus evenly and that fewest links leave.
 
     Shapes: scalars. Units: [1].
     Reference: Jouppi et al., TPU v4, arXiv:2304.01433, section 2 (4 x 4 x 4 in a rack, copper within, optics between).
@@ -146,7 +146,7 @@ class Dragonfly:
     local_links: Floats | float
     global_links: Floats | float
     bisection_links: Floats | float  # lower half of the groups against the upper half
-    uniform_share: Floats | float  # of the port's rate, when every port sends to all others alike
+    uniform_share: Floats | float  # share of the port's rate, when every port sends to all others alike
     mean_hops: Floats | float  # by minimal routes: at most one global link
     most_hops: Floats | float
 

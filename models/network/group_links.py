@@ -178,7 +178,7 @@ def _tree_rate(plant: Plant, g: Floats, s: Floats, r: Floats, pattern: str) -> F
     forwarded = np.where(crossing, np.minimum(share, passing), share)
     if kind != "rail-optimised":
         return forwarded, hops, crossing
-    near = r + (in_cell - r) / r  # of those under the leaf only the ones of the same rail are reached without the spine
+    near = r + (in_cell - r) / r  # under the leaf, only ports of the same rail are reached without the spine
     direct = np.where(crossing, _cell_share(g, r, near, up / down if tiers > 1 else 1.0, pattern), share)
     by_spine = crossing & (direct >= forwarded)
     return (

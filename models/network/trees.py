@@ -26,7 +26,7 @@ class Tree:
     switches: Floats | float
     switch_links: Floats | float  # between switches
     bisection_links: Floats | float  # first half of every column against the second half
-    uniform_share: Floats | float  # of the port's rate, when every port sends to all others alike
+    uniform_share: Floats | float  # share of the port's rate, when every port sends to all others alike
     mean_hops: Floats | float  # links between two different ports, shortest path, mean
     most_hops: Floats | float
 
@@ -46,7 +46,7 @@ def leaf_ports(radix: ArrayLike, taper: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def rows_reach(radix: ArrayLike, columns: ArrayLike, tiers: int) -> Floats:
-    """Count the most rows of leaves, one leaf per column, that a spine of so many tiers joins.
+    """Count the most rows of leaves, one leaf per column, that a spine of a number of tiers joins.
 
     Two tiers: a spine switch reaches each of k leaves. Three: k blocks of whole rows, each within k/2 leaves.
     Shapes: broadcast. Units: [1] throughout. Valid for two or three tiers.

@@ -7,7 +7,10 @@ from numpy.typing import ArrayLike
 
 from models.arrays import Floats, Result, as_result
 
-_GROUPS, _ROUNDS = 256, 50  # of ranks of nearly equal popularity; of halving the interval of a characteristic time
+_GROUPS, _ROUNDS = (
+    256,
+    50,
+)  # groups of ranks of nearly equal popularity; rounds of halving the interval of a characteristic time
 
 
 def zipf_groups(prefixes: float, exponent: float) -> tuple[Floats, Floats]:

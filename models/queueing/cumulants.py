@@ -1,7 +1,7 @@
 """Distributions known by three cumulants: quantile, share below a limit, and both of mixtures. No queue and no transformer here.
 
-A sum of independent times adds its cumulants, so a latency made of many parts needs no convolution. Curves are those of a shifted
-gamma variable: by the cube-root transform, which takes a deviate of the normal distribution and no special function per quantile,
+A sum of independent times adds its cumulants, so a latency made of many parts needs no convolution. Curves belong to a shifted gamma
+variable: by the cube-root transform, which takes a deviate of the normal distribution and no special function per quantile,
 and by the incomplete gamma function where they are more skewed than that transform follows.
 """
 
@@ -149,7 +149,7 @@ class _Curve:
     def _with_steep(
         self, found: Result, by_gamma: Callable[[Floats, Floats, Floats, Floats], Floats], given: ArrayLike
     ) -> Result:
-        """Replace what was found at the steep places by a function of what is given, start, shape and scale there."""
+        """Replace what was found at the steep places by a function of the given values, start, shape and scale there."""
         filled = np.array(found, float)
         steep = np.broadcast_to(np.asarray(self.steep), filled.shape)
         at, start, deviation, skew = (

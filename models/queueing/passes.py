@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from models.arrays import Floats, Result, as_result
 from models.queueing.queues import clumped_wait_probability, delayed_scv, erlang_c, wait_mean_s
 
-_ROUNDS = 4  # of Newton's method, from the left of the root of a concave function
+_ROUNDS = 4  # rounds of Newton's method, from the left of the root of a concave function
 
 
 def pass_customers(fixed_s: ArrayLike, each_s: ArrayLike, rate: ArrayLike) -> Result:
@@ -36,8 +36,8 @@ def pass_customers(fixed_s: ArrayLike, each_s: ArrayLike, rate: ArrayLike) -> Re
 class PassTimes:
     """What a worker needs for a customer alone on a rank of it, and for one of a full pass; a pass takes fixed time and time per customer."""
 
-    alone_s: Result  # of the worker, for each of as many customers as it has ranks [s]
-    full_s: Result  # of the worker, for each of a full pass [s]
+    alone_s: Result  # occupancy of the worker by each of as many customers as it has ranks [s]
+    full_s: Result  # occupancy of the worker by each customer of a full pass [s]
     fills: Result  # what a customer fills of the longest pass; above one over the ranks it takes several passes [1]
     ranks: Result  # that serve side by side, in step [1]
     most: Result = np.inf  # customers that a worker holds at once [1]
@@ -66,7 +66,7 @@ class PassTimes:
         return fixed, alone - fixed
 
     def at(self, alone: Result, full: Result, customers: Result) -> Result:
-        """Interpolate a time per customer between those alone and in a full pass, with so many on a rank:  a/n + b."""
+        """Interpolate a time per customer between those alone and in a full pass, with a number of customers on a rank:  a/n + b."""
         fixed, each = self.split(alone, full)
         return fixed / customers + each
 
@@ -159,7 +159,7 @@ class Passes:
     def _pass_scv(self) -> Result:
         """Squared coefficient of variation of the time of a pass [1]: by the sizes and, up to a full one, the number of its customers.
 
-        A long pass gathers many for the next, so that swings add up to 1/(1 - r^2) as much, r what a pass grows by those of the one before.
+        A long pass gathers many for the next, so that swings add up to 1/(1 - r^2) as much, r what a pass grows by the customers of the pass before.
         """
         (_, each), (come, inside) = self._fixed, self._offered
         room = (inside > self.times.ranks) * (1.0 - inside / self.times.together)

@@ -8,7 +8,7 @@ import numpy as np
 
 from models.arrays import Floats
 
-_CELLS = 4096  # of the load of a worker, from none to all requests
+_CELLS = 4096  # cells of the load of a worker, from none to all requests
 _MET = 6  # items of which every way to meet is counted
 _ALONE = 2000  # items whose place is counted one by one; the loads of further ones are normal
 
@@ -78,13 +78,13 @@ def _partitions(items: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
 
 
 def _shifted(below: Floats, cells: float) -> Floats:
-    """Return P(S + x <= s), x of so many cells."""
+    """Return P(S + x <= s), x a number of cells."""
     found: Floats = np.interp(np.arange(len(below)) - cells, np.arange(len(below)), below, left=0.0)
     return found
 
 
 def _moved(at: Floats, cells: float) -> Floats:
-    """Move chances up by so many cells, those between two cells divided among both; what would pass the end stays there."""
+    """Move chances up by a number of cells, those between two cells divided among both; what would pass the end stays there."""
     whole, part = int(cells), cells - int(cells)
     found = np.zeros_like(at)
     for step, share in ((whole, 1.0 - part), (whole + 1, part)):
@@ -96,7 +96,7 @@ def _moved(at: Floats, cells: float) -> Floats:
 
 
 def _spread(at: Floats, deviation: float) -> Floats:
-    """Add a normal deviation of so many cells and mean 0; what would pass an end stays there."""
+    """Add a normal deviation, in cells, and mean 0; what would pass an end stays there."""
     if deviation < 1e-3:
         return at
     reach = max(int(np.ceil(6.0 * deviation)), 1)

@@ -33,10 +33,10 @@ def priority_factors(load: ArrayLike, shares: Sequence[float]) -> list[Result]:
 
 
 def priority_scvs(load: ArrayLike, service_scv: ArrayLike, shares: Sequence[float]) -> list[Result]:
-    """Compute the squared coefficient of variation of the wait of those of each class who wait [1].
+    """Compute the squared coefficient of variation of the wait of the customers of each class who wait [1].
 
     From E[W_k^2] = m3/(3 a^2 b) + m2 m2_k/(2 a^2 b^2) + m2 m2_{k-1}/(2 a^3 b),  a = 1 - s_{k-1}, b = 1 - s_k,  m2 and m3 the rates times the
-    moments of all services, m2_k those of classes up to k, and the chance rho to wait. Gamma services. Shapes: broadcast.
+    moments of all services, m2_k the same of classes up to k, and the chance rho to wait. Gamma services. Shapes: broadcast.
     Exact for M/G/1. Reference: Takács, Operations Research 12 (1964) (moments of waits by priority); Kesten and Runnenburg (1957).
 
     >>> [round(float(c), 3) for c in priority_scvs(0.5, 1.0, [1.0])], len(priority_scvs(0.5, 1.0, [0.2, 0.8]))

@@ -16,10 +16,10 @@ from models.arrays import Bools, Floats, Result, as_result
 
 # Powers of the chance to wait that Poisson arrivals have, for arrivals in clumps: in the mean wait, and in the chance itself.
 _CLUMPED_WAIT, _CLUMPED_CHANCE = 0.4, 0.8
-_ROUNDS, _CLOSE = 24, 1e-9  # of Ridders' method, at most; error over the rate at which it ends
+_ROUNDS, _CLOSE = 24, 1e-9  # rounds of Ridders' method, at most; error over the rate at which it ends
 _NONE: Result = np.zeros(())
 _RARE = 1.5  # think time over service and customers from which a server is rarely found at work
-_TERMS = 40  # of the series there
+_TERMS = 40  # terms of the series there
 
 
 def erlang_c(servers: ArrayLike, offered: ArrayLike) -> Result:
@@ -188,7 +188,7 @@ def shared_rate(
     output_scv: ArrayLike,
     arrival_scv: ArrayLike,
 ) -> tuple[Result, Result]:
-    """Solve for (rate, variance of the number in decode) at which so many requests decode on average, in an engine that serves prompts in between.
+    """Solve for (rate, variance of the number in decode) at which a given number of requests decode on average, in an engine that serves prompts in between.
 
     In the time left to decode, requests join at g = rate/(1 - u) and step times T = a + c b give, exactly for Poisson arrivals
     (processor sharing with a rate that depends on the number, a negative binomial),  b = (n g a + n g c D)/(1 - n g c),  D = 1.
@@ -294,7 +294,7 @@ def place_wait(
     arrival_scv: ArrayLike,
     stay_scv: ArrayLike,
 ) -> tuple[Result, Result]:
-    """Predict the wait for one of so many places whose occupancy swings about its mean: (chance, mean of those who wait [s]).
+    """Predict the wait for one of a number of places whose occupancy swings about its mean: (chance, mean of those who wait [s]).
 
     Below the limit the number is gamma with share F and density f, above it the queue falls off exponentially with
     h = 2 (1 - rate/most)/variety per request; both join where all places are full:  p = f/(F h + f),  wait 1/(h most).

@@ -14,16 +14,16 @@ class ReinforcementConstants:
     update_factor: float  # on the time of an update against that of a training step of as many tokens [1]
     scoring_factor: float  # on the forward passes that score a batch [1]
     sync_bytes_per_s: float  # at which software copies the weights into an engine, links apart [byte/s]
-    sync_start_s: float  # of each synchronisation [s]
-    sync_tensor_s: float  # of each tensor of one, beside its bytes [s]
-    worker_response_s: float  # of a worker of the controller, for each response that it handles [s]
+    sync_start_s: float  # each synchronisation [s]
+    sync_tensor_s: float  # each tensor of one, beside its bytes [s]
+    worker_response_s: float  # a worker of the controller, for each response that it handles [s]
     endless_share: float  # responses that never end by themselves, where a spec does not state them [1]
     interval_low: float  # bounds of 80 % of measured over predicted iterations, held out [1]
     interval_high: float
 
     @classmethod
     def from_values(cls, values: Mapping[str, float]) -> ReinforcementConstants:
-        """Build from plain numbers by name. Raises ValueError naming what is missing, unknown, or not positive and finite.
+        """Build from plain numbers by name. Raises ValueError naming a figure that is missing, unknown, or not positive and finite.
 
         Units: as each field states [SI]. Reference: fit on published iterations, see the catalog.
 

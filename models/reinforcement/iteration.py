@@ -25,7 +25,7 @@ class Phases:
     update_s: Result
     sync_s: Result  # weights from the one pool to the other, or from layout to layout
     reshard_s: Result = 0.0  # what else changes over where the pools take turns: state off the chips and back
-    host_s: Result = 0.0  # of the controller: handling responses and batches
+    host_s: Result = 0.0  # the controller handles responses and batches
     mini_batches: int = 1
 
 
@@ -37,7 +37,7 @@ class Iteration:
     parts: Mapping[str, Floats]  # each by itself; what they add up to beyond the iteration is overlapped
     rollout_idle: Floats  # share of the iteration in which the chips of the rollout have nothing to do
     update_idle: Floats
-    rollout_chain_s: Floats  # of the rollout pool by itself
+    rollout_chain_s: Floats  # the rollout pool by itself
     update_chain_s: Floats
 
 

@@ -17,11 +17,11 @@ from models.arrays import Floats, Ints, Result, as_result
 
 LEAST_CV = 0.02  # below which all lengths are taken as equal
 LARGEST_SCALE = 1e4  # mean before the limit over the limit, beyond which every response is cut off
-CELLS_PER_MEAN = 32.0  # of the grid of lengths
+CELLS_PER_MEAN = 32.0  # cells of the grid of lengths, per mean
 FEWEST_CELLS, MOST_CELLS = 128, 65536
 WAVES = 4  # lengths of the limit over which starts are followed one by one; their rate is constant after that
 MOST_ENDLESS_TOKENS = 0.25  # share of all tokens that responses without an end make
-NODES = 32  # of the tail's axis
+NODES = 32  # nodes of the tail's axis
 FALLING_NODES = (
     0.75  # share of the nodes that follow the logarithm of what still runs; the others divide the time evenly
 )
@@ -157,7 +157,7 @@ class _Grid:
     longer: Floats  # [cell] share longer than so many cells
     starts: Floats  # [cell] mean number of starts of a slot in it, the first at 0
     mean: float  # [cell]
-    second: float  # of the square [cell^2]
+    second: float  # mean of the square [cell^2]
 
 
 @lru_cache(maxsize=64)
@@ -192,7 +192,7 @@ def courses(lengths: ResponseLengths, waves: ArrayLike) -> Courses:
     """Follow batches of `waves` responses per slot through slots that are refilled until none waits: a renewal process, then its tail.
 
     Responses started up to step t: 1 + M(t) per slot, M the renewal function; the queue is empty at 1 + M(t*) = waves. After that
-    r(x) = sum_u S(t* + x - u) over the starts u. After some lengths of the limit M has its constant slope 1/m, and ages those of
+    r(x) = sum_u S(t* + x - u) over the starts u. After some lengths of the limit M has its constant slope 1/m, and ages are in
     equilibrium:  t* = m waves - E[X^2]/(2 m), r(x) = sum_a S(a + x)/m.
     Shapes: waves [case]; results see `Courses`. Units: waves [response per slot], steps [step], one token each. Exact in the mean for many slots.
     Reference: Feller, An Introduction to Probability Theory and Its Applications, vol. 2 (1971), chapter XI (renewal theory).
@@ -230,7 +230,7 @@ def _course(grid: _Grid, waves: float) -> tuple[float, float, Floats, Floats, Fl
         )
         alive, aged, full = np.clip(alive, 0.0, 1.0), np.maximum(aged, 0.0), float(last)
     every = waves if waves > 1.0 else 1.0
-    total_age = every * 0.5 * grid.second  # of the responses of one slot, over all their steps
+    total_age = every * 0.5 * grid.second  # responses of one slot, over all their steps
     full_age = max(total_age - float(aged.sum()), 0.0) / full if full else 0.0
     edges = _edges(alive)
     width = np.diff(edges)

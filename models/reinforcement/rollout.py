@@ -16,8 +16,8 @@ from models.arrays import Floats
 from models.queueing.queues import gamma_quantile, wait_mean_s
 from models.reinforcement.lengths import ResponseLengths, courses, running_age
 
-MOST_LOAD = 0.98  # of the environment slots; what would load them more waits
-ITERATIONS = 12  # of the share of responses in decode, which falls from above
+MOST_LOAD = 0.98  # load of the environment slots; what would load them more waits
+ITERATIONS = 12  # iterations of the share of responses in decode, which falls from above
 LARGEST_OF = 0.5614594835668851  # exp(-gamma): the mean of the largest of n is near its quantile 1 - this / n
 
 StepCost = Callable[[Floats, Floats], tuple[Floats, dict[str, Floats]]]
@@ -28,7 +28,7 @@ StepCost = Callable[[Floats, Floats], tuple[Floats, dict[str, Floats]]]
 class Turns:
     """Tool calls of a response, spread evenly over its tokens. A response keeps its slot and its cache while it waits."""
 
-    calls: float  # of a response of mean length; in proportion to the length of others [1]
+    calls: float  # calls of a response of mean length; in proportion to the length of others [1]
     think_s: float = 0.0  # mean wait outside of environment slots
     think_scv: float = 1.0  # its squared coefficient of variation [1]
     service_s: float = 0.0  # mean time in an environment slot
@@ -53,10 +53,10 @@ class Rollout:
 
     completion_s: Floats  # until the last response of all replicas
     busy_s: Floats  # mean over the replicas of the time until their last response
-    flow_s: Floats  # of a batch where slots never run empty
+    flow_s: Floats  # a batch whose slots never run empty
     in_decode: Floats  # mean responses of a replica in decode while responses wait, or at the start
-    environment_load: Floats  # of the environment slots, while responses wait or at the start [1]
-    parts: dict[str, Floats]  # of busy_s, by cause
+    environment_load: Floats  # load of the environment slots, while responses wait or at the start [1]
+    parts: dict[str, Floats]  # parts of busy_s, by cause
     done: Floats  # [layout, node] share of the responses that are done, from 0 to 1
     done_s: Floats  # [layout, node] when
 
@@ -124,10 +124,10 @@ def rollout(
 class _Cells:
     """Costs of a decode step in each cell [layout, cell]."""
 
-    per_step_s: Floats  # of a response that holds a slot, per token, waits included
+    per_step_s: Floats  # a response that holds a slot, per token, waits included
     decoding: Floats  # responses of a replica in decode
-    load: Floats  # of the environment slots
-    parts: dict[str, Floats]  # of per_step_s
+    load: Floats  # load of the environment slots
+    parts: dict[str, Floats]  # parts of per_step_s
 
 
 def _cells(step: StepCost, batch: Batch, replicas: Floats, occupied: Floats, ages: Floats) -> _Cells:

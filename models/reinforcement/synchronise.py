@@ -16,7 +16,7 @@ class Weights:
 
     trained_bytes: float
     rollout_bytes: float
-    expert_bytes: float = 0.0  # of routed experts, among those of the rollout
+    expert_bytes: float = 0.0  # routed experts, among the bytes of the rollout
     tensors: float = 0.0  # through which an engine goes one by one [1]
 
 
@@ -24,11 +24,11 @@ class Weights:
 class Side:
     """Chips of a pool on one side of a synchronisation; numbers or arrays that broadcast."""
 
-    chips: ArrayLike  # of the pool [1]
-    domain_chips: ArrayLike  # of a scale-up domain [1]
-    scaleup_bytes_per_s: ArrayLike  # of a chip
-    scaleout_bytes_per_s: ArrayLike  # of a chip; 0 without a network
-    hbm_bytes_per_s: ArrayLike  # of a chip
+    chips: ArrayLike  # chips of the pool [1]
+    domain_chips: ArrayLike  # chips of a scale-up domain [1]
+    scaleup_bytes_per_s: ArrayLike  # rate of a chip
+    scaleout_bytes_per_s: ArrayLike  # rate of a chip; 0 without a network
+    hbm_bytes_per_s: ArrayLike  # rate of a chip
 
     @property
     def together(self) -> Floats:
@@ -98,7 +98,7 @@ def copy_s(weights: Weights, expert_ranks: ArrayLike, copy_bytes_per_s: float, h
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """How training spreads a copy of the weights: over so many chips, of which so many hold different experts."""
+    """How training spreads a copy of the weights: over a number of chips, some of which hold different experts."""
 
     copy_chips: ArrayLike
     expert_ranks: ArrayLike = 1.0
@@ -109,7 +109,7 @@ class Software:
     """What the software of a synchronisation takes, whatever the links."""
 
     copy_bytes_per_s: float  # at which a chip hands weights to an engine
-    tensor_s: float  # of each tensor
+    tensor_s: float  # each tensor
     start_s: float
 
 

@@ -49,9 +49,9 @@ class ClosedLoop:
     burst_s: Result  # mean further wait, over all, of the share of clients that arrive in step
     burst_share: Result
     served: Result  # clients that run at once
-    service_s: Result  # of a prompt
-    step_s: Result  # of decode, without prompts
-    between_s: Result  # of TPOT, what prompts of others take
+    service_s: Result  # a prompt
+    step_s: Result  # a step of decode, without prompts
+    between_s: Result  # share of TPOT that prompts of others take
     stay_s: Result  # in decode
 
     @property

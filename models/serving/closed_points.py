@@ -33,10 +33,10 @@ def closed_pools(
     Prefill is one server of S / n_p, S of a prompt in a full pass, that the n = min(c, slots) clients that run visit in turn, and so are the
     links between the pools; all other times of a request are a delay, and each is the think time of the other's queue: R = closed-loop response,
     b = n Z / cycle / n_d with the decode Z = (O - 1) TPOT. A request meets the (n - 1)/n of the clients that are not its own, as an arrival meets
-    those of an open stream, at the end of the pass under way too.  TTFT = unloaded + (R - S/n_p) + waits for the end of a pass and on links +
+    the customers of an open stream, at the end of the pass under way too.  TTFT = unloaded + (R - S/n_p) + waits for the end of a pass and on links +
     kappa (n - 1)/2 Z/cycle S/n_p + (c - n)/X,  X = n / (TTFT + Z) without the last part. The fitted factor on the time to first token counts
     in `unloaded` only: waits are what conservation of clients leaves. kappa, the share of clients in step with each other, falls as lengths of
-    answers spread:  kappa / (1 + sqrt(scv) Z / (n S/n_p)). The quantiles of the wait are those of an exponential tail.
+    answers spread:  kappa / (1 + sqrt(scv) Z / (n S/n_p)). The wait has an exponential tail.
     `point_at` gives the group of open arrivals at a batch of each decode worker. Shapes: as its points; clients [1], result [s].
     Valid for clients >= 1.
     Reference: Reiser and Lavenberg, J. ACM 27 (1980); Seidmann, Schweitzer and Shalev-Oren, Performance Evaluation 7 (1987)
@@ -88,7 +88,7 @@ def closed_pools(
 
 @np.errstate(invalid="ignore", over="ignore")  # infinite waits, where the load is beyond the engine
 def closed_sessions(point_at: Callable[[Result], ServingPoint], sessions: ArrayLike) -> ServingPoint:
-    """Predict the point at which so many sessions keep an engine busy:  N = X (R + Z),  Z = (1 - 1/n) wait  (Little's law).
+    """Predict the point at which a number of sessions keep an engine busy:  N = X (R + Z),  Z = (1 - 1/n) wait  (Little's law).
 
     A session meets the others alone: R is the time of a call beside an open stream that keeps (N - 1)/N of the batch b = X (O - 1) TPOT in decode
     (arrival theorem). One session meets nobody, and its TPOT is the step of its own request.

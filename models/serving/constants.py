@@ -103,7 +103,7 @@ class ServingConstants:
     attention_imbalance: float  # scatter of the load of attention ranks, relative to random placement of requests [1]
     all_reduce_start_s: Result  # start-up of an all-reduce [s]
     all_reduce_start_host_s: Result  # the same over the links of the host [s]
-    all_reduce_start_network_s: float  # of an all-reduce between scale-up domains, for each doubling of them [s]
+    all_reduce_start_network_s: float  # an all-reduce between scale-up domains, for each doubling of them [s]
     all_reduce_efficiency: float  # share of the link rate [1]
     all_to_all_start_s: float  # start-up of a dispatch or combine [s]
     all_to_all_efficiency: float  # share of the scale-up rate [1]
@@ -141,12 +141,12 @@ class ServingConstants:
     engines: Mapping[str, EngineFactors] = field(hash=False)  # by engine; one that is not here takes 1
     families: Mapping[str, FamilyFactors] = field(hash=False)  # by chip generation; one that is not here takes 1
     # How the engine divides the memory that it fills; set by whoever runs it, and never fitted.
-    cache_share: Result = 1.0  # of what weights and reserve leave, which the KV cache takes [1]
-    step_tokens: Result = 0.0  # of the largest step, for whose activations memory is set aside [token]
+    cache_share: Result = 1.0  # share of what weights and reserve leave, which the KV cache takes [1]
+    step_tokens: Result = 0.0  # tokens of the largest step, for whose activations memory is set aside [token]
     step_requests: Result = 0.0  # whose logits that step computes [request]
     logit_bytes: Result = 0.0  # working memory per logit [byte]
     state_share: Result = (
-        0.0  # of what is left for caches, kept apart for states of sequences; 0: one pool for both [1]
+        0.0  # share of what is left for caches, kept apart for states of sequences; 0: one pool for both [1]
     )
     state_slots: Result = 1.0  # states for which a running request takes room in a pool of its own [1]
 
@@ -158,7 +158,7 @@ class ServingConstants:
 
     @classmethod
     def from_values(cls, values: Mapping[str, float]) -> ServingConstants:
-        """Build from plain numbers by name. Raises ValueError naming what is missing, unknown, or not positive and finite.
+        """Build from plain numbers by name. Raises ValueError naming a figure that is missing, unknown, or not positive and finite.
 
         Units: as each field states [SI]. Reference: fit on published serving measurements, see the catalog.
 
@@ -196,7 +196,7 @@ class ServingConstants:
         return self.efficiency_at(operand_bits(precision))
 
     def efficiency_at(self, bits: Result) -> Result:
-        """Look up the share of the peak that large GEMMs reach with operands of so many bits [1].
+        """Look up the share of the peak that large GEMMs reach with operands of a number of bits [1].
 
         Reference: fit on published serving measurements, see the catalog.
 
@@ -210,7 +210,7 @@ class ServingConstants:
         return np.where(bits == 16, by_bits[16], np.where(bits == 8, by_bits[8], by_bits[4]))
 
     def widened(self, stored_bytes: Result, bits: Result) -> Result:
-        """Look up the share of the rates that kernels reach with weights stored in so many bytes and operands of so many bits [1]:  1 unless
+        """Look up the share of the rates that kernels reach with weights stored in a number of bytes and operands of a number of bits [1]:  1 unless
         the elements are narrower than the operands, scales aside.
 
         Reference: Frantar et al., MARLIN, arXiv:2408.11743 (widening costs instructions beside the loads); fit on published serving measurements.
@@ -235,8 +235,8 @@ class ServingConstants:
 
         Host and launch times: x engine x exp(-rate (year - 2025.5)), launch x generation, and x `eager_launch` where the host starts each kernel
         (`eager`; if omitted as `starts_from_host` says); that of MoE layers, which is time of kernels, x a factor of the generation of its own. On
-        generations to which engines were ported the launch does not age, and the start of an all-reduce takes the factors of the launch. Efficiencies: x generation, those of
-        compute x engine, and x exp(rate' (year - 2025.5)) before that year, when kernels were still to be tuned.
+        generations to which engines were ported the launch does not age, and the start of an all-reduce takes the factors of the launch. Efficiencies: x generation, of compute
+        also x engine, and x exp(rate' (year - 2025.5)) before that year, when kernels were still to be tuned.
         Engines and generations without figures of their own take 1.
         Shapes: engine, family, year [year] broadcast. Units: as the fields. Reference: fit on published serving measurements.
 

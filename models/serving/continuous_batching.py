@@ -56,10 +56,10 @@ class ServingPoint:
     seen: Result  # the requests that a step is stated for: the mean, or of few clients what one of them sees, itself included
     slots: Result  # most requests that run at once
     fits: Bools | bool  # whether the batch fits in memory and under the engine's cap
-    memory_bytes: Result  # of the fullest chip
+    memory_bytes: Result  # fullest chip
     requests_per_s: Result
     output_tokens: Result  # per request
-    steps: Result  # of decode per request
+    steps: Result  # decode steps per request
     step_s: Result  # decode step without prefill, of `seen` requests
     prefill_s: Result  # engine time of a prompt
     prefill_utilisation: Result  # share of time that prompts take from decode
@@ -86,13 +86,11 @@ class ServingPoint:
     input_scv: (
         Result  # squared coefficient of variation of prompt_s: of the prompt length, and of hits and misses in a cache
     )
-    output_scv: Result  # of the output length
-    computed_share: Result  # of a prompt's tokens; the others are found in a cache
-    shares: dict[str, Result]  # of the engine's time by part; they add up to one
-    prompt_scv: Result = 0.0  # of a task's calls: of prompt_s between calls of the same place in their tasks [1]
-    prefill_load: Result = (
-        0.0  # of the queue for prefill: share of its waits that is for more than the service under way [1]
-    )
+    output_scv: Result  # output length
+    computed_share: Result  # share of a prompt's tokens; the others are found in a cache
+    shares: dict[str, Result]  # shares of the engine's time by part; they add up to one
+    prompt_scv: Result = 0.0  # prompt_s between calls of the same place in their tasks, for the calls of a task [1]
+    prefill_load: Result = 0.0  # share of the waits for prefill that is for more than the service under way [1]
     overhead_s: Result = 0.0  # the constant part of unloaded_ttft_s: front end and scheduler
     slot_wait_scv: Result = 1.0  # squared coefficient of variation of those waits for a slot that are not 0
     encoding_s: Result = 0.0  # time of a request's media in a pool of encoders before prefill

@@ -238,9 +238,9 @@ def prefill_attention_s(
 ) -> Result:
     """Predict the attention core of prefill tokens spread evenly over causal prompts:  m x FLOPs of a query of them / (tp F16 e_a).
 
-    The FLOPs are those of all pairs of a prompt over its tokens, so that every chunk is charged the mean of the prompts. The first c tokens of
-    prompts of mean s and variance v s^2 lie in the cache: E[s^2 - c^2]/2 pairs for s - c queries, which are those of one of
-    c + n (1 + v s^2/n^2) tokens, n = s - c. A latent that earlier passes left is multiplied as it is (absorbed), or expanded to keys and
+    The FLOPs count all pairs of a prompt over its tokens, so that every chunk is charged the mean of the prompts. The first c tokens of
+    prompts of mean s and variance v s^2 lie in the cache: E[s^2 - c^2]/2 pairs for s - c queries, as many as one prompt has
+    of c + n (1 + v s^2/n^2) tokens, n = s - c. A latent that earlier passes left is multiplied as it is (absorbed), or expanded to keys and
     values by each chunk anew, whichever is faster. Shapes: prefill and prompt tokens [token], variation v [1] and layouts broadcast; result [s].
     Reference: Dao et al., FlashAttention, NeurIPS 2022 (no score traffic); Korthikanti et al., MLSys 2023, section 4 (count);
     DeepSeek-V2, arXiv:2405.04434, section 2.1 (both forms of latent attention).
@@ -353,7 +353,7 @@ def expert_exchange_s(
         return 0.0
     ranks = np.asarray(layouts.stage_chips, float)
     domains = _domains(chip, ranks)
-    here = ranks / domains  # of them in a domain
+    here = ranks / domains  # attention ranks in a domain
     limit = (arch.routing or EVEN).most_domains
     gathered, kept = ranks <= GATHERED_RANKS, (arch.routing or EVEN).kept(arch.experts, arch.topk, tokens)
     to_each = np.where(gathered, 1.0, np.minimum(arch.topk / ranks, 1.0) * kept)

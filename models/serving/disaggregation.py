@@ -45,17 +45,17 @@ from models.transformer.architecture import Architecture
 
 @dataclass(frozen=True, slots=True)
 class DisaggregatedPoint:
-    """A group of two pools. `point` is per group: its batch, slots, step, memory and shares are those of a decode worker."""
+    """A group of two pools. `point` is per group: its batch, slots, step, memory and shares belong to a decode worker."""
 
     point: ServingPoint
     prefill_workers: Result
     decode_workers: Result
-    prefill_chips: Result  # of the group
-    decode_chips: Result  # of the group
-    prefill_shares: dict[str, Result]  # of a prefill worker's time by part; what is left of one is idle
-    prefill_memory_bytes: Result  # of the fullest chip of a prefill worker
+    prefill_chips: Result  # chips of the group
+    decode_chips: Result  # chips of the group
+    prefill_shares: dict[str, Result]  # shares of a prefill worker's time by part; the rest is idle
+    prefill_memory_bytes: Result  # fullest chip of a prefill worker
     transfer_s: Result  # moving the cache of a prompt, alone
-    links_s: Result  # of all links of the side that has fewer, that a prompt's cache takes
+    links_s: Result  # time of all links of the side that has fewer, that a prompt's cache takes
     full_s: Result  # time of a prefill worker for each prompt of a full pass
     boundary_s: Result  # mean wait of a prompt for the end of a pass under way, beside its queue
 
@@ -65,7 +65,7 @@ class DisaggregatedPoint:
 
 
 def worker_ratios(most: int) -> tuple[Floats, Floats]:
-    """List the pairs (n_p, n_d) of at most so many workers each that are no multiple of a smaller pair.
+    """List the pairs (n_p, n_d) of at most a number of workers each that are no multiple of a smaller pair.
 
     A multiple of a pair serves the multiple of its rate, so only the smallest need be looked at: a plan takes any number
     of groups. Shapes: two arrays of one length. Units: [1]. Their number grows as 6/pi^2 x most^2.
@@ -269,24 +269,24 @@ def _moving_s(
 class _Group:
     """A group at a steady rate; the terms of TPOT and of TTFT follow from it. Times in s, numbers of requests in 1."""
 
-    batch: Result  # of a decode worker
+    batch: Result  # requests in decode on a worker
     seen: Result  # by a request, itself included
-    steps: Result  # of decode per request
+    steps: Result  # decode steps per request
     per_step: Result  # output tokens of a step
     times: DecodeTimes
     decode_workers: Result
-    alone: PrefillTime  # of a prompt that shares no pass
-    full: PrefillTime  # of a prompt in a full chunk
+    alone: PrefillTime  # a prompt that shares no pass
+    full: PrefillTime  # a prompt in a full chunk
     passes: Passes
-    occupancy_scv: Result  # of a prompt
-    latency_scv: Result  # of a prompt
+    occupancy_scv: Result  # a prompt
+    latency_scv: Result  # a prompt
     prompt_scv: Result  # the same between calls of one place in their tasks
-    prefill_places: Result  # of a prefill worker
+    prefill_places: Result  # places of a prefill worker
     prefill_used: Result  # memory of its fullest chip [byte]
-    requests_per_s: Result  # of the group
+    requests_per_s: Result  # rate of the group
     arrival_scv: Result
     lengths: Lengths
-    stages: Result  # of a prefill worker
+    stages: Result  # stages of a prefill worker
     everywhere: Floats  # zeros of the shape of all points
 
     @cached_property
@@ -328,12 +328,12 @@ class _Group:
     def ttft(
         self, arch: Architecture, constants: ServingConstants, transfer_s: Result, links_s: Result, places: Result
     ) -> dict[str, Result]:
-        """Compute the terms of TTFT: prefill and transfer, the waits for a prefill worker and on the links, that for one of so many places in decode."""
+        """Compute the terms of TTFT: prefill and transfer, the waits for a prefill worker and on the links, and the wait for a place in decode."""
         rate, step_s, slope = self.requests_per_s, self.times.step.total_s, self.times.slope_s
         factor = constants.disaggregated_first_token_factor
         constant = overhead_s(arch, constants)
         latency = self.alone.latency_s + self.stages * self.passes.longer_s
-        load = np.minimum(rate * links_s, 1.0)  # of the links
+        load = np.minimum(rate * links_s, 1.0)  # load of the links
         with np.errstate(divide="ignore"):
             shared = np.where(load < 1.0, transfer_s * load / (1.0 - load), np.inf)
         queued, waiting, delayed, beyond = self.passes.wait()

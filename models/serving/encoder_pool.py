@@ -55,7 +55,7 @@ def apart_point(
     """Put encoders in a pool of their own before the prefill of a point: (the point with their time in its TTFT, their chips).
 
     M/G/c with c = `encoder_workers` chips, each of which encodes the media of a request one after the other; what they make travels as
-    activations of 16 bit. Its service and its wait stand beside those of prefill, each with its own spread (`percentiles.first_token_cumulants`). Media may not differ in where they are encoded. Shapes: as the point; hidden [1], link [byte/s], `arrival_scv` of the gaps between requests [1],
+    activations of 16 bit. Its service and its wait stand beside prefill's, each with its own spread (`percentiles.first_token_cumulants`). Media may not differ in where they are encoded. Shapes: as the point; hidden [1], link [byte/s], `arrival_scv` of the gaps between requests [1],
     result [s] and [1].
     Reference: Qiu et al., ModServe, arXiv:2502.00937, section 4 (decoupled stages); Allen-Cunneen approximation as `queues.wait_mean_s`.
 

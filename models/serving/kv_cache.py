@@ -21,7 +21,7 @@ from models.transformer.attention import kv_bytes, kv_bytes_per_rank
 
 # The smooth minimum of two limits; the higher, the sharper its corner.
 _CORNER = 3.0
-_HALVINGS = 40  # of the interval in which the requests that share prefixes fit
+_HALVINGS = 40  # halvings of the interval in which the requests that share prefixes fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class SharedPrefixes:
     """
 
     tokens: float
-    number: Floats  # of prefixes, by group
+    number: Floats  # prefixes, by group
     chance: Floats  # that a request begins with one of a group
-    kept_bytes: float = 0.0  # of a chip, for prefixes in use or not [byte]
+    kept_bytes: float = 0.0  # memory of a chip for prefixes in use or not [byte]
     found: float = 0.0  # share of requests whose prefix is there, where chances are not known [1]
 
     def in_use(self, requests: ArrayLike, places: ArrayLike) -> Result:
-        """Compute the distinct prefixes of so many requests [1]:  sum of N_i (1 - (1 - p_i)^n), or n - max(h n - C, 0) of which C `places` are kept."""
+        """Compute the distinct prefixes of a number of requests [1]:  sum of N_i (1 - (1 - p_i)^n), or n - max(h n - C, 0) of which C `places` are kept."""
         if not self.number.size:
             several = np.asarray(requests, float)
             return as_result(several - np.maximum(self.found * several - np.asarray(places, float), 0.0))
@@ -93,7 +93,7 @@ def kv_bytes_per_chip(
 def held_context_tokens(lengths: Lengths, constants: ServingConstants) -> Result:
     """Compute the tokens that a running request holds in the KV cache when memory is full:  I + max(u O, (O - 1)(1 + cv^2)/2).
 
-    Blocks are reserved ahead, hence u O. No step reads what is not held: long answers stay longest, so that the mean over those that
+    Blocks are reserved ahead, hence u O. No step reads a token that is not held: long answers stay longest, so that the mean over those that
     run is `Lengths.running_context_tokens`, cv^2 that of the answers. Shapes: as the lengths; result [token].
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4; Cox, Renewal Theory (1962), chapter 5 (length-biased sampling); u: first fit.
 
@@ -130,7 +130,7 @@ def cache_bytes_per_chip(
 ) -> Result:  # fmt: skip
     """Compute the bytes that a chip has for KV caches:  s max(u M - weights - reserve, 0).
 
-    Shapes: as layouts; result [byte]. s: TensorRT-LLM gives 0.9 of what is left, other engines all.
+    Shapes: as layouts; result [byte]. s: TensorRT-LLM gives 0.9 of the rest, other engines all.
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.
 
     >>> from models.serving import examples
@@ -155,9 +155,9 @@ def slots(
     """Compute how many requests a replica runs at once, by memory and by the engine's cap:  (n_kv^-3 + n_cap^-3)^(-1/3).
 
     n_kv = s (u M - weights - reserve) / (cache and state of a request), n_cap = cap x dp; 0 where not one request fits. Prefixes that requests
-    share are held once on each attention rank: n own tokens and D(n) prefixes, no less of them than are kept, fill the memory. What is kept gives way
+    share are held once on each attention rank: n own tokens and D(n) prefixes, no less of them than are kept, fill the memory. The kept prefixes give way
     where more requests would run without it. An engine that keeps a
-    pool of states takes share a of the memory for it: n_kv = min(a / (states of a request), (1 - a) / cache) of what is left.
+    pool of states takes share a of the memory for it: n_kv = min(a / (states of a request), (1 - a) / cache) of the rest.
     Shapes: layouts and lengths [token] broadcast; result [request].
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4; smooth minimum and cap: first fit.
 
@@ -199,13 +199,13 @@ def _prefix_bytes(
 def _sharing(
     room: Result, kept: Result, own: Result, prefix: Result, shared: SharedPrefixes, ranks: ArrayLike
 ) -> Result:
-    """Find the most requests whose own caches fit beside what is kept, and beside the prefixes that they use, by bisection [1].
+    """Find the most requests whose own caches fit beside the kept prefixes, and beside the prefixes that they use, by bisection [1].
 
     No fewer than hold a prefix each, in all of the memory: an engine drops what no request uses before a request waits.
     """
     beside, every = np.asarray(np.maximum(room - kept, 0.0) / own, float), np.asarray(room / own, float)
     dp, relative = np.asarray(ranks, float), np.asarray(prefix / own, float)
-    places = kept / (prefix * dp)  # of prefixes on a rank
+    places = kept / (prefix * dp)  # prefixes on a rank
     low, high = np.zeros(every.shape), every
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)

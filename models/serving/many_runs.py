@@ -78,16 +78,16 @@ class Case:
     load: float
     tpot_limit_s: float = 0.0  # on the p99 of TPOT; 0: none
     ttft_limit_s: float = 0.0  # on the p99 of TTFT; 0: none
-    requests: float = 0.0  # of an open run that ends, of all workers; 0: no end
+    requests: float = 0.0  # requests of an open run that ends, of all workers; 0: no end
     running: float = 0.0  # most that the clients of an open run have in flight, of all workers; 0: any number
     capped: float = 1.0  # 0 where the limit on running requests was raised above the engine's usual one
     link_bytes_per_s: float = 0.0  # over which a KV cache moves, per chip
     eager: bool | None = None  # whether the host starts each kernel; None: as the engine does on the generation
     division: Mapping[str, float] = field(
         default_factory=dict
-    )  # of memory by the engine: constants of MEMORY that take the place of the usual
+    )  # memory by the engine: constants of MEMORY that take the place of the usual
     median_ttft: bool = False  # whether the run reports the median of TTFT in place of its mean
-    speculation: Speculation | None = None  # of a run of decode alone
+    speculation: Speculation | None = None  # a run of decode alone
 
     def __post_init__(self) -> None:
         if self.regime not in REGIMES:
@@ -296,7 +296,7 @@ class Predictor:
         return predicted
 
     def _again(self, place: int, times: int) -> Batch:
-        """Return a batch repeated so many times."""
+        """Return a batch repeated a number of times."""
         if (place, times) not in self._repeated:
             batch = self._batches[place]
             members = [self._cases[i] for i in batch.index]

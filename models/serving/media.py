@@ -25,7 +25,7 @@ def encoding_s(chip: ChipRates, media: Media, constants: ServingConstants) -> Re
     """Predict the time of encoding one item on one chip:  FLOPs / (F16 e_c) + weights / (B e_m).
 
     Shapes: as the rates; result [s]. An item is encoded alone, so that weights are read for it. Reference: as `encoder_flops`;
-    efficiencies are those of dense products with 16-bit weights.
+    efficiencies as for dense products with 16-bit weights.
 
     >>> from models.serving import examples
     >>> bool(0.0 < encoding_s(examples.CHIP, examples.MEDIA, examples.SERVING) < 0.1)

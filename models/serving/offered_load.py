@@ -28,7 +28,7 @@ from models.transformer.architecture import Architecture
 
 _ROUNDS = 6
 _HIGHEST_UTILISATION = 0.98
-_PROMPT_SCV = 0.3  # of the occupancy by prompts of a data set
+_PROMPT_SCV = 0.3  # occupancy by prompts of a data set
 _RESIDUAL = 0.5 * (1.0 + _PROMPT_SCV)  # mean residual occupancy over the mean
 
 
@@ -64,7 +64,7 @@ class Replica:
         return self.lengths.running_context_tokens
 
     def step(self, sequences: ArrayLike, prefill_tokens: ArrayLike = 0.0) -> StepTime:
-        """Predict a step of so many sequences of the replica, as one of them sees it; of none, of a prompt alone."""
+        """Predict a step of a number of sequences of the replica, as one of them sees it; of none, of a prompt alone."""
         load = StepLoad(
             self._in_stage(sequences), self.context_tokens, prefill_tokens, self.lengths.input_tokens
         )  # fmt: skip
@@ -82,7 +82,7 @@ class Replica:
         return Prompts(self.lengths.input_tokens, together=together, arriving=come, queued=queued)
 
     def prompt(self, sequences: ArrayLike, step: StepTime | None, prompts: Prompts | None = None) -> PrefillTime:
-        """Predict one prompt, mixed into a step of so many sequences: one of all that come in, or alone."""
+        """Predict one prompt, mixed into a step of a number of sequences: one of all that come in, or alone."""
         in_stage = self._in_stage(sequences)
         return prefill_time(
             self.arch, self.chip, self.layouts, prompts or Prompts(self.lengths.input_tokens),
@@ -99,7 +99,7 @@ class Replica:
         return np.maximum(np.where(most > 0, np.minimum(found, most), found), 1.0)
 
     def all_prompts_s(self, count: ArrayLike) -> Result:
-        """Predict the prefill of so many prompts together, without decode [s]."""
+        """Predict the prefill of a number of prompts together, without decode [s]."""
         tokens = np.asarray(count, float) * self.lengths.prompt
         chunk = np.minimum(self.constants.chunk_tokens * self.layouts.dp, tokens)
         passes = tokens / chunk

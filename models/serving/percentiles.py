@@ -26,7 +26,7 @@ from models.serving.continuous_batching import ServingPoint
 from models.serving.sessions import Task
 
 METRICS = ("ttft", "tpot", "e2e")
-TASK = "task"  # of several calls, with the time between them
+TASK = "task"  # metric of several calls, with the time between them
 BY_COST = ("ttft", "e2e", "tpot", TASK)
 MEAN = "mean"
 Quantile = float | str
@@ -149,7 +149,7 @@ def decode_cumulants(point: Points) -> Cumulants:
     """
     c, tokens = np.asarray(point.output_scv, float), point.output_tokens - 1.0
     slow = point.tpot_deviation_s * np.sqrt(_averaged(point.relaxation * (1.0 + c)))
-    burst = point.tpot_burst_s / np.sqrt(point.steps)  # of a request of mean length
+    burst = point.tpot_burst_s / np.sqrt(point.steps)  # a request of mean length
     relative, scattered = (slow / point.tpot_s) ** 2, (burst / point.tpot_s) ** 2
     variance = c + (1.0 + c) * relative + scattered
     third = (
@@ -250,7 +250,7 @@ def _check_metric(point: Points, metric: str) -> None:
 
 def _task(point: Points) -> Task:
     """Return the task of a point's calls. Raises ValueError for requests that belong to none."""
-    task: Task | None = point.task  # type: ignore[assignment]  # of the chosen points too, as a plain value
+    task: Task | None = point.task  # type: ignore[assignment]  # the chosen points have it too, as a plain value
     if task is None:
         raise ValueError("requests that belong to no task have no time of a task")
     return task
@@ -260,7 +260,7 @@ def _task(point: Points) -> Task:
 def latency_s(point: Points, metric: str, quantile: Quantile) -> Result:
     """Predict the mean or a quantile of a latency of a point:  "ttft", "tpot", "e2e" (arrival to last token, all waits counted) or "task".
 
-    Quantiles are those of `latency_mixture`, of "e2e" no less than those of "ttft". Shapes: as the point; result [s]. Units: quantile [1] from 0.5 up to below 1, or "mean".
+    Quantiles come from `latency_mixture`, of "e2e" no less than of "ttft". Shapes: as the point; result [s]. Units: quantile [1] from 0.5 up to below 1, or "mean".
     Against an event simulation of the same engine (benchmarks/percentiles.md), Poisson arrivals, utilisation up to 0.85: median error of
     each figure within 10 % at most (of p99 of TTFT 16 %), 86 % of all figures within 10 %. Beyond that: TTFT with fewer than about 50
     slots at 0.85, where the wait for a slot sets the tail (factor 2 and more); TPOT of prompts that take several chunks before answers of

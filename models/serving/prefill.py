@@ -18,7 +18,7 @@ from models.transformer.architecture import Architecture
 
 _FEW = 0.05  # prompts per rank up to which hardly any rank has two
 OF_ALL_RANKS = ("expert_compute", "expert_memory", "communication")
-_TERMS = 12  # of the series for the fullest micro-batch, beyond which it has the mean
+_TERMS = 12  # terms of the series for the fullest micro-batch, beyond which it has the mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,14 @@ class PrefillTime:
 
     occupancy_s: Result  # engine time that the prompt takes
     latency_s: Result  # from its first chunk to its last, alone
-    steps: Result  # of chunk budget that it fills; a fraction for a short prompt, which shares its step [1]
-    breakdown: dict[str, Result]  # of the occupancy
+    steps: Result  # steps of chunk budget that a prompt fills; a fraction for a short prompt, which shares its step [1]
+    breakdown: dict[str, Result]  # parts of the occupancy
     chunk_s: Result = 0.0  # that a full chunk adds to a step
     turn: Result = 1.0  # share of the occupancy after which the next prompt may begin, in the first stage [1]
     packed: Result = 1.0  # share of the occupancy that is left where every rank has prompts [1]
 
     def mixed(self, other: PrefillTime, share: Result, latency_s: Result) -> PrefillTime:
-        """Average prompts of two kinds, `share` of which are of the other; the latency is given, as it may count what is loaded."""
+        """Average prompts of two kinds, `share` of which are of the other; the latency is given, as it may count loads from a cache."""
 
         def mean(one: Result, another: Result) -> Result:
             return (1.0 - share) * one + share * another
@@ -54,7 +54,7 @@ class PrefillTime:
 class Prompts:
     """Prompts of one workload as they come to an engine."""
 
-    tokens: ArrayLike  # of one, on average [token]
+    tokens: ArrayLike  # mean of one prompt [token]
     scv: ArrayLike = 0.0  # squared coefficient of variation of their length, by what is computed of it [1]
     together: ArrayLike = 1.0  # waiting at once, which fill a chunk together [1]
     arriving: ArrayLike = np.inf  # while all micro-batches take a step; infinite: each of them has a chunk [1]
@@ -66,8 +66,8 @@ class DecodeBatch:
     """The decode that prefill is mixed into: a micro-batch, and the step that it takes without prefill."""
 
     step: StepTime
-    sequences: ArrayLike  # of the micro-batch, over all attention ranks [1]
-    context_tokens: ArrayLike  # of one [token]
+    sequences: ArrayLike  # sequences of the micro-batch, over all attention ranks [1]
+    context_tokens: ArrayLike  # context of one sequence [token]
     tokens_per_sequence: ArrayLike = 1.0  # more than one where drafts are verified [token]
 
 
@@ -144,7 +144,7 @@ def prefill_time(
 
 
 def fullest_lane(arriving: ArrayLike, stages: ArrayLike) -> Result:
-    """Compute the mean prompts in the fullest of so many micro-batches, of a Poisson number in a round:  E[max] = sum (1 - F^stages).
+    """Compute the mean prompts in the fullest of a number of micro-batches, of a Poisson number in a round:  E[max] = sum (1 - F^stages).
 
     Micro-batches take what has come since the one before, at random. Shapes: broadcast [1].
     Reference: David and Nagaraja, Order Statistics, 3rd ed. (2003), section 3.1.
@@ -187,7 +187,7 @@ def _passes(layouts: ServingLayouts, prompts: Prompts, computed: Result, most: R
     chunks, holds = (
         np.maximum(computed / most, 1.0),
         np.maximum(most / computed, 1.0),
-    )  # of a prompt; prompts of a chunk
+    )  # a prompt; prompts of a chunk
     come = np.where(known, arriving, 1.0) / (pp * np.where(shared, 1.0, dp))
     rounds, chunk = come * chunks, np.minimum(most, computed * np.asarray(prompts.together, float))
     tokens = chunk * dp

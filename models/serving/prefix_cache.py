@@ -1,6 +1,6 @@
 """Prefix cache (KV caches kept for later requests): hit rates by tier, and whether loading beats recomputing.
 
-Hit rates are those of least-recently-used caches. What the rest of a prompt costs is in prefill.py, queues are in models/queueing/queues.py.
+Caches drop the least recently used. What the rest of a prompt costs is in prefill.py, queues are in models/queueing/queues.py.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Zipf:
-    """Requests draw one of so many prefixes, the k-th most popular in proportion to k^-exponent."""
+    """Requests draw one of a number of prefixes, the k-th most popular in proportion to k^-exponent."""
 
     prefixes: float
     exponent: float
@@ -54,7 +54,7 @@ class Zipf:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Sessions of so many requests on average, each of which finds what the one before it left, `gap_s` earlier on average."""
+    """Sessions of a number of requests on average, each of which finds what the one before it left, `gap_s` earlier on average."""
 
     requests: float
     gap_s: float
@@ -62,7 +62,7 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """How requests are divided over so many workers, each with tiers of its own: by their prefix, or at random."""
+    """How requests are divided over a number of workers, each with tiers of its own: by their prefix, or at random."""
 
     workers: int
     by_prefix: bool
@@ -72,7 +72,7 @@ class Routed:
 class PrefixCache:
     """What requests have in common and where it is kept; `domain_chips` share the tiers.
 
-    Without `routed`, prefixes are those of one domain, which finds them all; with it, those of all its workers, of which one is a domain.
+    Without `routed`, prefixes belong to one domain, which finds them all; with it, to all its workers, one of which is a domain.
     """
 
     prefix_tokens: float
@@ -399,8 +399,8 @@ def held_bytes(
 def shared_prefixes(cache: PrefixCache | None) -> SharedPrefixes | None:
     """Describe the prefixes of running requests of one worker and the memory of a chip in which they stay; None where neither is known.
 
-    A session has one request at a time, whose prefix is its own; a prefix that is found in memory is held there and nowhere else. Of a stated hit
-    rate, so many requests find theirs among those for which there is room. Routed by prefix, a worker meets fewer of them, which is left out.
+    A session has one request at a time, whose prefix is its own; a prefix that is found in memory is held there and nowhere else. With a stated hit
+    rate, that share of requests find theirs among those for which there is room. Routed by prefix, a worker meets fewer of them, which is left out.
     Shapes: none. Units: prefix [token], memory of a chip for them [byte].
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.4 (shared prefixes).
 

@@ -153,11 +153,11 @@ class FirstToken:
     step_s: Result  # an arrival waits for the end of a step, up to this long
     wait_s: Result
     wait_probability: Result
-    wait_scv: Result  # of those who wait [1]
+    wait_scv: Result  # waits above zero [1]
     burst_s: Result = 0.0
     burst_share: Result = 0.0
     prompt_s: Result = 0.0  # the part of the constant that goes with the prompt
-    prompt_scv: Result = 0.0  # of its time [1]
+    prompt_scv: Result = 0.0  # time of a prompt [1]
 
     def mixture(self) -> tuple[Floats, Cumulants]:
         """Describe it as (weights, cumulants) of requests outside a burst and in one, which are the first axis."""

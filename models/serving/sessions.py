@@ -28,7 +28,7 @@ from models.transformer.architecture import Architecture
 from models.transformer.attention import kv_bytes
 
 RESIDENT, OFFLOADED, DROPPED = "resident", "offloaded", "dropped"
-SPARE_DEVIATIONS = 2.0  # of the number of waiting sessions, for which memory is set aside beyond its mean
+SPARE_DEVIATIONS = 2.0  # deviations of the number of waiting sessions, for which memory is set aside beyond its mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Task:
 
     calls: float = 1.0
     calls_scv: float = 0.0
-    wait_s: float = 0.0  # of a tool or a user, between two calls
+    wait_s: float = 0.0  # work of a tool or a user, between two calls
     wait_scv: float = 1.0
 
     @property
@@ -58,7 +58,7 @@ class Task:
         more = self.calls - 1.0
         if more <= 0.0:
             return 0.0, 0.0
-        c = self.calls_scv * (self.calls / more) ** 2  # of the calls after the first
+        c = self.calls_scv * (self.calls / more) ** 2  # calls after the first
         square, cube = (1.0 + c) * more**2, (1.0 + c) * (1.0 + 2.0 * c) * more**3
         return (square + more) / (2.0 * self.calls), (2.0 * cube + 3.0 * square + more) / (6.0 * self.calls)
 
@@ -70,12 +70,12 @@ class Session:
     task: Task
     added_tokens: float  # by what comes back from a tool, beside the answer [token]
     waiting: str = RESIDENT
-    host_bytes: float = 0.0  # of a chip's share of the memory that offloaded caches wait in [byte]
+    host_bytes: float = 0.0  # a chip's share of the memory that offloaded caches wait in [byte]
     host_bytes_per_s: float = 0.0  # at which a chip reads from it [byte/s]
     returned: bool = True  # whether answers stay in the cache; not where another pool decodes them
 
     def lengths(self, first: Lengths) -> Lengths:
-        """Compute the lengths of all calls from those of the first [token]:  I + k (g + O) after k calls."""
+        """Compute the lengths of all calls from the lengths of the first [token]:  I + k (g + O) after k calls."""
         before, square = self.task.earlier_calls()
         return self._grown(first, before, square - before**2)
 
@@ -113,13 +113,13 @@ class SessionPrefill:
     mean: PrefillTime  # its latency counts the loading
     occupancy_scv: Result  # squared coefficient of variation over all calls [1]
     latency_scv: Result  # the same of the latency
-    prompt_scv: Result  # of the latency between calls of the same place in their tasks [1]
+    prompt_scv: Result  # latency between calls of the same place in their tasks [1]
     computed_share: Result  # prompt tokens that are computed, of all
     load_s: Result  # loading the cache of a later call
 
 
 def call_lengths(reuse: Reuse | None, first: Lengths) -> Lengths:
-    """Compute the lengths of a call from those of the first call of a task [token].
+    """Compute the lengths of a call from the lengths of the first call of a task [token].
 
     Shapes: broadcast. Reference: mean and variance of a growing context over the calls of a task (this module).
 
@@ -186,7 +186,7 @@ def call_cost(
     precisions: Precisions,
     constants: ServingConstants,
 ) -> tuple[PrefillTime, CachedPrefill | SessionPrefill | None]:
-    """Predict (mean prefill of a call, its outcomes), where calls are those of sessions, or requests with or without a prefix cache.
+    """Predict (mean prefill of a call, its outcomes), where calls belong to sessions, or are requests with or without a prefix cache.
 
     A first call computes its prompt of `first` lengths, media included. A later one computes what its session added since, beside the context in cache;
     or, where the cache was dropped, all of it. S = S_1/n + (1 - 1/n) S_later, second moments over the same outcomes. An offloaded cache

@@ -22,7 +22,7 @@ from models.transformer.architecture import Architecture, attention_on_ranks, pa
 
 @dataclass(frozen=True, slots=True)
 class Speculation:
-    """So many drafted tokens per sequence and step, each accepted with the same chance given that those before it were.
+    """A number of drafted tokens per sequence and step, each accepted with the same chance given that those before it were.
 
     `draft_share`: time of one draft pass as a share of the step without speculation (a small network, or 0 for look-ups in the
     prompt); None for multi-token prediction, where a draft is one more layer of the architecture and its vocabulary head.
@@ -47,7 +47,7 @@ class Speculation:
         return float(tokens_per_step(self.acceptance, self.draft_tokens))
 
     def in_answer(self, later_tokens: ArrayLike) -> Result:
-        """Compute the mean output tokens of a step, over an answer of so many tokens after its first (`tokens_per_step_of`) [token]."""
+        """Compute the mean output tokens of a step, over an answer of a number of tokens after its first (`tokens_per_step_of`) [token]."""
         return tokens_per_step_of(self.acceptance, self.draft_tokens, later_tokens)
 
     @property
@@ -94,7 +94,7 @@ def tokens_per_step_of(acceptance: ArrayLike, draft_tokens: ArrayLike, later_tok
 def step_tokens(speculation: Speculation | None, later_tokens: ArrayLike) -> tuple[Result, float]:
     """Return (output tokens, tokens passed through the network) of a sequence and step, with speculation or, for None, without.
 
-    Shapes: as later_tokens [token], those of an answer after its first; result [token]. Reference: as `tokens_per_step_of`.
+    Shapes: as later_tokens [token], the tokens of an answer after its first; result [token]. Reference: as `tokens_per_step_of`.
 
     >>> step_tokens(None, 100.0), step_tokens(Speculation(4, 0.0), 100.0)[1]
     ((1.0, 1.0), 5.0)

@@ -24,14 +24,14 @@ class SteadyState:
     """One pool at a steady rate; the terms of TPOT and of TTFT follow from it. Times in s, numbers of requests in 1."""
 
     batch: Result
-    steps: Result  # of decode per request
+    steps: Result  # decode steps per request
     per_step: Result  # output tokens of a step
     step_s: Result  # decode step without prefill
     slope_s: Result  # more of it per request more
     prompts: PrefillTime
-    occupancy_scv: Result  # of a prompt
+    occupancy_scv: Result  # a prompt
     requests_per_s: Result
-    variance: Result  # of the number in decode
+    variance: Result  # number in decode
     arrival_scv: Result
     lengths: Lengths
 
@@ -105,7 +105,7 @@ class SteadyState:
     def ttft(
         self, arch: Architecture, constants: ServingConstants, computed_share: Result, places: Result
     ) -> dict[str, Result]:
-        """Compute the terms of TTFT: the prompt by itself, the wait for prefill, the wait for one of so many places."""
+        """Compute the terms of TTFT: the prompt by itself, the wait for prefill, the wait for a place in decode."""
         load, wait = self.prefill_wait()
         prompts, step_s, paced = self.prompts, self.step_s, self.paced_s
         # An arrival sits out steps as they are under load, with the prompts of others in them; its own prompt takes whole steps, and begins

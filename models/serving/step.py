@@ -28,7 +28,9 @@ from models.serving.workload import Precisions
 from models.transformer.architecture import Architecture
 from models.transformer.routing import EVEN
 
-HALVES = 2.0  # of a batch, of which one may compute while the other exchanges, where its experts lie on many ranks
+HALVES = (
+    2.0  # halves of a batch, one of which may compute while the other exchanges, where its experts lie on many ranks
+)
 HOST = "host"  # the part of a step that is prepared once for all that runs in it
 
 
@@ -42,16 +44,16 @@ class StepTime:
 
 @dataclass(frozen=True, slots=True)
 class StepLoad:
-    """The tokens that one pass of a micro-batch carries: those in decode and, mixed in, those of a prompt in prefill."""
+    """The tokens that one pass of a micro-batch carries: tokens in decode and, mixed in, tokens of a prompt in prefill."""
 
     decode_sequences: ArrayLike  # in decode, of all attention ranks [1]
     context_tokens: ArrayLike = 0.0  # that each of them attends to [token]
-    prefill_tokens: ArrayLike = 0.0  # of all attention ranks [token]
-    prompt_tokens: ArrayLike = 0.0  # of the whole prompt that is in prefill, on average [token]
+    prefill_tokens: ArrayLike = 0.0  # all attention ranks together [token]
+    prompt_tokens: ArrayLike = 0.0  # the whole prompt that is in prefill, on average [token]
     prompt_scv: ArrayLike = 0.0  # squared coefficient of variation of that length, by what is computed of it [1]
     cached_tokens: ArrayLike = 0.0  # first part of the prompt, found in a prefix cache and not computed [token]
-    tokens_per_sequence: ArrayLike = 1.0  # of a sequence in decode; more than one where drafts are verified [token]
-    fullest_tokens: ArrayLike | None = None  # of the prefill on the rank that has most; None: an even share [token]
+    tokens_per_sequence: ArrayLike = 1.0  # a sequence in decode; more than one where drafts are verified [token]
+    fullest_tokens: ArrayLike | None = None  # prefill on the rank that has most; None: an even share [token]
 
 
 def step_time(

@@ -21,7 +21,7 @@ class Media:
     """Images, sounds or videos in a prompt: how many [1], and the encoder of one."""
 
     encoder: Encoder
-    items: float  # of a request, on average
+    items: float  # items of a request, on average
     items_scv: float = 0.0
     apart: bool = False  # whether they are encoded in a pool of their own
 
@@ -35,7 +35,7 @@ class Media:
 class Lengths:
     """Mean prompt and output lengths [token] of a workload, and the squared coefficient of variation of each [1].
 
-    `input_tokens` and its variation are those of the text; what `media` add counts in `prompt` and `scv_of_input`.
+    `input_tokens` and its variation count the text; what `media` add counts in `prompt` and `scv_of_input`.
     """
 
     input_tokens: ArrayLike
@@ -144,7 +144,7 @@ def read_bytes(
 
 
 def gemm_bits(chip: ChipRates, precision: Precision) -> Result:
-    """Return the bits of the operands of weight GEMMs: those of the chip's arithmetic, else as the format has them.
+    """Return the bits of the operands of weight GEMMs: the bits of the chip's arithmetic, else as the format has them.
 
     Shapes: as the precision; result [bit]. Reference: Frantar et al., MARLIN, arXiv:2408.11743 (4-bit weights, 16-bit products).
 

@@ -12,9 +12,9 @@ from models.arrays import Floats, Ints
 
 RATIO_SCALE = 0.10  # ln(predicted / measured) beyond which a row counts as an outlier
 ANCHOR_SPREAD = 0.15  # how much whole sources differ on one chip and precision, in ln(time)
-STEP = 1e-4  # of the transformed constant, for differences
+STEP = 1e-4  # step of the transformed constant, for differences
 WARM_ROUNDS = 3
-LARGEST_MOVE = 0.5  # of a transformed constant in one round: slopes do not reach further
+LARGEST_MOVE = 0.5  # move of a transformed constant in one round: slopes do not reach further
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def _bounded_step(normal: Floats, pull: Floats, room: Floats) -> Floats:
 def refit(whole: Linearised, keep: Floats, rounds: int = 4) -> dict[str, float]:
     """Refit the constants to the rows kept: Gauss-Newton steps with the slopes of the whole fit and exact residuals.
 
-    Each round solves the weighted normal equations with the robust weights 1 / (1 + (r/s)^2) of the rows kept, those of the loss
+    Each round solves the weighted normal equations with the robust weights 1 / (1 + (r/s)^2) of the rows kept, which belong to the loss
     ln(1 + (r/s)^2), and predicts again. A row that is far off loses its say, as published rows of wrong layout or precision should. The rows left out have no say in the loss; only the slopes, which hardly depend on them, were taken once.
     Shapes: keep one flag per row. Units: [1].
     Reference: Holland and Welsch, Communications in Statistics A6 (1977) (iteratively reweighted least squares; Cauchy

@@ -31,7 +31,7 @@ class Band:
 class Missed:
     """Errors of held-out runs [ln(measured / predicted)], the group that was held out together with each, and who has a vote.
 
-    Rows of one of `votes` share a vote; without votes, those of one group do.
+    Rows of one of `votes` share a vote; without votes, rows of one group do.
     """
 
     errors: Floats
@@ -128,7 +128,7 @@ def interval(predicted: ArrayLike, found: Band) -> tuple[Floats | float, Floats 
 
 
 def tier_of(source_seen: bool, chip_seen: bool, generation_seen: bool = True, kind_seen: bool = True) -> str:
-    """Classify how far a run is from those of the calibration: another chip counts before another kind of network, that before another source.
+    """Classify how far a run is from the runs of the calibration: another chip counts before another kind of network, that before another source.
 
     Shapes: scalars. Units: flags and a name [1].
     Reference: no tier's band is narrower than that of its `NEARER` one.
@@ -144,7 +144,7 @@ def tier_of(source_seen: bool, chip_seen: bool, generation_seen: bool = True, ki
 
 
 def own_or_pooled(missed: Mapping[tuple[str, str], Missed], tier: str, label: str) -> Missed:
-    """Take the errors of a tier and label, or where they are too few, those of all labels of the tier.
+    """Take the errors of a tier and label, or where they are too few, the errors of all labels of the tier.
 
     Shapes: errors along one axis. Units: ln(measured / predicted) [1]. Reference: FEWEST.
 
@@ -161,7 +161,7 @@ def own_or_pooled(missed: Mapping[tuple[str, str], Missed], tier: str, label: st
 def bands_by_tier(missed: Mapping[tuple[str, str], Missed]) -> dict[tuple[str, str], Band]:
     """Build a band for each (tier, label); one with too few errors takes all of its tier, and no tier is narrower than a nearer one.
 
-    A label tells apart what is missed by different amounts, such as dense networks and those with experts.
+    A label tells apart cases that are missed by different amounts, such as dense networks and those with experts.
     Shapes: errors along one axis each. Units: ln(measured / predicted) [1].
     Reference: `band`.
 

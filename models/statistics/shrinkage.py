@@ -16,7 +16,7 @@ from models.statistics.fitting import Linearised, group_weights
 ROWS = "rows"  # level of the measurements themselves: how much they count against all priors
 STEPS = (2.0, 0.5)  # by which a strength is tried
 LEAST, MOST = 0.25, 4.0  # spreads over those of the priors between which a strength is sought
-LEAST_GAIN = 1e-3  # of the loss of a row, below which a strength stays as it is
+LEAST_GAIN = 1e-3  # gain in the loss of a row, below which a strength stays as it is
 SWEEPS = 3
 
 
@@ -41,7 +41,7 @@ def shrunk(at: Linearised, strengths: Mapping[str, float], level_of: Callable[[s
 class Tangent:
     """Normal equations of the rows of each fold at a fit, from which a fit without a fold follows by one small system.
 
-    The robust weights 1 / (1 + (r/s)^2) are those of the fit to all rows.
+    The robust weights 1 / (1 + (r/s)^2) come from the fit to all rows.
     """
 
     slope: Floats  # rows x constants
@@ -50,7 +50,7 @@ class Tangent:
     outs: Sequence[Bools]  # rows of each fold
     normals: Floats  # fold x constants x constants
     pulls: Floats  # fold x constants
-    off: Floats  # of the transformed constants from the centres of their priors, at the fit
+    off: Floats  # distance of the transformed constants from the centres of their priors, at the fit
     room: Floats  # up to the physical bounds
 
     @classmethod

@@ -29,7 +29,7 @@ class Matrix:
 
 
 def mixer_matrices(arch: Architecture, mixer: str) -> tuple[Matrix, ...]:
-    """List the matrices of an attention or state-space block; with latent attention those of the latents too.
+    """List the matrices of an attention or state-space block; with latent attention the matrices of the latents too.
 
     Shapes: scalars. Units: [1]. Reference: Hu et al., LoRA, arXiv:2106.09685, section 4.2 (adapters of attention).
 

@@ -123,7 +123,7 @@ class TrainingConstants:
 
     @classmethod
     def from_values(cls, values: Mapping[str, float]) -> TrainingConstants:
-        """Build from plain numbers by name. Raises ValueError naming what is missing, unknown, or not positive and finite.
+        """Build from plain numbers by name. Raises ValueError naming a figure that is missing, unknown, or not positive and finite.
 
         Shapes: scalars. Units: as each field states [SI]. Reference: first fit on published training measurements, see the catalog.
 
@@ -228,10 +228,10 @@ class Recipe:
     release_year is the date of the software [year]; flushes are optimizer steps' worth of pipeline drains per step [1];
     power_ratio is sustained power per peak relative to what the generation usually has [1]; forgotten is the share of the activations that are dropped and repeated beyond
     the level of the layout, cheap modules first [1]. With an adapter_rank the weights are frozen, and adapters of that rank [1] beside the
-    projections of attention, with adapts_ffn beside those of the feed-forward blocks too, are trained instead. Inputs of
+    projections of attention, with adapts_ffn beside the feed-forward blocks' too, are trained instead. Inputs of
     matrix products that backward needs are kept as they are multiplied, at operand_bytes [byte], and so are frozen weights. Sequences packed of
     examples attend within an example of example_tokens [token] only (0: to the whole sequence). The optimizer, one of `OPTIMIZERS`, decides
-    the bytes of weights and state, gradient_bytes [byte] those of a gradient. With narrow_activations the inputs of the activation function are
+    the bytes of weights and state, gradient_bytes [byte] the size of a gradient. With narrow_activations the inputs of the activation function are
     kept at operand_bytes too, instead of in 16 bit.
     """
 
@@ -274,7 +274,7 @@ class Recipe:
         return OPTIMIZERS[self.optimizer][1]
 
     def attended_tokens(self, sequence_tokens: ArrayLike) -> Floats:
-        """Return the tokens within which attention looks: those of an example where sequences are packed, else the whole sequence.
+        """Return the tokens within which attention looks: the tokens of an example where sequences are packed, else the whole sequence.
 
         Shapes: as the sequence. Units: [token]. Reference: Krell et al., arXiv:2107.02027, section 3 (packing without cross-contamination).
 

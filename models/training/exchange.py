@@ -16,7 +16,7 @@ from models.transformer.routing import EVEN
 
 
 def tensor_parallel_s(run: Run, blocks: Floats | float) -> Floats:
-    """Predict the exposed tensor-parallel exchange of so many blocks, forward (backward is the same).
+    """Predict the exposed tensor-parallel exchange of a number of blocks, forward (backward is the same).
 
     Per block an all-gather and a reduce-scatter (without sequence parallelism an all-reduce: the same) of 2 M h bytes,
     less the share that the framework hides.
@@ -62,7 +62,7 @@ def context_parallel_s(run: Run, window_s: Floats, passes: float) -> Floats:
 def expert_exchange_s(run: Run, window_s: Floats | float = 0.0) -> Floats:
     """Predict the exposed dispatch and combine of one MoE layer, forward (backward is the same).
 
-    Twice the slower of scale-up and NIC traffic of `moe.dispatch_copies` at 2 bytes per element, less what is overlapped. DualPipe runs
+    Twice the slower of scale-up and NIC traffic of `moe.dispatch_copies` at 2 bytes per element, less the overlap. DualPipe runs
     the exchange of one micro-batch beside the kernels of another, `window_s`, and sends a token to a domain once. Where the architecture's
     routing limits the domains of a token, it crosses to each once; where it leaves no second batch to compute, nothing is hidden.
     Shapes: one axis. Units: window [s], result [s]. Zero for ep 1.

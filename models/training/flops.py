@@ -22,7 +22,7 @@ def forward_flops(
 ) -> tuple[Result, Result]:
     """Count the FLOPs of a forward pass per token: (matrices, attention core), packed sequences by their examples.
 
-    A layer that predicts a further token has those of a layer of the network, its projection of 2 h to h, and the head once more.
+    A layer that predicts a further token has the FLOPs of a layer of the network, its projection of 2 h to h, and the head once more.
     Shapes: as the sequence. Units: sequence [token], results [FLOP/token].
     Reference: Kaplan et al., arXiv:2001.08361, table 1; `architecture.attention_flops`.
 

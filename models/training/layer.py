@@ -276,7 +276,7 @@ def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True)
 
     A layer is a mixer ("attention", "state" or none) and a feed-forward block (dense or of experts), or one of the two.
 
-    Backward: twice the GEMMs (once those of frozen weights, and twice their adapters), 2.5 times the fused attention core, 1.7 times the element-wise traffic, the same exchanges.
+    Backward: twice the GEMMs (once for frozen weights, and twice their adapters), 2.5 times the fused attention core, 1.7 times the element-wise traffic, the same exchanges.
     Recompute: full repeats forward with its exchanges; selective repeats a share of the kernels (without a fused core: the core).
     Shapes: one axis per part. Units: [s].
     Reference: Korthikanti et al., arXiv:2205.05198, section 5; Narayanan et al., arXiv:2104.04473, section 3.5.

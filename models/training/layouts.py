@@ -211,7 +211,9 @@ class LayoutSpace:
     recomputes: Sequence[int] = (0, 1, 2)  # recompute levels
     offloads: Sequence[int] = (0,)  # what may be kept in the memory of the host
     largest_cp: int = 128
-    least_cp_tokens: int = 512  # of a sequence on one context-parallel rank, so that its kernels stay busy [token]
+    least_cp_tokens: int = (
+        512  # tokens of a sequence on one context-parallel rank, so that its kernels stay busy [token]
+    )
     largest_pp: int = 128
 
 

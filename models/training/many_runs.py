@@ -49,7 +49,7 @@ class Batch:
     """Runs of one kind, stacked; `index` says where each stands among all."""
 
     index: Ints
-    arguments: Mapping[str, Any]  # of `training_step`, with columns of arrays for the numbers
+    arguments: Mapping[str, Any]  # arguments of `training_step`, with columns of arrays for the numbers
 
     def step(self, constants: TrainingConstants) -> TrainingStep:
         """Predict time and memory of every run of the batch."""
@@ -118,7 +118,7 @@ class Predictor:
         return out
 
     def _again(self, place: int, times: int) -> Batch:
-        """Return a batch repeated so many times."""
+        """Return a batch repeated a number of times."""
         if (place, times) not in self._repeated:
             batch = self._batches[place]
             members = [self._cases[i] for i in batch.index]

@@ -76,7 +76,7 @@ def parameters_per_rank(arch: Architecture, layouts: Layouts, mtp_layers: int = 
 
 
 def trained_per_rank(arch: Architecture, layouts: Layouts, recipe: Recipe = DEFAULT_RECIPE) -> tuple[Floats, Floats]:
-    """Count (dense, expert) parameters of the fullest rank that have gradients: all, or those of the adapters.
+    """Count (dense, expert) parameters of the fullest rank that have gradients: all, or the parameters of the adapters.
 
     Shapes: one axis. Units: [1]. Reference: Hu et al., LoRA, arXiv:2106.09685, section 4.2 (no states of frozen weights).
 
@@ -214,8 +214,8 @@ def training_memory(
     """Predict the peak memory of the fullest rank.
 
     Of the ranks of `stages.rank_contents`, the one with the most: its state + activations of the micro-batches in flight on it (full recompute:
-    also those of the layer being repeated) + where it has the head, 4-byte logits with their 2-byte copy, once more for each further token
-    predicted. Fragmentation multiplies what is sharded and kept; the runtime adds a constant.
+    also the activations of the layer being repeated) + where it has the head, 4-byte logits with their 2-byte copy, once more for each further token
+    predicted. Fragmentation multiplies all that is sharded and kept; the runtime adds a constant.
     Shapes: one axis. Units: batch [1], sequence [token], result [byte]. About 7 % median error on published peaks.
     Reference: Korthikanti et al., arXiv:2205.05198, section 4; Rajbhandari et al., arXiv:1910.02054, section 5.
 
@@ -303,7 +303,7 @@ def host_bytes(
     """Compute what a rank keeps in the memory of its host: its offloaded optimizer state and activations.
 
     Shapes: one axis. Units: batch [1], sequence [token], result [byte].
-    Reference: Ren et al., ZeRO-Offload, arXiv:2101.06840, section 4; `training_memory` for what is left on the chip.
+    Reference: Ren et al., ZeRO-Offload, arXiv:2101.06840, section 4; `training_memory` for the rest on the chip.
 
     >>> from models.serving.examples import DENSE
     >>> layouts = Layouts.of(dp=64, zero=1, offload=[0, 1])

@@ -45,7 +45,7 @@ class Run:
     family: str
     recipe: Recipe
     profile: FrameworkProfile
-    tokens: Floats  # of a micro-batch on one rank [token]
+    tokens: Floats  # tokens of a micro-batch on one rank [token]
     tp: Floats  # degree of tensor parallelism [1]
     sequence_split: Floats  # by how much a rank's residual stream is divided: tp with sequence parallelism [1]
     kept: Result  # share of the choices of experts within their capacity [1]

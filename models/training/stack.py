@@ -115,7 +115,7 @@ def _layers_times(run: Run, layers: tuple[Result, Result], blocks: tuple[Result,
         kinds = list(zip(((False, "attention", False), (False, "state", False)), blocks, strict=True))
         kinds += list(zip(((False, "", True), (True, "", True)), layers, strict=True))
     else:
-        attending = arch.attention_blocks / arch.layers  # of the layers; the others keep a state
+        attending = arch.attention_blocks / arch.layers  # share of the layers that attend; the others keep a state
         kinds = [
             ((way, "attention", True), count * attending) for way, count in zip((False, True), layers, strict=True)
         ]

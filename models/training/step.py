@@ -167,7 +167,7 @@ def data_parallel_s(run: Run, micro_batches: Floats, forward_s: Floats, backward
     """Predict the exposed data-parallel exchange of a step: gradients reduced, weights gathered.
 
     ZeRO 0-1: a reduce-scatter and an all-gather of 2 bytes per trained parameter of the rank, once per step, hidden behind backward and
-    0.6 of forward of one micro-batch. ZeRO-2 keeps no whole gradients: it reduces those of every micro-batch, behind its backward. ZeRO-3 without pipeline: an all-gather in forward, both in backward, for every
+    0.6 of forward of one micro-batch. ZeRO-2 keeps no whole gradients: it reduces the gradients of every micro-batch, behind its backward. ZeRO-3 without pipeline: an all-gather in forward, both in backward, for every
     micro-batch, each hidden behind its own pass; frozen weights are gathered, but have no gradients to reduce. Dense parameters over dp cp ranks, experts over tp cp dp / ep.
     Bandwidth falls with the ranks: / (1 + k d / 1024).
     Shapes: one axis. Units: micro-batches [1], windows of one micro-batch on one stage [s], result [s].
@@ -252,7 +252,7 @@ def offload_s(run: Run, micro_batches: Floats, forward_s: Floats, backward_s: Fl
     """Predict the exposed traffic of a step between the chip and the memory of its host.
 
     Optimizer state: 12 bytes per parameter of the rank's share in and, at the same time, out once per step, with nothing to hide
-    behind. Activations: those of a stage out in forward and back in backward, for every micro-batch, each hidden behind its own pass as far as
+    behind. Activations: a stage's go out in forward and back in backward, for every micro-batch, each hidden behind its own pass as far as
     the framework hides data-parallel traffic. The link reaches the share of its rate that kernels reach of the memory's.
     Shapes: one axis. Units: micro-batches [1], windows of one micro-batch on one stage [s], result [s]. Zero where nothing is offloaded.
     Reference: Ren et al., ZeRO-Offload, arXiv:2101.06840, section 4; Rhu et al., vDNN, arXiv:1602.08124, section 3.2 (layer by layer).

@@ -31,14 +31,14 @@ class Architecture:
     and `window_head_dim` where these differ from the others'; `linear_layers` keep a state of constant size; `csa_layers` and `hca_layers`
     cache one entry for `csa_ratio` or `hca_ratio` tokens beside their window; the rest attend to all. Of all that a layer could see,
     `sparse_topk` entries are kept by an indexer of `index_heads` of width `index_dim` (full and csa layers; `sparse_layers` and
-    `index_layers` where only so many of the full layers are sparse, or have an indexer of their own). Where `attention_layers` is
-    set, a layer is one block: so many of attention, `state_layers` of a state space, the rest feed-forward. A layer with a state has inner
+    `index_layers` where only some of the full layers are sparse, or have an indexer of their own). Where `attention_layers` is
+    set, a layer is one block: the stated number of attention, `state_layers` of a state space, the rest feed-forward. A layer with a state has inner
     width `state_width`, `state_inputs` further outputs of its input projection, `state_dim` elements of state for each inner element and
     `state_conv` elements of convolution state. `output_gate` 1: the output of full attention is gated, by a projection of its width;
     `shared_kv` 1: full layers have no value projection; csa and hca layers cache one vector as key and value.
     `o_lora_rank`, `o_groups`: the output projection in two steps, the first by groups of heads.
 
-    `routing`: what is stated of how it loads experts in serving. `checkpoints`: what its published weights leave in 16 bit, by format.
+    `routing`: statements on how it loads experts in serving. `checkpoints`: what its published weights leave in 16 bit, by format.
     Fields may be arrays of one shape (many networks of one kind at once); flags may not.
     """
 
@@ -283,7 +283,7 @@ def window_parameters_per_layer(arch: Architecture) -> float:
 
 
 def window_shape(arch: Architecture) -> tuple[int, int, int, int]:
-    """Return (heads, KV heads, query width, value width) of layers with a window: their own, else those of the other layers.
+    """Return (heads, KV heads, query width, value width) of layers with a window: their own, else as in the other layers.
 
     Shapes: a scalar. Units: [1]. Reference: Gemma 3 report, arXiv:2503.19786, section 2.
 

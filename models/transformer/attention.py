@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from models.arrays import Floats, Result, as_result
 from models.transformer.architecture import Architecture, parameter_counts, window_shape
 
-INDEX_BYTES = 132.0 / 128.0  # of an element of an index key: 8 bit, and a scale of 4 bytes for 128 of them
-STATE_BYTES = 4.0  # of an element of state: engines keep states at 32 bit
+INDEX_BYTES = 132.0 / 128.0  # bytes of an element of an index key: 8 bit, and a scale of 4 bytes for 128 of them
+STATE_BYTES = 4.0  # bytes of an element of state: engines keep states at 32 bit
 STATE_FLOPS = 6.0  # per element of state and token: decay, update and read-out, a product and a sum each
 
 
@@ -266,7 +266,7 @@ def causal_pairs(arch: Architecture, tokens: ArrayLike) -> Result:
 def attention_flops(arch: Architecture, query_tokens: ArrayLike, context_tokens: ArrayLike) -> Result:
     """Count the FLOPs of the attention core for the last `query_tokens` of a context, forward, all layers, with indexers and states.
 
-    2 a (d_qk + d_v) pairs of each kind, with the pairs of the context less those of its part before the queries; an indexer adds
+    2 a (d_qk + d_v) pairs of each kind, with the pairs of the context less the pairs of its part before the queries; an indexer adds
     2 n_i d_i for each pair, whether it keeps it or not; states 6 per element and query token.
     Shapes: broadcast. Units: tokens [token], result [FLOP]. Valid for query_tokens <= context_tokens; unabsorbed MLA, as in
     training and prefill.

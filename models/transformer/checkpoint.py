@@ -42,7 +42,7 @@ def expert_bytes(arch: Architecture, precision: Precision) -> Result:
 
 
 def tensor_count(arch: Architecture) -> Result:
-    """Count the tensors of a network's weights, each expert's matrices by themselves:  those of its blocks, a norm for each, tables and last norm.
+    """Count the tensors of a network's weights, each expert's matrices by themselves:  the tensors of its blocks, a norm for each, tables and last norm.
 
     Attention has 4 matrices (query, key, value, output), with a latent 5 and the norms of its latents; a linear or state-space block is taken as as
     many. A feed-forward block has its 2 or 3 matrices, one of experts E + 1 times as many and a router where experts are shared, else E times.

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from models.arrays import Result, as_result
 
-_BYTES = 2.0  # of a parameter and of an activation, in 16 bit
+_BYTES = 2.0  # bytes of a parameter and of an activation, in 16 bit
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class Encoder:
     layers: float
     hidden: float
     input_tokens: float  # patches or frames of one item [token]
-    output_tokens: float  # of one item, that the language model reads [token]
-    attended_tokens: float = float("inf")  # of each patch, where attention has windows [token]
+    output_tokens: float  # tokens of one item that the language model reads [token]
+    attended_tokens: float = float("inf")  # tokens that a patch attends to, where attention has windows [token]
 
     @property
     def weight_bytes(self) -> float:

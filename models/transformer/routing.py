@@ -19,12 +19,12 @@ _LEAST, _MOST, _FINE = (
     1e3,
     8.0,
 )  # means between which the largest of many numbers is tabulated, and steps of a factor e
-_DOUBLINGS = 16  # of the ranks for which it is
+_DOUBLINGS = 16  # doublings of the ranks for which a table is kept
 
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """What is stated of the routing of a mixture of experts; what is left out stays as it is fitted."""
+    """Statements on the routing of a mixture of experts; a figure left out stays as it is fitted."""
 
     popularity: float | None = None  # Zipf exponent of how often experts are chosen; 0: all alike; None: as fitted
     imbalance: float | None = (

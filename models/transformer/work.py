@@ -121,7 +121,7 @@ def prefill_work(
 ) -> dict[str, Work]:
     """Count the work of the prefill of one prompt of s tokens, of which a cache holds the first c: products and queries of s - c, causal attention without score traffic.
 
-    Shapes: broadcast. Units: [token], result [FLOP] and [byte]; the cache of all s passes the memory, what is held is read.
+    Shapes: broadcast. Units: [token], result [FLOP] and [byte]; the cache of all s passes the memory, the held part is read.
     Reference: Dao et al., FlashAttention, NeurIPS 2022 (queries, keys, values and outputs pass the memory once).
 
     >>> from models.serving import examples
@@ -190,6 +190,6 @@ def critical_tokens(flop_per_s: ArrayLike, bytes_per_s: ArrayLike, weights: str)
 
 
 def _product(parameters: float, tokens: Result, elements: Result, width: Result) -> Work:
-    """Work of products with so many parameters: weights read once where any token passes, `elements` in and out per token."""
+    """Work of products with a number of parameters: weights read once where any token passes, `elements` in and out per token."""
     m = np.asarray(tokens, float)
     return Work(2.0 * m * parameters, np.where(m > 0, width * parameters, 0.0)[()], ACTIVATION_BYTES * m * elements)

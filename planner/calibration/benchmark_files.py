@@ -1,6 +1,6 @@
 """Read the JSON that serving benchmarks write, as rows of a serving file: `vllm bench serve`, and SGLang's `bench_serving`.
 
-With a finite rate requests arrive on their own, and a limit on clients is a ceiling over what is in flight; without one the limit is the
+With a finite rate requests arrive on their own, and a limit on clients is a ceiling over the requests in flight; without one the limit is the
 number of clients. What was in flight on average follows from the result (`serving_loads.in_flight`).
 
 A file holds one object, a list of objects, or one object per line. The benchmarks do not say what they ran on, so a result carries
@@ -33,7 +33,7 @@ SERVER_COLUMNS = {
     "dp_size": "dp",
     "ep_size": "ep",
     "version": "engine_version",
-}  # of SGLang's server
+}  # flags of SGLang's server
 MEASURED = {
     "mean_ttft_ms": "ttft_ms",
     "output_throughput": "output_tokens_per_s_total",
@@ -54,7 +54,7 @@ def is_benchmark_file(path: Path) -> bool:
 
 
 def benchmark_cells(path: Path, columns: Collection[str]) -> list[dict[str, str]]:
-    """Read the results of a file as cells of rows; `columns`: those of a serving file. Raises SpecError for what is not JSON or no result, and OSError for a missing file."""
+    """Read the results of a file as cells of rows; `columns`: as a serving file has them. Raises SpecError for text that is not JSON or no result, and OSError for a missing file."""
     cells, problems = [], []
     for i, result in enumerate(_objects(path)):
         if not isinstance(result, Mapping) or not any(name in result for name in FIGURES):

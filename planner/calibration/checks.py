@@ -22,7 +22,7 @@ from planner.facts.measurements import Chips
 COUNTS = ("n_chips", "chips_per_node", "tp", "pp", "dp", "ep", "cp", "vpp", "micro_batch")
 NARROWEST_BYTES = min(
     float(element_bytes(name)) for name in WEIGHT_FORMATS
-)  # of a weight whose format the row leaves open
+)  # bits of a weight whose format the row leaves open
 FORWARD, BACKWARD = (
     2.0,
     4.0,
@@ -30,7 +30,7 @@ FORWARD, BACKWARD = (
 
 
 def facts_of(case: MeasuredCase, catalog: Catalog) -> list[Fact]:
-    """List what is wrong with a row: what its chips cannot do, and figures that contradict each other."""
+    """List the faults of a row: what its chips cannot do, and figures that contradict each other."""
     chip = catalog.get("chips", case.chip)
     found = [known.not_whole(case.row.place, column, case.row.number(column) or 0.0) for column in COUNTS]
     if isinstance(case, MeasuredServing):
@@ -81,7 +81,7 @@ def _serving_rooflines(case: MeasuredServing, chip: Record, catalog: Catalog) ->
 
 
 def _chips_of_a_token(row: Row, chips: float) -> float:
-    """Count the chips that read weights for one token at the same time: those of its stage, or all where the row states no layout."""
+    """Count the chips that read weights for one token at the same time: the chips of its stage, or all where the row states no layout."""
     tp = row.count("tp")
     return min(chips, tp * max(1, row.count("dp"))) if tp and row.text["mode"] != "disaggregated" else chips
 

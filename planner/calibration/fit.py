@@ -34,7 +34,9 @@ from planner.files import write_file
 from planner.problem.intervals import relatives, seen_chips, seen_kinds
 from planner.resolve.constants import by_kind
 
-DEFAULT_PRIOR_SPREAD = 0.05  # of a shipped constant as prior of a user's calibration, where the catalog states no range
+DEFAULT_PRIOR_SPREAD = (
+    0.05  # spread of a shipped constant as prior of a user's calibration, where the catalog states no range
+)
 MIN_PRIOR_SPREAD = 0.05  # a single machine differs from the mean of many by more than that mean is uncertain
 DECILES = 2.563  # standard deviations between the 10 % and the 90 % quantile
 LEAVE_OUT: dict[str, Callable[[MeasuredCase], str]] = {
@@ -157,7 +159,7 @@ def with_slopes(at: Linearised) -> Linearised:
 def best_strengths(cases: Sequence[MeasuredCase], values: Mapping[str, float]) -> dict[str, float]:
     """Choose how far the constants of each level may leave their priors: groups, sources and chips are left out by turns.
 
-    The folds are not those of `leave_out`, so that errors with groups left out are of rows that chose nothing.
+    The folds differ from `leave_out`'s, so that errors with groups left out are of rows that chose nothing.
     """
     target, chosen, _ = _fit_observations(cases)
     rows = [cases[o.case] for o in chosen]

@@ -22,9 +22,9 @@ from planner.errors import Issue, SpecError, close_matches
 from planner.messages import Message
 from planner.problem.intervals import kind_of_network
 
-SOURCE_KIND_CHARACTERS = 40  # of the source text: its first part names the document, the rest the table
+SOURCE_KIND_CHARACTERS = 40  # characters of the source text: its first part names the document, the rest the table
 FOLDS = 5
-MOST = 10.0**18  # of a number in a file: counts stay whole numbers of 64 bits
+MOST = 10.0**18  # largest number in a file: counts stay whole numbers of 64 bits
 
 
 class Unpredictable(Exception):

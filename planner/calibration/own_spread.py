@@ -1,7 +1,7 @@
 """Spread of the user's further runs around predictions that are calibrated with some of them: the interval of own measurements.
 
-A user's runs of one environment (engine, chip, precision) share an offset, which calibration removes. What is left is the residual of
-a source: its spread from run to run, estimated from the residuals of the few own points together with what is usual.
+A user's runs of one environment (engine, chip, precision) share an offset, which calibration removes. The rest is the residual of
+a source: its spread from run to run, estimated from the residuals of the few own points together with the usual spread.
 """
 
 from __future__ import annotations

@@ -32,10 +32,10 @@ from planner.problem.intervals import LABELS, Z80, relatives, seen_chips
 from planner.resolve.chip_rates import peak_flop_per_s, stated
 
 REFERENCE = "probe_reference"
-MOST = 1.02  # of a published rate that a measurement may reach, for rounding of clocks and data sheets
+MOST = 1.02  # share of a published rate that a measurement may reach, for rounding of clocks and data sheets
 RATES = {"gemm": ("flop", "bytes"), "prefill attention": ("flop",), "read": ("bytes",), "gather": ("bytes",)}
 SIZES = {"gemm": ("m",), "all-reduce": ("bytes",)}
-FEW_ROWS = 16  # of a product, at which reading its weights takes nearly all of the time
+FEW_ROWS = 16  # rows of a product, at which reading its weights takes nearly all of the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Part:
     """A rate that a probe informs: label of the errors that it shares, constant and its factor by generation in the serving model."""
 
     level: str  # model and label of its spread among chips and engines
-    factor: str = ""  # of a generation in the catalog: serving.FACTOR_FAMILY
+    factor: str = ""  # factor of a generation in the catalog: serving.FACTOR_FAMILY
     labels: tuple[str, ...] = ()  # figures of serving whose interval it narrows
 
 
@@ -64,8 +64,8 @@ class Finding:
     part: str
     measured: float
     expected: float
-    share: float  # of ln(measured / expected) that counts
-    spread: float  # of the logarithm of the factor that is left
+    share: float  # share of ln(measured / expected) that counts
+    spread: float  # spread left in the logarithm of the factor
     factor: float
 
     def row(self) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def chip_of(document: Mapping[str, Any], catalog: Catalog, named: str | None, pa
 def shares(document: Mapping[str, Any], chip: Record, path: str = "probe") -> dict[str, list[float]]:
     """Return by part what each measurement reached of the published rate of the chip [1]; of a launch its seconds.
 
-    Matrix products count at their most rows, those of at most 16 rows for memory. Raises SpecError for more than a chip can do.
+    Matrix products count at their most rows, products of at most 16 rows for memory. Raises SpecError for more than a chip can do.
     """
     found: dict[str, list[float]] = {name: [] for name in PARTS}
     rows, read = list(document["measurements"]), stated(chip)
@@ -199,7 +199,7 @@ def _check_possible(found: Mapping[str, Sequence[float]], chip: Record, path: st
 
 
 def findings(measured: Mapping[str, Sequence[float]], chip: Record, catalog: Catalog) -> list[Finding]:
-    """Compare what a chip reached with what is expected of it, part by part, and say how much of the difference counts."""
+    """Compare what a chip reached with the rates expected of it, part by part, and say how much of the difference counts."""
     found = []
     for part, values in measured.items():
         known = _references(part, catalog)

@@ -1,6 +1,6 @@
 """Score the models on a file of measurements: measured, predicted and interval of each row, summaries by chip, source and network.
 
-Summaries cover the rows in the score: all rows of a training file; of a serving file those of grade A or B (a row without a grade is
+Summaries cover the rows in the score: all rows of a training file; of a serving file the rows of grade A or B (a row without a grade is
 the user's own and counts) except the stated exclusions (`serving_cases.in_score`). The other rows are predicted and written as well,
 but summarised separately under `by`, "in score": "no".
 """
@@ -62,7 +62,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Scores of a file, how many rows are not predictable, by reason, how each row was understood, and what is at odds with known figures."""
+    """Scores of a file, how many rows are not predictable, by reason, how each row was understood, and conflicts with known figures."""
 
     rows: int
     reasons: Mapping[str, int]
@@ -147,7 +147,7 @@ def validate(path: Path, catalog: Catalog, left_out: str | None = None, further:
 
 
 def _notes(cases: Sequence[MeasuredCase], runs: Sequence[Run], catalog: Catalog) -> tuple[Fact, ...]:
-    """List what is at odds with known figures: by the row itself, else by its predictions."""
+    """List conflicts with known figures: by the row itself, else by its predictions."""
     found: list[Fact] = []
     for case, run in zip(cases, runs, strict=True):
         own = facts_of(case, catalog)

@@ -36,7 +36,7 @@ MEMORY_RULES: Mapping[str, MemoryRule] = {
 }
 SCORED_GRADES = ("A", "B")
 LEFT_OUT_KINDS = ("gpustack", "sglblog")
-LEFT_OUT_BENCHMARK = "gpt-oss-120b"  # of MLPerf: its lengths are unknown
+LEFT_OUT_BENCHMARK = "gpt-oss-120b"  # left out of MLPerf: its lengths are unknown
 BENCHMARK = re.compile(r"mlperf scenario=")
 
 # Names of weight formats in measurements -> those of models.formats.
@@ -59,7 +59,7 @@ KV_FORMATS = {"fp8": "fp8", "int8": "int8", "fp16": "bf16", "bf16": "bf16"}
 HOST_LINK_BYTES_PER_S = 64 * GIGA
 SCALEOUT_BYTES_PER_S = 50 * GIGA  # NIC of one chip in nodes of these generations
 TRANSFER_BYTES_PER_S = 25 * GIGA  # what moving a KV cache reaches of it
-WEIGHTS_SHARE_LIMIT = 0.847  # of the memory that the driver reports (0.9 of that sold), up to which weights may fill it in an inferred layout
+WEIGHTS_SHARE_LIMIT = 0.847  # share of the memory that the driver reports (0.9 of that sold), up to which weights may fill it in an inferred layout
 WEIGHTS_SHARE_FOR_THROUGHPUT = 0.583  # the same in a run for throughput, whose batch takes the rest
 
 
@@ -254,7 +254,7 @@ def aggregated_layout(row: Row, rates: ChipRates, arch: Architecture, weights: s
                       reader: RowReader) -> dict[str, int]:  # fmt: skip
     """Return the degrees of one replica, as printed or inferred by the rules of the functions below.
 
-    Chips printed as those of the experts alone, of an architecture with latent attention, are attention ranks. Where tp and dp both count
+    Chips printed for the experts alone, of an architecture with latent attention, are attention ranks. Where tp and dp both count
     all chips, tp is that of the rest of the network: each chip is an attention rank.
     """
     ranks = int((row.number("n_chips") or 1) * per_chip)
@@ -308,7 +308,7 @@ def attention_ranks(
 ) -> tuple[int, int]:
     """Infer (tp, dp) of an architecture with experts whose row names no attention ranks.
 
-    Chips beyond tp x pp that are named as those of the experts (`moe_tp`, `moe_ep`) hold attention ranks of their own. Release 1.0 of
+    Chips beyond tp x pp that are named as the experts' (`moe_tp`, `moe_ep`) hold attention ranks of their own. Release 1.0 of
     TensorRT-LLM is published with attention data parallelism: all tp are attention ranks, and a note that says so counts anywhere. So
     are they in runs for throughput of unstated layout with latent attention, whose cache tensor parallelism would only copy.
     """
@@ -346,7 +346,7 @@ def reports_median(row: Row) -> bool:
 def measured_figures(row: Row, load: Load) -> dict[str, float]:
     """Read the measured figures in SI by metric; a single-phase run has only the metrics of its phase.
 
-    Quantiles of TTFT are those of column `other_metric` ("p99_ttft_ms=436"; "median_ttft_ms=" beside a mean).
+    Quantiles of TTFT stand in column `other_metric` ("p99_ttft_ms=436"; "median_ttft_ms=" beside a mean).
     """
     found = {}
     mode = row.text["mode"]

@@ -15,7 +15,7 @@ ENGINES = (
     ("tensorrt", "tensorrt_llm"), ("vllm", "vllm"), ("sglang", "sglang"), ("llama.cpp", "local"), ("openvino", "openvino"), ("rkllm", "local"),
     ("mlx", "local"),
 )  # fmt: skip
-VENDOR_ENGINES = ("mindie", "cloudmatrix", "xdeepserve")  # of the vendors of generations in HOST_STARTED
+VENDOR_ENGINES = ("mindie", "cloudmatrix", "xdeepserve")  # engines by the vendors of generations in HOST_STARTED
 # Release dates of minor versions [year]; other versions take the nearest before.
 RELEASES = {
     "tensorrt_llm": ((0.05, 2023.8), (0.06, 2023.95), (0.09, 2024.3), (0.10, 2024.45), (0.14, 2024.85), (0.17, 2025.15), (0.20, 2025.45), (1.00, 2025.7),
@@ -36,7 +36,7 @@ MLPERF_LIMITS_MS = {
     ("llama-3.1-8b", "Interactive"): (30.0, 500.0), ("deepseek-r1", "Server"): (80.0, 2000.0), ("deepseek-r1", "Interactive"): (15.0, 1500.0),
 }  # fmt: skip
 SHAREGPT_LENGTHS = (220.0, 200.0)  # mean lengths of conversations of the ShareGPT collection [token]
-DEFAULT_YEAR = 2026.0  # of software without any date
+DEFAULT_YEAR = 2026.0  # year of software without any date
 DRAWN = re.compile(r"InferenceMAX|random range ratio 0\.8|lengths drawn 0\.8-1\.0 of nominal")
 DRAWN_LENGTH_SHARE = 0.9  # mean of lengths drawn from 0.8 to 1.0 of the nominal
 
@@ -61,7 +61,7 @@ class Load:
     interactive: bool = False
     ttft_limit_s: float = 0.0  # on the p99; 0: none
     capped: bool = True  # whether the engine's usual limit on running requests applies
-    requests: float = 0.0  # of an open run that ends; 0: no end
+    requests: float = 0.0  # requests of an open run that ends; 0: no end
     running: float = 0.0  # most in flight at the client of an open run; 0: any number
 
 

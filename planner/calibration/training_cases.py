@@ -47,11 +47,9 @@ FUSED_RACK_FROM, FUSED_FROM, FUSED_FSDP_FROM, GRAPHS_FROM = (
     2026.0,
     2026.45,
 )  # releases of tuned software that bring a fused dispatcher, whole-iteration graphs
-MEMORY_SHARE_WITHOUT_RECOMPUTE = (
-    0.894  # of the memory that the driver reports (0.95 of that sold), up to which a run is taken to need no recompute
-)
+MEMORY_SHARE_WITHOUT_RECOMPUTE = 0.894  # share of the memory that the driver reports (0.95 of that sold), up to which a run is taken to need no recompute
 USUAL_ADAPTER_RANK = 16  # that of the LoRA benchmark of MLPerf Training
-DEFAULT_YEAR = 2026.0  # of software without any date
+DEFAULT_YEAR = 2026.0  # year of software without any date
 DEFAULT_SCALEUP_CHIPS = 8
 
 

@@ -18,7 +18,9 @@ Key = tuple[Hashable, ...]
 Grids = dict[Any, Any]
 """Evaluations by key, shared by variants of one problem that differ in prices, limits and demand only."""
 
-RECENT_SHARE = 0.1  # of the memory that the spec allows: what an evaluation of groups works out later on comes on top
+RECENT_SHARE = (
+    0.1  # share of the memory that the spec allows: what an evaluation of groups works out later on comes on top
+)
 
 LOOK_EVERY = 500  # items between two looks at the memory
 
@@ -29,7 +31,7 @@ FIELDS_WITHOUT_EFFECT = {
     "sole_tenant",
     "audit",
     "weights_from",
-}  # of a workload, on its operating points
+}  # limits of a workload on its operating points
 
 
 class OutOfTime(Exception):

@@ -38,13 +38,13 @@ from planner.problem.fabrics import share_a_network
 from planner.problem.facts import ResolvedSpec, ScaleOut, ServingFacts
 from planner.spec.slo import TPOT
 
-MAX_WORKERS = 12  # of either role in one group; a plan uses any number of groups
+MAX_WORKERS = 12  # workers of either role in one group; a plan uses any number of groups
 RATIOS = worker_ratios(MAX_WORKERS)
 MAX_BATCHES = 4  # batches kept of each decode layout
 MAX_PREFILL_LAYOUTS = 3
 # Relative: groups that differ less count as equal. If larger, a smaller group that costs more by so much could make looser limits dearer.
 THROUGHPUT_TIE_TOL = 1e-9
-NAMES = itertools.count()  # of searches, under which their evaluations are kept
+NAMES = itertools.count()  # names of searches, under which their evaluations are kept
 # Relative capital per request above the least at which the smallest group joins: one for demands of each size.
 SMALLER_GROUPS = (0.05, 0.2, 0.6, np.inf)
 Limits = Mapping[str, Sequence[tuple[str | float, float]]]
@@ -100,7 +100,7 @@ class FeasibleGroups:
 
     prefill_layouts: Ints  # [prefill layout] index into the grid
     batches: Ints  # [decode layout, batch] index into the batches of the layout
-    shape: tuple[int, ...]  # of the arrays
+    shape: tuple[int, ...]  # shape of the arrays
     hull: LowerHull
 
 

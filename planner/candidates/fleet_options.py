@@ -31,13 +31,13 @@ class FleetOption:
     plant: Plant | None  # the largest network of its band; None without one, and for the provider's
     capital: float  # purchase price of the system
     fabric_capital: float  # purchase price of its share of the fabric
-    facility_capital: float  # of the building and power delivery
+    facility_capital: float  # building and power delivery
     rent_per_s: float
     max_it_w: float  # nameplate of the system and its share of the fabric
     idle_it_w: float
     largest: float  # systems that one such fabric can hold
     tenant: str = ""  # whose workloads may use it; empty: all
-    staff_per_year: float = 0.0  # of a system of our own
+    staff_per_year: float = 0.0  # pay for a system of our own
     software_per_year: float = 0.0
 
     @property
@@ -77,7 +77,7 @@ class FleetOption:
 
     @property
     def name(self) -> str:
-        """Identify the option among those of its site."""
+        """Identify the option among the options of its site."""
         return f"{self.site.region}/{self.system.name}/{self.offer.how}/{self.fabric}/{self.size}/{self.tenant}"
 
 

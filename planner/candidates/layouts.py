@@ -38,7 +38,7 @@ class LayoutSearch:
     memory_bytes: Floats  # needed
     legal: int
     carried: int  # legal layouts whose groups the network connects
-    fitting: int  # of those that were tried, how many fit in memory
+    fitting: int  # layouts tried that fit in memory
     tried: int  # carried layouts whose memory was computed; the others cannot be faster than the fastest
     least_bytes: float = math.inf  # where none fits: that any carried layout needs whose host holds what is offloaded
 
@@ -71,7 +71,7 @@ def layout_space(job: TrainingFacts, chips: int, system: SystemFacts) -> Layouts
 
 @dataclass(frozen=True, slots=True)
 class LayoutParts:
-    """The legal layouts of a job, some at a time in their order: the sizes, and what is crossed into them."""
+    """The legal layouts of a job, some at a time in their order: the sizes, and the axes crossed into them."""
 
     sizes: Layouts
     space: LayoutSpace
@@ -208,7 +208,7 @@ class _Timed:
     within: Bools  # plain ones that fit
     shortest_s: Floats  # the step of plain ones that fit or were not relieved, else the least one relieved; infinite where none fits
     relieved: Layouts
-    further: TrainingStep  # of the relieved ones
+    further: TrainingStep  # relieved layouts
     tried: Ints  # [width]
 
 
@@ -283,7 +283,7 @@ class _Widths:
         return np.searchsorted(self.chips, layouts.chips)
 
     def count(self, layouts: Layouts, each: Ints | int = 1) -> Ints:
-        """Add up the layouts, or so many for each of them, on each number of chips."""
+        """Add up the layouts, or a number of layouts for each, on each number of chips."""
         found = np.zeros(len(self.chips), dtype=np.int64)
         np.add.at(found, self.of(layouts), each)
         return found
@@ -398,7 +398,7 @@ def layout_table(result: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _largest(parts: Mapping[str, float], count: int = 4) -> list[tuple[str, float]]:
-    """List the largest parts of a step, those of at least half a percent."""
+    """List the largest parts of a step, each at least half a percent."""
     total = sum(parts.values())
     ordered = sorted(parts.items(), key=lambda item: -item[1])
     return [(name, seconds) for name, seconds in ordered[:count] if seconds >= 0.005 * total]

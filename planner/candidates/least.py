@@ -1,6 +1,6 @@
 """Find the least latency of a serving workload on any system on offer, whatever that costs: what no plan can stay below.
 
-Points are those of `planner.candidates.serving` and of `planner.candidates.disaggregated` with the least load, before any limit is applied.
+Points are made as in `planner.candidates.serving` and of `planner.candidates.disaggregated` with the least load, before any limit is applied.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LeastLatency:
     limit_s: float
     least_s: float
     beside_s: float | None  # the least where all other limits are kept; None where they never are
-    system: str  # of `least_s`
+    system: str  # system with `least_s`
 
 
 def least_latencies(

@@ -28,9 +28,9 @@ class Use:
     layout: Mapping[str, int]
     batch: int = 0
     workers: int = 1  # copies of the layout in one replica
-    spares: float = 0.0  # of these systems, in place of those in repair
-    memory_bytes: float = 0.0  # of the fullest chip; 0 for an API
-    kv_precision: str = ""  # of the KV cache of serving
+    spares: float = 0.0  # systems among these, in place of those in repair
+    memory_bytes: float = 0.0  # fullest chip; 0 for an API
+    kv_precision: str = ""  # KV cache of serving
     kv_chosen: bool = False  # whether the spec lists formats of it, of which the plan took one
     waiting: str = ""  # where the caches of sessions wait; empty without sessions
     encoding: str = ""  # where media are encoded; empty without media
@@ -84,17 +84,17 @@ class OperatingPoint:
     latency: Mapping[str, float] = field(default_factory=dict)  # "ttft.p95" -> seconds at the site
     breakdown: Mapping[str, float] = field(default_factory=dict)  # share of the time by cause
     mfu: float = 0.0
-    hfu: float = 0.0  # of a job: with recomputed FLOPs counted
+    hfu: float = 0.0  # a job with recomputed FLOPs counted
     goodput: float = 1.0  # share of the time that makes lasting progress; included in the capacity
-    losses: Mapping[str, float] = field(default_factory=dict)  # of a job: share of its time by cause
+    losses: Mapping[str, float] = field(default_factory=dict)  # share of a job's time by cause
     time_s: Mapping[str, float] = field(
         default_factory=dict
-    )  # of a job: "step", and "run" from start to end at full width
-    interval: Interval | None = None  # of the times of a job
-    iteration: Mapping[str, Any] | None = None  # of reinforcement learning: the row of its iteration in a plan
+    )  # times of a job: "step", and "run" from start to end at full width
+    interval: Interval | None = None  # times of a job
+    iteration: Mapping[str, Any] | None = None  # reinforcement learning: the row of its iteration in a plan
     call_s: float | None = None  # mean time of a call of a session, at the site
     classes: tuple[Mapping[str, Any], ...] = ()  # rows of the classes of requests, at the site
-    steady: ServingPoint | None = field(default=None, repr=False, compare=False)  # of a replica that serves
+    steady: ServingPoint | None = field(default=None, repr=False, compare=False)  # a replica that serves
     power_cap: float | None = None  # share of the systems' nameplate that they may draw; None: all of it
 
     @property

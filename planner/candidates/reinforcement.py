@@ -48,7 +48,7 @@ from planner.problem.phases import terms_of
 from planner.problem.reinforcement import ReinforcementFacts
 
 EIGHTHS = 8
-MOST_ENGINE_LAYOUTS = 400  # of a pool; further ones are far larger than a batch needs
+MOST_ENGINE_LAYOUTS = 400  # layouts of a pool; further ones are far larger than a batch needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,13 +219,13 @@ FIELDS_WITHOUT_EFFECT = {
     "availability",
     "token_bytes",
     "note",
-}  # of a job, on its splits
+}  # limits of a job on its splits
 WIDER = 2.0  # totals beyond the least that is fast enough, up to which wider ones are tried
-MOST_RATIO = 16  # of the systems of one pool over those of the other
+MOST_RATIO = 16  # systems of one pool over those of the other
 MOST_SYSTEMS = 1 << 13  # no pool is larger
-MOST_CHIPS_PER_RESPONSE = 1.0  # of the update, which divides responses
+MOST_CHIPS_PER_RESPONSE = 1.0  # chips of the update, which divides responses
 MOST_ROLLOUT_CHIPS_PER_RESPONSE = 2.0  # beyond which engines hold no response at all
-NEAR_ENOUGH = 0.5  # of the throughput needed: an update pool that stays below beside any rollout pool is left out
+NEAR_ENOUGH = 0.5  # share of the throughput needed: an update pool that stays below beside any rollout pool is left out
 PRICE_TIE_TOL = 1e-9
 
 
@@ -235,7 +235,7 @@ class Offered:
 
     split: Split
     figures: Figures
-    options: tuple[FleetOption, FleetOption]  # of update and rollout
+    options: tuple[FleetOption, FleetOption]  # options of update and rollout
     systems: tuple[int, int]  # 0 in rollout where one pool takes turns
     holding: float  # cost of its systems over the job, at present value
     slots: float  # cost of environment slots that are held all the time
@@ -369,7 +369,7 @@ class ReinforcementSearch:
     def _best(
         self, search: SplitSearch, options: tuple[FleetOption, FleetOption], systems: tuple[int, int]
     ) -> tuple[Split, Figures] | None:
-        """Find the best way to run on so many systems of update and rollout; options of equal systems and networks share it."""
+        """Find the best way to run on a number of systems of update and rollout; options of equal systems and networks share it."""
         key = (
             *systems,
             *(
@@ -390,7 +390,7 @@ class ReinforcementSearch:
     def _splits(
         self, search: SplitSearch, options: tuple[FleetOption, FleetOption], systems: tuple[int, int]
     ) -> Iterator[Split]:
-        """Yield the splits of so many systems of update and rollout."""
+        """Yield the splits of a number of systems of update and rollout."""
         job, (update, rollout) = search.job, options
         able = [precision for precision in job.spec.precision if update.system.trains(precision)]
         setups = [
@@ -407,7 +407,7 @@ class ReinforcementSearch:
 
 
 def select_offered(found: Sequence[Offered], needed: float, most: int) -> list[Offered]:
-    """Select the cheapest split of the needed throughput, and of further ones those of most throughput per price, each faster than all cheaper ones.
+    """Select the cheapest split of the needed throughput, and of further splits the ones of most throughput per price, each faster than all cheaper ones.
 
     `needed` [token/s].
     """

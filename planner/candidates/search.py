@@ -45,7 +45,7 @@ ROUND_TRIP_TOL = 1e-9  # in steps, before a round trip is rounded up
 
 Route = tuple[str, str]  # origin, and line type, empty where there is no choice of lines
 Choices = list[list[GridChoice]]  # by fleet option
-FleetPair = tuple[FleetOption, FleetOption]  # of prefill and decode
+FleetPair = tuple[FleetOption, FleetOption]  # options of prefill and decode
 PointsByRoundTrip = tuple[
     float, list[Route], list[OperatingPoint]
 ]  # round trip allowed for, routes, and points that keep the limits
@@ -256,7 +256,7 @@ class _ServingSearch:
         return self._choices_at[key]
 
     def _choices_on(self, workload: ServingFacts, option: FleetOption, allowance_s: float) -> list[GridChoice]:
-        """Select the grid points of one fleet option; what is dropped is counted at the first round trip only."""
+        """Select the grid points of one fleet option; dropped points are counted at the first round trip only."""
         system = (option.system.name, option.scaleout)
         grids = self._grids(workload, option)
         selection = self.cache.once("chooser", workload, system, lambda _: GridSelection(workload, grids, self.problem))

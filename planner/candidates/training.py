@@ -31,7 +31,7 @@ from planner.problem.derating import counted_share
 from planner.problem.fabrics import uneven
 from planner.problem.facts import ResolvedSpec, ScaleOut, SystemFacts, TrainingFacts
 
-POINTS_PER_PART = 1.5  # of `points_per_system`: how many of them make one part of each doubling of the width
+POINTS_PER_PART = 1.5  # share of `points_per_system` that makes one part of each doubling of the width
 MAX_SYSTEMS = 1 << 16  # no single run is wider
 NO_PEAK_COUNT = 1 << 30  # systems; beyond any ceiling
 MOST_TOGETHER = (
@@ -68,7 +68,7 @@ class LayoutSearches:
         return TrainingSetup(job, option.system, precision, self._constants, option.scaleout, uneven(option.plant))
 
     def fastest(self, setup: TrainingSetup, counts: Sequence[int]) -> list[LayoutSearch | None]:
-        """Find the fastest layout on each of some numbers of systems; None where no layout on so many is legal."""
+        """Find the fastest layout on each of some numbers of systems; None where no layout on that number is legal."""
         job, system = setup.job, setup.system
         shared = (job.architecture, job.batch_sequences, job.spec.sequence_tokens, system.scaleup_chips)
         run = (*shared, setup.recipe, system.plain_name, setup.precision, setup.scaleout, setup.plant)

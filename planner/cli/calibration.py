@@ -160,7 +160,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
 
 
 def _notes(arguments: argparse.Namespace, notes: Sequence[Fact]) -> str:
-    """Write what is at odds with known figures, a line each with its place and source."""
+    """Write conflicts with known figures, a line each with its place and source."""
     lines = [f"{fact.path}: {fact.problem().message}" for fact in notes]
     more = [Message.of("list.more", count=len(lines) - MOST_RUNS).text()] if len(lines) > MOST_RUNS else []
     return _escaped(arguments, "".join(f"{line}\n" for line in (*lines[:MOST_RUNS], *more)))

@@ -1,4 +1,4 @@
-"""The command `measure`: what is worth measuring next for a plan, and how."""
+"""The command `measure`: which measurements pay next for a plan, and how."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add_measure(commands: Commands, shared: argparse.ArgumentParser) -> None:
     measure = commands.add_parser(
         "measure",
         parents=[shared],
-        help="what is worth measuring next for a plan, and how",
+        help="which measurements pay next for a plan, and how",
         description="Rank measurements by what knowing their results is worth for the choice of a fleet, with the commands to run; "
         "`calibrate` reads the results.",
     )

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "json", "csv", "md")
 MAX_PROCESSES = 1024
-TIME_LIMIT, MEMORY = "5 min", "2 GB"  # of commands that search without a spec's `solver` block
+TIME_LIMIT, MEMORY = "5 min", "2 GB"  # limits of commands that search without a spec's `solver` block
 SPEC_HELP = 'JSON file, or "-" for standard input'
 PLAN_HELP = "plan as `plan --format json` prints it"
 
 
 def answer_options(*more_formats: str) -> argparse.ArgumentParser:
-    """Build a parent parser with the options of every command that prints an answer; `more_formats`: those of one command alone."""
+    """Build a parent parser with the options of every command that prints an answer; `more_formats`: formats of one command alone."""
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument(
         "--format",

@@ -17,7 +17,7 @@ from planner.exit_codes import LIMIT, OK
 from planner.files import check_folder, check_writable, write_file
 from planner.plan import Plan
 
-PAGE_COLUMNS = 100  # of a page that is not printed on a terminal
+PAGE_COLUMNS = 100  # columns of a page that is not printed on a terminal
 
 
 def check_outputs(arguments: argparse.Namespace) -> None:
@@ -69,7 +69,7 @@ def write_out(arguments: argparse.Namespace, text: str) -> None:
 
 
 def terminal_page(arguments: argparse.Namespace) -> tuple[int, bool]:
-    """Return the columns of a page, and whether its headings may be bold: those of the terminal, or 100 and plain for what is none."""
+    """Return the columns of a page, and whether its headings may be bold: a terminal's own, or 100 and plain elsewhere."""
     shown = not (arguments.output and arguments.output != "-") and sys.stdout is not None and sys.stdout.isatty()
     if not shown:
         return PAGE_COLUMNS, False

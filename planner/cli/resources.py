@@ -1,4 +1,4 @@
-"""Say what is missing where the command cannot run: memory, or a package that it depends on."""
+"""Name the lack where the command cannot run: memory, or a package that it depends on."""
 
 from __future__ import annotations
 

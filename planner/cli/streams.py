@@ -13,7 +13,7 @@ STANDARD_OUTPUT, STANDARD_INPUT = "standard output", "standard input"
 def prepare_streams() -> None:
     """Let no character of an answer be lost to an encoding, and no file take the number of a closed stream.
 
-    What is not a terminal gets UTF-8, unless PYTHONIOENCODING says otherwise; a character that an encoding lacks becomes `?`.
+    A stream that is no terminal gets UTF-8, unless PYTHONIOENCODING says otherwise; a character that an encoding lacks becomes `?`.
     """
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass  # a closed stream: its number must not go to the next file that is opened
@@ -51,7 +51,7 @@ def check_standard_output() -> None:
 
 
 def abandon_output() -> None:
-    """Send what is left of standard output nowhere, so that Python does not fail on it again when it exits."""
+    """Send the rest of standard output nowhere, so that Python does not fail on it again when it exits."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout is sys.__stdout__:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

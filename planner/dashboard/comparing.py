@@ -18,7 +18,7 @@ from planner.spec.changes import spec_changes
 
 Row = dict[str, Any]
 NAMED = 3  # components and systems that a sentence names
-LEAST_SHARE = 5e-6  # of the first amount: smaller differences are rounding
+LEAST_SHARE = 5e-6  # share of the first amount: smaller differences are rounding
 
 
 def difference_words(first: str, second: str, plans: Mapping[str, Plan], t: Words) -> list[str]:

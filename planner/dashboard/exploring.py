@@ -24,7 +24,7 @@ CARBON, LATENCY, THROUGHPUT, QUALITY, HORIZON, UTILISATION = (
     "horizon",
     "utilisation",
 )
-SPANS = {  # of a frontier: least, most, step, and what is asked at first
+SPANS = {  # values of a frontier: least, most, step, and what is asked at first
     LATENCY: (0.1, 4.0, 0.1, (0.5, 2.0)),
     THROUGHPUT: (0.1, 3.0, 0.1, (0.5, 1.5)),
     HORIZON: (1.0, 10.0, 1.0, (1.0, 6.0)),
@@ -167,7 +167,7 @@ def _moved(moved: Mapping[str, Any], found: Mapping[str, Any], t: Words) -> str:
 
 
 def alternatives_of(found: Mapping[str, Any], simpler: bool) -> list[Row]:
-    """List the alternatives of another kind, or those of fewer parts."""
+    """List the alternatives of another kind, or of fewer parts."""
     return [row for row in found["alternatives"] if (row["kind"] == SIMPLER) == simpler]
 
 
@@ -230,7 +230,7 @@ def sharing_table(found: Mapping[str, Any], t: Words) -> list[Row]:
 
 
 def measure_table(found: Mapping[str, Any], t: Words) -> list[Row]:
-    """Format what is worth measuring, the most net worth first; chosen: in the best set."""
+    """Format the measurements that pay, the most net worth first; chosen: in the best set."""
     return [
         {
             t("column.case"): row["name"],

@@ -129,7 +129,7 @@ document.cookie = "{name}={value}; path=/; max-age=31536000; SameSite=Strict" + 
 
 
 def _bar(work: Work, t: Words) -> None:
-    """Draw the choice of a scenario, the upload, what is shared, and the languages."""
+    """Draw the choice of a scenario, the upload, the shared link, and the languages."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         _choose(work, t)
         closed = f"upload-{st.session_state.get('uploads', 0)}"  # another one after each upload, so that it closes
@@ -230,7 +230,7 @@ def _ways(t: Words) -> dict[str, list[str]]:
 
 
 def _write_address(work: Work, t: Words) -> None:
-    """Put scenario, id and language into the address; what is the same stays untouched, and so does an address that leads to nothing."""
+    """Put scenario, id and language into the address; unchanged parts stay untouched, and so does an address that leads to nothing."""
     if work.scenario.problems:
         return
     wanted = {**work.scenario.address(), "id": [work.id], **_ways(t)}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 DATA = Path(__file__).parent / "data"
 MAIN = "mixed_fleet"
-EXCHANGE = "exchange_"  # of names of defaults
+EXCHANGE = "exchange_"  # prefix of the names of defaults
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -119,7 +119,7 @@ class Rate:
 
 
 def rates(document: Mapping[str, Any]) -> dict[str, Rate]:
-    """List the exchange rates for amounts of a spec: those that it states, and those of the catalog."""
+    """List the exchange rates for amounts of a spec: rates that it states, and rates of the catalog."""
     catalog, found = shipped_catalog(), {"USD": Rate(1.0)}
     for name in catalog.names("defaults"):
         if name.startswith(EXCHANGE):

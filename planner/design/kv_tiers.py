@@ -35,7 +35,7 @@ from planner.spec.stack.kv_tiers_case import KvTiers, KvTiersCase
 from planner.spec.workloads import Serving
 
 SLACK = 1e-9  # relative difference of costs that is none
-MOST_ROUNDS = 4  # of single changes through all tiers
+MOST_ROUNDS = 4  # rounds of single changes through all tiers
 
 Sizes = tuple[float, ...]
 """Bytes of one system: of HBM, then of each tier on offer."""
@@ -46,9 +46,9 @@ class Choice:
     """A combination of sizes that carries load."""
 
     sizes: Sizes
-    requests_per_s: float  # of one system
+    requests_per_s: float  # rate of one system
     systems: float  # for the demand; 1 without one
-    cost_per_s: float  # of them
+    cost_per_s: float  # cost of all systems
     tokens_per_s: float
 
     @property

@@ -1,6 +1,6 @@
 """What a system of a design question costs to hold, and what a joule costs, in the currency of the question.
 
-Holding is the capital recovery of the price less what is left of it, with maintenance, or the rent.
+Holding is the capital recovery of the price less its residual value, with maintenance, or the rent.
 """
 
 from __future__ import annotations

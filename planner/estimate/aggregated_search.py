@@ -85,7 +85,7 @@ def _closed_loop(
 ) -> SearchResult:
     """Search the best layout for clients that each wait for their answer before they send the next request.
 
-    Means are those of the closed loop, and so is the spread of waits for the first token; that of the other times is that of as many open
+    Means belong to the closed loop, and so is the spread of waits for the first token; that of the other times is that of as many open
     arrivals, as far as it is by other clients. The burst of clients that arrive in step stands as a wait for a slot. A power cap stretches all
     times alike, so the batch is the same with it and without.
     """

@@ -1,7 +1,7 @@
 """Answer one case, of training, serving or reinforcement learning, as a document and as tables: `flopwatt estimate`.
 
 Cases are read in `planner.estimate.case`, serving cases are answered in `planner.estimate.serving`,
-those of reinforcement learning in `planner.estimate.reinforcement`.
+cases of reinforcement learning in `planner.estimate.reinforcement`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Estimate:
 
     answer: dict[str, Any] | None
     reason: str = ""
-    lack: dict[str, Any] | None = None  # of memory, in the layout that lacks least
+    lack: dict[str, Any] | None = None  # memory lacking in the layout that lacks least
 
 
 def estimate(
@@ -70,7 +70,7 @@ def estimate(
 
 
 def _notes(facts: CaseFacts) -> list[Fact]:
-    """List what of a case is at odds with what is known, how figures of the user's own were read, and which own runs it does not use."""
+    """List what of a case is at odds with known figures, how figures of the user's own were read, and which own runs it does not use."""
     case, catalog = facts.case, facts.ledger.catalog
     name = case.workload.architecture
     read = architecture_fact(catalog.get("architectures", name), facts.architecture)

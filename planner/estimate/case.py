@@ -68,7 +68,7 @@ class CaseFacts:
     case: Case
     architecture: Architecture
     system: SystemFacts
-    sides: tuple[SystemFacts, SystemFacts]  # of prefill and decode in separate pools
+    sides: tuple[SystemFacts, SystemFacts]  # systems of prefill and decode in separate pools
     plant: Plant | None  # network between the systems; None where none is needed, or it is the provider's
     constants: ModelConstants
     power_cap: PowerCap | None

@@ -31,7 +31,7 @@ from planner.problem.engine import EngineChoice
 from planner.problem.facts import SystemFacts
 
 UNLIMITED = 1e9  # requests of an engine without a cap
-ROUNDING = 1e-6  # of a request
+ROUNDING = 1e-6  # part of a request
 LONGEST_TOKENS = 2.0**40  # beyond, nothing but other limits bounds a context
 Row = dict[str, Any]
 

@@ -1,6 +1,6 @@
 """Power of the systems of a case, and what its power cap does to times and rates.
 
-The curve of speed against power and the stretching of times are those of capped points of a plan (`planner.evaluate.power_caps`). A case
+The curve of speed against power and the stretching of times are as for capped points of a plan (`planner.evaluate.power_caps`). A case
 has no site: cooling is not counted, nor are chips of the case that are not in use.
 """
 

@@ -14,7 +14,7 @@ from models.transformer.routing import Routing
 
 
 def decode_routing(arch: Architecture, layout: ServingLayouts, sequences: float) -> dict[str, Any]:
-    """State it for decode steps of so many sequences in one layout; nothing where no routing is stated."""
+    """State it for decode steps of a number of sequences in one layout; nothing where no routing is stated."""
     if arch.routing is None:
         return {}
     held, ranks = float(np.ravel(held_experts(arch, layout))[0]), int(np.ravel(layout.ep)[0])

@@ -42,7 +42,7 @@ class ServingConfiguration:
 
     choice: EngineChoice
     systems: tuple[SystemFacts, ...]
-    layouts: tuple[ServingLayouts, ...]  # of the one pool, or of prefill and decode workers
+    layouts: tuple[ServingLayouts, ...]  # layouts of the one pool, or of prefill and decode workers
     workers: tuple[int, ...]
     copies: float  # replicas that carry load
     chips: int  # chips in use

@@ -84,7 +84,7 @@ def _prefill_conditions(
 ) -> tuple[Callable[[Result], Result], Prompts, DecodeBatch | None]:
     """Return (prompts per second of one prefill worker by the time that each occupies it, prompts, decode batch beside them).
 
-    The rates are those of `models.serving.disaggregation` and `models.serving.continuous_batching`.
+    The rates come from `models.serving.disaggregation` and `models.serving.continuous_batching`.
     """
     lengths, batch = lengths_of(facts.serving), configuration.batch
     prompts = Prompts(lengths.prompt, lengths.scv_of_input)

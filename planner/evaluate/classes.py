@@ -21,7 +21,7 @@ SHOWN = ("mean", "p50", "p95", "p99")
 
 @np.errstate(invalid="ignore")  # infinite waits of classes that are never reached
 def class_points(classes: list[RequestClass], point: ServingPoint) -> list[ServingPoint]:
-    """Evaluate the points that the requests of each class meet: those of all requests, with the waits for prefill and for a slot of their priority.
+    """Evaluate the points that the requests of each class meet: the points of all requests, with the waits for prefill and for a slot of their priority.
 
     The load of the queue for prefill is `prefill_load`, that of the slots the share of them in use.
     """

@@ -7,7 +7,7 @@ import math
 from models.reinforcement.constants import ReinforcementConstants
 from planner.problem.reinforcement import ReinforcementFacts
 
-HOST_CHIPS = 8  # of a host, as servers usually have
+HOST_CHIPS = 8  # chips of a host, as servers usually have
 
 
 def controller_s(job: ReinforcementFacts, chips: int, factors: ReinforcementConstants) -> float:

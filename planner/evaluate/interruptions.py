@@ -25,7 +25,7 @@ from planner.evaluate.layouts import recipe_of
 from planner.problem.constants import Reliability
 from planner.problem.facts import OfferFacts, ResolvedSpec, SiteFacts, SpotFacts, SystemFacts, TrainingFacts
 
-LOSSES = ("checkpoints", "work_done_again", "restarts")  # of a run, in the order in which they are added
+LOSSES = ("checkpoints", "work_done_again", "restarts")  # losses of a run, in the order in which they are added
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,9 @@ class RunTerms:
 
     system_chips: int = 1  # chips of one system; a spot market takes whole systems
     spot: SpotFacts | None = None
-    storage_bytes_per_s: float = math.inf  # of the site, for all chips of the run; no limit where it states none
+    storage_bytes_per_s: float = (
+        math.inf
+    )  # storage of the site, for all chips of the run; no limit where it states none
     owned: bool = False  # owned systems must be repaired by the owner
 
     @classmethod
@@ -52,7 +54,7 @@ class Interruptions:
     stall_s: float  # time for which the run stands still for it
     read_s: float  # time to read it back
     restart_s: float  # time from an interruption until the run makes progress again, reading back included
-    checkpoint_bytes: float  # of what is trained
+    checkpoint_bytes: float  # state of the model in training
 
 
 def checkpoint_rate_bytes_per_s(
@@ -79,15 +81,15 @@ def interruptions(job: TrainingFacts, chips: int, facts: Reliability, terms: Run
     spot = terms.spot
     if spot is None:
         return Interruptions(facts.chip_interruption_s, write_s, stall_s, read_s, recovery_s, size)
-    failure_rate = 1.0 / facts.chip_interruption_s  # of one chip [1/s]
-    reclaim_rate = 1.0 / (spot.interval_s * terms.system_chips)  # of one chip [1/s]
+    failure_rate = 1.0 / facts.chip_interruption_s  # failures of one chip [1/s]
+    reclaim_rate = 1.0 / (spot.interval_s * terms.system_chips)  # interruptions of one chip [1/s]
     # Only an interruption by the spot market also waits for a new system.
     restart_s = recovery_s + spot.wait_s * reclaim_rate / (failure_rate + reclaim_rate)
     return Interruptions(1.0 / (failure_rate + reclaim_rate), write_s, stall_s, read_s, restart_s, size)
 
 
 def state_sizes(job: TrainingFacts, facts: Reliability) -> tuple[float, float]:
-    """Compute (checkpoint of what is trained, what a restart loads: the checkpoint and the weights that are frozen) [byte]."""
+    """Compute (checkpoint of the trained parameters, what a restart loads: the checkpoint and the weights that are frozen) [byte]."""
     recipe, every = recipe_of(job), parameter_counts(job.architecture).total
     parameters = float(adapter_parameters(job.architecture, recipe)) if recipe.adapter_rank else every
     size = parameters * facts.checkpoint_bytes_per_parameter

@@ -153,7 +153,7 @@ def memory_needed(setup: TrainingSetup, layouts: Layouts) -> Floats:
 
 
 def fits(setup: TrainingSetup, layouts: Layouts, memory_bytes: Floats) -> Bools:
-    """Tell for each layout whether `memory_bytes` fit on the chip, and what is offloaded in the memory of its host."""
+    """Tell for each layout whether `memory_bytes` fit on the chip, and the offloaded part in the memory of its host."""
     within: Bools = memory_bytes <= setup.system.hbm_bytes
     if not layouts.offload.any():
         return within

@@ -21,7 +21,7 @@ def losses_of(
     writers: int | None = None,
     parts: Mapping[str, float] = _NO_PARTS,
 ) -> dict[str, float]:
-    """Compute the share of a job's time that each cause takes: those of `goodput_losses_of`, which add up to 1 - goodput, and those of an iteration.
+    """Compute the share of a job's time that each cause takes: causes of `goodput_losses_of`, which add up to 1 - goodput, and of an iteration.
 
     `parts`: shares of an iteration of reinforcement learning by part, overlapped or not. Units: chips, `writers` and results [1].
     Reference: `models.training.reliability.goodput_losses`, `models.reinforcement.iteration`.

@@ -1,6 +1,6 @@
 """Evaluate reinforcement learning: rollout engines and update layouts of given pools, and the iteration that they make in a given way.
 
-Rates and times of decode, prefill and training steps are those of serving and training.
+Rates and times of decode, prefill and training steps are as in serving and training.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class RolloutPool:
     scaleout: ScaleOut
     chips: int
     precision: str
-    held_bytes: float = 0.0  # of each chip, taken by the state of training
+    held_bytes: float = 0.0  # memory of each chip, taken by the state of training
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class Engines:
 
     layouts: ServingLayouts
     replicas: Floats
-    slots: Floats  # of a replica
-    memory_bytes: Floats  # of the fullest chip
+    slots: Floats  # slots of a replica
+    memory_bytes: Floats  # fullest chip
     rollout: Rollout
 
 
@@ -78,11 +78,11 @@ class Updates:
     """Update layouts of a pool; arrays [layout]."""
 
     layouts: Layouts
-    step: TrainingStep  # of the policy's mini-batch
+    step: TrainingStep  # mini-batch of the policy
     scoring_s: Floats
     update_s: Floats
     memory_bytes: Floats
-    state_bytes: Floats  # of the fullest chip between two iterations
+    state_bytes: Floats  # fullest chip, between two iterations
 
     def take(self, i: int) -> Updates:
         """Take one layout."""
@@ -183,7 +183,7 @@ class UpdateMemory:
     """Memory of update layouts on the fullest chip [layout] [byte]."""
 
     needed: Floats
-    state: Floats  # of it, what stays between two iterations
+    state: Floats  # part that stays between two iterations
 
 
 def update_memory(setup: TrainingSetup, layouts: Layouts, job: ReinforcementFacts, step_bytes: Floats) -> UpdateMemory:
@@ -194,7 +194,7 @@ def update_memory(setup: TrainingSetup, layouts: Layouts, job: ReinforcementFact
 
 
 def fitting_updates(setup: TrainingSetup, layouts: Layouts, job: ReinforcementFacts) -> Updates | None:
-    """Evaluate those of the layouts that fit in memory, also of the host, which is computed first; None where none does."""
+    """Evaluate the layouts that fit in memory, also of the host, which is computed first; None where none does."""
     step_bytes = memory_needed(setup, layouts)
     inside = np.flatnonzero(fits(setup, layouts, step_bytes))
     layouts = layouts.take(inside)
@@ -263,7 +263,7 @@ class UpdatePool:
     """Chips of one system that score and update, in one layout."""
 
     setup: TrainingSetup
-    updates: Updates  # of one layout
+    updates: Updates  # updates of one layout
 
     @property
     def chips(self) -> int:
@@ -344,7 +344,7 @@ class Figures:
     idle: Mapping[str, float]  # by pool
     goodput: float  # share of the time that makes lasting progress
     tokens_per_s: float  # trained, goodput counted
-    mfu: float  # of the update, over all chips and the whole iteration
+    mfu: float  # efficiency of the update, over all chips and the whole iteration
     hfu: float
     extra_w: Mapping[str, float]  # by pool, above idle of one system, over the whole iteration
     memory_bytes: Mapping[str, float]  # by pool, of the fullest chip

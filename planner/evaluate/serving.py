@@ -34,7 +34,7 @@ from planner.spec.workloads import Serving
 BATCHES: Floats = np.unique(np.rint(np.geomspace(1, 8192, 53)))
 """Batches on which layouts of few attention ranks are evaluated: requests in decode of one replica."""
 RANKS_OF_BATCHES = 4
-APART = "apart"  # of the ways to encode media: in a pool of its own
+APART = "apart"  # way to encode media: in a pool of its own
 
 QUANTILES: dict[str, str | float] = {"mean": "mean", "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
@@ -55,7 +55,7 @@ def systems_per_replica(system: SystemFacts, chips: Ints, stages: Ints) -> Float
 def batch_grid(attention_ranks: Ints | int) -> Floats:
     """List the batches on which layouts are evaluated, [layout, batch], or [batch] for one: up to as many per attention rank as fit any memory.
 
-    Layouts of up to `RANKS_OF_BATCHES` ranks share one grid; those of more ranks take it in proportion, in whole requests.
+    Layouts of up to `RANKS_OF_BATCHES` ranks share one grid; layouts of more ranks take it in proportion, in whole requests.
     """
     share = np.maximum(np.asarray(attention_ranks) / RANKS_OF_BATCHES, 1.0)
     return np.rint(np.multiply.outer(share, BATCHES))
@@ -130,7 +130,7 @@ def lengths_of(workload: ServingFacts, choice: EngineChoice | None = None) -> Le
 
 
 def engine_constants(workload: ServingFacts, system: SystemFacts, constants: ServingConstants) -> ServingConstants:
-    """Select the constants of the workload's engine on the chip generation of the system, with what is set when it is run.
+    """Select the constants of the workload's engine on the chip generation of the system, with the settings of its run.
 
     Its record and that of the compiler may change them. It fills the share of the memory that the workload states, and its limit on running requests is raised as far as submitters of
     benchmarks raise it: what fits in memory and keeps the latency limits is for the plan to decide. A workload that states no engine

@@ -69,7 +69,7 @@ def prefix_cache(block: PrefixSharing | None, system_chips: int, bought: KvTierS
 def prefix_hits(
     workload: ServingFacts, system: SystemFacts, layout: ServingLayouts, precision: Precision, requests_per_s: float
 ) -> float:
-    """Compute the share of requests that find their prefix in any tier, on workers that each serve so many requests."""
+    """Compute the share of requests that find their prefix in any tier, on workers that each serve a number of requests."""
     cache = prefix_cache(workload.spec.cache, system.chips, system.kv_tiers)
     if cache is None:
         return 0.0

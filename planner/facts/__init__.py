@@ -1,4 +1,4 @@
-"""Compare what was stated or predicted with what is already known: one rule a function, one source a rule.
+"""Compare what was stated or predicted with known figures: one rule a function, one source a rule.
 
 Rules take plain numbers and records of the catalog and import no model, so that they share no code with what they check. Whoever holds
 the figures (the resolver, `estimate`, `calibrate`, `validate`, `verify`) calls them and decides where the sentence stands.
@@ -16,7 +16,7 @@ from planner.messages import Message
 
 @dataclass(frozen=True, slots=True, order=True)
 class Fact:
-    """A statement that is at odds with what is known, or an echo of how it was understood; `path` is its place in the input.
+    """A statement that is at odds with known figures, or an echo of how it was understood; `path` is its place in the input.
 
     `source` names where the known figure comes from; empty for an echo. `refuses`: no answer can be right, so none is given.
     """

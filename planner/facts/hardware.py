@@ -1,4 +1,4 @@
-"""Compare the figures of chips and systems that a user states with those of the catalog: ratios that physics and markets keep narrow."""
+"""Compare the figures of chips and systems that a user states with the catalog's: ratios that physics and markets keep narrow."""
 
 from __future__ import annotations
 

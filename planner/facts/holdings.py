@@ -1,4 +1,4 @@
-"""Compare what is owned, and what is on offer, with when its kind came out, how long it lasts, and how many of it there are."""
+"""Compare owned and offered systems with when its kind came out, how long it lasts, and how many of it there are."""
 
 from __future__ import annotations
 
@@ -53,5 +53,5 @@ def before_release(path: str, end: date, system: str, year: int | None) -> Fact 
 
 
 def twice(path: str, code: str, first: str) -> Fact:
-    """Name an entry that stands in the input a second time, `first` its place before: what is stated of both counts twice."""
+    """Name an entry that stands in the input a second time, `first` its place before: its figures count twice."""
     return Fact(path, Message.of(code, first=first), "arithmetic")

@@ -21,7 +21,7 @@ READERS = 10.0  # times slower than reading, at which a limit limits nothing
 TEXT = Known(0.0, 1e15, "all public text of people, 100T to 1,000T tokens (Villalobos et al., arXiv:2211.04325)")
 OPERATIONS = Known(0.0, 5e26 * 5**2, "largest run of 2025, 5e26 FLOP, growing 5-fold a year for two years (Epoch AI)")
 BATCH = Known(0.0, 15_360 * 4096, "largest batch of a published run, 62.9M tokens (DeepSeek-V3, arXiv:2412.19437)")
-ACCEPTANCE = 0.9  # of a drafted token, the best published: 85 to 90 % (DeepSeek-V3, arXiv:2412.19437)
+ACCEPTANCE = 0.9  # acceptance of a drafted token, the best published: 85 to 90 % (DeepSeek-V3, arXiv:2412.19437)
 
 
 def beyond_the_world(path: str, tokens_per_s: float) -> Fact | None:

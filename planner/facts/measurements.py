@@ -1,4 +1,4 @@
-"""Compare measurements with the roofline of their own chips, with Little's law, and with what is predicted of them.
+"""Compare measurements with the roofline of their own chips, with Little's law, and with their predictions.
 
 Figures are plain numbers in SI; `place` is that of the row, such as "runs.csv line 2", and the path of a fact adds the column.
 """
@@ -133,7 +133,7 @@ def not_whole(place: str, column: str, count: float) -> Fact | None:
 
 
 def far_from_predicted(place: str, metric: str, measured: float, predicted: float, unit: str) -> Fact | None:
-    """Name a measurement that is more than `FAR` times above or below what is predicted."""
+    """Name a measurement that is more than `FAR` times above or below its prediction."""
     if predicted / FAR <= measured <= predicted * FAR:
         return None
     times = max(measured / predicted, predicted / measured)

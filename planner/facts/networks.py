@@ -10,8 +10,8 @@ from planner.facts import Fact
 from planner.facts.ranges import Ratio, listed
 from planner.messages import Message
 
-TOTAL_WITHIN, ACTIVE_WITHIN = 0.03, 0.05  # of published counts: biases, norms and positions are not counted
-SAME = 0.1  # of a published count, by which names, norms and projectors may differ
+TOTAL_WITHIN, ACTIVE_WITHIN = 0.03, 0.05  # share of published counts: biases, norms and positions are not counted
+SAME = 0.1  # share of a published count, by which names, norms and projectors may differ
 MAGNITUDE = 10.0
 TEN_BILLION = 1e10  # from here on publishers state whole billions
 BLOCK = 12.0  # parameters of a transformer layer over its width squared: 4 of attention, 8 of a block four times as wide (arXiv:2001.08361)
@@ -39,7 +39,7 @@ def unlike_its_count(path: str, network: Record, counted: float) -> Fact | None:
 
 
 def encoder_of_another_size(path: str, parameters: float, layers: int, hidden: int) -> Fact | None:
-    """Name an encoder whose parameters are another order of magnitude than those of its layers: 12 layers hidden^2.
+    """Name an encoder whose parameters are another order of magnitude than its layers': 12 layers hidden^2.
 
     Source: Kaplan et al., arXiv:2001.08361, table 1: 4 hidden^2 of attention and 8 hidden^2 of a block four times as wide.
     """
@@ -61,7 +61,7 @@ def total_agrees(counted: float, published: float) -> bool:
 
 
 def active_agrees(least: float, most: float, published: float) -> bool:
-    """Tell whether the parameters that a token uses are those of the publisher, who may count the vocabulary's matrices or not.
+    """Tell whether the parameters that a token uses are as the publisher has them, who may count the vocabulary's matrices or not.
 
     `least` without embedding and head, `most` with both; 5 % beyond, or half a unit of the last digit that is published.
     Source: the publisher's own count, as cited in the record.

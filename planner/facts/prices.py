@@ -18,7 +18,7 @@ TOKEN_PRICES = Known(0.0, 600e-6, "list price of OpenAI's o1-pro, March 2025: 60
 def market(catalog: Catalog, system: Record, how: str) -> Known | None:
     """Return what one chip of a system costs by a way to obtain [USD, or USD/s], from the offers of the catalog.
 
-    Offers of the system itself, else of systems with the same chip; for a rent without any, those of the other ways to rent it.
+    Offers of the system itself, else of systems with the same chip; for a rent without any, offers of the other ways to rent it.
     """
     chip = system.words("chip")
     offers = [(record, catalog.get("systems", record.words("system"))) for record in catalog.records("offers")]

@@ -58,7 +58,7 @@ def listed(sources: Iterable[str]) -> str:
 
 
 def beyond(path: str, code: str, value: float, known: Known | None, unit: str, /, **more: Argument) -> Fact | None:
-    """Name a figure beyond what is known of it; `unit`: in which the figures are shown."""
+    """Name a figure beyond its known range; `unit`: in which the figures are shown."""
     if known is None or known.holds(value):
         return None
     shown = {"given": show(value, unit), "least": show(known.least, unit), "most": show(known.most, unit)}
@@ -74,7 +74,7 @@ def unlike_others(
     place: str,
     **more: Argument,
 ) -> Iterator[Fact]:
-    """Name each ratio of a record's figures beyond those of other records; `ratios`: by the code of the note. A figure that lacks is no ratio."""
+    """Name each ratio of a record's figures beyond the ratios of other records; `ratios`: by the code of the note. A figure that lacks is no ratio."""
     every = list(others)
     for code, (unit, ratio) in ratios.items():
         value = _ratio(ratio, mine)

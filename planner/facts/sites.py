@@ -1,4 +1,4 @@
-"""Compare electricity, cooling, power and halls of a site with what is known of them."""
+"""Compare electricity, cooling, power and halls of a site with their known ranges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BATTERY = Known(
     "73 (China) to 236 USD/kWh turnkey (BloombergNEF survey, December 2025), 250 EUR/kWh (Danish Energy Agency)",
 )
 CAMPUS = Known(0.0, 5 * GIGA, "largest campus under construction, 5 GW (Meta Hyperion, 2025)")
-DAYLIGHT = 0.5  # of the hours of a year, at any latitude
+DAYLIGHT = 0.5  # share of the hours of a year, at any latitude
 
 
 def electricity_prices(catalog: Catalog) -> Known | None:

@@ -15,7 +15,7 @@ from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.spec.requirements.redundancy import NPLUS1
 from solvers.model.block_data.electricity import Chronology
 
-COUNT_TOL = 1e-6  # of the workers that a system holds: rounding of the share that each takes
+COUNT_TOL = 1e-6  # share of the workers that a system holds: rounding of each deployment's share
 
 
 def residency_arrays(problem: ResolvedSpec, points: Sequence[OperatingPoint]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class ElectricityDecisions:
         self.taken, self.grid = taken, np.where(need > usual[:, None], need, 0.0)
 
     def _shrink_unpaid_sizes(self, taken: Floats) -> None:
-        """Reduce sizes that cost nothing to what is needed."""
+        """Reduce sizes that cost nothing to the need."""
         meters = self.meters
 
         def largest(block: Floats) -> Floats:

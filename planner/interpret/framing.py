@@ -24,7 +24,7 @@ GAP, TIME, MEMORY, NODES, SEARCH = (
     "nodes",
     "search",
 )  # what ends a search: "search" where it has nothing left to try
-NEARLY = 0.9  # of the time allowed: the decomposition keeps some for its plan
+NEARLY = 0.9  # share of the time allowed: the decomposition keeps some for its plan
 
 
 def without_answer(
@@ -139,8 +139,8 @@ def solver(problem: ResolvedSpec | None, solution: Solution | None) -> dict[str,
 def ending(solution: Solution, options: Options) -> dict[str, Any]:
     """Say what ended the search, and whether another run with the same seed and threads ends with the same plan.
 
-    A limit of time or memory, of the search or of one of its steps, ends it where the machine has come by then; so may those of the programs
-    within the decomposition, which is known by its duals.
+    A limit of time or memory, of the search or of one of its steps, ends it where the machine has come by then; so may the limits of the
+    programs within the decomposition, which is known by its duals.
     """
     full = options.memory is not None and options.memory.was_full
     up = options.clock is not None and options.clock.was_up

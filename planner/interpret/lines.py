@@ -220,7 +220,7 @@ class LineDecisions:
         ]
 
     def busy_units(self) -> Iterator[tuple[LimitLabel, float, float]]:
-        """Yield (key, units, most) of each rented line of which the spec offers only so many."""
+        """Yield (key, units, most) of each rented line of which the spec offers a limited number."""
         for i, line in enumerate(self.network.lines):
             if math.isfinite(line.most) and self.units[i]:
                 yield line_units(line), float(self.units[i]), line.most

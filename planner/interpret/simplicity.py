@@ -26,7 +26,7 @@ from solvers.solution import Solution
 
 
 def simplicity_row(decided: Decisions, solution: Solution, objective: dict[str, Any]) -> dict[str, Any]:
-    """State the parts of the plan beside those of the best plan found; nothing where no simpler plan was looked for.
+    """State the parts of the plan beside the parts of the best plan found; nothing where no simpler plan was looked for.
 
     `objective`: sense, value and unit of the plan; the best plan is worth no less, though a search may count what nobody uses.
     """

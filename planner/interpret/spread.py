@@ -16,7 +16,7 @@ from planner.problem.spread import zones_of
 def spread_rows(problem: ResolvedSpec, arcs: Sequence[tuple[int, ...]], flow: Floats) -> list[dict[str, Any]]:
     """Build one row per zone and workload with a spread: the least and the largest share that the zone serves in any slot.
 
-    The requests of a workload are those of all architectures that answer them.
+    The requests of a workload are answered by all architectures that answer them.
     """
     rows = []
     for workload in problem.demands():

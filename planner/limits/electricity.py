@@ -15,7 +15,7 @@ from planner.spec.document import at
 
 LESS = (0.95, 0.9, 0.8, 0.65, 0.5, 0.25, 0.1)  # shares of what must be contracted, tried in turn
 LONGEST_WAIT_H = 24
-MOST = "100 GW"  # of one contract
+MOST = "100 GW"  # power of one contract
 
 
 def electricity_limits(document: Mapping[str, Any], problem: ResolvedSpec, names: Collection[str]) -> Iterator[Limit]:

@@ -74,7 +74,7 @@ def _rack_powers(site: SiteFacts, racks: Mapping[str, RackFacts]) -> list[float]
 
 
 def _same_room(site: SiteFacts, racks: Mapping[str, RackFacts], watts: float) -> bool:
-    """Tell whether racks of so many watts hold no more than those of the site."""
+    """Tell whether racks of a given power hold no more than the site's."""
     wider = replace(site.hall, rack_w=watts)
     return watts <= site.hall.rack_w or all(
         wider.refusal(rack) == site.hall.refusal(rack)

@@ -43,7 +43,7 @@ class Limit:
     unit: str | None = None
     amount: float = math.nan  # in `unit`
     most: float = math.inf  # the amount may not grow beyond
-    horizon_years: int = 0  # of the spec, for a deadline
+    horizon_years: int = 0  # horizon of the spec, for a deadline
     scale: float = 1.0  # `unit` per unit of the program's row (currencies differ)
     choices: tuple[Edits, ...] = ()
 

@@ -113,7 +113,7 @@ class Plan:
 
 
 def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
-    """Parse a plan from its JSON text. Raises SpecError naming what is missing or malformed."""
+    """Parse a plan from its JSON text. Raises SpecError naming the missing or malformed part."""
     from planner.plan.shape import shape_problems  # pydantic: nothing that only names a plan waits for it
 
     try:

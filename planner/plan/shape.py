@@ -16,7 +16,7 @@ from planner.errors import Issue, path_text
 from planner.plan.rows.document import PlanDocument
 
 STATUSES = ("optimal", "within_gap", "limit", "infeasible", "unbounded")
-MAX_PROBLEMS = 50  # of a malformed plan
+MAX_PROBLEMS = 50  # problems listed of a malformed plan
 MISSING = object()
 EXPECTED = {  # by the start of pydantic's type of an error
     "missing": "",
@@ -79,7 +79,7 @@ def _contradictions(document: Mapping[str, Any]) -> Iterator[Issue]:
 
 
 def _as_problems(errors: Sequence[ErrorDetails], document: Any) -> list[Issue]:
-    """Translate errors of validation; those of one place, of a value that may have several types, become one problem."""
+    """Translate errors of validation; errors of one place, of a value that may have several types, become one problem."""
     expected: dict[str, tuple[dict[str, None], Any]] = {}
     for error in errors:
         parts, value = _place(error["loc"], document, error["type"] == "missing")

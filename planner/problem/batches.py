@@ -18,6 +18,6 @@ def rounded_batch(asked: float) -> int:
 
 
 def nearest_batch(spec: Training | Reinforcement, unit: int, least: int = 1) -> tuple[int, int]:
-    """Return the batch nearest to the requested one of whole units, at least so many, as (sequences, tokens)."""
+    """Return the batch nearest to the requested one of whole units, at least that number, as (sequences, tokens)."""
     sequences = max(round(spec.batch_tokens / spec.sequence_tokens / unit), least) * unit
     return sequences, sequences * spec.sequence_tokens

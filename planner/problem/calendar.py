@@ -21,7 +21,7 @@ from models.arrays import Bools, Floats, Ints
 from models.economics import discount_factor, window_present_worth
 
 SLOTS_PER_DAY = 24
-BUSIEST_TOL = 1e-12  # of the most requests in a slot, relative, within which another is as busy
+BUSIEST_TOL = 1e-12  # difference from the most requests in a slot, relative, within which another is as busy
 DAYS_PER_YEAR = 365
 HOURS_PER_YEAR = DAYS_PER_YEAR * SLOTS_PER_DAY
 BORDER_TOL_S = 1e-6  # two borders of windows closer than this are one

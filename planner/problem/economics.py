@@ -35,7 +35,7 @@ class Economics:
     years: int
     system_life_years: float
     facility_life_years: float
-    maintenance: float = 0.0  # of systems and fabric, per year and unit of purchase price
+    maintenance: float = 0.0  # maintenance of systems and fabric, per year and unit of purchase price
     residual: Mapping[str, Residual] | None = None  # by system; None where none can be bought
     spare_parts: float = 0.0  # held beside bought systems, per unit of their purchase price
     staff_per_w: float = 0.0  # per year and watt of nameplate in buildings of our own
@@ -62,13 +62,13 @@ class Economics:
 class Charges:
     """Present value per unit of purchase price; `upkeep` is the part of `share` that is maintenance."""
 
-    share: float  # of systems and fabric
+    share: float  # systems and fabric
     upkeep: float
     facility: float
-    spare_parts: float  # of systems
-    per_year: float  # of one unit paid at the end of each year
-    system: float  # of systems, without upkeep
-    paid: float  # of the price of a system, on delivery
+    spare_parts: float  # systems
+    per_year: float  # one unit paid at the end of each year
+    system: float  # systems, without upkeep
+    paid: float  # share of the price of a system, on delivery
 
     @property
     def of_system(self) -> float:
@@ -76,7 +76,7 @@ class Charges:
         return self.system + self.upkeep + self.spare_parts
 
 
-NO_CHARGES = Charges(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)  # of what is rented
+NO_CHARGES = Charges(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)  # rented systems
 
 
 def charges(money: Economics, system: str, life_years: float, begin: float, end: float) -> Charges:

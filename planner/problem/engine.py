@@ -63,7 +63,7 @@ class EngineSettings:
 class EngineChoice:
     """What a plan chooses of how an engine runs, besides its layout and batch."""
 
-    precision: str  # of the weights and matrix products
-    kv_precision: str  # of the KV cache
+    precision: str  # weights and matrix products
+    kv_precision: str  # KV cache
     waiting: str = ""  # where the caches of sessions wait, as in `models.serving.sessions`; empty without sessions
     encoding: str = ""  # where media are encoded: "beside" the engine, or "apart"; empty without media

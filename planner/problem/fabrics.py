@@ -34,7 +34,7 @@ from planner.problem.facts import NO_NETWORK, NetworkFacts, OfferFacts, ScaleOut
 SPREAD = (2, 4, 8, 18)  # systems that one replica in serving may stand on
 PATTERNS = ("ring", "all-to-all")
 UNNOTICED_LATENCY_S = 2 * MICRO  # a tenth of the start-up of an exchange between experts
-MOST_SIZES = 4096  # of a band that are priced one by one, beside the largest
+MOST_SIZES = 4096  # sizes in a band that are priced one by one, beside the largest
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Band:
     """The sizes of one design with the same structure: trees of as many tiers, a torus up to a size. `plant` is the largest of them."""
 
     plant: Plant | None  # None without a network
-    price: float  # of a system's share
+    price: float  # a system's share
     power_w: float
     largest: float  # systems
 

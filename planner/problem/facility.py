@@ -1,4 +1,4 @@
-"""What a hall takes and what a system needs of it; what is assured of a place, and what a workload demands.
+"""What a hall takes and what a system needs of it; what a place assures and a workload demands.
 
 Only systems of our own stand in the site's hall. Rented ones, and APIs, are where their provider has them.
 """
@@ -53,7 +53,7 @@ class HallFacts:
 
 @dataclass(frozen=True, slots=True)
 class Assured:
-    """What is assured of a place, or demanded of one."""
+    """Assurances of a place, or demands on one."""
 
     sole_tenant: bool = False
     audit: tuple[str, ...] = ()

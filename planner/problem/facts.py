@@ -31,7 +31,7 @@ from planner.spec.robust import Robust
 from planner.spec.workloads import Serving, Training, Workload
 
 FULL, REDUCED = "full", "reduced"
-FLEET = "fleet"  # of a robust plan: the program with at least the fleet that was found
+FLEET = "fleet"  # a robust plan: the program with at least the fleet that was found
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ScaleOut:
     """What a network between systems gives each chip."""
 
     bytes_per_s: float  # 0 without a network
-    latency_s: float = 0.0  # of a message's mean way through the switches, beyond its start-up
+    latency_s: float = 0.0  # a message's mean way through the switches, beyond its start-up
 
 
 NO_NETWORK = ScaleOut(0.0)
@@ -54,7 +54,7 @@ class SystemFacts:
     family: str
     chips: int
     flop_per_s: Mapping[str, float]  # by arithmetic
-    flop16_per_s: float  # of attention
+    flop16_per_s: float  # attention
     hbm_bytes: float
     hbm_bytes_per_s: float
     scaleup_bytes_per_s: float
@@ -65,8 +65,8 @@ class SystemFacts:
     embodied_kg: float
     export_cn: str
     rack: RackFacts | None = None  # None where no hall limits what stands in it
-    attention8_flop_per_s: float = 0.0  # of attention over a KV cache of 8 bit; 0: computed in 16 bit
-    host_bytes_per_s: float = 0.0  # of a chip to the memory of its host; 0 where it is not known
+    attention8_flop_per_s: float = 0.0  # attention over a KV cache of 8 bit; 0: computed in 16 bit
+    host_bytes_per_s: float = 0.0  # a chip to the memory of its host; 0 where it is not known
     host_bytes: float = 0.0  # memory of the host, a chip's share; 0 where it is not known
     host_chips: int = 1  # chips without links of their own that exchange in serving over those of one host
     host_crowding: float = 0.0  # how the rate of these falls with the chips of a group, as (g / 2)^-c
@@ -136,9 +136,9 @@ class NetworkFacts:
     optic_power_w: float
     alpha_s: float | None = None  # start-up of a message between systems
     hop_latency_s: float | None = None  # a switch with its cable
-    copper_link_price: float | None = None  # of a link within a rack
+    copper_link_price: float | None = None  # a link within a rack
     rack_systems: int = 1
-    used_share: float = 1.0  # of the links' rate that messages reach
+    used_share: float = 1.0  # share of the links' rate that messages reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +167,10 @@ class OfferFacts:
     phase_prices: tuple[float | None, ...] = ()  # by phase, in place of `prices`
     phase_supply: tuple[float, ...] = ()  # by phase
     spot: SpotFacts | None = None  # None: what is obtained stays
-    assured: Assured = NOTHING  # of what is rented, or of an API
+    assured: Assured = NOTHING  # rented systems, or an API
     term_s: float = 0.0  # least time for which it is rented
-    exit_fee: float = 0.0  # of the rent for the rest of the term
-    owned: OwnedFacts | None = None  # of systems that are owned already; `prices` are then those when new
+    exit_fee: float = 0.0  # share of the rent for the rest of the term
+    owned: OwnedFacts | None = None  # systems that are owned already; `prices` are then those when new
     stated_at: str = ""  # path of the offer whose supply it shares, of systems with tiers of KV cache; else empty
 
     @property
@@ -179,7 +179,7 @@ class OfferFacts:
         return self.stated_at or self.path
 
     def ready_s(self, site: SiteFacts) -> float:
-        """Return the first moment at which systems may run at a site [s]; what is moved there takes its time."""
+        """Return the first moment at which systems may run at a site [s]; moved systems take their time."""
         moved = self.owned is not None and not self.owned.at_home(site.region)
         return max(self.from_s, site.from_s, self.owned.move_s if self.owned is not None and moved else 0.0)
 
@@ -216,7 +216,7 @@ class SiteFacts:
     price_per_j: Floats  # by hour of the calendar's period, spec's currency
     carbon_kg_per_j: Floats  # by hour of the calendar's period
     pue: float
-    facility_cost_per_w: float  # of an ordinary building
+    facility_cost_per_w: float  # an ordinary building
     fixed_cost_per_s: float
     systems: tuple[str, ...]
     topologies: tuple[str, ...]
@@ -228,14 +228,14 @@ class SiteFacts:
     power_caps: tuple[float, ...] = ()  # shares of nameplate
     cap_curve: CapCurve | None = None  # None without caps
     from_s: float = 0.0  # nothing stands there before
-    facility_premium: float = 0.0  # of a building for AI, of the cost of an ordinary one
+    facility_premium: float = 0.0  # a building for AI, as a share of the cost of an ordinary one
     hall_per_w_s: float = 0.0  # rent of a hall, by nameplate; there is no building then
-    storage_bytes_per_s: float = math.inf  # of what runs there
+    storage_bytes_per_s: float = math.inf  # all that runs there
     api: ApiFacts | None = None  # None: a site of our own
     phase_power_w: tuple[float | None, ...] = ()  # by phase, the limit from then on; None where nothing changes
     first_power_w: float = math.inf  # before any of them
     hall: HallFacts = OPEN  # in which our own systems stand
-    assured: Assured = NOTHING  # of that hall
+    assured: Assured = NOTHING  # that hall
 
     @property
     def place(self) -> str:
@@ -300,7 +300,7 @@ class ServingFacts(WorkloadFacts):
         return float(self.requests_per_s.sum(axis=0).max() * (1.0 if self.growth is None else self.growth.max()))
 
     def measured_as(self, chip: str, precision: str) -> tuple[str, str]:
-        """Return the chip and the kind of weights by which own measured runs of it are known: those of its checkpoint."""
+        """Return the chip and the kind of weights by which own measured runs of it are known: the weights of its checkpoint."""
         return chip, kind_of(self.architecture.checkpoints, precision)
 
     def requests_by_slot(self, calendar: Calendar) -> Floats:
@@ -378,7 +378,7 @@ class ResolvedSpec:
     phases: tuple[PhaseFacts, ...] = ()  # empty where all is obtained at the start
     porting: tuple[PortingFacts, ...] = ()
     derating: Derating | None = None  # what a robust plan counts on instead of predictions
-    quality: tuple[QualityFacts, ...] = ()  # of the workloads with a quality floor
+    quality: tuple[QualityFacts, ...] = ()  # workloads with a quality floor
     notes: tuple[Fact, ...] = ()  # how the spec was understood, and what in it is at odds with what is known
 
     @property
@@ -441,7 +441,7 @@ def permitted(workload: WorkloadFacts, site: SiteFacts) -> bool:
 
 
 def assured_at(site: SiteFacts, offer: OfferFacts) -> Assured:
-    """Return what is assured of the systems of an offer at a site: of bought ones by the site, of all others by the offer."""
+    """Return the assurances of the systems of an offer at a site: of bought ones by the site, of all others by the offer."""
     return site.assured if offer.how == "buy" else offer.assured
 
 

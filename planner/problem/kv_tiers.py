@@ -13,7 +13,7 @@ class KvTier:
     name: str  # dram, cxl, nvme or remote
     share_bytes: float  # what one system pays for: of a pool, its share
     shared_by: int  # systems
-    bytes_per_s: float  # of one system, no more than its share of the rate of the pool
+    bytes_per_s: float  # rate of one system, no more than its share of the rate of the pool
     latency_s: float
     price: float  # spec's currency
     power_w: float
@@ -32,7 +32,7 @@ class KvTier:
 class KvTierSet:
     """The tiers of one system, the fastest first. `base`: the same system without tiers."""
 
-    path: str  # of the block in the spec
+    path: str  # place of the block in the spec
     base: str
     tiers: tuple[KvTier, ...]
 

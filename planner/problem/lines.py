@@ -13,7 +13,7 @@ STREAMS = (CONTROL, TELEMETRY)
 class LineFacts:
     """A line of one type between two regions; capacity in each direction, infinite where it is not bought by capacity."""
 
-    path: str  # of the entry in the spec
+    path: str  # place of the entry in the spec
     kind: str
     ends: tuple[str, str]
     security: int  # position in line_blocks.SECURITY

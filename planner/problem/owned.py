@@ -15,7 +15,7 @@ class OwnedFacts:
     worth: float  # at the start of the horizon
     move: float  # cost of moving one to another site
     topology: str = ""  # that joins them; empty: any of the site's
-    book_value: float | None = None  # of one, in the spec's currency
+    book_value: float | None = None  # book value of one system, in the spec's currency
     move_s: float = 0.0  # from the start of the horizon until moved systems run
     until_s: float = math.inf  # end of the lease
 

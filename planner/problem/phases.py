@@ -36,7 +36,7 @@ class Term:
     last: int
     price: float
     charges: Charges
-    owed_s: float  # of rent, on leaving before the end of a commitment
+    owed_s: float  # rent on leaving before the end of a commitment
     owed_worth_s: float  # the same at present value
     dated: bool  # whether time plays a part: there are phases, or the offer or the site comes later
 
@@ -74,7 +74,7 @@ def price_in(offer: OfferFacts, region: str, phase: int, when_s: float) -> float
 def retired_s(came_s: float, offer: OfferFacts, money: Economics, phased: bool) -> float:
     """Return when a bought system is retired [s]; without phases it is replaced by its like, and never retired.
 
-    What is owned at the start is kept for the whole horizon, or to the end of its lease.
+    A system owned at the start is kept for the whole horizon, or to the end of its lease.
     """
     if offer.owned is not None:
         return offer.owned.until_s

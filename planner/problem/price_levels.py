@@ -1,4 +1,4 @@
-"""Move prices to their low, typical or high figure, as the block `prices` of a spec asks: those of the catalog, and those of the spec.
+"""Move prices to their low, typical or high figure, as the block `prices` of a spec asks: prices of the catalog, and of the spec.
 
 A price without the requested figure keeps its typical one, and the plan says so.
 """

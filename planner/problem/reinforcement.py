@@ -15,10 +15,10 @@ class ReinforcementFacts(TrainingFacts):
     """Reinforcement learning; as a training job it is its update, one mini-batch a step, and its work are the trained tokens."""
 
     spec: Reinforcement
-    engine: EngineSettings  # of the rollout
+    engine: EngineSettings  # engine of the rollout
     reward: Architecture | None = None  # None: a rule
     critic: Architecture | None = None  # None: no critic
-    slot_price_per_s: float = 0.0  # of an environment slot, in the currency of the plan
+    slot_price_per_s: float = 0.0  # price of an environment slot, in the currency of the plan
 
     @property
     def environments_per_s(self) -> float:

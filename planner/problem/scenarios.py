@@ -132,7 +132,7 @@ def uncertain(problem: ResolvedSpec) -> list[dict[str, Any]]:
 
 
 def uncertain_prices(problem: ResolvedSpec) -> Iterator[tuple[str, Figure]]:
-    """Yield (path, figure) of all prices that have a low or a high: those that the spec states, then those of the catalog that it uses."""
+    """Yield (path, figure) of all prices that have a low or a high: prices that the spec states, then prices of the catalog that it uses."""
     if problem.robust.prices:
         yield from stated_ranges(problem.spec)
     for citation in problem.citations if problem.robust.prices else ():

@@ -125,7 +125,7 @@ def replica_words(pools: Sequence[Pool]) -> str:
 
 
 def layout_words(pool: Pool, batch: bool = True, alone: str = "1 chip") -> str:
-    """Write the parallel degrees of a pool, such as "decode 3 x tp2 batch 362"; `alone`: those of one chip."""
+    """Write the parallel degrees of a pool, such as "decode 3 x tp2 batch 362"; `alone`: the words for one chip."""
     sizes = (
         " ".join(
             f"{key}{value}"
@@ -181,7 +181,7 @@ def becomes(plan: Plan) -> list[tuple[str, str]]:
 
 
 def ways_to_have(plan: Plan) -> dict[tuple[str, str], str]:
-    """Name how each (system, way to obtain it) of the fleet is had: what is kept or moved is owned, not bought."""
+    """Name how each (system, way to obtain it) of the fleet is had: a kept or moved system is owned, not bought."""
     offers: dict[tuple[str, str], set[bool]] = {}
     for row in plan.document["fleet"]:
         offers.setdefault((row["system"], row["how"]), set()).add(row["offer"].startswith(f"{OWNED}["))

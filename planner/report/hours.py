@@ -9,12 +9,12 @@ from planner.plan.rows.time import Slot
 from planner.report.locale import Words
 from planner.report.plan_index import PlanIndex, mean_of
 
-BUSY_SHARE = 0.5  # of the largest value: hours with at least so much are busy
-NAMED_SAVING = 0.005  # of the price at an even load: less is left out
+BUSY_SHARE = 0.5  # share of the largest value: hours with at least so much are busy
+NAMED_SAVING = 0.005  # share of the price at an even load: less is left out
 
 
 def by_hour(rows: Iterable[Slot]) -> list[Slot]:
-    """Average rows of one site and phase by hour of the day, weighted by time; those of a single typical day stay as they are."""
+    """Average rows of one site and phase by hour of the day, weighted by time; rows of a single typical day stay as they are."""
     copies = [row.copy() for row in rows]
     if not any("day" in row for row in copies):
         return copies

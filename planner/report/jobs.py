@@ -15,8 +15,8 @@ from planner.report.locale import Words
 from planner.report.plan_index import PlanIndex, mean_of
 from planner.report.words import how_words, joined, listed
 
-NAMED_SHARE = 0.005  # of a job's time: less lost to pre-emption is left out
-NAMED_DAY = 0.1  # of a job's work: typical days with less are left out
+NAMED_SHARE = 0.005  # share of a job's time: less lost to pre-emption is left out
+NAMED_DAY = 0.1  # share of a job's work: typical days with less are left out
 
 
 def sentences(index: PlanIndex, t: Words | None = None) -> Iterator[str]:

@@ -9,7 +9,7 @@ from planner.messages import DEFAULT, Message
 from planner.plan import Plan
 from planner.plan.rows.workloads import Workload
 
-NAMED_SHARE = 0.05  # of a run's time or of an iteration, from which on a loss is named
+NAMED_SHARE = 0.05  # share of a run's time or of an iteration, from which on a loss is named
 
 
 def question(language: str = DEFAULT) -> str:

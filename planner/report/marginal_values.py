@@ -13,7 +13,7 @@ from planner.plan.rows.money import Limit
 
 HEADING = "What more of a limit is worth"
 LEFT = 0.005  # share of a limit from which on the sentence mentions the unused part
-LEAST = 1e-9  # of the objective: a smaller marginal value is rounding
+LEAST = 1e-9  # share of the objective: a smaller marginal value is rounding
 
 
 @dataclass(frozen=True, slots=True)

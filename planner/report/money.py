@@ -12,7 +12,7 @@ from planner.report.paper import Block, counted
 from planner.report.story import tightest
 from planner.report.words import amount
 
-CARRIES = 0.01  # of the cost: smaller parts of it are left out
+CARRIES = 0.01  # share of the cost: smaller parts of it are left out
 
 
 def workloads(plan: Plan) -> Block:

@@ -1,4 +1,4 @@
-"""Say how the spec was understood, and what in it is at odds with what is known: the section `notes` of a plan."""
+"""Say how the spec was understood, and what in it is at odds with known figures: the section `notes` of a plan."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _outside(plan: Plan) -> Iterable[dict[str, Any]]:
 
 
 def told(rows: Iterable[Mapping[str, Any]], language: str = DEFAULT) -> Iterable[str]:
-    """Yield a sentence for each row, with its place and the source of what is known: what is at odds with that first, then echoes."""
+    """Yield a sentence for each row, with its place and the source of the known figure: conflicts first, then echoes."""
     for row in sorted(rows, key=lambda row: not row["source"]):
         message = of_row(row)
         text = row["text"] if message is None else message.text(language)

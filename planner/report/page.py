@@ -30,10 +30,10 @@ from planner.report.words import amount, figure_words, status_words
 
 Deployment = tuple[str, str, str, tuple[str, ...]]  # workload, site, systems, and how each pool runs
 
-STORY_LINES = 2  # of each sentence that opens the page
-NAMED_SITES = 3  # of a kind of system; further ones are counted
+STORY_LINES = 2  # lines of each sentence that opens the page
+NAMED_SITES = 3  # sites named for a kind of system; further ones are counted
 LONG_NAME = 40  # columns of a system with its site
-CARRIES = 0.01  # of the objective: assumptions with a smaller share carry little
+CARRIES = 0.01  # share of the objective: assumptions with a smaller share carry little
 HASTY = {
     "time": "The time limit, or a step's share of it, ended the search: another run or machine may end with another plan.",
     "memory": "The search took all the memory allowed (--memory): with more, or elsewhere, it may find another plan.",
@@ -153,7 +153,7 @@ def _waiting(plan: Plan) -> Block:
 
 
 def _understood(plan: Plan) -> Block:
-    """Say how the spec was understood, and what in it is at odds with what is known."""
+    """Say how the spec was understood, and what in it is at odds with known figures."""
     entries = [(sentence,) for sentence in notes.sentences(plan)]
     return Block(notes.HEADING, (), entries, counted(len(entries), "more"), least=4)
 

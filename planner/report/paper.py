@@ -45,7 +45,7 @@ class Block:
 
 
 def counted(total: int, words: str) -> Callable[[int], str]:
-    """Return what says how many of so many entries are left out when some are shown."""
+    """Return what says how many entries of a number are left out when some are shown."""
     return lambda shown: f"{total - shown:,} {words}"
 
 
@@ -70,7 +70,7 @@ class Paper:
         return [self._set(line) for line in lines]
 
     def block(self, block: Block, shown: int) -> list[str]:
-        """Set a heading with the first entries of a block, and what is left out."""
+        """Set a heading with the first entries of a block, and the number left out."""
         table = Table(
             box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold", show_header=bool(block.heading)
         )
@@ -85,7 +85,7 @@ class Paper:
         return [*self._set(table).split("\n"), *(self.text(f"… {rest}", "dim", most=block.rest_lines) if rest else ())]
 
     def _cells(self, block: Block, shown: int) -> list[list[str]]:
-        """Cut names until the columns fit beside each other; numbers stay whole, and the last text takes what is left."""
+        """Cut names until the columns fit beside each other; numbers stay whole, and the last text takes the rest."""
         rows = [[terminal(cell) for cell in entry] for entry in block.entries[:shown]]
         headings = (block.heading, *block.columns)
         numbers = [heading.startswith(">") for heading in headings]

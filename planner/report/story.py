@@ -22,7 +22,7 @@ from planner.report.words import amount, how_words, joined
 
 NAMED = 3  # sites, systems or phases that a clause names; the rest is counted
 UNEVEN = 1.005  # times the mean: a busiest hour with less is like all others
-NAMED_SHARE = 0.005  # of the tokens: a smaller share is not worth a clause
+NAMED_SHARE = 0.005  # share of the tokens: a smaller share is not worth a clause
 
 
 def story(plan: Plan, t: Words | None = None, whole: bool = False) -> list[tuple[str, list[str]]]:
@@ -53,7 +53,7 @@ def shares(amounts: dict[str, float], total: float, thing: str, t: Words) -> str
 
 
 def cost_of_kinds(plan: Plan) -> dict[tuple[str, str], float]:
-    """Add up the cost lines of each (system, way to obtain it) of the fleet, and those of tokens from an API; others belong to no kind."""
+    """Add up the cost lines of each (system, way to obtain it) of the fleet, and of tokens from an API; others belong to no kind."""
     kinds = {(row["system"], row["how"]) for row in plan.document["fleet"]}
     apis = {row["site"]: (row["system"], row["how"]) for row in plan.document["fleet"] if row["how"] == "api"}
     costs: dict[tuple[str, str], float] = defaultdict(float)
@@ -203,7 +203,7 @@ def _slack(row: LatencyRow) -> float:
 
 
 def _then(index: PlanIndex, t: Words, whole: bool) -> Iterator[str]:
-    """State what is held when, the busiest hour, when jobs run, and what the timing of the load saves."""
+    """State which systems are held when, the busiest hour, when jobs run, and what the timing of the load saves."""
     phases = index.document.get("phases", ())
     if phases:
         grown = [

@@ -39,11 +39,11 @@ UNSPARED = "unspared_s"  # no assumption: spares are held
 
 
 ENGINE_START = "engine_start_s"
-STORAGE = "checkpoint_storage_bytes_per_s"  # of a site, for weights
+STORAGE = "checkpoint_storage_bytes_per_s"  # rate of a site, for weights
 
 
 def model_constants(ledger: Ledger, trains: bool = True, serves: bool = True, learns: bool = False) -> ModelConstants:
-    """Read the constants of the models; those of failures are booked as assumptions where the spec trains anything.
+    """Read the constants of the models; constants of failures are booked as assumptions where the spec trains anything.
 
     `serves`: book the start of an engine. `learns`: book the constants of reinforcement learning.
     """

@@ -1,4 +1,4 @@
-"""Resolve the halls of sites, what systems need of them, and what is assured of a place.
+"""Resolve the halls of sites, what systems need of them, and the assurances of a place.
 
 The needs of a system are looked up only where a hall states a limit, so that no other plan lists them.
 """
@@ -17,7 +17,7 @@ from planner.resolve.context import ResolveContext
 from planner.resolve.ledger import Ledger
 from planner.spec.facility import COOLING, Assurance, Hall
 
-NODE_FORMS = ("node", "node part", "cloud node", "edge")  # of which several share a rack
+NODE_FORMS = ("node", "node part", "cloud node", "edge")  # forms of systems that share a rack with others
 RACK_FORMS = ("rack",)  # sold as one rack
 
 
@@ -31,7 +31,7 @@ def hall_facts(hall: Hall) -> HallFacts:
 
 
 def assured(block: Assurance) -> Assured:
-    """Resolve what is assured of a place."""
+    """Resolve the assurances of a place."""
     return Assured(block.sole_tenant, tuple(dict.fromkeys(block.audit)))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from planner.problem.electricity import CapCurve
 from planner.resolve.ledger import Ledger
 
-LEAST_POWER = 0.5  # of the uncapped draw: below it too few curves were measured
+LEAST_POWER = 0.5  # share of the uncapped draw: below it too few curves were measured
 AXIS = "power limit"
 
 

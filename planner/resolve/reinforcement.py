@@ -1,4 +1,4 @@
-"""Resolve a job of reinforcement learning: the architectures of critic and reward, and what is assumed of its lengths."""
+"""Resolve a job of reinforcement learning: the architectures of critic and reward, and the assumptions on its lengths."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def k_medoids(distance: Floats, k: int) -> tuple[Ints, Ints]:
     chosen: list[int] = []
     least = np.full(len(distance), np.inf)
     for _ in range(k):
-        total = np.minimum(least, distance).sum(axis=1)  # of each point, were it added
+        total = np.minimum(least, distance).sum(axis=1)  # sum for each point, were it added
         total[chosen] = np.inf
         chosen.append(int(np.argmin(total)))
         least = np.minimum(least, distance[chosen[-1]])

@@ -233,7 +233,7 @@ def _check_price_levels(context: ResolveContext) -> None:
 
 
 def _solver(spec: PlanSpec) -> SolverOptions:
-    """Return the options of the solver; spare systems are those of whole replicas."""
+    """Return the options of the solver; spare systems belong to whole replicas."""
     whole = spec.solver.replicas == "auto" and _with_spares(spec)
     return spec.solver.model_copy(update={"replicas": "whole"}) if whole else spec.solver
 

@@ -223,7 +223,7 @@ def _serving(
 
 
 def _engine(context: ResolveContext, workload: Serving, path: str) -> EngineSettings:
-    """Resolve the engine and the compiler of a workload; what is named wrongly is reported, and left out."""
+    """Resolve the engine and the compiler of a workload; a wrong name is reported, and left out."""
     found = workload
     for role in ROLES:
         name: str | None = getattr(workload, role)

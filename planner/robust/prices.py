@@ -24,7 +24,7 @@ from planner.resolve.price_steps import STEP, Raised
 class HoldingPrices:
     """Cost of one system of each holding, as a linear function of the uncertain prices; the final check adds energy and traffic."""
 
-    paths: tuple[str, ...]  # of the uncertain prices
+    paths: tuple[str, ...]  # paths of the uncertain prices
     typical: Floats  # [holding]
     parts: Floats  # [price, holding] cost that is proportional to the price
 

@@ -46,15 +46,15 @@ from solvers.model.block_data.scenarios import Operation, Risk, Scenario, Scenar
 from solvers.model.data import PlanData
 from solvers.search.joint import solve
 
-ERROR_LEVELS = (0.7, 0.85, 0.95)  # of all errors at once, at which layouts are sought
+ERROR_LEVELS = (0.7, 0.85, 0.95)  # quantiles of all errors at once, at which layouts are sought
 OPTION_CHOICE_GAP = 0.03  # relative gap of programs that only show which fleet options are worth holding
 SCENARIO_GAP = 0.01  # relative gap of programs with scenarios
 MAX_ROUNDS = 40
 MAX_TIME_LIMITS = 15.0  # multiples of the solver's time limit after which no further scenario enters the program
 MAX_PRICE_SCENARIOS = 200  # scenarios over which the conditional value at risk is taken
 HOLDING_BOUND_FACTOR = 8.0  # bound on holdings, in multiples of what carries the whole demand as predicted
-MOST_PRICED_COLUMNS = 20_000  # of the scenarios that only count in the risk of prices
-MISSING_PRICE = 1.001  # of a request that is not served, over its dearest tokens
+MOST_PRICED_COLUMNS = 20_000  # columns of the scenarios that only count in the risk of prices
+MISSING_PRICE = 1.001  # price of a request that is not served, over its dearest tokens
 USE_TOL = 1e-6  # share of a replica below which a standby layout counts as unused
 
 Progress = Callable[[str], None]
@@ -254,7 +254,7 @@ class ScenarioSearch:
         return found
 
     def _slots_of(self, answer: Answer) -> Ints | None:
-        """Return the slots of the calendar for which those of an answer's program stand; None where they are all there."""
+        """Return the slots of the calendar for which the slots of an answer's program stand; None where they are all there."""
         return self._slots if answer.form.data.slots == self.short.slots else None
 
     def over_all_slots(self) -> ScenarioData:

@@ -1,7 +1,7 @@
 """Evaluate a fixed fleet in sampled scenarios: layouts stay; batches and routes are chosen again.
 
 A scenario multiplies every latency, rate and step time of an operating point by the error of its chips. The point then runs the batch
-of the largest throughput within the latency limits, so it may serve less, or nothing. Prices are those of the scenario;
+of the largest throughput within the latency limits, so it may serve less, or nothing. Prices are the scenario's;
 `solvers.fixed_fleet.redispatch` finds the share of demand left unserved. Features not modelled here are listed by `left_out`.
 """
 

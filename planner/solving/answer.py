@@ -27,7 +27,7 @@ Progress = Callable[[str], None]
 
 
 THREADS = 2
-NAMED_SHARE = 0.25  # of the time left for the limits in conflict, where a workload alone has none
+NAMED_SHARE = 0.25  # share of the time left for the limits in conflict, where a workload alone has none
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Plan for a number of sessions at once: find the rate at which so many send calls, by solving the plan of each rate.
+"""Plan for a number of sessions at once: find the rate at which that number send calls, by solving the plan of each rate.
 
 A session sends its next call when the last one was answered and its tool has run, so that N sessions send N / (R + Z) calls per second,
 with the mean time R of a call in the plan and Z between two calls (`models.serving.closed_points`). R is that of the operating points
@@ -25,12 +25,12 @@ from planner.spec.model import PlanSpec, parse_spec
 Solve = Callable[[dict[str, Any]], Plan]
 MOST_STEPS = 24
 SAME_RATE = 1e-3  # share by which rates differ that are worth a plan of their own
-SHARE = 0.5  # of the time that is left, for each plan on the way
+SHARE = 0.5  # share of the time that is left, for each plan on the way
 LEAST_S = 1.0
 
 
 def is_closed(document: dict[str, Any]) -> bool:
-    """Tell whether a demand of the document may be a number of sessions; what is malformed is reported where it is parsed."""
+    """Tell whether a demand of the document may be a number of sessions; a malformed one is reported where it is parsed."""
     workloads = document.get("workloads")
     demands = (
         [each.get("demand") for each in workloads or [] if isinstance(each, dict)]

@@ -1,6 +1,6 @@
 """State how sure a plan is: the share of sampled scenarios in which its fleet keeps all promises, and what keeping more would cost.
 
-Scenarios, errors and redispatch are those of robust plans (`planner.problem.scenarios`), with the defaults of the block `robust` and
+Scenarios, errors and redispatch are as in robust plans (`planner.problem.scenarios`), with the defaults of the block `robust` and
 prices as typical. Not here: fleets chosen for a share of scenarios (`planner.robust`), and the check (`planner.verify.robust.confidence`).
 """
 
@@ -28,8 +28,8 @@ from solvers.fixed_fleet.many_scenarios import MOST_COLUMNS, Settled, settle
 from solvers.fixed_fleet.redispatch import Extension, Redispatch
 from solvers.solution import Solution
 
-PRICED_SHARE = 0.8  # of the scenarios: the promise that is priced where the plan keeps fewer
-WHOLE_TOL = 1e-6  # of a system
+PRICED_SHARE = 0.8  # share of the scenarios: the promise that is priced where the plan keeps fewer
+WHOLE_TOL = 1e-6  # part of a system
 DEMAND, DEADLINE = "demand", "deadline"  # promises beside latencies
 
 
@@ -49,13 +49,13 @@ def with_confidence(
 
 @dataclass(frozen=True)
 class InScenarios:
-    """An answer in the scenarios: its fleet, what it can do there, and what is kept."""
+    """An answer in the scenarios: its fleet, what it can do there, and which promises are kept."""
 
     answer: Answer
     scenarios: Scenarios
     routed: RoutedFleet
     capacity: Floats  # [point, scenario]
-    rate: Floats  # of jobs [job, scenario]
+    rate: Floats  # rates of jobs [job, scenario]
     found: Settled
 
     @property
@@ -166,7 +166,7 @@ def _peak_replicas(answer: Answer, routed: RoutedFleet) -> Floats:
 def _surer(sure: InScenarios) -> Surer | None:
     """Price a promise of `PRICED_SHARE` by further systems of the kinds held, as many as the cheapest scenarios need together.
 
-    A cheaper way may exist, such as other layouts. None where the plan keeps the share already, where what is held or limited makes the
+    A cheaper way may exist, such as other layouts. None where the plan keeps the share already, where a holding or a limit makes the
     price of one system more than its cost (phases, halls, ceilings on totals), or where no number of these systems is enough.
     """
     answer, found = sure.answer, sure.found
@@ -241,7 +241,7 @@ def network_sizes(form: Formulation) -> Floats:
 
 
 def supplied(form: Formulation, held: Floats, holdings: list[int], systems: Floats) -> bool:
-    """Tell whether supplies and networks have room for what is held and the further systems together."""
+    """Tell whether supplies and networks have room for the held and the further systems together."""
     data, total = form.data, np.rint(held)
     total[holdings] += systems
     supply, holding = data.supply_member.T

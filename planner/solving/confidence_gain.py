@@ -28,7 +28,7 @@ from solvers.search.joint import priced_anew, with_values
 from solvers.search.parts import parts_of
 from solvers.solution import Solution
 
-CHANCE = 0.05  # of a gain as large between two plans that are equally sure
+CHANCE = 0.05  # chance of a gain as large between two plans that are equally sure
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def _with_further(sure: InScenarios, worst: float) -> tuple[InScenarios, list[Fu
 
 
 def worthwhile(grown: list[Floats], needs: list[Floats]) -> list[Floats]:
-    """List those of ever larger bundles that keep more scenarios than the one before in this list than chance explains.
+    """List the ever larger bundles that keep more scenarios than the one before in this list than chance explains.
 
     >>> one = np.ones(1)
     >>> worthwhile([one, 2 * one, 3 * one], [one] * 6 + [2 * one] + [3 * one] * 4)

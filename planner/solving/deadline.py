@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from solvers.interface import Options
 
-PROGRAM_SHARE = 0.9  # of what is left goes to the program, the rest to marginal values and the plan document
+PROGRAM_SHARE = 0.9  # share of what is left that goes to the program, the rest to marginal values and the plan document
 SHARE_BEFORE_DISPATCH = (
-    0.6  # of what is left goes to the program where the plan is dispatched on all hours of the year after it
+    0.6  # share of what is left that goes to the program where the plan is dispatched on all hours of the year after it
 )
 LEAST_S = 0.2  # that a step gets when the time is up, so that it can end in order
 
@@ -28,7 +28,7 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float) -> Deadline:
-        """Set the deadline so many seconds from now."""
+        """Set the deadline a number of seconds from now."""
         return cls(time.perf_counter() + seconds)
 
     @property

@@ -47,7 +47,7 @@ def evaluate_fleet(
     """Dispatch the fleet of an answer in each scenario, with what APIs sell.
 
     `cost` [scenario]: its cost there, operated as predicted. `further`: standby layouts besides those that the answer uses. `slots`: of
-    the calendar, for which those of the answer's program stand; all if omitted.
+    the calendar, for which the slots of the answer's program stand; all if omitted.
     """
     problem = answer.problem
     apis = [d for pool in answer.candidates.pools for d in bought_in(pool, answer.candidates.pools)]
@@ -76,8 +76,8 @@ class RoutedFleet:
 
     fleet: FixedFleet
     deployments: tuple[OperatingPoint, ...]
-    curves: tuple[BatchCurve | None, ...]  # of each deployment, over its batches; None for an API
-    points: tuple[tuple[int, float], ...]  # of each point of the fleet: its deployment, and the round trip [s]
+    curves: tuple[BatchCurve | None, ...]  # curve of each deployment, over its batches; None for an API
+    points: tuple[tuple[int, float], ...]  # points of the fleet: deployment, and the round trip [s]
     jobs: tuple[OperatingPoint, ...]
 
     def capacities(self, problem: ResolvedSpec, scenarios: Scenarios) -> Floats:
@@ -194,7 +194,7 @@ def _fixed_fleet(
 
 
 def _bought(data: PlanData, flow: Floats) -> Floats:
-    """Return the replicas that the flows need where a pool has one point, as those of APIs have, [point, slot]."""
+    """Return the replicas that the flows need where a pool has one point, as pools of APIs have, [point, slot]."""
     into = np.zeros((data.pools, data.slots))
     np.add.at(into, data.arc_pool, flow)
     serving = (data.point_pool >= 0) & (data.point_capacity > 0)

@@ -36,8 +36,8 @@ def diagnose(
 ) -> dict[str, Any]:
     """Build the `diagnosis` of a plan document: conflict, repair, and whether the repair is known to give a plan.
 
-    A workload that no amount would help is repaired alone, then all together. It ends at the time limit of the `options`, with what is
-    known by then.
+    A workload that no amount would help is repaired alone, then all together. It ends at the time limit of the `options`, with the findings
+    so far.
     """
     trials = Trials(problem, candidates, document, overlays, options)
     workloads = [*(w.asked for w in problem.serving), *(job.asked for job in problem.training)]

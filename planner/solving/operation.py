@@ -1,7 +1,7 @@
 """Price the dispatch of a fleet in scenarios where an API sells tokens.
 
-What is bought is decided once the scenario is known, so a scenario's cost has its own tokens, traffic and electricity above idle in place of
-those of the plan. Not here: the cost of a fleet by scenario (`planner.robust.prices`), and the check (`planner.verify.robust.operation`).
+Purchases of tokens are decided once the scenario is known, so a scenario's cost has its own tokens, traffic and electricity above idle in place of
+the plan's. Not here: the cost of a fleet by scenario (`planner.robust.prices`), and the check (`planner.verify.robust.operation`).
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def planned_operation(answer: Answer) -> float:
 
 
 def growth_of(answer: Answer, classes: Sequence[Class], scenarios: Scenarios) -> Floats:
-    """Return the requests of each class of demand in each scenario over those of the program, [class, scenario]."""
+    """Return the requests of each class of demand in each scenario over the requests of the program, [class, scenario]."""
     found = np.ones((len(classes), scenarios.count))
     for c, (w, _) in enumerate(classes):
         workload = answer.problem.serving[w]

@@ -29,7 +29,7 @@ from solvers.search.joint import rated, solve
 from solvers.search.yielding import yielding_in_order
 from solvers.solution import Solution
 
-PART = 50  # of a job's own time, to which its delay is found; to an hour at the finest
+PART = 50  # part of a job's own time, to which its delay is found; to an hour at the finest
 Deadlines = dict[str, float | None]  # by job that waits: when it is done [s], None where it does not run
 
 
@@ -53,7 +53,7 @@ class Postponement:
 def making_room_in_order(problem: ResolvedSpec, form: Formulation, solution: Solution, options: Options) -> Solution:
     """Let jobs of higher numbers make room first, as far as the asked gap leaves room; only jobs that lose time when they return.
 
-    Priorities are those of the spec, also where jobs wait; a job without one comes first.
+    Priorities are as in the spec, also where jobs wait; a job without one comes first.
     """
     of = {workload.name: getattr(workload, "priority", None) or 0 for workload in problem.spec.workloads}
     counted = {of[job.name] for job in problem.training if job.spec.preemption is not None}

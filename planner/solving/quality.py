@@ -1,7 +1,7 @@
 """Choice of architectures under a quality floor: solve the chosen ones alone, and find the next best choice.
 
 The program is solved again with the chosen architectures only, the fleet fixed, because the plan document and the
-marginal values are those of a problem in which each demand has its architecture. It is solved a third time, without the
+marginal values belong to a problem in which each demand has its architecture. It is solved a third time, without the
 most used architecture, for the cost of the runner-up.
 """
 
@@ -51,7 +51,7 @@ def settle(
 ) -> tuple[ResolvedSpec, Candidates, Formulation, Solution]:
     """Solve the program of the chosen architectures with the fleet of the solution.
 
-    Bound and status stay those of the choice among all architectures.
+    Bound and status still refer to the choice among all architectures.
     """
     if not is_open(problem) or not solution.values:
         return problem, candidates, form, solution

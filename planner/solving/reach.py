@@ -20,8 +20,8 @@ from solvers.model.data import THROUGHPUT, Objective, PlanData
 from solvers.model.size import least_program_bytes
 
 EVERY = -1  # workloads of a throughput objective
-MOST_BYTES = 2e8  # of a program: larger ones take more time than the answer is worth
-SHARE = 0.1  # of the time left
+MOST_BYTES = 2e8  # memory of a program: larger ones take more time than the answer is worth
+SHARE = 0.1  # share of the time left
 ROUNDING = 1e-6
 
 

@@ -20,7 +20,9 @@ from planner.solving.trials import Trials, merged
 from planner.spec.document import Edits, edited
 from solvers.analysis.conflicts import minimal_conflict, minimum_hitting_sets
 
-COLUMNS_PER_SECOND = 300  # of the time limit: the conflict of a larger program is sought among its amounts alone
+COLUMNS_PER_SECOND = (
+    300  # columns for each second of the time limit: the conflict of a larger program is sought among its amounts alone
+)
 CONFLICTS = 8  # so many conflicts at most are found before the smallest repair is chosen
 
 FindConflict = Callable[[Sequence[Limit]], list[Limit]]

@@ -81,7 +81,7 @@ class Trials:
         self.catalog = catalog_of(problem.spec, overlays, {})
         self.ends = time.perf_counter() + options.time_limit_s
         self.most_bytes = most_for_a_step(problem.spec.solver.memory)
-        self.asked_s = problem.spec.solver.time_limit  # of the whole answer, the same in every run
+        self.asked_s = problem.spec.solver.time_limit  # limit of the whole answer, the same in every run
         self._all = Variants(document, overlays, problem, candidates)
         self._all.until = self.ends
         self._variants: dict[tuple[frozenset[str], str, frozenset[int]], Variant] = {}

@@ -2,7 +2,7 @@
 
 A diagnosis and the studies solve many edited specs. Each is resolved once, and the operating points of a workload are
 searched once for all variants whose edits leave them as they are: an edit of a budget or of a price changes none.
-Not here: what is asked about the variants (`planner.solving.trials`, `planner.studies`).
+Not here: the questions about the variants (`planner.solving.trials`, `planner.studies`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from planner.errors import Issue, close_matches, path_text
 from planner.spec.quantities import shown
 
-MOST_ENTRIES = 1000  # of any list
+MOST_ENTRIES = 1000  # entries of any list
 SOME: Any = Field(min_length=1, max_length=MOST_ENTRIES)
 
 

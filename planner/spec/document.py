@@ -15,7 +15,7 @@ from planner.spec.quantities import shown
 from planner.spec.series import with_series
 
 Edits = tuple[tuple[str, Any], ...]  # (path such as sites[0].power, value); None to take the value away
-MOST_DIGITS = 9  # of a position in a list
+MOST_DIGITS = 9  # digits of a position in a list
 MOST_LEVELS = 60
 TOO_DEEP = "nested too deeply; a spec needs fewer than ten levels"
 EXAMPLE = '{"name": ..., "workloads": [...], "sites": [...]}'

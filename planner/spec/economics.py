@@ -1,4 +1,4 @@
-"""Blocks of a spec about the cost of owning and what is owned already: residual values by age, maintenance, spare parts, staff, software and buildings."""
+"""Blocks of a spec about the cost of owning and systems owned already: residual values by age, maintenance, spare parts, staff, software and buildings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Curve = Annotated[list[ResidualPoint], Field(min_length=1, max_length=MOST_POINT
 
 
 class Ownership(Block):
-    """Cost of what is bought, beside its price; the catalog's figure where one is omitted."""
+    """Cost of bought systems, beside their price; the catalog's figure where one is omitted."""
 
     residual: Curve | None = None
     """Residual value of all kinds of system by age, linear between the points and from the whole price at delivery; the catalog's for

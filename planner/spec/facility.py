@@ -29,7 +29,7 @@ class Hall(Block):
 
 
 class Assurance(Block):
-    """What is assured of the place where a workload runs: for systems of our own by the site, else by the offer or the API."""
+    """Assurances of the place where a workload runs: for systems of our own by the site, else by the offer or the API."""
 
     sole_tenant: Switch = False
     """Whether nobody else's systems or workloads share the hall or, of what is rented, the host."""

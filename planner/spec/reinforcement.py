@@ -22,7 +22,7 @@ Algorithm = Literal["ppo", "grpo", "dpo"]
 LONGEST_S = 30 * YEAR_S
 SEQUENCE_MULTIPLE = 16  # tokens to which a mean sample is rounded up
 SCORING = {"ppo": 1, "grpo": 1, "dpo": 0}  # passes of the policy over a batch before the update
-GIVEN_RESPONSES = 2  # of DPO: chosen and rejected
+GIVEN_RESPONSES = 2  # responses of DPO: chosen and rejected
 
 
 class Responses(Block):

@@ -125,7 +125,7 @@ def _as_written(node: Any) -> Any:
 
 
 def _described(model: type[BaseModel]) -> dict[str, Any]:
-    """Build the JSON Schema of a block with the descriptions of its fields and of those of all blocks in it."""
+    """Build the JSON Schema of a block with the descriptions of its fields and of the fields of all blocks in it."""
     schema: dict[str, Any] = model.model_json_schema(by_alias=True)
     blocks = {block.__name__: block for block in _with_subclasses(BaseModel)}
     for name, block in (*schema.get("$defs", {}).items(), (model.__name__, schema)):
@@ -137,7 +137,7 @@ def _described(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _descriptions(block: type[BaseModel]) -> dict[str, str]:
-    """Read the strings below the fields of a block, those of inherited fields too."""
+    """Read the strings below the fields of a block, inherited fields too."""
     found: dict[str, str] = {}
     for each in reversed(block.__mro__):
         if issubclass(each, BaseModel) and each is not BaseModel:
@@ -148,7 +148,7 @@ def _descriptions(block: type[BaseModel]) -> dict[str, str]:
 
 
 def described_keys(block: type) -> dict[str, str]:
-    """Read the strings below the fields that a class declares itself, not those of inherited fields."""
+    """Read the strings below the fields that a class declares itself, not for inherited fields."""
     (declared,) = ast.parse(textwrap.dedent(inspect.getsource(block))).body
     assert isinstance(declared, ast.ClassDef)
     found = {}

@@ -127,7 +127,7 @@ def _file(value: Any) -> str:
 def read_series(content: bytes) -> dict[str, Any]:
     """Read a CSV of hours into the form that a spec holds: first hour, digest, and the numbers of every column, null where blank.
 
-    Raises ValueError, with the place but not the text of what is wrong.
+    Raises ValueError, with the place but not the text at fault.
     """
     header, rows = _rows(content)
     stamp = next((name for name in TIME_COLUMNS if rows and name in header), None)

@@ -21,7 +21,7 @@ from planner.spec.quantities import (
 )
 
 HBM = "hbm"
-BY_PREFIX: Final = "prefix"  # of the ways to route prefixes
+BY_PREFIX: Final = "prefix"  # a way to route prefixes
 AT_RANDOM: Final = "random"
 
 

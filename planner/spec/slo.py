@@ -12,7 +12,7 @@ from planner.spec.base import Block
 from planner.spec.quantities import Seconds
 
 TTFT, TPOT, E2E = METRICS = ("ttft", "tpot", "e2e")
-TASK = "task"  # of several calls
+TASK = "task"  # metric of several calls
 
 
 def latency_key(metric: str, percentile: str) -> str:

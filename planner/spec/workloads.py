@@ -51,7 +51,7 @@ from planner.spec.requirements.spread import Spread
 from planner.spec.serving import Drafting, PrefixSharing, SellingPrice
 from planner.spec.slo import LatencyLimit, Slo
 
-LEAST_WEIGHT = 1e-6  # of an hour, a share
+LEAST_WEIGHT = 1e-6  # share of an hour
 Precision = WeightFormat
 PRECISIONS = WEIGHT_FORMATS
 Engine = Literal[

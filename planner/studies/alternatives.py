@@ -1,7 +1,7 @@
 """Find near-optimal plans of another kind: without one system, site, network or architecture of the best plan, only rented or bought, at one
 site, or of fewer parts.
 
-Each is the best plan of its kind, found by solving the same program without the fleet options that the kind excludes; those of fewer parts
+Each is the best plan of its kind, found by solving the same program without the fleet options that the kind excludes; plans of fewer parts
 form a ladder from the best plan to the simplest (`solvers.search.simplest`).
 """
 

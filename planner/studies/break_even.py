@@ -30,7 +30,7 @@ from planner.spec.model import parse_spec
 HORIZON, UTILISATION = AGAINST = ("horizon", "utilisation")
 MOST_YEARS = 30
 SYSTEMS = 32  # held together, if none are asked for
-LEVELS = {  # of prices: as stated, and those that speak most for buying and for renting
+LEVELS = {  # levels of prices: as stated, and those that speak most for buying and for renting
     "typical": None,
     "for buying": ("low", "high"),
     "for renting": ("high", "low"),
@@ -203,9 +203,9 @@ def break_even(
     """Compare buying with renting for each kind of system that a spec offers both to buy and to rent.
 
     horizon: whole years over `span` (1 to 6), in use for the share `utilisation` of the time. utilisation: `points` shares over `span`
-    (0.1 to 1), over the horizon of the spec; what is rented on demand is paid for that share only. Prices between are as the spec has
+    (0.1 to 1), over the horizon of the spec; rent on demand is paid for that share only. Prices between are as the spec has
     them, once all that is paid for owning but licences at its low and rent at its high figure, once the other way round.
-    What is bought stands on a network for `systems` of its kind. Raises SpecError for a study that the spec does not allow.
+    Bought systems stand on a network for `systems` of its kind. Raises SpecError for a study that the spec does not allow.
     """
     began, document = time.perf_counter(), read_spec(source, hourly)
     parse_spec(document)
@@ -260,7 +260,7 @@ def _check(against: str, span: tuple[float, float], utilisation: float, systems:
 
 
 def _question(document: Mapping[str, Any], years: int, moved: tuple[str, str] | None) -> dict[str, Any]:
-    """Reduce a spec to its sites and offers, over so many years, with prices at the level asked for."""
+    """Reduce a spec to its sites and offers, over a number of years, with prices at the level asked for."""
     asked = {key: document[key] for key in KEPT if key in document}
     for name in ("sites", "offers"):
         if document.get(name) is not None:
@@ -380,7 +380,7 @@ def _crossing(
 
 
 def _on_networks(owned: Sequence[FleetOption], systems: int) -> list[FleetOption]:
-    """Return the options whose network joins so many systems, as that of what is rented does; the widest where none does."""
+    """Return the options whose network joins a number of systems, as the provider's does; the widest where none does."""
     joined = [(option.size or 1, option) for option in owned]
     enough = min(systems, max(size for size, _ in joined))
     return [option for size, option in joined if size >= enough]

@@ -35,7 +35,7 @@ MEASURE = {CARBON: "carbon_kg", LATENCY: "latency_factor", THROUGHPUT: "demand_f
 AS_STATED = 1.0  # factor of the spec's own demand and latency limits
 LEAST_LIMIT_KG = 1e-3  # that a spec may put on carbon
 HELD_TOL = 1e-9  # relative: how far a value that is held fixed may move
-TIE_SHARE = 0.1  # of the time limit, to find the least carbon among plans of equal cost
+TIE_SHARE = 0.1  # share of the time limit, to find the least carbon among plans of equal cost
 COST_TOL = 1e-9  # relative: costs that differ by less are equal
 
 
@@ -72,7 +72,7 @@ class Frontier:
     status: str
     seconds: float
     base: Base
-    source: str = ""  # of the scores
+    source: str = ""  # source of the scores
 
     @property
     def rows(self) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from html import escape
 
 from planner.studies.frontier import CARBON, MEASURE, Frontier
 
-LINE, BOUND, INK, RULE = "#0072B2", "#E69F00", "#333333", "#999999"  # of Okabe and Ito
+LINE, BOUND, INK, RULE = "#0072B2", "#E69F00", "#333333", "#999999"  # colours by Okabe and Ito
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 420, 90, 30, 40, 56
 LABELS = {
     "carbon_kg": "carbon [t]",

@@ -39,7 +39,7 @@ class Rung:
     status: str
     cost_per_million_tokens: float | None
     gap: float | None
-    factor: float | None  # of the rung before over this one
+    factor: float | None  # factor of the rung before over this one
     from_today: float | None
     to_target: float | None  # how many times cheaper the target still is
 

@@ -1,4 +1,4 @@
-"""Find what is worth measuring next: the expected worth of a measurement for the decision on the fleet, in money.
+"""Find the measurements that pay next: the expected worth of a measurement for the decision on the fleet, in money.
 
 In each sampled scenario a fleet costs what it comes to once the scenario is known: its own systems, further ones at a higher price, and
 work left undone (`solvers.fixed_fleet.recourse`). The decision now is the fleet of least expected cost; after a measurement, the one of
@@ -41,8 +41,8 @@ SCENARIOS, SEED = 240, 2
 SCREENED = 40  # scenarios whose best fleets say which fleet options matter
 STEPS, QUANTILES, SAFE = 8, (0.4, 0.6, 0.75, 0.9), (0.5, 0.7, 0.9)  # fleets among which the decision is made
 LATE = 1.5  # price of a system that is added once the scenario is known, over that of one in the plan
-MOST_CASES = 5  # of the best set
-FOLDS = 5  # of the scenarios: a decision is judged on the one that it was not learned from
+MOST_CASES = 5  # cases of the best set
+FOLDS = 5  # folds of the scenarios: a decision is judged on the one that it was not learned from
 RIDGE = 1.0  # penalty of the regression, in scenarios
 
 
@@ -107,7 +107,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What is worth measuring next, most net worth first, and the best set."""
+    """The measurements that pay next, most net worth first, and the best set."""
 
     plan: str
     currency: str
@@ -257,7 +257,7 @@ def sample(model: FleetModel, scenarios: Scenarios, limits: SearchLimits | None 
 
 
 def _candidates(model: FleetModel, efficiency: Floats, rate: Floats, systems: Floats, cost: Floats) -> Floats:
-    """Choose fleets as far as supplies and power allow: those of scenarios at even steps of cost, quantiles of every count over all scenarios,
+    """Choose fleets as far as supplies and power allow: fleets of scenarios at even steps of cost, quantiles of every count over all scenarios,
     and those that grow from one of the cheapest scenarios to the next.
     """
     order = np.argsort(cost, kind="stable")

@@ -1,7 +1,7 @@
 """The cases that may be measured for a plan: on which hardware, for how long, at which price, and by which commands.
 
 A case is the run of one workload on one kind of chip: its layout is that of the plan where the plan has one, else the best as predicted.
-Engines and trainers differ from release to release; the commands are those of their documentation in 2026.
+Engines and trainers differ from release to release; the commands follow their documentation in 2026.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Case:
     number: int
     kind: str  # serving or training
     chip: str
-    label: str  # of the errors that a training run shows: dense or moe
+    label: str  # label of the errors that a training run shows: dense or moe
     workload: str
     system: str
     systems: float
@@ -124,7 +124,7 @@ def _price(model: FleetModel, system: str, systems: float, hours: float) -> floa
 class _Served:
     """What a serving benchmark runs: an architecture in a layout, and what the result is told about it."""
 
-    name: str  # of the architecture
+    name: str  # name of the architecture
     layout: Mapping[str, int]
     precision: str
     point: OperatingPoint
@@ -132,7 +132,7 @@ class _Served:
     told: Mapping[str, Any]
 
     def flags(self, **words: str) -> str:
-        """Write the flags of a server: those of widths beyond 1, by the engine's words for them, and of the precision."""
+        """Write the flags of a server: flags of widths beyond 1, by the engine's words for them, and of the precision."""
         sizes = {name: word for name, word in words.items() if name == "tp" or self.layout[name] > 1}
         parts = [word.format(**self.layout) for word in sizes.values()]
         return " ".join(parts + ["--quantization fp8"] * (self.precision == "fp8"))
@@ -181,7 +181,7 @@ def _vllm_bench(served: _Served, backend: str) -> str:
 
 
 def _sglang(served: _Served) -> tuple[str, ...]:
-    """SGLang counts attention ranks among those of tensor parallelism."""
+    """SGLang counts attention ranks among the ranks of tensor parallelism."""
     ranks = served.layout["tp"] * served.layout["dp"]
     flags = served.flags(
         tp=f"--tp {ranks}", pp="--pp-size {pp}", dp="--dp {dp} --enable-dp-attention", ep="--ep-size {ep}"

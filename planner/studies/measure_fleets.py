@@ -1,7 +1,7 @@
 """The fleets that a plan's question could have in each sampled scenario, as data of `solvers.fixed_fleet.recourse`.
 
 Layouts are those that would be chosen were all errors at one of several levels (`planner.problem.derating`); in a scenario each way to serve
-takes the best of them. Not here: what is worth measuring (`planner.studies.measure`).
+takes the best of them. Not here: which measurements pay (`planner.studies.measure`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from planner.solving.variants import points_found
 from solvers.fixed_fleet.recourse import RecourseData
 from solvers.fixed_fleet.redispatch import undominated_slots
 
-LEVELS = (0.5, 0.85)  # of all errors at once, at which layouts are sought
-SLOT_GROUPS = 6  # of slots with the same jobs
+LEVELS = (0.5, 0.85)  # quantiles of all errors at once, at which layouts are sought
+SLOT_GROUPS = 6  # groups of slots with the same jobs
 UNDONE = 3.0  # what is left undone costs so many times what the plan pays for all of the workload
 
 OptionKey = tuple[str, str]  # name of a fleet option and path of its offer
@@ -43,9 +43,9 @@ class FleetModel:
     problem: ResolvedSpec
     options: tuple[FleetOption, ...]
     data: RecourseData
-    layouts: tuple[tuple[OperatingPoint, ...], ...]  # of each way to serve
+    layouts: tuple[tuple[OperatingPoint, ...], ...]  # layouts for each way to serve
     round_trips_s: tuple[float, ...]
-    jobs: tuple[OperatingPoint, ...]  # of each use by a job
+    jobs: tuple[OperatingPoint, ...]  # points for each use by a job
     held: Floats  # [option] systems of the plan
 
     def efficiencies(self, scenarios: Scenarios) -> tuple[Floats, Floats]:
@@ -130,7 +130,7 @@ def _pace(point: OperatingPoint) -> float:
 
 
 def _options(form: Formulation, document: Mapping[str, Any]) -> tuple[tuple[FleetOption, ...], Floats]:
-    """Choose the fleet options: those of the plan, and the cheapest network of every other kind; returns also the plan's counts."""
+    """Choose the fleet options: options of the plan, and the cheapest network of every other kind; returns also the plan's counts."""
     rows: dict[tuple[Any, ...], float] = {}
     for r in document["fleet"]:
         key = r["site"], r["system"], r["how"], r["fabric"], r["fabric_size"], r["offer"]

@@ -40,7 +40,7 @@ class Moved:
     status: str
     value: float | None = None
     bound: float | None = None
-    change: str = ""  # of the fleet
+    change: str = ""  # change of the fleet
 
     def row(self) -> dict[str, Any]:
         """Return its figures as a row."""

@@ -21,7 +21,7 @@ from solvers.model.residency import is_whole
 BY_HAND_S = 4 * HOUR_S  # until somebody has restarted a run
 SLOWER_STORAGE = 10.0
 COPIES = 2.0  # times that a message is moved where it is copied on the way
-NO_SPARES = "0.001"  # of the time in which a job must have all its systems: none up to some thousand systems
+NO_SPARES = "0.001"  # share of the time in which a job must have all its systems: none up to some thousand systems
 
 SILOED, BY_KIND, BY_ORIGIN = (
     "one fleet for all workloads",

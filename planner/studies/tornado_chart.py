@@ -7,7 +7,7 @@ from html import escape
 
 from planner.studies.sensitivity import NO_PLAN, Bar, Moved, Sensitivity
 
-LOW, HIGH, INK, RULE = "#0072B2", "#E69F00", "#333333", "#999999"  # of Okabe and Ito
+LOW, HIGH, INK, RULE = "#0072B2", "#E69F00", "#333333", "#999999"  # colours by Okabe and Ito
 WIDTH, LABEL, RIGHT, ROW, BAR, TOP = 1160, 430, 230, 26, 16, 56
 MAX_BARS = 25
 

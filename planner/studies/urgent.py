@@ -131,11 +131,11 @@ class Urgent:
 
     @property
     def gained(self) -> str:
-        """Name what the job adds to the objective: more of a cost, or less of what is maximised."""
+        """Name what the job adds to the objective: more of a cost, or less of a maximised amount."""
         return f"{self.unit} {'less' if self.sense == 'max' else 'more'}"
 
     def _shown(self, insertion: Insertion) -> str:
-        """Print what an insertion costs: money and carbon as such, of a throughput what is lost, beside what there was."""
+        """Print what an insertion costs: money and carbon as such, of a throughput the loss, beside what there was."""
         if self.sense == "max":
             return f"{amount(insertion.cost or 0.0)} of {self.before:,.4g} {self.unit}"
         return f"{amount(insertion.cost or 0.0)} {self.unit}"

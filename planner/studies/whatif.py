@@ -51,7 +51,7 @@ class WhatIf:
     >>> kept.plan({"offers[0].price": "3500000 USD", "limits.carbon": "40 kt"})  # doctest: +SKIP
     """
 
-    timing: Timing  # of the last plan
+    timing: Timing  # timing of the last plan
 
     def __init__(
         self, source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), hourly: Sequence[Path] = (), progress: Progress | None = None,
@@ -95,7 +95,7 @@ class WhatIf:
         return plan
 
     def forget_points(self, *, of_base: bool = False) -> None:
-        """Drop the evaluated grids of points, to save memory: those that questions added, or those of the base too.
+        """Drop the evaluated grids of points, to save memory: grids that questions added, or the base's too.
 
         Later questions evaluate again those that they need; most need many of the base's.
         """

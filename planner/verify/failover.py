@@ -133,7 +133,7 @@ class FailoverCheck:
                 plan.at_most(path, power[site.region], most, name)
 
     def _check_lines(self, path: str, row: Row, lines: LineCheck) -> None:
-        """Compare the load of each line with the units rented: subtract the requests that move, add those of the failure."""
+        """Compare the load of each line with the units rented: subtract the requests that move, add the requests of the failure."""
         t, zone = row["slot"], row["zone"]
         load = {key: rates[t] for key, rates in lines.load.items()}
         moved = [

@@ -46,7 +46,7 @@ class Verification:
     findings: list[Finding]
     unchecked: list[Unchecked]
     note: str = ""  # that the catalog is another one; empty if it is the same
-    proof: str | None = None  # of a claimed infeasibility: what cannot be done, by a program of the checks' own
+    proof: str | None = None  # proof of a claimed infeasibility: what cannot be done, by a program of the checks' own
 
     @property
     def holds(self) -> bool:
@@ -124,6 +124,6 @@ def findings(problem: ResolvedSpec, document: Mapping[str, Any], overlays: Seque
 
 
 def _with_recorded_figures(document: Mapping[str, Any], overlays: Sequence[Path]) -> ResolvedSpec:
-    """Resolve the plan's spec on the figures that the plan recorded, instead of those of today's catalog."""
+    """Resolve the plan's spec on the figures that the plan recorded, instead of today's catalog."""
     found = resolved(document, overlays, recorded_figures(document))
     return with_earlier_checkpoints(with_earlier_engines(found, document), document)

@@ -24,14 +24,14 @@ def resumed_width(problem: ResolvedSpec, active: Sequence[float]) -> list[float]
 
 
 def trained_chips(point: Mapping[str, Any]) -> int:
-    """Count the chips that hold the state of a job: those of its first pool."""
+    """Count the chips that hold the state of a job: the chips of its first pool."""
     return int(Layouts.of(**point["pools"][0]["layout"]).chips[0])
 
 
 def lost_share(
     problem: ResolvedSpec, job: TrainingFacts, chips: int, site: SiteFacts, active: Sequence[float]
 ) -> list[float]:
-    """Compute the share of each slot, at full width on so many chips, that a job spends on its resumptions."""
+    """Compute the share of each slot, at full width on a number of chips, that a job spends on its resumptions."""
     restart_s = preemption_s_of(job, chips, problem.constants.reliability, site.storage_bytes_per_s)
     if not restart_s:
         return [0.0] * len(active)

@@ -58,9 +58,7 @@ class PriceCheck:
         level = self._level(way)
         bound = ((self.asked.get("ranges") or {}).get(path) or {}).get(level)
         row = self.assumed.get(path)
-        if row is None or row["path"].endswith(
-            "colocation"
-        ):  # of which the plan records the amount in its own currency
+        if row is None or row["path"].endswith("colocation"):  # the plan records their amounts in its own currency
             return
         block = at(self.document["spec"], path.rpartition(".")[0])
         wanted = amount_of(path, block, text if bound is None else bound)

@@ -1,6 +1,6 @@
 """Check which jobs wait, and build the problem in which they do.
 
-What is checked is that rows quote the spec, that only jobs with a priority wait, and that each is done by its later deadline, which the
+Checks that rows quote the spec, that only jobs with a priority wait, and that each is done by its later deadline, which the
 check of jobs computes. That no job could wait for less is a statement about other programs, which are not solved again.
 """
 

@@ -10,7 +10,7 @@ from planner.verify.checked_plan import CheckedPlan
 from planner.verify.electricity import OF_A_METER
 from planner.verify.fleet.options import CheckedOption, HeldKey, key_at, key_of
 
-COUNT_TOL = 1e-9  # of the tokens per second of an API, which are rounded up to a whole number
+COUNT_TOL = 1e-9  # share of the tokens per second of an API, which are rounded up to a whole number
 
 
 def check_schedule(plan: CheckedPlan) -> None:

@@ -95,7 +95,7 @@ class _Adder:
                     self.lines["colocation", *place] += n * rent_per_s * seconds * discount
 
     def _owning(self, option: CheckedOption, place: Place, n: int, holding: Holding) -> None:
-        """Add spare parts, staff and software of what is bought."""
+        """Add spare parts, staff and software of bought systems."""
         money, paid = self.problem.economics, holding.charged
         if parts := holding.parts * holding.price * paid.price:
             self.lines["spare parts", *place] += n * parts

@@ -6,7 +6,7 @@ TIME_TOL_S = 1e-6  # moments that differ by less are one
 
 
 def annuity(rate: float, years: float) -> float:
-    """Compute the yearly payment that repays one unit over so many years (capital recovery factor)."""
+    """Compute the yearly payment that repays one unit over a number of years (capital recovery factor)."""
     return 1 / years if rate == 0 else float(rate / (1 - (1 + rate) ** -years))
 
 

@@ -82,7 +82,7 @@ class ElasticProgram:
         return max(bounds, default=0.0)
 
     def infeasible_subset(self, keys: Sequence[LimitKey]) -> list[LimitKey]:
-        """Return those of the limits that are too tight together by the proof that needs fewest; all where there is no proof."""
+        """Return the limits that are too tight together by the proof that needs fewest; all where there is no proof."""
         mine, proofs = {self._place[key] for key in keys}, []
         for v, weight in self._proofs:
             needed = set(np.flatnonzero(weight > DUAL_TOL).tolist())

@@ -55,7 +55,7 @@ def marginal_values(
     none within `seconds`.
 
     `values`: blocks of the plan. `sizes` [U]: most systems on one network. `ways`: sets of holdings that are one kind of system obtained
-    one way at one site. `bases`: of similar programs to start from, replaced by those of this one. `rivals` [ways]: among ways of the same
+    one way at one site. `bases`: of similar programs to start from, replaced by this program's. `rivals` [ways]: among ways of the same
     rival only the least entry is certain. `program`: that of `data`, if built already.
     """
     deadline = time.perf_counter() + seconds

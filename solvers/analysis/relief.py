@@ -74,7 +74,7 @@ def with_limits(data: PlanData, values: Mapping[LimitKey, float]) -> PlanData:
 
 
 def power_limits(data: PlanData) -> Floats:
-    """List the power limits [W] in the order of their keys: those of sites, then those of stages."""
+    """List the power limits [W] in the order of their keys: limits of sites, then of stages."""
     stages = np.zeros(0) if data.power_stages is None else data.power_stages.limit_w
     return np.append(data.site_power_limit_w, stages).astype(float)
 
@@ -181,7 +181,7 @@ def elastic_program(data: PlanData, keys: Sequence[LimitKey], most: float) -> tu
 
 
 def _add_elastic_rows(program: Program, data: PlanData, key: LimitKey, value: float, relief: int, i: int) -> None:
-    """Add rows `relieved`: those of the limit, with its value and the column `relief` instead of its ceiling."""
+    """Add rows `relieved`: the rows of the limit, with its value and the column `relief` instead of its ceiling."""
     kind, position = key
     if kind == "limit":
         functional = data.limits[position].functional

@@ -18,7 +18,7 @@ from solvers.program import Scaled
 if TYPE_CHECKING:
     import pulp
 
-GAP_SHARE = 0.99  # of the gap, passed to CBC: its printed digits are rounded, and the proof must survive that
+GAP_SHARE = 0.99  # share of the gap passed to CBC: its printed digits are rounded, and the proof must survive that
 ROW_TOL = 1e-5  # violation of a scaled row that is accepted
 PRINTED_TOL = 1e-7  # CBC prints columns with eight digits
 BOUND_DIGITS_TOL = 5e-6  # half of the last digit: CBC's log prints bounds with six

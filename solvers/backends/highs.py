@@ -52,7 +52,7 @@ def new_highs() -> Any:
 
 
 def set_threads(threads: int | None = None) -> int:
-    """Prepare HiGHS for so many threads; None keeps the number last used in this Python thread, else in any other."""
+    """Prepare HiGHS for a number of threads; None keeps the number last used in this Python thread, else in any other."""
     import highspy
 
     global _last_threads
@@ -130,7 +130,7 @@ def solve_mip(
     ):  # the last also for a node limit
         raise SolverError(f"HiGHS ended with {highs.modelStatusToString(status)}")
     has_x = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-    # of a program without integers HiGHS states no bound
+    # HiGHS states no bound of a program without integers
     lp_bound = info.objective_function_value if status == statuses.kOptimal else -np.inf
     return MipResult(
         np.array(highs.getSolution().col_value) if has_x else None, info.mip_dual_bound if integer.any() else lp_bound

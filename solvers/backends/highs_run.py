@@ -21,7 +21,7 @@ LP_FEASIBILITY_TOL = 1e-7  # largest violation of a scaled row by an LP
 TIGHT_FEASIBILITY_TOL = 1e-10  # the tightest that HiGHS accepts, for polishing
 MIP_FEASIBILITY_TOL = 1e-6  # largest violation of a scaled row, or of integrality, by a MIP
 LOOK_EVERY_S = 0.05  # least time between two looks at the memory
-LEAST_LOOKS = 4  # of a search with a limit of work; the first ones are at the root
+LEAST_LOOKS = 4  # looks of a search with a limit of work; the first ones are at the root
 
 
 def configured_highs(options: Options, tolerance: float, scaled: Scaled) -> Any:
@@ -115,7 +115,7 @@ def _ended_by(memory: MemoryWatch) -> Callable[[Any], None]:
 
 
 def _ended_after(looks: float) -> Callable[[Any], None]:
-    """Return a callback that ends a mixed-integer search at so many calls, which HiGHS makes at the same places of a search each time."""
+    """Return a callback that ends a mixed-integer search at a number of calls, which HiGHS makes at the same places of a search each time."""
     made = 0
 
     def look(now: Any) -> None:

@@ -14,7 +14,7 @@ from solvers.arrays import Floats, Ints
 from solvers.backends.highs import highs_lp, new_highs
 from solvers.interface import ENUMERATION_PRESOLVE_RULE, SolverError
 
-MIP_NODE_LIMIT = 50  # of `RowGenerationLp.solve_mip`
+MIP_NODE_LIMIT = 50  # nodes of `RowGenerationLp.solve_mip`
 LOOSE_FEASIBILITY_TOL = 1e-7  # tried where HiGHS fails at a tighter tolerance
 DUAL_SIMPLEX = 1
 

@@ -24,7 +24,7 @@ class LpResult(NamedTuple):
 
     bound: float
     x: Floats | None
-    duals: Floats | None  # of rows; None of a mixed-integer program
+    duals: Floats | None  # duals of rows; None of a mixed-integer program
 
 
 def solve_lp(

@@ -43,7 +43,7 @@ from solvers.solution import Solution
 Duals = dict[str, tuple[Ints, Floats]]
 """Row block -> (index tuples, duals), of the minimised objective."""
 
-SIZE_DIGITS = 9  # of the systems of a worker, up to which workers are of one size
+SIZE_DIGITS = 9  # digits of the systems of a worker, up to which workers are of one size
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def bound_of_slot(
 def duals_of(data: PlanData, divisible: Solution, options: Options) -> Duals | None:
     """Return the duals of the linear program with divisible replicas, minimised; None where it was not solved in time.
 
-    None too for a plan found by decomposition, whose program is too large to be solved in one piece, and whose duals are those of limits alone.
+    None too for a plan found by decomposition, whose program is too large to be solved in one piece, and which has duals of limits alone.
     """
     if divisible.relaxed_duals:
         return None
@@ -150,7 +150,7 @@ def slot_program(data: PlanData, duals: Duals, slot: int) -> Slot | None:
 
 
 def _slots(program: Program) -> Ints:
-    """[columns]: the slot of each column, sub-totals and residents included; -1 for those of no slot."""
+    """[columns]: the slot of each column, sub-totals and residents included; -1 for columns of no slot."""
     slot = slot_of_columns(program)
     for block, columns in program.columns.items():
         if block in ("residents", "deployments"):  # each slot is a group of its own

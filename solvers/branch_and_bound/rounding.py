@@ -2,7 +2,7 @@
 
 An LP relaxation leaves a binary at the least value that its rows require, often fractional although 1 would cost nothing more. Such
 binaries are raised, or lowered, as far as the rows permit. With all binaries fixed few columns are left, so that LPs are fast and
-dives round one count after another, in several orders: the most expensive first, so that cheap ones fill up what is missing, or the
+dives round one count after another, in several orders: the most expensive first, so that cheap ones fill up the lack, or the
 least fractional first. A local search around the best counts follows (`solvers.branch_and_bound.count_search`).
 """
 

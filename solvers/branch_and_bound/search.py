@@ -55,7 +55,7 @@ class BranchAndBound:
     gap: float
     node_limit: int
     settings: BranchAndBoundSettings = SETTINGS
-    earlier_solutions: Sequence[Floats] = ()  # of similar programs, most promising first; NaN where unknown
+    earlier_solutions: Sequence[Floats] = ()  # solutions of similar programs, most promising first; NaN where unknown
     pseudocosts: Pseudocosts = field(default_factory=Pseudocosts)
     mip_start: FindMipStart | None = None  # called once, as soon as the search proves hard
     mip_start_first: bool = False  # call it before the root relaxation
@@ -103,7 +103,7 @@ class BranchAndBound:
     # --- incumbent, bound and gap ---------------------------------------------------------------------------------
 
     def _take_mip_start(self, least_iterations: int) -> bool:
-        """Call the MIP start once the search took so many iterations; return whether this call did so."""
+        """Call the MIP start once the search took a number of iterations; return whether this call did so."""
         if self.mip_start is None or self.iterations() < least_iterations:
             return False
         (value, x, self._start_bound), self.mip_start = self.mip_start(), None
@@ -137,7 +137,7 @@ class BranchAndBound:
     # --- heuristics at the root -----------------------------------------------------------------------------------
 
     def _run_heuristics(self, root: NodeResult, root_value: float, lower: Floats, upper: Floats) -> None:
-        """Look for a first solution: repair those of similar programs, then dive."""
+        """Look for a first solution: repair solutions of similar programs, then dive."""
         binaries, counts = self.problem.binaries, self.problem.counts
         for columns in (np.concatenate([binaries, counts]), binaries):
             for x in self.earlier_solutions[: self.settings.earlier_solutions_tried]:

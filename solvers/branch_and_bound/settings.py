@@ -49,7 +49,7 @@ class BranchAndBoundSettings:
     """Simplex iterations of all relaxations from which on the search asks for a MIP start."""
 
     def tested_gap(self, gap: float) -> float:
-        """Relative gap at which the search stops: `gap`, less what is kept back for rounding."""
+        """Relative gap at which the search stops: `gap`, less a reserve for rounding."""
         return max(gap - min(self.rounding_share * gap, self.most_rounding_gap), self.value_tol)
 
     def target(self, bound: float, gap: float) -> float:

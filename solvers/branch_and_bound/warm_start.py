@@ -23,7 +23,7 @@ class WarmStartedMip:
     """A program in the solver that the next one of the same structure is changed to.
 
     Only costs, bounds, sides and coefficients may differ. The relaxation starts from the last root basis, and earlier solutions are
-    tried as MIP starts. `bases`: those of the program last changed to, which others may add to.
+    tried as MIP starts. `bases`: bases of the program last changed to, which others may add to.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class WarmStartedMip:
     ) -> None:
         """`before`: a program to take the basis from, and the number that each column and row had there, -1 for a new one."""
         self._scaled = scaled
-        self.earlier_solutions: Sequence[Floats] = ()  # of which the integers count only
+        self.earlier_solutions: Sequence[Floats] = ()  # only their integers count
         self._remembered: list[tuple[Scaled, dict[str, Any]]] = []  # programs and their bases
         self._relaxation = NodeLp(scaled, options, lambda: options.time_limit_s)
         if before is not None:

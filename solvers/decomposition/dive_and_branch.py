@@ -73,7 +73,7 @@ class OpenNode:
     """Open node of the search: bounds, a lower bound on its objective, and the solution to start from.
 
     `uncertain`: columns that were not certain there. `at_once`: where above 0, the node is the parent of a joint fixing, `start` is its
-    solution, and at most so many columns are to be fixed together next time."""
+    solution, and at most a number of columns are to be fixed together next time."""
 
     value: float
     uncertain: int
@@ -182,7 +182,7 @@ class DiveAndBranch(NodeRelaxation):
         self.job, self.site = np.full(dec.first_stage.size, -1), np.full(dec.first_stage.size, -1)
         y = dec.first_stage.columns["y"]
         self.job[y[y >= 0]], self.site[y[y >= 0]] = dec.data.point_job[y >= 0], dec.view.site[y >= 0]
-        # of each column by which a job may run in a window: the column of its placement, -1 for the others
+        # for each column by which a job may run in a window: the column of its placement, -1 for the others
         self.placement_of = np.full(dec.first_stage.size, -1)
         run = dec.first_stage.columns["run"]
         self.placement_of[run[run >= 0]] = np.broadcast_to(y[:, None], run.shape)[run >= 0]

@@ -76,8 +76,8 @@ class DualAscent:
         self._gates = SETTINGS.gate_share
         self._completed, self.duals, self.bound = self._evaluate(start, self._gates)
         self._choose_gate_share()
-        self._width, self._before, self._first = 0, self.bound.value, True  # of this pass over the widths
-        self._turn, self._steps, self._done = 0, [0.0, 0.0], [False, False]  # of the two moves
+        self._width, self._before, self._first = 0, self.bound.value, True  # state of this pass over the widths
+        self._turn, self._steps, self._done = 0, [0.0, 0.0], [False, False]  # state of the two moves
         self._restart_steps()
 
     def run(self, enough: Callable[[], bool]) -> None:
@@ -131,7 +131,7 @@ class DualAscent:
         return replace(moved, alpha=alpha * (scale @ windows.T))
 
     def _move_totals(self, response: SmoothedResponse, step: float) -> Duals:
-        """Move the duals of supply and of site power by their use, and scale those of systems with them."""
+        """Move the duals of supply and of site power by their use, and scale the duals of systems with them."""
         at, dec, data, (option, _) = self._at, self._dec, self._dec.data, self._width_index
         earned = self._earnings(at)
         paid = (at.alpha * response.systems).sum(axis=1)

@@ -153,7 +153,7 @@ def _keys(program: Program, rows: Ints) -> Iterator[RowKey]:
 
 
 def map_columns(old: FirstStage, new: FirstStage, values: Floats) -> Floats:
-    """Map a vector over the columns of one first stage to those of another; 0 for columns that the old one lacks."""
+    """Map a vector over the columns of one first stage to the columns of another; 0 for columns that the old one lacks."""
     result = np.zeros(new.size)
     for block, index in new.columns.items():
         before = old.columns.get(block)

@@ -96,7 +96,7 @@ class IntegerRecovery:
     def _recover(self, point: FirstStagePoint) -> Incumbent | None:
         """Find a plan near a point: fix integer counts, evaluate the subproblems, cut off or add what they miss, and repeat.
 
-        Starts from the counts of the point where these are integer, otherwise from those of least cost by the cuts known so far."""
+        Starts from the counts of the point where these are integer, otherwise from the counts of least cost by the cuts known so far."""
         n = point.first_stage[self.n]
         given = bool((np.abs(n - np.round(n)) <= INTEGRALITY_TOL).all())
         near = (
@@ -192,7 +192,7 @@ class IntegerRecovery:
         return nearest_schedule(self.model.master, point, self.price, self.left_over) or point
 
     def _forbid_removal(self, point: FirstStagePoint, upper: Floats) -> None:
-        """Bound counts below by those of a point, and above by `upper` or a few systems more."""
+        """Bound counts below by the counts of a point, and above by `upper` or a few systems more."""
         most = self.first_stage.upper[self.n]
         self.lower[self.n] = np.minimum(point.first_stage[self.n], most)
         self.upper[self.n] = np.minimum(np.maximum(upper, self.lower[self.n] + SETTINGS.count_neighbourhood), most)

@@ -1,6 +1,6 @@
 """The Lagrangian bound: a lower bound on the full problem, over all of its columns, at any prices of the slots' rows.
 
-The rows of the slots are relaxed at the given prices. What is left separates into replicas (which raised prices of systems make
+The rows of the slots are relaxed at the given prices. The rest separates into replicas (which raised prices of systems make
 worthless), flows, jobs and the first stage. The code is apart from the search that finds the prices and needs only their signs: poor
 prices give a weak bound, never a wrong one.
 """
@@ -29,7 +29,7 @@ class Duals:
     sigma: Floats  # [R, T] at least 0
     beta: Floats  # [Q, T] at least 0
     delta: Floats  # [D, T]
-    rows: Floats  # of the first stage
+    rows: Floats  # rows of the first stage
 
     def disaggregated(self, group: Ints, seconds: Floats, rows: Floats) -> Duals:
         """Divide prices of merged slots among all slots in proportion to their `seconds` [T]; `rows`: of the first stage there."""
@@ -52,7 +52,7 @@ class LagrangianCut:
     """constant + slope m is at most the cost of any plan with first stage m.  `alpha`: the raised prices of systems."""
 
     constant: float
-    slope: Floats  # of the first-stage columns; inf where the column must be 0
+    slope: Floats  # slope of the first-stage columns; inf where the column must be 0
     alpha: Floats  # [K, T]
 
 
@@ -74,7 +74,7 @@ def lagrangian_cut(
     duals: Duals,
     parallel_map: ParallelMap = map,
 ) -> LagrangianCut:
-    """Relax the rows of the slots at these prices and charge what is left of the slots to the first stage.
+    """Relax the rows of the slots at these prices and charge the rest of the slots to the first stage.
 
     alpha_{k,t}  raised until capacity beta - cost - power sigma <= sum uses alpha for every replica, so that replicas add nothing
     flows        min(0, cost + beta - delta) x largest flow of each arc and slot, charged to the arc's gate

@@ -2,7 +2,7 @@
 
 Columns     m first stage; theta_g cost of the slots of a group g; undone_j; v_{p,g} share of the slots of g open to the job in which it
             runs at placement p: v_{p,t} = reach_{j,t} v_{p,g}.
-Rows        those of the first stage;  idle power;  progress  sum cap_p seconds_t v_{p,t} = work_j y_p;  running  v_{p,g} <= run_p;
+Rows as in the first stage;  idle power;  progress  sum cap_p seconds_t v_{p,t} = work_j y_p;  running  v_{p,g} <= run_p;
             cuts  theta_g >= sum_t [constant - alpha N(m) - sigma (limit - idle power N) + (alpha uses + sigma watts) v - gates];
             feasibility cuts have 0 for theta_g.
 A cut comes from the duals of the subproblems at one point, or from the duals of the LP relaxation.

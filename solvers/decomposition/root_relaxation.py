@@ -99,12 +99,12 @@ class RootRelaxation:
 
     found: InteriorSolution
     at: LagrangianBound  # on the slots of `found`
-    duals: Duals  # of all slots
+    duals: Duals  # duals of all slots
     bound: LagrangianBound  # at these prices
     merged: InteriorSolution
     group: Ints  # [T] merged slot of each slot
     work: float  # multiplications of an iteration over all slots, about
-    ascent: DualAscent | None = None  # of large programs
+    ascent: DualAscent | None = None  # large programs only
 
     @property
     def large(self) -> bool:
@@ -222,7 +222,7 @@ def solve_root(dec: Reformulation, tolerance: float) -> RootRelaxation | None:
 
 
 def _disaggregated_duals(dec: Reformulation, found: InteriorSolution, group: Ints) -> Duals:
-    """Return prices of all slots and fleet options from those of merged slots and some fleet options.
+    """Return prices of all slots and fleet options from the prices of merged slots and some fleet options.
 
     The price of a merged slot is divided in proportion to the length of its slots. Fleet options left out are priced up to what their
     holdings cost: first where replicas would pay, the rest evenly over all slots.

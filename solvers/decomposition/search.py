@@ -297,7 +297,7 @@ def _reserve_options(dec: Reformulation, chosen: Node, group: Ints, fleet_option
 
 
 def _integer_counts(dive: DiveAndBranch, found: Node, large: bool, options: Options) -> Node:
-    """Find integer counts of few fleet options beside those of jobs: by diving, or in very large programs by rounding them together."""
+    """Find integer counts of few fleet options beside the options of jobs: by diving, or in very large programs by rounding them together."""
     dec, training = dive.dec, dive.view.training
     used = dec.view.use_option[
         np.isin(dec.view.use_point, training[np.append(found.lower, 0.0)[dec.first_stage.columns["y"][training]] > 0])

@@ -35,7 +35,7 @@ PLACEMENTS = PlacementSettings()
 
 
 def cluster_slots(view: SlotView, clusters: int, job_weight: float = JOB_WEIGHT) -> Ints:
-    """Return the cluster of each slot, about so many in all, by Ward's method.
+    """Return the cluster of each slot, about a given number in all, by Ward's method.
 
     Slots with different jobs stay apart if there are enough clusters: a job spread over a merged slot would seem to leave room that none
     of its hours has. With many jobs there are too few, and merging peaks of demand away does more harm.
@@ -72,7 +72,7 @@ def cheapest_placements(view: SlotView, cost: Floats) -> Ints:
 
 
 def _cheapest_of_each(key: Ints, cost: Floats, count: int | None) -> Ints:
-    """Return the positions of the `count` cheapest entries of each key, 1 if not given, without those of infinite cost."""
+    """Return the positions of the `count` cheapest entries of each key, 1 if not given, without entries of infinite cost."""
     order = np.lexsort((cost, key))
     order = order[np.isfinite(cost[order])]
     key = key[order]

@@ -262,7 +262,7 @@ def _values(
 
 
 def _duals(data: PlanData, units: Units, sigma: Floats, delta: Floats) -> limit_duals.RowDuals:
-    """Turn scaled duals of power `sigma` and demand `delta` into those of the rows, in SI."""
+    """Turn scaled duals of power `sigma` and demand `delta` into the duals of the rows, in SI."""
     return limit_duals.slot_row_duals(data, sigma, delta, units.watt / units.cost, units.workload / units.cost)
 
 

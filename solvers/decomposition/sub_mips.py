@@ -226,7 +226,7 @@ def _systems_used_by_jobs(relaxation: NodeRelaxation, found: InteriorSolution) -
 
 
 def _column_positions(relaxation: NodeRelaxation, found: InteriorSolution) -> Ints:
-    """Map the first-stage columns of a solution to those of the full first stage."""
+    """Map the first-stage columns of a solution to the columns of the full first stage."""
     part = found.blocks.first_stage
     place, numbers = np.full(part.size, -1), 1.0 + np.arange(part.size, dtype=np.float64)
     position = map_columns(part, relaxation.dec.first_stage, numbers).astype(np.int64) - 1

@@ -110,7 +110,7 @@ class SlotSubproblems:
         return self._answer(np.arange(self.view.slots), systems, open_share, job_systems, free_watts)
 
     def shortage(self, given: tuple[Floats, Floats, Floats, Floats]) -> SlotSolution:
-        """Minimise what is missing in each slot, in requests/s, systems and watts, whatever else it costs.
+        """Minimise the lack in each slot, in requests/s, systems and watts, whatever else it costs.
 
         Solved where the last solution had slack; value and duals are 0 elsewhere. `given`: arguments of `answer`."""
         short = np.flatnonzero([program.values()[self._slack_prices].max() > SLACK_TOL for program in self.subproblems])

@@ -1,6 +1,6 @@
 """Dispatch a fixed fleet over the slots of a longer calendar: integers and sizes fixed, one linear program per piece of it.
 
-Sets, data and rows are those of the joint program on the slots of a piece. What is left to decide is what runs when, where requests go,
+Sets, data and rows are as in the joint program on the slots of a piece. Still to decide is what runs when, where requests go,
 and which electricity is bought, taken and stored. Unmet demand and unfinished work are columns of their own at a price, so that every
 piece has a solution, which says how much is missing.
 
@@ -30,7 +30,7 @@ from solvers.model.routing import arc_open
 from solvers.program import Program
 
 TIME_TOL = 1e-9  # share of a piece's time that a job leaves free, so that rounding does not make it infeasible
-LEAST_UNIT = 1e-30  # of columns for what is missing, where the demand itself is that small
+LEAST_UNIT = 1e-30  # unit of columns for what is missing, where the demand itself is that small
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def dispatch(
 
 
 def restricted_to_slots(data: PlanData, slots: Ints, work: Floats) -> tuple[PlanData, Ints]:
-    """Restrict the input to some slots; return it and the points that remain: serving ones, and those of jobs with `work` [J] there."""
+    """Restrict the input to some slots; return it and the points that remain: serving ones, and points of jobs with `work` [J] there."""
     jobs = np.flatnonzero(work > 0)
     number = np.full(len(data.job_work) + 1, -1)
     number[jobs] = np.arange(len(jobs))

@@ -4,7 +4,7 @@ Order       A scenario in which no point and no job does less than in a kept one
             is lost.
 Dispatch    The dispatch x of a kept scenario, scaled in each slot, serves another one with capacities cap' if it fits there:
             class c takes the share r_c = D_c / sum_p cap'_p x_p of every point p that it reaches, and
-            sum_c r_c sum_p uses_{p,k} x_p <= n_k; jobs take what is left.
+            sum_c r_c sum_p uses_{p,k} x_p <= n_k; jobs take the rest.
 
 Both are arrays over scenarios and slots. Only a scenario that neither settles has a program of its own (`redispatch.Redispatch`).
 """
@@ -21,8 +21,8 @@ from solvers.fixed_fleet.redispatch import FixedFleet, Redispatch
 
 UNDONE_TOL = 1e-6  # share of a demand or of a job's work; less counts as solver rounding
 FITS_TOL = 1e-9  # relative, on systems, power and work
-MOST_COLUMNS = 200_000  # of all programs together; scenarios that need more stay open
-MOST_CELLS = 20_000_000  # of the arrays by which a dispatch is carried over
+MOST_COLUMNS = 200_000  # columns of all programs together; scenarios that need more stay open
+MOST_CELLS = 20_000_000  # cells of the arrays by which a dispatch is carried over
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Settled:
 
 
 def settle(fleet: FixedFleet, capacity: Floats, rate: Floats, most_columns: int = MOST_COLUMNS) -> Settled:
-    """Tell what is done in every scenario, at capacities [P, scenario] and rates [J, scenario]."""
+    """Tell which work is done in every scenario, at capacities [P, scenario] and rates [J, scenario]."""
     return _Settling(fleet, capacity, rate, most_columns).run()
 
 
@@ -95,7 +95,7 @@ class _Carried:
     def __init__(self, fleet: FixedFleet):
         self.fleet = fleet
         points, options, sites = len(fleet.point_pool), len(fleet.option_count), len(fleet.room_w)
-        self.rows = np.concatenate([fleet.point_uses[:, 0], np.arange(points)])  # of (point, what it takes, how much)
+        self.rows = np.concatenate([fleet.point_uses[:, 0], np.arange(points)])  # rows (point, what it takes, how much)
         self.taken = np.concatenate([fleet.point_uses[:, 1], options + fleet.point_site])
         self.amount = np.concatenate([fleet.point_systems, fleet.point_power_w])
         self.limit = np.vstack([fleet.option_count, fleet.room_w])  # [K + R, T]
@@ -118,7 +118,7 @@ class _Carried:
         able = np.ones(capacity.shape[1], dtype=bool)
         need = np.zeros((capacity.shape[1], *self.limit.shape))
         running = (capacity > 0).T * 1.0
-        columns = self.taken[:, None] * len(slots) + slots  # of (what is taken, slot)
+        columns = self.taken[:, None] * len(slots) + slots  # columns (what is taken, slot)
         for c, points in enumerate(self.reached):
             offered = capacity[points].T @ replicas[points]  # [scenario, T]
             demand = np.broadcast_to(fleet.demand[c], offered.shape)
@@ -135,7 +135,7 @@ class _Carried:
         return able & self._work_is_done(np.maximum(self.limit - need, 0.0), rate)
 
     def _work_is_done(self, room: Floats, rate: Floats) -> Bools:
-        """[scenario]: whether the jobs, one after another, end in what is left [scenario, K + R, T]."""
+        """[scenario]: whether the jobs, one after another, end in the rest [scenario, K + R, T]."""
         fleet, able = self.fleet, np.ones(len(room), dtype=bool)
         for j, uses in enumerate(self.job_uses):
             taken = np.flatnonzero(uses)

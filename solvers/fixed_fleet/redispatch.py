@@ -146,7 +146,7 @@ TIE_WEIGHT = 1e-3  # by which leaving a workload undone costs more than the one 
 HELD_TOL = (
     1e-9  # share of a demand or of a job's work: more may be left undone where the cost of operation is minimised
 )
-UNDONE_PRICE = 1e3  # of all work left undone, in multiples of the cost of as many systems as are held
+UNDONE_PRICE = 1e3  # price of all work left undone, in multiples of the cost of as many systems as are held
 
 
 ALIKE_DIGITS = 12  # significant digits in which figures of slots alike agree
@@ -237,7 +237,7 @@ class Redispatch:
         cost = np.zeros(shape[1])
         cost[u] = 1.0 + TIE_WEIGHT * np.arange(
             W + J
-        )  # of workloads alike the later one is served first, whatever the order of points
+        )  # among workloads alike the later one is served first, whatever the order of points
         if E:
             most[e], unit = extension.most, max(float(extension.cost.max()), 1e-300)
             cost[e] = extension.cost / unit
@@ -264,7 +264,7 @@ class Redispatch:
     def operate(self, growth: Floats, factors: Mapping[str, float]) -> float:
         """Minimise what the dispatch of the last scenario costs, with no more left undone, and return it; 0 where dispatch is not priced.
 
-        `growth` [C]: requests of the scenario over those of the program. `factors`: prices over what they are typically.
+        `growth` [C]: requests of the scenario over the requests of the program. `factors`: prices over what they are typically.
         """
         operating = self.fleet.operating
         if operating is None:

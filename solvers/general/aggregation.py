@@ -3,7 +3,7 @@
     min (T'c) z,  S l <= (S A T) z <= S u,  z within the mean of the bounds of its columns
 
 With T [columns, merged columns] and S [merged rows, rows] of ones. Rows of storage and waiting add up to the balance of the group, since
-what a slot passes on to the next of its group cancels. The duals of a merged row are those of each of its rows.
+what a slot passes on to the next of its group cancels. A merged row has the dual of each of its rows.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from solvers.general.structure import Keys, Structure, column_keys, row_keys
 from solvers.program import Arrays, Program
 
 AnyArray = TypeVar("AnyArray", Floats, Bools)
-LEAST_PIECES = 3  # of a part: spans of eight hours of a day
+LEAST_PIECES = 3  # pieces of a part: spans of eight hours of a day
 NONE: Ints = np.zeros(0, dtype=np.int64)
 FURTHER = 1.5  # by how much more groups than asked may be made, so that parts need not be merged
-DISCOUNT, MOST_DISCOUNT = 1.2, 0.5  # of what slots were found not to do
+DISCOUNT, MOST_DISCOUNT = 1.2, 0.5  # discount on what slots were found not to do
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A program over groups of slots, and which of its columns and rows stand for those of the whole program."""
+    """A program over groups of slots, and which of its columns and rows stand for columns and rows of the whole program."""
 
     arrays: Arrays
     cost: Floats

@@ -45,7 +45,7 @@ def _slots_of_rows(structure: Structure) -> Ints:
 
 
 def _like_rows(structure: Structure, rows: Ints, slot: Ints) -> Ints:
-    """Number rows [of those given] so that those of one slot with the same columns of the first stage, at the same coefficients, share a number."""
+    """Number rows [of those given] so that rows of one slot with the same columns of the first stage, at the same coefficients, share a number."""
     held = structure.arrays.matrix[:, np.flatnonzero(structure.first)].tocsr()[rows]
     held.sort_indices()
     number: dict[tuple[int, bytes, bytes], int] = {}

@@ -63,7 +63,7 @@ class Counting:
         return self._lp(merged, lower, upper) or solved
 
     def whole(self, solved: MergedLp) -> Floats:
-        """Choose whole counts near those of an LP: by a search, where the program is not too large for it, else by rounding up; returns all columns.
+        """Choose whole counts near an LP's: by a search, where the program is not too large for it, else by rounding up; returns all columns.
 
         Rounding may take all the time that is left to the plan, since parts of fractional counts hardly ever find one; they stay fractional where
         that is up too.

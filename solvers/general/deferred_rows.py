@@ -20,7 +20,7 @@ from solvers.general.structure import Structure, copies_after_failures
 from solvers.program import Program
 
 BUSIEST = 2  # slots of each failure whose rows are kept
-SLACK = 1e-9  # of what other columns take of a row, relative: rounding of their sum
+SLACK = 1e-9  # share of what other columns take of a row: rounding of their sum
 MOST_COPIES = 80_000  # columns of such slots up to which all are kept; one slot of each failure is kept in any case
 
 

@@ -17,8 +17,8 @@ from solvers.general.merged_lp import MergedLp, solve_merged_lp
 from solvers.general.propagation import Propagation
 
 NEAR_ONE, NEAR_ZERO = 0.7, 0.02  # values of a binary from which on, and up to which, it is fixed
-AT_ONCE = 0.3  # of the binaries above 0, those fixed at 1 in the first round, besides those near 1; twice the share in each further one
-AT_LEAST = 3  # of them, where there are so many
+AT_ONCE = 0.3  # share of the binaries above 0, those fixed at 1 in the first round, besides those near 1; twice the share in each further one
+AT_LEAST = 3  # number among them, where there are as many
 WHOLE_TOL = 1e-5
 
 
@@ -71,7 +71,7 @@ def dive(found: MergedLp, kept: Bools, left_s: Callable[[], float], among: Bools
 def _round(
     bounds: Propagation, last: MergedLp, order: Ints, down: Ints, share: float, left_s: Callable[[], float]
 ) -> MergedLp | None:
-    """Fix a share of the binaries of `order` at 1, those of `down` at 0; returns the LP, None where nothing is left.
+    """Fix a share of the binaries of `order` at 1, the binaries of `down` at 0; returns the LP, None where nothing is left.
 
     Where that has no solution, those at 0 are freed, then half of those at 1 in turn; a single one goes to 0.
     """
@@ -99,7 +99,7 @@ def _round(
 
 
 def _fixed(bounds: Propagation, order: Ints, most: int) -> int | None:
-    """Fix so many binaries at 1, the first ones that are open and can be, those before that cannot at 0; returns how many, None where nothing is left."""
+    """Fix a number of binaries at 1, the first ones that are open and can be, those before that cannot at 0; returns how many, None where nothing is left."""
     done = 0
     for column in order.tolist():
         if done >= most:

@@ -22,7 +22,9 @@ from solvers.backends.plain_lp import ROUGH_INTERIOR, solve_lp
 from solvers.general.structure import FIRST, LINK, Structure, implied_upper, sufficient_upper
 from solvers.program import row_size
 
-INTERIOR_COLUMNS = 30_000  # of a block, from which on the interior point solves it as an LP; its duals prove the bound
+INTERIOR_COLUMNS = (
+    30_000  # columns of a block, from which on the interior point solves it as an LP; its duals prove the bound
+)
 SAFETY = 1e-9  # relative, of what rounding may add to the optimum of a part
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from solvers.arrays import Bools, Floats
 from solvers.general.structure import LINK, Structure
 
-EARNS = 1e-9  # of the largest cost, below which a reduced cost is rounding
+EARNS = 1e-9  # share of the largest cost, below which a reduced cost is rounding
 
 
 def placed(structure: Structure, duals: Floats, upper: Floats) -> Floats:

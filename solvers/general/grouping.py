@@ -21,8 +21,8 @@ from solvers.general.structure import FEW_SLOTS, Structure, column_keys, row_key
 from solvers.program import Program
 
 CLUSTERS = 12  # numbers of clusters that are tried, from one to all parts
-DECIDES = 0.1  # of the slots, those in which a row decides; the duals of the others are about 0
-LEAST = 1e-9  # of the largest entry of the signatures, below which one counts as 0
+DECIDES = 0.1  # share of the slots, those in which a row decides; the duals of the others are about 0
+LEAST = 1e-9  # share of the largest entry of the signatures, below which one counts as 0
 
 
 class Grouping:
@@ -51,7 +51,7 @@ class Grouping:
         return group
 
     def _clusters(self, count: int) -> list[Ints]:
-        """Split the parts into about so many clusters, each of parts of one length; returns the slots of each [parts, places]."""
+        """Split the parts into about a number of clusters, each of parts of one length; returns the slots of each [parts, places]."""
         found = []
         for mine, tree in self._trees:
             number = np.ones(len(mine), dtype=np.int64)
@@ -155,7 +155,7 @@ def _runs(values: Floats) -> tuple[Floats, list[Ints]]:
     places = len(values)
     total = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
     square = np.concatenate([[0.0], np.cumsum((values**2).sum(axis=1))])
-    within = np.zeros((places + 1, places + 1))  # of the run from a place to before another
+    within = np.zeros((places + 1, places + 1))  # cost of the run from a place to before another
     for i in range(places):
         ends = np.arange(i + 1, places + 1)
         within[i, ends] = np.maximum(

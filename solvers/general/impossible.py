@@ -16,7 +16,7 @@ from solvers.program import Arrays
 def has_none(structure: Structure, by_row: sparse.csr_array, rows: Ints, part: int, seconds: float) -> bool:
     """Tell whether the linear program of a part's slots and the first stage has no solution; False where time is up first.
 
-    `by_row`: the matrix of the program. `rows`: those of the part and of the first stage alone. Rows over several parts are left out, so that
+    `by_row`: the matrix of the program. `rows`: rows of the part and of the first stage alone. Rows over several parts are left out, so that
     the program of all parts has no solution either.
     """
     if seconds <= 0:

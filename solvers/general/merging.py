@@ -1,4 +1,4 @@
-"""Build merged programs of about so many columns: few slots merged evenly at first, then those that differ least by its solution."""
+"""Build merged programs of about a number of columns: few slots merged evenly at first, then those that differ least by its solution."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from solvers.general.merged_lp import solve_merged_lp
 from solvers.general.settings import GeneralSettings
 from solvers.program import Program
 
-FEW_GROUPS = 4  # of slots, below which a rough solution tells little of which slots differ
+FEW_GROUPS = 4  # groups of slots, below which a rough solution tells little of which slots differ
 
 
 @dataclass(frozen=True, slots=True)
 class Merging:
     """A program whose slots are merged.
 
-    `bare`: its structure without rows of failures, `kept`: with those of few slots. `grouping`: None before it is known which slots differ
+    `bare`: its structure without rows of failures, `kept`: with the rows of few slots. `grouping`: None before it is known which slots differ
     least.
     """
 
@@ -31,7 +31,7 @@ class Merging:
     grouping: Grouping | None = None
 
     def merged(self, columns: int, light: Lighter, alone: Ints | None = None, least: int = 1) -> Merged:
-        """Merge slots to a program of about so many columns, besides those of `alone`, slots that stay apart; those of failures if None.
+        """Merge slots to a program of about a number of columns, besides the columns of `alone`, slots that stay apart; the slots of failures if None.
 
         `least`: groups that are made in any case, where there are twice as many slots.
         """

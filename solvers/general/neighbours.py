@@ -28,7 +28,7 @@ class Neighbours:
     size: Floats
 
     def of(self, p: int, rows: Ints, x: Floats, found: Floats) -> Ints:
-        """Find the neighbours of a part [neighbours], those of most rows that lacked something, or that its growth relaxes, first, and the nearest of them.
+        """Find the neighbours of a part [neighbours], the ones with most rows that lacked something, or that its growth relaxes, first, and the nearest of them.
 
         `rows`: of the part. `x`, `found` [columns]: before and after it made the first stage grow.
         """

@@ -47,7 +47,7 @@ class Planner:
         self._merging, self.structure = merging, structure
         self._options, self._begin, self._settings = options, begin, settings
         self._kept: Bools = np.ones(len(structure.cost), dtype=bool)  # columns that a first stage may use
-        self._price = np.zeros(len(structure.cost))  # of copies after failures, while parts are decided
+        self._price = np.zeros(len(structure.cost))  # price of copies after failures, while parts are decided
         self._grew: Ints = NONE  # slots of the parts that needed more of the first stage
         self._expected: Floats = np.zeros(len(structure.cost))  # what the parts began from
         self._parts_s = 0.0  # time that they took [s]
@@ -230,7 +230,7 @@ class Planner:
 
 
 def _restricted(found: MergedLp, settings: GeneralSettings) -> Bools:
-    """Select the merged columns that a first stage may use: those of other stages, and integers with a value or a small reduced cost."""
+    """Select the merged columns that a first stage may use: columns of other stages, and integers with a value or a small reduced cost."""
     integer = np.flatnonzero(found.merged.arrays.integer)
     used = found.x[integer] > settings.used
     rest = found.reduced[integer][~used]

@@ -10,7 +10,7 @@ import numpy as np
 from solvers.arrays import Bools, Floats, Ints
 from solvers.program import Arrays
 
-TOL = 1e-6  # of a bound before it is rounded, and of the side of a row, relative to its entries
+TOL = 1e-6  # slack of a bound before it is rounded, and of the side of a row, relative to its entries
 
 
 class Propagation:

@@ -30,16 +30,16 @@ from solvers.program import Arrays, row_size
 
 SWEEPS = 4
 LACKING = 0.1  # what rows of a part without a solution are said to lack, of their largest coefficient
-SHRINKS = 0.7  # of what was wrong before: the sweeps end where more is left and the first stage did not grow
-PENALTY = 1.0  # of leaving a row over several parts by its largest coefficient in units of its columns, as a share of what the plan costs
+SHRINKS = 0.7  # share of what was wrong before: the sweeps end where more is left and the first stage did not grow
+PENALTY = 1.0  # price of leaving a row over several parts by its largest coefficient in units of its columns, as a share of what the plan costs
 DEARER = 10.0  # by how much it rises with each sweep, so that a small lack does not stay cheaper than one more system
-QUICK_SHARE = 0.4  # of the time left before a sweep, beyond which its parts are rounded up instead of searched
+QUICK_SHARE = 0.4  # share of the time left before a sweep, beyond which its parts are rounded up instead of searched
 LEAST_TIME_S = 1.0
 WHOLE_TOL = 1e-5
 GROWS_MUCH = (
-    0.01  # of what the first stage costs: growth by a part from which on its neighbours are decided again with it
+    0.01  # share of what the first stage costs: growth by a part from which on its neighbours are decided again with it
 )
-SIDE_SLACK = 1e-9  # of what the sides of linking rows leave to a part, relative: rounding of the other parts' sum
+SIDE_SLACK = 1e-9  # share of what the sides of linking rows leave to a part: rounding of the other parts' sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class Rolling:
     def _with_neighbours(self, x: Floats, p: int, found: Floats, quick: bool, sweep: int, coming: Bools) -> Floats:
         """Decide a part again together with its neighbours; returns what was found before where the first stage grows as much.
 
-        `coming` [parts]: those of the sweep after this one; neighbours that are decided are taken out.
+        `coming` [parts]: parts of the sweep after this one; neighbours that are decided are taken out.
         """
         others = self._neighbours.of(p, self._rows[p], x, found)
         if not len(others):
@@ -288,7 +288,7 @@ class Rolling:
         """Take back what parts changed of the first stage beyond their own rows, but for columns that rows of the first stage join to a change they need.
 
         Such columns cost nothing, or the search would have left them; other parts would pay for what was chosen for them at random.
-        `first`: columns of the first stage that were decided, `before` [first]: what is held of them. `rows`: of the parts.
+        `first`: columns of the first stage that were decided, `before` [first]: the amount held. `rows`: of the parts.
         """
         own = np.zeros(len(x), dtype=bool)
         own[self._by_row[rows].indices] = True

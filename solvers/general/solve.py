@@ -41,7 +41,7 @@ def solve_general(
     sign = -1.0 if sense == "max" else 1.0
     structure = structure_of(program, sign * np.asarray(objective, dtype=float), slots)
     waiting = DeferrableRows(program, structure, slots)
-    longest = replace(options.until_found(), longest_s=None)  # of each of its searches
+    longest = replace(options.until_found(), longest_s=None)  # options for each of its searches
     bounding = Bounding(DualBound(structure), sign, longest, begin, settings)
     say(options, f"{program.column_count:,} columns, taken apart into {structure.parts} parts")
     merging = merging_of(program, waiting, slots, settings, settings.merged_lp_share * longest.left_s(begin))

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from solvers.arrays import Bools, Floats, Ints
 from solvers.program import Arrays, Program
 
-MOST_SLOTS = 24  # of a part
+MOST_SLOTS = 24  # slots of a part
 FEW_SLOTS = 3  # rows over more slots are sums over the calendar, which join no parts
 BY_SLOT = (
     "f",
@@ -47,7 +47,7 @@ class Structure:
 
     `run` [slots]: the part of the calendar of each slot. Copies of a fleet after a failure belong to the part of their slot, so that they and
     what runs there are decided at once. Where they are more columns than all else that has a slot, each slot in which the failure is tried
-    is a part of its own for them, after those of the calendar.
+    is a part of its own for them, after the parts of the calendar.
     `row_part` [rows]: the part that all columns of a row belong to, `LINK` for rows over several parts or with columns of both stages, and
     `FIRST` for rows of the first stage alone.
     """
@@ -80,7 +80,7 @@ LINK, FIRST = -1, -2
 
 
 def slots_of_columns(program: Program, slots: int) -> Ints:
-    """Find the slot of each column [columns]; -1 for those of no slot, or of several."""
+    """Find the slot of each column [columns]; -1 for columns of no slot, or of several."""
     low, high = np.full(program.column_count, slots), np.full(program.column_count, -1)
     for block, columns in program.columns.items():
         if (block in BY_SLOT or block.startswith(ALSO_BY_SLOT)) and columns.ndim and columns.shape[-1] == slots:
@@ -160,7 +160,7 @@ class Keys:
 
 
 def column_keys(program: Program, structure: Structure, group: Ints) -> Keys:
-    """Number the columns with their slots replaced by groups; those of the first stage stay apart."""
+    """Number the columns with their slots replaced by groups; columns of the first stage stay apart."""
     slots = len(group)
     key = np.arange(program.column_count)
     base = program.column_count
@@ -247,7 +247,7 @@ def implied_upper(arrays: Arrays, passes: int = 3) -> Floats:
 
 
 def sufficient_upper(arrays: Arrays, cost: Floats, upper: Floats) -> Floats:
-    """Bound columns [columns] without an upper bound by what is enough for all rows: some optimum keeps these bounds.
+    """Bound columns [columns] without an upper bound by an amount that is enough for all rows: some optimum keeps these bounds.
 
     Of a column that costs something and only ever relaxes rows, such as a peak of power, no more is needed than where every row that it
     occurs in holds whatever the other columns are within `upper`.

@@ -17,7 +17,7 @@ from solvers.general.merged_lp import MergedLp, solve_merged_lp
 from solvers.program import Arrays
 
 TRIED = 3  # others of a set that are tried, those of the largest values
-GAINS = 1e-4  # of the value, that a choice must be cheaper by
+GAINS = 1e-4  # share of the value by which a choice must be cheaper
 USED = 1e-3  # value of a binary in the LP from which on it may be tried
 
 

@@ -76,7 +76,7 @@ def build(data: PlanData) -> Program:
 
 
 def slot_of_columns(program: Program) -> Ints:
-    """[columns]: the slot of each column, -1 for those of no slot."""
+    """[columns]: the slot of each column, -1 for columns of no slot."""
     slot = np.full(program.column_count, -1)
     for block in ("f", "x", "v", "loading", "present", "grid", "taken", "charge", "discharge", "stored"):
         columns = program.columns.get(block, np.zeros((0, 0), dtype=np.int64))

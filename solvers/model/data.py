@@ -45,7 +45,7 @@ class Objective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerStages:
-    """Limits [S] on a site's power in the windows `first` to `last` only; those of a site share no window."""
+    """Limits [S] on a site's power in the windows `first` to `last` only; limits of a site share no window."""
 
     site: Ints
     first: Ints
@@ -421,7 +421,7 @@ def _point_problems(data: PlanData) -> Iterator[str]:
 
 
 def _block_problems(data: PlanData) -> Iterator[str]:
-    """Describe what is wrong with the input of optional blocks."""
+    """Describe the faults of the input of optional blocks."""
     R, A, T, V, W = data.sites, len(data.arc_workload), data.slots, data.windows, data.demand.shape[0]
     if data.power_stages is not None:
         yield from data.power_stages.problems(R, V, data.site_power_limit_w)

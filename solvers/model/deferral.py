@@ -1,7 +1,7 @@
 """The deferral block: requests that may wait are served when power is cheap or clean.
 
 Service is first come, first served: no request waits longer than wait_w slots exactly when all that wait arrived in the last wait_w
-slots. The rows `balance` replace those of the routing block for these workloads.
+slots. The rows `balance` replace the rows of the routing block for these workloads.
 
 Sets
     w                workloads whose requests may wait

@@ -168,7 +168,7 @@ def _add_balance(program: Program, data: PlanData, meters: MeterData) -> None:
 
 
 def _add_connections(program: Program, data: PlanData, meters: MeterData) -> None:
-    """Add the rows `connection`, indexed by site and slot like those of `power`."""
+    """Add the rows `connection`, indexed by site and slot like the rows of `power`."""
     slots = data.slots
     limited = np.flatnonzero(np.isfinite(meters.grid_upper_w))
     index = _pairs(len(limited), slots)

@@ -41,8 +41,8 @@ from solvers.model.residency import is_whole
 from solvers.model.routing import arc_open
 from solvers.program import Program
 
-LP_ITERATIONS = (("simplex_iteration_limit", 20_000),)  # of the program whose duals weigh the fleet options
-ROUNDING = 1e-6  # of a sum of systems, before it is rounded up; relative and absolute
+LP_ITERATIONS = (("simplex_iteration_limit", 20_000),)  # limit on the program whose duals weigh the fleet options
+ROUNDING = 1e-6  # part of a sum of systems, before it is rounded up; relative and absolute
 MOST_SIZES = 20_000  # replicas of different sizes up to which prices are sought
 
 Sizes = list[Floats]
@@ -112,7 +112,7 @@ def _served(data: PlanData) -> Bools:
 
 
 def _sizes(data: PlanData) -> dict[int, Floats]:
-    """Collect the sizes of each workload's replicas; those of which some need no whole replica are left out."""
+    """Collect the sizes of each workload's replicas; workloads of which some need no whole replica are left out."""
     point, option = data.point_uses.T
     workers = data.role_workers()
     each = np.zeros((len(data.point_pool), len(data.option_site)))

@@ -1,7 +1,7 @@
 """The residency block: whole replicas that hold their weights, on systems that nothing else uses at the time.
 
 A replica has workers of one or two roles, such as prefill and decode. A deployment of a point holds whole workers of each role, at least
-those of one replica; beyond that, workers of either role may be added one by one.
+the workers of one replica; beyond that, workers of either role may be added one by one.
 
 Sets
     p                operating points of serving whose replicas are whole

@@ -6,7 +6,7 @@ scenario what it serves as planned: how requests are split among them is decided
 
 Sets
     s        scenarios; in each the sets of the routing and schedule blocks
-    c        classes of demand (workload, origin); c' those of workloads that share a demand
+    c        classes of demand (workload, origin); c' classes of workloads that share a demand
     t        a few slots
 Data
     D_{c,t}          demand [requests/s]

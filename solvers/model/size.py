@@ -5,7 +5,7 @@ from __future__ import annotations
 from solvers.model.data import PlanData
 from solvers.model.dominance import undominated
 
-INDEX_BYTES = 9  # of each point in each slot: the number of its column, and whether it has one
+INDEX_BYTES = 9  # bytes of each point in each slot: the number of its column, and whether it has one
 COLUMN_BYTES = 100  # bounds, kind and unit 32, cost 16, entries in two rows 48 while they are collected; more in rows of power and in a solver
 
 

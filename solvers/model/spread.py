@@ -6,7 +6,7 @@ Sets
     a        arcs of w into z
     t        slots
 Data
-    D_{w,t}       demand of all origins [requests/s]; what is served in the slot where requests may wait
+    D_{w,t}       demand of all origins [requests/s]; the load served in the slot where requests may wait
     share_w       largest share of a slot's requests in one zone
     zones_w       least number of zones that count
     least_w       share of every slot's requests from which a zone counts
@@ -36,7 +36,7 @@ from solvers.model.data import PlanData
 from solvers.model.deferral import may_wait, most_served
 from solvers.program import Program
 
-ROUNDING_TOL = 1e-9  # of 1 / share_w before it is rounded up
+ROUNDING_TOL = 1e-9  # share of 1 / share_w before it is rounded up
 
 
 def add_spread(program: Program, data: PlanData, most: Floats) -> None:
@@ -92,7 +92,7 @@ def _most_by_workload(data: PlanData, most: Floats) -> Floats:
 
 
 class _ShareRows:
-    """Rows over the flow of a workload into a zone, compared with a share of its demand, or of what is served where requests wait."""
+    """Rows over the flow of a workload into a zone, compared with a share of its demand, or of the load served where requests wait."""
 
     def __init__(
         self, program: Program, data: PlanData, spread: SpreadData, arc: Ints, at: Ints, total: Floats

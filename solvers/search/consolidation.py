@@ -21,7 +21,7 @@ from solvers.model.data import PlanData
 from solvers.program import Program
 from solvers.search.parts import points_in_use
 
-LP_ITERATIONS = 20_000  # of one linear program; a deployment without which it takes more is kept
+LP_ITERATIONS = 20_000  # iterations of one linear program; a deployment without which it takes more is kept
 
 
 def restricted(data: PlanData, kept: Bools) -> PlanData:

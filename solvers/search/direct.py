@@ -27,11 +27,13 @@ from solvers.search.line_units import polish_line_units
 from solvers.solution import Solution
 
 TIE_SLACK = 1e-9  # relative change of the objective permitted while cost is minimised among its optima
-MIP_START_SHARE = 0.5  # of the time left, for a MIP start from the decomposition
-LEAST_COLUMNS_BY_PARTS = 100_000  # of a program that the decomposition does not cover, from which on it is taken apart
+MIP_START_SHARE = 0.5  # share of the time left, for a MIP start from the decomposition
+LEAST_COLUMNS_BY_PARTS = (
+    100_000  # columns of a program that the decomposition does not cover, from which on it is taken apart
+)
 MOST_COLUMNS_IN_ONE_PIECE = 250_000  # up to which it is also searched in one piece, where its parts have no plan
-IN_ONE_PIECE_SHARE = 0.6  # of the further time for a first plan, before the program is taken apart for one
-LEAST_TIME_LIMIT_S = 1.0  # of a later step when the time is nearly up
+IN_ONE_PIECE_SHARE = 0.6  # share of the further time for a first plan, before the program is taken apart for one
+LEAST_TIME_LIMIT_S = 1.0  # limit of a later step when the time is nearly up
 
 
 def solve_direct(data: PlanData, options: Options = Options(), start: Mapping[str, Floats] | None = None) -> Solution:
@@ -204,7 +206,7 @@ def _cheapest_optimum(
 ) -> RawSolution:
     """Fix the objective at its value for `x` and minimise cost.
 
-    Bound and status stay those of the objective; the duals are those of the objective for the new fleet.
+    Bound and status still refer to the objective, and so do the duals, for the new fleet.
     """
     value = float(objective @ x) if first.objective is None else first.objective
     fixed = _with_objective_fixed(data, value)

@@ -43,7 +43,7 @@ SETTINGS = DroppingSettings()
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is known of the plan over some points: its value, and how to finish it; `points`: those that serve in the fullest slot."""
+    """The findings on the plan over some points: its value, and how to finish it; `points`: those that serve in the fullest slot."""
 
     value: float
     finish: Callable[[], Found | None]

@@ -104,7 +104,7 @@ def solve(
     within: float = 0.0,
     rate: float = math.inf,
 ) -> Solution:
-    """Solve the joint program; value and plan are those of whole replicas, and the bound holds for them.
+    """Solve the joint program; value and plan have whole replicas, and the bound holds for them.
 
     `otherwise_divisible`: return the solution of the relaxation where none with whole replicas is found in time. `within`: share of its value
     that the best plan found may lose to one with fewer parts (`solvers.search.simplest`); `rate`: the same for each deployment saved.
@@ -360,7 +360,7 @@ def _raised(best: Solution, bound: float | None, options: Options) -> Solution:
 
 
 def _good_enough(best: Solution, options: Options) -> float | None:
-    """Compute the value within the asked gap of what is proven."""
+    """Compute the value within the asked gap of the bound."""
     if best.bound is None:
         return None
     sign = -1.0 if best.objective.maximises else 1.0
@@ -418,7 +418,7 @@ def _activities(data: PlanData) -> int:
 
 
 def _groups(data: PlanData) -> Ints | None:
-    """[T]: groups of slots that share their residents, those of the input if it has any; None where each slot has its own."""
+    """[T]: groups of slots that share their residents, the groups of the input if it has any; None where each slot has its own."""
     if data.resident_group is not None:
         return data.resident_group
     if data.slots <= SETTINGS.most_slots_apart:
@@ -480,7 +480,7 @@ def _better(data: PlanData, best: Solution, full: Solution, divisible: Solution,
 def _with_duals(data: PlanData, solution: Solution, divisible: Solution, options: Options) -> Solution:
     """Price the rows with the fleet held and replicas divisible, since a whole replica too many makes every small change free.
 
-    `divisible`: the relaxation, whose own prices stand in for those of a program that is too large.
+    `divisible`: the relaxation, whose own prices stand in for the prices of a program that is too large.
     """
     if not solution.values:
         return replace(solution, row_duals={})

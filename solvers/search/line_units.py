@@ -1,7 +1,7 @@
 """Polish the counts of rented line units: re-solve them to a much smaller gap with all other integers fixed.
 
 A gap is a share of the whole objective. Lines cost next to nothing beside systems, so a solution within the gap may rent lines that
-save less than they cost, which any reader of the plan would notice. Bound and status stay those of the search.
+save less than they cost, which any reader of the plan would notice. Bound and status still refer to the search.
 
 A plan that was found in one piece is solved over all continuous columns. One that was put together from parts belongs to a program whose LP
 alone takes longer than its lines are worth: all but the traffic is held as well, so that the work is that of sending what the plan serves.
@@ -21,8 +21,8 @@ from solvers.program import Arrays, Program
 
 GAP_SHARE = 0.01  # share of the asked gap to which line units are solved
 LEAST_GAP = 1e-9  # smallest gap asked for
-NODES = 1_000  # of that search, so that it ends where it ended before
-TIME_LIMIT_S = 20.0  # of that solve; a solution is at hand already
+NODES = 1_000  # nodes of that search, so that it ends where it ended before
+TIME_LIMIT_S = 20.0  # limit of that solve; a solution is at hand already
 TRAFFIC = ("way", "send", "pass")  # blocks of what travels on lines, beside the columns in the rows of the units
 
 

@@ -68,7 +68,7 @@ class _Lowering:
         return cls(arrays, sparse.csc_array(arrays.matrix), by_row, x, by_row @ x, able, totals, own)
 
     def run(self) -> bool:
-        """Lower what is needless; False where nothing is."""
+        """Lower needless counts; False where nothing is."""
         x, arrays = self.x, self.arrays
         queue = np.flatnonzero(arrays.binary & self.able & (x > 0.5) & (arrays.lower < 0.5)).tolist()
         lowered = False

@@ -44,7 +44,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """A step of the ladder: the value with so many deployments; `estimated`: from the fullest slot, not that of a whole plan."""
+    """A step of the ladder: the value with a number of deployments; `estimated`: from the fullest slot, not that of a whole plan."""
 
     deployments: int
     value: float

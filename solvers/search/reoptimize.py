@@ -37,7 +37,7 @@ POINT_BLOCKS = ("x", "v", "y", "run")  # blocks of columns whose first index is 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReoptimizerSettings:
-    """What is remembered, and up to which size."""
+    """The memory of the search, and up to which size."""
 
     solutions: int = 16
     """Earlier solutions whose fleets are tried."""

@@ -2,7 +2,7 @@
 
 exact      small programs: the best value with ever fewer deployments; then the number chosen, fewest kinds of systems at sites, then sites, then the best
            value, each by a program of its own in which the counts before it are fixed
-dropping   others: trials over fewer and fewer deployments, of which the fullest slot tells what the plan would cost; only what is chosen is finished
+dropping   others: trials over fewer and fewer deployments, of which the fullest slot tells what the plan would cost; only the chosen one is finished
            (`solvers.search.dropping`)
 
 Chosen is the plan within the band that is best where each deployment counts as a share of the best value (`Band.rate`), else the one of fewest.
@@ -27,7 +27,7 @@ from solvers.program import Program
 from solvers.search.parts import PARTS, Parts, Rung, add_parts, columns_of, parts_of
 
 MOST_EXACT = 1_000  # columns up to which the fewest parts are found exactly
-STEP_GAP = 0.1  # of `Band.rate`: to which values on the exact ladder are found
+STEP_GAP = 0.1  # gap of `Band.rate`: to which values on the exact ladder are found
 
 
 @dataclass(frozen=True, slots=True)

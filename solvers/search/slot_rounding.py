@@ -140,7 +140,7 @@ def _with_reserve(task: Rounding, reserve: float) -> Arrays:
 
 
 def _columns_of(program: Program, *blocks: str) -> Bools:
-    """[columns]: those of some blocks."""
+    """[columns]: the columns of some blocks."""
     mask = np.zeros(program.column_count, dtype=bool)
     for block in blocks:
         columns = program.columns.get(block, np.zeros(0, dtype=np.int64))
@@ -149,7 +149,7 @@ def _columns_of(program: Program, *blocks: str) -> Bools:
 
 
 def _rows_of(program: Program, *blocks: str) -> Bools:
-    """[rows]: those of some blocks."""
+    """[rows]: the rows of some blocks."""
     mask = np.zeros(program.row_count, dtype=bool)
     for block in blocks:
         for part in program.row_blocks.get(block, ()):
@@ -262,7 +262,7 @@ class Begun:
         return float(objective_vector(self.task.program, self.task.data) @ self.x)
 
     def points(self) -> Bools:
-        """[P]: points in use, those of divisible slots among them."""
+        """[P]: points in use, points of divisible slots among them."""
         return points_in_use(self.task.program.values(self.x))
 
     def ended(self) -> Floats | None:
@@ -313,7 +313,7 @@ def _next(
 
 
 def _order(task: Rounding, schedule: Floats) -> Ints:
-    """Groups of slots by window, those of a window in the order of time from its fullest slot on; the fullest window first."""
+    """Groups of slots by window, slots of a window in the order of time from its fullest slot on; the fullest window first."""
     program = task.program
     held = _columns_of(program, "n")
     in_use = task.matrix @ np.where(held, 0.0, schedule)  # systems, by row of `installed`

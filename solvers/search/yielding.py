@@ -1,7 +1,7 @@
-"""Let jobs of later classes make room before those of earlier ones, where plans cost nearly the same.
+"""Let jobs of later classes make room before jobs of earlier ones, where plans cost nearly the same.
 
 The fleet, the placement of jobs and all other integers stay. Among the dispatches whose value is near enough, widths of the first class
-return least often; among these those of the second class, and so on; and of these the dispatch is the best one.
+return least often; among these the widths of the second class, and so on; and of these the dispatch is the best one.
 """
 
 from __future__ import annotations

@@ -349,7 +349,7 @@ def moe(**keys):
     ({"moe_layer_start_index": 2, "moe_layer_end_index": 9, "moe_layer_interval": 2}, 8), ({"moe_layer_start_index": 2, "moe_layer_end_index": -1}, 2),
 ])  # fmt: skip
 def test_the_layers_with_experts_are_counted_in_every_way_of_saying_so(keys, dense):
-    # of 12 layers: (i + 1) % 3 == 0 holds for 2, 5, 8, 11; (i + 1) % 2 == 0 for 6 odd ones, less 1 and 3; 3, 5, 7, 9 between 2 and 9
+    # among 12 layers, (i + 1) % 3 == 0 holds for 2, 5, 8, 11; (i + 1) % 2 == 0 for 6 odd ones, less 1 and 3; 3, 5, 7, 9 between 2 and 9
     assert parsed(moe(**keys)).dense_layers == dense
 
 

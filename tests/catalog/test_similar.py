@@ -23,13 +23,13 @@ def missing(kind, name, figure) -> MissingFigure:
 @pytest.mark.parametrize(
     ("chip", "figure", "of"),
     [
-        ("GB200 (per GPU)", "price", "B200 SXM"),  # of its generation
+        ("GB200 (per GPU)", "price", "B200 SXM"),  # same generation
         ("H20-3e-143GB", "tdp_w", "H20 96GB"),
         ("GH200-144GB", "tdp_w", "GH200 96/144GB"),
         ("MI325X", "price", "MI300X"),
         ("Ascend 910B2", "tdp_w", "Ascend 910B (generic)"),
         ("TPU v5p", "tdp_w", "TPU v4"),
-        ("Apple-M1-7core", "tdp_w", "Rockchip RK3588"),  # of its class, as its vendor has none
+        ("Apple-M1-7core", "tdp_w", "Rockchip RK3588"),  # same class, as its vendor has none
     ],
 )
 def test_the_example_is_that_of_a_chip_of_its_class(chip, figure, of):

@@ -110,7 +110,7 @@ def test_the_error_names_what_was_expected_and_what_was_got():
         ("5B", "s"),
         ("400 GB", "byte/s"),
         ("3 tokens/s", "token"),
-        ("10B", "token/s"),  # of no time
+        ("10B", "token/s"),  # no time in it
         ("10B tokens", "token/s"),
         ("１２ s", "s"),
     ],
@@ -134,7 +134,7 @@ def test_what_is_not_the_quantity_is_refused(value, unit):
         ("$", ""),
         ("$ USD 5", ""),
         ("$5 USD", ""),
-        ("5 USD/gpu/h", "s"),  # of one chip
+        ("5 USD/gpu/h", "s"),  # one chip
         ("5 USD/gpu", ""),
         ("5 USD/h", "chip s"),
     ],

@@ -21,7 +21,7 @@ COUNTS = {
     "options": 2_000,
     "solves": 1_000,
 }
-SLOW_S = 3.0 + 20.0  # of processor time: the limit of a solve, and what may come on top
+SLOW_S = 3.0 + 20.0  # processor time: the limit of a solve, and what may come on top
 
 
 def main() -> int:

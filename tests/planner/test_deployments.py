@@ -18,7 +18,7 @@ from planner.verify.plan import verify_plan
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "catalog" / "data"
 BYTES = {"fp4": 0.5, "fp8": 1.0, "int8": 1.0, "bf16": 2.0, "fp16": 2.0}
-UTILISATION = 0.9  # of a chip's memory that an engine may fill
+UTILISATION = 0.9  # share of a chip's memory that an engine may fill
 ARCHITECTURES = (
     "Kimi-K2-Instruct", "DeepSeek-V3", "Qwen3-235B-A22B", "gpt-oss-120b", "Meta-Llama-3.1-405B", "Meta-Llama-3.1-70B",
     "Mixtral-8x22B-v0.1", "Qwen3-32B", "GLM-4.5-Air", "Meta-Llama-3.1-8B",

@@ -89,7 +89,7 @@ def test_a_cold_cache_costs_what_its_slower_requests_cost():
         for each in (workload, cold)
     )
     assert cold_rate < 0.7 * warm_rate
-    share = (np.arange(100_000) + 0.5) / 100_000  # of the ramp that is over: times per request fall evenly
+    share = (np.arange(100_000) + 0.5) / 100_000  # share of the ramp that is over: times per request fall evenly
     rate = 1.0 / (1.0 / cold_rate + share * (1.0 / warm_rate - 1.0 / cold_rate))
     assert ready(**STARTS)["warm_up"] == pytest.approx(1200.0 * (1.0 - rate.mean() / warm_rate), rel=1e-6)
 

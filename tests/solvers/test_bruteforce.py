@@ -221,7 +221,7 @@ def test_ties_are_broken_by_cost(data):
     solution = solve(data, EXACT)
     if solution.status != "optimal":
         return
-    slack = 1e-7 * max(1.0, abs(solution.value))  # of the reference, against our 1e-9
+    slack = 1e-7 * max(1.0, abs(solution.value))  # slack of the reference, against our 1e-9
     side = solution.value - slack if data.objective.maximises else solution.value + slack
     cheapest = best(data, "cost", (data.objective.functional, side))
     assert solution.functionals["cost"] <= cheapest + 1e-4 * max(1.0, cheapest)

@@ -83,7 +83,7 @@ def test_violation_is_relative_to_the_row():
     arrays = program.arrays()
     assert arrays.violation(np.array([1.0])) == 0.0
     assert arrays.violation(np.array([1.5])) == pytest.approx(0.5)  # 1.5e6 against 1e6, in units of 1e6
-    assert arrays.violation(np.array([-0.25])) == pytest.approx(0.25)  # of the bound
+    assert arrays.violation(np.array([-0.25])) == pytest.approx(0.25)  # violation of the bound
 
 
 @pytest.mark.parametrize("row", [-1, 2])

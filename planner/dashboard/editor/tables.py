@@ -186,7 +186,7 @@ def _is_shares(value: Any) -> bool:
 
 
 def _value(cell: Any, old: Any, column: Column) -> Any:
-    """Read a cell; None if it is empty, and the text as it is where it cannot be read, so that the spec names what is wrong."""
+    """Read a cell; None if it is empty, and the text as it is where it cannot be read, so that the spec names the fault."""
     if isinstance(cell, bool) or cell is None:
         return cell
     if column.kind == "names":
@@ -279,7 +279,7 @@ def _meets(rest: str, key: str) -> bool:
 def sorted_problems(
     problems: Sequence[Issue], document: Mapping[str, Any], tables: Sequence[Table]
 ) -> tuple[dict[str, list[tuple[Place, Issue]]], list[Issue]]:
-    """Sort problems by table; those of no table come apart."""
+    """Sort problems by table; problems of no table come apart."""
     by_table: dict[str, list[tuple[Place, Issue]]] = {}
     others = []
     for problem in problems:

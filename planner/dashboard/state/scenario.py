@@ -150,7 +150,7 @@ class Scenario:
 
 
 def not_kept() -> Issue:
-    """Say that an address names what is not kept here."""
+    """Say that an address names a work that is not kept here."""
     return Issue(BASE, Message.of("dashboard.not_kept").text())
 
 

@@ -1,6 +1,6 @@
 """The work of one visitor: the scenario at hand, those kept, and their plans. No Streamlit here.
 
-What is kept under an id belongs to one base: its spec where it was uploaded, scenarios saved under names, plans. The address of a page names
+A work kept under an id belongs to one base: its spec where it was uploaded, scenarios saved under names, plans. The address of a page names
 base, edits and id, so that it opens one scenario, and never what its owner did with other bases. Links for others have ids of their own.
 """
 
@@ -175,7 +175,7 @@ class Work:
     # -- kept between visits ------------------------------------------------------------------------------------------
 
     def follow(self, query: Query) -> None:
-        """Turn to what an address names, with what is kept under its id; an address that names nothing changes nothing.
+        """Turn to what an address names, with the work kept under its id; an address that names nothing changes nothing.
 
         Writes nothing and raises no error: an address that leads nowhere becomes a scenario without a spec, which says why.
         """
@@ -184,7 +184,7 @@ class Work:
             return
         found = store.load(name)
         if found is not None and ("root" not in found or base not in ("", found["root"]["base"])):
-            name, found = "", None  # of another base, or of no work
+            name, found = "", None  # the name belongs to another base, or to no work
         try:
             scenario = _named(found, base, query)
         except SpecError as error:
@@ -232,14 +232,14 @@ class Work:
         return {**address, ID: [name]}
 
     def _write(self, scenario: Scenario, change: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> None:
-        """Write a change of what is kept with the base of a scenario, and the scenario where an address cannot hold it.
+        """Write a change of the work kept with the base of a scenario, and the scenario where an address cannot hold it.
 
         What others wrote under the id meanwhile, such as another page of the same bookmark, stays.
         """
         name = self._ids.get(scenario.origin, "")
         there = store.load(name)
         if name in self._links or (there is not None and Scenario.from_json(there["root"]).origin != scenario.origin):
-            name = ""  # of somebody else, or of another base: from now on there is a copy
+            name = ""  # the name belongs to somebody else or to another base: from now on there is a copy
         name = self._ids[scenario.origin] = name or store.new_id()
 
         def changed(there: dict[str, Any] | None) -> dict[str, Any]:
@@ -262,7 +262,7 @@ class Work:
         }
 
     def _take(self, found: dict[str, Any], name: str, root: Scenario) -> None:
-        """Take over what is kept under an id."""
+        """Take over the work kept under an id."""
         if found.get("link"):
             self._links.add(name)
         self._held |= {(name, key) for key in ("", *found["edits"], _needs(root))}
@@ -300,7 +300,7 @@ def _first(query: Query, key: str) -> str:
 
 
 def _named(found: dict[str, Any] | None, base: str, query: Query) -> Scenario:
-    """Return the scenario that an address names, with what is kept under its id. Raises SpecError for one that leads nowhere."""
+    """Return the scenario that an address names, with the work kept under its id. Raises SpecError for one that leads nowhere."""
     if found is None and base in ("", UPLOAD):
         raise SpecError([not_kept()])
     root = Scenario.from_json(found["root"]) if found is not None else Scenario(base)
@@ -319,7 +319,7 @@ def _needs(scenario: Scenario) -> str:
 
 
 def _document(scenario: Scenario) -> dict[str, Any]:
-    """Return what is kept with a base before anything was saved or solved."""
+    """Return the work kept with a base before anything was saved or solved."""
     edits = {scenario.key: list(map(list, scenario.edits))} if KEPT in scenario.address() else {}
     return {"root": scenario.root.to_json(), "edits": edits, "saved": [], "plans": []}
 

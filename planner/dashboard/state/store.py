@@ -53,7 +53,7 @@ def is_id(name: str) -> bool:
 
 
 def save(name: str, work: dict[str, Any]) -> bool:
-    """Write a work under its id, and remove what is too old or too much. Returns whether it could be written."""
+    """Write a work under its id, and remove works that are too old or too many. Returns whether it could be written."""
     if not is_id(name):
         return False
     content = _packed(work)

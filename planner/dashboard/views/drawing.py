@@ -41,7 +41,7 @@ def draw_chart(
 def draw_to_pick(spec: dict[str, Any], field: str, key: str, on_pick: Callable[[str | None], None]) -> None:
     """Draw a chart in which a click on a mark picks the value of a field, and a click beside one picks nothing.
 
-    The marks of a chart of layers are those of the layer `MARKS`.
+    The marks of a chart of layers stand in the layer `MARKS`.
     """
     given = copy.deepcopy(spec)
     unit = next((layer for layer in given.get("layer", ()) if layer.get("name") == MARKS), given)

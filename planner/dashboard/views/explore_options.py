@@ -18,7 +18,7 @@ WITHIN = (1, 30, 5)  # percent
 
 
 def asked(kind: str, document: Document, t: Words) -> dict[str, Any]:
-    """Draw the options of a study, and return what is chosen."""
+    """Draw the options of a study, and return the choice."""
     draw = DRAW.get(kind)
     return draw(document, t) if draw is not None else {}
 

@@ -1,4 +1,4 @@
-"""The page of hours and places: sites on a map at an hour, what is served, prices over the year, and the dispatch of electricity."""
+"""The page of hours and places: sites on a map at an hour, the load served, prices over the year, and the dispatch of electricity."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from planner.dashboard.state.session import Shown
     from planner.plan import Plan
 
-NARROW_PX, WIDE_PX = 170, 214  # of metrics, which wrap where the page is narrow
+NARROW_PX, WIDE_PX = 170, 214  # widths of metrics, which wrap where the page is narrow
 HEAD_START_S = 0.4
 """How long a browser has for the main figures before it is sent the rest: it draws nothing while it loads what draws charts."""
 BEGUN = "plan_begun"  # set once a visitor was sent a whole page of a plan
@@ -43,7 +43,7 @@ def draw(work: Work, t: Words) -> None:
 
 
 def _rest(work: Work, shown: Shown | None, form: Any, t: Words) -> None:
-    """Draw the form, and what is below the main figures of a plan."""
+    """Draw the form, and the part below the main figures of a plan."""
     from planner.dashboard.views import plan_form, plan_sections  # loaded while the browser draws the figures
 
     st.session_state[BEGUN] = True

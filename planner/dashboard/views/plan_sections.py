@@ -33,7 +33,7 @@ EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 def draw_rest(
     shown: Shown, t: Words, on_repair: Callable[[], None] | None, on_more_time: Callable[[], MoreTime | None]
 ) -> None:
-    """Draw of a plan what is below its main figures, down to its sources; `on_repair` applies the repair of an infeasible one."""
+    """Draw the part of a plan below its main figures, down to its sources; `on_repair` applies the repair of an infeasible one."""
     plan = shown.plan
     _notes(plan, t)
     if headline.tells_figures(plan):
@@ -73,7 +73,7 @@ def _places(shown: Shown, t: Words) -> None:
 
 
 def _notes(plan: Plan, t: Words) -> None:
-    """Say how the spec was understood; open where something in it is at odds with what is known."""
+    """Say how the spec was understood; open where something in it is at odds with known figures."""
     if said := list(notes.sentences(plan, t.language)):
         with st.expander(t("section.notes"), expanded=any(row["source"] for row in plan.document["notes"])):
             st.markdown("\n".join(f"- {page(sentence)}" for sentence in said))

@@ -37,7 +37,7 @@ def draw(work: Work, t: Words) -> None:
         draw_refusal(work, error, t)
         return
     st.caption(t("whatif.words"))
-    draw_changes(work.scenario.changes(), t)  # of which some have no slider
+    draw_changes(work.scenario.changes(), t)  # some changes have no slider
     draw_problems(work, t)
     question = _asked(work, kept)
     if question is not None and question.is_answered:
@@ -79,7 +79,7 @@ def _state(kept: Kept, question: Question) -> tuple[int, bool, bool]:
 
 
 def _watch(kept: Kept, question: Question | None, t: Words) -> None:
-    """Say what is under way; a fragment that reruns by itself, and redraws the page once there is an answer."""
+    """Name the work under way; a fragment that reruns by itself, and redraws the page once there is an answer."""
     kept.touch()
     if kept.may_restart and all(problem.message != bounds.ROOM for problem in kept.problems):
         st.rerun()  # the page starts another; after ROOM only who does something gets one, or open pages would end each other's

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from planner.studies.alternatives import Alternatives
     from planner.studies.frontier import Frontier
 
-TOTAL_SHARE = 0.9  # of the longest time of a study, after which those that can stop themselves do
+TOTAL_SHARE = 0.9  # share of the longest time of a study, after which those that can stop themselves do
 BEST = "best"  # key of the plan that alternatives are compared with
-MOST_LETTERS = 50  # of the name of an upload; a file system takes 255 bytes
+MOST_LETTERS = 50  # letters of the name of an upload; a file system takes 255 bytes
 OVERLAY = "overlay"  # folder of what the fit writes
 CONSTANTS = "constants/"  # begin of the paths of fitted constants
 Asked = Mapping[str, Any]

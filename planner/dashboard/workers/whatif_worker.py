@@ -12,7 +12,7 @@ import time
 
 from planner.dashboard.workers.worker import Send, serve
 
-FULL = 0.5  # of the memory: from then on evaluated points are dropped before the next question, which may add a third of it
+FULL = 0.5  # share of the memory: from then on evaluated points are dropped before the next question, which may add a third of it
 
 
 def main() -> None:

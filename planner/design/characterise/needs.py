@@ -31,8 +31,8 @@ from planner.spec.slo import TPOT, TTFT
 from planner.spec.workloads import Training
 
 BATCHES = (1, 8, 32, 128)  # requests in decode at which bandwidth and intensity are stated
-RANKS = 8  # of a group of tensor parallelism on a network
-PORT_BYTES_PER_S = 50 * GIGA  # of a network without a rate on record: 400 Gbit/s
+RANKS = 8  # ranks of a group of tensor parallelism on a network
+PORT_BYTES_PER_S = 50 * GIGA  # port of a network without a rate on record: 400 Gbit/s
 TOLERATED = 0.1  # share of a step that its collectives may take
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 LEAST_SHARD = 256  # columns of a matrix per rank below which products lose their rate to their size

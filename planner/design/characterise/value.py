@@ -58,7 +58,7 @@ def value_of_systems(
 
 
 def with_value(rows: Sequence[Row], value: Sequence[Row]) -> list[Row]:
-    """Join the rows of systems that can carry a workload with those of what they do: one row for each way to have the system, or one without."""
+    """Join the rows of systems that can carry a workload with the rows of what they do: one row for each way to have the system, or one without."""
     found: list[Row] = []
     for row in rows:
         mine = [each for each in value if (each["workload"], each["system"]) == (row["workload"], row["system"])]

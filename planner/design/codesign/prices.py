@@ -1,6 +1,6 @@
 """What the chips of a co-design case cost to hold and to run, and what porting an architecture to them costs.
 
-Holding is the capital recovery of the price less what is left of it, with maintenance, or the rent; running is electricity. Staff,
+Holding is the capital recovery of the price less its residual value, with maintenance, or the rent; running is electricity. Staff,
 software, buildings and networks are left out, as they do not tell variants on one chip apart: `flopwatt plan` counts them.
 """
 

@@ -208,8 +208,8 @@ class _Group:
     """Pairs whose closed forms branch alike: `rows` of all pairs, and their figures in columns."""
 
     rows: Ints
-    evaluate: Callable[[Ints, Floats], ServingPoint]  # of places in `rows` at batches
-    places: Callable[[Ints], Floats]  # of places in `rows`: requests that fit at once
+    evaluate: Callable[[Ints, Floats], ServingPoint]  # points at places in `rows`, by batch
+    places: Callable[[Ints], Floats]  # requests that fit at once, by place in `rows`
 
 
 def _groups(space: Space, pairs: Pairs) -> list[_Group]:

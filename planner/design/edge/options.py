@@ -1,6 +1,6 @@
 """Evaluate each task on each tier: whether it can run there, what it takes of the tier, and why it cannot.
 
-A device works on one request at a time. A tier serves many at once, at the batch that carries most within what is left of the deadline.
+A device works on one request at a time. A tier serves many at once, at the batch that carries most within the rest of the deadline.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from planner.messages import Argument, Message
 from planner.problem.facts import SystemFacts
 from planner.spec.stack.edge import DEVICE, DeviceFleet, EdgeSpec, Task, Tier
 
-QUANTILE = 0.95  # of the requests that end within the deadline
+QUANTILE = 0.95  # share of the requests that end within the deadline
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class Option:
     busy_s: float = 0.0  # mean time that a request holds the device
     longest_s: float = 0.0  # time within which 95 of 100 requests leave the device
     memory_bytes: float = 0.0  # that it takes of the device
-    runtime_bytes: float = 0.0  # of that, what tasks on one device share
+    runtime_bytes: float = 0.0  # part that tasks on one device share
     usable_bytes: float = 0.0  # that an engine may fill
     systems: float = 0.0  # systems of all places of the tier that its requests take
-    power_w: float = 0.0  # of a device while busy, or of a fully used system of the tier, above idle
-    uplink_bytes_per_s: float = 0.0  # of one device at work
-    data_bytes_per_s: float = 0.0  # of all devices, over the whole time
+    power_w: float = 0.0  # draw of a device while busy, or of a fully used system of the tier, above idle
+    uplink_bytes_per_s: float = 0.0  # uplink of one device at work
+    data_bytes_per_s: float = 0.0  # data of all devices, over the whole time
     precision: str = ""
 
 
@@ -156,7 +156,7 @@ def _placed(problem: Issue, where: str, task: int) -> Issue:
 
 
 def _left_s(task: Task, fleet: DeviceFleet, tier: Tier | None) -> float:
-    """Compute what is left of the deadline for the engine of a tier [s]."""
+    """Compute the rest of the deadline for the engine of a tier [s]."""
     left = task.deadline - task.sensing
     if tier is None:
         return left
@@ -202,7 +202,7 @@ def _on_device(t: int, task: Task, fleet: DeviceFleet, facts: CaseFacts) -> Opti
 
 
 def _on_tier(t: int, tier: int, task: Task, fleet: DeviceFleet, place: Tier, facts: CaseFacts) -> Option:
-    """Evaluate a task on a tier: the most requests per second of one system within what is left of the deadline."""
+    """Evaluate a task on a tier: the most requests per second of one system within the rest of the deadline."""
 
     def cannot(code: str, **arguments: Argument) -> Option:
         return Option(t, tier, Message.of(code, **arguments).text())

@@ -43,7 +43,7 @@ class TierLimits:
     """What a tier costs and has."""
 
     places: int
-    cost: float  # of a system per year, idle power included
+    cost: float  # cost of a system per year, idle power included
     most: float  # systems of a place
 
 

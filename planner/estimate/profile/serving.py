@@ -49,7 +49,7 @@ from planner.spec.slo import TPOT, LatencyLimit
 
 STAGES, WIDEST = (1, 2, 4, 8), 32
 MEAN = "mean"
-LEAST_S = 1e-9  # of a cause that is listed
+LEAST_S = 1e-9  # time of a cause that is listed
 Document = dict[str, Any]
 
 
@@ -75,7 +75,7 @@ def serving_profile(facts: CaseFacts, away_s: float = 0.0) -> Document:
     points = evaluated(facts, choice, percentile, away_s)
     try:
         answer = answer_serving(facts)
-    except SpecError as error:  # of the layout or the pools that the case states
+    except SpecError as error:  # the layout or the pools that the case states do not fit
         answer = "; ".join(problem.message for problem in error.problems)
     found = answer if isinstance(answer, dict) else None
     rates = rates_of(facts.serving, facts.system, choice.precision, facts.scaleout)
@@ -222,7 +222,7 @@ def _at_work(facts: CaseFacts, answer: Mapping[str, Any], percentile: str) -> Do
 
 
 def _memory(facts: CaseFacts, choice: EngineChoice, answer: Mapping[str, Any]) -> list[Document]:
-    """Divide the memory of the fullest chip of each pool: weights, what the engine itself takes, caches, and what is left of its share and beyond."""
+    """Divide the memory of the fullest chip of each pool: weights, what the engine itself takes, caches, and the rest of its share and beyond."""
     known = engine_constants(facts.serving, facts.system, facts.constants.serving)
     rows = []
     for pool in answer["pools"]:

@@ -24,7 +24,7 @@ from planner.spec.workloads import Training
 Document = dict[str, Any]
 PEAK, AGAIN, BELOW = "FLOPs at the peak", "recomputed FLOPs at the peak", "arithmetic below its peak"
 COMPUTED = ("compute", "attention")
-LEAST_S = 1e-9  # of a cause that is listed
+LEAST_S = 1e-9  # time of a cause that is listed
 LARGEST_TP, LARGEST_PP = 64, 64
 
 

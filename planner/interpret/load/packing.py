@@ -29,7 +29,7 @@ def packing_rows(decided: Decisions) -> list[dict[str, Any]]:
 
 
 def chips_of_worker(use: Use) -> int:
-    """Return the chips that one worker of a pool occupies, without what is held beside it."""
+    """Return the chips that one worker of a pool occupies, without the systems held beside it."""
     layout = use.layout
     return layout["tp"] * layout["dp"] * layout["pp"]
 

@@ -1,4 +1,4 @@
-"""Rows of what is held: fleet, networks, deployments, packing, tiers of KV cache, halls."""
+"""Rows of the fleet and around it: fleet, networks, deployments, packing, tiers of KV cache, halls."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Diagnosis(TypedDict):
 
 
 class Objective(TypedDict):
-    """State what is minimised or maximised, and the value reached."""
+    """State the objective, and the value reached."""
 
     sense: Text
     value: Number | None

@@ -95,7 +95,7 @@ class BestFound(TypedDict):
 
 
 class Simplicity(TypedDict):
-    """Count the parts of the plan beside those of the best plan found."""
+    """Count the parts of the plan beside the parts of the best plan found."""
 
     within: Number
     deployments: Whole

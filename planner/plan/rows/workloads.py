@@ -64,7 +64,7 @@ class PrefixRouting(TypedDict):
 
 
 class LatencyRow(TypedDict):
-    """State a latency limit of a workload, what is predicted, and the slack."""
+    """State a latency limit of a workload, the prediction, and the slack."""
 
     metric: Text
     percentile: Text

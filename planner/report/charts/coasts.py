@@ -7,7 +7,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-UNIT_DEGREES = 0.1  # of the numbers in the file
+UNIT_DEGREES = 0.1  # unit of the numbers in the file
 Point = tuple[float, float]
 Window = tuple[float, float]
 

@@ -13,7 +13,7 @@ from planner.report.charts.fleet import fleet_rows
 from planner.report.charts.style import BAR_PX, BLUE, RED, coloured, money_axis
 from planner.report.locale import Words
 
-LEAST_CHANGE = 0.5  # of a unit of money: less is rounding
+LEAST_CHANGE = 0.5  # change in units of money: less is rounding
 
 
 def fleets_chart(plans: Mapping[str, Plan], t: Words) -> alt.Chart:

@@ -12,9 +12,9 @@ from planner.report.charts.style import BAR_PX, PALETTE
 from planner.report.locale import Words
 
 STEPS = 24  # points of the edge of a band
-GAP = 0.02  # of the height, between nodes of a column
+GAP = 0.02  # gap as a share of the height, between nodes of a column
 NODE = 0.012  # half of the width of a node
-LEAST = 5e-4  # of all tokens: thinner flows are left out
+LEAST = 5e-4  # share of all tokens: thinner flows are left out
 
 
 def flow_rows(plan: Plan) -> list[tuple[str, str, str, float]]:

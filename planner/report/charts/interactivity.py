@@ -17,7 +17,7 @@ ZONE = 0.14  # opacity
 
 
 def interactivity_chart(profile: Mapping[str, Any], t: Words) -> alt.LayerChart | None:
-    """Draw output tokens per second of a chip over those of a user; None where nothing runs.
+    """Draw output tokens per second of a chip over the tokens per second of a user; None where nothing runs.
 
     The zone holds the points within the limit on the time per output token; bars are the intervals of 80 % of the front and of the point
     at work.

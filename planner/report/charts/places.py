@@ -1,4 +1,4 @@
-"""Draw where a plan's sites lie and what an hour costs there, what is served hour by hour, and prices over days and hours."""
+"""Draw where a plan's sites lie and what an hour costs there, the load served hour by hour, and prices over days and hours."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from planner.report.hours import by_hour
 from planner.report.locale import Words
 
 MAP_PX, LOAD_PX, LEGEND_PX = 340, 240, 90
-NAME_PX = 32  # of a name above the middle of its site: the largest has a radius of 23
+NAME_PX = 32  # height of a name above the middle of its site: the largest has a radius of 23
 PAD_DEGREES = 6.0  # around the sites
 LOAD, PRICE, CARBON = "load", "price", "carbon"
 
@@ -128,7 +128,7 @@ def served_rows(plan: Plan, phase: int) -> list[dict[str, Any]]:
 
 
 def served_chart(plan: Plan, phase: int, t: Words) -> alt.Chart | None:
-    """Draw what is served in each hour, stacked by workload; None for a plan that serves nobody."""
+    """Draw the load served in each hour, stacked by workload; None for a plan that serves nobody."""
     rows = served_rows(plan, phase)
     if not rows:
         return None

@@ -1,6 +1,6 @@
 """Choose colours, axes and legends that the charts share.
 
-Colours are those of Okabe and Ito without black, which would vanish on a dark page.
+Colours come from Okabe and Ito without black, which would vanish on a dark page.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from planner.report.charts.style import BAR_PX, BLUE, GREY, PALETTE
 from planner.report.locale import Words
 
 MOST = 20  # bars
-LEAST_SHARE = 1e-6  # of the objective: less is rounding
+LEAST_SHARE = 1e-6  # share of the objective: less is rounding
 NO_PLAN = "no plan"
 ORANGE = PALETTE[1]
 

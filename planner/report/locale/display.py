@@ -1,4 +1,4 @@
-"""Choose the currency and the units in which figures are shown. What is stored never changes, only what a reader sees.
+"""Choose the currency and the units in which figures are shown. Stored figures never change, only what a reader sees.
 
 Not here: how numbers are written (`planner.dashboard.figures`), and which choices a page offers (`planner.dashboard.units`).
 """

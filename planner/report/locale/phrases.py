@@ -1,6 +1,6 @@
 """Translate phrases that a plan holds in English: names of limits, reasons, notes and words of margins.
 
-`phrases_zh.json` maps an English phrase to its translation, `problems_zh.json` what is wrong in a spec, and the remedy. A place such as `{site}` stands for any text that holds no phrase of ours:
+`phrases_zh.json` maps an English phrase to its translation, `problems_zh.json` faults of a spec, and their remedies. A place such as `{site}` stands for any text that holds no phrase of ours:
 a name, an amount, a path. The longest pattern that fits a whole text is taken.
 Messages (`planner.messages`) are known by their texts too, for places that hold only the text.
 """

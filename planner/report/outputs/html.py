@@ -1,6 +1,6 @@
 """Write a plan as one HTML page that needs nothing else: no script, no font, no file and no host beside it.
 
-Charts are those of `planner.report.charts`, drawn as SVG by vl-convert. Not here: the tables and sentences (`planner.report.report`).
+Charts come from `planner.report.charts`, drawn as SVG by vl-convert. Not here: the tables and sentences (`planner.report.report`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from planner.plan.rows.money import Limit
 from planner.report.plan_index import PlanIndex
 from planner.report.words import listed
 
-NAMED_SHARE = 0.005  # of a workload: smaller shares are left out
+NAMED_SHARE = 0.005  # share of a workload: smaller shares are left out
 
 
 def sentences(index: PlanIndex) -> Iterator[str]:

@@ -11,7 +11,7 @@ OPTIMAL_GAP = 1e-6  # a gap below it is a solver's rounding
 
 
 def proof_clauses(plan: Plan, language: str = DEFAULT) -> list[str]:
-    """List what is proven of the best plan found, and by how much this plan is worse because it has fewer parts."""
+    """List the bound of the best plan found, and by how much this plan is worse because it has fewer parts."""
     gap = plan.found_gap
     if gap is None:
         return [Message.of("verdict.unproven").text(language)]
@@ -37,7 +37,7 @@ def proof_clauses(plan: Plan, language: str = DEFAULT) -> list[str]:
 
 
 def simplified_words(plan: Plan, t: Words) -> str:
-    """Say what is proven of the best plan found and by how much this plan is worse; empty where it is the best one found."""
+    """State the bound of the best plan found and by how much this plan is worse; empty where it is the best one found."""
     if _worse(plan) is None:
         return ""
     told = t("list.semicolon").join(proof_clauses(plan, t.language))

@@ -13,7 +13,7 @@ from planner.resolve.context import NOT_STATED, ResolveContext
 from planner.spec.economics import Curve
 
 SCOPE = "systems", "fabric"  # components that are charged less their residual value
-AGES_YEARS = (1, 2, 3, 4, 5)  # of which the catalog knows the residual value
+AGES_YEARS = (1, 2, 3, 4, 5)  # ages at which the catalog knows the residual value
 REASON = "share of the purchase price that is left"
 
 

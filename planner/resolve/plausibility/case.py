@@ -1,4 +1,4 @@
-"""Compare a case (one workload on one system) with what is known."""
+"""Compare a case (one workload on one system) with known figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare offers and owned systems with what is known: prices per chip, the same entry twice, releases, ages, numbers."""
+"""Compare offers and owned systems with known figures: prices per chip, the same entry twice, releases, ages, numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ YIELDS = Known(0.2, 1.0, "20 to 40 % of the dies of Huawei's Ascend 910 (Financi
 
 
 def offer_facts(context: ResolveContext) -> Iterator[Fact]:
-    """Yield what is at odds with the known figures in the offers of a spec, and an echo of each stated price."""
+    """Yield conflicts with known figures in the offers of a spec, and an echo of each stated price."""
     first: dict[object, str] = {}
     for i, offer in enumerate(context.spec.offers or ()):
         path, system = f"offers[{i}]", _system(context, offer.system)
@@ -45,7 +45,7 @@ def offer_facts(context: ResolveContext) -> Iterator[Fact]:
 
 
 def owned_facts(context: ResolveContext) -> Iterator[Fact]:
-    """Yield what is at odds with the known figures in the systems that are owned."""
+    """Yield conflicts with known figures in the systems that are owned."""
     life = context.catalog.get("defaults", "system_life_s").value("value") / YEAR_S
     first: dict[object, str] = {}
     for i, entry in enumerate(context.spec.owned):

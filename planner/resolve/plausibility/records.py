@@ -1,4 +1,4 @@
-"""Compare the records and overrides that a spec or a case states with those of the catalog."""
+"""Compare the records and overrides that a spec or a case states with the catalog's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RATIOS: Mapping[str, Mapping[str, Ratio]] = {"chips": CHIP, "systems": SYSTEM, "
 
 
 def record_facts(catalog: Catalog, own: Mapping[Any, list[dict[str, Any]]], overrides: Iterable[str]) -> Iterator[Fact]:
-    """Yield what is at odds with the catalog in the records of the block `catalog`, and in `overrides` ("kind/name/figure")."""
+    """Yield conflicts with the catalog in the records of the block `catalog`, and in `overrides` ("kind/name/figure")."""
     shipped = shipped_catalog()
     stated = {
         (kind, catalog.get(kind, entry["name"]).name): f"catalog.{kind}[{i}]"
@@ -55,6 +55,6 @@ def _found(catalog: Catalog, kind: str, name: str) -> Record | None:
 
 
 def _figures(catalog: Catalog, kind: str, record: Record) -> dict[str, float]:
-    """Return the figures of a record; of a system those of its chip under "chip." too."""
+    """Return the figures of a record; of a system its chip's under "chip." too."""
     chip = _found(catalog, "chips", record.words("chip")) if kind == "systems" else None
     return figures_of(record) | ({} if chip is None else figures_of(chip, "chip."))

@@ -1,4 +1,4 @@
-"""Compare the sites of a spec, its money and its APIs with what is known: electricity, cooling, halls, rates, prices of tokens."""
+"""Compare the sites of a spec, its money and its APIs with known figures: electricity, cooling, halls, rates, prices of tokens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Amount = tuple[float, str]
 
 
 def site_facts(context: ResolveContext, resolved: Sequence[SiteFacts]) -> Iterator[Fact]:
-    """Yield what is at odds with the known figures in the sites of a spec; `resolved`: with their prices by hour."""
+    """Yield conflicts with known figures in the sites of a spec; `resolved`: with their prices by hour."""
     prices, carbon = sites.electricity_prices(context.catalog), sites.carbon_intensities(context.catalog)
     pues = sites.efficiencies(context.catalog)
     plans = context.rate(context.spec.currency)
@@ -73,7 +73,7 @@ def _electricity(
 
 
 def money_facts(context: ResolveContext) -> Iterator[Fact]:
-    """Yield what is at odds with the known figures in discount and exchange rates, and in prices of tokens."""
+    """Yield conflicts with known figures in discount and exchange rates, and in prices of tokens."""
     spec, defaults = context.spec, {record.name: record for record in context.catalog.records("defaults")}
     rate = known_of([defaults["discount_rate"].figure("value")], "defaults/discount_rate")
     if spec.horizon.discount_rate is not None and rate is not None:
@@ -93,7 +93,7 @@ def money_facts(context: ResolveContext) -> Iterator[Fact]:
 
 
 def name_facts(context: ResolveContext) -> Iterator[Fact]:
-    """Yield the names of workloads, phases and APIs, and those of own records, that nobody can tell apart."""
+    """Yield the names of workloads, phases and APIs, and of own records, that nobody can tell apart."""
     spec = context.spec
     yield from alike((f"workloads[{i}].name", each.name) for i, each in enumerate(spec.workloads))
     yield from alike((f"phases[{i}].name", each.name) for i, each in enumerate(spec.phases or ()))

@@ -1,4 +1,4 @@
-"""Compare every part of a resolved spec with what is known, and keep the notes for the plan."""
+"""Compare every part of a resolved spec with known figures, and keep the notes for the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare the workloads of a spec or a case with what is known: lengths, demand, latency limits, media, training runs."""
+"""Compare the workloads of a spec or a case with known figures: lengths, demand, latency limits, media, training runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AnyWorkload = Serving | Training | Reinforcement
 def workload_facts(
     ledger: Ledger, path: str, workload: AnyWorkload, shapes: Mapping[str, Architecture]
 ) -> Iterator[Fact]:
-    """Yield what is at odds with the known figures in a workload; `shapes`: its networks by their keys, such as "architecture"."""
+    """Yield conflicts with known figures in a workload; `shapes`: its networks by their keys, such as "architecture"."""
     for key, record in _networks(ledger, workload):
         yield from _known([_lengths(path, key, workload, record)])
     for key, shape in shapes.items():

@@ -40,7 +40,11 @@ PLAIN_FIGURES = {  # field of the spec -> figure of the catalog
 }  # fmt: skip
 PRICE_FIGURES = {"price": "unit_price", "price_per_byte": "price_per_byte"}
 FIGURES = (*PLAIN_FIGURES.values(), *PRICE_FIGURES.values(), "path_price_share")
-OPTIONAL = {"unit_bytes_per_s": math.inf, "unit_price": 0.0, "price_per_byte": 0.0}  # of a line not bought by capacity
+OPTIONAL = {
+    "unit_bytes_per_s": math.inf,
+    "unit_price": 0.0,
+    "price_per_byte": 0.0,
+}  # figures of a line not bought by capacity
 UNITS = {
     "unit_bytes_per_s": "byte/s",
     "setup_s": "s",

@@ -52,7 +52,7 @@ def anchor_facts(catalog: Catalog, path: str, workload: ServingFacts, systems: I
 def anchor_prediction(catalog: Catalog, anchor: Record) -> Predicted | None:
     """Predict the rate of an anchor at its own conditions [token/s per chip]; None where its source leaves out what a prediction needs.
 
-    The bounds are those of a run of a new source.
+    The bounds hold for a run of a new source.
     """
     if not is_predictable(anchor):
         return None

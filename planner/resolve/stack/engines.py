@@ -47,9 +47,9 @@ def engine_settings(ledger: Ledger, workload: Serving, path: str) -> EngineSetti
 def memory_of(
     ledger: Ledger, engine: str | None, stated: float | None, path: str
 ) -> tuple[float | None, MemoryRule, float | None]:
-    """Return (share, rule, reserve in bytes) by which an engine divides a chip's memory: what is stated, else what it is shipped with.
+    """Return (share, rule, reserve in bytes) by which an engine divides a chip's memory: as stated, else as shipped.
 
-    An engine whose record states nothing takes the figures of its base; a workload without an engine those of the defaults. The share
+    An engine whose record states nothing takes the figures of its base; a workload without an engine takes the defaults. The share
     is None where the rule computes it from the chip; the reserve is None for engines of single devices.
     """
     reason = "share of a chip's memory that the engine fills with weights, KV cache and activations: what engines are shipped with"
@@ -87,7 +87,7 @@ def wrong_role(record: Record, role: str, path: str) -> list[Issue]:
 
 
 def software_of(ledger: Ledger, record: Record, path: str) -> Software:
-    """Read what a record states of itself, or what is only claimed of it."""
+    """Read what a record states of itself, or claims of it."""
     figures = {name: each for name, each in {**record.claimed, **record.figures}.items() if name not in MEMORY_FIGURES}
     for name in figures:
         _book(ledger, record, name, path)

@@ -16,7 +16,7 @@ from planner.spec.serving import HBM
 from planner.spec.stack.kv_tiers import KvTiersOnOffer, TierOffer
 from planner.spec.workloads import Serving
 
-MOST_VARIANTS = 24  # of a block: each is evaluated as a kind of system of its own
+MOST_VARIANTS = 24  # variants of a block: each is evaluated as a kind of system of its own
 
 Resolved = tuple[list[SiteFacts], list[OfferFacts], dict[str, SystemFacts], Economics]
 
@@ -153,7 +153,7 @@ def _bought(offers: Sequence[OfferFacts], named: set[str], here: set[str]) -> It
 
 
 def name_with(chosen: KvTierSet, block: int) -> str:
-    """Name a system with its tiers; those of further blocks carry the number of the block."""
+    """Name a system with its tiers; names in further blocks carry the number of the block."""
     sizes = (
         f"{tier.name} {show(tier.pool_bytes, 'byte')}{f' for {tier.shared_by}' if tier.shared_by > 1 else ''}"
         for tier in chosen.tiers

@@ -1,4 +1,4 @@
-"""Resolve the block `routing` of a workload: what is stated becomes part of the architecture that it runs."""
+"""Resolve the block `routing` of a workload: each statement becomes part of the architecture that it runs."""
 
 from __future__ import annotations
 

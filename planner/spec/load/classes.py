@@ -1,4 +1,4 @@
-"""Block of a spec about classes of requests, such as those of tenants, that wait in one queue by priority."""
+"""Block of a spec about classes of requests, such as tenants', that wait in one queue by priority."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.spec.slo import TTFT, LatencyLimit, Percentiles
 
 
 class RequestClass(Block):
-    """Requests of one tenant or urgency: those of a lower number go before all others that wait; none is interrupted."""
+    """Requests of one tenant or urgency: requests of a lower number go before all others that wait; none is interrupted."""
 
     name: Name
     share: Annotated[Real, Field(ge=1e-6, le=1)]
@@ -28,7 +28,7 @@ class RequestClass(Block):
 
 
 def wrong_classes(classes: list[RequestClass]) -> str:
-    """Say what is wrong with the classes of a workload; empty if nothing is."""
+    """Describe the fault of the classes of a workload; empty if nothing is."""
     total = sum(each.share for each in classes)
     if abs(total - 1) > 1e-6:
         return f"the shares add up to {total:g}; they must add up to 1"

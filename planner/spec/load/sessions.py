@@ -11,8 +11,8 @@ from planner.spec.quantities import WHOLE, Real, SecondsFromStart
 
 Waiting = Literal["resident", "offloaded", "dropped"]  # as in models.serving.sessions
 WAYS_TO_WAIT: tuple[Waiting, ...] = get_args(Waiting)
-MOST_VARIATION = 2.0  # of the number of calls
-DEVIATIONS = 2.0  # of the number of calls, by which the round trips of a task count beyond their mean
+MOST_VARIATION = 2.0  # variation of the number of calls
+DEVIATIONS = 2.0  # deviations of the number of calls, by which the round trips of a task count beyond their mean
 
 
 class Session(Block):

@@ -16,7 +16,7 @@ AS_NAMED: Literal["as named"] = "as named"
 NAMES = ("systems", "attention")  # lists in which a name may stand for its block
 AttentionKind = Literal["as named", "mha", "gqa", "mqa", "mla", "sliding", "linear"]
 MOST_OF_AXIS = 64
-SHARES = {"sliding": 0.5, "linear": 0.75}  # of the layers, where none is stated
+SHARES = {"sliding": 0.5, "linear": 0.75}  # shares of the layers, where none is stated
 _NEEDS = {
     "kv_heads": ("gqa",),
     "kv_lora_rank": ("mla",),

@@ -2,7 +2,7 @@
 
 A study solves a spec many times. Divisible replicas take the least time; they are relaxed only where the plan is not proven to be worse than
 the best one with divisible replicas by more than the asked gap, nor to be better. Without this proof the two are the same as far as anybody knows.
-Scenarios of `robust` and the later steps of a plan (fewer parts, surer) are left to `plan`. Not here: what is asked (the studies).
+Scenarios of `robust` and the later steps of a plan (fewer parts, surer) are left to `plan`. Not here: the questions (the studies).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REPLICAS, SCENARIOS, STEPS, OBJECTIVE = "base.replicas", "base.scenarios", "base
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The plan of a spec beside what a study starts from: `plan` and `start` in `unit`, None without one; `relaxed`: codes of what is left out."""
+    """The plan of a spec beside what a study starts from: `plan` and `start` in `unit`, None without one; `relaxed`: codes of the omitted requests."""
 
     status: str
     plan: float | None

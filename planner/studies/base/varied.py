@@ -28,7 +28,7 @@ def work_path(document: Mapping[str, Any], workload: int) -> str:
 
 
 def latency_paths(document: Mapping[str, Any], workload: int) -> Iterator[str]:
-    """Yield the place of each latency limit of a workload: its own, and those of its classes."""
+    """Yield the place of each latency limit of a workload: its own, and its classes'."""
     stated, here = document["workloads"][workload], f"workloads[{workload}]"
     blocks = [(f"{here}.slo", stated.get("slo"))]
     blocks += [
@@ -77,7 +77,7 @@ def takes_fractions(document: Mapping[str, Any], path: str) -> bool:
 
 
 def price_edits(document: Mapping[str, Any], path: str, factor: float) -> Edits:
-    """Multiply all prices that an offer or an API states, those of later phases too."""
+    """Multiply all prices that an offer or an API states, in later phases too."""
     stated = at(document, path)
     edits = [(f"{path}.{key}", scaled(stated[key], factor)) for key in PRICES if stated.get(key) is not None]
     if later := stated.get(PRICES_BY_PHASE):

@@ -7,8 +7,8 @@ from planner.verify.checked_plan import CheckedPlan
 from planner.verify.findings import RELATIVE_TOL
 
 OPTIMAL_GAP = 1e-6  # a gap below it is a solver's rounding
-NOTHING = 1e-6  # of the objective's unit: a value and a bound this close to 0 are 0
-STATUS_TOL = 1e-8  # of a gap: a solver judges its status by its own sum, before the plan is added up
+NOTHING = 1e-6  # amount in the objective's unit: a value and a bound this close to 0 are 0
+STATUS_TOL = 1e-8  # difference of a gap: a solver judges its status by its own sum, before the plan is added up
 
 
 def check_objective(plan: CheckedPlan) -> None:

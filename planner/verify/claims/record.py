@@ -1,6 +1,6 @@
 """Check the record of a plan: its name, the figures and assumptions that it was made with, and how it says that it was solved.
 
-With the catalog at hand the figures are those of the resolved spec. Rows are written here a second time, without
+With the catalog at hand the figures come from the resolved spec. Rows are written here a second time, without
 `planner.interpret.framing`.
 """
 
@@ -17,7 +17,7 @@ from planner.verify.findings import Report
 from planner.version import __version__
 
 ENDED_BY = ("gap", "time", "memory", "nodes", "search")
-SHARE_TOL = 1e-9  # of an assumption: sums of many lines
+SHARE_TOL = 1e-9  # difference in the share of an assumption: sums of many lines
 
 
 def check_record(report: Report, problem: ResolvedSpec, document: Mapping[str, Any], same_figures: bool) -> None:
@@ -71,7 +71,7 @@ def _check_provenance(report: Report, problem: ResolvedSpec, stated: Sequence[Ma
 
 
 def check_notes(report: Report, problem: ResolvedSpec, document: Mapping[str, Any]) -> None:
-    """Compare the notes on the spec, by place, code and arguments, with those of the spec resolved again.
+    """Compare the notes on the spec, by place, code and arguments, with the notes of the spec resolved again.
 
     A note on a step that was undone belongs to a plan without the section of that step.
     """

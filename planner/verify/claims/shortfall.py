@@ -15,7 +15,7 @@ from models.arrays import Floats
 from models.transformer.architecture import Architecture, parameter_counts
 from planner.problem.facts import OfferFacts, ResolvedSpec, ServingFacts, SiteFacts, TrainingFacts, permitted
 
-FLOPS_PER_PARAMETER = 2.0  # of a token passed forward
+FLOPS_PER_PARAMETER = 2.0  # FLOPs of a token passed forward
 FLOPS_TO_TRAIN = 4.0  # per parameter and token at least: forward, and backward through frozen weights
 INFEASIBLE = 2  # status of scipy.optimize.milp
 TIME_LIMIT_S = 5.0

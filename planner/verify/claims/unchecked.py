@@ -9,7 +9,7 @@ from typing import Any
 from planner.plan.shape import unknown_keys
 from planner.version import __version__
 
-NAMES = ("flopwatt", "tokenwatt")  # of the program: release 0.1 had the second
+NAMES = ("flopwatt", "tokenwatt")  # names of the program: release 0.1 had the second
 
 
 BY_ANNUITIES = (

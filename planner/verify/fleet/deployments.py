@@ -1,4 +1,4 @@
-"""Check that serving workers are whole, hold their weights on systems that nothing else uses at the time, and carry what is at work."""
+"""Check that serving workers are whole, hold their weights on systems that nothing else uses at the time, and carry the load at work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planner.verify.fleet.options import HeldKey, key_at
 from planner.verify.points.serving import choice_of
 
 TABLE = "deployments"
-COUNT_TOL = 1e-6  # of the workers on a system: rounding of the share that each takes
+COUNT_TOL = 1e-6  # share of the workers on a system: rounding of each deployment's share
 
 
 def check_deployments(plan: CheckedPlan) -> None:
@@ -190,7 +190,7 @@ def _serves(plan: CheckedPlan, name: str) -> bool:
 
 
 def _are_counts(workers: Any, number: int) -> bool:
-    """Tell whether `workers` is a list of so many whole numbers."""
+    """Tell whether `workers` is a list of the given number of whole numbers."""
     return (
         isinstance(workers, list)
         and len(workers) == number

@@ -22,9 +22,9 @@ class Charged:
     price: float  # less residual values
     upkeep: float
     building: float
-    every_year: float = 0.0  # of one unit paid at the end of each year
-    system: float | None = None  # of systems that are owned already, less what they sell for; None: as `price`
-    paid: float = 1.0  # of the price of a system, on delivery
+    every_year: float = 0.0  # one unit paid at the end of each year
+    system: float | None = None  # systems that are owned already, less what they sell for; None: as `price`
+    paid: float = 1.0  # share of the price of a system, on delivery
 
     @property
     def of_system(self) -> float:

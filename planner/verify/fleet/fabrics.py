@@ -50,7 +50,7 @@ def check_fabrics(plan: CheckedPlan, networks: Networks) -> None:
 
 
 def _row(option: CheckedOption, systems: int, charged: float) -> dict[str, Any]:
-    """Build the expected plan row of the network of so many systems."""
+    """Build the expected plan row of the network of a number of systems."""
     parts, system, site = option.site.own_network, option.system, option.site
     net = _built(option.fabric, systems, system, parts)
     port_rate, nic_rate = _rates(system, parts)
@@ -109,7 +109,7 @@ def _rates(system: SystemFacts, parts: NetworkFacts) -> tuple[float, float]:
 
 
 def _built(design: str, systems: int, system: SystemFacts, parts: NetworkFacts) -> Network:
-    """Build a network for so many systems. Without a price of copper every link is optical; a torus has bricks of one node then."""
+    """Build a network for a number of systems. Without a price of copper every link is optical; a torus has bricks of one node then."""
     kind = Design.named(design)
     rack_systems = parts.rack_systems if parts.copper_link_price is not None else 0
     if kind.kind == "torus" and rack_systems < 1:

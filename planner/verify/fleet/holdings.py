@@ -13,7 +13,7 @@ from planner.verify.fleet.options import CheckedOption
 from planner.verify.timing import TIME_TOL_S
 
 HELD_BY_PHASE = ("on_demand", "spot")
-PRICE_TOL = 1e-9  # of a stated price, relative
+PRICE_TOL = 1e-9  # difference from a stated price, relative
 
 
 @dataclass(frozen=True, slots=True)

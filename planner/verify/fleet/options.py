@@ -32,7 +32,7 @@ class CheckedOption:
     idle_it_w: float
     plant: Plant | None
     largest: float  # systems that one network joins
-    nameplate_w: float = 0.0  # of one system of our own and its share of the fabric
+    nameplate_w: float = 0.0  # one system of our own and its share of the fabric
 
     @property
     def scaleout(self) -> ScaleOut:

@@ -10,7 +10,7 @@ TABLE = "owned"
 
 
 def check_owned(plan: CheckedPlan) -> None:
-    """Count what is kept and moved in the rows of the fleet; the rest is sold, or idle where it is worth nothing."""
+    """Count the kept and moved systems in the rows of the fleet; the rest is sold, or idle where it is worth nothing."""
     offers = [offer for offer in plan.problem.offers if offer.owned is not None]
     if not offers and TABLE not in plan.document:
         return

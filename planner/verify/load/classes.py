@@ -9,7 +9,7 @@ from planner.verify.findings import RELATIVE_TOL
 
 
 def check_classes(plan: CheckedPlan, path: str, row: Row) -> None:
-    """Compare the queues that a workload states with those of its points, and with the limits of the spec."""
+    """Compare the queues that a workload states with the queues of its points, and with the limits of the spec."""
     facts = plan.serving.get(row["name"])
     classes = (facts.spec.classes if facts else None) or []
     points = [point for point in row["points"] if point.get("classes")]

@@ -14,7 +14,7 @@ TABLE = "closed_loops"
 
 
 def rated(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the spec of a plan with the rates of tasks that it states, or those of the longest calls where it states none. Raises SpecError."""
+    """Return the spec of a plan with the rates of tasks that it states, or the rates of the longest calls where it states none. Raises SpecError."""
     loops = closed_loops(parse_spec(document["spec"]))
     stated = {row["workload"]: row["tasks_per_s"] for row in document.get(TABLE, ())}
     rates = {}

@@ -1,4 +1,4 @@
-"""Hold the figures of a point against laws that need no model: what is read is held, what is sent passes its links, parts add up, no chip
+"""Hold the figures of a point against laws that need no model: caches read are held, bytes sent pass their links, parts add up, no chip
 exceeds its rates. Counts and bounds are written here a second time, from below: efficiencies, waits and starts only add to them.
 """
 
@@ -172,7 +172,7 @@ def _training(law: Conservation, facts: TrainingFacts, options: Sequence[Checked
     point, counted = law.point, weights_of(facts.architecture)
     law.at_most("mfu", point["mfu"], point.get("hfu", 1.0), "conservation.useful")
     law.at_most("hfu", point.get("hfu", 0.0), 1.0, "conservation.useful")
-    once = isinstance(facts, ReinforcementFacts)  # of which some tokens may only be generated
+    once = isinstance(facts, ReinforcementFacts)  # some tokens of reinforcement learning may only be generated
     passes = FORWARD if once else FROZEN if facts.spec.tuning == "lora" else WHOLE
     experts = counted.one_token if facts.architecture.routing is None else 0.0
     rate = point["capacity"] / point["goodput"]

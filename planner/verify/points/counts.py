@@ -1,4 +1,4 @@
-"""Count weights and caches of a network by hand, from below: what is not counted here only adds to both. Uses no model."""
+"""Count weights and caches of a network by hand, from below: parts not counted here only add to both. Uses no model."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ BITS_OF_BYTE = 8
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Weights of a network [1]: those that each token passes, those of a table of tokens, and those of all routed experts."""
+    """Weights of a network [1]: weights that each token passes, a table of tokens, and all routed experts."""
 
     passed: float
     table: float
     experts: float
-    one_token: float  # of the experts of one token
+    one_token: float  # experts of one token
 
 
 def weights_of(arch: Architecture) -> Weights:

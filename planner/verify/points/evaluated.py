@@ -19,26 +19,26 @@ class Recomputed:
     latency_s: Mapping[str, float] = field(default_factory=dict)
     breakdown: Mapping[str, float] = field(default_factory=dict)
     mfu: float = 0.0
-    memory_bytes: Sequence[float] = ()  # of the fullest chip, by pool
+    memory_bytes: Sequence[float] = ()  # fullest chip, by pool
     fits: bool = True
     goodput: float = 1.0
-    losses: Mapping[str, float] = field(default_factory=dict)  # of a job
+    losses: Mapping[str, float] = field(default_factory=dict)  # losses of a job
     time_s: Mapping[str, float] = field(default_factory=dict)
     interval: Mapping[str, Any] | None = None
     tier: str = ""
     outside: Sequence[Mapping[str, Any]] = ()  # sentences on what lies outside what was fitted
     placement: Mapping[str, Any] | None = None
-    iteration: Mapping[str, Any] | None = None  # of reinforcement learning
-    first_token_s: Mapping[str, float] = field(default_factory=dict)  # of serving
-    call_s: float | None = None  # of sessions
-    classes: Sequence[Mapping[str, Any]] = ()  # of requests
-    computed_share: float = 1.0  # of the tokens of prompts
+    iteration: Mapping[str, Any] | None = None  # reinforcement learning
+    first_token_s: Mapping[str, float] = field(default_factory=dict)  # serving
+    call_s: float | None = None  # sessions
+    classes: Sequence[Mapping[str, Any]] = ()  # classes of requests
+    computed_share: float = 1.0  # share of the tokens of prompts
     hfu: float | None = None  # None for serving, and for plans of release 0.1 that do not state it
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """A used point: `stated` holds the expected figures; the other fields are those of the plan, from which all sums are made."""
+    """A used point: `stated` holds the expected figures; the other fields are the plan's, from which all sums are made."""
 
     workload: str
     stated: Mapping[str, Any]

@@ -95,7 +95,7 @@ def _setup(problem: ResolvedSpec, job: ReinforcementFacts, option: CheckedOption
 def _systems(
     problem: ResolvedSpec, job: ReinforcementFacts, options: Sequence[CheckedOption], pools: Sequence[Mapping[str, Any]]
 ) -> tuple[list[int], list[float]]:
-    """Count the (systems at work, spares) of each pool: those of the update by its layout, those of the rollout without spares."""
+    """Count the (systems at work, spares) of each pool: the update's by its layout, the rollout's without spares."""
     counts, spares = [], []
     for pool, option in zip(pools, options, strict=True):
         if pool["role"] == "update":

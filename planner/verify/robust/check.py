@@ -16,9 +16,9 @@ from planner.verify.points.serving import held_per_used, layout_on, systems_of
 from planner.verify.quality import as_chosen
 from planner.verify.robust.outcome import Within, outcome_of, price_amounts
 
-AMOUNT_TOL = 1e-4  # of a plan's cost: amounts are differences of large sums
-WHOLE_TOL = 1e-6  # of a number of scenarios
-SHARE_TOL = 2e-3  # of the scenarios: a solver on another machine may judge so many otherwise
+AMOUNT_TOL = 1e-4  # share of a plan's cost: amounts are differences of large sums
+WHOLE_TOL = 1e-6  # part of a number of scenarios
+SHARE_TOL = 2e-3  # share of the scenarios: a solver on another machine may judge so many otherwise
 
 Reader = Callable[[ResolvedSpec, Mapping[str, Any]], CheckedPlan]
 """`planner.verify.check.read_through`, handed in so that the two modules import one way."""

@@ -14,7 +14,7 @@ from planner.verify.robust.outcome import capacities
 from solvers.fixed_fleet.many_scenarios import settle
 from solvers.interface import SolverError
 
-PRICED_SHARE = 0.8  # of the scenarios
+PRICED_SHARE = 0.8  # share of the scenarios
 SCENARIOS_TOL = 1.5  # scenarios that a solver on another machine may judge otherwise
 
 

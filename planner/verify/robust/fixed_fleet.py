@@ -28,7 +28,7 @@ from planner.verify.robust.operation import (
 )
 from solvers.fixed_fleet.redispatch import FixedFleet, OperatingCost
 
-POWER_ROOM_TOL = 1e-9  # of the power that is left at a site, relative
+POWER_ROOM_TOL = 1e-9  # share of the power that is left at a site
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class FleetReader:
         self.class_workload: list[int] = []
         self.arcs: list[tuple[int, int]] = []  # (class, pool)
         self.pool_site: list[int] = []
-        self.routes: list[tuple[ServingFacts, SiteFacts, float]] = []  # of each arc; with the price of a byte
+        self.routes: list[tuple[ServingFacts, SiteFacts, float]] = []  # route of each arc, with the price of a byte
         self.points: list[tuple[int, float]] = []
         self.point_pool: list[int] = []
         self._read_demand()
@@ -252,11 +252,11 @@ class FleetReader:
 
     @property
     def token_prices(self) -> set[str]:
-        """Return the paths of the prices of tokens, which are those of the dispatch in each scenario."""
+        """Return the paths of the prices of tokens, which count in the dispatch of each scenario."""
         return {f"{site.path}.{kind}" for site in self.apis for kind in ("input", "output")}
 
     def growth(self, scenarios: Scenarios) -> Floats:
-        """Return the requests of each class in each scenario over those of the program, [class, scenario]."""
+        """Return the requests of each class in each scenario over the requests of the program, [class, scenario]."""
         workloads = [self.problem.serving[w] for w in self.class_workload]
         rows = [
             np.ones(scenarios.count) if scaled(self.problem, w.asked) else scenarios.demand[w.name] for w in workloads

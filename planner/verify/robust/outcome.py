@@ -22,7 +22,7 @@ from planner.verify.robust.fixed_fleet import FleetReader
 from planner.verify.robust.operation import planned_operation
 from solvers.fixed_fleet.redispatch import Redispatch
 
-COST_DIFFERENCE_TOL = 1e-7  # of a cost: a smaller difference of two costs is rounding
+COST_DIFFERENCE_TOL = 1e-7  # share of a cost: a smaller difference of two costs is rounding
 
 
 Within = Callable[[Iterable[int]], Iterable[int]]

@@ -60,7 +60,7 @@ class Residuals:
     short: State  # right less left sides of rows
     off: State  # dual residual of columns
     products: State  # z w by pair, 0 where there is no pair
-    mean: float  # of the products
+    mean: float  # mean of the products
     value: float
     scale: float  # absolute value of the objective, at least SCALE_FLOOR
     duality_gap: float

@@ -123,7 +123,7 @@ class Newton:
         short: Mapping[str, Floats],
         apart: Mapping[str, Floats],
     ) -> Change:
-        """Return all changes, given those of the linking columns and of the prices of rows that were not eliminated."""
+        """Return all changes, given the changes of the linking columns and of the prices of rows that were not eliminated."""
         o, s, z, w, mask, theta = self.blocks, self.scaling, self.z, self.w, self.blocks.mask, self.scaling.theta
         none = {name: np.zeros_like(z[name]) for name in ("hosted", "running", "above")}
         worth = o.worth(price | free | none)

@@ -106,7 +106,7 @@ def _slot_groups(lp: LpData) -> list[Ints]:
 
 
 class _SiteRows:
-    """Rows of one site and what is the same of them in all blocks of slots."""
+    """Rows of one site and their parts that are equal in all blocks of slots."""
 
     def __init__(self, lp: LpData, site: int):
         """Find the rows, columns and products of columns of this site."""
@@ -220,7 +220,7 @@ class _SiteRows:
 
 
 def dense_if_small(matrix: SparseMatrix, most_entries: int) -> Matrix:
-    """Return a matrix in the form in which it is multiplied with fastest: dense if it has at most so many entries, zeros included."""
+    """Return a matrix in the form in which it is multiplied with fastest: dense if it has at most a number of entries, zeros included."""
     if matrix.shape[0] * matrix.shape[1] > most_entries:
         return matrix
     dense: Floats = matrix.toarray()

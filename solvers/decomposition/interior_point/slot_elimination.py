@@ -34,7 +34,7 @@ def _pools() -> ThreadpoolController:
 def blas_threads(
     threads: int, multiplications: float, settings: NewtonSettings = NEWTON
 ) -> AbstractContextManager[Any]:
-    """Give BLAS several threads within this context if so many multiplications are worth it."""
+    """Give BLAS several threads within this context if a number of multiplications is worth it."""
     several = threads > 1 and multiplications > settings.threaded_multiplications
     return _pools().limit(limits=threads, user_api="blas") if several else nullcontext()
 
@@ -43,8 +43,8 @@ def blas_threads(
 class EliminatedBlock:
     """Factors of a block's T slots, from which right-hand sides are reduced and prices recovered."""
 
-    sites: list[tuple[Floats, Floats]]  # of each site M^-1 [T, b, b] and L [T, b, l]
-    links: list[Floats]  # of each site sum L' M^-1 L [l, l]
+    sites: list[tuple[Floats, Floats]]  # each site: M^-1 [T, b, b] and L [T, b, l]
+    links: list[Floats]  # each site: sum L' M^-1 L [l, l]
     pools: Floats  # E' of all sites [T, D, pools]
     half: Floats  # H with H' H = S^-1 [T, D, D]
     halves: Floats  # H F [T D, links of the block]
@@ -55,14 +55,14 @@ class EliminatedBlock:
 class ReducedSides:
     """Right-hand sides of a block once its slots are eliminated."""
 
-    sites: list[Floats]  # of each site M^-1 times its sides [T, b]
+    sites: list[Floats]  # each site: M^-1 times its sides [T, b]
     half: Floats  # [T D]
     of_sites: list[Floats]  # to subtract from the sides of each site's linking columns
     of_all: Floats  # to subtract from those of all linking columns of the block
 
 
 def eliminate(program: BlockProgram, scaling: Scaling, block: SlotBlock) -> EliminatedBlock:
-    """Eliminate the slots of a block: the rows of each site, then those of the demands."""
+    """Eliminate the slots of a block: the rows of each site, then the rows of the demands."""
     o, at, demands = program, block.slots, program.demands
     slots = len(at)
     square = np.zeros((slots, demands, demands))

@@ -137,7 +137,7 @@ def _mixed(warm: State, cold: State) -> State:
 
 
 def _map_slots(old: BlockProgram, at: Iterate, new: BlockProgram, group: Ints, fresh: Iterate) -> tuple[State, State]:
-    """Return the columns, slacks and prices of the slots, from those of the old slots that they resemble."""
+    """Return the columns, slacks and prices of the slots, from the values of the old slots that they resemble."""
     data, part = new.view.data, new.view.seconds / old.view.seconds[group]
     arcs = _positions(old.arcs, new.arcs, len(data.arc_pool))
     placements = _positions(old.placements, new.placements, len(data.point_job))
@@ -206,7 +206,7 @@ def _row_keys(o: BlockProgram) -> list[Hashable]:
 def _start_moved_jobs(o: BlockProgram, unknown: Bools, z: State, w: State, free: State) -> None:
     """Schedule jobs that must be done at a new placement, or whose schedule falls short there.
 
-    What is left to do is spread evenly over the open time of the slots, and the job pays for it at the present prices. From where they
+    The rest of the work is spread evenly over the open time of the slots, and the job pays for it at the present prices. From where they
     were, most steps would go by until the rows `progress` hold.
     """
     slack = START.slack_share

@@ -34,7 +34,7 @@ class MeterData:
     """Electricity of sites where it is a decision. Sizes: M meters, N monthly peaks, C contracts, B batteries, T slots.
 
     Powers are in W at the meter; costs of power are per W over the slot. A contract delivers at most `contract_share` of its capacity in
-    each slot; what is not taken is curtailed.
+    each slot; the rest is curtailed.
     """
 
     meter_site: Ints  # [M] each site at most once

@@ -34,7 +34,7 @@ class Operation:
     `missing` [W, slots]: cost of a request/s of the program's demand that is not served; all must be served where it is None.
     """
 
-    number: int  # of the scenario of prices
+    number: int  # number of the scenario of prices
     point: Floats  # [P', slots] of a replica at work
     arc: Floats  # [A, slots] of a request/s of the program's demand
     missing: Floats | None = None

@@ -70,7 +70,7 @@ def test_the_order_changes_no_work(load, parts, scv):
 
 def test_a_class_beyond_the_capacity_waits_for_ever():
     first, last = priority_factors(1.0, [0.6, 0.4])
-    assert first == 0.0 and not np.isfinite(last)  # of a wait that is infinite without classes
+    assert first == 0.0 and not np.isfinite(last)  # share of a wait that is infinite without classes
 
 
 def test_the_first_class_of_many_servers_waits_as_cobham_says():

@@ -42,11 +42,11 @@ class Case:
     arch: str = "dense"
     layout: tuple[int, int, int, int] = (1, 1, 1, 1)  # tp, pp, dp, ep
     lengths: tuple[int, int] = (1000, 200)
-    cv: float = 0.0  # of the answers
+    cv: float = 0.0  # lengths of the answers
     utilisation: float = 0.0
     clients: int = 0
     memory: float = 80.0  # GB of a chip
-    workers: tuple[int, int] | None = None  # of prefill and decode
+    workers: tuple[int, int] | None = None  # prefill and decode workers
     link: float = 25.0  # GB/s
     kept: int = -1  # prefixes that stay in memory; below 0 requests have none
 

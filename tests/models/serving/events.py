@@ -18,7 +18,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.step import StepLoad, step_time
 from tests.models.serving.simulation import Engine, Load
 
-LEVELS = 49  # of tokens of a prompt in a pass, between which its time is interpolated
+LEVELS = 49  # levels of tokens of a prompt in a pass, between which its time is interpolated
 CONTEXTS = (1000.0, 2000.0)  # the time of a pass is linear in what it reads, for full attention
 OF_ALL_RANKS = ("expert_compute", "expert_memory", "communication")
 
@@ -83,7 +83,7 @@ class Request:
     prefix: int = -1
     left: float = 0.0
     made: int = 0  # tokens of the answer
-    at_step: int = 0  # of its lane, when it joined
+    at_step: int = 0  # step of its lane when it joined
 
 
 @dataclass(slots=True)
@@ -287,7 +287,7 @@ class Worker:
     def _join(self, rank: Rank, request: Request) -> None:
         """Let a request decode; the pass that ended with its prompt, or that begins where another pool computed it, gives a token."""
         request.made += 1
-        rank.held += request.made > max(self.memory.reserved, 1)  # of one that comes back
+        rank.held += request.made > max(self.memory.reserved, 1)  # a request that comes back
         self.world.first.setdefault(request.number, self.world.now)
         if request.made >= request.answer:
             self._release(rank, request)

@@ -25,7 +25,7 @@ class Tasks:
     added: float
     calls: float
     wait_s: float
-    scv: float = 0.0  # of prompts and answers
+    scv: float = 0.0  # prompts and answers
     wait_scv: float = 1.0
     geometric: bool = False
     keep: bool = True  # caches from call to call
@@ -63,7 +63,7 @@ def simulate_sessions(
     admitted: deque[list[float]] = deque()
     decoder, done = Decoder(), {}
     arrived = world.event()
-    ended: list[tuple[float, float]] = []  # of tasks: end, time
+    ended: list[tuple[float, float]] = []  # tasks: end, time
     calls: list[tuple[float, float]] = []
     opened = 0
 

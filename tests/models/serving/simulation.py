@@ -22,8 +22,11 @@ from models.serving.step import StepLoad, step_time
 from models.serving.workload import Precisions
 from models.transformer.architecture import Architecture
 
-CHUNK_LEVELS = 65  # of prefill tokens in a step, between which its time is interpolated
-CONTEXTS = (1000.0, 2000.0)  # of each sequence: the time of a step is linear in what is read, for full attention
+CHUNK_LEVELS = 65  # levels of prefill tokens in a step, between which its time is interpolated
+CONTEXTS = (
+    1000.0,
+    2000.0,
+)  # context of each sequence: the time of a step is linear in what is read, for full attention
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +225,7 @@ def simulate_disaggregated(
     first, end = np.zeros(requests), np.zeros(requests)
     world = simpy.Environment()
     prompts: deque[int] = deque()  # that no prefill worker has taken
-    idle: list[simpy.Event] = []  # of prefill workers that wait for a prompt
+    idle: list[simpy.Event] = []  # prefill workers that wait for a prompt
     decoders = [Decoder() for _ in range(workers[1])]
     pending: list[list[int]] = [[] for _ in decoders]  # have a slot, join the next step
     queued: list[deque[int]] = [deque() for _ in decoders]

@@ -118,12 +118,12 @@ def test_no_point_beats_its_roofline(load, batch):
     counts, lengths = parameter_counts(arch), kinds["lengths"]
     least_bytes = (
         0.5 * (counts.attention + counts.dense_ffn) / layout.tp
-    )  # of half a byte at least, all stages one after the other
+    )  # half a byte at least, all stages one after the other
     step_s = least_bytes / examples.CHIP.hbm_bytes_per_s
     not_above(point.requests_per_s * lengths.later_tokens * step_s, batch, "weights")
     not_above(step_s, point.tpot_s, "a step")
     passed = counts.active - counts.embedding - counts.router
-    peak = 1e15 * layout.chips  # of 16 bit; formats of fewer bits are computed at the rate that the chip states
+    peak = 1e15 * layout.chips  # rate at 16 bit; formats of fewer bits are computed at the rate that the chip states
     not_above(point.requests_per_s * 2 * passed * (lengths.prompt + lengths.later_tokens), peak, "operations")
 
 

@@ -23,7 +23,7 @@ from tests.models.serving.test_serving_properties import MLA, WINDOWED
 
 ROUTED = replace(examples.MOE, routing=Routing(popularity=0.5, redundant=64))
 SAVES = "drafts, less the tokens they gain"  # the one cause that may take time away
-ROUNDING = 1e-12  # of the latency
+ROUNDING = 1e-12  # share of the latency
 
 architectures = st.sampled_from([examples.DENSE, examples.MOE, MLA, WINDOWED, ROUTED])
 variations = st.sampled_from([0.0, 0.25, 1.0, 4.0])

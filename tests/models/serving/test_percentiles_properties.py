@@ -20,7 +20,7 @@ from models.serving.workload import Lengths
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 MANY = settings(max_examples=300, deadline=None)
-ROUNDING = 1e-6  # of a quantile that is found by iteration
+ROUNDING = 1e-6  # share of a quantile that is found by iteration
 
 cvs = st.one_of(st.sampled_from([0.0, 0.2, 1.0, 2.0, 3.0, 10.0]), st.floats(0.0, 10.0))
 architectures = st.sampled_from([examples.DENSE, examples.MOE])

@@ -275,7 +275,7 @@ def test_separate_pools_take_both():
     plain = disaggregated(*args, **run)
     cached = disaggregated(*args, **run, cache=PrefixCache(4000, Given(0.7), (HBM,), 8))
     drafted = disaggregated(*args, **run, speculation=Speculation(1, 0.85))
-    # of the prompts that share a chunk, 4,000 tokens of prefix each lie in the memory for prefixes
+    # the prompts that share a chunk have 4,000 tokens of prefix each in the memory for prefixes
     more = 8e9 - examples.SERVING.chunk_tokens / LENGTHS.prompt * 4000 * 131_072.0
     assert cached.point.prefill_s < plain.point.prefill_s
     assert cached.prefill_memory_bytes == pytest.approx(plain.prefill_memory_bytes + more)

@@ -15,7 +15,9 @@ from models.serving.workload import Lengths
 
 def steps_of(acceptance: float, drafts: int, tokens: int) -> float:
     """Count the mean steps of an answer of so many tokens, step by step: N(n) = 1 + sum over Y < n of P(Y) N(n - Y)."""
-    chance = [acceptance**y * (1.0 - acceptance) for y in range(drafts)] + [acceptance**drafts]  # of y + 1 tokens
+    chance = [acceptance**y * (1.0 - acceptance) for y in range(drafts)] + [
+        acceptance**drafts
+    ]  # chance of y + 1 tokens
     found = [0.0]
     for n in range(1, tokens + 1):
         found.append(1.0 + sum(p * found[n - 1 - y] for y, p in enumerate(chance) if y + 1 < n))

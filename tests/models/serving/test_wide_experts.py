@@ -57,7 +57,7 @@ def test_a_long_exchange_hides_behind_computing_and_the_rest_of_it_shows():
     exchange = float(
         expert_exchange_s(MOE, replace(CHIP, scaleout_bytes_per_s=1e9), spread(16), "bf16", SERVING, 16 * 400.0)
     )
-    starts = 2.0 * 2.0 * MOE.moe_layers * SERVING.all_to_all_start_s  # of a second half
+    starts = 2.0 * 2.0 * MOE.moe_layers * SERVING.all_to_all_start_s  # starts of a second half
     assert slow.total_s == pytest.approx(exchange + starts + slow.breakdown["host"], rel=1e-9)
 
 
@@ -102,7 +102,7 @@ def test_second_copies_take_memory_and_are_read():
 
 
 def test_the_fullest_rank_is_no_fuller_beyond_a_node():
-    # of so many tokens that chance adds nothing
+    # so many tokens that chance adds nothing
     compute = [
         float(expert_times_s(MOE, CHIP, spread(ranks), "bf16", SERVING, 1e10)[0]) * ranks for ranks in (4, 8, 64)
     ]

@@ -33,7 +33,7 @@ def total(work, what: str) -> float:
 @pytest.mark.parametrize("arch", NETWORKS)
 def test_a_prompt_takes_the_flops_of_a_forward_pass(arch: Architecture):
     s = 4096
-    head = 2.0 * arch.hidden * arch.vocab * (s - 1)  # of a prompt only the last token goes through it
+    head = 2.0 * arch.hidden * arch.vocab * (s - 1)  # only the last token of a prompt goes through it
     assert total(prefill_work(arch, s, BF16), "flop") == pytest.approx(s * forward_flops_per_token(arch, s) - head)
 
 

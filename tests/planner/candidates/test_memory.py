@@ -136,7 +136,7 @@ def test_points_that_take_too_much_give_no_plan(tiny, monkeypatch):
     problem, said = resolve_document(tiny()), []
     with pytest.raises(OutOfMemory):
         find_candidates(problem, until=1e18)
-    assert find_candidates(problem).pools  # of a study, which has no end to its search
+    assert find_candidates(problem).pools  # a study has no end to its search
     plan = planner.solve(tiny(), progress=said.append)
     assert plan.status == "limit" and not plan.has_answer
     assert said == [row["text"] for row in plan["reasons"]]

@@ -33,7 +33,14 @@ from planner.report.locale import Words, languages
 HOME = Path(__file__).resolve().parents[3]
 TINY = (Path(__file__).parent / "tiny.json").read_bytes()
 LONGEST_S = 60
-NOTHING = {"fleet": [], "schedule": [], "routes": [], "workloads": [], "deployments": [], "runner_up": []}  # of a plan
+NOTHING = {
+    "fleet": [],
+    "schedule": [],
+    "routes": [],
+    "workloads": [],
+    "deployments": [],
+    "runner_up": [],
+}  # tables of a plan
 
 
 @pytest.fixture(autouse=True)
@@ -628,7 +635,7 @@ def test_a_site_is_shown_alone():
     assert list(fleet["Count"]) == [row["count"] for row in plan["fleet"] if row["site"] == site]
     assert set(points["Site"]) == {site} and len(limits) == sum(site in row["name"] for row in plan["limits"])
     assert charts - 2 * (len(page.pills[0].options) - 1) == len(page.get("vega_lite_chart"))
-    assert metrics(page)["Chips"] == f"{plan['totals']['chips']:,}"  # of the whole plan
+    assert metrics(page)["Chips"] == f"{plan['totals']['chips']:,}"  # the whole plan
     page = page.pills[0].set_value(None).run()
     assert not page.info and len(page.get("vega_lite_chart")) == charts
 

@@ -215,7 +215,7 @@ def test_a_browser_finds_its_uploads_again_and_no_other_does(home):
     assert again.scenario == UPLOADED.root and again.id == work._ids[UPLOADED.origin]
     (listed,) = set(files(home)) - {f"{again.id}.json.gz"}
     assert opened({"id": [listed.partition(".")[0]]}).scenario.problems  # no work
-    visitor = opened(Work(UPLOADED).share())  # of somebody else
+    visitor = opened(Work(UPLOADED).share())  # the work belongs to somebody else
     visitor.remember("of a third browser")
     visitor.save_as("mine")  # a copy, from now on listed
     assert visitor.uploads[UPLOADED.origin][0] == visitor.id

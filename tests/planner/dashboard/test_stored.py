@@ -14,7 +14,7 @@ from planner.dashboard import sources
 from planner.spec.document import read_document
 
 HOME = Path(__file__).resolve().parents[3]
-WHOLE_GAP = 0.03  # of whole replicas to the bound of divisible ones
+WHOLE_GAP = 0.03  # gap of whole replicas to the bound of divisible ones
 SPEC = sources.DATA / f"{sources.MAIN}.json"
 
 

@@ -11,7 +11,7 @@ from planner.errors import SpecError
 from planner.estimate.answer import estimate
 
 SAVES = "drafts, less the tokens they gain"  # the one cause that may take time away
-ROUNDING = 1e-9  # of the latency
+ROUNDING = 1e-9  # share of the latency
 
 lengths = st.fixed_dictionaries(
     {

@@ -71,19 +71,17 @@ def test_a_spot_market_takes_whole_systems(job):
 
 def test_spares_cover_the_systems_under_repair(job):
     """All 128 systems of 1,024 chips in a share of the time that no spare would reach, and one more for 1,025 chips."""
-    known = replace(job.constants.reliability, chip_failure_s=8e6, repair_s=1e5)  # each system is away 1/11 of the time
+    known = replace(job.constants.reliability, chip_failure_s=8e6, repair_s=1e5, availability=0.99)
     spares = spares_of(job.job, 1024, job.system, True, known)
-    away = 1e5 / (8e6 / 8 + 1e5)
+    away = 1e5 / (8e6 / 8 + 1e5)  # each system is away 1/11 of the time
 
     def share(held):
         return sum(math.comb(held, k) * away**k * (1 - away) ** (held - k) for k in range(held - 128 + 1))
 
-    asked = known.availability if job.job.spec.availability is None else job.job.spec.availability
-    assert share(128 + int(spares)) >= asked > share(127 + int(spares))
+    assert share(128 + int(spares)) >= 0.99 > share(127 + int(spares))
     assert spares_of(job.job, 1024, job.system, False, known) == 0.0
-    small = replace(known, repair_s=1e-3)
-    assert spares_of(job.job, 9, job.system, True, known) == spares_of(job.job, 16, job.system, True, known)
-    assert spares_of(job.job, 8, job.system, True, small) == 0.0
+    # one system and a spare: 1 - 1/121 = 0.9917; two and a spare: 0.9767, so two spares
+    assert [spares_of(job.job, chips, job.system, True, known) for chips in (8, 9, 16)] == [1.0, 2.0, 2.0]
 
 
 def test_the_static_reserve_adds_tokens_requests_and_chips():

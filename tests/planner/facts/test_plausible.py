@@ -71,7 +71,7 @@ def serving(rng: random.Random, name: str, regions: list[str]) -> dict[str, Any]
         most = max((context - first - output) // (growth + output), 1)
         found["session"] = {"calls": rng.randint(1, int(min(most, 60))), "growth": growth}
     elif rng.random() < 0.3:
-        hidden, layers = rng.choice(((1024, 24), (1152, 27), (1280, 32), (3200, 45)))  # of published encoders
+        hidden, layers = rng.choice(((1024, 24), (1152, 27), (1280, 32), (3200, 45)))  # sizes of published encoders
         items = rng.uniform(0.1, 3)
         size = 12 * layers * hidden**2 * rng.uniform(0.6, 1.6)
         encoder = {"parameters": size, "layers": layers, "hidden": hidden, "input_tokens": 1024, "output_tokens": 256}

@@ -15,9 +15,9 @@ import planner.messages
 from planner.messages import texts
 from tests.planner.facts.base import CHAT, LEARNER, RUN, noted, own, spec
 
-CONTEXT = 40_960  # of Qwen3-32B and Qwen3-8B (config.json)
+CONTEXT = 40_960  # context of Qwen3-32B and Qwen3-8B (config.json)
 H100 = {"system": "DGX H100", "how": "on_demand"}
-MARKET = "1.99 USD/chip/h to 6.88 USD/chip/h"  # of a DGX H100 on demand: 15.92 to 55.04 USD/h over 8 chips
+MARKET = "1.99 USD/chip/h to 6.88 USD/chip/h"  # price of a DGX H100 on demand: 15.92 to 55.04 USD/h over 8 chips
 BOUGHT = "37.5k USD/chip to 43.75k USD/chip"  # 300,000 to 350,000 USD over 8 chips
 TENANTS = [{"name": "gold", "share": 0.5}, {"name": "g\u043eld", "share": 0.5}]  # the second with a Cyrillic o
 ENCODER = {"parameters": 6e8, "layers": 32, "hidden": 1280, "input_tokens": 1024, "output_tokens": 256}

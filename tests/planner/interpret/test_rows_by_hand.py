@@ -35,10 +35,10 @@ def test_storage_is_used_at_the_width_of_each_slot():
     decided = NS(
         problem=NS(calendar=CALENDAR, sites=[site]), used=[0, 1],
         form=NS(points=[NS(site="a"), NS(site="a")], data=NS(point_storage=np.array([1e9, 2e9]))),
-        active=np.array([[1.0, 0.5, 0.0], [0.0, 0.5, 1.5]]),
+        active=np.array([[1.0, 0.25, 0.0], [0.0, 0.25, 2.0]]),
     )  # fmt: skip
     ((_, used, limit),) = storage_used(decided)
-    assert (used, limit) == (3e9, 5e9)  # 1, 0.5 + 1, and 3 GB/s
+    assert (used, limit) == (4e9, 5e9)  # 1, 0.25 + 0.5, and 4 GB/s
 
 
 def hall_with(counts):
@@ -118,7 +118,7 @@ def test_a_job_loses_a_restart_for_each_width_that_returns(tiny):
 # -- electricity -------------------------------------------------------------------------------------------------------
 
 
-def bought(pays_produced):
+def bought(pays_produced, taken=(8.0, 2.0, 0.0)):
     """One meter with a load of 10 W, and a contract of 8 W that gives all, half and none of it."""
     contract = NS(name="sun", pays_produced=pays_produced, price_per_j=2.0, carbon_kg_per_j=0.5)
     facts = NS(contracts=[contract], storage=None, demand_charge=0.0, timezone="UTC")
@@ -131,24 +131,42 @@ def bought(pays_produced):
         contract_upper_w=np.array([8.0]), contract_share=share,
     )  # fmt: skip
     none = np.zeros((0, 3))
-    values = {"contract": np.array([8.0]), "taken": np.array([[8.0, 2.0, 0.0]]), "charge": none, "discharge": none}
+    values = {"contract": np.array([8.0]), "taken": np.array([taken]), "charge": none, "discharge": none}
     return ElectricityDecisions(NS(sites=[site], calendar=CALENDAR), meters, values, np.full((1, 3), 10.0))
 
 
-@pytest.mark.parametrize(
-    "pays_produced, contract",
-    [(True, 2.0 * (8 * 100 + 4 * 200 * 0.5)), (False, 2.0 * (8 * 100 + 2 * 200 * 0.5))],
-)
-def test_power_is_bought_for_what_the_contract_leaves(pays_produced, contract):
+@pytest.mark.parametrize("pays_produced, size", [(True, 8.0), (False, 8.0)])
+def test_power_is_bought_for_what_the_contract_leaves(pays_produced, size):
     found = bought(pays_produced)
     assert found.grid.tolist() == [[2.0, 8.0, 10.0]]
-    costs = dict(found.costs())
-    assert costs["energy", "a", "", ""] == pytest.approx(2 * 1 * 100 + 8 * 2 * 200 * 0.5 + 10 * 3 * 300 * 0.5)
-    assert costs["ppa", "a", "", ""] == pytest.approx(contract)
-    carbon = dict(found.carbon())
-    assert carbon["operation", "a", "", ""] == pytest.approx(2 * 100 + 8 * 200 + 10 * 2 * 300)
-    assert carbon["ppa", "a", "", ""] == pytest.approx(0.5 * (8 * 100 + 2 * 200))
-    assert found.drawn_j == pytest.approx(10 * 600)
+    units = found.units()
+    assert units["taken"].tolist() == [[8.0, 2.0, 0.0]] and units["contract"].tolist() == [size]
+
+
+def test_a_contract_paid_by_energy_is_no_larger_than_needed():
+    """4 W are taken of a plant at half its output, so 8 W would do; 2 W of it are taken: 4 W do."""
+    found = bought(False, taken=[2.0, 2.0, 0.0])
+    assert found.units()["contract"].tolist() == [4.0]
+    assert bought(True, taken=[2.0, 2.0, 0.0]).units()["contract"].tolist() == [8.0]
+
+
+def test_a_battery_is_charged_as_much_as_it_gives():
+    """An efficiency of 0.8 each way: 4 W charged for 10 s store 32 J, of which 25.6 J are given, 2.56 W for 10 s."""
+    storage = NS(efficiency=0.8)
+    site = NS(region="a", electricity=NS(contracts=[], storage=storage, demand_charge=0.0, timezone="UTC"))
+    meters = MeterData(
+        meter_site=np.array([0]), grid_upper_w=np.array([np.inf]), battery_meter=np.array([0]), battery_least_j=np.array([0.0]),
+        battery_upper_j=np.array([1e3]), battery_least_w=np.array([0.0]), battery_upper_w=np.array([1e3]), battery_efficiency=np.array([0.8]),
+        contract_share=np.zeros((0, 3)),
+    )  # fmt: skip
+    values = {
+        "contract": np.zeros(0), "taken": np.zeros((0, 3)), "charge": np.array([[4.1, 0.0, 0.0]]), "discharge": np.array([[0.0, 0.0, 2.56]]),
+    }  # fmt: skip
+    found = ElectricityDecisions(NS(sites=[site], calendar=CALENDAR), meters, values, np.full((1, 3), 10.0))
+    assert found.charge[0] == pytest.approx([4.0, 0.0, 0.0])
+    assert found.stored[0] == pytest.approx([0.0, 32.0, 32.0])
+    assert found.grid[0] == pytest.approx([14.0, 10.0, 7.44])
+    assert found.energy_j == pytest.approx([32.0]) and found.power_w == pytest.approx([4.0])
 
 
 def test_slots_form_rings():
@@ -159,7 +177,7 @@ def test_slots_form_rings():
 
 
 def test_answers_take_their_route_and_prompts_the_other_way():
-    workload, network = NS(name="chat"), NS(lines=[NS(price_per_byte=2.0)])
+    workload, network = NS(name="chat"), NS(lines=[NS()])
     carrier = Carrier(kind="wire", uses=((0, 1),))
     problem = NS(
         calendar=CALENDAR, serving=[workload], sites=[NS(region="b")], routes=lambda *_: {"wire": carrier},
@@ -169,8 +187,7 @@ def test_answers_take_their_route_and_prompts_the_other_way():
     decided.problem, decided.network, decided.flow = problem, network, np.array([[1.0, 2.0, 0.0]])
     decided.form = NS(arcs=[(0, 0, 0, 0)], arc_kinds=["wire"], origins=["a"])
     decided.load = np.zeros((1, 2, 3))
-    decided.carried, decided.paid = line_rows.defaultdict(float), line_rows.defaultdict(float)
+    decided.carried = line_rows.defaultdict(float)
     decided._requests()
     assert decided.load[0].tolist() == [[4.0, 8.0, 0.0], [10.0, 20.0, 0.0]]
     assert decided.carried[0, "chat", "requests"] == 14.0 * (1 * 100 + 2 * 200)
-    assert decided.paid[0, "requests"] == 10.0 * 2.0 * (1 * 100 + 2 * 200 * 0.5)

@@ -253,7 +253,7 @@ def test_what_is_bought_in_two_ways_shares_one_network():
     assert data.supply_limit[:2].tolist() == [12, 12] and data.supply_limit[2:].tolist() == [
         4,
         16,
-    ]  # of two tiers and of three
+    ]  # two tiers, and three
     for limit in (2, 3):
         held = data.supply_member[data.supply_member[:, 0] == limit, 1]
         assert len(set(data.holding_option[held])) == 2 and len(set(data.option_fabric[data.holding_option[held]])) == 1

@@ -49,9 +49,7 @@ def test_the_interval_widens_for_unseen_sources_and_chips(shipped):
 
 def test_a_plan_is_a_new_source_and_an_unmeasured_chip_a_new_chip(shipped):
     assert shipped.interval("H100 SXM5 80GB", "bf16", DENSE).tier == "new_source"
-    assert (
-        shipped.interval("MI325X", "bf16", DENSE).tier == "new_chip"
-    )  # of the generation of MI300X, which was measured
+    assert shipped.interval("MI325X", "bf16", DENSE).tier == "new_chip"  # the generation of MI300X, which was measured
     assert shipped.interval("Gaudi2", "bf16", DENSE).tier == "new_generation"
     assert shipped.interval("a chip of one's own", "bf16", DENSE).tier == "new_generation"
 

@@ -68,7 +68,7 @@ def test_collectives_of_training_pay_for_the_depth_of_a_tree_over_domains():
         return Run.of(MOE, chip, Layouts.of(**sizes), 4096, "bf16", TRAINING, "hopper", Recipe())
 
     data = run(SLOW, dp=64)
-    assert data.start_s(np.array([64.0]), 1.0) - TRAINING.collective_start_s == pytest.approx(3 * 1e-4)  # of 8 domains
+    assert data.start_s(np.array([64.0]), 1.0) - TRAINING.collective_start_s == pytest.approx(3 * 1e-4)  # 8 domains
     assert data.start_s(np.array([8.0]), 1.0) == pytest.approx(TRAINING.collective_start_s)
     for ep, ways in ((8, 0), (16, 2)):
         slow, fast = (training_exchange_s(run(chip, dp=16, ep=ep)) for chip in (SLOW, CHIP))

@@ -331,7 +331,7 @@ def test_windows_that_follow_each_other_are_one(mixed):
     ]  # fmt: skip
     document["schedule"] = [
         {**row, "window": window, "seconds": row["seconds"] / 4} for window in range(4) for row in document["schedule"]
-    ]  # of 365 days each
+    ]  # 365 days each
     assert "here 5 (from 2029-12-31), here 2 (until 2028-12-31)" in one_line(one_page(Plan(document)))
 
 

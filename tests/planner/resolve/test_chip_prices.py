@@ -10,7 +10,7 @@ from planner.errors import SpecError
 from planner.resolve.resolver import resolve_document
 from planner.spec.quantities import is_purchase, offer_price
 
-CHIPS = 8  # of a DGX H100
+CHIPS = 8  # chips of a DGX H100
 SPEC = {
     "name": "prices",
     "workloads": [

@@ -14,7 +14,7 @@ from planner.resolve.resolver import resolve_document
 from planner.verify.plan import verify_plan
 
 SITE = [{"region": "us-virginia", "systems": ["DGX H200"]}]
-PER_YEAR = 12 * YEAR_S / HOUR_S  # of a system at 12 USD/h
+PER_YEAR = 12 * YEAR_S / HOUR_S  # a system at 12 USD/h
 
 
 def rented(tiny, years, **terms):

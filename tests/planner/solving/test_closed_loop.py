@@ -41,7 +41,7 @@ SPEC: dict[str, Any] = {
     "simplicity": {"within": 0},
 }  # fmt: skip
 DEMAND = "workloads[0].demand"
-CASES = 150 if ALL_CASES else 4  # of drawn sessions
+CASES = 150 if ALL_CASES else 4  # cases of drawn sessions
 
 
 @pytest.fixture(scope="module")

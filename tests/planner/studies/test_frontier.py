@@ -49,9 +49,9 @@ def test_the_ends_are_the_plans_of_one_objective(by_carbon):
     cleanest = planner.solve(edited(SPEC, (("objective", {"minimise": "carbon"}),)))
     first, last = by_carbon.points[0], by_carbon.points[-1]
     assert first.measure == pytest.approx(cleanest["totals"]["carbon_kg"], rel=3 * GAP)
-    assert first.cost == pytest.approx(cleanest["totals"]["cost"], rel=3 * GAP)  # of the cleanest the cheapest
+    assert first.cost == pytest.approx(cleanest["totals"]["cost"], rel=3 * GAP)  # the cheapest plan among the cleanest
     assert last.cost == pytest.approx(cheapest["totals"]["cost"], rel=3 * GAP)
-    assert last.measure <= cheapest["totals"]["carbon_kg"] * (1 + 3 * GAP)  # of the cheapest the cleanest
+    assert last.measure <= cheapest["totals"]["carbon_kg"] * (1 + 3 * GAP)  # the cleanest plan among the cheapest
 
 
 def test_more_carbon_never_costs_more_and_each_point_holds(by_carbon):

@@ -123,7 +123,9 @@ def test_slots_are_paid_for_the_time_at_work(priced):
     assert said(priced) == []
     (point,) = priced["workloads"][0]["points"]
     at_work_h = sum(row["active"].get(point["id"], 0.0) * row["seconds"] for row in priced["schedule"]) / 3600
-    worth = resolve(parse_spec(priced["spec"])).calendar.discount.mean()  # of a typical day, the same in each hour
+    worth = resolve(
+        parse_spec(priced["spec"])
+    ).calendar.discount.mean()  # worth of a typical day, the same in each hour
     assert priced["costs"]["environments"] == pytest.approx(64 * RATE * at_work_h * worth, rel=1e-9)
     assert point["iteration"]["environments"] == {"slots": 64, "cores": 128, "price_per_h": 64 * RATE}
     assert any(row["path"] == "workloads[0].tools.slot_price" and row["share"] > 0 for row in priced["assumptions"])

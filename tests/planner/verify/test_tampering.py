@@ -21,7 +21,7 @@ from planner.verify.plan import verified
 from tests.conftest import ALL_CASES, long_run
 from tests.planner.verify import tampering
 
-CHANGES = 40  # of each plan; `python -m tests.planner.verify.tampering 5000` takes more
+CHANGES = 40  # changes of each plan; `python -m tests.planner.verify.tampering 5000` takes more
 
 
 @pytest.fixture(scope="module", params=sorted(tampering.SPECS))

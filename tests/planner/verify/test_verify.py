@@ -21,7 +21,7 @@ from tests.conftest import long_run
 SECTIONS = ("objective", "gap", "totals", "fleet", "workloads", "routes", "schedule", "costs", "limits")
 OF_A_LIMIT = ("value", "limit", "slack")
 SHARE, AMOUNT = 2e-5, 1e-6  # how far a number is bent, and by how much a zero
-WHOLE_GAP = 0.03  # of whole replicas, and few of them, to the bound of divisible ones
+WHOLE_GAP = 0.03  # gap of whole replicas, and few of them, to the bound of divisible ones
 SAMPLE = 200
 
 

@@ -20,7 +20,10 @@ from solvers.solution import Solution
 
 ASKED = Options(gap=1e-2, time_limit_s=60, method="decomposed")
 SEEDS = (3, 6, 9, 14)  # found slot by slot, with limits of each kind that bind
-NEAR, NOTHING = 3e-3, 1e-5  # of a price, and of the cost: prices come from a search that ends near the best, not at it
+NEAR, NOTHING = (
+    3e-3,
+    1e-5,
+)  # share of a price, and of the cost: prices come from a search that ends near the best, not at it
 ROWS = (("power", 0), ("power", 1), ("supply", 0), ("supply", 1), ("limit", 1))
 
 
@@ -50,7 +53,7 @@ def question(seed: int, *, jobs: int = 0, fixed: float = 0.0, staged: bool = Fal
     fleet_options, width = (
         np.tile(np.arange(4), 1 + jobs),
         np.repeat([1.0, 12.0], [4, 4 * jobs]),
-    )  # of points: those that serve, then those of each job
+    )  # points: those that serve, then those of each job
     which = np.repeat(np.arange(-1, jobs), 4)
     return PlanData(
         slot_window=np.arange(slots) // 2 if staged else np.zeros(slots, dtype=int), slot_hours_s=hours,

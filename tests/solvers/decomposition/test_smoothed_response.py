@@ -30,7 +30,7 @@ def compared():
             dec.system_slot_cost * rng.uniform(0.2, 0.8, dec.system_slot_cost.shape)
             + 1e-3 * rng.uniform(0.1, 1.0, dec.system_slot_cost.shape) * dec.system_slot_cost.max()
         )
-        dear = none(len(dec.view.demand)) + 1e3  # of a pool without any points
+        dear = none(len(dec.view.demand)) + 1e3  # cost of a pool without any points
         duals = dec.complete_duals(
             Duals(alpha, none(data.sites), none(data.pools), dear, np.zeros(len(dec.first_stage.keys)))
         )
