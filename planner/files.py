@@ -65,7 +65,7 @@ def check_writable(path: str | Path) -> None:
 
 
 def check_folder(folder: str | Path, named: str | Path = "") -> None:
-    """Test, without making anything, that files can be made in a folder, which may have to be made. Raises OSError naming `named`."""
+    """Raise OSError, naming `named`, if `folder`, or its nearest existing parent, is not writable. Creates nothing."""
     place = Path(os.path.realpath(folder))
     while not os.path.lexists(place):
         place = place.parent

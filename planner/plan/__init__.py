@@ -1,7 +1,6 @@
 """Hold the plan document: typed rows, its JSON Schema, reading and writing."""
 
 from planner.plan.plan import (
-    BY_THE_BOUND,
     KEYS,
     PLAN_SCHEMA_VERSION,
     TABLES,
@@ -10,5 +9,6 @@ from planner.plan.plan import (
     load_plan,
     parse_plan,
 )
+from planner.plan.rows.money import BY_THE_BOUND
 
 __all__ = ["BY_THE_BOUND", "KEYS", "PLAN_SCHEMA_VERSION", "TABLES", "Plan", "binds", "load_plan", "parse_plan"]

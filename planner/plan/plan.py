@@ -154,6 +154,3 @@ BINDING_TOL = 1e-6  # slack of a limit that binds, as a share of the limit
 def binds(row: Limit) -> bool:
     """Tell whether a limit row of a plan has no slack."""
     return row["slack"] <= BINDING_TOL * abs(row["limit"])
-
-
-BY_THE_BOUND = "fleet free: as the bound has it, with sites, networks and points of jobs in fractions too"

@@ -10,12 +10,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from planner.plan.rows.money import BY_THE_BOUND
 from planner.spec.old_keys import RENAMINGS, with_new_keys
 
 FIRST, LATEST = 1, 2
 _TABLES = ("fleet", "schedule")
 _OUTCOMES = ("sampled", "fresh", "nominal")
 _CODES = {"steps.surest_left_out": "steps.confidence_left_out"}
+_BY_THE_BOUND = "fleet free: as the bound has it, with sites, networks and points of jobs in fractions too"
 _PATHS = tuple(
     (
         re.compile(rf"\b({re.escape(renaming.place)})\.{renaming.old}\b".replace(r"\.\*", r"\[\d+\]")),
@@ -60,4 +62,4 @@ def _at_new_paths(value: Any) -> Any:
         return value
     for path, new in _PATHS if "." in value else ():
         value = path.sub(new, value)
-    return _CODES.get(value, value)
+    return _CODES.get(value, value).replace(_BY_THE_BOUND, BY_THE_BOUND)

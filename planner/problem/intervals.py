@@ -153,7 +153,7 @@ class Calibration:
         return self.families.get(chip, chip)
 
     def _bounds(self, key: tuple[str, str, str], tier: str, run: Run | None) -> tuple[float, float]:
-        """Return the bounds of measured / predicted of 80 % of runs: those of own runs where they are known, else those of the tier."""
+        """Return the 10th and 90th percentiles of measured/predicted: from the user's runs if there are any, otherwise from the tier's."""
         if tier == KNOWN and key in self.spreads:
             reach = float(np.exp(Z80 * self.spreads[key]))
             return 1.0 / reach, reach

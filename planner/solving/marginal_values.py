@@ -25,7 +25,7 @@ from solvers.decomposition.coverage import pays_off
 from solvers.interface import Options
 from solvers.solution import Solution
 
-TIME_NOTE = "not priced: the linear programs around the plan did not end in the time that the solver left; give it more time, or solve with another value to see"
+TIME_NOTE = "not priced: time ran out; raise --time-limit, or re-solve with another value"
 SIZE_NOTE = "not priced: the linear program around a plan of this size takes longer than the plan; solve with another value to see"
 HOURS_NOTE = "fleet held: not priced, because jobs may run at other hours then"
 NONE_FITS = "no other system could be brought in under the limits"

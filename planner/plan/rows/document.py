@@ -51,8 +51,8 @@ class PlanDocument(TypedDict):
     gap: Number | None
     """|value - bound| / |value|; a fraction; null without a plan or a bound."""
     bound_divisible: NotRequired[Number | None]
-    """Of a plan found by slot-wise decomposition: the Lagrangian bound of its prices alone, with binaries and unit counts fractional. The prices of
-    the limits ([plan.md](plan.md)) belong to it."""
+    """Only after slot-wise decomposition: the bound that the limits' shadow prices ([plan.md](plan.md)) prove on their own, with sites and counts
+    fractional. Always at or below `bound`."""
     totals: Totals | None
     """`cost`, `carbon_kg`, `energy_j` (at the meter), `tokens` (served output and trained), `chips` (the most at any time), `peak_power_w`."""
     replicas: NotRequired[Text]

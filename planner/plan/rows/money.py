@@ -8,6 +8,9 @@ from typing_extensions import TypedDict
 
 from planner.plan.rows.values import Number, Text, Whole
 
+BY_THE_BOUND = "shadow price of the LP relaxation (sites, networks and job placements may be fractional)"
+"""Note on a marginal value that comes from the bound of the search."""
+
 
 class CostLine(TypedDict):
     """State an amount of one cost or carbon component at a site, by system and way to obtain it."""
