@@ -6,6 +6,7 @@ FLOPWATT_ALL_CASES=1 draws 10,000 cases of all tests together.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import HealthCheck, assume, given, settings
@@ -23,7 +24,7 @@ from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture, parameter_counts
 from tests.conftest import ALL_CASES
 
-TESTS = 8
+TESTS = 10
 CASES = 10_000 // TESTS if ALL_CASES else 25
 drawn = settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck))
 SERVING = examples.SERVING
@@ -219,3 +220,51 @@ def test_a_lone_request_is_one_and_clients_are_no_more_than_they_are(load, clien
     under_way = loop.requests_per_s * (loop.ttft_s + kinds["lengths"].later_tokens * loop.tpot_s)
     not_above(loop.batch, clients)
     not_above(abs(under_way / clients - 1.0), 1e-6)
+
+
+def sustained(load) -> tuple[np.ndarray, np.ndarray]:
+    """Return batches and rates of one pool up to the highest whose prompts have an end to their wait."""
+    most = float(slots(load[0], examples.CHIP, load[1], **load[2]))
+    assume(most >= 1.0)
+    grid = most * np.geomspace(1e-5, 1.0, 120)
+    found = point_of(load, grid)
+    rates = np.asarray(found.requests_per_s)
+    good = np.isfinite(found.ttft_s) & (np.maximum.accumulate(rates) <= rates)
+    assume(good[0])
+    end = len(grid) if good.all() else int(np.argmin(good))
+    return grid[:end], rates[:end]
+
+
+@drawn
+@given(loads())
+def test_latencies_keep_their_order_from_an_idle_engine_to_a_full_one(load):
+    """At 0.01 and 0.99 of the highest rate quantiles stand in order, and the full engine is no faster on average in anything."""
+    batches, rates = sustained(load)
+    assume(len(batches) > 1 and rates[0] <= 0.01 * rates[-1])
+    idle, full = (point_of(load, float(np.interp(u * rates[-1], rates, batches))) for u in (0.01, 0.99))
+    for point in (idle, full):
+        for metric in ("ttft", "tpot", "e2e"):
+            found = [float(latency_s(point, metric, quantile)) for quantile in (0.5, 0.9, 0.95, 0.99)]
+            assert all(low <= high * TOLERANCE for low, high in pairwise(found)), (metric, found)
+    for metric in ("ttft", "tpot", "e2e"):
+        not_above(latency_s(idle, metric, "mean"), latency_s(full, metric, "mean"), metric)
+
+
+@drawn
+@given(
+    loads(), st.floats(0.01, 0.99), st.sampled_from(["encoder", "encoder queue", "slot"]),
+    st.floats(1e-6, 10.0), st.floats(0.01, 1.0), st.floats(0.0, 9.0), st.sampled_from([0.5, 0.9, 0.95, 0.99]),
+)  # fmt: skip
+def test_an_added_stage_never_lowers_a_quantile(load, utilisation, stage, times, chance, scv, quantile):
+    """An encoder before the engine, the queue for that encoder, or the wait for a place: each up to ten times the mean TTFT without it."""
+    batches, rates = sustained(load)
+    bare = point_of(load, float(np.interp(utilisation * rates[-1], rates, batches)))
+    bare = replace(bare, slot_wait_s=0.0, slot_wait_probability=0.0)
+    more = float(times * bare.ttft_s)
+    added = {
+        "encoder": {"encoding_s": more, "encoding_scv": scv},
+        "encoder queue": {"encoding_s": 1e-9, "encoder_wait_s": chance * more, "encoder_wait_probability": chance, "encoder_wait_scv": scv},
+        "slot": {"slot_wait_s": chance * more, "slot_wait_probability": chance, "slot_wait_scv": scv},
+    }[stage]  # fmt: skip
+    for metric in ("ttft", "e2e"):
+        not_above(latency_s(bare, metric, quantile), latency_s(replace(bare, **added), metric, quantile) * SOLVED, f"{stage} {metric}")  # fmt: skip
