@@ -17,7 +17,7 @@ from planner.spec.document import edited
 from planner.spec.model import parse_spec
 from planner.studies.ladder import ladder
 from tests.conftest import ALL_CASES, long_run
-from tests.planner.test_deployments import assert_deployable
+from tests.plans.test_deployments import assert_deployable
 
 GAP = 0.005
 WHOLE_GAPS = {"inference_cluster": 0.04, "inference_cluster_phases": 0.05, "compute_network": 0.25, "ways": 0.04}

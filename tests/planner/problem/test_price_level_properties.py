@@ -12,7 +12,7 @@ import planner
 from planner.resolve.resolver import resolve_document
 from planner.spec.prices import WAYS
 from planner.verify.plan import verify_plan
-from tests.planner.test_plan_properties import BOTH_GAPS, cost, questions
+from tests.plans.test_plan_properties import BOTH_GAPS, cost, questions
 
 LEVELS = ("low", "typical", "high")
 CATALOG = (

@@ -24,7 +24,7 @@ from planner.spec.load.closed_loop import MOST_OFF, first_rate
 from planner.spec.model import parse_spec
 from planner.verify.plan import verify_plan
 from tests.conftest import ALL_CASES
-from tests.planner.serving_enumeration import DAY, assert_fewest, fewest_systems
+from tests.plans.serving_enumeration import DAY, assert_fewest, fewest_systems
 
 SPEC: dict[str, Any] = {
     "name": "agents at once",

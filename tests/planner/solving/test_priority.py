@@ -23,7 +23,7 @@ from planner.spec.model import parse_spec
 from planner.spec.requirements.priority import put_off, queue_of
 from planner.verify.plan import verify_plan
 from tests.conftest import ALL_CASES
-from tests.planner.serving_enumeration import DAY
+from tests.plans.serving_enumeration import DAY
 
 RATE = 1.0  # work/s of the one system of the arithmetic below
 

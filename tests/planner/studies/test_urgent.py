@@ -12,7 +12,7 @@ from planner.cli.main import main
 from planner.errors import SpecError
 from planner.spec.document import edited
 from planner.studies.urgent import AS_SEARCHED, urgent
-from tests.planner.serving_enumeration import DAY
+from tests.plans.serving_enumeration import DAY
 
 SPEC: dict[str, Any] = {
     "name": "busy",

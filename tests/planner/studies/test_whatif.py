@@ -19,7 +19,7 @@ from solvers import mip
 from solvers.branch_and_bound import run
 from solvers.search import joint
 from solvers.search.reoptimize import FIRST, IN_PLACE, REBUILT, SEARCHED, Reoptimizer
-from tests.planner.test_plan_properties import questions
+from tests.plans.test_plan_properties import questions
 
 GAP = 3e-3
 SPEC = {

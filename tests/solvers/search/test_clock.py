@@ -15,7 +15,7 @@ from planner.spec.document import read_document
 from solvers.interface import Options
 from solvers.memory import TimeWatch
 from solvers.search import joint
-from tests.planner.test_simplicity import SPEC
+from tests.plans.test_simplicity import SPEC
 
 
 def whole(document):

@@ -19,7 +19,7 @@ from planner.spec.document import edited
 from planner.spec.model import parse_spec
 from planner.verify.load.packing import _followed
 from tests.conftest import ALL_CASES
-from tests.planner.serving_enumeration import DAY, fewest_systems, said
+from tests.plans.serving_enumeration import DAY, fewest_systems, said
 
 
 def chat(name: str, architecture: str, rate: float, tpot: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from planner.estimate.answer import estimate
 from planner.resolve.resolver import resolve
 from planner.spec.document import edited
 from planner.spec.model import parse_spec
-from tests.planner.serving_enumeration import CASES, assert_fewest, said
+from tests.plans.serving_enumeration import CASES, assert_fewest, said
 
 SESSION = {"calls": 8, "calls_cv": 0.5, "growth": 600, "wait": "10 s"}
 AGENTS = {

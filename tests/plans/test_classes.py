@@ -19,7 +19,7 @@ from planner.spec.document import edited
 from planner.spec.load.classes import RequestClass
 from planner.spec.model import parse_spec
 from planner.studies.sharing_capabilities import PRIORITIES, capabilities
-from tests.planner.serving_enumeration import CASES, assert_fewest, said
+from tests.plans.serving_enumeration import CASES, assert_fewest, said
 
 CLASSES = [
     {"name": "gold", "share": 0.2, "priority": 1, "ttft": {"p95": "250 ms"}},

@@ -10,7 +10,7 @@ import planner
 from planner.errors import SpecError
 from planner.plan import Plan
 from planner.verify.plan import verify_plan
-from tests.planner.test_deployments import question
+from tests.plans.test_deployments import question
 
 CASES = [
     (architecture, rate, disaggregation)

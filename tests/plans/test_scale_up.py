@@ -23,7 +23,7 @@ from planner.spec.document import edited
 from planner.spec.model import parse_spec
 from planner.verify.plan import findings
 from tests.conftest import ALL_CASES
-from tests.planner.serving_enumeration import DAY
+from tests.plans.serving_enumeration import DAY
 
 SPEC: dict[str, Any] = {
     "name": "starts",

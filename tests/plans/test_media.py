@@ -25,7 +25,7 @@ from planner.errors import SpecError
 from planner.estimate.answer import estimate
 from planner.estimate.case import best_layouts
 from planner.spec.document import edited
-from tests.planner.serving_enumeration import CASES, assert_fewest, said
+from tests.plans.serving_enumeration import CASES, assert_fewest, said
 
 ENCODER = {"parameters": 6e8, "layers": 32, "hidden": 1280, "input_tokens": 4096, "output_tokens": 1024}
 SHOWN = {
