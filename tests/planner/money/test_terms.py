@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.money.components import GRID, REPLICA, SITE, SYSTEM
+from planner.money.components import GRID, PORT, REPLICA, SITE, SYSTEM
 from planner.money.terms import (
     CARBON,
     Dated,
@@ -92,6 +92,13 @@ def test_what_belongs_to_no_system_is_spread_evenly_at_present_value():
     for v, share in ((0, 30 / 45), (1, 15 / 45)):
         assert total(in_window([fixed], v), units) == pytest.approx(8 * 3 * 15 * share)
         assert total(in_window([grid], v), units) == pytest.approx(8 * 3 * 45 * share)
+
+
+def test_a_dated_amount_of_no_system_is_spread_evenly_too():
+    port = held(component="porting", decision=PORT, windows=None, capital=None, phase=None)
+    units = {PORT: np.array([1.0, 1.0])}
+    for v, share in ((0, 30 / 45), (1, 15 / 45)):
+        assert total(in_window([port], v), units) == pytest.approx(150 * share)
 
 
 def test_purchases_are_prices_on_delivery_of_a_phase_or_of_all():
