@@ -187,13 +187,16 @@ def shared_rate(
     service_steps: ArrayLike,
     output_scv: ArrayLike,
     arrival_scv: ArrayLike,
+    packed: ArrayLike = 1.0,
 ) -> tuple[Result, Result]:
     """Solve for (rate, variance of the number in decode) at which a given number of requests decode on average, in an engine that serves prompts in between.
 
     In the time left to decode, requests join at g = rate/(1 - u) and step times T = a + c b give, exactly for Poisson arrivals
     (processor sharing with a rate that depends on the number, a negative binomial),  b = (n g a + n g c D)/(1 - n g c),  D = 1.
     Clumps of dispersion I widen the swings:  D = 1 + (I - 1) w,  w = n/(n + x (I - 1))/(1 + cO^2)  for outputs of cO^2 and clumps
-    that take x steps a prompt; while prompts behind it are served a request stays e longer, so b = ... + rate e. Variance b D/(1 - n g c).
+    that take x steps a prompt; while prompts behind it are served a request stays e longer, so b = ... + rate e.
+    Of prompts that attention ranks serve side by side only the share `packed` of the service adds up, and makes clumps.
+    Variance b D/(1 - n g c).
     Solved for the rate to 1e-9 of it. Shapes: broadcast. Units: occupancy b [1], steps n of a request [1], step T(b) and service [s],
     slope c = dT/db [s], results [1/s] and [1]. Reference: Kelly, Reversibility and Stochastic Networks (1979), chapter 3
     (symmetric queues); Eick, Massey and Whitt, Management Science 39 (1993) (peakedness in infinite-server queues).
@@ -204,7 +207,7 @@ def shared_rate(
     b, n, c = np.asarray(occupancy, float), np.asarray(steps, float), np.maximum(step_slope_s, 0.0)
     base = np.maximum(np.asarray(step_s, float) - c * b, 0.05 * np.asarray(step_s, float))
     spread = 1.0 / (1.0 + np.asarray(output_scv, float))
-    shared = _Shared(b, n, c, base, *(np.asarray(value, float) for value in (service_s, service_scv, service_steps, spread, arrival_scv)))  # fmt: skip
+    shared = _Shared(b, n, c, base, *(np.asarray(value, float) for value in (service_s, service_scv, service_steps, spread, arrival_scv, packed)))  # fmt: skip
     rate = shared.rate()
     _, wide, behind, left = shared.response(rate)
     own = np.maximum(b - rate * behind, 0.0)
@@ -224,6 +227,7 @@ class _Shared:
     together: Floats  # steps of a prompt
     spread: Floats  # 1/(1 + cO^2)
     arrival_scv: Floats
+    packed: Floats  # share of the service that adds up where several are served side by side
 
     def take(self, mask: Bools) -> _Shared:
         """Pick engines; what is alike for all stays a number."""
@@ -232,10 +236,10 @@ class _Shared:
 
     def response(self, rate: Result) -> tuple[Result, Result, Result, Result]:
         """Evaluate (b/rate, D, e, share of time that neither prompts nor the requests' own weight takes)."""
-        n, u = self.n, rate * self.service
-        clumps = dispersion(u, self.service_scv, self.arrival_scv) - 1.0
+        n, u, service = self.n, rate * self.service, self.service * self.packed
+        clumps = dispersion(u * self.packed, self.service_scv, self.arrival_scv) - 1.0
         wide = 1.0 + clumps * self.spread * n / (n + np.maximum(self.together * clumps, 0.0))
-        behind = left_behind_s(u, self.service, self.service_scv, self.arrival_scv, self.together)
+        behind = left_behind_s(u * self.packed, service, self.service_scv, self.arrival_scv, self.together)
         left = np.maximum(1.0 - u - n * self.c * rate, 1e-9)
         return n * (self.base + self.c * wide) / left + behind, wide, behind, left
 

@@ -219,7 +219,7 @@ def aggregated(
     by_occupancy, by_latency, by_prompt = call_scvs(prompts, found, lengths, constants)
     computed_share: Result = 1.0 if found is None else found.computed_share
     rate, variance = shared_rate(
-        b, steps, step_s, times.slope_s, prompts.occupancy_s, by_occupancy, prompts.steps, lengths.scv_of_output, arrival_scv
+        b, steps, step_s, times.slope_s, prompts.occupancy_s, by_occupancy, prompts.steps, lengths.scv_of_output, arrival_scv, prompts.packed
     )  # fmt: skip
     steady = SteadyState(
         b, steps, per_step, step_s, times.slope_s, prompts, by_occupancy, rate, variance,

@@ -58,14 +58,16 @@ class SteadyState:
     def tpot(self) -> dict[str, Result]:
         """Compute the terms of TPOT, which varies with the number in decode, and with the prompts that happen to come in.
 
-        The decode of X = (O - 1) T is a delay cycle of variance  rate S^2 (ca^2 + cs^2) X / (1 - u)^3.
+        The decode of X = (O - 1) T is a delay cycle of variance  rate S^2 (ca^2 + cs^2) X' / (1 - u)^2,  X' = X/(1 - u) with prompts in it;
+        of prompts that attention ranks serve side by side S and u are what adds up.
         """
-        service, rate, by_occupancy = self.prompts.occupancy_s, self.requests_per_s, self.occupancy_scv
+        service, rate, by_occupancy = self.prompts.occupancy_s * self.prompts.packed, self.requests_per_s, self.occupancy_scv  # fmt: skip
+        added, left = self.utilisation * self.prompts.packed, 1.0 - self.utilisation * self.prompts.packed
         decode_share, paced, deviation = self.decode_share, self.paced_s, np.sqrt(self.variance)
-        burst = rate * service**2 * self.variety * self.step_s / decode_share**3
-        cubes = rate * service**3 * (1.0 + by_occupancy) * (1.0 + 2.0 * by_occupancy) * self.step_s / decode_share**4
-        third = cubes + 3.0 * burst**2 * decode_share / self.step_s
-        behind = left_behind_s(self.utilisation, service, by_occupancy, self.arrival_scv, self.prompts.steps)
+        burst = rate * service**2 * self.variety * paced / left**2
+        cubes = rate * service**3 * (1.0 + by_occupancy) * (1.0 + 2.0 * by_occupancy) * paced / left**3
+        third = cubes + 3.0 * burst**2 / paced
+        behind = left_behind_s(added, service, by_occupancy, self.arrival_scv, self.prompts.steps)
         return {
             "steps": self.steps,
             "step_s": self.step_s,

@@ -39,7 +39,8 @@ def test_tensor_ranks_do_not_send_the_tokens_of_each_other():
         tp: found("DeepSeek-V3", "GB200 NVL72", 64, lengths, workload={"disaggregation": "never"},
                   layout={"tp": tp, "dp": 64 // tp, "ep": 64})["requests_per_s"] for tp in (1, 8)
     }  # fmt: skip
-    assert 1.0 < rates[1] / rates[8] < 2.5  # memory for copied latents and the all-reduces of attention are left
+    # Memory for copied latents, the all-reduces of attention and the fullest of eight ranks, with 1.5 of the mean's prompts, are left.
+    assert 1.0 < rates[1] / rates[8] < 2.8
 
 
 def test_one_client_waits_for_its_whole_cache():

@@ -109,4 +109,4 @@ def test_prompts_of_many_lengths_take_the_same_prefill_whoever_sends_them():
         return next(row["mean_s"] for row in found["first_token"] if row["part"] == "prefill of the prompt")
 
     closed = prefill_s({"concurrency": 4096})
-    assert math.isclose(closed, prefill_s({"requests_per_s": 5.0}), rel_tol=0.1)
+    assert math.isclose(closed, prefill_s({"requests_per_s": 2.0}), rel_tol=0.1)
