@@ -69,7 +69,7 @@ MUTATIONS = (
     Mutation(f"{MONEY}/terms.py", "self.profile / self.dates.discount * self.dates.inside(p)", "self.profile * self.dates.inside(p)"),
     Mutation(f"{MONEY}/terms.py", "replace(self, worth=self.worth * _even(self.dates, v))", "self"),
     Mutation(f"{MODEL}/routing.py", "np.concatenate([np.ones(len(arc)), -data.point_capacity[point]])", "np.concatenate([np.ones(len(arc)), -0.5 * data.point_capacity[point]])"),
-    Mutation(f"{MODEL}/routing.py", "np.concatenate([np.ones(len(arc)), -together[lead, slot]])", "np.concatenate([np.ones(len(arc)), -2.0 * together[lead, slot]])"),
+    Mutation(f"{MODEL}/routing.py", "np.concatenate([np.ones(len(arc)), -together[lead, slot]])", "np.concatenate([np.ones(len(arc)), -0.5 * together[lead, slot]])"),
     Mutation(f"{MODEL}/fleet.py", "np.concatenate([systems[use], -np.ones(len(pair))])", "np.concatenate([systems[use], -2.0 * np.ones(len(pair))])"),
     Mutation(f"{MODEL}/fleet.py", "data.point_power_w[point], -limit", "0.0 * data.point_power_w[point], -limit"),
     Mutation(f"{MODEL}/electricity.py", "-step * eta, step / eta", "-step / eta, step * eta"),

@@ -28,7 +28,7 @@ LABELS = {
     "serving": ("tpot", "ttft", "throughput"),
 }  # keys of the bands of each model
 EVERY = "every family"  # name under which the range over all families stands
-BITS = 8.0  # of a byte
+BITS = 8.0  # bits of a byte
 FEATURES = ("layers", "experts", "chips", "context", "batch", "bits")
 # The band of each figure of a serving point; end to end and tasks are mostly decode.
 SERVING_LABEL = {"ttft": "ttft", "tpot": "tpot", "e2e": "tpot", "task": "tpot", "capacity": "throughput"}
@@ -113,7 +113,7 @@ class Calibration:
     bands: Mapping[tuple[str, str], tuple[float, float]]  # (tier, label) -> bounds of measured / predicted
     chips: frozenset[str]  # that were measured
     relatives: frozenset[str]  # chips of the generations of those
-    kinds: frozenset[str]  # of networks that were measured
+    kinds: frozenset[str]  # kinds of networks that were measured
     families: Mapping[str, str]  # by chip
     reach: Reach  # what each family was fitted on
     anchors: Mapping[
@@ -122,7 +122,7 @@ class Calibration:
     spreads: Mapping[tuple[str, str, str], float] = field(
         default_factory=dict
     )  # the same keys -> standard deviation of ln(measured / predicted) of the user's further runs, where they were enough
-    levels: tuple[float, ...] = ()  # of the quantiles below
+    levels: tuple[float, ...] = ()  # levels of the quantiles below
     residuals: Mapping[tuple[str, str], tuple[float, ...]] = field(
         default_factory=dict
     )  # (tier, label) -> quantiles of measured / predicted

@@ -15,8 +15,8 @@ from planner.problem.intervals import EVERY, Calibration, Interval, Run, kind_of
 
 Bounds = dict[str, list[float]]
 SERVING_FIGURES = ("tpot", "ttft", "throughput")
-KNOWN, OF_EIGHTY_PER_CENT = "known", 1.2816  # of a normal distribution, in standard deviations to either side
-ALIKE = 1e-9  # of a distance that is rounding alone
+KNOWN, OF_EIGHTY_PER_CENT = "known", 1.2816  # quantile of a normal distribution, in standard deviations to either side
+ALIKE = 1e-9  # share of a distance that is rounding alone
 BAND_OF = {"ttft": "ttft", "tpot": "tpot", "e2e": "tpot", "task": "tpot"}  # a request and a task are mostly decode
 
 
