@@ -36,6 +36,14 @@ class Side:
         found: Floats = np.minimum(np.asarray(self.chips, float), np.asarray(self.domain_chips, float))
         return found
 
+    @property
+    def inside_bytes_per_s(self) -> Floats:
+        """Rate of a chip within a domain [byte/s]: of scale-up, or of scale-out where the latter is faster."""
+        found: Floats = np.maximum(
+            np.asarray(self.scaleup_bytes_per_s, float), np.asarray(self.scaleout_bytes_per_s, float)
+        )
+        return found
+
 
 def gather_s(weights_bytes: ArrayLike, copy_chips: ArrayLike, side: Side) -> Result:
     """Predict how long whole tensors take to reach each chip of a training copy:  max(W (1 - 1/p) / r_u, W (1 - d/p) / (d r_o)), d = min(p, domain).
@@ -53,7 +61,7 @@ def gather_s(weights_bytes: ArrayLike, copy_chips: ArrayLike, side: Side) -> Res
     inside = np.minimum(copy, np.asarray(side.domain_chips, float))
     within, across = size * (1.0 - 1.0 / copy), size * (1.0 - inside / copy)
     with np.errstate(divide="ignore", invalid="ignore"):
-        up = np.where(within > 0, within / np.asarray(side.scaleup_bytes_per_s, float), 0.0)
+        up = np.where(within > 0, within / side.inside_bytes_per_s, 0.0)
         out = np.where(across > 0, across / (inside * np.asarray(side.scaleout_bytes_per_s, float)), 0.0)
     return as_result(np.maximum(up, out))
 
@@ -73,7 +81,7 @@ def broadcast_s(weights_bytes: ArrayLike, sender: Side, receiver: Side) -> Resul
     size = np.asarray(weights_bytes, float)
     with np.errstate(divide="ignore"):
         ends = [size / (side.together * np.asarray(side.scaleout_bytes_per_s, float)) for side in (sender, receiver)]
-        inside = size / np.asarray(receiver.scaleup_bytes_per_s, float)
+        inside = size / receiver.inside_bytes_per_s
     return as_result(np.maximum(np.maximum(*ends), np.where(receiver.together > 1, inside, 0.0)))
 
 

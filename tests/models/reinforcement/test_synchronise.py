@@ -97,6 +97,11 @@ def test_more_links_fewer_bytes_and_faster_memory_are_never_slower(weights, shar
     assert synchronise_s(half, sharding, trainer, receiver, SOFTWARE) <= before
 
 
+def test_a_domain_takes_the_faster_of_its_networks():
+    slow = Side(2, 8, 1e10, 4e10, 3e12)
+    assert broadcast_s(40e9, slow, slow) == pytest.approx(1.0)  # 40 GB to every chip at 40 GB/s, not 4 s at 10
+
+
 @given(WEIGHTS, SHARDINGS, SIDES, SIDES)
 def test_twice_the_chips_on_either_side_are_never_slower(weights, sharding, trainer, receiver):
     before = synchronise_s(weights, sharding, trainer, receiver, SOFTWARE)
