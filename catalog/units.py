@@ -27,7 +27,14 @@ PERCENT = 0.01
 
 
 class UnitError(ValueError):
-    """A text that is not the quantity that was expected; the message shows one that is."""
+    """A text that is not the quantity that was expected; the message shows one that is.
+
+    `unit`: SI unit of the quantity, empty for an amount of money, None where no quantity was expected; `example` of it, and what was `given`.
+    """
+
+    def __init__(self, text: str, unit: str | None = None, example: str = "", given: str = "") -> None:
+        super().__init__(text)
+        self.unit, self.example, self.given = unit, example, given
 
 
 def _prefixed(symbol: str, prefixes: str, base: float = 1.0) -> dict[str, float]:
@@ -229,7 +236,7 @@ def parse(value: str | int | float, unit: str) -> float:
     """
     table = _TABLES[unit]
     noun, example = _EXPECTED[unit]
-    error = UnitError(f'expected {noun} such as "{example}", got {_quoted(value)}')
+    error = UnitError(f'expected {noun} such as "{example}", got {_quoted(value)}', unit, example, _quoted(value))
     if isinstance(value, (int, float)):
         if "" not in table or not is_number(value):
             raise error
@@ -253,7 +260,10 @@ def parse_money(text: str, per: str = "") -> tuple[float, str]:
     >>> parse_money("420M CNY"), parse_money("11.7M USD/MW", "W"), parse_money("$3600/gpu/hour", "chip s")
     ((420000000.0, 'CNY'), (11.7, 'USD'), (1.0, 'USD'))
     """
-    error = UnitError(f'expected an amount of money such as "{_MONEY_EXAMPLE[per]}", got {_quoted(text)}')
+    example = _MONEY_EXAMPLE[per]
+    error = UnitError(
+        f'expected an amount of money such as "{example}", got {_quoted(text)}', "", example, _quoted(text)
+    )
     number = _number(_in_dollars(text)) if isinstance(text, str) and len(text) <= MOST_CHARACTERS else None
     if number is None:
         raise error

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from catalog.errors import close_names, did_you_mean
+from catalog.errors import MissingFigure, UnknownName, close_names
+from catalog.units import UnitError
 from planner.escape import terminal
+from planner.messages import Message, Said
 
 MOST_CHARACTERS = 2000
 """Of a printed problem."""
@@ -61,6 +63,28 @@ def path_text(location: Sequence[str | int]) -> str:
     return text
 
 
+def words_of(error: Exception) -> str:
+    """Return the text of an error that a sentence for users quotes, as a text that keeps its message where there is one."""
+    match error:
+        case UnknownName(kind=kind, name=name, close=close):
+            return Message.of("catalog.unknown_name", kind=kind, name=name, close=close_words(close)).text()
+        case MissingFigure(kind=kind, name=name, figure=figure, path=path, example=example, of=other):
+            code = "catalog.missing_figure_of_other" if other else "catalog.missing_figure"
+            others = {"other": other} if other else {}
+            return Message.of(code, kind=kind, name=name, figure=figure, path=path, example=example, **others).text()
+        case UnitError(unit=str(unit), example=example, given=given):
+            what = Message.of(f"quantity.{unit or 'money'}").text()
+            return Message.of("spec.not_a_quantity", what=what, example=example, given=given).text()
+    text = error.args[0] if len(error.args) == 1 else None
+    return text if isinstance(text, Said) else str(error)
+
+
+def close_words(close: Sequence[str]) -> str:
+    """List close names as the end of a message; empty if there are none."""
+    names = ", ".join(f'"{name}"' for name in close)
+    return Message.of("list.close_names", names=names).text() if close else ""
+
+
 def close_matches(name: str, known: Iterable[str]) -> str:
     """List names close to `name` as the end of a message; empty if there are none."""
-    return did_you_mean(close_names(name, known))
+    return close_words(close_names(name, known))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import BrokenPlanError
 from planner.facts import Fact
+from planner.messages import Message
 from planner.plan import Plan
 from planner.solving.answer import THREADS, Progress, answer
 from planner.spec.document import read_spec
@@ -125,7 +126,13 @@ def solve_unverified(
         return without_answer(problem, None, "limit", None, document, reasons=reasons)
     kept = sum(len(pool.points) for pool in candidates.pools) + sum(map(len, candidates.training.values()))
     say(
-        f"{candidates.evaluated:,} operating points evaluated, {kept:,} kept on {len(candidates.fleet_options)} fleet options  {time.perf_counter() - began:.1f} s"
+        Message.of(
+            "solving.operating_points_evaluated_kept_on",
+            points=candidates.evaluated,
+            kept=kept,
+            options=len(candidates.fleet_options),
+            seconds=f"{time.perf_counter() - began:.1f}",
+        ).text()
     )
     return answer(
         problem, candidates, document, overlays=overlays, progress=progress, threads=threads, deadline=deadline,

@@ -59,7 +59,10 @@ def benchmark_cells(path: Path, columns: Collection[str]) -> list[dict[str, str]
     for i, result in enumerate(_objects(path)):
         if not isinstance(result, Mapping) or not any(name in result for name in FIGURES):
             problems.append(
-                Issue(f"{path} result {i + 1}", f"expected a benchmark result with one of {', '.join(FIGURES)}")
+                Issue(
+                    f"{path} result {i + 1}",
+                    Message.of("calibration.expected_benchmark_result_with_one", names=", ".join(FIGURES)).text(),
+                )
             )
             continue
         if reason := _no_steady_load(result):
@@ -82,10 +85,12 @@ def _objects(path: Path) -> list[Any]:
         except json.JSONDecodeError:
             found = [json.loads(line) for line in text.splitlines() if line.strip()]
     except (ValueError, RecursionError) as error:
-        raise SpecError([Issue(str(path), f"not JSON in UTF-8: {error}")]) from None
+        raise SpecError(
+            [Issue(str(path), Message.of("calibration.not_json_in_utf_8", error=str(error)).text())]
+        ) from None
     found = found if isinstance(found, list) else [found]
     if not found:
-        raise SpecError([Issue(str(path), "holds no result")])
+        raise SpecError([Issue(str(path), Message.of("calibration.holds_no_result").text())])
     return found
 
 

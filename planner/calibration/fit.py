@@ -31,6 +31,7 @@ from planner.calibration.training_target import TRAINING
 from planner.errors import Issue, SpecError
 from planner.facts import Fact
 from planner.files import write_file
+from planner.messages import Message
 from planner.problem.intervals import relatives, seen_chips, seen_kinds
 from planner.resolve.constants import by_kind
 
@@ -122,7 +123,14 @@ def _fit_observations(cases: Sequence[MeasuredCase]) -> tuple[AnyTarget, list[Ob
 def _nothing_to_fit(target: AnyTarget, reasons: Mapping[str, int] = {}) -> SpecError:
     metrics, grades = ", ".join(target.fitted_metrics), " or ".join(TRUSTED_GRADES)
     why = "".join(f"; {reason}: {count}" for reason, count in reasons.items())
-    return SpecError([Issue("measurements", f"no row that may be fitted: {metrics} of grade {grades}{why}")])
+    return SpecError(
+        [
+            Issue(
+                "measurements",
+                Message.of("calibration.no_row_that_may_be", count=metrics, grade=f"{grades}{why}").text(),
+            )
+        ]
+    )
 
 
 def fit_problem(

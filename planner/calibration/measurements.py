@@ -132,11 +132,13 @@ def file_kind(path: Path) -> str:
         try:
             header = {name.strip() for name in next(csv.reader(file), ())}
         except (csv.Error, UnicodeDecodeError) as error:
-            raise SpecError([Issue(str(path), f"not a CSV file in UTF-8: {error}")]) from None
+            raise SpecError(
+                [Issue(str(path), Message.of("calibration.not_csv_file_in_utf", error=str(error)).text())]
+            ) from None
     known = {kind: len(header.intersection(columns.own)) for kind, columns in FILES.items()}
     if not any(known.values()):
         wanted = " or of ".join(f"{kind} ({', '.join(columns.own)})" for kind, columns in FILES.items())
-        raise SpecError([Issue(str(path), f"no column of {wanted}")])
+        raise SpecError([Issue(str(path), Message.of("calibration.no_column_of", names=wanted).text())])
     return max(known, key=known.__getitem__)
 
 
@@ -151,7 +153,9 @@ def read_rows(path: Path, kind: str = "training", further: Mapping[str, str] = {
     for name in further:
         if name not in (*columns.text, *columns.numbers):
             known = close_matches(name, (*columns.text, *columns.numbers))
-            problems.append(Issue(f"--set {name}", f"no column of a {kind} file{known}"))
+            problems.append(
+                Issue(f"--set {name}", Message.of("calibration.no_column_of_file", kind=kind, close=known).text())
+            )
     if is_benchmark_file(path):
         for line, cells in enumerate(benchmark_cells(path, (*columns.text, *columns.numbers)), start=1):
             rows.append(_row(f"{path} result {line}", line, _filled(cells, further), columns, problems))
@@ -163,11 +167,18 @@ def read_rows(path: Path, kind: str = "training", further: Mapping[str, str] = {
             reader.fieldnames = list(header)
             for column in columns.needed:
                 if column not in header and column not in further:
-                    problems.append(Issue(str(path), f'no column "{column}"{close_matches(column, header)}'))
+                    problems.append(
+                        Issue(
+                            str(path),
+                            Message.of(
+                                "calibration.no_column", name=column, close=close_matches(column, header)
+                            ).text(),
+                        )
+                    )
             for line, cells in enumerate(reader, start=2):
                 rows.append(_row(f"{path} line {line}", line, _filled(cells, further), columns, problems))
         except (csv.Error, UnicodeDecodeError) as error:
-            problems.append(Issue(str(path), f"not a CSV file in UTF-8: {error}"))
+            problems.append(Issue(str(path), Message.of("calibration.not_csv_file_in_utf", error=str(error)).text()))
     return _checked(rows, problems)
 
 
@@ -181,7 +192,7 @@ def _checked(rows: list[Row], problems: list[Issue]) -> list[Row]:
     seen: set[str] = set()
     for row in rows:
         if row.id in seen:
-            problems.append(Issue(row.place, f'id "{row.id}" appears twice'))
+            problems.append(Issue(row.place, Message.of("calibration.id_appears_twice", name=row.id).text()))
         seen.add(row.id)
     if problems:
         raise SpecError(problems)

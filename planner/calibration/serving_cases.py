@@ -24,6 +24,7 @@ from planner.calibration.architectures import known_record, shape_of_record
 from planner.calibration.measurements import MeasuredCase, Row, RowReader, Unpredictable, chip_record
 from planner.calibration.pool_layouts import dies_of, pools_of
 from planner.calibration.serving_loads import Load, Software, drawn_prompts, eager_of, load_of, software_of
+from planner.errors import words_of
 from planner.evaluate.engine_memory import division
 from planner.problem.engine import EngineSettings, MemoryRule
 from planner.resolve.chip_rates import UnknownRate, chip_rates, peak_rates, stated
@@ -181,7 +182,7 @@ def rates_of(
             ranks_per_chip=per_chip,
         )  # fmt: skip
     except UnknownRate as error:
-        raise Unpredictable(str(error)) from None
+        raise Unpredictable(words_of(error)) from None
     return rates, chip.words("family") or "other"
 
 

@@ -13,6 +13,7 @@ from models.serving.priors import SERVING_PRIORS, serving_level
 from models.serving.workload import Lengths, Precisions
 from planner.calibration.serving_cases import MeasuredServing, in_score, measured_serving
 from planner.calibration.target import CalibrationTarget
+from planner.messages import Message
 
 QUANTILES_OF = (
     "ttft_"  # start of the metrics that are quantiles of TTFT: scored, with the interval of TTFT, and never fitted
@@ -71,5 +72,7 @@ SERVING = CalibrationTarget(
     offset_key=environment,
     source_evenness=0.0,  # the scores weigh rows alike, too
     data_weight=0.1,
-    offset_words="offset of {3} with {0} on {1} at {2}",
+    offset_words=Message.of(
+        "calibration.offset_of_with_on_at", metric="{3}", engine="{0}", chip="{1}", precision="{2}"
+    ).text(),
 )

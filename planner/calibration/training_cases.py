@@ -23,6 +23,7 @@ from models.training.step import FRAMEWORKS, Recipe
 from models.transformer.architecture import Architecture
 from planner.calibration.architectures import architecture_of
 from planner.calibration.measurements import MeasuredCase, Row, RowReader, Unpredictable, chip_record
+from planner.errors import words_of
 from planner.resolve.chip_rates import UnknownRate, chip_rates, peak_flop_per_s, stated
 
 PRECISIONS = {
@@ -159,7 +160,7 @@ def rates_of(row: Row, chip: Record, precision: str, per_chip: int, reader: RowR
             ranks_per_chip=per_chip,
         )  # fmt: skip
     except UnknownRate as error:
-        raise Unpredictable(str(error)) from None
+        raise Unpredictable(words_of(error)) from None
     return rates, family
 
 
@@ -228,7 +229,7 @@ def schedule_of(row: Row) -> int:
     try:
         return schedule_code(row.text["schedule"]) if row.text["schedule"] else 0
     except ValueError as error:
-        raise Unpredictable(str(error)) from None
+        raise Unpredictable(words_of(error)) from None
 
 
 def adapter_rank_of(row: Row, reader: RowReader) -> int:

@@ -19,6 +19,7 @@ from models.training.step import TrainingConstants
 from planner.calibration.measurements import Row, kind_mark
 from planner.calibration.target import CalibrationTarget
 from planner.calibration.training_cases import MeasuredTraining, measured_training
+from planner.messages import Message
 
 
 def _build_case(row: Row, catalog: Catalog, values: Mapping[str, float]) -> MeasuredTraining:
@@ -72,6 +73,6 @@ TRAINING = CalibrationTarget(
     interval_label=lambda m, metric: "moe" if m.experts else "dense",
     interval_labels=("dense", "moe"),
     offset_key=lambda m, metric: f"{kind_mark(m.row.kind)}|{m.chip}|{kind_of((), m.precision)}",
-    offset_words="offset of {1} at {2}",
+    offset_words=Message.of("calibration.offset_of_at", chip="{1}", precision="{2}").text(),
     source_evenness=0.45,
 )

@@ -12,6 +12,7 @@ from functools import cache
 
 from models.economics import annuity
 from models.network.group_links import Plant
+from planner.messages import Message
 from planner.money.owning import Purchase, total_worth
 from planner.problem.economics import Economics
 from planner.problem.fabrics import Band, bands, carries_as_much, reach_of, scaleout_of
@@ -93,7 +94,7 @@ def build_fleet_options(problem: ResolvedSpec) -> tuple[list[FleetOption], Count
             if site.region not in offer.prices:
                 continue
             if not exportable(system, site, problem.spec.limits):
-                dropped["system barred by export control"] += 1
+                dropped[Message.of("dropped.system_barred_by_export_control").text()] += 1
                 continue
             if refusal := hall_refusal(system, site, offer):
                 dropped[refusal] += 1
@@ -106,7 +107,7 @@ def build_fleet_options(problem: ResolvedSpec) -> tuple[list[FleetOption], Count
                 for design, band in _bands(site, offer, system)
             ]
             kept = _without_dominated(found, reach_of(site, offer, system))
-            dropped["fabric dearer than one that carries as much"] += len(found) - len(kept)
+            dropped[Message.of("dropped.fabric_dearer_than_one_that").text()] += len(found) - len(kept)
             fleet_options += kept
     return [
         option if tenant == option.tenant else replace(option, tenant=tenant)

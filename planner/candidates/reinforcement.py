@@ -41,6 +41,7 @@ from planner.evaluate.reinforcement import (
     updates_of,
 )
 from planner.evaluate.serving import layout_of
+from planner.messages import Message
 from planner.problem.constants import ModelConstants
 from planner.problem.fabrics import uneven
 from planner.problem.facts import ResolvedSpec, ScaleOut, SystemFacts, permitted
@@ -288,7 +289,7 @@ class ReinforcementSearch:
         """Yield the points of a job on all fleet options that it may use."""
         dropped = self.cache.dropped[job.name]
         able = [option for option in fleet_options if permitted(job, option.site)]
-        dropped["fleet option barred by residency"] += len(fleet_options) - len(able)
+        dropped[Message.of("dropped.fleet_option_barred_by_residency").text()] += len(fleet_options) - len(able)
         fields = job.spec.model_dump_json(exclude=FIELDS_WITHOUT_EFFECT)
         search: SplitSearch = self.cache.kept.setdefault(
             ("splits", *self.cache.catalog_key, fields), SplitSearch(job, self.problem.constants)
@@ -302,7 +303,7 @@ class ReinforcementSearch:
             for offered in select_offered(found, self._needed(job), self.problem.spec.solver.points_per_system):
                 yield reinforcement_point(job, offered, best_of(found, offered), self.problem)
             if not found:
-                dropped["no split fits, or none is fast enough"] += 1
+                dropped[Message.of("dropped.no_split_fits_or_none").text()] += 1
         self.cache.evaluated += search.evaluated - before
 
     def _needed(self, job: ReinforcementFacts) -> float:

@@ -10,6 +10,7 @@ from planner.cli.options import add_limit_options, overlay_folders, read_json, s
 from planner.cli.output import as_json, rows_as, said_if_left_out, write_out
 from planner.escape import markdown, terminal
 from planner.exit_codes import INFEASIBLE, OK
+from planner.messages import Message
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
@@ -69,7 +70,9 @@ def _splits(arguments: argparse.Namespace, facts: CaseFacts) -> int:
     from planner.estimate.reinforcement import nothing_fits, ranked_splits, split_rows, split_table
 
     if arguments.best < 1:
-        raise SpecError([Issue("--best", f"expected at least 1 layout, got {arguments.best}")])
+        raise SpecError(
+            [Issue("--best", Message.of("estimate.expected_at_least_1_layout", given=arguments.best).text())]
+        )
     splits = ranked_splits(facts)
     if not splits:
         print(terminal(nothing_fits(facts)), file=sys.stderr)

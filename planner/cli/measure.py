@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from planner.cli.options import PLAN_HELP, add_limit_options, overlay_folders, search_limits
 from planner.exit_codes import OK
+from planner.messages import Message
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
@@ -51,7 +52,12 @@ def _measure(arguments: argparse.Namespace) -> int:
     problems = []
     if not FEWEST_SCENARIOS <= arguments.scenarios <= MOST_SCENARIOS:
         problems.append(
-            Issue("--scenarios", f"expected {FEWEST_SCENARIOS} to {MOST_SCENARIOS}, got {arguments.scenarios}")
+            Issue(
+                "--scenarios",
+                Message.of(
+                    "cli.expected_to_got", least=FEWEST_SCENARIOS, most=MOST_SCENARIOS, given=arguments.scenarios
+                ).text(),
+            )
         )
     if arguments.budget is not None and not (math.isfinite(arguments.budget) and arguments.budget >= 0):
         problems.append(Issue("--budget", f"expected an amount that is not negative, got {arguments.budget}"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.cli.options import add_common_options, load_catalog
+from planner.errors import words_of
 from planner.exit_codes import INVALID, OK
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def _probe(arguments: argparse.Namespace) -> int:
         try:
             arch = shape_of(record, Ledger(catalog))
         except ValueError as error:
-            raise SpecError([Issue("--architecture", str(error))]) from None
+            raise SpecError([Issue("--architecture", words_of(error))]) from None
         shapes = shapes_of(record.name, arch, arguments.tp)
     try:
         if arguments.shapes:
@@ -68,7 +69,7 @@ def _probe(arguments: argparse.Namespace) -> int:
             return OK
         document = run(arguments.backend, shapes, arguments.seconds, arguments.output, arguments.quiet)
     except ValueError as error:
-        raise SpecError([Issue("probe", str(error))]) from None
+        raise SpecError([Issue("probe", words_of(error))]) from None
     return OK if document["measurements"] else INVALID
 
 

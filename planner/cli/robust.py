@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.cli.options import PLAN_HELP, add_limit_options, overlay_folders, search_limits
 from planner.cli.output import as_json, rows_as, said_if_left_out, write_out
+from planner.messages import Message
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
@@ -55,7 +56,8 @@ def _robust(arguments: argparse.Namespace) -> int:
     if not plan.has_answer:
         raise SpecError([Issue(arguments.plan, "there is no plan to test: nothing was decided")])
     if not 1 <= arguments.scenarios <= MAX_SCENARIOS:
-        raise SpecError([Issue("--scenarios", f"expected 1 to {MAX_SCENARIOS}, got {arguments.scenarios}")])
+        words = Message.of("cli.expected_to_got", least=1, most=MAX_SCENARIOS, given=arguments.scenarios).text()
+        raise SpecError([Issue("--scenarios", words)])
     spec = parse_spec(plan.document["spec"])
     if spec.robust is None:  # prices that were chosen by their level stay there
         spec = spec.model_copy(update={"robust": Robust(prices=spec.prices is None or not spec.prices.moved)})

@@ -218,7 +218,7 @@ def limit_table(plan: Plan, t: Words) -> list[Row]:
     rows = [(row["value"] / row["limit"] if row["limit"] else None, row) for row in plan.document["limits"]]
     return [
         {
-            t("column.limit_name"): t.phrase(row["name"]),
+            t("column.limit_name"): t.said(row, "name"),
             t("column.used_share"): share,
             t("column.used"): of_limit(row["value"], row, t),
             t("column.allowed"): of_limit(row["limit"], row, t),
@@ -226,7 +226,7 @@ def limit_table(plan: Plan, t: Words) -> list[Row]:
             t("column.marginal"): worth(row["marginal_value"], row, t),
             t("column.marginal_divisible"): worth(row["marginal_value_divisible"], row, t),
             t("column.path"): row["path"],
-            t("column.note"): t.phrase(row["note"]),
+            t("column.note"): t.said(row, "note"),
         }
         for share, row in sorted(rows, key=lambda pair: -1.0 if pair[0] is None else pair[0], reverse=True)
     ]
@@ -239,7 +239,7 @@ def runner_up_table(plan: Plan, t: Words) -> list[Row]:
             t("column.site"): row["site"],
             t("column.system"): row["system"] or "",
             t("column.how"): t.get(f"how.{row['how']}", row["how"] or ""),
-            t("column.words"): t.phrase(tidy(row["words"])),
+            t("column.words"): tidy(t.said(row, "words")),
         }
         for row in plan.document["runner_up"]
     ]
@@ -255,7 +255,7 @@ def assumption_table(plan: Plan, t: Words) -> list[Row]:
             if isinstance(row["value"], float)
             else tidy(str(row["value"]).removesuffix(" 1")),
             t("column.objective_share"): row["share"],
-            t("column.why"): t.phrase(row["reason"]),
+            t("column.why"): t.said(row, "reason"),
         }
         for row in rows
     ]
@@ -282,8 +282,13 @@ def provenance_table(plan: Plan, t: Words) -> list[Row]:
 
 def dropped_table(plan: Plan, t: Words) -> list[Row]:
     """Format the reasons for which candidates were dropped."""
+    codes = plan.document.get("dropped_message", {})
     return [
-        {t("column.workload"): workload, t("column.reason"): t.phrase(reason), t("column.count"): count}
+        {
+            t("column.workload"): workload,
+            t("column.reason"): t.said({"reason": reason, "reason_message": codes.get(reason)}, "reason"),
+            t("column.count"): count,
+        }
         for workload, reasons in plan.document["dropped"].items()
         for reason, count in sorted(reasons.items(), key=lambda item: -item[1])
     ]
@@ -294,8 +299,8 @@ def conflict_table(plan: Plan, t: Words) -> list[Row]:
     found = plan.document["diagnosis"]
     return [
         {
-            t("column.limit_name"): t.phrase(row["name"]),
-            t("column.words"): t.phrase(tidy(row["words"])),
+            t("column.limit_name"): t.said(row, "name"),
+            t("column.words"): tidy(t.said(row, "words")),
             t("column.path"): row["path"],
         }
         for row in (found["conflict"] if found else ())

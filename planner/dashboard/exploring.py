@@ -113,8 +113,8 @@ def left_out_table(found: Mapping[str, Any], t: Words) -> list[Row]:
     """Format what a frontier or a comparison of buying and renting left out."""
     return [
         {
-            t("column.asked"): t.phrase(tidy(row["asked"])) if "asked" in row else row["system"],
-            t("column.reason"): t.phrase(tidy(row["reason"])),
+            t("column.asked"): tidy(t.phrase(row["asked"])) if "asked" in row else row["system"],
+            t("column.reason"): tidy(t.phrase(row["reason"])),
         }
         for row in found["left_out"]
     ]

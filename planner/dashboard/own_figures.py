@@ -16,6 +16,7 @@ from catalog.schemas import SCHEMAS
 from planner.dashboard import sources
 from planner.dashboard.state.scenario import Scenario
 from planner.errors import Issue, SpecError
+from planner.messages import Message
 from planner.resolve.overrides import STATED_INSTEAD
 from planner.spec.document import read_document
 from planner.spec.model import PlanSpec
@@ -47,7 +48,10 @@ def overlay_edits(document: Mapping[str, Any], files: Sequence[tuple[str, bytes]
                 continue
             if kind not in SCHEMAS or not isinstance(records, list) or not all(_is_record(each) for each in records):
                 problems.append(
-                    Issue(f"{name}: {kind}", f"expected a list of records with names, of {', '.join(SCHEMAS)}")
+                    Issue(
+                        f"{name}: {kind}",
+                        Message.of("dashboard.expected_list_of_records_with", kinds=", ".join(SCHEMAS)).text(),
+                    )
                 )
                 continue
             for record in records:
@@ -120,16 +124,20 @@ def _override(
         known = shipped_catalog().get(kind, name).name
     except (UnknownName, CatalogError):
         remedy = (
-            "state the price at an offer of the spec"
+            Message.of("dashboard.state_price_at_offer_of").text()
             if kind == "offers"
-            else "name the file with --catalog on the command line"
+            else Message.of("dashboard.name_file_with_catalog_on").text()
         )
-        return [Issue(f"{file}: {kind}/{name}", f"a spec cannot hold a new record of this kind; {remedy}")]
+        return [
+            Issue(f"{file}: {kind}/{name}", Message.of("dashboard.spec_cannot_hold_new_record", remedy=remedy).text())
+        ]
     problems = []
     for key, stated in (record.get("figures") or {}).items():
         entry = dict(stated) if isinstance(stated, Mapping) else {"value": stated}
         if "/" in key:
-            problems.append(Issue(f"{file}: {kind}/{name}/{key}", "the name of a figure must not hold a slash here"))
+            problems.append(
+                Issue(f"{file}: {kind}/{name}/{key}", Message.of("dashboard.name_of_figure_must_not").text())
+            )
             continue
         unit = str(entry.get("unit") or "1")
         found = {

@@ -16,6 +16,7 @@ from models.formats import WEIGHT_FORMATS
 from planner.dashboard.sources import _CHECKOUT
 from planner.errors import Issue, SpecError
 from planner.estimate.profile.cases import KINDS, points_at_work, workloads_of
+from planner.messages import Message
 from planner.plan import Plan
 from planner.resolve.ledger import Ledger
 from planner.resolve.names import catalog_of
@@ -80,9 +81,7 @@ def read_case(name: str, content: bytes) -> Choice:
     document = read_document(content)
     workload = document.get("workload")
     if not isinstance(workload, dict) or workload.get("kind") not in KINDS:
-        raise SpecError(
-            [Issue("workload.kind", 'expected a case of serving or training: {"workload": {...}, "system": ...}')]
-        )
+        raise SpecError([Issue("workload.kind", Message.of("dashboard.expected_case_of_serving_or").text())])
     return Choice(OWN, name, document)
 
 

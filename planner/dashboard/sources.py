@@ -14,7 +14,7 @@ from catalog.errors import CatalogError
 from catalog.lookup import shipped_catalog
 from catalog.units import UnitError, parse
 from planner import pipeline
-from planner.errors import Issue, SpecError
+from planner.errors import Issue, SpecError, words_of
 from planner.messages import Message
 from planner.plan import Plan, load_plan, parse_plan
 from planner.spec.document import read_document
@@ -47,7 +47,9 @@ def _text_of(name: str) -> bytes:
 def example(name: str) -> dict[str, Any]:
     """Read the spec of an example. Raises SpecError for a name that none has."""
     if name not in examples():
-        raise SpecError([Issue("base", f"there is no example of this name; there are {', '.join(examples())}")])
+        raise SpecError(
+            [Issue("base", Message.of("dashboard.there_is_no_example_of", names=", ".join(examples())).text())]
+        )
     return read_document(_text_of(name))
 
 
@@ -67,7 +69,7 @@ def read_upload(files: Sequence[tuple[str, bytes]], at_hand: Mapping[str, Any]) 
     others = [(name, content) for name, content in files if name not in tables]
     if len(others) > 1:
         names = ", ".join(name for name, _ in others)
-        raise SpecError([Issue("", f"expected one spec or plan, with CSV files or without; got {names}")])
+        raise SpecError([Issue("", Message.of("dashboard.expected_one_spec_or_plan", names=names).text())])
     document, plan = dict(at_hand), None
     if others:
         document = read_document(others[0][1])
@@ -83,13 +85,13 @@ def _with_tables(document: dict[str, Any], tables: Mapping[str, bytes]) -> dict[
     problems, found = [], {}
     for file, content in tables.items():
         if file not in named:
-            words = f'no site names it; write "hourly": "{file}" at the site whose prices it holds'
+            words = Message.of("dashboard.no_site_names_it_write", file=file).text()
             problems.append(Issue(file, words))
             continue
         try:
             found[named[file][1]] = read_series(content)
         except ValueError as error:
-            problems.append(Issue(f"{named[file][0]} ({file})", str(error)))
+            problems.append(Issue(f"{named[file][0]} ({file})", words_of(error)))
     if problems:
         raise SpecError(problems)
     known = document.get("series")

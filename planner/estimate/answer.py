@@ -150,7 +150,9 @@ def _routed(tiers: Mapping[str, Any]) -> str:
 def _only(facts: CaseFacts, kind: str, *names: str) -> None:
     """Raise SpecError where a case states fields that mean nothing for its kind of workload."""
     if given := [name for name in names if getattr(facts.case, name) is not None]:
-        raise SpecError(Issue(name, f"belongs to {kind} cases; remove it") for name in given)
+        raise SpecError(
+            Issue(name, Message.of("estimate.belongs_to_cases_remove_it", kind=kind).text()) for name in given
+        )
 
 
 # -- for people --------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from catalog.errors import CatalogError, MissingFigure, UnknownName, did_you_mean
+from catalog.errors import CatalogError, MissingFigure, UnknownName
 from catalog.lookup import Catalog
 from catalog.units import GIGA
 from models.formats import RecipeFormat
@@ -31,7 +31,7 @@ from planner.candidates.layouts import (
     layout_rows,
     search_layouts,
 )
-from planner.errors import Issue, SpecError, close_matches
+from planner.errors import Issue, SpecError, close_matches, close_words, words_of
 from planner.estimate.limits import SearchLimits
 from planner.estimate.power import PowerCap, training_draw
 from planner.evaluate.layouts import TrainingSetup, interval_of, recipe_of
@@ -196,10 +196,10 @@ def _looked_up(
                 network_ports(record, ledger)
         except UnknownName as error:
             known = f"`flopwatt catalog list {kind}` lists them all"
-            message = f'unknown {kind.removesuffix("s")} "{name}"{did_you_mean(error.close)}; {known}'
+            message = f'unknown {kind.removesuffix("s")} "{name}"{close_words(error.close)}; {known}'
             problems.append(Issue(path, message))
         except (MissingFigure, ValueError) as error:
-            problems.append(Issue(path, str(error)))
+            problems.append(Issue(path, words_of(error)))
     return systems, architectures, problems
 
 
@@ -221,7 +221,7 @@ def _learning(case: Case, architectures: Mapping[str, Architecture], ledger: Led
     if not isinstance(case.workload, Reinforcement):
         return None
     if case.power_cap is not None:
-        raise SpecError([Issue("power_cap", "is not predicted for reinforcement learning; remove it")])
+        raise SpecError([Issue("power_cap", Message.of("estimate.is_not_predicted_for_reinforcement").text())])
     reward, critic = (architectures.get(f"workload.{name}") for name in ("reward", "critic"))
     return reinforcement_facts(
         ledger, "workload", case.workload, architectures["workload.architecture"], reward, critic
@@ -274,10 +274,15 @@ def _plant(case: Case, system: SystemFacts, catalog: Catalog, ledger: Ledger) ->
         return None
     if case.fabric == "scale-up":
         raise SpecError(
-            [Issue("fabric", f'{system.name} needs a fabric between its {systems} systems; choose "rail-optimised"')]
+            [
+                Issue(
+                    "fabric",
+                    Message.of("estimate.needs_fabric_between_its_systems", system=system.name, count=systems).text(),
+                )
+            ]
         )
     if not system.nic_bytes_per_s:
-        raise SpecError([Issue("fabric", f"{system.name} has no network ports on record")])
+        raise SpecError([Issue("fabric", Message.of("estimate.has_no_network_ports_on", system=system.name).text())])
     parts = network_ports(catalog.get("fabrics", case.network), ledger)
     plant = plant_of(case.fabric, systems, system, parts)
     if plant is None or not bool(whole_network(plant, systems, parts).holds):
@@ -286,7 +291,14 @@ def _plant(case: Case, system: SystemFacts, catalog: Catalog, ledger: Ledger) ->
             [
                 Issue(
                     "fabric",
-                    f"{case.fabric} of {case.network} joins at most {most:,.0f} {system.name}, and the case has {systems}",
+                    Message.of(
+                        "estimate.of_joins_at_most_and",
+                        fabric=case.fabric,
+                        system=case.network,
+                        most=f"{most:,.0f}",
+                        unit=system.name,
+                        given=systems,
+                    ).text(),
                 )
             ]
         )
@@ -302,24 +314,23 @@ def best_layouts(
     """
     limits = limits or SearchLimits()
     if count < 1:
-        raise SpecError([Issue("--best", f"expected at least 1 layout, got {count}")])
+        raise SpecError([Issue("--best", Message.of("estimate.expected_at_least_1_layout", given=count).text())])
     facts = resolve_case(document, overlays)
     workload, system = facts.case.workload, facts.system
     if not isinstance(workload, Training):
-        raise SpecError(
-            [
-                Issue(
-                    "workload.kind", 'layouts are searched for training and reinforcement learning; expected "training"'
-                )
-            ]
-        )
+        raise SpecError([Issue("workload.kind", Message.of("estimate.layouts_are_searched_for_training").text())])
     able = [precision for precision in workload.precision if system.trains(precision)]
     if not able:
         raise SpecError(
             [
                 Issue(
                     "workload.precision",
-                    f"{system.chip} has none of {', '.join(workload.precision)}; it has {', '.join(system.recipes)}",
+                    Message.of(
+                        "estimate.has_none_of_it_has",
+                        chip=system.chip,
+                        names=", ".join(workload.precision),
+                        known=", ".join(system.recipes),
+                    ).text(),
                 )
             ]
         )
@@ -365,7 +376,7 @@ def requested_layouts(facts: CaseFacts) -> Layouts | None:
         return None
     layouts, chips = stated_layout(facts), facts.case.chips
     if int(layouts.chips[0]) != chips:
-        words = f"tp x pp x dp x cp makes {int(layouts.chips[0])} chips, but the case has {chips}"
+        words = Message.of("estimate.tp_x_pp_x_dp", count=int(layouts.chips[0]), given=chips).text()
         raise SpecError([Issue("layout", words)])
     if broken := broken_rules(facts.job, layouts, facts.system.scaleup_chips):
         raise SpecError(broken)
@@ -386,7 +397,12 @@ def stated_layout(facts: CaseFacts) -> Layouts:
     stated, known = facts.case.layout or {}, list(Layouts.__dataclass_fields__)
     if unknown := [name for name in stated if name not in known]:
         raise SpecError(
-            Issue(f"layout.{name}", f"unknown size{close_matches(name, known)}; known here: {', '.join(known)}")
+            Issue(
+                f"layout.{name}",
+                Message.of(
+                    "estimate.unknown_size_known_here", close=close_matches(name, known), known=", ".join(known)
+                ).text(),
+            )
             for name in unknown
         )
     small = [name for name in stated if stated[name] < 1 and name not in CODES]
@@ -394,8 +410,11 @@ def stated_layout(facts: CaseFacts) -> Layouts:
     if small or over:
         raise SpecError(
             [
-                *(Issue(f"layout.{name}", "expected a whole number of at least 1") for name in small),
-                *(Issue(f"layout.{name}", f"expected at most {CODES[name]}") for name in over),
+                *(Issue(f"layout.{name}", Message.of("estimate.expected_whole_number_of_at").text()) for name in small),
+                *(
+                    Issue(f"layout.{name}", Message.of("estimate.expected_at_most", most=CODES[name]).text())
+                    for name in over
+                ),
             ]
         )
     return Layouts.of(**stated)
@@ -412,7 +431,11 @@ def broken_rules(job: TrainingFacts, layouts: Layouts, scaleup_chips: int) -> li
     )
     broken = [words for words, kept in rules if not kept[0]]
     of_batch = [words for words in broken if "sequences of a step" in words or "micro-batches" in words]
-    problems = [Issue("layout", f"no framework would accept it: {words}") for words in broken if words not in of_batch]
+    problems = [
+        Issue("layout", Message.of("estimate.no_framework_would_accept_it", why=words).text())
+        for words in broken
+        if words not in of_batch
+    ]
     if not of_batch or int(layouts.pp[0]) > job.architecture.layers:
         return problems
     sequences, tokens = nearest_batch(job.spec, *_batch_unit(layouts))

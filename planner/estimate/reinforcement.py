@@ -21,6 +21,7 @@ from planner.evaluate.interruptions import RunTerms, goodput_losses_of
 from planner.evaluate.layouts import TrainingSetup
 from planner.evaluate.reinforcement import ROLLOUT, UPDATE, Figures, UpdatePool, figures_of, fitting, updates_of
 from planner.evaluate.serving import layout_of
+from planner.messages import Message
 from planner.problem.fabrics import uneven
 
 KIND = "reinforcement"
@@ -32,7 +33,12 @@ def ranked_splits(facts: CaseFacts) -> list[Split]:
     able = [precision for precision in job.spec.precision if system.trains(precision)]
     rolling = [precision for precision in job.spec.rollout_precision if system.serves(precision)]
     missing = [
-        Issue(f"workload.{key}", f"{system.chip} has none of {', '.join(asked)}; it has {', '.join(known)}")
+        Issue(
+            f"workload.{key}",
+            Message.of(
+                "estimate.has_none_of_it_has", chip=system.chip, names=", ".join(asked), known=", ".join(known)
+            ).text(),
+        )
         for key, asked, found, known in (
             ("precision", job.spec.precision, able, system.recipes),
             ("rollout_precision", job.spec.rollout_precision, rolling, tuple(system.flop_per_s)),
@@ -42,7 +48,7 @@ def ranked_splits(facts: CaseFacts) -> list[Split]:
     stated = case.rollout_chips
     if stated is not None and stated >= case.chips:
         missing.append(
-            Issue("rollout_chips", f"expected fewer than the {case.chips} chips of the case, which the update shares")
+            Issue("rollout_chips", Message.of("estimate.expected_fewer_than_chips_of", count=case.chips).text())
         )
     if missing:
         raise SpecError(missing)
@@ -66,7 +72,7 @@ def _fix_layout(facts: CaseFacts, search: SplitSearch, setups: list[TrainingSetu
     chips = int(layouts.chips[0])
     whole = facts.case.chips - (facts.case.rollout_chips or 0)
     if chips not in (whole, facts.case.chips):
-        raise SpecError([Issue("layout", f"tp x pp x dp x cp makes {chips} chips, but the update has {whole}")])
+        raise SpecError([Issue("layout", Message.of("estimate.tp_x_pp_x_dp_x", count=chips, given=whole).text())])
     rules = legal_rules(
         job.architecture,
         layouts,
@@ -75,7 +81,9 @@ def _fix_layout(facts: CaseFacts, search: SplitSearch, setups: list[TrainingSetu
         scaleup_chips=facts.system.scaleup_chips,
     )
     if broken := [words for words, kept in rules if not kept[0]]:
-        raise SpecError(Issue("layout", f"no framework would accept it: {words}") for words in broken)
+        raise SpecError(
+            Issue("layout", Message.of("estimate.no_framework_would_accept_it", why=words).text()) for words in broken
+        )
     pools = [UpdatePool(setup, updates_of(setup, layouts, job)) for setup in setups]
     able = [pool for pool in pools if fitting(pool.updates, facts.system)[0]]
     if not able:

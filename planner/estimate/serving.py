@@ -35,13 +35,14 @@ from planner.estimate.sessions import session_row
 from planner.evaluate.classes import class_rows
 from planner.evaluate.reach import THROUGHPUT, outside_of
 from planner.evaluate.serving import QUANTILES, mfu, rates_of, systems_per_replica
+from planner.messages import Message
 from planner.problem.intervals import Run, serving_bounds, serving_tier
 from planner.report.words import cap_words
 from planner.spec.slo import latency_key
 
 WORDS_OF_PARTS = {
-    "overhead_s": "front end and scheduler", "prefill_s": "prefill of the prompt", "chunking_s": "steps of others beside its chunks",
-    "prefill_wait_s": "wait for the prompts before it", "slot_wait_s": "wait for a place in the batch",
+    "overhead_s": Message.of("estimate.front_end_and_scheduler").text(), "prefill_s": Message.of("estimate.prefill_of_prompt").text(), "chunking_s": Message.of("estimate.steps_of_others_beside_its").text(),
+    "prefill_wait_s": Message.of("estimate.wait_for_prompts_before_it").text(), "slot_wait_s": Message.of("estimate.wait_for_place_in_batch").text(),
 }  # fmt: skip
 
 
@@ -94,15 +95,13 @@ def _check_consistency(facts: CaseFacts) -> None:
     case, asked = facts.case, facts.serving.spec.disaggregation
     if case.pools is not None and (case.layout is not None or asked == "never"):
         other = "layout" if case.layout is not None else "workload.disaggregation"
-        raise SpecError([Issue("pools", f"asks for separate pools, which {other} rules out; remove one of the two")])
+        raise SpecError([Issue("pools", Message.of("estimate.asks_for_separate_pools_which", key=other).text())])
     if case.layout is not None and asked == "always":
-        raise SpecError(
-            [Issue("layout", 'is that of one pool, which workload.disaggregation rules out; state "pools" instead')]
-        )
+        raise SpecError([Issue("layout", Message.of("estimate.is_that_of_one_pool").text())])
     stated = [pool.chips for pool in (case.pools.prefill, case.pools.decode) if pool.chips] if case.pools else []
     if stated and sum(stated) != case.chips:  # a case states the chips of both pools or of neither
         raise SpecError(
-            [Issue("pools", f"the chips of both pools add up to {sum(stated)}, but the case has {case.chips}")]
+            [Issue("pools", Message.of("estimate.chips_of_both_pools_add", count=sum(stated), given=case.chips).text())]
         )
 
 
@@ -121,10 +120,10 @@ def _failure_reason(facts: CaseFacts, tried: Sequence[SearchResult], load: Load)
     if not fitting and (lack := shortfall(facts)) is not None:
         return lack_words(lack, points).text()
     if not fitting:
-        return f"nothing fits: of {points:,} operating points none has room for weights and a request in memory"
+        return Message.of("estimate.nothing_fits_of_operating_points", points=points).text()
     if load.kind == MAX and not meeting:
-        return f"nothing fits the limits: {fitting:,} operating points fit in memory, none of them meets all limits on latencies"
-    return f"nothing carries the load: {fitting:,} operating points fit in memory, the load is beyond all of them"
+        return Message.of("estimate.nothing_fits_limits_operating_points", points=fitting).text()
+    return Message.of("estimate.nothing_carries_load_operating_points", points=fitting).text()
 
 
 def _configuration_document(facts: CaseFacts, configuration: ServingConfiguration) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from planner.estimate.power import Draw, serving_draw
 from planner.evaluate.classes import meets_classes
 from planner.evaluate.serving import APART, engine_choices, limits_at_site
 from planner.evaluate.serving_layouts import broken_rules
+from planner.messages import Message
 from planner.problem.engine import EngineChoice
 from planner.problem.facts import SystemFacts
 
@@ -105,7 +106,12 @@ def common_choices(facts: CaseFacts, systems: Sequence[SystemFacts]) -> list[Eng
     if not found:
         chips = " and ".join(dict.fromkeys(f"{system.chip} ({', '.join(system.flop_per_s)})" for system in systems))
         raise SpecError(
-            [Issue("workload.precision", f"expected one that these chips have: {chips}; got {', '.join(asked)}")]
+            [
+                Issue(
+                    "workload.precision",
+                    Message.of("estimate.expected_one_that_these_chips", names=chips, given=", ".join(asked)).text(),
+                )
+            ]
         )
     choices = engine_choices(facts.serving, systems[0])
     able = [choice for choice in choices if choice.precision in found and choice.encoding != APART]
@@ -131,20 +137,33 @@ def allowed_layouts(
         return every.take(np.flatnonzero(np.asarray(every.chips) <= chips))
     if unknown := [name for name in asked if name not in SIZES]:
         raise SpecError(
-            Issue(f"{path}.{name}", f"unknown size{close_matches(name, SIZES)}; known here: {', '.join(SIZES)}")
+            Issue(
+                f"{path}.{name}",
+                Message.of(
+                    "estimate.unknown_size_known_here", close=close_matches(name, SIZES), known=", ".join(SIZES)
+                ).text(),
+            )
             for name in unknown
         )
     if small := [name for name, size in asked.items() if size < 1]:
-        raise SpecError(Issue(f"{path}.{name}", "expected a whole number of at least 1") for name in small)
+        raise SpecError(
+            Issue(f"{path}.{name}", Message.of("estimate.expected_whole_number_of_at").text()) for name in small
+        )
     sizes = {name: asked.get(name, 1) for name in SIZES}
     if "ep" not in asked and sizes["dp"] > 1:
         sizes["ep"] = sizes["tp"] * sizes["dp"]
     layout = ServingLayouts(**{name: np.array([size]) for name, size in sizes.items()})
     broken = [rule for rule, breaks in broken_rules(arch, system, layout, networked).items() if breaks.any()]
     if broken:
-        raise SpecError([Issue(path, f"no engine would run it on {system.name}: {'; '.join(broken)}")])
+        raise SpecError(
+            [
+                Issue(
+                    path, Message.of("estimate.no_engine_would_run_it", where=system.name, why="; ".join(broken)).text()
+                )
+            ]
+        )
     if int(np.prod([sizes[name] for name in ("tp", "pp", "dp")])) > chips:
-        raise SpecError([Issue(path, f"tp x pp x dp is more than the {chips} chips")])
+        raise SpecError([Issue(path, Message.of("estimate.tp_x_pp_x_dp_is", count=chips).text())])
     return layout
 
 

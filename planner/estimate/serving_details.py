@@ -25,9 +25,10 @@ from planner.estimate.serving_configuration import Load, ServingConfiguration, d
 from planner.evaluate.power_caps import slowed
 from planner.evaluate.serving import corrected, engine_constants, lengths_of, precisions_of, rates_of
 from planner.evaluate.serving_state import drafting, prefix_cache
+from planner.messages import Message
 
-CAP = "power cap: all of it at the lower speed"
-MEASURED = "your own measurements"
+CAP = Message.of("estimate.power_cap_all_of_it").text()
+MEASURED = Message.of("estimate.your_own_measurements").text()
 SHOWN_BATCHES = (1, 4, 16, 64, 256, 1024)
 
 

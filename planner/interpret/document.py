@@ -96,7 +96,7 @@ def interpret(
             "carbon_lines": _line_rows(accounts.carbon_lines),
             "limits": values.fill_in(rows),
             "runner_up": values.runner_up,
-            "dropped": dropped(candidates),
+            **dropped(candidates),
             **noted(problem),
             "assumptions": assumption_rows(problem.assumptions, charged),
             "provenance": provenance(problem),

@@ -10,6 +10,7 @@ from typing import Any
 
 from planner.candidates.points import Candidates
 from planner.facts import Fact, rows
+from planner.messages import BESIDE, Said, with_codes
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.problem.facts import ResolvedSpec
 from planner.problem.provenance import Assumption
@@ -58,7 +59,7 @@ def without_answer(
             "carbon_lines": [],
             "limits": [],
             "runner_up": [],
-            "dropped": dropped(candidates),
+            **dropped(candidates),
             **noted(problem),
             "assumptions": [],
             "provenance": [],
@@ -80,13 +81,14 @@ def sense_and_unit(document: Mapping[str, Any]) -> tuple[str, str]:
     return "min", "kg" if objective.get("minimise") == "carbon" else document.get("currency", "USD")
 
 
-def dropped(candidates: Candidates | None) -> dict[str, dict[str, int]]:
-    """Count the dropped candidates of each workload by reason."""
-    return (
-        {}
-        if candidates is None
-        else {name: dict(sorted(counts.items())) for name, counts in candidates.dropped.items()}
-    )
+def dropped(candidates: Candidates | None) -> dict[str, dict[str, Any]]:
+    """Count the dropped candidates of each workload by reason; beside them stands the code of each reason."""
+    found = {} if candidates is None else {name: sorted(counts.items()) for name, counts in candidates.dropped.items()}
+    reasons = sorted({reason for counts in found.values() for reason, _ in counts if isinstance(reason, Said)})
+    return {
+        "dropped": {name: dict(counts) for name, counts in found.items()},
+        f"dropped{BESIDE}": {reason: reason.message.coded() for reason in reasons},
+    }
 
 
 def noted(problem: ResolvedSpec) -> dict[str, list[dict[str, Any]]]:
@@ -191,13 +193,16 @@ def assumption_rows(
                 )
             share = shares[scope]
         rows.append(
-            {
-                "path": assumption.path,
-                "value": assumption.value,
-                "unit": assumption.unit,
-                "reason": assumption.reason,
-                "share": share,
-            }
+            with_codes(
+                {
+                    "path": assumption.path,
+                    "value": assumption.value,
+                    "unit": assumption.unit,
+                    "reason": assumption.reason,
+                    "share": share,
+                },
+                "reason",
+            )
         )
     return rows
 

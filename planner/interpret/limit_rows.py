@@ -14,6 +14,7 @@ from planner.interpret.phases import paid_by_phase
 from planner.interpret.simplicity import part_limits
 from planner.interpret.spread import largest_shares
 from planner.interpret.storage import storage_used
+from planner.messages import with_codes
 from planner.money.components import SYSTEM
 from planner.money.terms import by_position, purchases, total
 from planner.plan.rows.money import Limit
@@ -50,7 +51,7 @@ def limit_rows(
         *_job_times(decided),
         *((*row, "s") for row in latencies),
     ]
-    return [
+    found: list[Limit] = [
         {
             "path": key.path,
             "name": key.name,
@@ -63,6 +64,7 @@ def limit_rows(
         }
         for key, value, limit, unit in rows
     ]
+    return [with_codes(row, "name") for row in found]
 
 
 def _power(decided: Decisions) -> Iterator[Row]:

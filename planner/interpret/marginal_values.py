@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from planner.messages import Message, with_codes
 from planner.plan import binds
 from planner.plan.rows.money import Limit
 from planner.plan.rows.quality import RunnerUp
 
-POINTS_NOTE = "decides which points may be used, so it has no price in the program; solve with another value to see"
+POINTS_NOTE = Message.of("limit.decides_points").text()
 
 ByLimit = Mapping[tuple[str, str | None], float]  # by path and name; without a name, of all limits of the path
 
@@ -26,14 +27,15 @@ class MarginalValues:
 
     def fill_in(self, rows: list[Limit]) -> list[Limit]:
         """Add marginal values and notes to the limit rows of a plan."""
-        return [self._filled(row) for row in rows]
+        return [with_codes(self._filled(row), "note") for row in rows]
 
     def _filled(self, row: Limit) -> Limit:
         """Add marginal values and a note to one limit row."""
         keys = ((row["path"], None), (row["path"], row["name"]))
         key = next((key for key in keys if key in self.divisible or key in self.fixed), None)
         if key is None:
-            return {**row, "marginal_value_divisible": None, "note": self.notes.get(row["path"], POINTS_NOTE)}
+            note = self.notes.get(row["path"], POINTS_NOTE)
+            return {**row, "marginal_value_divisible": None, "note": note}
         return {
             **row,
             "marginal_value": self.fixed.get(key) if binds(row) else None,

@@ -8,6 +8,7 @@ from typing import Any
 
 from catalog.units import HOUR_S, parse, show
 from planner.limits.limit import Limit, of_the_spec
+from planner.messages import Message
 from planner.problem.electricity import ContractFacts, StorageFacts
 from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.problem.limit_labels import connection
@@ -25,7 +26,7 @@ def electricity_limits(document: Mapping[str, Any], problem: ResolvedSpec, names
             continue
         if math.isfinite(site.electricity.connection_w):
             (path, name), most = connection(site), site.electricity.connection_w
-            words = f"the grid delivers at most {show(most, 'W')} to our own systems in {site.region}"
+            words = Message.of("limit.grid_delivers_at_most_to", power=show(most, "W"), site=site.region).text()
             yield Limit(path, name, words, at(document, path), is_row=True, unit="W", amount=most)
         for contract in site.electricity.contracts:
             yield from _contract(document, contract, site.region)
@@ -39,10 +40,12 @@ def electricity_limits(document: Mapping[str, Any], problem: ResolvedSpec, names
 def _contract(document: Mapping[str, Any], contract: ContractFacts, region: str) -> Iterator[Limit]:
     """Yield the largest and the smallest share of a plant that may be contracted."""
     path = f"{contract.path}.capacity"
-    words = f"at most {show(contract.upper_w, 'W')} of {contract.name} can be contracted for {region}"
+    words = Message.of(
+        "limit.at_most_of_can_be", power=show(contract.upper_w, "W"), name=contract.name, site=region
+    ).text()
     yield Limit(
         path,
-        f"capacity of {contract.name} in {region}",
+        Message.of("limit.contract_capacity", name=contract.name, site=region).text(),
         words,
         at(document, path),
         loose=((path, MOST),),
@@ -52,11 +55,13 @@ def _contract(document: Mapping[str, Any], contract: ContractFacts, region: str)
     )
     if contract.least_w:
         path = f"{contract.path}.least"
-        words = f"at least {show(contract.least_w, 'W')} of {contract.name} must be contracted for {region}"
+        words = Message.of(
+            "limit.at_least_of_must_be", power=show(contract.least_w, "W"), name=contract.name, site=region
+        ).text()
         fewer = tuple(((path, show(contract.least_w * share, "W")),) for share in LESS)
         yield Limit(
             path,
-            f"least of {contract.name} in {region}",
+            Message.of("limit.contract_least", name=contract.name, site=region).text(),
             words,
             at(document, path),
             loose=((path, None),),
@@ -67,19 +72,28 @@ def _contract(document: Mapping[str, Any], contract: ContractFacts, region: str)
 def _battery(document: Mapping[str, Any], storage: StorageFacts, region: str) -> Limit:
     """Describe the stated size of a battery as a limit, relaxed by a free choice of its size."""
     path = f"{storage.path}.sizing"
-    words = f"a battery of {show(storage.least_j, 'J')} must stand in {region}"
+    words = Message.of("limit.battery_of_must_stand_in", energy=show(storage.least_j, "J"), site=region).text()
     choose = ((path, "choose"),)
-    return Limit(path, f"battery in {region}", words, at(document, path), loose=choose, choices=(choose,))
+    return Limit(
+        path,
+        Message.of("limit.battery", site=region).text(),
+        words,
+        at(document, path),
+        loose=choose,
+        choices=(choose,),
+    )
 
 
 def _waiting(document: Mapping[str, Any], workload: ServingFacts) -> Limit:
     """Describe the limit on the delay of requests."""
     path, hours = f"{workload.path}.demand.deferral", int(workload.spec.demand.deferral // HOUR_S)
-    words = f"requests of {workload.name} may wait at most {show(workload.spec.demand.deferral, 's')}"
+    words = Message.of(
+        "limit.requests_of_may_wait_at", workload=workload.name, time=show(workload.spec.demand.deferral, "s")
+    ).text()
     longer = tuple(((path, f"{h} h"),) for h in range(hours + 1, LONGEST_WAIT_H))
     return Limit(
         path,
-        f"waiting of {workload.name}",
+        Message.of("limit.deferral", workload=workload.name).text(),
         words,
         at(document, path),
         loose=((path, f"{LONGEST_WAIT_H - 1} h"),),

@@ -9,6 +9,7 @@ from typing import Any
 
 from catalog.units import KILO, show
 from planner.limits.limit import Limit, of_the_spec
+from planner.messages import Message
 from planner.problem.facility import RackFacts
 from planner.problem.facts import (
     OfferFacts,
@@ -38,12 +39,12 @@ def _hall(document: Mapping[str, Any], problem: ResolvedSpec, site: SiteFacts) -
     """Yield the rack positions of a hall, and its rack power and cooling where they bar or thin out a system on offer."""
     if math.isfinite(site.hall.positions):
         (path, name), most = rack_positions(site), site.hall.positions
-        words = f"{site.region} has positions for at most {most:,.0f} racks of our own systems"
+        words = Message.of("limit.has_positions_for_at_most", site=site.region, count=f"{most:,.0f}").text()
         yield Limit(path, name, words, at(document, path), is_row=True, unit="rack", amount=most)
     racks = _racks(problem, site)
     if enough := _rack_powers(site, racks):
         path, name = rack_power(site)
-        words = f"a rack in {site.region} may need at most {show(site.hall.rack_w, 'W')}"
+        words = Message.of("limit.rack_in_may_need_at", site=site.region, power=show(site.hall.rack_w, "W")).text()
         choices = tuple(((path, f"{watts / KILO:.12g} kW"),) for watts in enough)
         written = at(document, path)
         yield Limit(path, name, words, written, loose=((path, None),), choices=choices)
@@ -55,7 +56,9 @@ def _hall(document: Mapping[str, Any], problem: ResolvedSpec, site: SiteFacts) -
         barred = [name for name, rack in racks.items() if not set(rack.cooling) & set(has)]
         words = f"{site.region} cools by {either(has)} only"
         words += f", which {either(barred, 'and')} cannot do with" if barred else ""
-        yield Limit(path, f"cooling in {site.region}", words, has, loose=((path, None),), choices=more)
+        yield Limit(
+            path, Message.of("limit.cooling", site=site.region).text(), words, has, loose=((path, None),), choices=more
+        )
 
 
 def _racks(problem: ResolvedSpec, site: SiteFacts) -> dict[str, RackFacts]:
@@ -99,7 +102,14 @@ def _demands(problem: ResolvedSpec, workload: WorkloadFacts) -> Iterator[Limit]:
         path = f"{workload.path}.sole_tenant"
         words = f"{workload.name} may run only where no other party does, which is not assured {_places(alone)}"
         give_up: Edits = ((path, False),)
-        yield Limit(path, f"sole tenancy of {workload.name}", words, True, loose=give_up, choices=(give_up,))
+        yield Limit(
+            path,
+            Message.of("limit.sole_tenant", workload=workload.name).text(),
+            words,
+            True,
+            loose=give_up,
+            choices=(give_up,),
+        )
     unaudited = [place for place in barred if set(demanded.audit) - set(assured_at(*place).audit)]
     if unaudited:
         path, asked = f"{workload.path}.audit", list(demanded.audit)
@@ -111,7 +121,7 @@ def _demands(problem: ResolvedSpec, workload: WorkloadFacts) -> Iterator[Limit]:
         )
         yield Limit(
             path,
-            f"audit classes of {workload.name}",
+            Message.of("limit.audit", workload=workload.name).text(),
             words,
             asked,
             loose=((path, []),),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from catalog.units import DAY_S, YEAR_S, parse, parse_money
+from planner.messages import Message
 from planner.problem.facts import ResolvedSpec, WorkloadFacts
 from planner.problem.limit_labels import LimitLabel
 from planner.spec.changes import written_up
@@ -15,13 +16,6 @@ from planner.spec.document import Edits, at
 
 UNLIMITED_SUPPLY = 10_000_000  # the largest supply that a spec may state
 LONGEST_YEARS = 30  # the longest horizon that a spec may state
-WAYS = {
-    "buy": "bought",
-    "reserved": "reserved",
-    "on_demand": "rented on demand",
-    "spot": "rented on the spot market",
-    "api": "had, in output tokens per second",
-}
 
 Workload = TypeVar("Workload", bound=WorkloadFacts)
 
@@ -72,8 +66,15 @@ class Limit:
         return replace(self, loose=loose, most=longest)
 
 
-def money_limit(document: Mapping[str, Any], problem: ResolvedSpec, key: LimitLabel, held: float, words: str) -> Limit:
-    """Describe a limit on an amount of money, as written in the spec; `held`: in the spec's currency."""
+def way(how: str) -> str:
+    """Say what is done to obtain systems in a way: they are bought, reserved, rented."""
+    return Message.of(f"way.{how}").text()
+
+
+def money_limit(
+    document: Mapping[str, Any], problem: ResolvedSpec, key: LimitLabel, held: float, words: str, **named: str
+) -> Limit:
+    """Describe a limit on an amount of money, as written in the spec; `held`: in the spec's currency, `words`: code of its wording."""
     written = at(document, key.path)
     amount, unit = parse_money(written)
     if not amount:
@@ -81,7 +82,7 @@ def money_limit(document: Mapping[str, Any], problem: ResolvedSpec, key: LimitLa
     return Limit(
         key.path,
         key.name,
-        f"{words} {written}",
+        Message.of(words, money=written, **named).text(),
         written,
         is_row=True,
         unit=unit,

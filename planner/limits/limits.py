@@ -20,6 +20,7 @@ from planner.limits.quality import quality_limits
 from planner.limits.sites import site_limits, site_power_limits
 from planner.limits.storage import storage_limits
 from planner.limits.workloads import workload_limits
+from planner.messages import Message
 from planner.problem.facts import ResolvedSpec
 from planner.problem.limit_labels import BUDGET, CAPITAL, CARBON
 from planner.spec.document import at
@@ -60,12 +61,12 @@ def every_limit(
 def _totals(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit]:
     """Yield the limits on money and carbon of the whole plan."""
     for key, held, words in (
-        (BUDGET, problem.budget, "all costs together may be at most"),
-        (CAPITAL, problem.capital, "what is bought may cost at most"),
+        (BUDGET, problem.budget, "limit.budget_words"),
+        (CAPITAL, problem.capital, "limit.capital_words"),
     ):
         if at(document, key.path) is not None:
             yield money_limit(document, problem, key, held, words)
     written = at(document, CARBON.path)
     if written is not None:
-        words = f"the plan may cause at most {written} of CO2"
+        words = Message.of("limit.plan_may_cause_at_most", mass=written).text()
         yield Limit(*CARBON, words, written, is_row=True, unit="kg", amount=problem.carbon_kg)

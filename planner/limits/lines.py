@@ -10,6 +10,7 @@ import numpy as np
 from catalog.lookup import Catalog
 from catalog.units import YEAR_S, show
 from planner.limits.limit import Limit, of_the_spec
+from planner.messages import Message
 from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.problem.limit_labels import largest_share
 from planner.problem.lines import LineNetwork
@@ -49,8 +50,10 @@ def _demands(document: Mapping[str, Any], network: LineNetwork, workload: Servin
             lower = SECURITY[: SECURITY.index(written)]
             yield Limit(
                 path,
-                f"class of lines for {traffic} of {workload.name}",
-                f"{traffic} of {workload.name} need {CLASSES[written]}",
+                Message.of("limit.class_of_lines_for_of", traffic=traffic, workload=workload.name).text(),
+                Message.of(
+                    "limit.of_need", traffic=traffic, workload=workload.name, class_of_lines=CLASSES[written]
+                ).text(),
                 written,
                 loose=((path, SECURITY[0]),),
                 choices=tuple(((path, name),) for name in reversed(lower)),
@@ -69,10 +72,10 @@ def _demands(document: Mapping[str, Any], network: LineNetwork, workload: Servin
             )
     path, window_s = f"{workload.path}.traffic.weights.window", workload.spec.traffic.weights.window
     if window_s is not None:
-        words = f"an update of the weights of {workload.name} must have crossed each line within {show(window_s, 's')}"
+        words = Message.of("limit.update_of_weights_of_must", workload=workload.name, time=show(window_s, "s")).text()
         yield Limit(
             path,
-            f"time for updates of {workload.name}",
+            Message.of("limit.update_time", workload=workload.name).text(),
             words,
             at(document, path),
             loose=((path, "365 d"),),
@@ -90,20 +93,20 @@ def _spread(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Lim
     if asked.largest_share is not None and asked.largest_share < 1:
         wider = [round(float(share), 2) for share in np.arange(0.05, 1.001, 0.05) if share > asked.largest_share + 1e-9]
         yield Limit(
-            *largest_share(workload), f"one zone may serve at most {100 * asked.largest_share:.3g}% of {workload.name}",
+            *largest_share(workload), Message.of("limit.one_zone_may_serve_at", share=f"{100 * asked.largest_share:.3g}", workload=workload.name).text(),
             asked.largest_share, loose=((f"{path}.largest_share", None),), choices=tuple(((f"{path}.largest_share", share),) for share in wider),
         )  # fmt: skip
     if asked.zones > 1:
         yield Limit(
-            f"{path}.zones", f"zones of {workload.name}", f"{workload.name} must be served from {asked.zones} zones, {100 * asked.least_share:.3g}% of every hour's requests from each",
+            f"{path}.zones", Message.of("limit.zones", workload=workload.name).text(), Message.of("limit.must_be_served_from_zones", workload=workload.name, zones=asked.zones, share=f"{100 * asked.least_share:.3g}").text(),
             asked.zones, loose=((f"{path}.zones", 1),), choices=tuple(((f"{path}.zones", zones),) for zones in range(asked.zones - 1, 0, -1)),
         )  # fmt: skip
     if asked.survive:
         give_up = ((f"{path}.survive", 0),)
         yield Limit(
             f"{path}.survive",
-            f"failure of a zone of {workload.name}",
-            f"{workload.name} must outlast the failure of any one zone",
+            Message.of("limit.survive", workload=workload.name).text(),
+            Message.of("limit.must_outlast_failure_of_any", workload=workload.name).text(),
             asked.survive,
             loose=give_up,
             choices=(give_up,),
@@ -119,11 +122,11 @@ def _offers(
     missing = [name for name in catalog.names("lines") if name not in everywhere]
     if missing:
         kinds = dict.fromkeys(catalog.get("lines", line.kind).name for line in offered)
-        words = f"only {either(kinds)} can be rented"
+        words = Message.of("limit.only_can_be_rented", kinds=either(kinds)).text()
         plain, in_time = ([{"kind": name, **more} for name in missing] for more in ({}, {"setup": "0 s"}))
         choices = tuple((("lines", [*made, line]),) for line in (*plain, *in_time))
         loose = (("lines", [*made, *in_time]),)
-        yield Limit("lines", "lines on offer", words, made, loose=loose, choices=choices)
+        yield Limit("lines", Message.of("limit.lines").text(), words, made, loose=loose, choices=choices)
     for i, line in enumerate(offered):
         where = f" between {' and '.join(line.between)}" if line.between else ""
         kind = catalog.get("lines", line.kind).name

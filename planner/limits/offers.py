@@ -9,8 +9,10 @@ from typing import Any
 from catalog.errors import MissingFigure
 from catalog.lookup import Catalog
 from catalog.units import YEAR_S, show
-from planner.limits.limit import UNLIMITED_SUPPLY, WAYS, Limit
+from planner.limits.limit import UNLIMITED_SUPPLY, Limit, way
+from planner.messages import Message
 from planner.problem.facts import ResolvedSpec, ServingFacts, exportable
+from planner.problem.phases import supply_name
 from planner.resolve.ledger import Ledger
 from planner.resolve.systems import system_facts
 from planner.spec.changes import either
@@ -22,8 +24,10 @@ def supply_limits(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterato
     for offer in problem.offers:
         if math.isfinite(offer.supply) and not offer.stated_at:
             path = f"{offer.path}.supply"
-            words = f"at most {offer.supply:,.0f} {offer.system} can be {WAYS[offer.how]}"
-            yield supply_limit(document, problem, path, f"supply of {offer.system} ({offer.how})", words, offer.supply)
+            words = Message.of(
+                "limit.supply_words", count=f"{offer.supply:,.0f}", system=offer.system, way=way(offer.how)
+            ).text()
+            yield supply_limit(document, problem, path, supply_name(offer), words, offer.supply)
 
 
 def least_limits(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit]:
@@ -31,10 +35,10 @@ def least_limits(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator
     for offer in problem.offers:
         if offer.least > 1 and not offer.stated_at:
             path = f"{offer.path}.least"
-            words = f"at least {offer.least:,} {offer.system} must be {WAYS[offer.how]}, if any"
+            words = Message.of("limit.least_words", count=offer.least, system=offer.system, way=way(offer.how)).text()
             counts = sorted({offer.least * part // 4 for part in (1, 2, 3)} - {0, offer.least}, reverse=True)
             fewer = tuple(((path, count),) for count in [*counts, 1])
-            name = f"least count of {offer.system} ({offer.how})"
+            name = Message.of("limit.least", system=offer.system, how=Message.of(f"how.{offer.how}").text()).text()
             yield Limit(path, name, words, at(document, path), loose=((path, None),), choices=fewer)
 
 
@@ -54,8 +58,10 @@ def region_limits(problem: ResolvedSpec) -> Iterator[Limit]:
         if missing and offer.regions:
             path, written = f"offers[{i}].regions", list(offer.regions)
             choices = tuple(((path, [*written, region]),) for region in missing)
-            words = f"{offer.system} can be {WAYS[offer.how]} in {either(written)} only"
-            name = f"regions of {offer.system} ({offer.how})"
+            words = Message.of(
+                "limit.regions_words", system=offer.system, way=way(offer.how), sites=either(written)
+            ).text()
+            name = Message.of("limit.regions", system=offer.system, how=Message.of(f"how.{offer.how}").text()).text()
             yield Limit(path, name, words, written, loose=((path, None),), choices=choices)
 
 
@@ -84,8 +90,17 @@ def export_limits(document: Mapping[str, Any], problem: ResolvedSpec, catalog: C
         choices += [(("offers", [*document["offers"], way]),) for way in _catalog_ways(problem, catalog, free)]
     switch: Edits = (("limits.export_control", False),)
     systems, regions = [name for name, _ in barred], dict.fromkeys(barred.values())
-    words = f"export control bars {either(systems, 'and')} from {either(regions, 'and')}"
-    yield Limit("limits.export_control", "export control", words, True, loose=switch, choices=(*choices, switch))
+    words = Message.of(
+        "limit.export_control_bars_from", systems=either(systems, "and"), sites=either(regions, "and")
+    ).text()
+    yield Limit(
+        "limits.export_control",
+        Message.of("limit.export_control").text(),
+        words,
+        True,
+        loose=switch,
+        choices=(*choices, switch),
+    )
 
 
 def further_offers(problem: ResolvedSpec, catalog: Catalog) -> list[dict[str, str]]:
@@ -96,13 +111,13 @@ def further_offers(problem: ResolvedSpec, catalog: Catalog) -> list[dict[str, st
 def nothing_fits(document: Mapping[str, Any], problem: ResolvedSpec, names: Collection[str], offer: Edits) -> Limit:
     """Describe the systems on offer as a limit, relaxed by one more `offer`."""
     words, written = _memory_words(problem, names), document["offers"]
-    return Limit("offers", "systems on offer", words, written, loose=offer, choices=(offer,))
+    return Limit("offers", Message.of("limit.offers").text(), words, written, loose=offer, choices=(offer,))
 
 
 def nothing_runs(problem: ResolvedSpec, names: Collection[str]) -> Limit:
     """Describe the architecture as the limit, where no relaxation of the others gives a plan."""
     workload = next(w for w in (*problem.serving, *problem.training) if w.asked in names)
-    path, name = f"{workload.path}.architecture", f"architecture of {workload.asked}"
+    path, name = f"{workload.path}.architecture", Message.of("limit.architecture", workload=workload.asked).text()
     return Limit(path, name, _memory_words(problem, names), workload.spec.architecture)
 
 
@@ -137,7 +152,7 @@ def _memory_words(problem: ResolvedSpec, names: Collection[str]) -> str:
     workload = next(w for w in (*problem.serving, *problem.training) if w.asked in names)
     system = max(problem.systems.values(), key=lambda s: s.hbm_bytes * s.chips, default=None)
     if system is None:
-        return "nothing is offered at any site"
+        return Message.of("limit.nothing_is_offered_at_any").text()
     memory = f"the one with most memory, {system.name}, has {show(system.hbm_bytes * system.chips, 'byte')}"
     if isinstance(workload, ServingFacts):
         memory += f", and its weights alone take {show(workload.weights_bytes, 'byte')}"

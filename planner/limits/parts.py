@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from planner.limits.limit import Limit
+from planner.messages import Message
 from planner.problem.facts import ResolvedSpec
 from planner.problem.limit_labels import LEAST_SYSTEMS, MOST_KINDS, MOST_SITES
 from planner.spec.document import at
@@ -16,15 +17,22 @@ def part_limits(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[
     asked = problem.spec.simplicity
     sites, kinds = len(problem.sites), len({offer.system for offer in problem.offers})
     for (path, name), limit, most, words in (
-        (MOST_SITES, asked.most_sites, sites, "systems may be held at at most {} sites"),
-        (MOST_KINDS, asked.most_kinds, kinds, "at most {} kinds of systems may be held at a site"),
+        (MOST_SITES, asked.most_sites, sites, "limit.most_sites_words"),
+        (MOST_KINDS, asked.most_kinds, kinds, "limit.most_kinds_words"),
     ):
         if limit is not None:
             more = tuple(((path, count),) for count in range(limit + 1, most + 1))
-            yield Limit(path, name, words.format(limit), at(document, path), loose=((path, None),), choices=more)
+            yield Limit(
+                path,
+                name,
+                Message.of(words, count=limit).text(),
+                at(document, path),
+                loose=((path, None),),
+                choices=more,
+            )
     if asked.least_systems is not None:
         path, name = LEAST_SYSTEMS
-        words = f"at least {asked.least_systems} systems of a kind must be held at a site, if any"
+        words = Message.of("limit.at_least_systems_of_kind", count=asked.least_systems).text()
         counts = sorted(
             {asked.least_systems * part // 4 for part in (1, 2, 3)} - {0, asked.least_systems}, reverse=True
         )

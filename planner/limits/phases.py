@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from catalog.units import DAY_S, YEAR_S, show
-from planner.limits.limit import WAYS, Limit, money_limit
+from planner.limits.limit import Limit, money_limit, way
 from planner.limits.offers import supply_limit
+from planner.messages import Message
 from planner.problem.facts import OfferFacts, ResolvedSpec, SiteFacts
 from planner.problem.limit_labels import phase_budget, phase_capital
 from planner.problem.phases import delivered_s, phases_or_whole, retired_s
@@ -29,15 +30,15 @@ def _money(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit
     """Yield the limits on purchases and payments in each phase."""
     for phase in problem.phases:
         for key, held, words in (
-            (phase_capital(phase), phase.capital, f"what is bought in {phase.name} may cost at most"),
+            (phase_capital(phase), phase.capital, "limit.phase_capital_words"),
             (
                 phase_budget(phase),
                 phase.budget,
-                f"what is paid in {phase.name}, purchases and running costs, may be at most",
+                "limit.phase_budget_words",
             ),
         ):
             if math.isfinite(held):
-                yield money_limit(document, problem, key, held, words)
+                yield money_limit(document, problem, key, held, words, phase=phase.name)
 
 
 def _supplies(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit]:
@@ -46,8 +47,17 @@ def _supplies(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Li
         for phase, most in zip(problem.phases, offer.phase_supply, strict=False):  # none may be stated
             if math.isfinite(most):
                 path = f"{offer.path}.supply_by_phase.{phase.name}"
-                name = f"supply of {offer.system} ({offer.how}) in {phase.name}"
-                words = f"at most {most:,.0f} {offer.system} can be {WAYS[offer.how]} in {phase.name}"
+                supply = Message.of(
+                    "limit.supply", system=offer.system, how=Message.of(f"how.{offer.how}").text()
+                ).text()
+                name = Message.of("limit.supply_in", supply=supply, phase=phase.name).text()
+                words = Message.of(
+                    "limit.supply_words_in",
+                    count=f"{most:,.0f}",
+                    system=offer.system,
+                    way=way(offer.how),
+                    phase=phase.name,
+                ).text()
                 yield supply_limit(document, problem, path, name, words, most)
 
 
@@ -59,24 +69,43 @@ def _dates(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit
             yield _unbuilt(site)
         path = f"{site.path}.available_from"
         if site.from_s and at(document, path) is not None:
-            words = (
-                f"nothing {'stands in' if site.api is None else 'comes from'} {site.region} before {at(document, path)}"
+            code = "limit.first_day_words" if site.api is None else "limit.first_day_of_api_words"
+            words = Message.of(code, site=site.region, date=at(document, path)).text()
+            yield _earlier(
+                path,
+                Message.of("limit.first_day", site=site.region).text(),
+                words,
+                at(document, path),
+                site.from_s,
+                starts,
             )
-            yield _earlier(path, f"first day of {site.region}", words, at(document, path), site.from_s, starts)
     for i, offer in enumerate(problem.offers[: len(problem.spec.offers or ())]):
         if offer.from_s:
             path = f"offers[{i}].available_from"
-            words = f"{offer.system} cannot be {WAYS[offer.how]} before {at(document, path)}"
+            words = Message.of(
+                "limit.first_delivery_words", system=offer.system, way=way(offer.how), date=at(document, path)
+            ).text()
             yield _earlier(
-                path, f"first delivery of {offer.system} ({offer.how})", words, at(document, path), offer.from_s, starts
+                path,
+                Message.of(
+                    "limit.first_delivery", system=offer.system, how=Message.of(f"how.{offer.how}").text()
+                ).text(),
+                words,
+                at(document, path),
+                offer.from_s,
+                starts,
             )
         if math.isfinite(offer.until_s):
             path = f"offers[{i}].available_until"
             always: Edits = ((path, None),)
-            words = f"{offer.system} cannot be {WAYS[offer.how]} from {at(document, path)} on"
+            words = Message.of(
+                "limit.last_delivery_words", system=offer.system, way=way(offer.how), date=at(document, path)
+            ).text()
             yield Limit(
                 path,
-                f"last delivery of {offer.system} ({offer.how})",
+                Message.of(
+                    "limit.last_delivery", system=offer.system, how=Message.of(f"how.{offer.how}").text()
+                ).text(),
                 words,
                 at(document, path),
                 loose=always,
@@ -88,8 +117,10 @@ def _unbuilt(site: SiteFacts) -> Limit:
     """State that a building must be built first; it gives way where another stands already."""
     path = f"{site.path}.building"
     standing: Edits = ((path, "standing"),)
-    words = f"nothing stands in {site.region} before its new building is finished after {show(site.from_s, 's')}"
-    return Limit(path, f"building in {site.region}", words, "new", loose=standing, choices=(standing,))
+    words = Message.of("limit.nothing_stands_in_before_its", site=site.region, time=show(site.from_s, "s")).text()
+    return Limit(
+        path, Message.of("limit.building", site=site.region).text(), words, "new", loose=standing, choices=(standing,)
+    )
 
 
 def _earlier(path: str, name: str, words: str, written: Any, moment_s: float, starts: Sequence[float]) -> Limit:
@@ -104,8 +135,17 @@ def _lives(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit
         if any(gone < horizon_s for gone in _ends(problem, offer)):
             path = f"offers[{i}].life"
             longer: Edits = ((path, f"{money.years} years"),)
-            words = f"{offer.system} is retired {show(offer.life_s(money), 's')} after it is bought"
-            yield Limit(path, f"life of {offer.system}", words, at(document, path), loose=longer, choices=(longer,))
+            words = Message.of(
+                "limit.is_retired_after_it_is", system=offer.system, time=show(offer.life_s(money), "s")
+            ).text()
+            yield Limit(
+                path,
+                Message.of("limit.life", system=offer.system).text(),
+                words,
+                at(document, path),
+                loose=longer,
+                choices=(longer,),
+            )
 
 
 def _ends(problem: ResolvedSpec, offer: OfferFacts) -> Iterator[float]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from planner.limits.limit import Limit
+from planner.messages import Message
 from planner.problem.facts import QualityFacts, ResolvedSpec
 from planner.problem.quality import HOUR, MEAN, MEANS
 from planner.spec.document import at
@@ -24,7 +25,7 @@ def quality_limits(document: Mapping[str, Any], problem: ResolvedSpec, names: Co
             choices = tuple(((path, level),) for level in _levels(facts, lowest))
             yield Limit(
                 path,
-                f"quality of {facts.workload}",
+                Message.of("limit.quality", workload=facts.workload).text(),
                 words,
                 at(document, path),
                 loose=((path, lowest),),

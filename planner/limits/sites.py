@@ -10,6 +10,7 @@ from catalog.lookup import Catalog
 from catalog.units import show
 from planner.candidates.fleet_options import build_fleet_options
 from planner.limits.limit import Limit
+from planner.messages import Message
 from planner.problem.fabrics import largest_of
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import power_limits
@@ -32,7 +33,13 @@ def site_power_limits(document: Mapping[str, Any], problem: ResolvedSpec) -> Ite
     """Yield the power limit of our own systems at each site, by phase where it changes."""
     for limit in power_limits(problem):
         region = problem.sites[limit.site].region
-        words = f"bought systems in {region} may draw at most {show(limit.most_w, 'W')} at the meter{limit.when}"
+        shown = {"site": region, "power": show(limit.most_w, "W")}
+        if limit.until:
+            words = Message.of("limit.power_before_words", phase=limit.until, **shown).text()
+        elif limit.since:
+            words = Message.of("limit.power_from_words", phase=limit.since, **shown).text()
+        else:
+            words = Message.of("limit.power_words", **shown).text()
         yield Limit(limit.path, limit.name, words, at(document, limit.path), is_row=True, unit="W", amount=limit.most_w)
 
 
@@ -46,8 +53,8 @@ def site_limits(problem: ResolvedSpec, catalog: Catalog) -> Iterator[Limit]:
         path, missing = f"{site.path}.systems", [name for name in offered if site.systems and name not in site.systems]
         if missing:
             choices = tuple(((path, [*site.systems, name]),) for name in missing)
-            words = f"only {either(site.systems)} may stand in {site.region}"
-            name, written = f"systems in {site.region}", list(site.systems)
+            words = Message.of("limit.only_may_stand_in", systems=either(site.systems), site=site.region).text()
+            name, written = Message.of("limit.site_systems", site=site.region).text(), list(site.systems)
             yield Limit(path, name, words, written, loose=((path, None),), choices=choices)
         yield _network(problem, catalog, i)
 
@@ -62,7 +69,7 @@ def _network(problem: ResolvedSpec, catalog: Catalog, i: int) -> Limit:
             key = (option.fabric, largest_of(option.fabric, option.system, site.fabric))
             sizes.setdefault(key, {})[option.system.name] = None
     joins = "; ".join(f"{design}: at most {most:,.0f} {either(systems)}" for (design, most), systems in sizes.items())
-    words = f"bought systems in {site.region} may stand on {either(site.topologies)} only"
+    words = Message.of("limit.bought_systems_in_may_stand", site=site.region, fabrics=either(site.topologies)).text()
     words += f" ({joins})" if joins else ""
     radix = math.inf if site.fabric is None else site.fabric.radix
     larger = [name for name in catalog.names("fabrics") if _is_larger(catalog, name, radix)]
@@ -71,7 +78,7 @@ def _network(problem: ResolvedSpec, catalog: Catalog, i: int) -> Limit:
         *(((f"{site.path}.fabric", name),) for name in larger),
     )
     every = list(dict.fromkeys((*site.topologies, *DEFAULT_FABRICS, *FABRIC_DESIGNS)))
-    name, written = f"networks in {site.region}", list(site.topologies)
+    name, written = Message.of("limit.site_networks", site=site.region).text(), list(site.topologies)
     return Limit(path, name, words, written, loose=((path, every),), network_of=i, choices=choices)
 
 

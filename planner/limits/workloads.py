@@ -9,18 +9,14 @@ from catalog.units import DAY_S, YEAR_S, show
 from models.formats import KINDS, RECIPE_FORMATS, WEIGHT_FORMATS
 from planner.candidates.training import searched_words
 from planner.limits.limit import Limit, of_the_spec
+from planner.messages import Message
 from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts, permitted
 from planner.problem.limit_labels import latency
 from planner.spec.changes import either
 from planner.spec.document import at
+from planner.spec.slo import LatencyLimit
 
 EARLIER = (0.9, 0.75, 0.5, 0.25)  # shares of the time until a job may begin, tried in turn
-METRICS = {
-    "ttft": "the first token of {name}",
-    "tpot": "an output token of {name}",
-    "e2e": "a whole answer of {name}",
-    "task": "a task of {name}",
-}
 
 
 def workload_limits(document: Mapping[str, Any], problem: ResolvedSpec, names: Collection[str]) -> Iterator[Limit]:
@@ -36,8 +32,15 @@ def workload_limits(document: Mapping[str, Any], problem: ResolvedSpec, names: C
             if workload.spec.disaggregation == "always":
                 path = f"{workload.path}.disaggregation"
                 allow = ((path, "allowed"),)
-                words = f"{workload.name} must have separate pools for prefill and decode"
-                yield Limit(path, f"pools of {workload.name}", words, "always", loose=allow, choices=(allow,))
+                words = Message.of("limit.must_have_separate_pools_for", workload=workload.name).text()
+                yield Limit(
+                    path,
+                    Message.of("limit.pools", workload=workload.name).text(),
+                    words,
+                    "always",
+                    loose=allow,
+                    choices=(allow,),
+                )
 
 
 def precision_limits(problem: ResolvedSpec, names: Collection[str]) -> list[Limit]:
@@ -50,13 +53,25 @@ def precision_limits(problem: ResolvedSpec, names: Collection[str]) -> list[Limi
         every: tuple[str, ...] = WEIGHT_FORMATS if isinstance(workload, ServingFacts) else RECIPE_FORMATS
         asked, path = list(workload.spec.precision), f"{workload.path}.precision"
         wider = tuple(((path, [*asked, name]),) for name in every if name not in (*asked, *KINDS))
-        words = f"{workload.name} may be computed in {either(asked)} only"
-        name, loose = f"precision of {workload.name}", ((path, list(every)),)
+        words = Message.of("limit.may_be_computed_in_only", workload=workload.name, precisions=either(asked)).text()
+        name, loose = Message.of("limit.precision", workload=workload.name).text(), ((path, list(every)),)
         found.append(Limit(path, name, words, asked, loose=loose, choices=wider))
         if isinstance(workload, ServingFacts) and (used := workload.spec.arithmetic):
-            place, words = f"{workload.path}.arithmetic", f"{workload.name} may be computed in {used} only"
+            place, words = (
+                f"{workload.path}.arithmetic",
+                Message.of("limit.may_be_computed_in_only", workload=workload.name, precisions=used).text(),
+            )
             free = ((place, None),)
-            found.append(Limit(place, f"arithmetic of {workload.name}", words, used, loose=free, choices=(free,)))
+            found.append(
+                Limit(
+                    place,
+                    Message.of("limit.arithmetic", workload=workload.name).text(),
+                    words,
+                    used,
+                    loose=free,
+                    choices=(free,),
+                )
+            )
     return found
 
 
@@ -64,20 +79,30 @@ def _latencies(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[
     """Yield the latency limits of a workload."""
     for limit in workload.spec.limits():
         path, name = latency(workload, limit)
-        thing = METRICS[limit.metric].format(name=workload.name)
-        share = "on average" if limit.percentile == "mean" else f"in {limit.percentile[1:]} of 100 cases"
-        words = f"{thing} may take at most {show(limit.seconds, 's')} {share}"
-        words += (
-            ", round trip included" if limit.round_trips == 1 else ", round trips included" if limit.round_trips else ""
-        )
+        thing = Message.of(f"limit.latency_of_{limit.metric}", workload=workload.name).text()
+        words = _at_most(thing, limit)
+        if limit.round_trips:
+            words = Message.of(
+                "limit.round_trip" if limit.round_trips == 1 else "limit.round_trips", limit=words
+            ).text()
         yield Limit(path, name, words, at(document, path), loose=((path, None),), unit="s", amount=limit.seconds)
     for i, each in enumerate(workload.spec.classes or []):
         for limit in each.limits():
             path = f"{workload.path}.classes[{i}].ttft.{limit.percentile}"
-            share = "on average" if limit.percentile == "mean" else f"in {limit.percentile[1:]} of 100 cases"
-            words = f"the first token of {each.name} of {workload.name} may take at most {show(limit.seconds, 's')} {share}, round trip included"
-            name = f"ttft.{limit.percentile} of {each.name} of {workload.name}"
+            of = {"name": each.name, "workload": workload.name}
+            words = Message.of(
+                "limit.round_trip", limit=_at_most(Message.of("limit.latency_of_class", **of).text(), limit)
+            ).text()
+            name = Message.of("limit.class_ttft", percentile=limit.percentile, **of).text()
             yield Limit(path, name, words, at(document, path), loose=((path, None),), unit="s", amount=limit.seconds)
+
+
+def _at_most(what: str, limit: LatencyLimit) -> str:
+    """Say how long something may take, on average or in a share of all cases."""
+    time = show(limit.seconds, "s")
+    if limit.percentile == "mean":
+        return Message.of("limit.latency_words", what=what, time=time).text()
+    return Message.of("limit.latency_share_words", what=what, time=time, share=limit.percentile[1:]).text()
 
 
 def _dates(document: Mapping[str, Any], problem: ResolvedSpec, job: TrainingFacts) -> Iterator[Limit]:
@@ -85,16 +110,18 @@ def _dates(document: Mapping[str, Any], problem: ResolvedSpec, job: TrainingFact
     if job.spec.start:
         path = f"{job.path}.start"
         earlier = tuple(((path, f"{job.spec.start * share / DAY_S:.4g} d"),) for share in EARLIER)
-        words = f"{job.name} must not begin before {show(job.spec.start, 's')} after the start of the horizon"
+        words = Message.of("limit.must_not_begin_before_after", job=job.name, time=show(job.spec.start, "s")).text()
         at_once = ((path, "0 s"),)
-        name, written = f"start of {job.name}", at(document, path)
+        name, written = Message.of("limit.start", job=job.name).text(), at(document, path)
         yield Limit(path, name, words, written, loose=at_once, choices=(*earlier, at_once))
     path, years = f"{job.path}.deadline", problem.spec.horizon.years
     latest = years * YEAR_S
     yield Limit(
         path,
-        f"deadline of {job.name}",
-        f"{job.name} must be done {show(job.spec.deadline, 's')} after the start of the horizon, by one {searched_words()}",
+        Message.of("limit.deadline", job=job.name).text(),
+        Message.of(
+            "limit.must_be_done_after_start", job=job.name, time=show(job.spec.deadline, "s"), searched=searched_words()
+        ).text(),
         at(document, path),
         loose=((path, f"{latest / DAY_S:g} d"),),
         unit="s",
@@ -111,6 +138,17 @@ def _residency(problem: ResolvedSpec, workload: ServingFacts | TrainingFacts) ->
     path, rule = f"{workload.path}.residency", list(workload.spec.residency)
     barred = [site.region for site in problem.sites if not permitted(workload, site)]
     if barred:
-        words = f"{workload.name} may run in {either(rule)} only" if rule else f"{workload.name} may run nowhere"
+        words = (
+            Message.of("limit.may_run_in_only", workload=workload.name, sites=either(rule)).text()
+            if rule
+            else Message.of("limit.may_run_nowhere", workload=workload.name).text()
+        )
         choices = tuple(((path, [*rule, region]),) for region in barred)
-        yield Limit(path, f"residency of {workload.name}", words, rule, loose=((path, None),), choices=choices)
+        yield Limit(
+            path,
+            Message.of("limit.residency", workload=workload.name).text(),
+            words,
+            rule,
+            loose=((path, None),),
+            choices=choices,
+        )

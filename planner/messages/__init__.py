@@ -1,23 +1,28 @@
 """Sentences for users: a code with named arguments, and a text for each language.
 
 `en/` and `zh/` hold one JSON file for each topic, with the same codes in both: {"code": "text with {argument}"}. A plan stores code,
-arguments and the English text; whoever compares sentences compares codes. Not here: labels of pages and charts (`planner.report.locale`).
+arguments and the English text; whoever compares sentences compares codes. A text keeps its message (`Said`), so that a page says it in
+another language. Not here: labels of pages and charts (`planner.report.locale`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 DEFAULT = "en"
 LANGUAGES = (DEFAULT, "zh")
 _HOME = Path(__file__).parent
 
+BESIDE = "_message"
+"""End of the key of a plan's row under which the code and the arguments of the text stand."""
+
 Argument = str | int | float
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,7 +33,7 @@ class Message:
     pairs: tuple[tuple[str, Argument], ...] = ()
 
     @classmethod
-    def of(cls, code: str, **arguments: Argument) -> Message:
+    def of(cls, code: str, /, **arguments: Argument) -> Message:
         """Build a message. Raises KeyError for a code without a text, or an argument that the text needs and does not get.
 
         >>> Message.of("list.more", count=3).text()
@@ -44,20 +49,93 @@ class Message:
         return dict(self.pairs)
 
     def text(self, language: str = DEFAULT) -> str:
-        """Write the sentence in a language."""
-        return texts(language)[self.code].format(**{name: _shown(value) for name, value in self.pairs})
+        """Write the sentence in a language, as a text that keeps the message; its arguments that are messages too."""
+        shown = {name: _shown(value, language) for name, value in self.pairs}
+        return Said(texts(language)[self.code].format(**shown), self)
+
+    def coded(self) -> dict[str, Any]:
+        """Return code and arguments as a plan stores them beside the English text; an argument that is a message is an object too."""
+        return {
+            "code": self.code,
+            "arguments": {
+                name: value.message.coded() if isinstance(value, Said) else value for name, value in self.pairs
+            },
+        }
 
     def row(self) -> dict[str, Any]:
         """Return code, arguments and English text as a plan stores them."""
-        return {"code": self.code, "arguments": self.arguments, "text": self.text()}
+        return {**self.coded(), "text": self.text()}
+
+
+class Said(str):
+    """The text of a message, which keeps the message: it is printed and compared as any text, and can be said in another language."""
+
+    message: Message
+
+    def __new__(cls, text: str, message: Message) -> Said:
+        said = super().__new__(cls, text)
+        said.message = message
+        return said
+
+    def __reduce__(self) -> tuple[type[Said], tuple[str, Message]]:
+        """Return what a copy in another process is built from."""
+        return type(self), (str(self), self.message)
 
 
 def of_row(row: Mapping[str, Any]) -> Message | None:
     """Read a message from the row of a plan; None for a code or arguments that this release does not know."""
     try:
-        return Message.of(row["code"], **row["arguments"])
-    except (KeyError, TypeError):
+        return Message.of(row["code"], **{name: _argument(value) for name, value in row["arguments"].items()})
+    except (KeyError, TypeError, AttributeError):
         return None
+
+
+def _argument(value: Any) -> Argument:
+    """Read an argument from a row: the text of a message where it is an object. Raises KeyError for a code that this release does not know."""
+    if not isinstance(value, Mapping):
+        given: Argument = value
+        return given
+    return Message.of(value["code"], **{name: _argument(inner) for name, inner in value["arguments"].items()}).text()
+
+
+def with_codes(row: Row, *keys: str) -> Row:
+    """Return a row of a plan with code and arguments of each of these texts that is a message, under `KEY_message`.
+
+    >>> with_codes({"name": Message.of("list.more", count=3).text(), "note": "a text of the user"}, "name", "note")
+    {'name': 'and 3 more', 'name_message': {'code': 'list.more', 'arguments': {'count': 3}}, 'note': 'a text of the user'}
+    """
+    found: dict[str, Any] = {}
+    for key, value in cast("Mapping[str, Any]", row).items():
+        found[key] = value
+        if key in keys and isinstance(value, Said):
+            found[f"{key}{BESIDE}"] = value.message.coded()
+    return cast("Row", found)
+
+
+def said(row: Mapping[str, Any], key: str) -> str:
+    """Read a text of a plan's row with the message beside it; the text alone where the plan or this release has no code for it."""
+    message = of_row(row.get(f"{key}{BESIDE}") or {})
+    text: str = row[key]
+    return text if message is None else Said(text, message)
+
+
+def codes_in(coded: Mapping[str, Any]) -> set[str]:
+    """Return the codes of a sentence as a plan stores it, and of the sentences inside."""
+    inner = (codes_in(value) for value in coded["arguments"].values() if isinstance(value, Mapping))
+    return {coded["code"]}.union(*inner)
+
+
+def listed(sentences: Iterable[str]) -> str:
+    """Join sentences by semicolons, those that are empty left out; a single one stays as it is."""
+    first, *rest = [*filter(None, sentences)] or [""]
+    for each in rest:
+        first = Message.of("list.semicolon", first=first, second=each).text()
+    return first
+
+
+def translated(text: str, language: str) -> str:
+    """Say a text in a language; a text that is no message stays as it is."""
+    return text.message.text(language) if isinstance(text, Said) else text
 
 
 @cache
@@ -69,12 +147,12 @@ def texts(language: str) -> dict[str, str]:
     return found
 
 
-def _shown(value: Argument) -> str:
-    """Print an argument: texts and whole numbers as they are, other numbers with four significant digits.
+def _shown(value: Argument, language: str = DEFAULT) -> str:
+    """Print an argument: texts and whole numbers as they are, other numbers with four significant digits, messages in the language.
 
     >>> _shown(12345), _shown(0.123456), _shown("4 chips")
     ('12,345', '0.1235', '4 chips')
     """
     if isinstance(value, str):
-        return value
+        return translated(value, language)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"

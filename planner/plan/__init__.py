@@ -6,9 +6,20 @@ from planner.plan.plan import (
     TABLES,
     Plan,
     binds,
+    is_by_the_bound,
     load_plan,
     parse_plan,
 )
 from planner.plan.rows.money import BY_THE_BOUND
 
-__all__ = ["BY_THE_BOUND", "KEYS", "PLAN_SCHEMA_VERSION", "TABLES", "Plan", "binds", "load_plan", "parse_plan"]
+__all__ = [
+    "BY_THE_BOUND",
+    "KEYS",
+    "PLAN_SCHEMA_VERSION",
+    "TABLES",
+    "Plan",
+    "binds",
+    "is_by_the_bound",
+    "load_plan",
+    "parse_plan",
+]

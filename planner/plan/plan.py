@@ -10,9 +10,10 @@ from typing import Any, cast
 
 from planner.errors import Issue, SpecError
 from planner.files import write_file
+from planner.messages import Message, codes_in
 from planner.plan.rows.document import PlanDocument
 from planner.plan.rows.framing import Objective
-from planner.plan.rows.money import Limit, Totals
+from planner.plan.rows.money import BY_THE_BOUND, Limit, Totals
 from planner.plan.upgrade import FIRST, LATEST, upgraded
 
 PLAN_SCHEMA_VERSION = LATEST
@@ -120,19 +121,18 @@ def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
         document = json.loads(text, parse_constant=_no_number)
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise SpecError([Issue(where, "a text holds half of a character (a lone \\ud800 to \\udfff)")]) from None
+        raise SpecError([Issue(where, Message.of("plan.text_holds_half_of_character").text())]) from None
     except (ValueError, RecursionError) as error:
-        raise SpecError([Issue(where, f"not valid JSON: {error}")]) from None
+        raise SpecError([Issue(where, Message.of("plan.not_valid_json", error=str(error)).text())]) from None
     if not isinstance(document, dict):
-        raise SpecError([Issue(where, "expected a plan, a JSON object as `flopwatt plan --format json` prints it")])
+        raise SpecError([Issue(where, Message.of("plan.expected_plan_json_object_as").text())])
     missing = [key for key in KEYS if key not in document]
     if missing:
-        raise SpecError([Issue(where, f"not a whole plan; missing: {', '.join(missing)}")])
+        raise SpecError([Issue(where, Message.of("plan.not_whole_plan_missing", names=", ".join(missing)).text())])
     version = document["schema_version"]
     if isinstance(version, bool) or version not in range(FIRST, LATEST + 1):
-        raise SpecError(
-            [Issue(f"{where}.schema_version", f"this release reads versions {FIRST} to {LATEST}, got {version!r}")]
-        )
+        words = Message.of("plan.versions", first=FIRST, last=LATEST, given=repr(version)).text()
+        raise SpecError([Issue(f"{where}.schema_version", words)])
     document = upgraded(document)
     if problems := shape_problems(document):
         raise SpecError(Issue(f"{where}.{problem.path}", problem.message) for problem in problems)
@@ -140,7 +140,7 @@ def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(Message.of("plan.is_no_number_of_json", number=name).text())
 
 
 def load_plan(path: str | Path) -> Plan:
@@ -154,3 +154,9 @@ BINDING_TOL = 1e-6  # slack of a limit that binds, as a share of the limit
 def binds(row: Limit) -> bool:
     """Tell whether a limit row of a plan has no slack."""
     return row["slack"] <= BINDING_TOL * abs(row["limit"])
+
+
+def is_by_the_bound(row: Limit) -> bool:
+    """Tell whether the marginal value of a limit row is by the bound. Plans without codes store the text of the note alone."""
+    coded = row.get("note_message")
+    return BY_THE_BOUND in row.get("note", "") if coded is None else "limit.by_the_bound" in codes_in(coded)

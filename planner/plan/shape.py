@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from planner.errors import Issue, path_text
+from planner.messages import Message
 from planner.plan.rows.document import PlanDocument
 
 STATUSES = ("optimal", "within_gap", "limit", "infeasible", "unbounded")
@@ -21,10 +22,10 @@ MISSING = object()
 EXPECTED = {  # by the start of pydantic's type of an error
     "missing": "",
     "int": "a whole number",
-    "float": "a number",
-    "finite": "a number",
-    "less": "a number",
-    "greater": "a number",
+    "float": Message.of("plan.number").text(),
+    "finite": Message.of("plan.number").text(),
+    "less": Message.of("plan.number").text(),
+    "greater": Message.of("plan.number").text(),
     "string": "a text",
     "bool": "true or false",
     "list": "a list",
@@ -48,7 +49,7 @@ def shape_problems(document: Any) -> list[Issue]:
         return _as_problems(error.errors(include_url=False, include_context=False), document)[:MAX_PROBLEMS]
     found = list(_contradictions(document))
     if not found and document["objective"]["value"] is not None and document["totals"] is None:
-        found.append(Issue("totals", "expected an object, as the plan has an answer; got null"))
+        found.append(Issue("totals", Message.of("plan.expected_object_as_plan_has").text()))
     return found[:MAX_PROBLEMS]
 
 
@@ -60,22 +61,30 @@ def unknown_keys(document: Mapping[str, Any]) -> list[str]:
 def _contradictions(document: Mapping[str, Any]) -> Iterator[Issue]:
     """Yield the places at which rows of the right shape cannot be read together, whatever the plan is of."""
     if document["status"] not in STATUSES:
-        yield Issue("status", f"expected one of {', '.join(STATUSES)}; got {_shown(document['status'])}")
+        yield Issue(
+            "status",
+            Message.of("plan.expected_one_of_got", names=", ".join(STATUSES), given=_shown(document["status"])).text(),
+        )
     known = {row["slot"] for row in document["schedule"]}
     for i, row in enumerate(document["routes"]):
         if row["slot"] not in known:
-            yield Issue(f"routes[{i}].slot", f"the schedule has no slot {row['slot']}")
+            yield Issue(f"routes[{i}].slot", Message.of("plan.schedule_has_no_slot", slot=row["slot"]).text())
     for i, workload in enumerate(document["workloads"]):
         for j, point in enumerate(workload["points"]):
             if workload["kind"] != "serving" and "run" not in point["time_s"]:
                 yield Issue(f"workloads[{i}].points[{j}].time_s.run", "is missing; expected a number")
     if not isinstance(document["spec"].get("currency", ""), str):
-        yield Issue("spec.currency", f"expected a text, got {_shown(document['spec']['currency'])}")
+        yield Issue(
+            "spec.currency", Message.of("plan.expected_text_got", given=_shown(document["spec"]["currency"])).text()
+        )
     horizon = document["spec"].get("horizon", {})
     if not isinstance(horizon, Mapping):
-        yield Issue("spec.horizon", f"expected an object, got {_shown(horizon)}")
+        yield Issue("spec.horizon", Message.of("spec.expected_object_got", given=_shown(horizon)).text())
     elif not _is_number(years := horizon.get("years", 1)) or years < 1:
-        yield Issue("spec.horizon.years", f"expected a number of at least 1, got {_shown(horizon['years'])}")
+        yield Issue(
+            "spec.horizon.years",
+            Message.of("plan.expected_number_of_at_least", least="1", given=_shown(horizon["years"])).text(),
+        )
 
 
 def _as_problems(errors: Sequence[ErrorDetails], document: Any) -> list[Issue]:
@@ -86,7 +95,12 @@ def _as_problems(errors: Sequence[ErrorDetails], document: Any) -> list[Issue]:
         words = EXPECTED.get(error["type"].partition("_")[0], error["msg"])
         expected.setdefault(path_text(parts), ({}, value))[0][words] = None
     return [
-        Issue(path, f"expected {' or '.join(words)}, got {_shown(value)}" if any(words) else "is missing; add it")
+        Issue(
+            path,
+            f"expected {' or '.join(words)}, got {_shown(value)}"
+            if any(words)
+            else Message.of("spec.is_missing_add_it").text(),
+        )
         for path, (words, value) in expected.items()
     ]
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from planner.messages import Message
+
 AIR, LIQUID = "air", "liquid"
 FIT_TOL = 1e-9  # relative: so much more power than a rack may have still fits
 
-CANNOT_COOL = "site cannot cool the system"
-RACK_TOO_WEAK = "a rack of the system needs more power than the site gives one"
-NOT_ASSURED = "place without the sole tenancy or audit class that the workload demands"
+CANNOT_COOL = Message.of("dropped.site_cannot_cool_system").text()
+RACK_TOO_WEAK = Message.of("dropped.rack_of_system_needs_more").text()
+NOT_ASSURED = Message.of("dropped.place_without_sole_tenancy_or").text()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import numpy as np
 from catalog.units import DAY_S, YEAR_S
 from models.arrays import Bools, Floats
 from models.economics import discount_factor
+from planner.messages import Message
 from planner.problem.calendar import BORDER_TOL_S, Calendar
 from planner.problem.economics import NO_CHARGES, Charges, Economics, charges, charges_of_owned
 from planner.problem.facts import OfferFacts, PhaseFacts, ResolvedSpec, SiteFacts
@@ -165,19 +166,32 @@ class Supply:
     most: float
 
 
+def supply_name(offer: OfferFacts) -> str:
+    """Name the limit on the supply of an offer."""
+    return Message.of("limit.supply", system=offer.system, how=Message.of(f"how.{offer.how}").text()).text()
+
+
 def supplies(problem: ResolvedSpec) -> list[Supply]:
     """List every limit on a supply."""
     found = []
     for offer in problem.offers:
         if offer.stated_at:
             continue
-        name = f"supply of {offer.system} ({offer.how})"
+        name = supply_name(offer)
         if math.isfinite(offer.supply):
             found.append(Supply(f"{offer.path}.supply", name, offer, None, offer.supply))
         for p, most in enumerate(offer.phase_supply):
             if math.isfinite(most):
                 phase = problem.phases[p].name
-                found.append(Supply(f"{offer.path}.supply_by_phase.{phase}", f"{name} in {phase}", offer, p, most))
+                found.append(
+                    Supply(
+                        f"{offer.path}.supply_by_phase.{phase}",
+                        Message.of("limit.supply_in", supply=name, phase=phase).text(),
+                        offer,
+                        p,
+                        most,
+                    )
+                )
     return found
 
 
@@ -190,7 +204,8 @@ class PowerLimit:
     site: int
     most_w: float
     windows: tuple[int, int] | None = None
-    when: str = ""  # in words
+    until: str = ""  # phase with whose start it ends, where that is not the horizon's end
+    since: str = ""  # phase from whose start it holds
 
     def mask(self, calendar: Calendar) -> Bools:
         """Return the mask of the slots in which it holds."""
@@ -202,21 +217,18 @@ def power_limits(problem: ResolvedSpec) -> list[PowerLimit]:
     """List every limit on the power of a site; one of a phase holds until the next one that is stated."""
     found = []
     for r, site in enumerate(problem.sites):
-        name, path = f"power in {site.region}", f"{site.path}.power"
+        name, path = Message.of("limit.power", site=site.region).text(), f"{site.path}.power"
         stated = [(phase, limit) for phase, limit in zip(problem.phases, site.phase_power_w) if limit is not None]
         if not stated:
             found.append(PowerLimit(path, name, r, site.power_limit_w))
             continue
         borders = [*(window_at(problem.calendar, phase.start_s) for phase, _ in stated), problem.calendar.windows]
         if borders[0]:
-            found.append(
-                PowerLimit(path, name, r, site.first_power_w, (0, borders[0] - 1), f" before {stated[0][0].name}")
-            )
+            found.append(PowerLimit(path, name, r, site.first_power_w, (0, borders[0] - 1), until=stated[0][0].name))
         for (phase, limit), begins, ends in zip(stated, borders, borders[1:]):
-            when = f" from {phase.name} on"
-            found.append(
-                PowerLimit(f"{site.path}.power_by_phase.{phase.name}", name + when, r, limit, (begins, ends - 1), when)
-            )
+            inside = f"{site.path}.power_by_phase.{phase.name}"
+            later = Message.of("limit.power_from", site=site.region, phase=phase.name).text()
+            found.append(PowerLimit(inside, later, r, limit, (begins, ends - 1), since=phase.name))
     return [limit for limit in found if math.isfinite(limit.most_w)]
 
 

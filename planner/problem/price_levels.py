@@ -15,6 +15,9 @@ from pydantic import TypeAdapter, ValidationError
 from catalog.figures import Figure
 from catalog.records import Record
 from catalog.units import is_money, show
+from planner.errors import words_of
+from planner.messages import Message
+from planner.spec.base import first_of
 from planner.spec.changes import scaled
 from planner.spec.model import PlanSpec
 from planner.spec.prices import PriceLevels
@@ -71,7 +74,7 @@ class PricePlace:
         """Read the path of a stated price. Raises ValueError where it is none."""
         place = cls.of(path)
         if place is None or place.kind not in STATED:
-            raise ValueError(f'"{path}" is not the place of a price')
+            raise ValueError(Message.of("spec.is_not_place_of_price", path=path).text())
         return place
 
     @property
@@ -170,10 +173,10 @@ def at_stated_levels(spec: PlanSpec, report: Report) -> PlanSpec:
             try:
                 amount = amount_of(path, {"how": way}, text)
             except ValidationError as error:
-                report(f"{where}.{level}", error.errors()[0]["msg"].removeprefix("Value error, "))
+                report(f"{where}.{level}", first_of(error))
                 continue
             except ValueError as error:
-                report(f"{where}.{level}", str(error))
+                report(f"{where}.{level}", words_of(error))
                 continue
             if amount[1] != typical[1] or (amount[0] > typical[0] if level == "low" else amount[0] < typical[0]):
                 report(

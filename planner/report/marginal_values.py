@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from catalog.units import GIGA, KILO, MEGA, MILLION, TONNE_KG
-from planner.plan import BY_THE_BOUND, Plan
+from planner.plan import Plan, is_by_the_bound
 from planner.plan.rows.money import Limit
 
 HEADING = "What more of a limit is worth"
@@ -65,7 +65,7 @@ def _sentence(plan: Plan, limit: ValuedLimit) -> str:
         if limit.row["marginal_value"] is not None
         else ""
     )
-    by_the_bound = _by_the_bound(limit.row) if BY_THE_BOUND in limit.row["note"] else ""
+    by_the_bound = _by_the_bound(limit.row) if is_by_the_bound(limit.row) else ""
     return f"{limit.words} is worth {worth_words(plan, limit.free)} where systems may be added{by_the_bound}{same}."
 
 

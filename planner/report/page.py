@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from planner.plan import BY_THE_BOUND, Plan, binds
+from planner.plan import Plan, binds, is_by_the_bound
 from planner.plan.rows.fleet import Deployment as DeploymentRow
 from planner.plan.rows.fleet import FleetRow
 from planner.plan.rows.framing import Assumption
@@ -341,7 +341,7 @@ def _looser(plan: Plan) -> Block:
 
 def _whose(row: Limit) -> str:
     """Say that a worth is that of the bound, where the plan itself was too large for it."""
-    return " (by the bound)" if BY_THE_BOUND in row.get("note", "") else ""
+    return " (by the bound)" if is_by_the_bound(row) else ""
 
 
 def _to_this_fleet(plan: Plan, row: Limit, gain: float) -> str:

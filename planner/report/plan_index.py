@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from catalog.units import MWH_J
-from planner.plan import BY_THE_BOUND, Plan, binds
+from planner.plan import Plan, binds, is_by_the_bound
 from planner.plan.rows.money import Limit
 from planner.plan.rows.time import Slot
 
@@ -41,7 +41,7 @@ class PlanIndex:
         objective = self.plan.document["spec"].get("objective", {"minimise": "cost"})
         if not value or objective.get("minimise") != "cost":
             return ""
-        by_bound = " by the bound" if divisible and BY_THE_BOUND in limit["note"] else ""
+        by_bound = " by the bound" if divisible and is_by_the_bound(limit) else ""
         return f", and one more {per} would{by_bound} save {-value * size:,.0f} {self.currency}"
 
 

@@ -15,7 +15,8 @@ from models.reinforcement.constants import ReinforcementConstants
 from models.serving.constants import ServingConstants
 from models.statistics.intervals import TIERS
 from models.training.constants import TrainingConstants
-from planner.errors import Issue, SpecError
+from planner.errors import Issue, SpecError, words_of
+from planner.messages import Message
 from planner.problem.constants import Loading, ModelConstants, Reliability
 from planner.problem.engine import Correction
 from planner.problem.intervals import LABELS, Calibration, Reach, generation_of, relatives, seen_chips, seen_kinds
@@ -25,13 +26,13 @@ Constants = TypeVar("Constants", TrainingConstants, ServingConstants, PowerConst
 
 
 RELIABILITY_REASONS = {
-    "interruption_interval_s": "chip time per interruption of a training run",
-    "chip_failure_interval_s": "chip time per failure of a chip",
-    "recovery_s": "restart after an interruption",
-    "repair_s": "time until a failed system is back",
-    "checkpoint_bytes_per_parameter": "size of a checkpoint",
-    "chip_checkpoint_bytes_per_s": "bandwidth of a chip at which checkpoints are written and read back",
-    "spares_availability": "share of the time in which a job has all its systems",
+    "interruption_interval_s": Message.of("resolve.chip_time_per_interruption_of").text(),
+    "chip_failure_interval_s": Message.of("resolve.chip_time_per_failure_of").text(),
+    "recovery_s": Message.of("resolve.restart_after_interruption").text(),
+    "repair_s": Message.of("resolve.time_until_failed_system_is").text(),
+    "checkpoint_bytes_per_parameter": Message.of("resolve.size_of_checkpoint").text(),
+    "chip_checkpoint_bytes_per_s": Message.of("resolve.bandwidth_of_chip_at_which").text(),
+    "spares_availability": Message.of("resolve.share_of_time_in_which").text(),
 }
 
 
@@ -53,7 +54,7 @@ def model_constants(ledger: Ledger, trains: bool = True, serves: bool = True, le
         known = {name: ledger.catalog.get("defaults", name).value("value") for name in RELIABILITY_REASONS}
     if serves:
         start_s = ledger.default(
-            ENGINE_START, f"serving.{ENGINE_START}", "start of a serving engine on systems that change over"
+            ENGINE_START, f"serving.{ENGINE_START}", Message.of("resolve.start_of_serving_engine_on").text()
         )
     else:
         start_s = ledger.catalog.get("defaults", ENGINE_START).value("value")
@@ -103,7 +104,11 @@ def _read(ledger: Ledger, model: str, kind: type[Constants]) -> Constants:
         if not stated:
             raise  # our own data are wrong
         raise SpecError(
-            Issue(f"{_place(figures[name])}.constants/{name}/value", f"{error}; change or remove it") for name in stated
+            Issue(
+                f"{_place(figures[name])}.constants/{name}/value",
+                Message.of("resolve.change_or_remove", error=words_of(error)).text(),
+            )
+            for name in stated
         ) from None
 
 
@@ -123,7 +128,7 @@ def _anchor_parts(figure: Figure, record: str, key: str, form: str) -> list[str]
     parts = key.split("|")
     if len(parts) != form.count("|") + 1 or (form == SERVING_KEY and parts[-1] not in CORRECTED):
         metrics = f", the metric one of {', '.join(CORRECTED)}" if form == SERVING_KEY else ""
-        words = f"expected a name such as {form}{metrics}; write it with `flopwatt calibrate`"
+        words = Message.of("resolve.expected_name_such_as_write", example=f"{form}{metrics}").text()
         raise SpecError([Issue(f"{_place(figure)}.constants/{record}/{key}", words)])
     return parts
 

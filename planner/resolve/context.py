@@ -15,9 +15,10 @@ from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.records import Record
 from models.arrays import Ints
-from planner.errors import Issue, SpecError
+from planner.errors import Issue, SpecError, words_of
 from planner.facts import Fact
 from planner.facts.names import old_key
+from planner.messages import Message
 from planner.problem.calendar import DAYS_PER_YEAR, SAMPLED_DAYS, TYPICAL_DAY, Clock, sampled_days
 from planner.problem.price_levels import at_stated_levels, stated_level
 from planner.resolve.ledger import Ledger
@@ -25,8 +26,8 @@ from planner.resolve.money.chip_prices import per_system
 from planner.resolve.names import WrongName, find_record
 from planner.spec.model import PlanSpec
 
-STATED = "stated in the spec"
-NOT_STATED = "not stated in the spec"
+STATED = Message.of("assumed.stated_in_spec").text()
+NOT_STATED = Message.of("assumed.not_stated_in_spec").text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class ResolveContext:
         try:
             return find_record(self.catalog, kind, name, self.spec.overrides)
         except WrongName as error:
-            self.add_problem(path, str(error))
+            self.add_problem(path, words_of(error))
             return None
 
     def find_all(self, kind: str, names: Sequence[str], path: str) -> list[Record] | None:
@@ -96,7 +97,14 @@ class ResolveContext:
         for i, region in enumerate(regions):
             if region is not None and first.setdefault(region.name, i) != i:
                 self.add_problem(
-                    f"{path}[{i}].region", f'"{region.name}" stands at {path}[{first[region.name]}] already; {remedy}'
+                    f"{path}[{i}].region",
+                    Message.of(
+                        "assumed.stands_at_already",
+                        name=region.name,
+                        place=path,
+                        number=first[region.name],
+                        remedy=remedy,
+                    ).text(),
                 )
 
     # -- money -----------------------------------------------------------------------------------------------------
@@ -112,8 +120,10 @@ class ResolveContext:
             return stated.per_usd
         name = f"exchange_{code.lower()}"
         if name in self.catalog.names("defaults"):
-            return self.ledger.default(name, f"exchange.{code}.per_usd", "rate not stated in the spec")
-        self.add_problem(path, f'no rate for {code}; state one: "exchange": {{"{code}": {{"per_usd": ...}}}}')
+            return self.ledger.default(
+                name, f"exchange.{code}.per_usd", Message.of("assumed.rate_not_stated_in_spec").text()
+            )
+        self.add_problem(path, Message.of("assumed.no_rate_for_state_one", currency=code, code=code).text())
         return 1.0
 
     def rate(self, code: str) -> float | None:

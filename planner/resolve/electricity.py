@@ -11,7 +11,8 @@ from catalog.units import YEAR_S
 from models.arrays import Floats
 from models.economics import horizon_share
 from models.energy.solar import sine_of_elevation, with_mean
-from planner.errors import Issue, SpecError
+from planner.errors import Issue, SpecError, words_of
+from planner.messages import Message
 from planner.problem.economics import Economics
 from planner.problem.electricity import ContractFacts, ElectricityFacts, StorageFacts
 from planner.resolve.context import NOT_STATED, ResolveContext
@@ -46,7 +47,7 @@ def _demand_charge(context: ResolveContext, block: Electricity, tariff: str | No
         return 0.0
     if isinstance(charge, str):
         if tariff is None:
-            message = 'the site has no "tariff"; name one, or state an amount such as "15 USD/kW-month"'
+            message = Message.of("resolve.site_has_no_tariff_name").text()
             raise SpecError([Issue(where, message)])
         return context.price(context.ledger.figure("tariffs", tariff, "demand_charge"))
     amount, currency = charge
@@ -81,7 +82,7 @@ def _share(context: ResolveContext, contract: PowerPurchase, region: Record, pat
     if mean is None:
         mean = ledger.default("solar_capacity_factor", f"{path}.capacity_factor", NOT_STATED, scope)
     latitude, longitude = (ledger.value("regions", region.name, name) for name in ("latitude", "longitude"))
-    reason = "height of the sun in a clear sky: no weather, so no dark days"
+    reason = Message.of("resolve.height_of_sun_in_clear").text()
     ledger.assume(f"{path}.profile", "solar", "", reason, scope)
     instants = clock.instants()
     days = np.array([moment.timetuple().tm_yday for moment in instants])
@@ -97,15 +98,19 @@ def _read(context: ResolveContext, profile: Profile, path: str) -> Floats:
         return SpecError([Issue(f"{path}.profile", message)])
 
     if given is None:
-        raise wrong(f'"{profile.file}" is neither beside the spec nor in a folder given by --hourly; add --hourly DIR')
+        raise wrong(Message.of("resolve.is_neither_beside_spec_nor", file=profile.file).text())
     if profile.column not in given.columns:
-        raise wrong(f'{profile.file} has no column "{profile.column}"; name one of its columns')
+        raise wrong(Message.of("resolve.has_no_column_name_one", file=profile.file, column=profile.column).text())
     try:
         share = at_instants(given.start, given.columns[profile.column], clock.instants(), profile.fill is not None)
     except ValueError as error:
-        raise wrong(f"{profile.file}, {profile.column}: {error}") from None
+        raise wrong(
+            Message.of("spec.in_column", file=profile.file, column=profile.column, error=words_of(error)).text()
+        ) from None
     if share.min() < 0 or share.max() > 1:
-        raise wrong(f"{profile.file}, {profile.column}: expected outputs over capacity, from 0 to 1")
+        raise wrong(
+            Message.of("resolve.expected_outputs_over_capacity_from", file=profile.file, column=profile.column).text()
+        )
     return clock.fold(share)
 
 

@@ -10,7 +10,8 @@ from catalog.figures import Figure
 from catalog.records import Record
 from catalog.tariffs import hourly_values
 from models.arrays import Floats
-from planner.errors import Issue, SpecError
+from planner.errors import Issue, SpecError, words_of
+from planner.messages import Message
 from planner.problem.calendar import Clock
 from planner.problem.price_levels import stated_level
 from planner.resolve.context import ResolveContext
@@ -43,9 +44,9 @@ def _energy_by_hour(context: ResolveContext, site: Site, region: Record, path: s
     if site.tariff is not None:
         tariff = ledger.catalog.get("tariffs", site.tariff)
         if not _is_complete(tariff):
-            message = f'"{tariff.name}" has no price for every hour of the year; state them in an overlay, or give "electricity_price"'
+            message = Message.of("resolve.has_no_price_for_every", name=tariff.name).text()
             raise SpecError([Issue(f"{path}.tariff", message)])
-        reason = "time-of-use tariff chosen in the spec" + _averaged(clock)
+        reason = Message.of("resolve.time_of_use_tariff_chosen").text() + _averaged(clock)
         return _tariff_by_hour(context, tariff, reason, region, path)
     if site.hourly is not None:
         given = _series_of(context, site.hourly, path)
@@ -56,11 +57,11 @@ def _energy_by_hour(context: ResolveContext, site: Site, region: Record, path: s
             ledger.assume(f"{path}.hourly.price", site.hourly.file, f"{currency}/J", reason, scope)
             return clock.fold(context.convert((1.0, currency)) / joules * _read(site.hourly, given, name, clock, path))
         if (blank := price_column(given.columns)) is not None:
-            message = f'{site.hourly.file}, {blank[0]}: is blank in every hour; complete it, remove the column, or state "electricity_price"'
+            message = Message.of("resolve.is_blank_in_every_hour", file=site.hourly.file, column=blank[0]).text()
             raise SpecError([Issue(f"{path}.hourly", message)])
     if region.get("price_profile") is not None:
         figure = ledger.figure("regions", region.name, "price_profile")
-        reason = f"typical day of the operator's wholesale prices of {figure.date}"
+        reason = Message.of("resolve.typical_day_of_operator_s", year=str(figure.date)).text()
         ledger.assume(f"{path}.electricity_price", figure.printed, figure.unit, reason, scope)
         market = np.array([context.convert((value, figure.unit[:3])) for value in _values(figure)])
         return clock.repeated(market + (0.0 if site.delivery is not None else _known_delivery(context, region, path)))
@@ -83,15 +84,17 @@ def carbon_by_hour(context: ResolveContext, site: Site, region: Record, path: st
             return clock.fold(column[1] * _read(hourly, given, column[0], clock, path))
         if hourly.carbon == "life-cycle" or price_column(given.filled) is None:
             example = f"carbon{'_lca' * (hourly.carbon != 'direct')}_g_per_kwh"
-            message = f"{hourly.file} has no column of {hourly.carbon} carbon, such as {example}"
+            message = Message.of(
+                "resolve.has_no_column_of_carbon", file=hourly.file, kind=hourly.carbon, name=example
+            ).text()
             raise SpecError([Issue(f"{path}.hourly", message)])
     if region.get("carbon_profile") is not None:
         figure = ledger.figure("regions", region.name, "carbon_profile")
-        reason = f"typical day of the grid's direct carbon of {figure.date}"
+        reason = Message.of("resolve.typical_day_of_grid_s", year=str(figure.date)).text()
         ledger.assume(f"{path}.carbon_intensity", figure.printed, figure.unit, reason, scope)
         return clock.repeated(np.array(_values(figure)))
     figure = ledger.figure("regions", region.name, "carbon_intensity")
-    reason = "yearly mean for all hours: no typical day is known"
+    reason = Message.of("resolve.yearly_mean_for_all_hours").text()
     ledger.assume(f"{path}.carbon_intensity", figure.printed, figure.unit, reason, scope)
     return np.full(clock.hours, figure.number)
 
@@ -102,7 +105,13 @@ def _known_delivery(context: ResolveContext, region: Record, path: str) -> float
         return 0.0
     figure = context.ledger.figure("regions", region.name, "electricity_delivery")
     where, scope = f"{path}.delivery", ("energy", region.name, "*")
-    context.ledger.assume(where, figure.printed, figure.unit, f"on top of the market price: {figure.note}", scope)
+    context.ledger.assume(
+        where,
+        figure.printed,
+        figure.unit,
+        Message.of("resolve.on_top_of_market_price", source=figure.note).text(),
+        scope,
+    )
     return context.price(figure)
 
 
@@ -118,7 +127,7 @@ def _averaged(clock: Clock) -> str:
 def _series_of(context: ResolveContext, hourly: Hourly, path: str) -> Series:
     """Return the contents of a site's file. Raises SpecError where the file was not found."""
     if hourly.file not in context.spec.series:
-        message = f'"{hourly.file}" is neither beside the spec nor in a folder given by --hourly; add --hourly DIR'
+        message = Message.of("resolve.is_neither_beside_spec_nor", file=hourly.file).text()
         raise SpecError([Issue(f"{path}.hourly", message)])
     return context.spec.series[hourly.file]
 
@@ -128,7 +137,14 @@ def _read(hourly: Hourly, given: Series, column: str, clock: Clock, path: str) -
     try:
         return at_instants(given.start, given.columns[column], clock.instants(), hourly.fill is not None)
     except ValueError as error:
-        raise SpecError([Issue(f"{path}.hourly", f"{hourly.file}, {column}: {error}")]) from None
+        raise SpecError(
+            [
+                Issue(
+                    f"{path}.hourly",
+                    Message.of("spec.in_column", file=hourly.file, column=column, error=words_of(error)).text(),
+                )
+            ]
+        ) from None
 
 
 def _flat_price(context: ResolveContext, region: Record, path: str, use: str) -> float:

@@ -11,6 +11,8 @@ from dataclasses import replace
 
 from catalog.errors import MissingFigure
 from catalog.records import Record
+from planner.errors import words_of
+from planner.messages import Message
 from planner.problem.facility import AIR, LIQUID, OPEN, Assured, HallFacts, RackFacts
 from planner.problem.facts import OfferFacts, SiteFacts, SystemFacts
 from planner.resolve.context import ResolveContext
@@ -49,7 +51,7 @@ def with_racks(
         try:
             rack = rack_facts(context.catalog.get("systems", name), systems[name].power_w, context.ledger)
         except MissingFigure as error:
-            context.add_problem(f"{wanted[name]}.system", str(error))
+            context.add_problem(f"{wanted[name]}.system", words_of(error))
             continue
         found[name] = replace(systems[name], rack=rack)
     return found
@@ -77,7 +79,7 @@ def _nodes_in_rack(name: str, power_w: float, rack_w: float | None, ledger: Ledg
     """Count the nodes that a rack has room for: as the vendor fills it, else the catalog's default, an assumption."""
     if rack_w is not None:
         return round(rack_w / power_w)
-    reason = "how many of these nodes a rack has room for is not published"
+    reason = Message.of("resolve.how_many_of_these_nodes").text()
     return int(ledger.default("rack_nodes", f"systems/{name}/racks", reason))
 
 
@@ -87,6 +89,6 @@ def _cooling(record: Record, least_w: float, ledger: Ledger) -> tuple[str, ...]:
         return tuple(kind for kind in COOLING if kind in words)
     most = ledger.value("defaults", "air_cooled_rack_power", "value")
     cooling = AIR if least_w <= most else LIQUID
-    reason = f"its cooling is not published; racks up to {most / 1e3:g} kW are taken to be cooled by air"
+    reason = Message.of("resolve.its_cooling_is_not_published", power=f"{most / 1000.0:g}").text()
     ledger.assume(f"systems/{record.name}/cooling", cooling, "-", reason)
     return (cooling,)

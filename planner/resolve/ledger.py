@@ -10,6 +10,7 @@ from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.similar import most_similar
 from catalog.units import show
+from planner.messages import Message
 from planner.problem.price_levels import TYPICAL, at_level, level_note, scope_of, way_of
 from planner.problem.provenance import Assumption, Citation
 from planner.spec.prices import PriceLevels
@@ -36,7 +37,7 @@ class Ledger:
         found = at_level(typical, level)
         path = f"{kind}/{record.name}/{figure}"
         self.citations.setdefault(path, Citation(path, found))
-        stated = found.note or f"stated in {', '.join(found.source)}"
+        stated = found.note or Message.of("assumed.stated_in", source=", ".join(found.source)).text()
         if way is not None and level != TYPICAL:
             self.assume(
                 path,

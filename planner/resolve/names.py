@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from catalog.errors import CatalogError, UnknownName, did_you_mean, name_key
+from catalog.errors import CatalogError, UnknownName, name_key
 from catalog.lookup import Catalog, shipped_catalog
 from catalog.records import Record
-from planner.errors import Issue, SpecError, close_matches, path_text
+from planner.errors import Issue, SpecError, close_matches, close_words, path_text, words_of
+from planner.messages import Message
 from planner.spec.model import PlanSpec
 
 # every place of a spec that holds the name of a record; "*" stands for each entry of a list
@@ -40,12 +41,12 @@ def find_record(catalog: Catalog, kind: str, name: str, stated: Collection[str])
         record = catalog.get(kind, name)
     except UnknownName as error:
         lists = f"`flopwatt catalog list {kind}` lists them all"
-        raise WrongName(f'unknown {kind.removesuffix("s")} "{name}"{did_you_mean(error.close)}; {lists}') from None
+        raise WrongName(f'unknown {kind.removesuffix("s")} "{name}"{close_words(error.close)}; {lists}') from None
     labels = {name_key(label) for label in (record.name, *record.aliases)}
     if record.announced_only and not any(
         path.startswith(f"{kind}/") and name_key(path.split("/", 1)[1].rpartition("/")[0]) in labels for path in stated
     ):
-        raise WrongName(f'"{record.name}" was announced only and nobody sells it; state its figures under "overrides"')
+        raise WrongName(Message.of("resolve.was_announced_only_and_nobody", name=record.name).text())
     return record
 
 
@@ -59,7 +60,11 @@ def residency_zones(catalog: Catalog) -> set[str]:
 
 def wrong_zone(name: str, zones: Collection[str]) -> str | None:
     """Describe the error in a name under `residency`; None for a known name."""
-    return None if name in zones else f'unknown region or zone "{name}"{close_matches(name, zones)}'
+    return (
+        None
+        if name in zones
+        else Message.of("resolve.unknown_region_or_zone", name=name, close=close_matches(name, zones)).text()
+    )
 
 
 def unknown_names(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> list[Issue]:
@@ -81,7 +86,7 @@ def unknown_names(document: Mapping[str, Any], overlays: Sequence[Path] = ()) ->
             try:
                 find_record(catalog, kind, name, overrides)
             except WrongName as error:
-                problems.append(Issue(path_text(path), str(error)))
+                problems.append(Issue(path_text(path), words_of(error)))
     for path, name in _texts(document, ["workloads", "*", "residency", "*"]):
         if message := wrong_zone(name, zones | defined):
             problems.append(Issue(path_text(path), message))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from planner.messages import Message
 from planner.problem.facts import OfferFacts, PhaseFacts, SiteFacts
 from planner.resolve.context import ResolveContext
 from planner.resolve.facility import assured
@@ -55,7 +56,12 @@ def _prices(
         if not prices and here:
             context.add_problem(
                 f"{path}.price",
-                f'the catalog has no {offer.how} price for "{system}" at these sites; state one such as {price_example(context, system, offer.how)}',
+                Message.of(
+                    "resolve.catalog_has_no_price_for_at",
+                    way=offer.how,
+                    system=system,
+                    example=price_example(context, system, offer.how),
+                ).text(),
             )
         return prices
     price = context.convert(amount, path=f"{path}.price")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from catalog.schemas import SCHEMAS
 from planner.errors import Issue
+from planner.messages import Message
 from planner.resolve.ledger import Ledger
 
 # Kinds of which every figure that counts is booked. Others hold alternatives of which only the best is: ways between regions, lines,
@@ -13,7 +14,7 @@ from planner.resolve.ledger import Ledger
 BOOKED = ("chips", "systems", "fabrics", "architectures", "constants", "defaults", "offers", "regions")
 # Constants that plans and cases replace by what they state themselves.
 STATED_INSTEAD = {
-    "constants/serving.usable_memory/value": "it describes measured runs; state memory_utilisation of the workload instead",
+    "constants/serving.usable_memory/value": Message.of("resolve.it_describes_measured_runs_state").text(),
 }
 
 
@@ -34,6 +35,8 @@ def unread(overrides: Iterable[str], ledger: Ledger, subject: str) -> list[Issue
         if canonical in STATED_INSTEAD:
             found.append(Issue(f"overrides.{path}", STATED_INSTEAD[canonical]))
         elif canonical not in ledger.citations and canonical not in ledger.compared:
-            message = f"nothing in this {subject} reads {figure} of {record.name}, so it would change nothing; remove it, or use the record"
+            message = Message.of(
+                "resolve.nothing_in_this_reads_of", document=subject, figure=figure, record=record.name
+            ).text()
             found.append(Issue(f"overrides.{path}", message))
     return found

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from catalog.units import YEAR_S
 from planner.errors import close_matches
+from planner.messages import Message
 from planner.problem.calendar import Calendar
 from planner.problem.facts import OfferFacts, PhaseFacts, ServingFacts, SpotFacts
 from planner.problem.phases import demand_growth, seconds_from
@@ -27,16 +28,16 @@ def phase_facts(context: ResolveContext) -> tuple[PhaseFacts, ...]:
     for i, start in enumerate(starts):
         path = f"phases[{i}].start"
         if i == 0 and start != 0:
-            context.add_problem(path, 'the first phase begins with the horizon; write "0 d"')
+            context.add_problem(path, Message.of("resolve.first_phase_begins_with_horizon").text())
         elif i and start <= starts[i - 1]:
-            context.add_problem(path, "lies before the start of the phase above; put the phases in their order")
+            context.add_problem(path, Message.of("resolve.lies_before_start_of_phase").text())
         else:
             _check_within_horizon(context, start, path)
     for i, phase in enumerate(phases):
         if spec.robust is not None and phase.budget is not None:
             context.add_problem(
                 f"phases[{i}].budget",
-                'cannot be combined with "robust" yet; remove one of them, or state "capital" of the phase and "limits.budget"',
+                Message.of("resolve.cannot_be_combined_with_robust").text(),
             )
     return tuple(
         PhaseFacts(
@@ -59,7 +60,7 @@ def offer_in_time(context: ResolveContext, facts: OfferFacts, offer: Offer, phas
     from_s, until_s = seconds_from(start, offer.available_from), seconds_from(start, offer.available_until, math.inf)
     _check_within_horizon(context, from_s, f"{path}.available_from")
     if until_s <= from_s:
-        context.add_problem(f"{path}.available_until", "lies before the first delivery; put it off")
+        context.add_problem(f"{path}.available_until", Message.of("resolve.lies_before_first_delivery_put").text())
     names = [phase.name for phase in phases]
     _check_phases(context, offer.price_by_phase, names, f"{path}.price_by_phase")
     _check_phases(context, offer.supply_by_phase, names, f"{path}.supply_by_phase")
@@ -94,7 +95,7 @@ def site_from_s(context: ResolveContext, site: Site, path: str) -> float:
     if begins and site.electricity is not None:
         context.add_problem(
             f"{path}.available_from",
-            'cannot be combined with "electricity", whose contracts and batteries are there from the start; remove one of them',
+            Message.of("resolve.cannot_be_combined_with_electricity").text(),
         )
     return begins
 
@@ -118,7 +119,7 @@ def power_in_time(context: ResolveContext, site: Site, path: str, phases: Sequen
     if names[0] in site.power_by_phase and site.power is not None:
         context.add_problem(
             f"{path}.power",
-            f'never holds beside "power_by_phase.{names[0]}", the limit of the first phase; remove one of them',
+            Message.of("resolve.never_holds_beside_power_by", phase=names[0]).text(),
         )
     stated = tuple(site.power_by_phase.get(name) for name in names)
     ever = [limit for limit in stated if limit is not None] + ([steady] if stated[0] is None else [])
@@ -148,7 +149,7 @@ def _demand_factors(context: ResolveContext, demand: Demand, path: str, phases: 
 def _check_within_horizon(context: ResolveContext, moment_s: float, path: str) -> None:
     years = context.spec.horizon.years
     if moment_s >= years * YEAR_S:
-        message = f"lies after the horizon of {years} years; lengthen the horizon or bring it forward"
+        message = Message.of("resolve.lies_after_horizon_of_years", years=years).text()
         context.add_problem(path, message)
 
 
@@ -158,7 +159,9 @@ def _check_phases(context: ResolveContext, by_phase: Collection[str], names: Col
         if name in names:
             continue
         if names:
-            message = f"unknown phase{close_matches(name, names)}; known here: {', '.join(names)}"
+            message = Message.of(
+                "resolve.unknown_phase_known_here", close=close_matches(name, names), known=", ".join(names)
+            ).text()
         else:
-            message = 'the spec has no "phases"; add them'
+            message = Message.of("resolve.spec_has_no_phases_add").text()
         context.add_problem(f"{path}.{name}", message)

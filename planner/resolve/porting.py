@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from planner.errors import close_matches
+from planner.messages import Message
 from planner.problem.facts import SystemFacts, WorkloadFacts
 from planner.problem.porting import PortingFacts
 from planner.resolve.context import ResolveContext
@@ -34,7 +35,9 @@ def resolve_porting(
         _check_family(context, entry, path, families)
         for architecture in _architectures(context, entry, path, runs):
             if (architecture, entry.family) in found:
-                message = f'"{architecture}" on "{entry.family}" is above already; remove one of them'
+                message = Message.of(
+                    "resolve.on_is_above_already_remove", name=architecture, family=entry.family
+                ).text()
                 context.add_problem(path, message)
                 continue
             cost = context.convert(entry.amount, path=f"{path}.cost")
@@ -49,7 +52,7 @@ def _check_family(context: ResolveContext, entry: Porting, path: str, families: 
         close, known = close_matches(entry.family, families), ", ".join(families)
         context.add_problem(
             f"{path}.family",
-            f'no system on offer has chips of the family "{entry.family}"{close}; known here: {known}',
+            Message.of("resolve.no_system_on_offer_has", family=entry.family, close=close, known=known).text(),
         )
 
 
@@ -64,7 +67,8 @@ def _architectures(context: ResolveContext, entry: Porting, path: str, runs: Map
     if record.name not in running:
         known = ", ".join(sorted(running))
         context.add_problem(
-            f"{path}.architecture", f'no workload runs "{entry.architecture}"; remove it, or name one of {known}'
+            f"{path}.architecture",
+            Message.of("resolve.no_workload_runs_remove_it", name=entry.architecture, known=known).text(),
         )
         return []
     return [record.name]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from catalog.errors import MissingFigure
+from planner.errors import words_of
+from planner.messages import Message
 from planner.problem.facts import QualityFacts, ServingFacts
 from planner.problem.quality import NONE
 from planner.resolve.architectures import shape_of, weights_bytes
@@ -41,16 +43,16 @@ def members_of(
     if own.runs not in names:
         context.add_problem(
             f"{own.path}.architecture",
-            f'"{own.runs}" has no score among the alternatives; add it there, or name one of them',
+            Message.of("resolve.has_no_score_among_alternatives", name=own.runs).text(),
         )
     if twice := next((i for i, name in enumerate(names) if name in names[:i]), None):
-        context.add_problem(places[twice], f'"{names[twice]}" occurs twice; give one score')
+        context.add_problem(places[twice], Message.of("resolve.occurs_twice_give_one_score", name=names[twice]).text())
     members: dict[str, ServingFacts] = {}
     for record, place in zip(records, places, strict=True):
         try:
             shape = shape_of(record, context.ledger)
         except (MissingFigure, ValueError) as error:
-            context.add_problem(place, str(error))
+            context.add_problem(place, words_of(error))
             continue
         name = workload.name if len(names) == 1 else f"{workload.name} ({record.name})"
         members[record.name] = replace(
@@ -66,7 +68,7 @@ def members_of(
     if clash := next((each.name for each in members.values() if each.name in taken), None):
         context.add_problem(
             f"{own.path}.name",
-            f'"{clash}" is the name of another workload, and of this one on an architecture; choose another',
+            Message.of("resolve.is_name_of_another_workload", name=clash).text(),
         )
     scores = {name: alternative.quality for name, alternative in zip(names, alternatives, strict=True)}
     called = {architecture: each.name for architecture, each in members.items()}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import SpecError, close_matches
+from planner.messages import Message
 from planner.problem.calendar import TYPICAL_DAYS, Calendar, build_calendar
 from planner.problem.economics import Economics
 from planner.problem.facts import (
@@ -139,7 +140,10 @@ def build_problem(context: ResolveContext) -> ResolvedSpec:
         capital=capital,
         carbon_kg=math.inf if limits.carbon is None else limits.carbon,
         bytes_per_token=ledger.default(
-            "text_bytes_per_token", "traffic.bytes_per_token", "bytes of text per token", ("egress", "*", "*")
+            "text_bytes_per_token",
+            "traffic.bytes_per_token",
+            Message.of("resolve.bytes_of_text_per_token").text(),
+            ("egress", "*", "*"),
         ),
         constants=model_constants(
             ledger,
@@ -215,10 +219,10 @@ def _check_objective(context: ResolveContext) -> None:
     names = [workload.name for workload in context.spec.workloads if isinstance(workload, Serving)]
     if asked.workload is not None and asked.workload not in names:
         close = close_matches(asked.workload, names)
-        message = f'unknown serving workload "{asked.workload}"{close}; state one of the spec'
+        message = Message.of("resolve.unknown_serving_workload_state_one", name=asked.workload, close=close).text()
         context.add_problem("objective.workload", message)
     elif asked.maximise is not None and not names:
-        message = 'the spec has no serving workload; write {"minimise": "cost"} or add one'
+        message = Message.of("resolve.spec_has_no_serving_workload").text()
         context.add_problem("objective.maximise", message)
 
 
@@ -228,7 +232,7 @@ def _check_price_levels(context: ResolveContext) -> None:
     if prices is not None and prices.moved and robust is not None and robust.prices:
         context.add_problem(
             "prices",
-            'says which figures count, while "robust" samples them; set robust.prices to false, or remove "prices"',
+            Message.of("resolve.says_which_figures_count_while").text(),
         )
 
 
@@ -253,13 +257,11 @@ def _check_redundancy(context: ResolveContext) -> None:
     for i in _with_spares(spec):
         path = f"workloads[{i}].redundancy"
         if spec.solver.replicas == "divisible":
-            context.add_problem(
-                path, '"N+1" needs whole replicas; leave out solver.replicas, or give a share such as 0.1'
-            )
+            context.add_problem(path, Message.of("resolve.n_1_needs_whole_replicas").text())
         if spec.robust is not None:
             context.add_problem(
                 path,
-                '"N+1" cannot be combined with "robust" yet, whose scenarios divide replicas; give a share such as 0.1',
+                Message.of("resolve.n_1_cannot_be_combined").text(),
             )
 
 
@@ -267,10 +269,10 @@ def _check_robust(context: ResolveContext) -> None:
     """Check that a robust plan is asked for of what scenarios are known of."""
     robust = context.spec.robust
     if robust is not None and context.spec.solver.whole:
-        message = '"whole" cannot be combined with "robust" yet, whose scenarios divide replicas; leave it out, or remove "robust"'
+        message = Message.of("resolve.whole_cannot_be_combined_with").text()
         context.add_problem("solver.replicas", message)
     if robust is not None and robust.measure == "cvar" and context.spec.objective.minimise != "cost":
-        message = '"cvar" weighs costs; write "chance", or {"minimise": "cost"} as objective'
+        message = Message.of("resolve.cvar_weighs_costs_write_chance").text()
         context.add_problem("robust.measure", message)
 
 
@@ -281,7 +283,9 @@ def _licences(context: ResolveContext) -> list[str]:
         kind = next((kind for kind in ("chips", "systems") if catalog.has(kind, name)), None)
         if kind is None:
             close = close_matches(name, [*catalog.names("chips"), *catalog.names("systems")])
-            context.add_problem(f"limits.licences[{i}]", f'unknown chip or system "{name}"{close}')
+            context.add_problem(
+                f"limits.licences[{i}]", Message.of("resolve.unknown_chip_or_system", name=name, close=close).text()
+            )
         else:
             found.append(catalog.get(kind, name).name)
     return found

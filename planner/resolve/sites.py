@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from catalog.errors import MissingFigure
 from catalog.records import Record
-from planner.errors import Issue, SpecError
+from planner.errors import Issue, SpecError, words_of
+from planner.messages import Message
 from planner.problem.economics import Economics
 from planner.problem.facts import NetworkFacts, PhaseFacts, SiteFacts
 from planner.resolve.context import ResolveContext
@@ -50,7 +51,7 @@ def resolve_sites(context: ResolveContext, money: Economics, phases: tuple[Phase
         try:
             sites.append(_site(context, place, money, phases))
         except MissingFigure as error:
-            context.add_problem(path, str(error))
+            context.add_problem(path, words_of(error))
         except SpecError as error:
             context.problems.extend(error.problems)
     return sites
@@ -107,7 +108,7 @@ def _pue(context: ResolveContext, place: SitePlace) -> float:
     pue = place.site.pue if place.site.pue is not None else context.ledger.optional("regions", here, "pue")
     if pue is not None:
         return pue
-    reason = "no PUE is published for this region"
+    reason = Message.of("resolve.no_pue_is_published_for").text()
     return context.ledger.default("pue_default", f"{place.path}.pue", reason, ("energy", here, "*"))
 
 
@@ -121,6 +122,6 @@ def _building_and_hall(context: ResolveContext, place: SitePlace) -> tuple[float
         return 0.0, rent
     building = context.ledger.optional("regions", here, "construction_cost")
     if building is None:
-        reason = "no construction cost is published for this region"
+        reason = Message.of("resolve.no_construction_cost_is_published").text()
         building = context.ledger.default("facility_cost", f"{path}.construction_cost", reason, ("facility", here, "*"))
     return building, 0.0

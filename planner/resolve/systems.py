@@ -11,6 +11,7 @@ from catalog.records import Record
 from catalog.similar import unlikeness
 from catalog.units import HOUR_S
 from models.training.constants import GEMM_FAMILIES
+from planner.errors import words_of
 from planner.messages import Message
 from planner.problem.facts import NetworkFacts, OfferFacts, SiteFacts, SystemFacts
 from planner.resolve.chip_rates import (
@@ -36,16 +37,14 @@ def systems_on_offer(context: ResolveContext, offers: Iterable[OfferFacts]) -> d
         try:
             systems[offer.system] = system_facts(context.catalog.get("systems", offer.system), context.ledger)
         except MissingFigure as error:
-            context.add_problem(f"{offer.path}.system", str(error))
+            context.add_problem(f"{offer.path}.system", words_of(error))
     return systems
 
 
 def assume_unmeasured_families(ledger: Ledger, systems: Mapping[str, SystemFacts]) -> None:
     """Book the training efficiency of chip families without a measured run: that of other families, an assumption."""
     for family in {system.family for system in systems.values()} - set(GEMM_FAMILIES):
-        reason = (
-            "no training run on this chip family was measured: the share of the peak that other families reach is taken"
-        )
+        reason = Message.of("resolve.no_training_run_on_this").text()
         other = ledger.value("constants", "training.generation_other", "value")
         ledger.assume(f"training.generation_{family or 'unknown'}", other, "1", reason)
 
@@ -66,7 +65,7 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
     if power is None:
         factor = ledger.value("defaults", "node_power_factor", "value")
         power = factor * chips * ledger.value("chips", chip.name, "tdp_w")
-        reason = f"no power is published for this system: {factor:g} x {chips} chips x TDP"
+        reason = Message.of("resolve.no_power_is_published_for", factor=f"{factor:g}", count=chips).text()
         ledger.assume(f"systems/{name}/power_w", power, "W", reason, ("energy", "*", name), ("facility", "*", name))
     nic = ledger.optional("systems", name, "nic_bytes_per_s")
     if nic is None:
@@ -74,19 +73,19 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
             f"systems/{name}/nic_bytes_per_s",
             0.0,
             "byte/s",
-            "no network out of this system is published: nothing spans two of them",
+            Message.of("resolve.no_network_out_of_this").text(),
         )
     if not scaleup and chips > 1:
         ledger.assume(
             f"systems/{name}/scaleup_bytes_per_s",
             0.0,
             "byte/s",
-            "no link between its chips is published: they exchange over the network",
+            Message.of("resolve.no_link_between_its_chips").text(),
         )
     idle = ledger.default(
         "idle_power_fraction",
         f"systems/{name}/idle_power_fraction",
-        "idle power as a share of the maximum",
+        Message.of("resolve.idle_power_as_share_of").text(),
         ("energy", "*", name),
     )
     link, host = ledger.optional("chips", chip.name, "host_bytes_per_s"), ledger.optional("systems", name, "host_bytes")
@@ -128,7 +127,7 @@ def _embodied_kg(chip: str, system: str, ledger: Ledger) -> float:
     known = ledger.optional("chips", chip, "embodied_carbon_kg")
     if known is not None:
         return known
-    reason = "no embodied carbon is published for this chip"
+    reason = Message.of("resolve.no_embodied_carbon_is_published").text()
     return ledger.default(
         "embodied_carbon_per_chip", f"chips/{chip}/embodied_carbon_kg", reason, ("embodied", "*", system)
     )
@@ -203,7 +202,11 @@ def least_term_s(context: ResolveContext, system: str, how: str, sites: Sequence
     longest = max(with_term, key=lambda record: record.value("term"))
     figure = context.ledger.figure("offers", longest.name, "term")
     context.ledger.assume(
-        path, figure.printed, figure.unit, "the term of the catalog's price", (EARLY_EXIT, "*", system)
+        path,
+        figure.printed,
+        figure.unit,
+        Message.of("resolve.term_of_catalog_s_price").text(),
+        (EARLY_EXIT, "*", system),
     )
     return figure.number
 
@@ -213,7 +216,9 @@ def early_exit_fee(context: ResolveContext, path: str, system: str, term_s: floa
     if term_s <= 0.0:
         return 0.0
     scope = EARLY_EXIT, "*", system
-    return context.ledger.default("exit_fee", f"{path}.exit_fee", "what is left of a commitment is due", scope)
+    return context.ledger.default(
+        "exit_fee", f"{path}.exit_fee", Message.of("resolve.what_is_left_of_commitment").text(), scope
+    )
 
 
 def price_example(context: ResolveContext, system: str, how: str) -> str:

@@ -12,6 +12,8 @@ from catalog.errors import MissingFigure
 from catalog.records import Record
 from catalog.units import HOUR_S, YEAR_S
 from models.transformer.architecture import Architecture
+from planner.errors import words_of
+from planner.messages import Message
 from planner.money.components import ENVIRONMENTS
 from planner.problem.batches import nearest_batch
 from planner.problem.engine import EngineSettings
@@ -51,23 +53,21 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
         if isinstance(workload, Reinforcement):
             workload, extra = _learning(context, workload, path)
         if isinstance(workload, Serving) and workload.session is not None and context.spec.robust is not None:
-            context.add_problem(
-                f"{path}.session", "robust plans do not hold sessions; remove the robust block or the session"
-            )
+            context.add_problem(f"{path}.session", Message.of("resolve.robust_plans_do_not_hold_sessions").text())
         if isinstance(workload, Serving) and workload.demand.sessions is not None:
             context.add_problem(
                 f"{path}.demand.sessions",
-                "only plans find the rate at which so many sessions send calls; state tasks_per_s here, such as that of closed_loops of a plan",
+                Message.of("resolve.only_plans_find_rate_at").text(),
             )
         if isinstance(workload, Serving) and workload.redundancy == NPLUS1 and context.spec.packing.free:
             context.add_problem(
                 "packing.free",
-                f"{workload.name} has spare systems of its own by N+1; state 0, or a share as its redundancy",
+                Message.of("resolve.has_spare_systems_of_its", system=workload.name).text(),
             )
         if isinstance(workload, Serving) and workload.classes is not None and context.spec.robust is not None:
             context.add_problem(
                 f"{path}.classes",
-                "robust plans do not hold classes of requests; remove the robust block or the classes",
+                Message.of("resolve.robust_plans_do_not_hold_classes").text(),
             )
         if not isinstance(workload, Serving):
             _check_deadline(context, workload, path)
@@ -78,7 +78,7 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
         try:
             shape = shape_of(record, context.ledger)
         except (MissingFigure, ValueError) as error:
-            context.add_problem(f"{path}.architecture", str(error))
+            context.add_problem(f"{path}.architecture", words_of(error))
             continue
         context.problems.extend(wrong_routing(shape, workload, path))
         shape = with_routing(shape, workload)
@@ -119,9 +119,7 @@ def _learning(
         record = None if name is None else context.find("architectures", name, f"{path}.{key}")
         found[key] = None if record is None else shape_of(record, context.ledger)
     if context.spec.robust is not None:
-        context.add_problem(
-            path, "robust plans do not hold reinforcement learning; remove the robust block or the workload"
-        )
+        context.add_problem(path, Message.of("resolve.robust_plans_do_not_hold").text())
     if "deadline" not in workload.model_fields_set:
         workload = workload.model_copy(update={"deadline": context.spec.horizon.years * YEAR_S})
     return workload, found
@@ -140,13 +138,11 @@ def _slot_price(context: ResolveContext, workload: Reinforcement, path: str) -> 
 def _check_deadline(context: ResolveContext, workload: Training | Reinforcement, path: str) -> None:
     years = context.spec.horizon.years
     if workload.deadline > years * YEAR_S:
-        context.add_problem(
-            f"{path}.deadline", f"lies after the horizon of {years} years; lengthen the horizon or bring it forward"
-        )
+        context.add_problem(f"{path}.deadline", Message.of("resolve.lies_after_horizon_of_years", years=years).text())
     if workload.priority is not None and (context.spec.robust is not None or context.spec.objective.maximise):
         context.add_problem(
             f"{path}.priority",
-            "jobs wait by priority in plans of least cost or carbon without a robust block; remove the priority, or the other",
+            Message.of("resolve.jobs_wait_by_priority_in").text(),
         )
 
 
@@ -193,13 +189,13 @@ def _serving(
     ]
     for side in ("input_cv", "output_cv"):
         if side not in workload.lengths.model_fields_set:
-            reason = "spread of the lengths not stated: as wide as an exponential distribution's"
+            reason = Message.of("resolve.spread_of_lengths_not_stated").text()
             context.ledger.assume(f"{path}.lengths.{side}", getattr(workload.lengths, side), "1", reason)
     for i, tier in enumerate(workload.cache.tiers if workload.cache else []):
         if tier.price is not None:
             context.add_problem(
                 f"{path}.cache.tiers[{i}].price",
-                "counts in `estimate` only; remove it and add it to the price of the system's offer",
+                Message.of("resolve.counts_in_estimate_only_remove").text(),
             )
     weights_from = origins[0].name
     if workload.weights_from is not None:

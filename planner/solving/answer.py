@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.messages import Message
 from planner.plan import Plan
 from planner.solving.deadline import LEAST_S, PROGRAM_SHARE, SHARE_BEFORE_DISPATCH, Deadline
 from planner.spec.model import PlanSpec
@@ -149,7 +150,7 @@ def _without_plan(asked: Asked, form: Formulation, solution: Solution, within: O
             waiting = postponed(asked.document, asked.overlays, asked.options, asked.until)
             if waiting is not None:
                 return _answer_without_the_late(waiting, asked)
-        asked.say("no plan meets all limits; looking for the limits in conflict and the smallest repair")
+        asked.say(Message.of("solving.no_plan_meets_all_limits").text())
         reach = [] if nothing else demand_within_reach(problem, form, asked.options_left)
         diagnosis = _diagnosed(asked, solution, nothing, is_small(form.data))
         if diagnosis is not None and reach:

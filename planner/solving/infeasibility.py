@@ -15,6 +15,7 @@ from planner.candidates.cache import OutOfTime
 from planner.candidates.points import Candidates
 from planner.limits.limit import Limit
 from planner.limits.limits import every_limit
+from planner.messages import with_codes
 from planner.problem.facts import ResolvedSpec
 from planner.solving.repair_search import RepairSearch
 from planner.solving.trials import Trials, merged
@@ -70,7 +71,10 @@ def diagnose(
     changes = _changes(document, problem, edits, known)
     return {
         "conflict_of": AMOUNTS if amounts_only else LIMITS,
-        "conflict": [{"path": limit.path, "name": limit.name, "words": limit.words} for limit in conflict.values()],
+        "conflict": [
+            with_codes({"path": limit.path, "name": limit.name, "words": limit.words}, "name", "words")
+            for limit in conflict.values()
+        ],
         "repair": changes,
         "repair_checked": bool(changes) and checked is True,
     }

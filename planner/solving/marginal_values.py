@@ -13,6 +13,7 @@ import numpy as np
 from models.arrays import Floats, Ints
 from planner.formulate.formulation import Formulation
 from planner.interpret.marginal_values import MarginalValues
+from planner.messages import Message, listed
 from planner.plan import BY_THE_BOUND
 from planner.problem.facts import ResolvedSpec
 from planner.problem.limit_labels import connection, fabric_size, rack_positions, storage_bandwidth
@@ -25,10 +26,10 @@ from solvers.decomposition.coverage import pays_off
 from solvers.interface import Options
 from solvers.solution import Solution
 
-TIME_NOTE = "not priced: time ran out; raise --time-limit, or re-solve with another value"
-SIZE_NOTE = "not priced: the linear program around a plan of this size takes longer than the plan; solve with another value to see"
-HOURS_NOTE = "fleet held: not priced, because jobs may run at other hours then"
-NONE_FITS = "no other system could be brought in under the limits"
+TIME_NOTE = Message.of("limit.not_priced_linear_programs_around").text()
+SIZE_NOTE = Message.of("limit.not_priced_linear_program_around").text()
+HOURS_NOTE = Message.of("limit.fleet_held_not_priced_because").text()
+NONE_FITS = Message.of("limit.no_other_system_could_be").text()
 
 ByLimit = dict[tuple[str, str | None], float]  # by path and name, as in `planner.interpret.marginal_values`
 
@@ -94,7 +95,7 @@ def _notes(problem: ResolvedSpec, solution: Solution, paths: Mapping[str, LimitK
     for path, (block, _) in paths.items():
         held = HOURS_NOTE if solution.relaxed_duals and block not in solution.row_duals else ""
         free = BY_THE_BOUND if not_priced and solution.relaxed_duals else not_priced
-        notes[path] = "; ".join(filter(None, (held, free)))
+        notes[path] = listed((held, free))
     return notes
 
 

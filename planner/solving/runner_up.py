@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from catalog.units import show
 from planner.formulate.formulation import Formulation
+from planner.messages import Message, with_codes
 from planner.money.terms import CARBON, COST
 from planner.plan.rows.quality import RunnerUp
 from planner.problem.facts import ResolvedSpec
@@ -14,7 +15,7 @@ from planner.problem.phases import BY_WINDOW
 from solvers.solution import Solution
 
 MARGIN_TOL = 1e-5  # margins below this share of a system's own cost are the tolerance of the linear programs
-ALL_IN_USE = "all systems that are offered there are in use"
+ALL_IN_USE = Message.of("runner_up.all_systems_that_are_offered").text()
 
 Way = tuple[str, str, str]  # site, system, how
 
@@ -59,23 +60,28 @@ def runner_up_rows(
             row["how"], row["margin"] = how, margin
             row["words"] = _margin_words(form, how, margin, members, unit)
         rows.append(row)
-    return rows
+    return [with_codes(row, "words") for row in rows]
 
 
 def _margin_words(form: Formulation, how: str, margin: float, members: Sequence[int], unit: str) -> str:
     """State by how much the cost or carbon of a system would have to fall for it to be chosen."""
     functional = form.data.objective.functional
     if functional not in (COST, CARBON):
-        return f"one of it, brought in, would lower the factor on demand by {margin:.3g}"
+        return Message.of("runner_up.throughput", margin=f"{margin:.3g}").text()
     own = _own_amount(form, members, functional)
     if margin <= MARGIN_TOL * own:
-        return "would do as well"
-    share = f" ({margin / own:.1%} of what one comes to)" if own else ""
-    if functional == CARBON:
-        return f"would have to cause {show(margin, 'kg')} less carbon per system over the horizon{share}"
-    words = f"would have to cost {show(margin, unit)} less per system over the horizon{share}"
-    if how == "buy" and (charged := max(form.holdings[u][1].charges.of_system for u in members)) > 0:
-        words += f": {show(margin / charged, unit)} off its price"
+        return Message.of("runner_up.as_well").text()
+    code, less = (
+        ("runner_up.carbon", show(margin, "kg")) if functional == CARBON else ("runner_up.cost", show(margin, unit))
+    )
+    if not own:
+        words = Message.of(code, margin=less).text()
+    else:
+        words = Message.of(f"{code}_of", margin=less, share=f"{margin / own:.1%}").text()
+    if functional == COST and how == "buy":
+        charged = max(form.holdings[u][1].charges.of_system for u in members)
+        if charged > 0:
+            return Message.of("runner_up.off", words=words, off=show(margin / charged, unit)).text()
     return words
 
 

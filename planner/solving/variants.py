@@ -26,6 +26,7 @@ from planner.candidates.search import find_candidates
 from planner.formulate.formulation import Formulation, formulate
 from planner.interpret.document import interpret
 from planner.interpret.marginal_values import MarginalValues
+from planner.messages import Message
 from planner.plan import Plan
 from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts, WorkloadFacts
 from planner.resolve.resolver import resolve, resolve_document
@@ -290,7 +291,7 @@ def fleet_change(before: Fleet, after: Fleet) -> str:
             change[system, how] = change.get((system, how), 0) + sign * count
     changed = sorted(((n, key) for key, n in change.items() if n), key=lambda item: (-abs(item[0]), item[1]))
     if not changed and before != after:
-        return "the same systems, at other sites or on other networks"
+        return Message.of("solving.same_systems_at_other_sites").text()
     return ", ".join(
         f"{n:+,d} tokens/s of {system}" if how == API else f"{n:+d} {system} ({how.replace('_', ' ')})"
         for n, (system, how) in changed

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from planner.messages import Message
 from planner.spec.base import MOST_ENTRIES
 from planner.spec.facility import Assurance
 from planner.spec.phases import Moment
@@ -41,5 +42,5 @@ class Api(Assurance):
     @model_validator(mode="after")
     def _priced(self) -> Api:
         if not {"input", "output"} & self.model_fields_set:
-            raise ValueError('expected "input", "output" or both, such as {"output": "0.3 USD/1M tokens"}')
+            raise ValueError(Message.of("spec.expected_input_output_or_both").text())
         return self

@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from planner.errors import Issue, close_matches, path_text
+from planner.errors import Issue, close_matches, path_text, words_of
+from planner.messages import Message
 from planner.spec.quantities import shown
 
 MOST_ENTRIES = 1000  # entries of any list
@@ -23,22 +24,29 @@ class Block(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 
 
-# pydantic's kinds of error in our words
-_EXPECTED = {
-    "greater_than_equal": "expected a number of at least {ge}",
-    "less_than_equal": "expected a number of at most {le}",
-    "float_type": "expected a number",
-    "string_type": "expected a text",
-    "bool_type": "expected true or false",
-    "list_type": "expected a list [...]",
-    "dict_type": "expected an object {{...}}",
-    "model_type": "expected an object {{...}}",
-    "model_attributes_type": "expected an object {{...}}",
-    "too_short": "expected a list with at least {min_length} entries",
-    "too_long": "expected a list with at most {max_length} entries",
-    "string_too_short": "expected a text that is not empty",
-    "string_too_long": "expected a text of at most {max_length} characters",
-    "string_pattern_mismatch": 'expected a currency as three capital letters such as "CNY"',
+# arguments that the sentence of each of pydantic's kinds of error has
+_CONTEXT = {
+    "greater_than_equal": "ge",
+    "less_than_equal": "le",
+    "greater_than": "gt",
+    "less_than": "lt",
+    "literal_error": "expected",
+    "too_short": "min_length",
+    "too_long": "max_length",
+    "string_too_long": "max_length",
+    "float_type": "",
+    "string_type": "",
+    "bool_type": "",
+    "list_type": "",
+    "dict_type": "",
+    "model_type": "",
+    "model_attributes_type": "",
+    "string_too_short": "",
+    "string_pattern_mismatch": "",
+    "finite_number": "",
+    "int_parsing": "",
+    "int_parsing_size": "",
+    "float_parsing": "",
 }
 
 
@@ -47,30 +55,45 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Issue]:
     return [_problem(item, model) for item in error.errors()]
 
 
+def first_of(error: ValidationError) -> str:
+    """Return the first sentence of an error, without its place."""
+    item = error.errors()[0]
+    return words_of(item["ctx"]["error"]) if item["type"] == "value_error" else str(item["msg"])
+
+
 def _problem(item: Mapping[str, Any], model: type[BaseModel]) -> Issue:
     """Turn a pydantic error into a place and a remedy in the user's words."""
     location = [part for part in item["loc"] if part != "[key]"]
     tag = {"workloads": 2, "workload": 1}.get(str(location[0]) if location else "", 0)
     if tag and len(location) > tag:
         del location[tag]  # the discriminator, which is no key of the user's
-    kind, given = item["type"], item.get("input")
+    kind = item["type"]
     if kind == "extra_forbidden":
         known = _known_keys(location[:-1], model)
         return Issue(
-            path_text(location), f"unknown key{close_matches(str(location[-1]), known)}; known here: {', '.join(known)}"
+            path_text(location),
+            Message.of(
+                "spec.unknown_key_known_here", close=close_matches(str(location[-1]), known), known=", ".join(known)
+            ).text(),
         )
     if kind == "missing":
-        return Issue(path_text(location), "is missing; add it")
+        return Issue(path_text(location), Message.of("spec.is_missing_add_it").text())
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        return Issue(path_text([*location, "kind"]), 'expected "serving", "training" or "reinforcement"')
+        return Issue(
+            path_text([*location, "kind"]), Message.of("spec.expected_serving_training_or_reinforcement").text()
+        )
     if kind == "value_error":
-        return Issue(path_text(location), item["msg"].removeprefix("Value error, "))
-    words = (
-        _EXPECTED[kind].format(**item.get("ctx", {}))
-        if kind in _EXPECTED
-        else item["msg"].replace("Input should be", "expected")
-    )
-    return Issue(path_text(location), f"{words}, got {shown(given)}")
+        return Issue(path_text(location), words_of(item["ctx"]["error"]))
+    return Issue(path_text(location), _expected(item).text())
+
+
+def _expected(item: Mapping[str, Any]) -> Message:
+    """Say what pydantic expected in place of what was given; an error of a kind that we do not know is quoted."""
+    kind, given = item["type"], shown(item.get("input"))
+    if kind not in _CONTEXT:
+        return Message.of("spec.expected_other", words=item["msg"].replace("Input should be", "expected"), given=given)
+    name = _CONTEXT[kind]
+    return Message.of(f"spec.expected_{kind}", given=given, **({name: str(item["ctx"][name])} if name else {}))
 
 
 def _known_keys(location: Sequence[str | int], model: type[BaseModel]) -> list[str]:

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.errors import Issue, SpecError
+from planner.errors import Issue, SpecError, words_of
+from planner.messages import Message
 from planner.spec.old_keys import as_written
 from planner.spec.quantities import shown
 from planner.spec.series import with_series
@@ -17,7 +18,7 @@ from planner.spec.series import with_series
 Edits = tuple[tuple[str, Any], ...]  # (path such as sites[0].power, value); None to take the value away
 MOST_DIGITS = 9  # digits of a position in a list
 MOST_LEVELS = 60
-TOO_DEEP = "nested too deeply; a spec needs fewer than ten levels"
+TOO_DEEP = Message.of("spec.nested_too_deeply_spec_needs").text()
 EXAMPLE = '{"name": ..., "workloads": [...], "sites": [...]}'
 
 
@@ -29,24 +30,34 @@ def read_document(text: str | bytes) -> dict[str, Any]:
         document = json.loads(text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_repeats)
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
-        raise SpecError([Issue("", f"the text is not UTF-8 (byte {error.start + 1}); save it as UTF-8")]) from None
+        raise SpecError([Issue("", Message.of("spec.text_is_not_utf_8", place=error.start + 1).text())]) from None
     except UnicodeEncodeError:
-        raise SpecError(
-            [Issue("", "a text holds half of a character (a lone \\ud800 to \\udfff); remove it")]
-        ) from None
+        raise SpecError([Issue("", Message.of("spec.text_holds_half_of_character").text())]) from None
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise SpecError([Issue("", f"not valid JSON: {error.msg} at {where}; expected an object {EXAMPLE}")]) from None
+        raise SpecError(
+            [
+                Issue(
+                    "",
+                    Message.of(
+                        "spec.not_json",
+                        error=error.msg,
+                        line=str(error.lineno),
+                        column=str(error.colno),
+                        example=EXAMPLE,
+                    ).text(),
+                )
+            ]
+        ) from None
     except RecursionError:
         raise SpecError([Issue("", TOO_DEEP)]) from None
     except _Refused as error:
-        raise SpecError([Issue("", str(error))]) from None
+        raise SpecError([Issue("", words_of(error))]) from None
     except ValueError:  # Python refuses to read whole numbers of thousands of digits
-        raise SpecError(
-            [Issue("", 'a number has too many digits; write it as 1e9, or as a text such as "15T"')]
-        ) from None
+        raise SpecError([Issue("", Message.of("spec.number_has_too_many_digits").text())]) from None
     if not isinstance(document, dict):
-        raise SpecError([Issue("", f"expected a JSON object {EXAMPLE}, got {shown(document)}")])
+        raise SpecError(
+            [Issue("", Message.of("spec.expected_json_object_got", example=EXAMPLE, given=shown(document)).text())]
+        )
     if _is_deep(document):
         raise SpecError([Issue("", TOO_DEEP)])
     return document
@@ -76,13 +87,13 @@ class _Refused(ValueError):
 
 
 def _no_constant(name: str) -> float:
-    raise _Refused(f"{name} is not a number that a spec may hold; write a finite number")
+    raise _Refused(Message.of("spec.is_not_number_that_spec", number=name).text())
 
 
 def _finite(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise _Refused(f"{text[:40]} is too large for a number; write a smaller one")
+        raise _Refused(Message.of("spec.is_too_large_for_number", number=text[:40]).text())
     return value
 
 
@@ -90,7 +101,7 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
-            raise _Refused(f"the key {shown(key)} occurs twice in one object; keep one")
+            raise _Refused(Message.of("spec.key_occurs_twice_in_one", key=shown(key)).text())
         result[key] = value
     return result
 
@@ -102,7 +113,7 @@ def changed(document: dict[str, Any], assignments: Sequence[str], solver: Mappin
     if solver:
         own = document.get("solver")
         if not isinstance(own, dict | None):
-            raise SpecError([Issue("solver", f"expected an object, got {shown(own)}")])
+            raise SpecError([Issue("solver", Message.of("spec.expected_object_got", given=shown(own)).text())])
         document["solver"] = {**(own or {}), **solver}
     return document
 
@@ -147,7 +158,7 @@ def assign(document: dict[str, Any], assignment: str) -> None:
     path, equals, text = assignment.partition("=")
     parts = as_written(document, path_parts(path))
     if not equals or not path:
-        raise SpecError([Issue("--set", f'expected PATH=VALUE such as limits.budget="420M CNY", got "{assignment}"')])
+        raise SpecError([Issue("--set", Message.of("spec.expected_path_value_such_as", given=assignment).text())])
     try:
         value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError):
@@ -157,8 +168,10 @@ def assign(document: dict[str, Any], assignment: str) -> None:
         try:
             place = place.setdefault(part, {}) if isinstance(place, dict) else place[part]
         except (IndexError, TypeError):
-            raise SpecError([Issue(f"--set {path}", f'there is no "{part}" in the spec')]) from None
+            raise SpecError([Issue(f"--set {path}", Message.of("spec.there_is_no_in_spec", key=part).text())]) from None
     try:
         place[parts[-1]] = value
     except (IndexError, TypeError):
-        raise SpecError([Issue(f"--set {path}", f'"{parts[-1]}" cannot be set there')]) from None
+        raise SpecError(
+            [Issue(f"--set {path}", Message.of("spec.cannot_be_set_there", key=parts[-1]).text())]
+        ) from None

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
+from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import (
     WHOLE,
@@ -36,9 +37,9 @@ def _falling(points: list[ResidualPoint]) -> list[ResidualPoint]:
     """Check that ages rise and values do not. Raises ValueError otherwise."""
     for before, after in pairwise(points):
         if after.age <= before.age:
-            raise ValueError("expected each age once, in rising order")
+            raise ValueError(Message.of("spec.expected_each_age_once_in").text())
         if after.fraction > before.fraction:
-            raise ValueError("expected values that fall with age; a system is never worth more than before")
+            raise ValueError(Message.of("spec.expected_values_that_fall_with").text())
     return points
 
 
@@ -103,5 +104,5 @@ class OwnedSystems(Block):
     def _leased(self) -> OwnedSystems:
         for key in ("resale", "book_value"):
             if self.lease_end is not None and getattr(self, key) is not None:
-                raise ValueError(f'"{key}" belongs to what is owned; what is leased cannot be sold, remove it')
+                raise ValueError(Message.of("spec.belongs_to_what_is_owned", key=key).text())
         return self

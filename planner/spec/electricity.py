@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, WrapValidator, model_validator
 
+from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import (
     CarbonIntensity,
@@ -77,9 +78,9 @@ class PowerPurchase(Block):
     @model_validator(mode="after")
     def _consistent(self) -> PowerPurchase:
         if self.least is not None and self.least > self.capacity:
-            raise ValueError("least is more than capacity; exchange them")
+            raise ValueError(Message.of("spec.least_is_more_than_capacity").text())
         if self.capacity_factor is not None and isinstance(self.profile, Profile):
-            raise ValueError("capacity_factor belongs to a solar or flat profile; a file states its own")
+            raise ValueError(Message.of("spec.capacity_factor_belongs_to_solar").text())
         return self
 
 
@@ -118,7 +119,7 @@ class Electricity(Block):
     def _names(self) -> Electricity:
         names = [contract.name for contract in self.ppa]
         if len(set(names)) < len(names):
-            raise ValueError("ppa: a name occurs twice; names must differ")
+            raise ValueError(Message.of("spec.ppa_name_occurs_twice_names").text())
         return self
 
 

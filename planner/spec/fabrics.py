@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from catalog.units import MOST_CHARACTERS
 from planner.errors import close_matches
+from planner.messages import Message
 from planner.spec.quantities import shown
 
 FABRIC_DESIGNS = ("scale-up", "rail-only", "rail-optimised", "fat-tree", "torus", "dragonfly")
@@ -31,12 +32,14 @@ def fabric_name(value: Any) -> str:
     if not isinstance(value, str) or len(value) > MOST_CHARACTERS or not re.fullmatch(PATTERN, value):
         known = f'{", ".join(FABRIC_DESIGNS)}; trees also with the ports down per port up of a leaf, such as "fat-tree:2" or "fat-tree-2:1"'
         close = close_matches(value[:MOST_CHARACTERS], (*FABRIC_DESIGNS, *ALIASES)) if isinstance(value, str) else ""
-        raise ValueError(f"expected a design of a network, got {shown(value)}{close}; known: {known}")
+        raise ValueError(
+            Message.of("spec.expected_design_of_network_got", given=f"{shown(value)}{close}", known=known).text()
+        )
     kind, _, written = ALIASES.get(value, value).partition(":")
     below = written.partition("/")[2]
     ratio = Fraction(written or 1) if not below or int(below) else Fraction(0)
     if not 1 <= ratio <= LARGEST_RATIO:
-        raise ValueError(f"expected from 1 to {LARGEST_RATIO} ports down per port up of a leaf, got {shown(value)}")
+        raise ValueError(Message.of("spec.expected_from_1_to_ports", most=LARGEST_RATIO, given=shown(value)).text())
     return kind if ratio == 1 else f"{kind}:{ratio}"
 
 

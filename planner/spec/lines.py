@@ -9,6 +9,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, field_validator
 
+from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import (
     WHOLE,
@@ -58,7 +59,7 @@ class Line(Block):
     @classmethod
     def _two(cls, between: list[str] | None) -> list[str] | None:
         if between is not None and between[0] == between[1]:
-            raise ValueError("expected two different regions")
+            raise ValueError(Message.of("spec.expected_two_different_regions").text())
         return between
 
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from planner.errors import SpecError
+from planner.messages import Message
 from planner.spec.apis import Api
 from planner.spec.base import MOST_ENTRIES, SOME, Block, problems_of
 from planner.spec.document import read_document
@@ -67,9 +68,7 @@ class Horizon(Block):
     @model_validator(mode="after")
     def _days(self) -> Horizon:
         if (self.days is not None) != (self.calendar in ("representative-days", "sampled-days")):
-            raise ValueError(
-                '"days" (such as 12) belongs to the calendars "representative-days" and "sampled-days", and is needed there'
-            )
+            raise ValueError(Message.of("spec.days_such_as_12_belongs").text())
         return self
 
 
@@ -86,11 +85,9 @@ class Objective(Block):
     @model_validator(mode="after")
     def _one(self) -> Objective:
         if (self.minimise is None) == (self.maximise is None):
-            raise ValueError(
-                'expected either {"minimise": "cost"}, {"minimise": "carbon"} or {"maximise": "throughput"}'
-            )
+            raise ValueError(Message.of("spec.expected_either_minimise_cost_minimise").text())
         if self.workload is not None and self.maximise is None:
-            raise ValueError('"workload" belongs to {"maximise": "throughput"} only; remove it')
+            raise ValueError(Message.of("spec.workload_belongs_to_maximise_throughput").text())
         return self
 
 
@@ -250,7 +247,7 @@ class PlanSpec(Block):
     def _unique(cls, workloads: list[Serving | Training | Reinforcement]) -> list[Serving | Training | Reinforcement]:
         names = [workload.name for workload in workloads]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"{', '.join(twice)} occurs twice; names must differ")
+            raise ValueError(Message.of("spec.occurs_twice_names_must_differ", names=", ".join(twice)).text())
         return workloads
 
 

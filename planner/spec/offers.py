@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from planner.messages import Message
 from planner.spec.base import SOME, Block
 from planner.spec.facility import Assurance
 from planner.spec.phases import OfferInTime
@@ -29,12 +30,10 @@ class SpotTerms(Block):
     def check_terms(self, how: str) -> None:
         """Check that the terms fit the way to obtain. Raises ValueError where one is missing, or belongs to another way."""
         if how == "spot" and self.interruption_interval is None:
-            raise ValueError(
-                '"interruption_interval" is missing; state how long a system is kept on average, such as "12 h"'
-            )
+            raise ValueError(Message.of("spec.interruption_interval_is_missing_state").text())
         terms = sorted(self.model_fields_set & set(SpotTerms.model_fields))
         if how != "spot" and terms:
-            raise ValueError(f'"{terms[0]}" belongs to "how": "spot"; remove it')
+            raise ValueError(Message.of("spec.belongs_to_how_spot_remove", key=terms[0]).text())
 
 
 class CommitmentTerms(Block):
@@ -49,9 +48,9 @@ class CommitmentTerms(Block):
         """Check that the terms belong to a commitment. Raises ValueError otherwise."""
         stated = sorted(self.model_fields_set & set(CommitmentTerms.model_fields))
         if how != "reserved" and stated:
-            raise ValueError(f'"{stated[0]}" belongs to "how": "reserved"; remove it')
+            raise ValueError(Message.of("spec.belongs_to_how_reserved_remove", key=stated[0]).text())
         if self.exit_fee is not None and self.term is None:
-            raise ValueError('"exit_fee" needs a "term", such as "3 years"')
+            raise ValueError(Message.of("spec.exit_fee_needs_term_such").text())
 
 
 class Offer(Assurance, SpotTerms, CommitmentTerms, OfferInTime):
@@ -98,12 +97,12 @@ class Offer(Assurance, SpotTerms, CommitmentTerms, OfferInTime):
         self.check_terms(self.how)
         self.check_commitment(self.how)
         if self.components is not None and (self.how != "buy" or self.price is not None):
-            raise ValueError('"components" is the price of what is bought, from its parts; remove it, or "price"')
+            raise ValueError(Message.of("spec.components_is_price_of_what").text())
         if self.least is not None and self.supply is not None and self.least > self.supply:
-            raise ValueError(f'"least" is {self.least} and more than the "supply" of {self.supply}; lower it')
+            raise ValueError(Message.of("spec.least_is_and_more_than", least=self.least, supply=self.supply).text())
         if self.life is not None and self.how != "buy":
-            raise ValueError('"life" belongs to what is bought; remove it')
+            raise ValueError(Message.of("spec.life_belongs_to_what_is").text())
         for key in sorted(self.model_fields_set & set(Assurance.model_fields)):
             if self.how == "buy":
-                raise ValueError(f'"{key}" belongs to what is rented; state it of the sites where bought systems stand')
+                raise ValueError(Message.of("spec.belongs_to_what_is_rented", key=key).text())
         return self

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from catalog.units import YEAR_S, UnitError, parse
+from planner.errors import words_of
+from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import WHOLE, Amount, LifeSeconds, Real, Watts, offer_price, shown
 
@@ -29,17 +31,13 @@ def _moment(value: Any) -> Any:
     except (ValueError, UnitError):
         seconds = -1.0
     if not 0 <= seconds <= 100 * YEAR_S:
-        raise ValueError(
-            f'expected a day such as "2028-01-01", or a time from the start of the horizon such as "1 year", got {shown(value)}'
-        )
+        raise ValueError(Message.of("spec.expected_day_such_as_2028", given=shown(value)).text())
     return seconds
 
 
 def _phase_name(name: str) -> str:
     if not re.fullmatch(r"[^\W\d][\w -]{0,60}", name):
-        raise ValueError(
-            f"expected a name of letters, digits, spaces and hyphens that begins with a letter, got {shown(name)}"
-        )
+        raise ValueError(Message.of("spec.expected_name_of_letters_digits", given=shown(name)).text())
     return name
 
 
@@ -94,9 +92,9 @@ class OfferInTime(Block):
             try:
                 offer_price(price, bought, chips=1)
             except ValueError as error:
-                raise ValueError(f"price_by_phase.{name}: {error}") from None
+                raise ValueError(Message.of("spec.price_by_phase", name=name, error=words_of(error)).text()) from None
         if self.price_by_phase and self.price_change_per_year:
-            raise ValueError('give "price_by_phase" or "price_change_per_year", not both')
+            raise ValueError(Message.of("spec.give_price_by_phase_or").text())
 
 
 class SiteInTime(Block):
@@ -121,7 +119,7 @@ def distinct(phases: list[Phase] | None) -> list[Phase] | None:
     """Check that each name occurs once. Raises ValueError otherwise."""
     names = [phase.name for phase in phases or ()]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"{', '.join(twice)} occurs twice; names must differ")
+        raise ValueError(Message.of("spec.occurs_twice_names_must_differ", names=", ".join(twice)).text())
     return phases
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from catalog.units import HOUR_S
+from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import Amount, AmountPerSecond, Name, Real
 
@@ -29,7 +30,7 @@ class Porting(Block):
     @model_validator(mode="after")
     def _one_cost(self) -> Porting:
         if (self.hours is None) != (self.rate is None) or (self.cost is None) == (self.hours is None):
-            raise ValueError('expected either "cost", or "hours" with "rate", such as 120 and "100 USD/h"')
+            raise ValueError(Message.of("spec.expected_either_cost_or_hours").text())
         return self
 
     @property

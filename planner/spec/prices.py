@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from planner.messages import Message
 from planner.spec.base import Block
 
 Level = Literal["low", "typical", "high"]
@@ -26,7 +27,7 @@ class PriceRange(Block):
     @model_validator(mode="after")
     def _some(self) -> PriceRange:
         if self.low is None and self.high is None:
-            raise ValueError('expected "low", "high" or both, such as {"low": "280000 USD", "high": "340000 USD"}')
+            raise ValueError(Message.of("spec.expected_low_high_or_both").text())
         return self
 
 

@@ -72,12 +72,23 @@ class Quantity:
 
     def read(self, value: Any) -> float:
         """Read the number in SI. Raises ValueError for a text without a quantity of the unit, or beyond the range."""
-        noun, kinds = units.noun(self.unit), (str, int, float) if self.bare else (str,)
+        noun, kinds = Message.of(f"quantity.{self.unit}").text(), (str, int, float) if self.bare else (str,)
         if isinstance(value, bool) or not isinstance(value, kinds):
-            raise ValueError(f'expected {noun} as a text such as "{self.example}", got {shown(value)}')
+            raise ValueError(
+                Message.of("spec.expected_as_text_such_as", what=noun, example=self.example, given=shown(value)).text()
+            )
         number = units.parse(value, self.unit)
         if not (self.least <= number <= self.most or (self.zero and number == 0)):
-            raise ValueError(f'expected {noun} {self.span}, such as "{self.example}", got {shown(value)}')
+            raise ValueError(
+                Message.of(
+                    "spec.expected_in_range_or_zero" if self.zero else "spec.expected_in_range",
+                    what=noun,
+                    least=units.show(self.least, self.unit),
+                    most=units.show(self.most, self.unit),
+                    example=self.example,
+                    given=shown(value),
+                ).text()
+            )
         return number
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -96,12 +107,14 @@ class Quantity:
 def read_money(value: Any, per: str, example: str, least: float, most: float) -> tuple[float, str]:
     """Read (amount per SI unit `per`, currency) of a text. Raises ValueError unless it is 0 or between `least` and `most`."""
     if not isinstance(value, str):
-        raise ValueError(f'expected an amount with its currency such as "{example}", got {shown(value)}')
+        raise ValueError(
+            Message.of("spec.expected_amount_with_its_currency", example=example, given=shown(value)).text()
+        )
     amount, currency = units.parse_money(value, per)
     if amount != 0 and not least <= amount <= most:
         unit = f"{currency}/{per}" if per else currency
-        span = f"from {units.show(least, unit)} to {units.show(most, unit)}, or 0"
-        raise ValueError(f'expected an amount {span}, such as "{example}", got {shown(value)}')
+        ends = {"least": units.show(least, unit), "most": units.show(most, unit)}
+        raise ValueError(Message.of("spec.amount_in_range", **ends, example=example, given=shown(value)).text())
     return amount, currency
 
 
@@ -143,7 +156,7 @@ PER = {
 def _whole(value: Any) -> Any:
     """Read a whole number, also written as 3.0 or 1e6; texts and booleans are refused."""
     if not units.is_number(value) or value != int(value):
-        raise ValueError(f"expected a whole number, got {shown(value)}")
+        raise ValueError(Message.of("spec.expected_whole_number_got", given=shown(value)).text())
     return int(value)
 
 
@@ -155,7 +168,7 @@ def _day(value: Any) -> Any:
     except ValueError:
         day = None
     if day is None or not 2000 <= day.year <= 2100:
-        raise ValueError(f'expected a day between the years 2000 and 2100 such as "2027-01-01", got {shown(value)}')
+        raise ValueError(Message.of("spec.expected_day_between_years_2000", given=shown(value)).text())
     return day
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from catalog.units import HOUR_S, YEAR_S
+from planner.messages import Message
 from planner.spec.base import SOME, Block
 from planner.spec.load.routing import Routing
 from planner.spec.quantities import WHOLE, AmountPerSecond, Bytes, Name, Real, Seconds, SecondsFromStart, Switch
@@ -43,7 +44,9 @@ class Responses(Block):
     @classmethod
     def _holds_the_mean(cls, limit: int, known: ValidationInfo) -> int:
         if limit < known.data.get("response", limit):
-            raise ValueError(f"expected at least the {known.data['response']} tokens of a mean response, got {limit}")
+            raise ValueError(
+                Message.of("spec.expected_at_least_tokens_of", count=known.data["response"], given=limit).text()
+            )
         return limit
 
 
@@ -70,7 +73,7 @@ class Tools(Block):
     @model_validator(mode="after")
     def _priced_slots_are_counted(self) -> Tools:
         if self.slot_price is not None and self.environments is None:
-            raise ValueError("slot_price needs the number of slots; state environments, such as 512")
+            raise ValueError(Message.of("spec.slot_price_needs_number_of").text())
         return self
 
 
@@ -151,19 +154,21 @@ class Reinforcement(Workload):
     def _fits_together(self) -> Reinforcement:
         wrong = []
         if self.needs_an_amount and (self.iterations is None) == (self.iterations_per_hour is None):
-            wrong.append('give exactly one of "iterations" (such as 1000) and "iterations_per_hour" (such as 12)')
+            wrong.append(Message.of("spec.give_exactly_one_of_iterations").text())
         if self.deadline <= self.start:
-            wrong.append("deadline lies before the start; bring the start forward or put the deadline off")
+            wrong.append(Message.of("spec.deadline_lies_before_start_bring").text())
         if self.critic is not None and self.algorithm != "ppo":
-            wrong.append('critic counts with "algorithm": "ppo" only; state that, or remove it')
+            wrong.append(Message.of("spec.critic_counts_with_algorithm_ppo").text())
         if self.adapters is not None and self.tuning != "lora":
-            wrong.append('adapters count with "tuning": "lora" only; state that, or remove them')
+            wrong.append(Message.of("spec.adapters_count_with_tuning_lora").text())
         if self.algorithm == "dpo" and self.samples not in (1, GIVEN_RESPONSES):
-            wrong.append(f"DPO has {GIVEN_RESPONSES} responses to a prompt, not {self.samples}; remove samples")
+            wrong.append(
+                Message.of("spec.dpo_has_responses_to_prompt", count=GIVEN_RESPONSES, given=self.samples).text()
+            )
         if self.algorithm == "dpo" and (self.tools is not None or self.reward is not None):
-            wrong.append("DPO has neither a rollout nor a reward; remove tools and reward")
+            wrong.append(Message.of("spec.dpo_has_neither_rollout_nor").text())
         if self.responses % self.mini_batches:
-            wrong.append(f"mini_batches must divide the {self.responses} responses of an iteration")
+            wrong.append(Message.of("spec.mini_batches_must_divide_responses", count=self.responses).text())
         if wrong:
             raise ValueError("; ".join(wrong))
         return self

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from catalog.units import GRAM_KG, HOUR_S, KWH_J, MWH_J
 from models.arrays import Floats, Ints
-from planner.errors import Issue, SpecError
+from planner.errors import Issue, SpecError, words_of
+from planner.messages import Message
 from planner.spec.quantities import shown
 
 TIME_COLUMNS = ("timestamp_utc", "utc")
@@ -55,7 +56,7 @@ def with_series(document: Mapping[str, Any], folders: Sequence[Path]) -> dict[st
             if content is not None:
                 found[name] = read_series(content)
         except ValueError as error:
-            problems.append(Issue(path, f"{shown(name)}: {error}"))
+            problems.append(Issue(path, Message.of("spec.in_file", file=shown(name), error=words_of(error)).text()))
     if problems:
         raise SpecError(problems)
     return {**document, "series": {**known, **found}} if found else dict(document)
@@ -90,16 +91,14 @@ def _content(name: str, folders: Sequence[Path]) -> bytes | None:
                 with file.open("rb") as stream:
                     content = stream.read(MOST_BYTES + 1)
                 if len(content) > MOST_BYTES:
-                    raise ValueError(f"is larger than {MOST_BYTES // 10**6} MB; a year of hours is smaller")
+                    raise ValueError(Message.of("spec.is_larger_than_mb_year", size=MOST_BYTES // 10**6).text())
                 return content
         except PermissionError:
-            raise ValueError("cannot be read: permission denied") from None
+            raise ValueError(Message.of("spec.cannot_be_read_permission_denied").text()) from None
         except OSError:  # such as a name of thousands of letters
             continue
     if outside:
-        raise ValueError(
-            "leads out of the folder of the spec; put the file beside the spec, or give its folder with --hourly DIR"
-        )
+        raise ValueError(Message.of("spec.leads_out_of_folder_of").text())
     return None
 
 
@@ -132,14 +131,14 @@ def read_series(content: bytes) -> dict[str, Any]:
     header, rows = _rows(content)
     stamp = next((name for name in TIME_COLUMNS if rows and name in header), None)
     if stamp is None:
-        raise ValueError(f"expected a column {' or '.join(TIME_COLUMNS)} and a row per hour")
+        raise ValueError(Message.of("spec.expected_column_and_row_per", names=" or ".join(TIME_COLUMNS)).text())
     if problem := wrong_columns(header):
         raise ValueError(problem)
     hours = [_hour(row.get(stamp, ""), line) for line, row in rows]
     first = min(hours)
     place = [round((hour - first).total_seconds() / HOUR_S) for hour in hours]
     if len(set(place)) < len(place) or max(place) >= MOST_HOURS:
-        raise ValueError("expected every hour once, of one year")
+        raise ValueError(Message.of("spec.expected_every_hour_once_of").text())
     columns: dict[str, list[float | None]] = {}
     for number, name in enumerate(header, start=1):
         if name == stamp:
@@ -149,7 +148,7 @@ def read_series(content: bytes) -> dict[str, Any]:
         for at, (line, row) in zip(place, rows, strict=True):
             value = values[at] = _number(row.get(name, ""), number, line)
             if value is not None and not low <= value <= high:
-                raise ValueError(f"line {line}, column {number}: expected {words}")
+                raise ValueError(Message.of("spec.line_column_expected", line=line, column=number, words=words).text())
         columns[name] = values
     return {"start": first.isoformat()[:13], "sha256": hashlib.sha256(content).hexdigest(), "columns": columns}
 
@@ -159,33 +158,35 @@ def _rows(content: bytes) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"is not UTF-8 text (byte {error.start + 1}); save it as UTF-8") from None
+        raise ValueError(Message.of("spec.is_not_utf_8_text", place=error.start + 1).text()) from None
     reader = csv.reader(io.StringIO(text, newline=None))  # lines may end with CR, LF or both
     rows: list[tuple[int, dict[str, str]]] = []
     try:
         header = [name.strip() for name in next(reader, [])]
         if len(header) > MOST_COLUMNS:
-            raise ValueError(f"has more than {MOST_COLUMNS} columns")
+            raise ValueError(Message.of("spec.has_more_than_columns", count=MOST_COLUMNS).text())
         if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
-            raise ValueError(
-                "line 1: expected columns divided by commas, not by semicolons or tabs; save it so, with points in numbers"
-            )
+            raise ValueError(Message.of("spec.line_1_expected_columns_divided").text())
         for number, name in enumerate(header, start=1):
             if name in header[: number - 1]:
-                raise ValueError(f"column {number} has the name of column {header.index(name) + 1}; keep one of them")
+                raise ValueError(
+                    Message.of("spec.column_has_name_of_column", one=number, other=header.index(name) + 1).text()
+                )
             if not name:
-                raise ValueError(f"column {number} has no name; name it or remove it")
+                raise ValueError(Message.of("spec.column_has_no_name_name", number=number).text())
         for cells in reader:
             if len(rows) > MOST_HOURS:
-                raise ValueError(f"has more than {MOST_HOURS} rows; expected every hour once, of one year")
+                raise ValueError(Message.of("spec.has_more_than_rows_expected", count=MOST_HOURS).text())
             if len(cells) > len(header):
                 raise ValueError(
-                    f"line {reader.line_num}: has {len(cells)} cells for {len(header)} columns; write numbers with points, not commas"
+                    Message.of(
+                        "spec.line_has_cells_for_columns", line=reader.line_num, cells=len(cells), columns=len(header)
+                    ).text()
                 )
             if cells:
                 rows.append((reader.line_num, dict(zip(header, cells))))
     except csv.Error:
-        raise ValueError(f"line {reader.line_num}: expected cells between commas, of usual length") from None
+        raise ValueError(Message.of("spec.line_expected_cells_between_commas", line=reader.line_num).text()) from None
     return header, rows
 
 
@@ -194,9 +195,9 @@ def _hour(text: str, line: int) -> datetime:
         moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
-        raise ValueError(f'line {line}: expected an hour such as "2024-01-01T00"') from None
+        raise ValueError(Message.of("spec.line_expected_hour_such_as", line=line).text()) from None
     if moment.minute or moment.second or moment.microsecond:
-        raise ValueError(f"line {line}: expected a full hour")
+        raise ValueError(Message.of("spec.line_expected_full_hour", line=line).text())
     return moment
 
 
@@ -208,7 +209,7 @@ def _number(cell: str, column: int, line: int) -> float | None:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ValueError(f"line {line}, column {column}: expected a number or nothing")
+        raise ValueError(Message.of("spec.line_column_expected_number_or", line=line, column=column).text())
     return value
 
 
@@ -292,7 +293,9 @@ def at_instants(start: str, values: Sequence[float | None], instants: Sequence[d
     if missing.any():
         first_missing = instants[int(np.argmax(missing))]
         raise ValueError(
-            f"{int(missing.sum())} hours are blank, the first is {first_missing:%m-%d %H}:00 UTC; complete the file"
+            Message.of(
+                "spec.hours_are_blank_first_is", count=int(missing.sum()), first=f"{first_missing:%m-%d %H}"
+            ).text()
             + ("" if fill else ', or write "fill": "linear"')
         )
     return np.asarray(series[index])

@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
+from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import (
     WHOLE,
@@ -40,7 +41,7 @@ class SellingPrice(Block):
     @model_validator(mode="after")
     def _some(self) -> SellingPrice:
         if not self.model_fields_set:
-            raise ValueError('expected "input", "output" or both, such as {"output": "0.3 USD/1M tokens"}')
+            raise ValueError(Message.of("spec.expected_input_output_or_both").text())
         return self
 
 
@@ -75,9 +76,9 @@ class Reuse(Block):
     def _one(self) -> Reuse:
         given = {name for name in ("prefixes", "zipf", "requests", "gap") if getattr(self, name) is not None}
         if given not in ({"prefixes", "zipf"}, {"requests", "gap"}):
-            raise ValueError('expected "prefixes" with "zipf", or "requests" with "gap"')
+            raise ValueError(Message.of("spec.expected_prefixes_with_zipf_or").text())
         if self.prefixes is not None and self.prefixes < 1:
-            raise ValueError("expected at least 1 under prefixes")
+            raise ValueError(Message.of("spec.expected_at_least_1_under").text())
         return self
 
 
@@ -106,10 +107,7 @@ class PrefixSharing(Block):
     @classmethod
     def _known_router(cls, routing: object) -> object:
         if isinstance(routing, str) and routing not in ROUTERS:
-            raise ValueError(
-                f'expected "random" (even load) or "prefix" (most hits), got "{routing}"; a router that trades hits for balance lies between them: '
-                'ask for both, or state the measured "hit_rate"'
-            )
+            raise ValueError(Message.of("spec.expected_random_even_load_or", routing=routing).text())
         return routing
 
     @field_validator("tiers")
@@ -117,23 +115,23 @@ class PrefixSharing(Block):
     def _in_order(cls, tiers: list[CacheTier]) -> list[CacheTier]:
         names = [tier.name for tier in tiers]
         if len(set(names)) < len(names):
-            raise ValueError("a tier occurs twice; names must differ")
+            raise ValueError(Message.of("spec.tier_occurs_twice_names_must").text())
         if HBM in names[1:]:
-            raise ValueError(f'"{HBM}" is the fastest tier; put it first')
+            raise ValueError(Message.of("spec.is_fastest_tier_put_it", tier=HBM).text())
         if slow := [tier.name for tier in tiers if tier.name != HBM and tier.bandwidth is None]:
-            raise ValueError(f'{", ".join(slow)}: bandwidth is missing; add it, such as "50 GB/s"')
+            raise ValueError(Message.of("spec.bandwidth_is_missing_add_it", tiers=", ".join(slow)).text())
         return tiers
 
     @model_validator(mode="after")
     def _one(self) -> PrefixSharing:
         if (self.hit_rate is None) == (self.reuse is None):
-            raise ValueError('give exactly one of "hit_rate" (such as 0.6) and "reuse"')
+            raise ValueError(Message.of("spec.give_exactly_one_of_hit").text())
         if self.hit_rate is not None and len(self.tiers) > 1:
-            raise ValueError('a given "hit_rate" holds for one tier; leave one, or give "reuse"')
+            raise ValueError(Message.of("spec.given_hit_rate_holds_for").text())
         if (self.routing is None) != (self.workers is None):
-            raise ValueError('expected "routing" with "workers", such as "prefix" with 16, or neither')
+            raise ValueError(Message.of("spec.expected_routing_with_workers_such").text())
         if self.routing is not None and self.reuse is None:
-            raise ValueError('"routing" decides a hit rate that follows from "reuse"; give that in place of "hit_rate"')
+            raise ValueError(Message.of("spec.routing_decides_hit_rate_that").text())
         return self
 
 

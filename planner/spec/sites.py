@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from planner.messages import Message
 from planner.spec.base import SOME
 from planner.spec.electricity import Electricity, HourlyFile
 from planner.spec.fabrics import DEFAULT_FABRICS, FabricName
@@ -59,12 +60,12 @@ class Site(Assurance, Hall, SiteInTime):
     @classmethod
     def _no_hall(cls, building: str, known: ValidationInfo) -> str:
         if building == "new" and known.data.get("colocation") is not None:
-            raise ValueError('a rented hall stands already; remove "building" or "colocation"')
+            raise ValueError(Message.of("spec.rented_hall_stands_already_remove").text())
         return building
 
     @field_validator("tariff")
     @classmethod
     def _one_price(cls, tariff: str | None, known: ValidationInfo) -> str | None:
         if tariff is not None and known.data.get("electricity_price") is not None:
-            raise ValueError('give "electricity_price" or "tariff", not both')
+            raise ValueError(Message.of("spec.give_electricity_price_or_tariff").text())
         return tariff

@@ -64,7 +64,7 @@ Recipes = Annotated[list[RecipeFormat], Field(min_length=1, max_length=len(RECIP
 
 def _an_hour_or_none(wait: float) -> float:
     if wait and not HOUR_S <= wait <= YEAR_S:
-        raise ValueError('expected a time from one hour to a year, such as "6 h"')
+        raise ValueError(Message.of("spec.expected_time_from_one_hour").text())
     return wait
 
 
@@ -107,10 +107,7 @@ class Demand(DemandInTime):
     def _one(self) -> Demand:
         rates = (self.requests_per_s, self.output_tokens, self.tasks_per_s, self.sessions)
         if sum(rate is not None for rate in rates) != 1:
-            raise ValueError(
-                'give exactly one of "requests_per_s" (such as 40), "output_tokens" (such as "10B tokens/day") and, with a '
-                '"session", "tasks_per_s" or "sessions"'
-            )
+            raise ValueError(Message.of("spec.give_exactly_one_of_requests").text())
         return self
 
     @field_validator("profile", mode="before")
@@ -124,11 +121,9 @@ class Demand(DemandInTime):
     @classmethod
     def _some_demand(cls, profile: list[float] | None) -> list[float] | None:
         if profile is not None and max(profile) < LEAST_WEIGHT:
-            raise ValueError(f"expected at least one hour with a weight of {LEAST_WEIGHT} or more")
+            raise ValueError(Message.of("spec.expected_at_least_one_hour", least=LEAST_WEIGHT).text())
         if profile is not None and any(0 < weight < LEAST_WEIGHT * max(profile) for weight in profile):
-            raise ValueError(
-                f"expected each weight to be 0, or at least {LEAST_WEIGHT} of the largest; write 0 for next to nothing"
-            )
+            raise ValueError(Message.of("spec.expected_each_weight_to_be", least=LEAST_WEIGHT).text())
         return profile
 
 
@@ -139,10 +134,7 @@ MOST_VARIATION = (
 
 def _as_varied_as_predicted(variation: float) -> float:
     if variation > MOST_VARIATION:
-        raise ValueError(
-            f"expected a coefficient of variation of at most {MOST_VARIATION:g}, beyond which latencies cannot be predicted; "
-            f"make two workloads of it, of short and of long requests"
-        )
+        raise ValueError(Message.of("spec.expected_coefficient_of_variation_of", most=f"{MOST_VARIATION:g}").text())
     return variation
 
 
@@ -267,7 +259,7 @@ class Serving(Workload):
     def _shares(cls, origins: list[Origin]) -> list[Origin]:
         total = sum(origin.share for origin in origins)
         if abs(total - 1) > 1e-6:
-            raise ValueError(f"the shares add up to {total:g}; they must add up to 1")
+            raise ValueError(Message.of("spec.shares_add_up_to_they", total=f"{total:g}").text())
         return origins
 
     @field_validator("classes")
@@ -283,7 +275,9 @@ class Serving(Workload):
         lengths = known.data.get("lengths")
         if cache is not None and lengths is not None and cache.prefix_tokens >= lengths.input:
             raise ValueError(
-                f"prefix_tokens is {cache.prefix_tokens}; expected fewer than the {lengths.input} tokens of the prompt"
+                Message.of(
+                    "spec.prefix_tokens_is_expected_fewer", given=cache.prefix_tokens, count=lengths.input
+                ).text()
             )
         return cache
 
@@ -300,11 +294,11 @@ class Serving(Workload):
                 if given
             ]  # fmt: skip
             if wrong:
-                raise ValueError(f"{' and '.join(wrong)}: of tasks, which need a session; add one, or remove it")
+                raise ValueError(Message.of("spec.of_tasks_which_need_session", paths=" and ".join(wrong)).text())
         elif self.cache is not None:
-            raise ValueError("a session keeps its own cache, which stands for `cache`; remove one of the two")
+            raise ValueError(Message.of("spec.session_keeps_its_own_cache").text())
         if self.scale_up is not None and self.scale_up.warm_up and self.cache is None:
-            raise ValueError("scale_up.warm_up: of a prefix cache, of which there is none; add a cache, or remove it")
+            raise ValueError(Message.of("spec.scale_up_warm_up_of").text())
         return self
 
     @property
@@ -406,7 +400,7 @@ class Training(Workload):
     @classmethod
     def _after_start(cls, deadline: float, known: ValidationInfo) -> float:
         if deadline <= known.data.get("start", 0.0):
-            raise ValueError("lies before the start; bring the start forward or put the deadline off")
+            raise ValueError(Message.of("spec.lies_before_start_bring_start").text())
         return deadline
 
     @field_validator("media")
@@ -414,14 +408,14 @@ class Training(Workload):
     def _among_the_sequence(cls, media: list[Media] | None, known: ValidationInfo) -> list[Media] | None:
         tokens, sequence = sum(each.tokens for each in media or []), known.data.get("sequence_tokens", math.inf)
         if tokens > sequence:
-            raise ValueError(f"their {tokens:g} tokens are more than the {sequence} of a sequence; state fewer items")
+            raise ValueError(Message.of("spec.their_tokens_are_more_than", tokens=f"{tokens:g}", most=sequence).text())
         return media
 
     @field_validator("adapters")
     @classmethod
     def _of_lora(cls, adapters: Adapters | None, known: ValidationInfo) -> Adapters | None:
         if adapters is not None and known.data.get("tuning") != "lora":
-            raise ValueError('counts with "tuning": "lora" only; state that, or remove it')
+            raise ValueError(Message.of("spec.counts_with_tuning_lora_only").text())
         return adapters
 
     @field_validator("example_tokens")
@@ -430,11 +424,9 @@ class Training(Workload):
         if example is None:
             return None
         if known.data.get("tuning") == "pretrain":
-            raise ValueError('counts with "tuning": "sft" or "lora" only; state one, or remove it')
+            raise ValueError(Message.of("spec.counts_with_tuning_sft_or").text())
         if example > known.data.get("sequence_tokens", example):
-            raise ValueError(
-                f"expected at most the {known.data['sequence_tokens']} tokens of the sequence into which examples are packed"
-            )
+            raise ValueError(Message.of("spec.expected_at_most_tokens_of", count=known.data["sequence_tokens"]).text())
         return example
 
     @field_validator("batch_tokens")
@@ -442,6 +434,8 @@ class Training(Workload):
     def _a_sequence(cls, batch: float, known: ValidationInfo) -> float:
         if batch < known.data.get("sequence_tokens", 1):
             raise ValueError(
-                f"expected at least the {known.data['sequence_tokens']} tokens of one sequence, got {batch:g}"
+                Message.of(
+                    "spec.expected_at_least_tokens_of_one", count=known.data["sequence_tokens"], given=f"{batch:g}"
+                ).text()
             )
         return batch

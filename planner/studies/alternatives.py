@@ -23,6 +23,7 @@ from planner.candidates.points import Candidates
 from planner.errors import Issue, SpecError
 from planner.formulate.formulation import Formulation
 from planner.interpret.framing import sense_and_unit
+from planner.messages import Message
 from planner.plan import Plan
 from planner.problem.facts import QualityFacts, ResolvedSpec
 from planner.report.words import amount, counted, unsigned_zero
@@ -46,7 +47,7 @@ TOTAL_S = 300.0  # time for all alternatives
 RUNGS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # shares of the objective that plans of fewer parts may lose
 WITHIN = 0.05  # share of the objective by which an alternative may be worse
 MOST_WITHIN = 1000.0
-FOUND, BEYOND, IMPOSSIBLE, NOT_TRIED = "found", "beyond", "impossible", "not tried"
+FOUND, BEYOND, IMPOSSIBLE, NOT_TRIED = "found", "beyond", "impossible", Message.of("studies.not_tried").text()
 STATUS_WORDS = {
     BEYOND: "worse by more than was asked",
     IMPOSSIBLE: "there is no such plan",
@@ -150,7 +151,7 @@ class Alternatives:
         if alternative.worse is not None:
             return _worse(alternative.worse, base, self.unit)
         if alternative.least is not None:
-            return f"at least {_worse(alternative.least, base, self.unit)}"
+            return Message.of("studies.at_least", amount=_worse(alternative.least, base, self.unit)).text()
         return STATUS_WORDS[alternative.status]
 
 
@@ -191,7 +192,12 @@ def alternatives(
     """
     if not 0 <= within <= MOST_WITHIN:
         raise SpecError(
-            [Issue("--within", f"expected a share from 0 to {MOST_WITHIN:g}, such as 0.05, got {within:g}")]
+            [
+                Issue(
+                    "--within",
+                    Message.of("studies.expected_share_from_0_to", most=f"{MOST_WITHIN:g}", given=f"{within:g}").text(),
+                )
+            ]
         )
     began, say = time.perf_counter(), progress or (lambda line: None)
     start = planned(document, overlays, progress=progress, threads=threads)
@@ -230,8 +236,11 @@ def _each(search: _Search, base: Answer, within: float) -> Iterator[Alternative]
         yield search.find(kind)
     if len(dict.fromkeys(site for site, *_ in base.fleet())) > 1:
         yield search.best_of(
-            "one site only",
-            [Kind("one site only", f"all in {site.region}", _in_site(site.region)) for site in base.problem.sites],
+            Message.of("studies.one_site_only").text(),
+            [
+                Kind(Message.of("studies.one_site_only").text(), f"all in {site.region}", _in_site(site.region))
+                for site in base.problem.sites
+            ],
         )
     yield from search.simpler(within)
 
@@ -240,17 +249,17 @@ def kinds_of(base: Answer) -> Iterator[Kind]:
     """Yield the kinds: without each system, site, network and architecture that the plan uses, rented only, bought only."""
     used = base.fleet()
     for system in dict.fromkeys(system for _, system, _, _ in used):
-        yield Kind("without a system", f"without {system}", _without_system(system))
+        yield Kind("without a system", Message.of("studies.without", name=system).text(), _without_system(system))
     sites = list(dict.fromkeys(site for site, _, how, _ in used if how != API))  # an API stands for its own site
     for site in sites if len(base.problem.sites) > 1 else ():
-        yield Kind("without a site", f"without {site}", _without_site(site))
+        yield Kind("without a site", Message.of("studies.without", name=site).text(), _without_site(site))
     for fabric in dict.fromkeys(fabric for *_, fabric in used if fabric != PROVIDER):
         # networks that this one dominates were left out of the program, so it must be formulated again
         fewer = ((site.path, [design for design in site.topologies if design != fabric]) for site in base.problem.sites)
         edits = tuple((f"{path}.topologies", rest) for path, rest in fewer if rest)
         yield Kind(
             "without a network",
-            f"without {fabric} networks",
+            Message.of("studies.without_networks", fabric=fabric).text(),
             _without_fabric(fabric),
             edits,
         )
@@ -258,9 +267,17 @@ def kinds_of(base: Answer) -> Iterator[Kind]:
         yield from _without_architecture(base.problem, facts)
     hows = {how for _, _, how, _ in used}
     if "buy" in hows:
-        yield Kind("rented only", "rented only", lambda option: not option.owned)
+        yield Kind(
+            Message.of("studies.rented_only").text(),
+            Message.of("studies.rented_only").text(),
+            lambda option: not option.owned,
+        )
     if hows - {"buy"}:
-        yield Kind("bought only", "bought only", lambda option: option.owned)
+        yield Kind(
+            Message.of("studies.bought_only").text(),
+            Message.of("studies.bought_only").text(),
+            lambda option: option.owned,
+        )
 
 
 def _without_architecture(problem: ResolvedSpec, facts: QualityFacts) -> Iterator[Kind]:
@@ -273,7 +290,12 @@ def _without_architecture(problem: ResolvedSpec, facts: QualityFacts) -> Iterato
     for used in facts.members if len(facts.scores) > 1 else ():
         rest = [each.model_dump() for each, name in zip(alternatives, facts.scores, strict=True) if name != used]
         edits = ((f"workloads[{i}].alternatives", rest), (f"workloads[{i}].architecture", rest[0]["architecture"]))
-        yield Kind("without an architecture", f"{facts.workload} without {used}", lambda option: True, edits)
+        yield Kind(
+            "without an architecture",
+            Message.of("studies.workload_without", workload=facts.workload, architecture=used).text(),
+            lambda option: True,
+            edits,
+        )
 
 
 def _without_system(system: str) -> Callable[[FleetOption], bool]:

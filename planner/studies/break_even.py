@@ -247,9 +247,11 @@ def break_even(
 
 def _check(against: str, span: tuple[float, float], utilisation: float, systems: int) -> None:
     if systems < 1:
-        raise SpecError([Issue("--systems", f"expected at least 1, got {systems}")])
+        raise SpecError([Issue("--systems", Message.of("studies.expected_at_least_1_got", given=systems).text())])
     if not 0 < utilisation <= 1:
-        raise SpecError([Issue("--utilisation", f"expected a share above 0 and up to 1, got {utilisation:g}")])
+        raise SpecError(
+            [Issue("--utilisation", Message.of("studies.expected_share_above_0_and", given=f"{utilisation:g}").text())]
+        )
     low, high = span
     if against == HORIZON and not (1 <= low < high <= MOST_YEARS and low == round(low) and high == round(high)):
         message = f"expected two rising numbers of whole years up to {MOST_YEARS}, such as 1:6, got {low:g}:{high:g}"
@@ -317,7 +319,11 @@ def _kinds(problem: ResolvedSpec, rents: Sequence[str], systems: int, left_out: 
     for system, ways in by_kind.items():
         offered = [how for how in rents if how in ways]
         if "buy" not in ways or not offered:
-            left_out[system] = f"cannot be rented ({listed(rents)})" if "buy" in ways else "cannot be bought"
+            left_out[system] = (
+                Message.of("studies.cannot_be_rented", ways=listed(rents)).text()
+                if "buy" in ways
+                else Message.of("studies.cannot_be_bought").text()
+            )
             continue
         owned = _on_networks(ways["buy"], systems)
         yield from (Kind(system, how, owned, ways[how]) for how in offered)
@@ -334,7 +340,7 @@ def _balances(
         bought = [cost for option in kind.bought if (cost := _cost(problem, option, share)) is not None]
         rented = [cost for option in kind.rented if (cost := _cost(problem, option, share)) is not None]
         if not bought or not rented:
-            left_out[kind.system] = "is not there from the start of the horizon to its end"
+            left_out[kind.system] = Message.of("studies.is_not_there_from_start").text()
             break
         yield Balance(kind.system, kind.how, *case, share, min(bought), min(rented))
 

@@ -208,13 +208,29 @@ def frontier(
 
 def _check(against: str, points: int, span: tuple[float, float] | None) -> None:
     if against not in AGAINST:
-        raise SpecError([Issue("--against", f'expected one of {", ".join(AGAINST)}, got "{against}"')])
+        raise SpecError(
+            [
+                Issue(
+                    "--against",
+                    Message.of("studies.expected_one_of_got", names=", ".join(AGAINST), given=against).text(),
+                )
+            ]
+        )
     if not 2 <= points <= 200:
-        raise SpecError([Issue("--points", f"expected 2 to 200, got {points}")])
+        raise SpecError([Issue("--points", Message.of("studies.expected_2_to_200_got", given=points).text())])
     if span is not None and against not in SPANS:
-        raise SpecError([Issue("--span", f"belongs to {' and '.join(SPANS)}; remove it")])
+        raise SpecError([Issue("--span", Message.of("studies.belongs_to_remove_it", what=" and ".join(SPANS)).text())])
     if span is not None and not 0 < span[0] < span[1] < 1e3:
-        raise SpecError([Issue("--span", f"expected two rising factors, such as 0.5:2, got {span[0]:g}:{span[1]:g}")])
+        raise SpecError(
+            [
+                Issue(
+                    "--span",
+                    Message.of(
+                        "study.expected_two_rising_factors_such", low=f"{span[0]:g}", high=f"{span[1]:g}"
+                    ).text(),
+                )
+            ]
+        )
 
 
 def _with_alternatives(document: Mapping[str, Any]) -> list[tuple[int, Serving, list[Alternative]]]:
@@ -235,7 +251,7 @@ def _scores(document: Mapping[str, Any]) -> str:
             [
                 Issue(
                     "workloads",
-                    f'--against quality needs exactly one serving workload with "alternatives", there is {scored_names}',
+                    Message.of("studies.against_quality_needs_exactly_one", given=scored_names).text(),
                 )
             ]
         )
@@ -283,7 +299,7 @@ class _Study:
         began = time.perf_counter()
         cheapest = self._cheapest_with_least_carbon(base)
         self._take(
-            "least cost",
+            Message.of("studies.least_cost").text(),
             {},
             cheapest,
             _carbon(cheapest),
@@ -293,10 +309,10 @@ class _Study:
         )
         cleanest = self.kept.plan({"objective": {"minimise": "carbon"}}, diagnosing=False)
         if not cleanest.has_answer:  # out of time
-            self.left_out.append(("least carbon", cleanest.status))
+            self.left_out.append((Message.of("studies.least_carbon").text(), cleanest.status))
             return
         least, most = _carbon(cleanest), _carbon(cheapest)
-        self._at_most(least * (1 + HELD_TOL), "least carbon", least)
+        self._at_most(least * (1 + HELD_TOL), Message.of("studies.least_carbon").text(), least)
         if most <= least + LEAST_LIMIT_KG:
             return
         for i in range(points - 2, 0, -1):
@@ -316,7 +332,11 @@ class _Study:
 
     def _at_most(self, limit: float, name: str = "", measure: float | None = None) -> None:
         stated = max(limit, LEAST_LIMIT_KG)
-        self._solve(name or f"at most {limit / 1e3:,.4g} t", {"limits.carbon": f"{stated:.15g} kg"}, measure)
+        self._solve(
+            name or Message.of("studies.at_most_t", amount=f"{limit / 1000.0:,.4g}").text(),
+            {"limits.carbon": f"{stated:.15g} kg"},
+            measure,
+        )
 
     def factors(self, points: int, span: tuple[float, float]) -> None:
         """Solve for factors on latency limits or demand."""
@@ -345,7 +365,10 @@ class _Study:
                 [
                     Issue(
                         "workloads",
-                        f"there is nothing to vary: no serving workload has {'a demand' if self.against == THROUGHPUT else 'latency limits'}",
+                        Message.of(
+                            "study.there_is_nothing_to_vary",
+                            what="a demand" if self.against == THROUGHPUT else "latency limits",
+                        ).text(),
                     )
                 ]
             )
@@ -358,7 +381,10 @@ class _Study:
         if workload.quality_floor is not None and workload.quality_floor.mix in MEANS:
             levels = [levels[0] + (levels[-1] - levels[0]) * k / (points - 1) for k in range(points)]
         for level in levels:
-            self._solve(f"at least {level:.6g}", {f"workloads[{i}].quality_floor.least": level})
+            self._solve(
+                Message.of("studies.at_least", amount=f"{level:.6g}").text(),
+                {f"workloads[{i}].quality_floor.least": level},
+            )
 
     # -- one point -------------------------------------------------------------------------------------------------
 
@@ -367,7 +393,7 @@ class _Study:
         plan = self.kept.plan(changes, diagnosing=False)
         if not plan.has_answer:
             self.last_status = plan.status
-            self.left_out.append((name, f"no plan: {plan.status}"))
+            self.left_out.append((name, Message.of("studies.no_plan", status=plan.status).text()))
             return
         self._take(
             name,
@@ -410,7 +436,7 @@ def _undominated(points: Sequence[FrontierPoint], against: str, left_out: list[t
         elif against in SPANS and point.measure == AS_STATED:
             front.append(point)
         else:
-            left_out.append((point.name, f'dominated by "{cheapest.name}"'))
+            left_out.append((point.name, Message.of("studies.dominated_by", name=cheapest.name).text()))
     return sorted(front, key=lambda p: p.measure)
 
 

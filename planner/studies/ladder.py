@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from catalog.units import MILLION, UnitError
-from planner.errors import Issue, SpecError
+from planner.errors import Issue, SpecError, words_of
 from planner.formulate.limits import Unbounded
+from planner.messages import Message
 from planner.problem.facts import ResolvedSpec
 from planner.solving.answer import Progress
 from planner.solving.variants import Answer, Variants, resolved
@@ -134,7 +135,11 @@ def ladder(
             [
                 Issue(
                     "--workload",
-                    f'unknown serving workload "{workload}"; expected one of {", ".join(serving) or "none, there is none"}',
+                    Message.of(
+                        "study.unknown_serving_workload_expected_one",
+                        name=str(workload),
+                        names=", ".join(serving) or "none, there is none",
+                    ).text(),
                 )
             ]
         )
@@ -146,7 +151,9 @@ def ladder(
             [
                 Issue(
                     "--phase",
-                    f'expected one of the phases {", ".join(phases) or "(there are none)"}, whose cost is that of all workloads together, got "{phase}"',
+                    Message.of(
+                        "study.expected_one_of_phases_whose", names=", ".join(phases) or "(there are none)", given=phase
+                    ).text(),
                 )
             ]
         )
@@ -246,10 +253,17 @@ def _target(text: str, problem: ResolvedSpec) -> float:
     try:
         amount, currency = read_money(text, "token", "0.01 CNY/1M tokens", 0.0, float("inf"))
     except (UnitError, ValueError) as error:
-        raise SpecError([Issue("--target", str(error))]) from None
+        raise SpecError([Issue("--target", words_of(error))]) from None
     if currency not in problem.per_usd:
         raise SpecError(
-            [Issue("--target", f"expected an amount in {' or '.join(sorted(problem.per_usd))}, got {text}")]
+            [
+                Issue(
+                    "--target",
+                    Message.of(
+                        "study.expected_amount_in_got", currency=" or ".join(sorted(problem.per_usd)), given=text
+                    ).text(),
+                )
+            ]
         )
     return amount * MILLION / problem.per_usd[currency] * problem.per_usd[problem.spec.currency]
 

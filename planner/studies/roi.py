@@ -14,7 +14,8 @@ from typing import Any
 
 from catalog.units import MONTH_S, UnitError
 from models.economics import capital_recovery_factor
-from planner.errors import Issue, SpecError
+from planner.errors import Issue, SpecError, words_of
+from planner.messages import Message
 from planner.money.components import COMPONENTS
 from planner.plan import Plan
 from planner.spec.model import parse_spec
@@ -175,7 +176,7 @@ def _amount(text: str, argument: str, currency: str | None) -> tuple[float, str]
     try:
         amount, stated = read_money(text, "s", EXAMPLE, 0.0, float("inf"))
     except (UnitError, ValueError) as error:
-        raise SpecError([Issue(argument, str(error))]) from None
+        raise SpecError([Issue(argument, words_of(error))]) from None
     if currency is not None and stated != currency:
         raise SpecError(
             [Issue(argument, f"the fleet is paid in {currency}; expected an amount in {currency}, got {text}")]
@@ -186,7 +187,7 @@ def _amount(text: str, argument: str, currency: str | None) -> tuple[float, str]
 def stated_fleet(cost: str, chips: float | None, mfu: float | None) -> Fleet:
     """Take a fleet as its owner states it. Raises SpecError."""
     if mfu is not None and not 0 < mfu <= 1:
-        raise SpecError([Issue("--mfu", f"expected a share above 0 and up to 1, got {mfu:g}")])
+        raise SpecError([Issue("--mfu", Message.of("studies.expected_share_above_0_and", given=f"{mfu:g}").text())])
     if chips is not None and not chips > 0:
         raise SpecError([Issue("--chips", f"expected a number of chips above 0, got {chips:g}")])
     amount, currency = _amount(cost, "--cost", None)

@@ -29,7 +29,13 @@ from solvers.search.reoptimize import Reoptimizer
 TOTAL_S = 900.0  # time for all variants
 VALUE_TOL = 1e-9  # relative: objectives that differ by less are equal
 MONOTONE = (PRICE, AMOUNT, LATENCY, DEADLINE)  # a cheaper or wider level of these leaves the plan feasible and no worse
-SAME, SOLVED, NO_PLAN, NOT_TRIED, INVALID = "same", "solved", "no plan", "not tried", "invalid"
+SAME, SOLVED, NO_PLAN, NOT_TRIED, INVALID = (
+    "same",
+    "solved",
+    "no plan",
+    Message.of("studies.not_tried").text(),
+    "invalid",
+)
 
 
 @dataclass(frozen=True, slots=True)

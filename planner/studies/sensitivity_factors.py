@@ -18,6 +18,7 @@ from planner.limits.electricity import electricity_limits
 from planner.limits.limit import Limit
 from planner.limits.limits import basic_limits
 from planner.limits.phases import phase_limits
+from planner.messages import Message
 from planner.problem.facts import ResolvedSpec
 from planner.problem.provenance import Citation
 from planner.resolve.names import catalog_of
@@ -111,7 +112,7 @@ def _error(document: Mapping[str, Any], path: str, level: Level) -> SpecError | 
     except SpecError as error:
         return error
     except (IndexError, KeyError, TypeError, ValueError):
-        return SpecError([Issue(f"--vary {path}", "there is no such place in the spec")])
+        return SpecError([Issue(f"--vary {path}", Message.of("studies.there_is_no_such_place").text())])
     return None
 
 
@@ -124,15 +125,13 @@ def level_of(document: Mapping[str, Any], path: str, text: str) -> Level:
                 [
                     Issue(
                         f"--vary {path}",
-                        f'is not stated in the spec, so "{text}" of it is unknown; give two values',
+                        Message.of("studies.is_not_stated_in_spec", change=text).text(),
                     )
                 ]
             )
         value = times(document, path, 1.0 + float(share[1]) / 100.0)
         if value is None:
-            raise SpecError(
-                [Issue(f"--vary {path}", f'is not a number, so "{text}" of it is unknown; give two values')]
-            )
+            raise SpecError([Issue(f"--vary {path}", Message.of("studies.is_not_number_so_of", change=text).text())])
     else:
         try:
             value = json.loads(text)
@@ -287,7 +286,7 @@ def _electricity() -> Factor:
     low, high = (
         Level(f"{ratio - 1:+.0%}", money=at_ratio(ratio), only_money=True, wider=ratio < 1) for ratio in _around(ENERGY)
     )
-    return Factor(ENERGY, "electricity", "price of electricity at all sites", low, high)
+    return Factor(ENERGY, "electricity", Message.of("studies.price_of_electricity_at_all").text(), low, high)
 
 
 def _demand(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Factor]:

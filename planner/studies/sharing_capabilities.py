@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from catalog.units import HOUR_S, show
+from planner.messages import Message
 from planner.problem.facts import ResolvedSpec
 from planner.spec.document import Edits, at
 from solvers.model.data import PlanData
@@ -24,15 +25,25 @@ COPIES = 2.0  # times that a message is moved where it is copied on the way
 NO_SPARES = "0.001"  # share of the time in which a job must have all its systems: none up to some thousand systems
 
 SILOED, BY_KIND, BY_ORIGIN = (
-    "one fleet for all workloads",
-    "one fleet for serving and training",
-    "one queue for users of all regions",
+    Message.of("studies.one_fleet_for_all_workloads").text(),
+    Message.of("studies.one_fleet_for_serving_and").text(),
+    Message.of("studies.one_queue_for_users_of").text(),
 )
-VALLEYS, WAITING = "training in the valleys of serving", "requests that wait for a better hour"
-RESUMING, SPARES, STORAGE = "resuming by itself", "spare systems", "fast storage"
-ZERO_COPY, CACHES = "zero-copy network", "KV caches kept between requests"
-PRIORITIES = "requests that wait by priority"
-ALL_OFF = "all of these"
+VALLEYS, WAITING = (
+    Message.of("studies.training_in_valleys_of_serving").text(),
+    Message.of("studies.requests_that_wait_for_better").text(),
+)
+RESUMING, SPARES, STORAGE = (
+    Message.of("studies.resuming_by_itself").text(),
+    Message.of("studies.spare_systems").text(),
+    Message.of("studies.fast_storage").text(),
+)
+ZERO_COPY, CACHES = (
+    Message.of("studies.zero_copy_network").text(),
+    Message.of("studies.kv_caches_kept_between_requests").text(),
+)
+PRIORITIES = Message.of("studies.requests_that_wait_by_priority").text()
+ALL_OFF = Message.of("studies.all_of_these").text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +72,7 @@ def capabilities(problem: ResolvedSpec, document: Mapping[str, Any]) -> list[Cap
         found.append(
             Capability(
                 ALL_OFF,
-                "none of them",
+                Message.of("studies.none_of_them").text(),
                 tuple(edit for capability in together for edit in capability.edits),
                 {path: value for capability in together for path, value in (capability.figures or {}).items()},
                 sum(capability.restart_s for capability in together),
@@ -88,7 +99,11 @@ def edits_without(problem: ResolvedSpec, capability: Capability) -> Edits:
         *capability.edits,
         (
             "overrides",
-            stated | {path: {"value": value, "note": f"without {capability.name}"} for path, value in figures.items()},
+            stated
+            | {
+                path: {"value": value, "note": Message.of("studies.without", name=capability.name).text()}
+                for path, value in figures.items()
+            },
         ),
     )
 
@@ -120,16 +135,18 @@ def at_even_pace(data: PlanData) -> PlanData:
 def _of_the_fleet(problem: ResolvedSpec, document: Mapping[str, Any]) -> list[Capability]:
     found, several = [], len(problem.serving) + len(problem.training) > 1
     if problem.spec.sharing != "none" and several:
-        found.append(Capability(SILOED, "each workload has systems of its own", (("sharing", "none"),)))
+        found.append(
+            Capability(SILOED, Message.of("studies.each_workload_has_systems_of").text(), (("sharing", "none"),))
+        )
     if problem.spec.sharing == "all" and problem.serving and problem.training:
-        found.append(Capability(BY_KIND, "systems of their own for either", (("sharing", "kind"),)))
+        found.append(Capability(BY_KIND, Message.of("studies.systems_of_their_own_for").text(), (("sharing", "kind"),)))
     if (
         any(len(w.spec.origins) > 1 for w in problem.serving)
         and problem.spec.objective.workload is None
         and not problem.spec.apis
     ):
         apart = (("workloads", _by_origin(problem, document["workloads"])), ("sharing", "none"))
-        found.append(Capability(BY_ORIGIN, "each workload has systems of its own for each region of users", apart))
+        found.append(Capability(BY_ORIGIN, Message.of("studies.each_workload_has_systems_of_its").text(), apart))
     return found
 
 
@@ -163,13 +180,13 @@ def _by_origin(problem: ResolvedSpec, written: Sequence[Mapping[str, Any]]) -> l
 def _of_the_work(problem: ResolvedSpec, document: Mapping[str, Any]) -> list[Capability]:
     found = []
     if problem.training:
-        found.append(Capability(VALLEYS, "each job goes on at one pace from its start to its deadline", even_pace=True))
+        found.append(Capability(VALLEYS, Message.of("studies.each_job_goes_on_at").text(), even_pace=True))
     if patient := [w for w in problem.serving if w.spec.demand.deferral]:
         at_once = {f"{w.path}.demand": dict(at(document, f"{w.path}.demand")) for w in patient}
         found.append(
             Capability(
                 WAITING,
-                "every request is served when it comes",
+                Message.of("studies.every_request_is_served_when").text(),
                 tuple(
                     (path, {key: value for key, value in demand.items() if key != "deferral"})
                     for path, demand in at_once.items()
@@ -179,7 +196,7 @@ def _of_the_work(problem: ResolvedSpec, document: Mapping[str, Any]) -> list[Cap
     ordered = [w for w in problem.serving if len({each.priority for each in w.spec.classes or []}) > 1]
     if ordered:
         alike = tuple((f"{w.path}.classes[{i}].priority", 1) for w in ordered for i in range(len(w.spec.classes or [])))
-        found.append(Capability(PRIORITIES, "all classes of requests wait in order of arrival", alike))
+        found.append(Capability(PRIORITIES, Message.of("studies.all_classes_of_requests_wait").text(), alike))
     return found
 
 
@@ -193,12 +210,12 @@ def _of_long_runs(problem: ResolvedSpec) -> list[Capability]:
     return [
         Capability(
             RESUMING,
-            f"restarted by hand after {show(BY_HAND_S, 's')}",
+            Message.of("studies.restarted_by_hand_after", time=show(BY_HAND_S, "s")).text(),
             restart_s=max(BY_HAND_S - facts.recovery_s, 0.0),
         ),
         Capability(
             SPARES,
-            f"a job on systems of our own waits {show(facts.repair_s, 's')} for the repair of a failed chip, {broken:.0%} of all interruptions",
+            Message.of("studies.job_on_systems_of_our", time=show(facts.repair_s, "s"), share=f"{broken:.0%}").text(),
             edits=tuple(
                 (f"{job.path}.availability", float(NO_SPARES))
                 for job in problem.training
@@ -209,7 +226,8 @@ def _of_long_runs(problem: ResolvedSpec) -> list[Capability]:
         ),
         Capability(
             STORAGE,
-            f"storage at {slow} per chip" + (", and where it is limited, at a tenth of that" if limited else ""),
+            Message.of("studies.storage_at_per_chip", rate=slow).text()
+            + (", and where it is limited, at a tenth of that" if limited else ""),
             tuple(
                 (f"{site.path}.storage_bandwidth", show(site.storage_bytes_per_s / SLOWER_STORAGE, "byte/s"))
                 for site in limited
@@ -226,9 +244,13 @@ def _of_data(problem: ResolvedSpec) -> list[Capability]:
         for site in problem.sites
         if site.fabric is not None
     ):
-        found.append(Capability(ZERO_COPY, f"every message is moved {COPIES:g} times", slowed))
+        found.append(
+            Capability(
+                ZERO_COPY, Message.of("studies.every_message_is_moved_times", times=f"{COPIES:g}").text(), slowed
+            )
+        )
     kept = [(f"{w.path}.cache", None) for w in problem.serving if w.spec.cache is not None]
     dropped = [(f"{w.path}.session.caches", ["dropped"]) for w in problem.serving if w.spec.session is not None]
     if kept or dropped:
-        found.append(Capability(CACHES, "every prompt is computed anew", (*kept, *dropped)))
+        found.append(Capability(CACHES, Message.of("studies.every_prompt_is_computed_anew").text(), (*kept, *dropped)))
     return found

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 
-from planner.plan import BY_THE_BOUND
+from planner.messages import Message, Said, said
+from planner.plan import is_by_the_bound
 from planner.problem.facts import OfferFacts
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.claims.simplicity import part_values
+from planner.verify.claims.unchecked import release_of
 from planner.verify.findings import RELATIVE_TOL
 from planner.verify.fleet.facility import FacilityCheck
 from planner.verify.phase_budgets import payments
 from planner.verify.power import power_values
 from planner.verify.preemption import InterruptionCheck
+from planner.version import __version__
 
 LimitValue = tuple[str, str, float, float]
 """Path in the spec, name, value, limit."""
@@ -21,23 +25,34 @@ LimitValue = tuple[str, str, float, float]
 
 def check_limits(plan: CheckedPlan) -> None:
     """Compare every limit of the spec with its row, and test that the plan meets it."""
-    computed = sorted(_limit_values(plan))
-    stated = sorted(plan.document["limits"], key=lambda row: (row["path"], row["name"], row["value"]))
-    if [(path, name) for path, name, _, _ in computed] != [(row["path"], row["name"]) for row in stated]:
+    rows = plan.document["limits"]
+    by_code = all("name_message" in row for row in rows)  # releases up to 0.2 stored the English text alone
+    computed = sorted(_limit_values(plan), key=lambda found: (found[0], _identity(found[1], by_code), found[2]))
+    named = [(row["path"], _identity(said(row, "name"), by_code), row) for row in rows]
+    named.sort(key=lambda entry: (*entry[:2], entry[2]["value"]))
+    stated = [row for _, _, row in named]
+    if [(path, _identity(name, by_code)) for path, name, _, _ in computed] != [entry[:2] for entry in named]:
         plan.say("limits", "must be those of the spec that apply to the plan, each once")
         return
     for (path, name, value, limit), row in zip(computed, stated, strict=True):
         plan.equal(f"limits {path}", {k: row[k] for k in ("value", "limit")}, {"value": value, "limit": limit})
+        if release_of(plan.document) == __version__:  # others may have worded it otherwise
+            plan.equal(f"limits {path}.name", row["name"], name)
         plan.equal(f"limits {path}.slack", row["slack"], row["limit"] - row["value"])
         plan.at_most(f"limits {path}", value, limit, name)
     _check_prices_of_the_bound(plan)
+
+
+def _identity(name: str, by_code: bool) -> str:
+    """Return what tells limits of one path apart: code and arguments of the name, or the name where the plan has no codes."""
+    return json.dumps(name.message.coded(), sort_keys=True) if by_code and isinstance(name, Said) else name
 
 
 def _check_prices_of_the_bound(plan: CheckedPlan) -> None:
     """Test that the slack of all limits, priced by the duals of the bound, is at most value minus bound (weak duality)."""
     document, name = plan.document, "marginal_value_divisible"
     value, bound, divisible = document["objective"]["value"], document["bound"], document.get("bound_divisible")
-    rows = [row for row in document["limits"] if BY_THE_BOUND in row.get("note", "") and row[name] is not None]
+    rows = [row for row in document["limits"] if is_by_the_bound(row) and row[name] is not None]
     for row in rows:
         if not row[name] < 0:
             plan.say(f"limits {row['path']}.{name}", f"relaxing a limit cannot raise the least cost: {row[name]!r}")
@@ -80,7 +95,12 @@ def _connections(plan: CheckedPlan) -> Iterator[LimitValue]:
         meter = site.electricity
         if meter is not None and math.isfinite(meter.connection_w):
             bought = max(row["grid_w"] for row in plan.document["schedule"] if row["site"] == site.region)
-            yield f"{meter.path}.connection", f"connection of {site.region}", bought, meter.connection_w
+            yield (
+                f"{meter.path}.connection",
+                Message.of("limit.connection", site=site.region).text(),
+                bought,
+                meter.connection_w,
+            )
 
 
 def _supplies(plan: CheckedPlan, offer: OfferFacts) -> Iterator[LimitValue]:
@@ -88,7 +108,7 @@ def _supplies(plan: CheckedPlan, offer: OfferFacts) -> Iterator[LimitValue]:
     windows = range(plan.problem.calendar.windows)
     if offer.stated_at:  # counts against the supply of the offer without tiers
         return
-    name = f"supply of {offer.system} ({offer.how})"
+    name = Message.of("limit.supply", system=offer.system, how=Message.of(f"how.{offer.how}").text()).text()
     if math.isfinite(offer.supply):
         held = [counts for key, counts in plan.held.items() if plan.fleet_options[key].offer.order == offer.path]
         yield f"{offer.path}.supply", name, max(sum(counts[w] for counts in held) for w in windows), offer.supply
@@ -100,14 +120,21 @@ def _supplies(plan: CheckedPlan, offer: OfferFacts) -> Iterator[LimitValue]:
         ]
         taken = max(sum(n for n, held_in in rows if w in held_in) for w in windows)
         if math.isfinite(most):
-            yield f"{offer.path}.supply_by_phase.{phase.name}", f"{name} in {phase.name}", taken, most
+            yield (
+                f"{offer.path}.supply_by_phase.{phase.name}",
+                Message.of("limit.supply_in", supply=name, phase=phase.name).text(),
+                taken,
+                most,
+            )
 
 
 def _network_sizes(plan: CheckedPlan) -> Iterator[LimitValue]:
     for key, counts in plan.held.items():
         option = plan.fleet_options[key]
         if math.isfinite(option.largest):
-            name = f"size of one {option.fabric} network of {option.system.name} in {option.site.region}"
+            name = Message.of(
+                "limit.fabric_size", fabric=option.fabric, system=option.system.name, site=option.site.region
+            ).text()
             yield f"{option.site.path}.topologies", name, max(counts), option.largest
 
 
@@ -118,14 +145,14 @@ def _money_and_carbon(plan: CheckedPlan) -> Iterator[LimitValue]:
         for row, holding, option in zip(plan.document["fleet"], plan.holdings, plan.options_by_row, strict=True)
     ]
     spent = sum(amount for amount, _ in capital) + (plan.electricity.capital if plan.electricity else 0.0)
-    yield "limits.budget", "present value of all costs", sum(plan.sums.lines.values()), problem.budget
-    yield "limits.capital", "purchase price of systems and fabric", spent, problem.capital
-    yield "limits.carbon", "carbon", sum(plan.sums.carbon.values()), problem.carbon_kg
+    yield "limits.budget", Message.of("limit.budget").text(), sum(plan.sums.lines.values()), problem.budget
+    yield "limits.capital", Message.of("limit.capital").text(), spent, problem.capital
+    yield "limits.carbon", Message.of("limit.carbon").text(), sum(plan.sums.carbon.values()), problem.carbon_kg
     for phase, paid in zip(problem.phases, payments(plan), strict=True):
-        yield f"{phase.path}.budget", f"payments in {phase.name}", paid, phase.budget
+        yield f"{phase.path}.budget", Message.of("limit.phase_budget", phase=phase.name).text(), paid, phase.budget
     for p, phase in enumerate(problem.phases):
         bought = sum(amount for amount, when in capital if when == p)
-        yield f"{phase.path}.capital", f"purchase price in {phase.name}", bought, phase.capital
+        yield f"{phase.path}.capital", Message.of("limit.phase_capital", phase=phase.name).text(), bought, phase.capital
 
 
 def _deadlines(plan: CheckedPlan) -> Iterator[LimitValue]:
@@ -135,7 +162,7 @@ def _deadlines(plan: CheckedPlan) -> Iterator[LimitValue]:
             for name in plan.points_of(job.name)
             for width, s in zip(plan.active[name], plan.problem.calendar.seconds, strict=True)
         )
-        name = f"full-width time of {job.name} between start and deadline"
+        name = Message.of("limit.job_time", job=job.name).text()
         yield f"{job.path}.deadline", name, busy_s, job.spec.deadline - job.spec.start
 
 
@@ -144,6 +171,8 @@ def _latencies(plan: CheckedPlan) -> Iterator[LimitValue]:
         mine = plan.points_of(workload.name)
         for limit in workload.spec.limits() if mine else ():
             key = f"{limit.metric}.{limit.percentile}"
-            name = f"{limit.metric.upper()} {limit.percentile} of {workload.name}"
+            name = Message.of(
+                "limit.latency", metric=limit.metric.upper(), percentile=limit.percentile, workload=workload.name
+            ).text()
             worst = max(plan.latency_at_origin(point, limit) for point in mine)
             yield f"{workload.path}.slo.{key}", name, worst, limit.seconds

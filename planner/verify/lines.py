@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from catalog.units import YEAR_S
+from planner.messages import Message
 from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.problem.lines import CONTROL, TELEMETRY, WEIGHTS, LineFacts, LineNetwork
 from planner.verify.findings import RELATIVE_TOL, Report
@@ -258,4 +259,9 @@ class LineCheck:
         for row in self.document["lines"]:
             facts = self.lines.get((row["line"], row["kind"]))
             if facts is not None and math.isfinite(facts.most) and row["units"]:
-                yield f"{facts.path}.units", f"units of {facts.kind} {facts.name}", float(row["units"]), facts.most
+                yield (
+                    f"{facts.path}.units",
+                    Message.of("limit.line_units", kind=facts.kind, line=facts.name).text(),
+                    float(row["units"]),
+                    facts.most,
+                )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from planner.messages import Message
 from planner.problem.facts import ResolvedSpec, SiteFacts
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.timing import TIME_TOL_S
@@ -14,10 +15,14 @@ def power_at(problem: ResolvedSpec, site: SiteFacts, window: int) -> tuple[str, 
     """Return (place in the spec, name, watts) of the power limit that holds in a window; infinite where there is none."""
     begins = float(problem.calendar.edges_s[window])
     first_w = site.first_power_w if site.phase_power_w else site.power_limit_w
-    found = (f"{site.path}.power", f"power in {site.region}", first_w)
+    found = (f"{site.path}.power", Message.of("limit.power", site=site.region).text(), first_w)
     for phase, watts in zip(problem.phases, site.phase_power_w, strict=False):  # no entries where nothing changes
         if watts is not None and phase.start_s <= begins + TIME_TOL_S:
-            found = f"{site.path}.power_by_phase.{phase.name}", f"power in {site.region} from {phase.name} on", watts
+            found = (
+                f"{site.path}.power_by_phase.{phase.name}",
+                Message.of("limit.power_from", site=site.region, phase=phase.name).text(),
+                watts,
+            )
     return found
 
 

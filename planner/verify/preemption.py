@@ -8,6 +8,7 @@ from typing import Any
 
 from models.training.layouts import Layouts
 from planner.evaluate.interruptions import RunTerms, preemption_s_of, state_sizes, storage_rates
+from planner.messages import Message
 from planner.problem.facts import ResolvedSpec, SiteFacts, TrainingFacts
 from planner.verify.checked_plan import CheckedPlan
 
@@ -67,7 +68,12 @@ class InterruptionCheck:
                     if point["site"] == site.region
                 ]
                 used = [sum(rate * active[t] for rate, active in mine) for t in range(self.problem.calendar.slots)]
-                yield f"{site.path}.storage_bandwidth", f"storage in {site.region}", max(used), site.storage_bytes_per_s
+                yield (
+                    f"{site.path}.storage_bandwidth",
+                    Message.of("limit.storage_bandwidth", site=site.region).text(),
+                    max(used),
+                    site.storage_bytes_per_s,
+                )
 
     def _table(self, key: str, asked: bool, computed: Mapping[str, Mapping[str, Any]]) -> None:
         if (key in self.document) != asked:

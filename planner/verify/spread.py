@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from planner.messages import Message
 from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.spec.requirements.spread import Spread
 from planner.verify.findings import RELATIVE_TOL, Report
@@ -76,7 +77,7 @@ class SpreadCheck:
             if w.spec.spread is not None and w.spec.spread.largest_share is not None:
                 yield (
                     f"{w.path}.spread.largest_share",
-                    f"largest share of {name} in one zone",
+                    Message.of("limit.largest_share", workload=name).text(),
                     self.largest[name],
                     w.spec.spread.largest_share,
                 )

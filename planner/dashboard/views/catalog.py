@@ -15,6 +15,7 @@ from planner.dashboard.views.parts import at_hand, choose_part
 from planner.dashboard.workers.studying import CALIBRATE
 from planner.errors import SpecError
 from planner.escape import page
+from planner.messages import Message
 from planner.plan import Plan
 from planner.report.charts import accuracy
 from planner.report.locale import Words
@@ -173,7 +174,7 @@ def _calibration(work: Work, document: dict[str, Any], t: Words) -> None:
     try:
         texts = [[file.name, file.getvalue().decode("utf-8-sig")] for file in files]
     except UnicodeDecodeError:
-        st.error(page(t.phrase("expected text in UTF-8")))
+        st.error(page(t.phrase(Message.of("dashboard.expected_text_in_utf_8").text())))
         return
     cells = {name: text.strip() for name, text in stated.items() if text.strip()}
     study = explore.draw_study(work, CALIBRATE, document, {"files": texts, "cells": cells}, None, t)

@@ -42,16 +42,14 @@ WATCH_S = 0.5
 
 OUT_OF_MEMORY = 12  # exit code of a worker whose memory was not enough
 
-BUSY = f"the server has {MOST_SOLVES} solves under way already; wait for one to end, then solve again"
-FORGOTTEN = "the solve was ended: no page asked for it any more; solve again"
-OVERDUE = f"the solve was ended after {MOST_WALL_S:.0f} s; ask of less, or use the command line"
-STUDY_OVERDUE = f"the study was ended after {MOST_STUDY_S:.0f} s; ask of less, or use the command line"
-WAITING = f"{MOST_WAITING} studies wait already; try again later"
-NO_MEMORY = (
-    f"out of memory: a solve of this server has {MOST_BYTES / 2**30:.0f} GiB; ask of less, or use the command line"
-)
-NO_KEPT_MEMORY = f"out of memory: a spec kept for what-if questions has {MOST_KEPT_BYTES / 2**30:g} GiB; solve the changed spec as a whole"
-ROOM = "ended to make room for another; ask again"
+BUSY = Message.of("dashboard.server_has_solves_under_way", count=MOST_SOLVES).text()
+FORGOTTEN = Message.of("dashboard.solve_was_ended_no_page").text()
+OVERDUE = Message.of("dashboard.solve_was_ended_after_s", seconds=f"{MOST_WALL_S:.0f}").text()
+STUDY_OVERDUE = Message.of("dashboard.study_was_ended_after_s", seconds=f"{MOST_STUDY_S:.0f}").text()
+WAITING = Message.of("dashboard.studies_wait_already_try_again", count=MOST_WAITING).text()
+NO_MEMORY = Message.of("dashboard.out_of_memory_solve_of", size=f"{MOST_BYTES / 2**30:.0f}").text()
+NO_KEPT_MEMORY = Message.of("dashboard.out_of_memory_spec_kept", size=f"{MOST_KEPT_BYTES / 2**30:g}").text()
+ROOM = Message.of("dashboard.ended_to_make_room_for").text()
 AGED = Message.of("dashboard.kept_aged", minutes=round(MOST_KEPT_S / MINUTE_S)).text()
 MAY_RESTART = frozenset({FORGOTTEN, ROOM, AGED})
 """Reasons for which a process was ended that say nothing of its spec: whoever asks again gets another process."""
@@ -109,7 +107,7 @@ def check_time_limit(document: Mapping[str, Any]) -> None:
     except UnitError:
         return
     if seconds > MOST_LIMIT_S:
-        words = f"at most {show(MOST_LIMIT_S, 's')} on this server; the command line takes more"
+        words = Message.of("dashboard.at_most_on_this_server", time=show(MOST_LIMIT_S, "s")).text()
         raise SpecError([Issue("solver.time_limit", words)])
 
 

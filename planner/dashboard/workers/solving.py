@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from planner.dashboard.workers import bounds
+from planner.dashboard.workers.wire import heard
 from planner.errors import Issue
 from planner.plan import Plan
 
@@ -79,7 +80,7 @@ class Job:
         self._worker.asked = time.monotonic()
         ended = not self._reader.is_alive()  # asked first, so that no message before the end is missed
         while self._messages:
-            self._take(json.loads(self._messages.popleft()))
+            self._take(heard(self._messages.popleft()))
         if ended and self.outcome is None:
             code = self._process.wait()
             self._errors.seek(0)

@@ -18,7 +18,9 @@ from typing import IO, Any
 
 from planner.dashboard.state.digest import digest
 from planner.dashboard.workers import bounds
+from planner.dashboard.workers.wire import heard
 from planner.errors import Issue, SpecError
+from planner.messages import Message
 from planner.plan import Plan
 
 MOST_KEPT = 24  # studies whose findings are kept
@@ -120,7 +122,7 @@ class Study:
         with stream:
             for line in stream:
                 with _LOCK:
-                    self._take(json.loads(line))
+                    self._take(heard(line))
         assert self._worker is not None
         self._worker.process.wait()
         with _LOCK:
@@ -174,7 +176,7 @@ def begin(
     """
     bounds.check_time_limit(document)
     if document.get("robust") and kind not in (MEASURE, CALIBRATE):
-        words = "studies compare plans for predicted figures; remove the block to explore without it"
+        words = Message.of("dashboard.studies_compare_plans_for_predicted").text()
         raise SpecError([Issue("robust", words)])
     key = _key(kind, document, options, plan)
     asked = {"kind": kind, "spec": document, "options": options}

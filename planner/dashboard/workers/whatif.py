@@ -19,7 +19,9 @@ from typing import IO, Any
 
 from planner.dashboard.state.digest import digest
 from planner.dashboard.workers import bounds
+from planner.dashboard.workers.wire import heard
 from planner.errors import Issue, SpecError
+from planner.messages import Message
 from planner.plan import Plan
 
 MOST_ANSWERS = 24  # kept by a process, so that a slider moved back answers at once
@@ -142,7 +144,7 @@ class Kept:
         with stream:
             for line in stream:
                 with self._lock:
-                    self._take(json.loads(line))
+                    self._take(heard(line))
         self._worker.process.wait()
         with self._lock:
             self._ended()
@@ -186,7 +188,7 @@ class Kept:
         if any(words in trace for words in NATIVE_OUT_OF_MEMORY):
             return bounds.NO_KEPT_MEMORY
         print(trace, file=sys.stderr, flush=True)
-        return "the process of what-if questions ended without an answer; its trace is in the output of the server"
+        return Message.of("dashboard.process_of_what_if_questions").text()
 
 
 NATIVE_OUT_OF_MEMORY = (
@@ -203,7 +205,7 @@ def kept(document: dict[str, Any]) -> Kept:
     Raises SpecError if the server is busy.
     """
     if (document.get("robust") or None) is not None:
-        words = "a robust plan is searched over many scenarios and cannot be kept; solve it on the page of the plan"
+        words = Message.of("dashboard.robust_plan_is_searched_over").text()
         raise SpecError([Issue("robust", words)])
     key = digest(document)
     with _LOCK:

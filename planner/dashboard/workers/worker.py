@@ -32,6 +32,7 @@ def main() -> None:
 def serve(answer: Callable[[Send], None], most_bytes: int) -> None:
     """Run `answer` within a memory; what it sends goes to standard output as lines of JSON, and so do problems of the spec."""
     from planner.dashboard.workers.bounds import OUT_OF_MEMORY
+    from planner.dashboard.workers.wire import line_of
 
     resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
     threading.Thread(target=watch, args=(int(sys.argv[1]),), daemon=True).start()
@@ -39,7 +40,7 @@ def serve(answer: Callable[[Send], None], most_bytes: int) -> None:
     os.dup2(2, 1)  # so that output of a solver does not mix with the answers
 
     def send(**message: Any) -> None:
-        print(json.dumps(message, allow_nan=False), file=answers, flush=True)
+        print(line_of(message), file=answers, flush=True)
 
     try:
         from planner.errors import SpecError

@@ -20,7 +20,7 @@ from planner.candidates.layouts import layout_parts
 from planner.design.characterise.searched import reinforcement_figures, serving_figures
 from planner.design.codesign.search import search_space
 from planner.design.codesign.space import Shape, Space, Variant
-from planner.errors import SpecError
+from planner.errors import SpecError, words_of
 from planner.estimate.case import CaseFacts, resolve_case
 from planner.estimate.limits import SearchLimits
 from planner.estimate.serving_configuration import allowed_layouts
@@ -73,7 +73,7 @@ def _tried(document: Mapping[str, Any], catalog: Catalog, name: str, counts: Seq
     try:
         chips = int(catalog.get("systems", name).figure("chips").number)
     except MissingFigure as error:
-        return Tried(name, (), str(error))
+        return Tried(name, (), words_of(error))
     for count in counts:
         if count > 1 and count * chips > MOST_CHIPS:
             break

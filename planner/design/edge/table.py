@@ -13,6 +13,7 @@ from planner.design.edge.options import Option, Options
 from planner.design.edge.program import DeviceLimits, EdgeData, TierLimits
 from planner.design.edge.reasons import alone_on_device, alone_on_tier
 from planner.design.prices import converted, energy_price, held_per_s
+from planner.messages import Message
 from planner.resolve.ledger import Ledger
 from planner.spec.quantities import is_purchase, offer_price
 
@@ -94,7 +95,7 @@ def _tier_limits(options: Options, ledger: Ledger, per_j: float, k: int) -> Tier
     tier, system = options.spec.tiers[k], options.systems[k]
     bought = is_purchase(tier.price)
     path = f"tiers[{k}].price"
-    ledger.assume(path, tier.price, "", "stated in the spec")
+    ledger.assume(path, tier.price, "", Message.of("assumed.stated_in_spec").text())
     price = offer_price(tier.price, bought, system.chips)
     held = held_per_s(converted(price, options.spec.currency, ledger, path), bought, ledger)
     by_power = math.inf if tier.power is None else math.floor(tier.power / system.power_w)

@@ -43,6 +43,7 @@ from planner.evaluate.serving import (
     rates_of,
 )
 from planner.evaluate.serving_layouts import broken_rules, domain_of, runnable
+from planner.messages import Message
 from planner.problem.engine import EngineChoice
 from planner.problem.intervals import Run, kind_of_network, serving_bounds, serving_tier
 from planner.spec.slo import TPOT, LatencyLimit
@@ -262,12 +263,20 @@ def _cell(facts: CaseFacts, points: Points, load: Load, rows: Any, tp: int, pp: 
     if not points.fits[rows].any():
         least = np.broadcast_to(np.asarray(points.point.memory_bytes, float), points.fits.shape)[rows].min()
         usable = engine_constants(facts.serving, facts.system, facts.constants.serving).usable_memory
-        words = f"memory: at least {least / GIGA:.1f} GB, of {usable * facts.system.hbm_bytes / GIGA:.1f} GB that may be filled"
+        words = Message.of(
+            "estimate.memory_at_least_gb_of",
+            least=f"{least / GIGA:.1f}",
+            most=f"{usable * facts.system.hbm_bytes / GIGA:.1f}",
+        ).text()
         return {**none, "why_not": words}
     total = np.asarray(points.point.requests_per_s) * points.copies[:, None]
     able = points.meets[rows] if load.kind == MAX else points.fits[rows] & _carries(points, rows, total, load)
     if not able.any():
-        words = "misses the latency limits at every batch" if load.kind == MAX else "does not carry the load"
+        words = (
+            Message.of("estimate.misses_latency_limits_at_every").text()
+            if load.kind == MAX
+            else Message.of("estimate.does_not_carry_load").text()
+        )
         return {**none, "why_not": words}
     if load.kind == MAX:
         best = int(np.argmax(np.where(able, total[rows], -np.inf)))
@@ -280,7 +289,7 @@ def _cell(facts: CaseFacts, points: Points, load: Load, rows: Any, tp: int, pp: 
         "tokens_per_s_per_chip": float(points.tokens_per_s_per_chip[row, j]),
         "layout": layout_words(layout_of(points.layouts, row)),
         "batch": float(points.batches[row, j]),
-        "why_not": "" if points.meets[row, j] else "misses the latency limits",
+        "why_not": "" if points.meets[row, j] else Message.of("dropped.misses_latency_limits").text(),
     }
 
 
@@ -295,9 +304,9 @@ def _carries(points: Points, rows: Any, total: Floats, load: Load) -> Bools:
 def _why_not(facts: CaseFacts, tp: int, pp: int) -> str:
     """Say why no layout of these sizes was evaluated."""
     if tp * pp > facts.case.chips:
-        return f"tp x pp is more than the {facts.case.chips} chips"
+        return Message.of("estimate.tp_x_pp_is_more", chips=facts.case.chips).text()
     one = np.array([1])
     layout = ServingLayouts(tp=np.array([tp]), pp=np.array([pp]), dp=one, ep=one)
     rules = broken_rules(facts.architecture, facts.system, layout, facts.scaleout.bytes_per_s > 0)
     broken = [words for words, breaks in rules.items() if np.any(breaks)]
-    return broken[0] if broken else "needs more chips than the case has"
+    return broken[0] if broken else Message.of("estimate.needs_more_chips_than_case").text()

@@ -19,10 +19,15 @@ from planner.estimate.power import training_draw
 from planner.estimate.profile.roofline import operator_rows, roof
 from planner.evaluate.layouts import TrainingSetup, carries, interval_of, memory_needed
 from planner.evaluate.training import breakdown_of
+from planner.messages import Message
 from planner.spec.workloads import Training
 
 Document = dict[str, Any]
-PEAK, AGAIN, BELOW = "FLOPs at the peak", "recomputed FLOPs at the peak", "arithmetic below its peak"
+PEAK, AGAIN, BELOW = (
+    Message.of("estimate.flops_at_peak").text(),
+    Message.of("estimate.recomputed_flops_at_peak").text(),
+    Message.of("estimate.arithmetic_below_its_peak").text(),
+)
 COMPUTED = ("compute", "attention")
 LEAST_S = 1e-9  # time of a cause that is listed
 LARGEST_TP, LARGEST_PP = 64, 64
@@ -34,7 +39,12 @@ def training_profile(facts: CaseFacts) -> Document:
     assert isinstance(spec, Training)
     able = [name for name in spec.precision if system.trains(name)]
     if not able:
-        words = f"{system.chip} has none of {', '.join(spec.precision)}; it has {', '.join(system.recipes)}"
+        words = Message.of(
+            "estimate.has_none_of_it_has",
+            chip=system.chip,
+            names=", ".join(spec.precision),
+            known=", ".join(system.recipes),
+        ).text()
         raise SpecError([Issue("workload.precision", words)])
     setup = facts.training_setup(able[0])
     space = layout_space(facts.job, facts.case.chips, system)
@@ -46,7 +56,7 @@ def training_profile(facts: CaseFacts) -> Document:
         "system": system.name,
         "chips": facts.case.chips,
         "precision": able[0],
-        "reason": "" if len(found) else "no layout fits",
+        "reason": "" if len(found) else Message.of("estimate.no_layout_fits").text(),
         "at": _at_work(facts, setup, found) if len(found) else None,
         "operators": operator_rows("step", training_work(facts.architecture, tokens, spec.sequence_tokens), rates),
         "roof": roof(rates),
@@ -96,7 +106,7 @@ def _waterfall(facts: CaseFacts, found: LayoutSearch) -> list[Document]:
         **{name: part for name, part in parts.items() if name not in COMPUTED},
     }
     if speed < 1.0:
-        causes["power cap: all of it at the lower speed"] = seconds / speed - seconds
+        causes[Message.of("estimate.power_cap_all_of_it").text()] = seconds / speed - seconds
     rows, reached = [], 0.0
     for cause, added in causes.items():
         reached += added
@@ -156,18 +166,26 @@ def _why_not(facts: CaseFacts, setup: TrainingSetup, legal: Layouts, tp: int, pp
     if len(legal):
         carried = legal.take(carries(setup, legal))
         if not len(carried):
-            return "the network does not connect its groups"
+            return Message.of("estimate.network_does_not_connect_its").text()
         needed: Floats = memory_needed(setup, carried)
-        return f"memory: at least {needed.min() / GIGA:.1f} GB, of {facts.system.hbm_bytes / GIGA:.1f} GB that may be filled"
+        return Message.of(
+            "estimate.memory_at_least_gb_of",
+            least=f"{needed.min() / GIGA:.1f}",
+            most=f"{facts.system.hbm_bytes / GIGA:.1f}",
+        ).text()
     chips = facts.case.chips
     if chips % (tp * pp):
-        return f"tp x pp does not divide the {chips} chips"
+        return Message.of("estimate.tp_x_pp_does_not", chips=chips).text()
     rules = legal_rules(
         facts.architecture, Layouts.of(tp=tp, pp=pp, dp=chips // (tp * pp)), global_batch_sequences=facts.job.batch_sequences,
         sequence_tokens=facts.job.spec.sequence_tokens, scaleup_chips=facts.system.scaleup_chips,
     )  # fmt: skip
     broken = [words for words, kept in rules if not kept[0]]
-    return f"against a rule: {broken[0]}" if broken else "no layout with these sizes is legal"
+    return (
+        Message.of("estimate.against_rule", rule=broken[0]).text()
+        if broken
+        else Message.of("estimate.no_layout_with_these_sizes").text()
+    )
 
 
 def is_training(document: Mapping[str, Any]) -> bool:

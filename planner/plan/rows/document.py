@@ -12,7 +12,7 @@ from planner.plan.rows.money import CostLine, Limit, Meter, Phase, Totals
 from planner.plan.rows.quality import Dispatch, Looser, Postponed, Quality, RunnerUp, Simplicity
 from planner.plan.rows.robust import Confidence, ConfidenceGain, NotRobust, Robustness
 from planner.plan.rows.time import ClosedLoop, Failure, Line, PreemptionRow, Slot, SlotRoute, Spread, Stream
-from planner.plan.rows.values import Flag, Number, Text, Whole
+from planner.plan.rows.values import Coded, Flag, Number, Text, Whole
 from planner.plan.rows.workloads import Workload
 
 
@@ -178,6 +178,8 @@ class PlanDocument(TypedDict):
     or emit per system over the horizon; for throughput, by how much one of it lowers the factor), `margin_unit`, `words`."""
     dropped: dict[str, dict[str, Whole]]
     """Number of candidates left out, by workload and reason."""
+    dropped_message: NotRequired[dict[str, Coded]]
+    """Code and arguments of each of these reasons, by its text."""
     notes: NotRequired[list[FactRow]]
     """How the spec was understood, and what in it is at odds with what is known: place, code, arguments, English text, source; left out where there
     are none."""

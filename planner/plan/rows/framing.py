@@ -6,7 +6,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from planner.plan.rows.values import Flag, Number, Text
+from planner.plan.rows.values import Coded, Flag, Number, Text
 
 
 class Sentence(TypedDict):
@@ -22,7 +22,7 @@ class FactRow(TypedDict):
 
     path: Text
     code: Text
-    arguments: dict[str, Number | Text]
+    arguments: dict[str, Any]
     text: Text
     source: Text
 
@@ -32,7 +32,9 @@ class Conflict(TypedDict):
 
     path: Text
     name: Text
+    name_message: NotRequired[Coded]
     words: Text
+    words_message: NotRequired[Coded]
 
 
 _RepairWords = TypedDict("_RepairWords", {"from": Any})
@@ -79,6 +81,7 @@ class Assumption(TypedDict):
     value: Number | Text
     unit: Text
     reason: Text
+    reason_message: NotRequired[Coded]
     share: Number | None
 
 

@@ -6,9 +6,10 @@ from typing import NotRequired
 
 from typing_extensions import TypedDict
 
-from planner.plan.rows.values import Number, Text, Whole
+from planner.messages import Message
+from planner.plan.rows.values import Coded, Number, Text, Whole
 
-BY_THE_BOUND = "shadow price of the LP relaxation (sites, networks and job placements may be fractional)"
+BY_THE_BOUND = Message.of("limit.by_the_bound").text()
 """Note on a marginal value that comes from the bound of the search."""
 
 
@@ -27,6 +28,7 @@ class Limit(TypedDict):
 
     path: Text
     name: Text
+    name_message: NotRequired[Coded]
     value: Number
     limit: Number
     unit: Text
@@ -35,6 +37,7 @@ class Limit(TypedDict):
     marginal_unit: Text | None
     marginal_value_divisible: NotRequired[Number | None]
     note: NotRequired[Text]
+    note_message: NotRequired[Coded]
 
 
 class PhasePool(TypedDict):

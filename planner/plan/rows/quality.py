@@ -6,7 +6,7 @@ from typing import NotRequired
 
 from typing_extensions import TypedDict
 
-from planner.plan.rows.values import Flag, Number, Text, Whole
+from planner.plan.rows.values import Coded, Flag, Number, Text, Whole
 
 
 class Without(TypedDict):
@@ -136,3 +136,4 @@ class RunnerUp(TypedDict):
     margin: Number | None
     margin_unit: Text | None
     words: Text
+    words_message: NotRequired[Coded]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from typing_extensions import TypedDict
+
 LARGEST = 1e300
 
 
@@ -24,3 +26,10 @@ Number = Annotated[float, Core(type="float", strict=True, allow_inf_nan=False, g
 Whole = Annotated[int, Core(type="int", strict=True)]
 Text = Annotated[str, Core(type="str", strict=True)]
 Flag = Annotated[bool, Core(type="bool", strict=True)]
+
+
+class Coded(TypedDict):
+    """State the code and the arguments of the sentence that stands beside it; an argument may be such an object too."""
+
+    code: Text
+    arguments: dict[str, Any]

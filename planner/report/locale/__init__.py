@@ -6,10 +6,12 @@ Phrases of plans, which are written in English, have translations in `phrases`.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from planner.messages import said
 from planner.report.locale import phrases
 from planner.report.locale.display import PLAIN, Display
 
@@ -35,6 +37,10 @@ class Words:
     def phrase(self, text: str) -> str:
         """Translate a phrase of a plan, such as the name of a limit; a text that nobody of ours wrote stays as it is."""
         return text if self.language == DEFAULT else phrases.translated(text, self.language)
+
+    def said(self, row: Mapping[str, Any], key: str) -> str:
+        """Say a text of a plan's row in this language, by the code beside it."""
+        return self.phrase(said(row, key))
 
     def knows(self, text: str) -> bool:
         """Tell whether a phrase of a plan has a translation into this language."""

@@ -1,6 +1,6 @@
 """Translate phrases that a plan holds in English: names of limits, reasons, notes and words of margins.
 
-`phrases_zh.json` maps an English phrase to its translation, `problems_zh.json` faults of a spec, and their remedies. A place such as `{site}` stands for any text that holds no phrase of ours:
+`phrases_zh.json` maps an English phrase to its translation. A place such as `{site}` stands for any text that holds no phrase of ours:
 a name, an amount, a path. The longest pattern that fits a whole text is taken.
 Messages (`planner.messages`) are known by their texts too, for places that hold only the text.
 """
@@ -12,10 +12,11 @@ import re
 from functools import cache
 from pathlib import Path
 
-from planner.messages import DEFAULT, texts
+from planner.messages import DEFAULT, Said, texts
+from planner.messages import translated as said_in
 
 _HOME = Path(__file__).parent
-FILES = ("phrases", "problems")
+FILES = ("phrases",)
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
@@ -25,12 +26,12 @@ def translated(text: str, language: str) -> str:
     >>> translated("power in us-texas", "zh"), translated("a name", "zh")
     ('us-texas 的功率', 'a name')
     """
-    return _found(text, language) or text
+    return said_in(text, language) if isinstance(text, Said) else _found(text, language) or text
 
 
 def is_known(text: str, language: str) -> bool:
     """Tell whether a phrase has a translation."""
-    return not text or _found(text, language) is not None
+    return not text or isinstance(text, Said) or _found(text, language) is not None
 
 
 @cache
@@ -38,7 +39,9 @@ def _patterns(language: str) -> tuple[dict[str, str], list[tuple[re.Pattern[str]
     """Read the phrases of a language: whole texts, and patterns with the longest first."""
     table: dict[str, str] = {}
     for code, english in texts(DEFAULT).items():
-        table[english] = texts(language)[code]
+        table[english.replace("{{", "{").replace("}}", "}")] = (
+            texts(language)[code].replace("{{", "{").replace("}}", "}")
+        )
     for file in FILES:
         table |= json.loads((_HOME / f"{file}_{language}.json").read_text("utf-8"))
     fixed = {english: other for english, other in table.items() if not _PLACE.search(english)}
@@ -48,7 +51,10 @@ def _patterns(language: str) -> tuple[dict[str, str], list[tuple[re.Pattern[str]
 
 def _compiled(english: str) -> re.Pattern[str]:
     parts = _PLACE.split(english)  # fixed text and names of places in turn
-    return re.compile("".join(re.escape(part) if i % 2 == 0 else f"(?P<{part}>.+?)" for i, part in enumerate(parts)))
+    places = {part: f"(?P<{part}>.+?)" for part in parts[1::2]}
+    return re.compile(
+        "".join(re.escape(part) if i % 2 == 0 else places.pop(part, f"(?P={part})") for i, part in enumerate(parts))
+    )
 
 
 @cache

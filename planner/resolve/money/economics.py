@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from catalog.units import YEAR_S, show
+from planner.messages import Message
 from planner.problem.economics import Economics, Residual
 from planner.problem.facts import OfferFacts
 from planner.resolve.context import NOT_STATED, ResolveContext
@@ -14,7 +15,7 @@ from planner.spec.economics import Curve
 
 SCOPE = "systems", "fabric"  # components that are charged less their residual value
 AGES_YEARS = (1, 2, 3, 4, 5)  # ages at which the catalog knows the residual value
-REASON = "share of the purchase price that is left"
+REASON = Message.of("resolve.share_of_purchase_price_that").text()
 
 
 def resolve_economics(context: ResolveContext) -> Economics:
@@ -25,8 +26,12 @@ def resolve_economics(context: ResolveContext) -> Economics:
     rate = horizon.discount_rate
     if rate is None:
         rate = ledger.default("discount_rate", "horizon.discount_rate", NOT_STATED, systems, fabric, facility, *yearly)
-    life_s = ledger.default("system_life_s", "systems.life", "service life of systems and fabric", systems, fabric)
-    facility_life_s = ledger.default("facility_life_s", "facility.life", "service life of the building", facility)
+    life_s = ledger.default(
+        "system_life_s", "systems.life", Message.of("resolve.service_life_of_systems_and").text(), systems, fabric
+    )
+    facility_life_s = ledger.default(
+        "facility_life_s", "facility.life", Message.of("resolve.service_life_of_building").text(), facility
+    )
     return Economics(rate, horizon.years, life_s / YEAR_S, facility_life_s / YEAR_S)
 
 
@@ -43,12 +48,22 @@ def with_ownership(context: ResolveContext, money: Economics, offers: Sequence[O
     common = _usual_curve(context, usual) if usual else None
     return replace(
         money,
-        maintenance=_share(context, "maintenance", "maintenance_fraction", "share of the purchase price per year"),
-        spare_parts=_share(context, "spare_parts", "spare_parts", "share of the purchase price, held in stock"),
-        staff_per_w=_yearly(context, "staff_per_power", "W s", "staff of a building, per nameplate power"),
-        staff_per_system=_yearly(context, "staff_per_system", "s", "staff that runs the systems"),
-        software_per_chip=_yearly(context, "software_per_chip", "s", "licences and support"),
-        software_per_system=_yearly(context, "software_per_system", "s", "licences and support"),
+        maintenance=_share(
+            context, "maintenance", "maintenance_fraction", Message.of("resolve.share_of_purchase_price_per").text()
+        ),
+        spare_parts=_share(
+            context, "spare_parts", "spare_parts", Message.of("resolve.share_of_purchase_price_held").text()
+        ),
+        staff_per_w=_yearly(
+            context, "staff_per_power", "W s", Message.of("resolve.staff_of_building_per_nameplate").text()
+        ),
+        staff_per_system=_yearly(
+            context, "staff_per_system", "s", Message.of("resolve.staff_that_runs_systems").text()
+        ),
+        software_per_chip=_yearly(context, "software_per_chip", "s", Message.of("resolve.licences_and_support").text()),
+        software_per_system=_yearly(
+            context, "software_per_system", "s", Message.of("resolve.licences_and_support").text()
+        ),
         residual={system: curve for system in bought if (curve := own.get(system, common)) is not None},
     )
 
@@ -58,7 +73,13 @@ def building_premium(context: ResolveContext) -> float:
     stated = context.spec.offers
     if stated is not None and all(offer.how != "buy" for offer in stated):
         return 0.0
-    return _share(context, "facility_premium", "facility_ai_premium", "denser power and cooling than usual", "facility")
+    return _share(
+        context,
+        "facility_premium",
+        "facility_ai_premium",
+        Message.of("resolve.denser_power_and_cooling_than").text(),
+        "facility",
+    )
 
 
 def lead_time_s(context: ResolveContext, path: str) -> float:
@@ -110,10 +131,12 @@ def _stated_curves(context: ResolveContext, bought: Sequence[str]) -> dict[str, 
         if record is None:
             continue
         if record.name not in bought:
-            known = f"; known here: {', '.join(bought)}" if bought else ""
-            context.add_problem(path, f"{record.name} cannot be bought; remove it{known}")
+            names = ", ".join(bought)
+            known = Message.of("resolve.not_bought_known", system=record.name, known=names)
+            wrong = known if bought else Message.of("resolve.not_bought", system=record.name)
+            context.add_problem(path, wrong.text())
         elif record.name in found:
-            context.add_problem(path, f"{record.name} is stated already; remove one of them")
+            context.add_problem(path, Message.of("resolve.is_stated_already_remove_one", system=record.name).text())
         else:
             found[record.name] = _book_curve(context, path, points, [record.name])
     return found
@@ -147,7 +170,5 @@ def _curve(context: ResolveContext, place: str, points: Sequence[tuple[float, fl
     """Put the points of a curve together; add a problem where values rise with age, or lie beyond 0 and 1."""
     ages, values = zip(*points, strict=True)
     if min(values) < 0 or max(values) > 1 or any(after > before for before, after in pairwise(values)):
-        context.add_problem(
-            "overrides", f"residual values of {place} must lie between 0 and 1 and fall with age; state them so"
-        )
+        context.add_problem("overrides", Message.of("resolve.residual_values_of_must_lie", system=place).text())
     return Residual(tuple(ages), tuple(values))

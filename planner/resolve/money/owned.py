@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from catalog.units import YEAR_S
+from planner.messages import Message
 from planner.problem.economics import Economics
 from planner.problem.facts import OfferFacts, PhaseFacts, SiteFacts
 from planner.problem.owned import OwnedFacts
@@ -28,11 +29,11 @@ def resolve_owned(
             continue
         home = next((site for site in sites if site.region == region.name), None)
         if home is None:
-            context.add_problem(f"{path}.region", "is no site of the spec; add it to sites")
+            context.add_problem(f"{path}.region", Message.of("resolve.is_no_site_of_spec").text())
             continue
         if entry.topology is not None and entry.topology not in home.topologies:
             context.add_problem(
-                f"{path}.topology", f"is no topology of the site; write one of {', '.join(home.topologies)}"
+                f"{path}.topology", Message.of("resolve.is_no_network_of_site", names=", ".join(home.topologies)).text()
             )
             continue
         here = [site for site in sites if site is home or entry.movable]
@@ -49,9 +50,7 @@ def _offer(
     if entry.price is None:
         known = least_prices(context, system, "buy", [home])
         if not known:
-            context.add_problem(
-                f"{path}.price", f'the catalog has no price for "{system}" at its site; state one when new'
-            )
+            context.add_problem(f"{path}.price", Message.of("resolve.catalog_has_no_price_for", system=system).text())
         price = known.get(home.region, 0.0)
     else:
         price = context.convert(entry.price, path=f"{path}.price")

@@ -14,6 +14,8 @@ from catalog.errors import MissingFigure
 from catalog.figures import Figure
 from catalog.records import Record
 from catalog.units import DAY_S
+from planner.errors import words_of
+from planner.messages import Message
 from planner.problem.facts import ServingFacts, SiteFacts, permitted
 from planner.problem.lines import (
     CONTROL,
@@ -85,16 +87,16 @@ def offered_lines(context: ResolveContext) -> list[Offered] | None:
             continue
         between = frozenset(region.name for region in ends)
         if twice := next((o for o in found if (o.kind, o.between) == (record.name, between)), None):
-            message = f"{record.name} is at {twice.path} already for the same regions; join the two"
+            message = Message.of("resolve.is_at_already_for_same", name=record.name, place=twice.path).text()
             context.add_problem(path, message)
             continue
         try:
             figures = _figures(context, line, record, path)
         except MissingFigure as error:
-            context.add_problem(path, str(error))
+            context.add_problem(path, words_of(error))
             continue
         if line.price is not None and math.isinf(figures["unit_bytes_per_s"]):
-            message = f'"{record.name}" has no capacity of a unit in the catalog; state "capacity" too'
+            message = Message.of("resolve.has_no_capacity_of_unit", name=record.name).text()
             context.add_problem(f"{path}.price", message)
         security = line.security or record.words("security")
         if line.security is not None:
@@ -109,7 +111,7 @@ def _check_nothing_needs_lines(context: ResolveContext) -> None:
     for i, workload in enumerate(context.spec.workloads):
         for name in NEEDS_LINES if isinstance(workload, Serving) else ():
             if getattr(workload, name) != type(workload).model_fields[name].default:
-                message = 'says what lines must be like; add "lines" that are on offer, or remove it'
+                message = Message.of("resolve.says_what_lines_must_be").text()
                 context.add_problem(f"workloads[{i}].{name}", message)
 
 
@@ -124,7 +126,7 @@ def _figures(context: ResolveContext, line: Line, record: Record, path: str) -> 
             continue
         figure = context.ledger.figure("lines", record.name, name)
         if figure.kind in ("assumed", "derived"):
-            reason = figure.note or "no figure of this kind of line is published"
+            reason = figure.note or Message.of("resolve.no_figure_of_this_kind").text()
             where = f"lines/{record.name}/{name}"
             context.ledger.assume(where, figure.printed, figure.unit, reason, *(scope if "price" in name else ()))
         result[name] = _in_currency(context, figure)

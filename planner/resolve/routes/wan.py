@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from planner.messages import Message
 from planner.problem.lines import PathFacts
 from planner.resolve.context import ResolveContext
 from planner.resolve.ledger import Ledger
@@ -49,7 +50,7 @@ def edges_between(context: ResolveContext, regions: Sequence[str]) -> list[tuple
                 price = ledger.figure("wan", name, "price_per_byte")
             else:
                 price = ledger.figure("defaults", "internet_egress_price", "value")
-                reason = "no transport price is published for this pair of regions: internet egress"
+                reason = Message.of("resolve.no_transport_price_is_published").text()
                 scope = ("egress", "*", "*"), ("weights", "*", "*")
                 ledger.assume(f"wan/{a}|{b}/price_per_byte", price.printed, price.unit, reason, *scope)
             result.append((a, b, rtt_s, context.price(price)))

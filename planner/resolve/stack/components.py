@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from catalog.errors import MissingFigure
 from models.components import ChipParts, price_at_yield
+from planner.errors import words_of
+from planner.messages import Message
 from planner.resolve.context import STATED, ResolveContext
 from planner.spec.stack.components import Components
 
@@ -19,7 +21,7 @@ def price_of_parts(context: ResolveContext, block: Components, system: str, path
     for name in AMOUNTS:
         stated: tuple[float, str] | None = getattr(block, name)
         amounts[name] = 0.0 if stated is None else context.convert(stated, path=f"{path}.{name}")
-        reason = "not stated in the spec: none" if stated is None else STATED
+        reason = Message.of("resolve.not_stated_in_spec_none").text() if stated is None else STATED
         ledger.assume(f"{path}.{name}", amounts[name], currency, reason, scope)
     for name in SHARES:
         context.assume_stated(f"{path}.{name}", getattr(block, name), "1", scope)
@@ -29,7 +31,7 @@ def price_of_parts(context: ResolveContext, block: Components, system: str, path
         chips = ledger.value("systems", record.name, "chips")
         per_byte = _memory_price(context, block, path)
     except MissingFigure as error:
-        context.add_problem(path, str(error))
+        context.add_problem(path, words_of(error))
         return None
     if per_byte is None:
         return None
@@ -37,7 +39,7 @@ def price_of_parts(context: ResolveContext, block: Components, system: str, path
         amounts["dies"], block.die_yield, held * per_byte, amounts["package"], block.package_yield, amounts["board"]
     )
     price = chips * parts.price * (1.0 + block.margin) + amounts["server"]
-    ledger.assume(path, price, currency, f"price of {system} from its parts", scope)
+    ledger.assume(path, price, currency, Message.of("resolve.price_of_from_its_parts", system=system).text(), scope)
     return price
 
 
@@ -54,11 +56,13 @@ def _memory_price(context: ResolveContext, block: Components, path: str) -> floa
     figures = {**record.claimed, **record.figures}
     for name in ("price", "bytes", "good_share"):
         if name not in figures:
-            context.add_problem(f"{path}.hbm", f'"{record.name}" has no {name}; state hbm_price instead')
+            context.add_problem(
+                f"{path}.hbm", Message.of("resolve.has_no_state_hbm_price", name=record.name, figure=name).text()
+            )
             return None
         how = "" if name in record.figures else "claimed, and measured by nobody: "
         figure = figures[name]
-        reason = figure.note or f"stated in {', '.join(figure.source)}"
+        reason = figure.note or Message.of("assumed.stated_in", source=", ".join(figure.source)).text()
         context.ledger.assume(
             f"components/{record.name}/{name}", figure.printed, figure.unit, f"{how}{reason} ({path})"
         )

@@ -9,6 +9,7 @@ from catalog.records import Record
 from models.formats import WIDE_BYTES
 from models.transformer.architecture import Architecture, ParameterCounts, parameter_counts
 from models.transformer.checkpoint import checkpoint_bytes
+from planner.errors import words_of
 from planner.facts.networks import active_agrees, total_agrees
 from planner.messages import Message
 from planner.resolve.architectures import shape_of
@@ -33,7 +34,7 @@ def _row(catalog: Catalog, record: Record) -> dict[str, Any]:
         active: float | None = counts.active
         why = _disagreement(record, counts, _checkpoint(record, shape))
     except (LookupError, ValueError) as error:
-        total, active, why = None, None, str(error)
+        total, active, why = None, None, words_of(error)
     return {
         "name": record.name,
         "usable": "no" if why else "yes",

@@ -52,7 +52,7 @@ def memory_of(
     An engine whose record states nothing takes the figures of its base; a workload without an engine takes the defaults. The share
     is None where the rule computes it from the chip; the reserve is None for engines of single devices.
     """
-    reason = "share of a chip's memory that the engine fills with weights, KV cache and activations: what engines are shipped with"
+    reason = Message.of("resolve.share_of_chip_s_memory").text()
     where = f"{path}.memory_utilisation"
 
     def usual() -> float:
@@ -82,7 +82,12 @@ def wrong_role(record: Record, role: str, path: str) -> list[Issue]:
     if record.words("role") == role:
         return []
     return [
-        Issue(path, f'"{record.name}" is of the role {record.words("role")}; name it under "{record.words("role")}"')
+        Issue(
+            path,
+            Message.of(
+                "resolve.is_of_role_name_it", name=record.name, role=record.words("role"), key=record.words("role")
+            ).text(),
+        )
     ]
 
 
@@ -107,6 +112,6 @@ def _book(ledger: Ledger, record: Record, name: str, path: str) -> None:
     """Book a figure of an engine: cited where somebody measured or states it, and in any case an assumption of the plan."""
     claimed = name not in record.figures
     figure: Figure = record.claimed[name] if claimed else ledger.figure("engines", record.name, name)
-    reason = figure.note or f"stated in {', '.join(figure.source)}"
+    reason = figure.note or Message.of("assumed.stated_in", source=", ".join(figure.source)).text()
     how = "claimed, and measured by nobody: " if claimed else ""
     ledger.assume(f"engines/{record.name}/{name}", figure.printed, figure.unit, f"{how}{reason} ({path})")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import product
 
 from catalog.units import TERA, show
+from planner.messages import Message
 from planner.problem.economics import Economics
 from planner.problem.facts import OfferFacts, SiteFacts, SystemFacts
 from planner.problem.kv_tiers import KvTier, KvTierSet
@@ -54,15 +55,13 @@ def _check_caches(context: ResolveContext) -> None:
         reusing = True
         path = f"workloads[{i}].cache.tiers"
         if not decided and not cache.tiers:
-            context.add_problem(
-                path, '"reuse" needs "tiers" in which prefixes are kept; add one, or the block kv_tiers'
-            )
+            context.add_problem(path, Message.of("resolve.reuse_needs_tiers_in_which").text())
         elif decided and (stated := [tier.name for tier in cache.tiers if tier.name != HBM]):
-            context.add_problem(path, f'{", ".join(stated)}: decided by kv_tiers; leave only "{HBM}" here')
+            context.add_problem(
+                path, Message.of("resolve.decided_by_kv_tiers_leave", tiers=", ".join(stated), tier=HBM).text()
+            )
     if decided and not reusing:
-        context.add_problem(
-            "kv_tiers", "no workload has a cache with reuse, which they would serve; add one, or remove the block"
-        )
+        context.add_problem("kv_tiers", Message.of("resolve.no_workload_has_cache_with").text())
 
 
 def _tier_sets(context: ResolveContext, block: KvTiersOnOffer, path: str) -> list[tuple[KvTier, ...]]:
@@ -74,16 +73,19 @@ def _tier_sets(context: ResolveContext, block: KvTiersOnOffer, path: str) -> lis
         context.assume_stated(f"{where}.price", price, f"{context.spec.currency}/byte")
         context.assume_stated(f"{where}.bandwidth", tier.bandwidth, "byte/s")
         if tier.power_per_tb is None:
-            context.ledger.assume(f"{where}.power_per_tb", 0.0, "W", "not stated in the spec: none")
+            context.ledger.assume(
+                f"{where}.power_per_tb", 0.0, "W", Message.of("resolve.not_stated_in_spec_none").text()
+            )
         choices.append([None, *(_tier(tier, size, price) for size in sorted(set(tier.sizes) - {0.0}))])
     if (count := math.prod(map(len, choices)) - 1) > MOST_VARIANTS:
         context.add_problem(
-            f"{path}.tiers", f"make {count} combinations of sizes; state sizes for at most {MOST_VARIANTS}"
+            f"{path}.tiers",
+            Message.of("resolve.make_combinations_of_sizes_state", count=count, most=MOST_VARIANTS).text(),
         )
         return []
     sets = [found for sizes in product(*choices) if (found := tuple(tier for tier in sizes if tier is not None))]
     if len({name_with(KvTierSet(path, "", tiers), 0) for tiers in sets}) < len(sets):
-        context.add_problem(f"{path}.tiers", "has sizes that are the same to four digits; leave one of them out")
+        context.add_problem(f"{path}.tiers", Message.of("resolve.has_sizes_that_are_same").text())
         return []
     return sets
 
@@ -113,17 +115,21 @@ def _with_block(
         return known
     here = {region.name for region in regions} or {site.region for site in sites}
     if unknown := sorted(here - {site.region for site in sites}):
-        context.add_problem(f"{path}.sites", f"{', '.join(unknown)}: no site of the spec; remove it")
+        context.add_problem(
+            f"{path}.sites", Message.of("resolve.no_site_of_spec_remove", site=", ".join(unknown)).text()
+        )
     able = list(_bought(offers, {record.name for record in named}, here))
     for record in named:
         if record.name not in {offer.system for offer in able}:
             context.add_problem(
-                f"{path}.systems", f"{record.name} cannot be bought at these sites; remove it, or offer it"
+                f"{path}.systems", Message.of("resolve.cannot_be_bought_at_these", system=record.name).text()
             )
     own = dict.fromkeys((offer.system, region) for offer in able for region in sorted(here & set(offer.prices)))
     for system, region in own:
         if (other := covered.setdefault((system, region), path)) and other != path:
-            context.add_problem(path, f"{system} in {region} has tiers by {other} already; join the two blocks")
+            context.add_problem(
+                path, Message.of("resolve.in_has_tiers_by_already", system=system, site=region, place=other).text()
+            )
     for offer in able:
         base = systems.get(offer.system)
         if base is None:  # a figure of it is missing, which is reported

@@ -8,6 +8,7 @@ from math import inf
 from models.transformer import routing
 from models.transformer.architecture import Architecture
 from planner.errors import Issue
+from planner.messages import Message
 from planner.spec.reinforcement import Reinforcement
 from planner.spec.workloads import Serving, Training
 
@@ -36,7 +37,13 @@ def wrong_routing(shape: Architecture, workload: Routed, path: str) -> list[Issu
         return []
     trained = workload.kind == "training" or (workload.kind == "reinforcement" and workload.algorithm == "dpo")
     if shape.experts and trained and workload.routing.redundant_experts:
-        return [Issue(f"{path}.routing.redundant_experts", "experts are trained once, without copies; remove it")]
+        return [
+            Issue(f"{path}.routing.redundant_experts", Message.of("resolve.experts_are_trained_once_without").text())
+        ]
     if shape.experts:
         return []
-    return [Issue(f"{path}.routing", f"{workload.architecture} has no experts; remove it")]
+    return [
+        Issue(
+            f"{path}.routing", Message.of("resolve.has_no_experts_remove_it", architecture=workload.architecture).text()
+        )
+    ]

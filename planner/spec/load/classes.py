@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import WHOLE, Name, Real
 from planner.spec.slo import TTFT, LatencyLimit, Percentiles
@@ -31,6 +32,6 @@ def wrong_classes(classes: list[RequestClass]) -> str:
     """Describe the fault of the classes of a workload; empty if nothing is."""
     total = sum(each.share for each in classes)
     if abs(total - 1) > 1e-6:
-        return f"the shares add up to {total:g}; they must add up to 1"
+        return Message.of("spec.shares_add_up_to_they", total=f"{total:g}").text()
     names = [each.name for each in classes]
     return "a class occurs twice; names must differ" if len(set(names)) < len(names) else ""

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import WHOLE, Real, Switch
 
@@ -30,5 +31,5 @@ class Routing(Block):
     @model_validator(mode="after")
     def _one_load(self) -> Routing:
         if self.popularity is not None and self.imbalance is not None:
-            raise ValueError('"imbalance" is what "popularity" would predict; remove one of them')
+            raise ValueError(Message.of("spec.imbalance_is_what_popularity_would").text())
         return self

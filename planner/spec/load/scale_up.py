@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import ByteRate, Bytes, Real, SecondsFromStart
 
@@ -29,5 +30,5 @@ class ScaleUp(Block):
     @model_validator(mode="after")
     def _read_at_a_rate(self) -> ScaleUp:
         if (self.preloaded > 0) != (self.preload_bandwidth is not None):
-            raise ValueError('expected "preloaded" with "preload_bandwidth", such as 1 with "20 GB/s", or neither')
+            raise ValueError(Message.of("spec.expected_preloaded_with_preload_bandwidth").text())
         return self

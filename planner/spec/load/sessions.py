@@ -6,6 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import WHOLE, Real, SecondsFromStart
 
@@ -36,7 +37,7 @@ class Session(Block):
     @classmethod
     def _several(cls, variation: float, known: ValidationInfo) -> float:
         if variation and known.data.get("calls", 2.0) == 1.0:
-            raise ValueError("tasks of 1 call on average all have 1 call; state 0, or more calls")
+            raise ValueError(Message.of("spec.tasks_of_1_call_on").text())
         return variation
 
     @property

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import Name, Real
 
@@ -39,10 +40,10 @@ def of_one_source(alternatives: list[Alternative] | None) -> list[Alternative] |
     """Check that all scores are from one source. Raises ValueError otherwise."""
     sources = list(dict.fromkeys(alternative.source for alternative in alternatives or ()))
     if len(sources) > 1:
-        raise ValueError(f'scores of "{sources[0]}" and of "{sources[1]}" do not compare; take all from one source')
+        raise ValueError(Message.of("spec.scores_of_and_of_do", one=sources[0], other=sources[1]).text())
     names = [alternative.architecture for alternative in alternatives or ()]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"{', '.join(twice)} occurs twice; give one score")
+        raise ValueError(Message.of("spec.occurs_twice_give_one_score", names=", ".join(twice)).text())
     return alternatives
 
 
@@ -51,9 +52,9 @@ def comparable(floor: QualityFloor | None, alternatives: list[Alternative] | Non
     if floor is None:
         return None
     if not alternatives:
-        raise ValueError('needs "alternatives": architectures with their scores')
+        raise ValueError(Message.of("spec.needs_alternatives_architectures_with_their").text())
     if floor.source != alternatives[0].source:
         raise ValueError(
-            f'a floor by "{floor.source}" and scores by "{alternatives[0].source}" do not compare; take both from one source'
+            Message.of("spec.floor_by_and_scores_by", one=floor.source, other=alternatives[0].source).text()
         )
     return floor

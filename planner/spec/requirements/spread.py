@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import WHOLE, Real
 
@@ -27,6 +28,6 @@ class Spread(Block):
     def _possible(self) -> Spread:
         if self.zones * self.least_share > 1 + 1e-9:
             raise ValueError(
-                f"{self.zones} zones cannot each serve {self.least_share:g} of the requests; lower least_share"
+                Message.of("spec.zones_cannot_each_serve_of", zones=self.zones, share=f"{self.least_share:g}").text()
             )
         return self

@@ -32,7 +32,9 @@ def _worded(key: str) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if isinstance(value, str) and value not in words:
             raise ValueError(
-                f"expected {' or '.join(map(json.dumps, words))}, or an object {{...}}, got {shown(value)}"
+                Message.of(
+                    "spec.expected_or_object_got", words=" or ".join(map(json.dumps, words)), given=shown(value)
+                ).text()
             )
         return words[value] if isinstance(value, str) else value
 
@@ -69,9 +71,9 @@ class Load(Block):
     @model_validator(mode="after")
     def _one(self) -> Load:
         if self.requests_per_s is not None and self.concurrency is not None:
-            raise ValueError('give "requests_per_s" or "concurrency", not both; or write "load": "max"')
+            raise ValueError(Message.of("spec.give_requests_per_s_or").text())
         if self.requests_per_s == 0:
-            raise ValueError("expected more than 0 requests per second")
+            raise ValueError(Message.of("spec.expected_more_than_0_requests").text())
         return self
 
 
@@ -97,9 +99,9 @@ class CasePools(Block):
     @model_validator(mode="after")
     def _both(self) -> CasePools:
         if (self.prefill.chips is None) != (self.decode.chips is None):
-            raise ValueError("state the chips of both pools, or of neither")
+            raise ValueError(Message.of("spec.state_chips_of_both_pools").text())
         if (self.prefill.system or self.decode.system) and self.prefill.chips is None:
-            raise ValueError("pools on another system need the chips of both pools")
+            raise ValueError(Message.of("spec.pools_on_another_system_need").text())
         return self
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import WHOLE, AmountPerSecond, Name, Real
 from planner.spec.stack.case import Case
@@ -51,7 +52,7 @@ class Attention(Block):
     def _fitting(self) -> Attention:
         for name, kinds in _NEEDS.items():
             if getattr(self, name) is not None and self.kind not in kinds:
-                raise ValueError(f'"{name}" belongs to {" and ".join(kinds)}; remove it')
+                raise ValueError(Message.of("spec.belongs_to_remove_it", key=name, kinds=" and ".join(kinds)).text())
         return self
 
     @property
@@ -74,7 +75,7 @@ class Experts(Block):
     @model_validator(mode="after")
     def _possible(self) -> Experts:
         if bool(self.experts) != bool(self.topk) or self.topk > self.experts:
-            raise ValueError(f"expected topk from 1 to the {self.experts} experts, and none without experts")
+            raise ValueError(Message.of("spec.expected_topk_from_1_to", count=self.experts).text())
         return self
 
     @property
@@ -132,10 +133,10 @@ class Codesign(Priced):
     @model_validator(mode="after")
     def _rated(self) -> Codesign:
         if self.porting and self.rate is None:
-            raise ValueError('"porting" needs a "rate", such as "100 USD/h"')
+            raise ValueError(Message.of("spec.porting_needs_rate_such_as").text())
         families = [entry.family for entry in self.porting]
         if twice := sorted({family for family in families if families.count(family) > 1}):
-            raise ValueError(f"porting to {', '.join(twice)} is stated twice; remove one of them")
+            raise ValueError(Message.of("spec.porting_to_is_stated_twice", names=", ".join(twice)).text())
         return self
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import Amount, BytePrice, Name, Real
 
@@ -39,7 +40,7 @@ class Components(Block):
     @model_validator(mode="after")
     def _one_memory(self) -> Components:
         if (self.hbm is None) == (self.hbm_price is None):
-            raise ValueError('expected either "hbm", a memory of the catalog, or "hbm_price", such as "11 USD/GB"')
+            raise ValueError(Message.of("spec.expected_either_hbm_memory_of").text())
         if self.hbm_yield is not None and self.hbm is None:
-            raise ValueError('"hbm_yield" moves the price of "hbm"; remove it, or name one')
+            raise ValueError(Message.of("spec.hbm_yield_moves_price_of").text())
         return self

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from planner.messages import Message
 from planner.spec.base import SOME, Block
 from planner.spec.model import Override
 from planner.spec.quantities import (
@@ -57,7 +58,7 @@ class DeviceFleet(Block):
     @model_validator(mode="after")
     def _with_shift(self) -> DeviceFleet:
         if (self.battery is None) != (self.shift is None):
-            raise ValueError('"battery" and "shift" belong together; state both or neither')
+            raise ValueError(Message.of("spec.battery_and_shift_belong_together").text())
         return self
 
     def power_limit_w(self) -> float | None:
@@ -93,7 +94,7 @@ class Tier(Block):
     @classmethod
     def _not_the_device(cls, name: str) -> str:
         if name == DEVICE:
-            raise ValueError(f'"{DEVICE}" is the tier of the devices themselves; choose another name')
+            raise ValueError(Message.of("spec.is_tier_of_devices_themselves", tier=DEVICE).text())
         return name
 
 
@@ -123,21 +124,21 @@ class Task(Block):
     @classmethod
     def _some(cls, rate: float) -> float:
         if not rate:
-            raise ValueError("expected more than 0 requests per second")
+            raise ValueError(Message.of("spec.expected_more_than_0_requests").text())
         return rate
 
     @field_validator("workload")
     @classmethod
     def _without_limits(cls, workload: CaseServing) -> CaseServing:
         if workload.slo.limits() or workload.demand is not None:
-            raise ValueError("demand and limits on latencies follow from the task; remove slo and demand")
+            raise ValueError(Message.of("spec.demand_and_limits_on_latencies").text())
         return workload
 
     @field_validator("sensing")
     @classmethod
     def _within_deadline(cls, sensing: float, known: ValidationInfo) -> float:
         if sensing >= known.data.get("deadline", sensing + 1.0):
-            raise ValueError("takes the whole deadline")
+            raise ValueError(Message.of("spec.takes_whole_deadline").text())
         return sensing
 
 
@@ -159,15 +160,25 @@ class EdgeSpec(Priced):
         for what, blocks in (("fleets", self.fleets), ("tiers", self.tiers), ("tasks", self.tasks)):
             names = [block.name for block in blocks]
             if len(set(names)) < len(names):
-                raise ValueError(f"names of {what} must differ")
+                raise ValueError(Message.of("spec.names_of_must_differ", what=what).text())
         fleets, tiers = {fleet.name for fleet in self.fleets}, {DEVICE, *(tier.name for tier in self.tiers)}
         for task in self.tasks:
             if task.fleet not in fleets:
                 raise ValueError(
-                    f'task "{task.name}" names the fleet "{task.fleet}"; known here: {", ".join(sorted(fleets))}'
+                    Message.of(
+                        "spec.task_names_fleet_known_here",
+                        task=task.name,
+                        name=task.fleet,
+                        known=", ".join(sorted(fleets)),
+                    ).text()
                 )
             if unknown := sorted(set(task.tiers or ()) - tiers):
                 raise ValueError(
-                    f'task "{task.name}" names the tier "{unknown[0]}"; known here: {", ".join(sorted(tiers))}'
+                    Message.of(
+                        "spec.task_names_tier_known_here",
+                        task=task.name,
+                        name=unknown[0],
+                        known=", ".join(sorted(tiers)),
+                    ).text()
                 )
         return self

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import WHOLE, BytePrice, ByteRate, Bytes, Name, SecondsFromStart, Watts
 
@@ -38,7 +39,7 @@ class TierOffer(Block):
 def _in_order(tiers: list[TierOffer]) -> list[TierOffer]:
     places = [TIER_ORDER.index(tier.name) for tier in tiers]
     if places != sorted(set(places)):
-        raise ValueError(f"tiers must differ and stand in the order {', '.join(TIER_ORDER)}")
+        raise ValueError(Message.of("spec.tiers_must_differ_and_stand", order=", ".join(TIER_ORDER)).text())
     return tiers
 
 

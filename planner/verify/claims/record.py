@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.facts.later_steps import PATH, SECTION_OF
+from planner.messages import BESIDE, with_codes
 from planner.problem.facts import ResolvedSpec
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.claims.unchecked import pools_of, release_of
@@ -17,6 +18,7 @@ from planner.verify.findings import Report
 from planner.version import __version__
 
 ENDED_BY = ("gap", "time", "memory", "nodes", "search")
+REASON_CODE = f"reason{BESIDE}"
 SHARE_TOL = 1e-9  # difference in the share of an assumption: sums of many lines
 
 
@@ -95,17 +97,24 @@ def check_assumptions(plan: CheckedPlan) -> None:
     total, computed = sum(lines.values()), {}
     for assumption in plan.problem.assumptions:
         scoped = [line for line in lines if any(_covers(pattern, line) for pattern in assumption.scope)]
-        computed[assumption.path] = {
+        row = {
             "path": assumption.path,
             "value": assumption.value,
             "unit": assumption.unit,
             "reason": assumption.reason,
             "share": sum(lines[line] for line in scoped) / total if assumption.scope and total else None,
         }
-    stated = plan.document["assumptions"]
-    if release_of(plan.document) != __version__:
-        stated = [{**row, "reason": computed.get(row["path"], row)["reason"]} for row in stated]
+        computed[assumption.path] = with_codes(row, "reason")
+    stated = [_coded_alike(row, computed.get(row["path"], {}), plan.document) for row in plan.document["assumptions"]]
     _check_rows(plan, "assumptions", stated, computed)
+
+
+def _coded_alike(row: Mapping[str, Any], computed: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of a plan to compare: of another release without its reason, of releases up to 0.2 with the text of the reason alone."""
+    other = release_of(document) != __version__
+    taken = ("reason", REASON_CODE) if other else (REASON_CODE,) if REASON_CODE not in row else ()
+    kept = {key: value for key, value in row.items() if key not in taken}
+    return {**kept, **{key: computed[key] for key in taken if key in computed}}
 
 
 def _covers(pattern: tuple[str, str, str], line: tuple[str, str, str, str]) -> bool:

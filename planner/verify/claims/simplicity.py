@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from planner.messages import Message
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.findings import RELATIVE_TOL
 
@@ -118,7 +119,7 @@ def part_values(plan: CheckedPlan) -> Iterator[tuple[str, str, float, float]]:
     asked, held = plan.problem.spec.simplicity, _systems(plan)
     if asked.most_sites is not None:
         sites = {site for site, _ in held}
-        yield "simplicity.most_sites", "sites with systems", float(len(sites)), float(asked.most_sites)
+        yield "simplicity.most_sites", Message.of("limit.most_sites").text(), float(len(sites)), float(asked.most_sites)
     if asked.most_kinds is not None:
         counts = [
             sum(1 for (at, _), systems in held.items() if at == site and systems[w])
@@ -127,7 +128,7 @@ def part_values(plan: CheckedPlan) -> Iterator[tuple[str, str, float, float]]:
         ]
         yield (
             "simplicity.most_kinds",
-            "kinds of systems at a site",
+            Message.of("limit.most_kinds").text(),
             float(max(counts, default=0)),
             float(asked.most_kinds),
         )

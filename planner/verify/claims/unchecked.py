@@ -80,7 +80,8 @@ def _of_the_record(document: Mapping[str, Any], same_figures: bool) -> Iterator[
         yield Unchecked("assumptions[].reason", f"words of release {release_of(document) or 'unknown'}")
     size = "a count from the program or of its search, which is not built again"
     yield from (Unchecked(f"solver.{name}", size) for name in ("rows", "columns", "integers", "ended_by", "repeatable"))
-    yield Unchecked("dropped", "counts of candidates, which are not searched again")
+    for name in ("dropped", "dropped_message"):
+        yield Unchecked(name, "counts of candidates, which are not searched again")
 
 
 def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
@@ -112,10 +113,10 @@ def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
         Unchecked(f"limits[].{name}", values)
         for name in ("marginal_value", "marginal_value_divisible", "marginal_unit")
     )
-    yield Unchecked("limits[].note", "words on how a value was found")
+    yield from (Unchecked(f"limits[].{name}", "words on how a value was found") for name in ("note", "note_message"))
     if not document["runner_up"]:
         yield Unchecked("runner_up", "none is stated, as in plans of studies")
-    for name in ("margin", "words"):
+    for name in ("margin", "words", "words_message"):
         yield Unchecked(
             f"runner_up[].{name}", "from the same programs; that the system is offered and not in use is checked"
         )

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from planner.messages import Message
 from planner.problem.facts import SiteFacts, SystemFacts
 from planner.verify.checked_plan import CheckedPlan
 
@@ -46,10 +47,20 @@ class FacilityCheck:
                     sum(counts[w] * self._share(site, systems[name]) for name, counts in mine.items())
                     for w in range(self.plan.problem.calendar.windows)
                 ]
-                yield f"{site.path}.rack_positions", f"rack positions in {region}", max(racks), site.hall.positions
+                yield (
+                    f"{site.path}.rack_positions",
+                    Message.of("limit.rack_positions", site=region).text(),
+                    max(racks),
+                    site.hall.positions,
+                )
             if math.isfinite(site.hall.rack_w):
                 fullest = max((self._rack_w(site, systems[name]) for name in mine), default=0.0)
-                yield f"{site.path}.rack_power", f"power of one rack in {region}", fullest, site.hall.rack_w
+                yield (
+                    f"{site.path}.rack_power",
+                    Message.of("limit.rack_power", site=region).text(),
+                    fullest,
+                    site.hall.rack_w,
+                )
 
     def _count(self) -> None:
         """Count the bought systems of each row of the fleet at limited halls."""

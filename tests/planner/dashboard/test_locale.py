@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from planner.dashboard import sources
 from planner.errors import SpecError
+from planner.messages import texts
 from planner.plan import BY_THE_BOUND
 from planner.report import words
 from planner.report.locale import Words, languages, phrases
@@ -94,34 +95,13 @@ def test_every_status_of_a_plan_has_a_text():
 # -- phrases of plans --------------------------------------------------------------------------------------------------
 
 OTHERS = [code for code in languages() if code != "en"]
-PLACE = re.compile(r"\{\w+\}")
+
 LATIN_SENTENCE = re.compile(r"[A-Za-z]+(?: [a-z]+){4,}")  # five words in a row
 
 
-def written_in(folder: str, pattern: str) -> set[str]:
-    """The texts that the code of a folder holds where a line fits the pattern."""
-    return {
-        node.value
-        for path in (HOME / "planner" / folder).rglob("*.py")
-        for line in path.read_text().splitlines()
-        if re.search(pattern, line)
-        for node in ast.walk(_parsed(line))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
-
-
-def _parsed(line: str) -> ast.AST:
-    try:
-        return ast.parse(line.strip())
-    except SyntaxError:
-        return ast.Module([], [])
-
-
-@pytest.mark.parametrize("language", OTHERS)
-def test_every_reason_to_drop_a_candidate_has_a_translation(language):
-    texts = {text for text in written_in("candidates", r"dropped(\[[^\]]*\])?\[\"") if " " in text}
-    assert len(texts) > 15
-    assert not {text for text in texts if not phrases.is_known(text, language)}
+def test_every_reason_to_drop_a_candidate_is_a_message(small_plan):
+    reasons = {reason for counts in small_plan["dropped"].values() for reason in counts}
+    assert len(reasons) > 5 and reasons == set(small_plan["dropped_message"])
 
 
 @pytest.mark.parametrize("language", OTHERS)
@@ -159,10 +139,6 @@ def test_titles_and_assumptions_of_the_examples_have_translations(language):
     assert not unknown
 
 
-def table_of(file: str, language: str) -> dict[str, str]:
-    return json.loads((HOME / "planner/report/locale" / f"{file}_{language}.json").read_text())
-
-
 SAYS_WHAT_IS_WRONG = ("Issue", "ValueError", "UnitError", "SpecError", "add_problem", "wrong")
 PASSED_ON = ("{error}", "{words}, got {shown(given)}")  # messages of other functions, which are collected there
 
@@ -196,12 +172,13 @@ def _sample(code: str) -> str:
     return "; known here: x" if code == "known" else "from 1 W to 2 W" if code in ("span", "self.span") else "x"
 
 
-@pytest.mark.parametrize("language", OTHERS)
-@pytest.mark.parametrize("folder", ["spec", "resolve", "dashboard", "calibration"])
-def test_what_is_wrong_in_a_spec_is_told_in_every_language(folder, language):
-    found = messages(folder)
-    assert len(found) >= {"spec": 100, "resolve": 40}.get(folder, 1)
-    assert not {message for message in found if not phrases.is_known(message, language)}
+SENTENCES_LEFT = {"cli": 12, "estimate": 10, "evaluate": 9, "plan": 3, "problem": 4, "studies": 22}
+"""Sentences on wrong input that the code of a folder still writes itself, in English; each number may only fall."""
+
+
+@pytest.mark.parametrize("folder", ["spec", "resolve", "dashboard", "calibration", *SENTENCES_LEFT])
+def test_what_is_wrong_in_a_spec_is_a_message(folder):
+    assert len(messages(folder)) <= SENTENCES_LEFT.get(folder, 0), sorted(messages(folder))
 
 
 WRONG = (-1, 0, 1e30, "x", "3 MB", [], {}, None, True, "-3 MW", "1e9 USD", "0 s", [1], {"a": 1})
@@ -237,9 +214,6 @@ def test_an_example_with_a_wrong_part_is_refused_in_every_language(draw):
 
 
 @pytest.mark.parametrize("language", OTHERS)
-def test_translations_keep_the_places_and_hold_no_english_sentence(language):
-    for english, other in [pair for file in phrases.FILES for pair in table_of(file, language).items()]:
-        assert set(PLACE.findall(english)) == set(PLACE.findall(other)), english
-        assert not LATIN_SENTENCE.search(other), other
-    for key, text in Words(language).texts.items():
+def test_translations_hold_no_english_sentence(language):
+    for key, text in {**Words(language).texts, **texts(language)}.items():
         assert not LATIN_SENTENCE.search(text), key

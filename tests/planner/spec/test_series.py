@@ -83,7 +83,7 @@ def test_a_file_of_a_folder_is_read_to_a_size(folders, monkeypatch):
         ("timestamp_utc,a\n2024-01-01T00,1\n2024-01-01T00,1\n", "every hour once"),
         ("timestamp_utc,a\n2024-01-01T00,1\n2030-01-01T00,1\n", "every hour once"),
         ("timestamp_utc" + ",a" * 300 + "\n2024-01-01T00\n", "more than 200 columns"),
-        ("timestamp_utc,a\n" + "2024-01-01T00,1\n" * 9000, "more than 8784 rows"),
+        ("timestamp_utc,a\n" + "2024-01-01T00,1\n" * 9000, "more than 8,784 rows"),
         ("timestamp_utc,a\n2024-01-01T00,1e999\n", "line 2, column 2: expected a number"),
         ("utc;price_usd_per_mwh\n2024-01-01T00;50\n", "line 1: expected columns divided by commas, not by semicolons"),
         ("utc\tprice_usd_per_mwh\n2024-01-01T00\t50\n", "line 1: expected columns divided by commas"),
