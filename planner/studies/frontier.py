@@ -226,7 +226,7 @@ def _check(against: str, points: int, span: tuple[float, float] | None) -> None:
                 Issue(
                     "--span",
                     Message.of(
-                        "study.expected_two_rising_factors_such", low=f"{span[0]:g}", high=f"{span[1]:g}"
+                        "studies.expected_two_rising_factors_such", low=f"{span[0]:g}", high=f"{span[1]:g}"
                     ).text(),
                 )
             ]
@@ -366,7 +366,7 @@ class _Study:
                     Issue(
                         "workloads",
                         Message.of(
-                            "study.there_is_nothing_to_vary",
+                            "studies.there_is_nothing_to_vary",
                             what="a demand" if self.against == THROUGHPUT else "latency limits",
                         ).text(),
                     )

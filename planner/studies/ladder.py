@@ -136,7 +136,7 @@ def ladder(
                 Issue(
                     "--workload",
                     Message.of(
-                        "study.unknown_serving_workload_expected_one",
+                        "studies.unknown_serving_workload_expected_one",
                         name=str(workload),
                         names=", ".join(serving) or "none, there is none",
                     ).text(),
@@ -152,7 +152,9 @@ def ladder(
                 Issue(
                     "--phase",
                     Message.of(
-                        "study.expected_one_of_phases_whose", names=", ".join(phases) or "(there are none)", given=phase
+                        "studies.expected_one_of_phases_whose",
+                        names=", ".join(phases) or "(there are none)",
+                        given=phase,
                     ).text(),
                 )
             ]
@@ -260,7 +262,7 @@ def _target(text: str, problem: ResolvedSpec) -> float:
                 Issue(
                     "--target",
                     Message.of(
-                        "study.expected_amount_in_got", currency=" or ".join(sorted(problem.per_usd)), given=text
+                        "studies.expected_amount_in_got", currency=" or ".join(sorted(problem.per_usd)), given=text
                     ).text(),
                 )
             ]

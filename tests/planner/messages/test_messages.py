@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections import Counter
 from pathlib import Path
@@ -13,6 +14,7 @@ import planner.messages as messages
 from planner.messages import DEFAULT, LANGUAGES, Message, of_row, texts
 
 HOME = Path(messages.__file__).parent
+TREES = [ast.parse(path.read_text("utf-8")) for path in HOME.parent.rglob("*.py")]
 
 
 def places(text: str) -> set[str]:
@@ -47,3 +49,47 @@ def test_a_row_of_another_release_is_no_message():
 def test_an_unknown_code_is_an_error():
     with pytest.raises(KeyError):
         Message.of("no.such")
+
+
+def test_every_code_in_the_source_has_a_text():
+    codes, starts = codes_of_source()
+    assert len(codes) > 500
+    assert not codes - texts(DEFAULT).keys()
+    assert not [start for start in starts if not any(code.startswith(start) for code in texts(DEFAULT))]
+
+
+def test_every_text_is_used():
+    """A code stands in the source as a whole, without its last word, or by the part that is put together there."""
+    topics = tuple({code.partition(".")[0] + "." for code in texts(DEFAULT)})
+    first = [node.values[0] for tree in TREES for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    starts = [str(part.value) for part in first if isinstance(part, ast.Constant) and part.value.startswith(topics)]
+    words = {
+        node.value
+        for tree in TREES
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    ends = {word for word in words if word.isidentifier()}
+    unused = {
+        code
+        for code in texts(DEFAULT)
+        if not code.startswith(tuple(starts))
+        and not words & {code, code.rpartition("_")[0], code.rpartition(".")[0]}
+        and code.partition(".")[2] not in ends
+    }
+    assert not unused
+
+
+def codes_of_source() -> tuple[set[str], set[str]]:
+    """Return the codes of `Message.of` in the source: those that stand whole, and the beginnings of those put together by name."""
+    codes, starts = set(), set()
+    for tree in TREES:
+        for call in ast.walk(tree):
+            if not (isinstance(call, ast.Call) and ast.unparse(call.func) == "Message.of" and call.args):
+                continue
+            for part in (call.args[0], *ast.walk(call.args[0])):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str) and "." in part.value.strip("."):
+                    codes.add(part.value)
+                if isinstance(part, ast.JoinedStr) and isinstance(part.values[0], ast.Constant):
+                    starts.add(str(part.values[0].value))
+    return codes - starts, starts
