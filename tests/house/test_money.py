@@ -17,7 +17,7 @@ PRICES = {
 EXEMPT = {
     "candidates/fleet_options.py": "figures of one option: the rent of its hall, and its share of a network and a building",
     "candidates/reinforcement.py": "ranks counts of systems before there is a program",
-    "estimate/characterise/value.py": "one case without a plan",
+    "design/characterise/value.py": "one case without a plan",
     "interpret/load/kv_tiers.py": "how much of a system's price its tiers of KV cache are",
     "interpret/owned.py": "proceeds of what is sold, which is no cost of the plan",
     "studies/sensitivity_factors.py": "makes the prices of a variant",
