@@ -170,14 +170,19 @@ def fullest_stage_s(run: Run, kinds: Mapping[str, Times], head_seconds: Floats |
     if last is not None:
         stage = {part: seconds + heads * last[part] for part, seconds in stage.items()}
     stage["compute"] = stage["compute"] + heads * head_seconds
-    if (
-        LEADING in kinds
-    ):  # the last stage may be slower than one of other layers alone, and yet faster than the first one
-        most = stage_layers(arch.layers, layouts.pp)
-        j = np.minimum(leading_on(d, 0.0, chunk), most)
-        front = {
-            part: most * seconds / counted + j * (dense[part] - seconds / counted) for part, seconds in other.items()
+    if LEADING not in kinds:
+        return stage
+    # The stages were split as if all layers were alike: the first and the last one may be slower than the one that was found.
+    left = np.where(heads > 0, most, np.maximum(arch.layers - (layouts.pp - 1.0) * most, 0.0))
+    full = stage_layers(arch.layers, layouts.pp)
+    for count, rank, ends in ((full, 0.0, 0.0), (left, layouts.pp - 1.0, 1.0)):
+        j = np.minimum(leading_on(d, rank, chunk), count)
+        also = {
+            part: count * seconds / counted + j * (dense[part] - seconds / counted) for part, seconds in other.items()
         }
-        slower = sum(front.values()) > sum(stage.values())
-        stage = {part: np.where(slower, front[part], seconds) for part, seconds in stage.items()}
+        if last is not None:
+            also = {part: seconds + ends * last[part] for part, seconds in also.items()}
+        also["compute"] = also["compute"] + ends * head_seconds
+        slower = sum(also.values()) > sum(stage.values())
+        stage = {part: np.where(slower, also[part], seconds) for part, seconds in stage.items()}
     return stage

@@ -43,6 +43,7 @@ def stages(layers, p, leading, predicting):
 
 @drawn
 @example(layers=9, p=2, leading=5, predicting=1, dense=3.0, head=0.0)
+@example(layers=3, p=2, leading=1, predicting=0, dense=0.2, head=2.6)
 @example(layers=5, p=4, leading=3, predicting=0, dense=0.5, head=0.0)
 @given(
     layers=st.integers(1, 40), p=st.integers(1, 12), leading=st.integers(0, 12), predicting=st.integers(0, 2),
@@ -67,6 +68,7 @@ def test_the_fullest_stage_against_every_stage_written_out(layers, p, leading, p
     assert found <= max(every) + max(dense - 1.0, 0.0) * min(leading, -(-layers // p)) + 1e-9
     assert found >= sum(every) / p - max(each.values()) - 1.1 * predicting - head
     assert found >= every[0] - 1e-9 or p == 1
+    assert found >= head + 1.1 * predicting - 1e-9
 
 
 @drawn
