@@ -243,8 +243,8 @@ def _generation(part: str, family: str, catalog: Catalog) -> float:
 def _spreads(part: str, values: Sequence[float], chip: Record, catalog: Catalog, same: bool) -> tuple[float, float]:
     """Return standard deviations of logarithms: of the chip around what the fit knows of it, and of a kernel as a sign of it.
 
-    A chip of the fit differs from the mean of many by what a single machine does; one of a generation of the fit as chips do, and another as
-    generations do.
+    A chip of the fit differs from the mean of many by what a single machine does; one of a generation of the fit beyond this as chips do, and
+    another as generations do.
     """
     model, label = PARTS[part].level.split()
     level = catalog.get("constants", f"{model}_levels")
@@ -258,7 +258,8 @@ def _spreads(part: str, values: Sequence[float], chip: Record, catalog: Catalog,
     if chip.name in seen:
         own = MIN_PRIOR_SPREAD
     else:
-        own = among if chip.name in relatives(catalog, seen) else max(chips, generations)
+        further = among if chip.name in relatives(catalog, seen) else max(chips, generations)
+        own = math.hypot(MIN_PRIOR_SPREAD, further)
     scatter = statistics.stdev(map(math.log, values)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
     return own, math.hypot(engines, scatter, 0.0 if same else among)
 

@@ -136,7 +136,7 @@ def test_decode_over_a_rack_runs_far_more_than_ninety_requests_per_rank():
     assert found.answer is not None, found.reason
     decode = found.answer["pools"][1]
     assert decode["layout"]["ep"] >= 32
-    assert found.answer["batch"] / decode["layout"]["dp"] > 300
+    assert found.answer["batch"] / decode["layout"]["dp"] > 250
 
 
 @pytest.mark.parametrize("chips", [8, 72, 6])

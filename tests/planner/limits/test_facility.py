@@ -90,7 +90,7 @@ def test_marginal_value_of_a_position_is_what_four_systems_save(solved):
     plan = solved({"sites[0].rack_positions": 2, "offers": [H100, RENT]})
     row = limit(plan, "sites[0].rack_positions")
     saved = plan.objective["value"] - solved({"sites[0].rack_positions": 3, "offers": [H100, RENT]}).objective["value"]
-    assert -row["marginal_value_divisible"] == pytest.approx(saved, rel=1e-3)
+    assert -row["marginal_value_divisible"] == pytest.approx(saved, rel=1e-2)
 
 
 def test_positions_that_bar_every_plan_are_named_and_repaired(solved):
