@@ -422,7 +422,7 @@ def test_the_port_of_a_standby_layout_is_paid(spec):
     """With too few of the cheap systems for slow chips, others stand by: all works without them as predicted, and they are ported."""
     offers = [
         {"system": "DGX H100", "how": "buy", "price": "310000 USD"},
-        {"system": "MI300X 8x OAM node", "how": "buy", "price": "250000 USD", "supply": 21},
+        {"system": "MI300X 8x OAM node", "how": "buy", "price": "250000 USD", "supply": 24},
     ]
     porting = [{"family": family, "cost": "1000 USD"} for family in ("cdna3", "hopper")]
     plan = planner.solve(asked({**spec, "offers": offers, "porting": porting}, confidence=0.9), threads=1)
@@ -515,10 +515,10 @@ def test_a_limit_on_the_way_leaves_scenarios_out_and_says_how_many(plain, tmp_pa
 def test_a_promise_that_the_plan_as_predicted_keeps_costs_nothing(tiny):
     """Of the fleet as predicted in fresh scenarios, only where it keeps less than is asked is a dearer one sold."""
     spec = tiny(
-        robust={"confidence": 0.76, "scenarios": 100}
-    )  # with a standard error on top 81 of 100 would be asked for
+        robust={"confidence": 0.69, "scenarios": 100}
+    )  # with a standard error on top 74 of 100 would be asked for
     spec["workloads"][0]["demand"] = {"requests_per_s": 1000}
     found = planner.solve(spec)["robustness"]
-    assert 0.76 <= found["nominal"]["kept"] < 0.81, "the plan as predicted keeps the promise, and hardly more"
+    assert 0.69 <= found["nominal"]["kept"] < 0.74, "the plan as predicted keeps the promise, and hardly more"
     assert found["price"] == pytest.approx(0.0, abs=1e-6 * found["nominal"]["value"])
     assert found["fresh"]["kept"] == pytest.approx(found["nominal"]["kept"])
