@@ -191,3 +191,21 @@ def test_answers_take_their_route_and_prompts_the_other_way():
     decided._requests()
     assert decided.load[0].tolist() == [[4.0, 8.0, 0.0], [10.0, 20.0, 0.0]]
     assert decided.carried[0, "chat", "requests"] == 14.0 * (1 * 100 + 2 * 200)
+
+
+def test_lines_are_paid_for_the_bytes_of_answers_and_for_no_tokens():
+    """One request/s for 100 s and two for 200 s at half the worth: 300 answers of 10 bytes, over lines of 0.02 and 0.05 per byte.
+
+    All requests go to an API, whose arc costs 7 for each request beside the 0.7 of its bytes.
+    """
+    network = NS(lines=[NS(price_per_byte=0.02), NS(price_per_byte=0.0), NS(price_per_byte=0.05)])
+    carrier = Carrier(kind="wire", uses=((0, 1), (1, 1), (2, 0)))
+    problem = NS(
+        calendar=CALENDAR, serving=[NS(name="chat")], sites=[NS(region="b")], routes=lambda *_: {"wire": carrier},
+        egress_bytes=lambda _: 10.0,
+    )  # fmt: skip
+    decided = object.__new__(line_rows.LineDecisions)
+    decided.problem, decided.network, decided.sent, decided.flow = problem, network, [], np.array([[1.0, 2.0, 0.0]])
+    decided.form = NS(arcs=[(0, 0, 0, 0)], arc_kinds=["wire"], origins=["a"])
+    paid = decided._paid(lambda functional, decision: np.array([300 * 7.7]))
+    assert paid == pytest.approx({(0, "requests"): 60.0, (1, "requests"): 0.0, (2, "requests"): 150.0})
