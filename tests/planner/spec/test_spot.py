@@ -119,7 +119,7 @@ def test_the_catalog_has_spot_prices(spec):
     [
         lambda d: d["workloads"][0]["points"][0].update(goodput=0.999),
         lambda d: d["workloads"][0]["points"][0].update(capacity=d["workloads"][0]["points"][0]["capacity"] * 1.001),
-        lambda d: d["fleet"][0].update(phase=None),
+        lambda d: d["fleet"][0].update(window=None),
         lambda d: d["fleet"][0].update(how="on_demand"),
     ],
 )
