@@ -120,6 +120,6 @@ def test_a_calibration_of_own_runs_moves_the_constants_of_a_scenario_as_an_overl
     by_overlay = resolve_document(main.document(), [tmp_path / "overlay"])
     assert by_scenario.constants.training == by_overlay.constants.training
     assert by_scenario.constants.training != sources.resolved(main.document()).constants.training
-    assert all("_seen/kind " in path for path in idle)
+    assert all(path.startswith(("constants/training_seen/kind ", "constants/training_seen/network ")) for path in idle)
     table = cataloguing.change_table({"changes": changes}, Words())
     assert len(table) == len(changes) and table[0]["Change"] == changes[0]["after"] / changes[0]["before"] - 1
