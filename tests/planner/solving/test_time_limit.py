@@ -218,7 +218,7 @@ def test_a_plan_that_a_node_limit_ends_is_the_same_each_time(root):
         "gap": 1e-7,
         "method": "direct",
         "node_limit": 1,
-        "replicas": "divisible",
+        "replicas": "whole",
         "time_limit": "300 s",
     }
     first, second = planner.solve(document), planner.solve(document)
