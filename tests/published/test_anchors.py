@@ -43,7 +43,7 @@ def test_an_estimate_prints_the_contradiction_of_its_own_chip_and_network_alone(
         }  # fmt: skip
         return {row["code"].partition(".")[0] for row in estimate(case).answer["notes"]}
 
-    chips = "CloudMatrix 384 / Atlas 900 A3 SuperPoD"
+    chips = "HGX H20 8-GPU server"
     assert "anchor" in codes("DeepSeek-R1", chips)
     assert "anchor" not in codes("Qwen3-32B", chips) | codes("DeepSeek-R1", "DGX H200")
 
