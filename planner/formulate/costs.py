@@ -273,9 +273,12 @@ def arc_terms(
         [rates.worth * request_price(problem.sites[r], problem.serving[w], problem.calendar) for w, r in sold]
     ).reshape(len(sold), len(rates.worth))
 
-    def flowing(name: str, rows: Bools, per_unit: Floats, profile: Floats, follows: Ints) -> Flowing:
+    def flowing(
+        name: str, rows: Bools, per_unit: Floats, profile: Floats, follows: Ints, for_bytes: bool = False
+    ) -> Flowing:
         return Flowing(
             component=name,
+            for_bytes=for_bytes,
             decision=REQUEST,
             at=np.flatnonzero(rows),
             places=_chosen(places, rows),
@@ -289,8 +292,8 @@ def arc_terms(
     flat, alike = rates.worth[None, :], np.zeros(len(arcs), dtype=np.int64)
     of_pair = np.array([row_of.get((w, r), 0) for w, _, r, _ in arcs], dtype=np.int64)
     return [
-        flowing(components.EGRESS.key, ~bought & (traffic != 0), traffic, flat, alike),
-        flowing(components.API_TOKENS.key, bought & (traffic != 0), traffic, flat, alike),
+        flowing(components.EGRESS.key, ~bought & (traffic != 0), traffic, flat, alike, for_bytes=True),
+        flowing(components.API_TOKENS.key, bought & (traffic != 0), traffic, flat, alike, for_bytes=True),
         flowing(components.API_TOKENS.key, bought, np.ones(len(arcs)), tokens, of_pair),
     ]
 

@@ -26,8 +26,8 @@ from planner.formulate.lines import (
     stages,
     stream_side,
 )
-from planner.money.components import LINE, SEND, STREAM
-from planner.money.terms import COST
+from planner.money.components import LINE, REQUEST, SEND, STREAM
+from planner.money.terms import COST, by_position
 from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.problem.limit_labels import LimitLabel, line_units
 from planner.problem.lines import WEIGHTS, Carrier
@@ -144,17 +144,13 @@ class LineDecisions:
         return {name: carried / sum(mine.values()) for name, carried in mine.items()}
 
     def _paid(self, amounts: Amounts) -> dict[tuple[int, str], float]:
-        """Add up the payments for bytes by line and traffic.
-
-        Requests pay sum over slots of  bytes/s of answers x seconds x discount x price per byte of the line; the amount of an arc to an API
-        holds the price of tokens too, and no line is paid for tokens.
-        """
+        """Add up the payments for bytes by line and traffic; no line is paid for tokens that an API sells."""
         paid: dict[tuple[int, str], float] = defaultdict(float)
-        worth = self.problem.calendar.seconds * self.problem.calendar.discount
-        for a, workload, way in self._carried_requests():
-            answered = self.problem.egress_bytes(workload) * float(self.flow[a] @ worth)
+        of_arcs = by_position((term for term in self.form.terms if term.for_bytes), REQUEST, {REQUEST: self.flow})
+        for a, _, way in self._carried_requests():
+            share = shares_of_price(self.network, way.uses)
             for line, _ in way.uses:
-                paid[line, REQUESTS] += answered * self.network.lines[line].price_per_byte
+                paid[line, REQUESTS] += of_arcs[a] * share.get(line, 0.0)
         for sent in self.sent:
             share = shares_of_price(self.network, sent.uses)
             for line, _ in sent.uses:

@@ -55,6 +55,7 @@ class Terms:
 
     `component`: its key, or that of its line of carbon. `functional`: what the amounts add up to. `decision`: of which each unit costs
     something, at the positions `at` [n]. `places` [n] and `workload` [n] label the rows; no workload where `workload` is empty.
+    `for_bytes`: whether the amounts of requests pay for bytes on their routes, which a component may hold beside tokens.
     """
 
     component: str
@@ -64,6 +65,7 @@ class Terms:
     dates: Dates
     functional: str = COST
     workload: tuple[str, ...] = ()
+    for_bytes: bool = False
 
     def __post_init__(self) -> None:
         if self.functional == COST and self.decision not in COMPONENTS[self.component].paid_for:

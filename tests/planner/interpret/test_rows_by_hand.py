@@ -15,6 +15,7 @@ from planner.interpret.preemption import preemption_rows
 from planner.interpret.quality import quality_rows, requests_by_member
 from planner.interpret.spread import spread_rows
 from planner.interpret.storage import storage_used
+from planner.money.terms import Dates, Flowing
 from planner.problem.facility import HallFacts, RackFacts
 from planner.problem.facts import QualityFacts
 from planner.problem.lines import Carrier
@@ -196,16 +197,25 @@ def test_answers_take_their_route_and_prompts_the_other_way():
 def test_lines_are_paid_for_the_bytes_of_answers_and_for_no_tokens():
     """One request/s for 100 s and two for 200 s at half the worth: 300 answers of 10 bytes, over lines of 0.02 and 0.05 per byte.
 
-    All requests go to an API, whose arc costs 7 for each request beside the 0.7 of its bytes.
+    The requests go to an API, whose arc costs 7 for the tokens of each request beside 0.7 for its bytes.
     """
     network = NS(lines=[NS(price_per_byte=0.02), NS(price_per_byte=0.0), NS(price_per_byte=0.05)])
     carrier = Carrier(kind="wire", uses=((0, 1), (1, 1), (2, 0)))
     problem = NS(
-        calendar=CALENDAR, serving=[NS(name="chat")], sites=[NS(region="b")], routes=lambda *_: {"wire": carrier},
-        egress_bytes=lambda _: 10.0,
+        calendar=CALENDAR, serving=[NS(name="chat")], sites=[NS(region="b")], routes=lambda *_: {"wire": carrier}
+    )
+    dates = Dates(
+        window=np.zeros(3, int), seconds=CALENDAR.seconds, discount=CALENDAR.discount, year_worth=np.ones(1), phases=np.array([[0, 0]])
+    )  # fmt: skip
+    of_bytes, of_tokens = (
+        Flowing(
+            component="api", decision="request", at=np.array([0]), places=(("b", "wire", ""),), dates=dates, per_unit=np.array([each]),
+            profile=(CALENDAR.seconds * CALENDAR.discount)[None, :], follows=np.array([0]), for_bytes=for_bytes,
+        )
+        for each, for_bytes in ((10 * (0.02 + 0.05), True), (7.0, False))
     )  # fmt: skip
     decided = object.__new__(line_rows.LineDecisions)
     decided.problem, decided.network, decided.sent, decided.flow = problem, network, [], np.array([[1.0, 2.0, 0.0]])
-    decided.form = NS(arcs=[(0, 0, 0, 0)], arc_kinds=["wire"], origins=["a"])
+    decided.form = NS(arcs=[(0, 0, 0, 0)], arc_kinds=["wire"], origins=["a"], terms=[of_bytes, of_tokens])
     paid = decided._paid(lambda functional, decision: np.array([300 * 7.7]))
     assert paid == pytest.approx({(0, "requests"): 60.0, (1, "requests"): 0.0, (2, "requests"): 150.0})
