@@ -63,8 +63,8 @@ def test_no_price_of_a_question_is_out_of_order(spec):
             assert all(one.prices[region] <= other.prices[region] for region in one.prices)
         for one, other in zip(a.sites, b.sites, strict=True):
             assert one.facility_cost_per_w <= other.facility_cost_per_w and np.all(one.price_per_j <= other.price_per_j)
-            assert (one.network.switch_price, one.network.link_price_one_tier) <= (
-                other.network.switch_price,
-                other.network.link_price_one_tier,
+            assert (one.fabric.switch_price, one.fabric.link_price_one_tier) <= (
+                other.fabric.switch_price,
+                other.fabric.link_price_one_tier,
             )
         assert all(a.paths[key].price_per_byte <= b.paths[key].price_per_byte for key in a.paths)
