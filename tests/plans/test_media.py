@@ -171,7 +171,7 @@ def test_encoders_of_training_compute_beside():
     assert (trained - bare) == pytest.approx(3 * (frozen - bare), rel=1e-6) and frozen > bare
     # 4 images of 6.3 TFLOP each beside 8,192 tokens of 6 x 8 GFLOP and attention.
     assert 1.03 < frozen / bare < 1.08
-    with pytest.raises(SpecError, match="more than the 8192 of a sequence"):
+    with pytest.raises(SpecError, match="more than the 8,192 of a sequence"):
         step_s([{**image, "items": 9}])
 
 
