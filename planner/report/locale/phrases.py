@@ -1,7 +1,7 @@
 """Translate phrases that a plan holds in English: names of limits, reasons, notes and words of margins.
 
 `phrases_zh.json` maps an English phrase to its translation. A place such as `{site}` stands for any text that holds no phrase of ours:
-a name, an amount, a path. The longest pattern that fits a whole text is taken.
+a name, an amount, a path. Of the patterns that fit a whole text, the one with most text of its own is taken.
 Messages (`planner.messages`) are known by their texts too, for places that hold only the text.
 """
 
@@ -45,7 +45,11 @@ def _patterns(language: str) -> tuple[dict[str, str], list[tuple[re.Pattern[str]
     for file in FILES:
         table |= json.loads((_HOME / f"{file}_{language}.json").read_text("utf-8"))
     fixed = {english: other for english, other in table.items() if not _PLACE.search(english)}
-    patterns = sorted((english for english in table if _PLACE.search(english)), key=len, reverse=True)
+    patterns = sorted(
+        (english for english in table if _PLACE.search(english)),
+        key=lambda text: len(_PLACE.sub("", text)),
+        reverse=True,
+    )
     return fixed, [(_compiled(english), table[english]) for english in patterns]
 
 
