@@ -271,7 +271,7 @@ def test_one_layout_and_many_take_the_same_path(arch, many, grid, load):
             for array, number in zip(whole, results(layout, batch), strict=True):
                 assert np.ndim(number) == 0
                 place = np.broadcast_to(array, (len(many), len(grid)))[i, j]
-                assert place == number or place == pytest.approx(number, rel=1e-12)
+                assert place == number or place == pytest.approx(number, rel=1e-8)  # rates are solved to 1e-9
 
 
 @FEW
