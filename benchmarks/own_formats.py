@@ -1,6 +1,6 @@
 """Calibrate with one own run at one weight format, and score rows of the same source and chip at other formats.
 
-    python benchmarks/own_formats.py ../shared/measurements [--rows 40]
+    python benchmarks/own_formats.py DIR [--rows 40]
 
 The constants are fitted without the source (leave-source-out). Of each chip and engine on which it measured several formats, one row of
 each format by turns, drawn with a fixed seed, is calibrated. "Constants": predictions with the constants that the row moved; "levels":
