@@ -48,6 +48,7 @@ def leaves(block: type[Block] = Block) -> list[type[Block]]:
             "planner.spec.stack.codesign",
             "planner.spec.stack.edge",
             "planner.spec.stack.kv_tiers_case",
+            "planner.spec.stack.priced",
         )
         for leaf in (leaves(part) or [part])
     ]
