@@ -1,8 +1,8 @@
 """Measure how far the models are from published runs; write benchmarks/accuracy.md and its scatter plots.
 
-    python benchmarks/accuracy.py --measurements DIR [--chapter training|serving|edge] [--against FILE]
+    python benchmarks/accuracy.py --measurements DIR [--chapter training|serving|edge|anchors|power] [--against FILE]
 
-DIR holds training.csv and serving.csv, of which the chapter on the edge takes the rows of edge devices. With --chapter only that chapter is written anew. With
+DIR holds training.csv and serving.csv, of which the chapter on the edge takes the rows of edge devices, and other/server_power.csv. With --chapter only that chapter is written anew. With
 --against an earlier report, such as that of the last release, the chapter on changes is written, and the command fails where a median of rows left
 out rose by more than a point. Constants are refitted only to leave groups
 out; the catalog does not change.
@@ -32,6 +32,7 @@ CHAPTERS = {
     "serving": "serving.csv",
     "edge": "serving.csv",
     "anchors": "serving.csv",
+    "power": "other/server_power.csv",
 }  # chapter -> file of measurements
 
 
