@@ -49,6 +49,12 @@ def held(**changes):
     return Dated(**fields | changes)
 
 
+def test_dates_mark_slots_of_a_phase_and_windows_of_a_row():
+    assert [DATES.inside(p).tolist() for p in (0, 1)] == [[1, 1, 0, 0], [0, 0, 1, 1]]
+    assert DATES.covered(np.array([[0, 1], [1, 1], [0, 0]])).tolist() == [[1, 1], [0, 1], [1, 0]]
+    assert DATES.by_window(np.array([[1.0, 2.0, 3.0, 4.0], WORTH])).tolist() == [[3, 7], [30, 15]]
+
+
 def test_coefficients_of_each_slot_add_up_the_rows_of_a_decision():
     found = coefficients([flowing()], REPLICA, (3, 4))
     assert found.tolist() == [[30, 60, 15, 30], [210, 420, 105, 210], [0, 0, 0, 0]]
