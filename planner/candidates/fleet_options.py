@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
 
+from catalog.units import YEAR_S
 from models.economics import annuity
 from models.network.group_links import Plant
 from planner.messages import Message
@@ -17,7 +18,7 @@ from planner.money.owning import Purchase, total_worth
 from planner.problem.economics import Economics
 from planner.problem.fabrics import Band, bands, carries_as_much, reach_of, scaleout_of
 from planner.problem.facts import OfferFacts, ResolvedSpec, ScaleOut, SiteFacts, SystemFacts, exportable, hall_refusal
-from planner.problem.phases import Term
+from planner.problem.phases import API, Term
 from planner.spec.fabrics import PROVIDER
 
 
@@ -39,7 +40,7 @@ class FleetOption:
     largest: float  # systems that one such fabric can hold
     tenant: str = ""  # whose workloads may use it; empty: all
     staff_per_year: float = 0.0  # pay for a system of our own
-    software_per_year: float = 0.0
+    software_per_year: float = 0.0  # licences and support that its price does not include
 
     @property
     def owned(self) -> bool:
@@ -72,6 +73,11 @@ class FleetOption:
         return (self.offer.spot.headroom or 0.0) if self.offer.spot else 0.0
 
     @property
+    def renting_per_s(self) -> float:
+        """Compute what holding one rented system costs: its rent, and licences beside it."""
+        return self.rent_per_s + self.software_per_year / YEAR_S
+
+    @property
     def size(self) -> int | None:
         """Return the number of systems that the network as built can join; None without an owned network."""
         return None if self.plant is None else self.plant.systems
@@ -100,7 +106,7 @@ def build_fleet_options(problem: ResolvedSpec) -> tuple[list[FleetOption], Count
                 dropped[refusal] += 1
                 continue
             if offer.how != "buy":
-                fleet_options.append(_rented(site, offer, system))
+                fleet_options.append(_rented(problem.economics, site, offer, system))
                 continue
             found = [
                 _owned(problem.economics, site, offer, system, design, band)
@@ -116,12 +122,17 @@ def build_fleet_options(problem: ResolvedSpec) -> tuple[list[FleetOption], Count
     ], +dropped
 
 
-def _rented(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> FleetOption:
-    """Build a rented option: rent includes building, network and electricity; its energy still counts for carbon."""
+def _software(money: Economics, offer: OfferFacts, system: SystemFacts) -> float:
+    """Compute what licences and support of one system cost per year beside its price; those of an API are the provider's."""
+    return 0.0 if offer.with_software or offer.how == API else money.software_of(system.chips)
+
+
+def _rented(money: Economics, site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> FleetOption:
+    """Build a rented option: rent includes building, network and electricity, but no licences; its energy still counts for carbon."""
     return FleetOption(
         site=site, offer=offer, system=system, fabric=PROVIDER, plant=None,
         capital=0.0, fabric_capital=0.0, facility_capital=0.0, rent_per_s=offer.prices[site.region],
-        max_it_w=system.power_w, idle_it_w=system.idle_w, largest=math.inf,
+        max_it_w=system.power_w, idle_it_w=system.idle_w, largest=math.inf, software_per_year=_software(money, offer, system),
     )  # fmt: skip
 
 
@@ -146,7 +157,7 @@ def _owned(
         site=site, offer=offer, system=system, fabric=design, plant=band.plant,
         capital=offer.prices[site.region], fabric_capital=0.0 if sunk else band.price, facility_capital=building, rent_per_s=0.0,
         max_it_w=most, idle_it_w=system.idle_w + band.power_w, largest=band.largest,
-        staff_per_year=money.staff_of(most, site.hall_per_w_s == 0), software_per_year=money.software_of(system.chips),
+        staff_per_year=money.staff_of(most, site.hall_per_w_s == 0), software_per_year=_software(money, offer, system),
     )  # fmt: skip
 
 

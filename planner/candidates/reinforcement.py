@@ -263,7 +263,7 @@ def job_worth_s(problem: ResolvedSpec, job: ReinforcementFacts) -> float:
 def holding_cost(problem: ResolvedSpec, option: FleetOption, worth_s: float) -> float:
     """Compute what one system costs at present value [currency]: owned, over the horizon as first delivered; rented, for `worth_s`."""
     if not option.owned:
-        return option.rent_per_s * worth_s
+        return option.renting_per_s * worth_s
     terms = terms_of(problem, option.site, option.offer)
     whole_s = float(problem.calendar.seconds @ problem.calendar.discount)
     return charged(problem.economics, option, terms[0]) + option.hall_per_s * whole_s if terms else np.inf

@@ -85,7 +85,7 @@ def holding_terms(
     site_of: Mapping[str, int],
     rates: Rates,
 ) -> list[AnyTerms]:
-    """Build the terms of one system held, idle or not: owning or rent, the hall, idle energy, and carbon. Tokens of an API are paid when used."""
+    """Build the terms of one system held, idle or not: owning or rent, licences, the hall, idle energy, and carbon. Tokens of an API are paid when used."""
     held = [(u, fleet_options[k], term) for u, (k, term) in enumerate(holdings) if fleet_options[k].offer.how != API]
     if not held:
         return []
@@ -115,6 +115,7 @@ def holding_terms(
 
     price = np.array([term.price for _, _, term in held])
     hall = np.array([option.hall_per_s for _, option, _ in held])
+    software = np.array([option.software_per_year / YEAR_S for _, option, _ in held])
     metered = owned & rates.metered[site]
     embodied = np.array(
         [
@@ -129,6 +130,7 @@ def holding_terms(
         *_owning_terms(problem, [part for part, own in zip(held, owned, strict=True) if own], rates.dates),
         flowing(components.COLOCATION.key, owned & (hall != 0), hall, worth, nothing),
         flowing(components.RENT.key, ~owned, price, worth, nothing),
+        flowing(components.SOFTWARE.key, ~owned & (software != 0), software, worth, nothing),
         *_exit_terms(problem, [part for part in held if part[2].owed_worth_s], rates.dates),
         flowing(components.ENERGY.key, draws, idle_w, rates.idle_cost_per_w, site),
         flowing(components.ENERGY.carbon, ~metered, idle_w, rates.carbon_per_w, site, functional=CARBON),

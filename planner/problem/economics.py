@@ -54,7 +54,7 @@ class Economics:
         return self.staff_per_system + (self.staff_per_w * nameplate_w if own_building else 0.0)
 
     def software_of(self, chips: int) -> float:
-        """Compute the licences and the support of one bought system per year."""
+        """Compute the licences and the support of one system per year, bought or rented."""
         return self.software_per_system + self.software_per_chip * chips
 
 

@@ -172,6 +172,7 @@ class OfferFacts:
     exit_fee: float = 0.0  # share of the rent for the rest of the term
     owned: OwnedFacts | None = None  # systems that are owned already; `prices` are then those when new
     stated_at: str = ""  # path of the offer whose supply it shares, of systems with tiers of KV cache; else empty
+    with_software: bool = False  # whether licences and support are in the price
 
     @property
     def order(self) -> str:

@@ -15,6 +15,8 @@ from planner.resolve.stack.components import price_of_parts
 from planner.resolve.systems import EARLY_EXIT, early_exit_fee, least_prices, least_term_s, price_example
 from planner.spec.offers import Offer
 
+SOFTWARE = "software"  # what the price of an offer may include
+
 
 def resolve_offers(
     context: ResolveContext, sites: Sequence[SiteFacts], phases: tuple[PhaseFacts, ...]
@@ -37,7 +39,7 @@ def resolve_offers(
         term_s = _term_s(context, offer, path, system.name, here)
         facts = OfferFacts(
             path, system.name, offer.how, prices, supply, offer.least or 1, assured=assured(offer),
-            term_s=term_s, exit_fee=_exit_fee(context, offer, path, system.name, term_s),
+            term_s=term_s, exit_fee=_exit_fee(context, offer, path, system.name, term_s), with_software=SOFTWARE in offer.includes,
         )  # fmt: skip
         offers.append(offer_in_time(context, facts, offer, phases))
     return offers

@@ -63,9 +63,9 @@ class Ownership(Block):
     staff_per_system: AmountPerSecond | None = None
     """Staff that runs the systems, for each that is bought."""
     software_per_chip: AmountPerSecond | None = None
-    """Licences and support, for each chip that is bought."""
+    """Licences and support, for each chip that is held, bought or rented, unless its offer `includes` "software"."""
     software_per_system: AmountPerSecond | None = None
-    """Licences and support, for each system that is bought."""
+    """Licences and support, for each system that is held, bought or rented, unless its offer `includes` "software"."""
     facility_premium: Fraction | None = None
     """Extra cost of a building for AI, as a share of the region's construction cost: denser power and cooling."""
     facility_lead_time: SecondsFromStart | None = None

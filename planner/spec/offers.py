@@ -78,6 +78,8 @@ class Offer(Assurance, SpotTerms, CommitmentTerms, OfferInTime):
     """Least systems that are obtained over all sites and phases, if any are; none if omitted."""
     regions: Annotated[list[Name], SOME] | None = None
     """Regions where it is valid; all sites if omitted."""
+    includes: Annotated[list[Literal["software"]], Field(max_length=1)] = []
+    """What the price covers beside the systems: "software" for the licences and support of `economics`, which are due beside it otherwise."""
     note: str = ""
 
     def amount(self) -> tuple[float, str] | None:

@@ -55,7 +55,7 @@ class PriceLevels(Block):
     staff: Level | None = None
     """Of the people that run what is bought."""
     software: Level | None = None
-    """Of licences and support for what is bought."""
+    """Of licences and support for what is bought or rented."""
     electricity: Level | None = None
     """Of energy and of demand charges."""
     egress: Level | None = None

@@ -11,7 +11,7 @@ from planner.problem.facts import ResolvedSpec
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.electricity import ElectricityCheck
 from planner.verify.findings import Report
-from planner.verify.fleet.economics import yearly_of
+from planner.verify.fleet.economics import licences_of, yearly_of
 from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.options import CheckedOption, tokens_price
 from planner.verify.lines import LineCheck
@@ -50,7 +50,8 @@ class _PhasePayments:
             if option.owned:
                 total += row["count"] * self._owned(option, holding)
             elif row["how"] != "api":
-                total += row["count"] * holding.price * sum(s for _, w, s in self.slots if w in holding.windows)
+                per_s = holding.price + licences_of(self.problem.economics, option) / YEAR_S
+                total += row["count"] * per_s * sum(s for _, w, s in self.slots if w in holding.windows)
                 total += row["count"] * holding.owed * self.inside[holding.windows[-1]]
         return total
 

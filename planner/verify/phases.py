@@ -10,7 +10,7 @@ from typing import Any
 from catalog.units import DAY_S, MILLION, YEAR_S
 from planner.problem.facts import OfferFacts, PhaseFacts
 from planner.verify.checked_plan import CheckedPlan, Row
-from planner.verify.fleet.economics import residual_share, yearly_of
+from planner.verify.fleet.economics import licences_of, residual_share, yearly_of
 from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.options import CheckedOption, tokens_price
 from planner.verify.phase_budgets import payments
@@ -142,7 +142,8 @@ class PhaseCheck:
             if holding.owed:
                 left = years[holding.windows[-1] + 1]
                 cost[holding.windows[-1]] += row["count"] * holding.owed * (1 + rate) ** -left
-            per_s = option.nameplate_w * option.site.hall_per_w_s if option.owned else holding.price
+            rent_per_s = holding.price + licences_of(self.money, option) / YEAR_S
+            per_s = option.nameplate_w * option.site.hall_per_w_s if option.owned else rent_per_s
             for t in range(self.calendar.slots):
                 w = int(self.calendar.window[t])
                 if w in holding.windows:

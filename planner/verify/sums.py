@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from catalog.units import YEAR_S
 from planner.problem.lines import NO_TREE
 from planner.verify.checked_plan import CheckedPlan, LineKey, Sums
-from planner.verify.fleet.economics import yearly_of
+from planner.verify.fleet.economics import licences_of, yearly_of
 from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.options import CheckedOption, key_of, worth_of
 from planner.verify.points.reinforcement import slots_per_s
@@ -90,6 +90,8 @@ class _Adder:
                     )
                 if not option.owned:
                     self.lines["rent", *place] += n * holding.price * seconds * discount
+                    if licences := licences_of(money, option):
+                        self.lines["software", *place] += n * licences / YEAR_S * seconds * discount
                 elif option.site.hall_per_w_s:
                     rent_per_s = option.nameplate_w * option.site.hall_per_w_s
                     self.lines["colocation", *place] += n * rent_per_s * seconds * discount

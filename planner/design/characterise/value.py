@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from catalog.units import DAY_S, HOUR_S
+from catalog.units import DAY_S, HOUR_S, YEAR_S
 from planner.candidates.apis import ROLE
 from planner.candidates.cache import OutOfMemory, OutOfTime
 from planner.candidates.fleet_options import FleetOption, charged
@@ -147,7 +147,7 @@ def holding_per_s(problem: ResolvedSpec, option: FleetOption) -> float | None:
         return None
     term, calendar = terms[0], problem.calendar
     if not option.owned:
-        return term.price
+        return term.price + option.software_per_year / YEAR_S
     held = term.mask(calendar)
     worth_s = float((calendar.seconds * calendar.discount)[held].sum())
     return charged(problem.economics, option, term) / worth_s + option.hall_per_s

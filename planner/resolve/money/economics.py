@@ -36,8 +36,10 @@ def resolve_economics(context: ResolveContext) -> Economics:
 
 
 def with_ownership(context: ResolveContext, money: Economics, offers: Sequence[OfferFacts]) -> Economics:
-    """Add what owning costs per year, and the residual value of each kind of system that can be bought."""
+    """Add the licences of what is held, what owning costs per year, and the residual value of each kind of system that can be bought."""
     asked = context.spec.economics
+    if any(not offer.with_software for offer in offers):
+        money = _with_software(context, money)
     bought = sorted({offer.system for offer in offers if offer.how == "buy"})
     own = _stated_curves(context, bought)
     if not bought:
@@ -60,11 +62,17 @@ def with_ownership(context: ResolveContext, money: Economics, offers: Sequence[O
         staff_per_system=_yearly(
             context, "staff_per_system", "s", Message.of("resolve.staff_that_runs_systems").text()
         ),
-        software_per_chip=_yearly(context, "software_per_chip", "s", Message.of("resolve.licences_and_support").text()),
-        software_per_system=_yearly(
-            context, "software_per_system", "s", Message.of("resolve.licences_and_support").text()
-        ),
         residual={system: curve for system in bought if (curve := own.get(system, common)) is not None},
+    )
+
+
+def _with_software(context: ResolveContext, money: Economics) -> Economics:
+    """Add the licences and the support of a chip and of a system, due wherever it is held."""
+    reason = Message.of("resolve.licences_and_support").text()
+    return replace(
+        money,
+        software_per_chip=_yearly(context, "software_per_chip", "s", reason),
+        software_per_system=_yearly(context, "software_per_system", "s", reason),
     )
 
 

@@ -73,8 +73,15 @@ def yearly_of(money: Economics, option: CheckedOption) -> dict[str, float]:
     staff = money.staff_per_system
     if option.site.facility_cost_per_w > 0:  # the staff of a rented hall is in its rent
         staff += option.nameplate_w * money.staff_per_w
-    software = money.software_per_chip * option.system.chips + money.software_per_system
-    return {name: amount for name, amount in (("staff", staff), ("software", software)) if amount}
+    yearly = (("staff", staff), ("software", licences_of(money, option)))
+    return {name: amount for name, amount in yearly if amount}
+
+
+def licences_of(money: Economics, option: CheckedOption) -> float:
+    """Return the licences and the support of one system per year, bought or rented; 0 where its price includes them, and for an API."""
+    if option.offer.with_software or option.offer.how == "api":
+        return 0.0
+    return money.software_per_chip * option.system.chips + money.software_per_system
 
 
 def by_annuities(money: Economics, system: str, life: float, begin: float, end: float) -> Charged:

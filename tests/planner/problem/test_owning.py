@@ -89,9 +89,11 @@ def test_a_building_for_ai_costs_more(tiny):
     assert dense == pytest.approx(1.2 * plain)
 
 
-def test_what_is_rented_pays_none_of_it(tiny):
+def test_what_is_rented_pays_its_licences_alone(tiny):
     plan = solved(tiny(offers=[{"system": SYSTEM, "how": "reserved"}], economics=STATED))
-    assert not set(COMPONENTS) & set(plan["costs"])
+    assert set(COMPONENTS) & set(plan["costs"]) == {"software"}
+    n = plan["fleet"][0]["count"]
+    assert plan["costs"]["software"] == pytest.approx(n * (8 * 1000 + 3000) / 1.08)
 
 
 def test_spare_parts_are_bought_from_the_capital(tiny):
