@@ -2,13 +2,15 @@
 
 Run: `python -m tests.mutations [NUMBER ...] [--jobs 2]`, as `make nightly` does; exit code 1 where a mutation went unnoticed.
 Each mutation is a file, a piece of its text that stands there once, the text in its place, and what that breaks: a sign, a unit, an
-index, or a term of a sum. `FOLDERS` says whose tests must notice. `tests/house/test_mutations.py` keeps the pieces up to date.
+index, or a term of a sum. `FOLDERS` says whose tests must notice; without a mutation they must pass. `tests/house/test_mutations.py` keeps
+the pieces up to date.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,9 +21,9 @@ from pathlib import Path
 from queue import Queue
 
 ROOT = Path(__file__).resolve().parent.parent
-COPIED = ("planner", "solvers", "models", "catalog", "tests", "examples", "pyproject.toml")
+COPIED = ("planner", "solvers", "models", "catalog", "tests", "examples", "docs", "pyproject.toml")
 LONGEST_S = 1200.0  # time for the tests of one folder
-FAILED = 1  # exit code of pytest where a test failed
+PASSED, FAILED = 0, 1  # exit codes of pytest
 FOLDERS = {
     "planner/formulate/": "tests/planner/formulate",
     "planner/money/": "tests/planner/money",
@@ -111,24 +113,34 @@ def copy_of_tree(target: Path) -> Path:
     return target
 
 
-def is_noticed(mutation: Mutation, root: Path) -> bool:
-    """Tell whether a test of the matching folder fails with the mutation; the tree is as before afterwards.
+def first_failure(tests: str, root: Path, first: str = "") -> str:
+    """Run the tests of a folder, those of a file `first` before the others; return the first test that fails, or "".
 
     Raises RuntimeError where the tests cannot run at all.
     """
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *([first] if first else []), tests],
+        cwd=root, env={**os.environ, "PYTHONPATH": str(root), "HYPOTHESIS_PROFILE": "ci", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True, text=True, timeout=LONGEST_S,
+    )  # fmt: skip
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    if done.returncode not in (PASSED, FAILED) or (done.returncode == FAILED) != (failed is not None):
+        raise RuntimeError(f"{tests}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return failed.group(1) if failed else ""
+
+
+def noticed_by(mutation: Mutation, root: Path) -> str:
+    """Return a test of the matching folder that fails with the mutation, or ""; the tree is as before afterwards.
+
+    The test file of the same name as the mutated file runs first, where there is one.
+    """
     file, before = root / mutation.file, (root / mutation.file).read_text(encoding="utf-8")
+    likely = f"{mutation.tests}/test_{file.name}"
     file.write_text(mutation.applied_to(root), encoding="utf-8")
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", mutation.tests],
-            cwd=root, env={**os.environ, "PYTHONPATH": str(root), "HYPOTHESIS_PROFILE": "ci", "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True, text=True, timeout=LONGEST_S,
-        )  # fmt: skip
+        return first_failure(mutation.tests, root, likely if (root / likely).exists() else "")
     finally:
         file.write_text(before, encoding="utf-8")
-    if done.returncode not in (0, FAILED):
-        raise RuntimeError(f"{mutation.file}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return done.returncode == FAILED
 
 
 def main() -> int:
@@ -140,18 +152,22 @@ def main() -> int:
     numbers = arguments.numbers or range(1, len(MUTATIONS) + 1)
     with tempfile.TemporaryDirectory() as folder:
         trees: Queue[Path] = Queue()
+        whole = copy_of_tree(Path(folder) / "whole")
+        for tests in sorted({MUTATIONS[number - 1].tests for number in numbers}):
+            if failed := first_failure(tests, whole):
+                raise SystemExit(f"without a mutation {failed} fails")
         for job in range(arguments.jobs):
             trees.put(copy_of_tree(Path(folder) / str(job)))
 
         def tried(number: int) -> bool:
             mutation, tree = MUTATIONS[number - 1], trees.get()
             try:
-                noticed = is_noticed(mutation, tree)
+                test = noticed_by(mutation, tree)
             finally:
                 trees.put(tree)
-            word = "noticed" if noticed else "UNNOTICED"
-            print(f"{number:3d} {word:9s} {mutation.file}: {mutation.right.strip()}", flush=True)
-            return noticed
+            word = f"noticed by {test}" if test else "UNNOTICED"
+            print(f"{number:3d} {mutation.file}: {mutation.right.strip()}: {word}", flush=True)
+            return bool(test)
 
         with ThreadPoolExecutor(arguments.jobs) as pool:
             found = list(pool.map(tried, numbers))
