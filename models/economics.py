@@ -113,26 +113,30 @@ def purchase_share(
     held_years: ArrayLike,
     ages_years: Sequence[float],
     fractions: Sequence[float],
+    price_change: ArrayLike = 0.0,
 ) -> Result:
     """Compute the present worth at delivery, per unit of price, of owning for h years and selling at the end.
 
-    (1 - f(n) v^n) (1 - v^(k n)) / (1 - v^n)  +  v^(k n) (1 - f(h - k n) v^(h - k n)),  v = 1 / (1 + r),  k = floor(h / n):
-    a system that reaches its life n is sold and replaced at the same price; f is `residual_value`. At a rate of 0 the middle
-    factor is k. Shapes: rate, life and held broadcast; ages and fractions [point]. Units: rate [1/year], life, held and ages
-    [year], fractions and result [1].
+    (1 - f(n) v^n) (1 - q^k) / (1 - q)  +  q^k (1 - f(h - k n) v^(h - k n)),  v = 1 / (1 + r),  q = ((1 + g) v)^n,  k = floor(h / n):
+    a system that reaches its life n is sold and replaced at the price of that time, which changes by g per year; f is
+    `residual_value`, a share of what each cost. At q = 1 the middle factor is k. Shapes: rate, life, held and change broadcast; ages
+    and fractions [point]. Units: rate and change [1/year], life, held and ages [year], fractions and result [1]. Valid for g > -1.
     Reference: Park (2016), chapter 6 (capital recovery with salvage value, repeated over unequal lives).
 
     >>> float(round(purchase_share(0.08, 5, 3, (3.0,), (0.3,)), 6)), float(round(purchase_share(0.0, 5, 10, (5.0,), (0.0,)), 6))
     (0.76185, 2.0)
+    >>> round(300_000 * float(purchase_share(0.08, 5, 7, (5.0,), (0.0,), -0.3)))
+    316664
     """
-    rate, life, held = (np.asarray(a, float) for a in (rate, life_years, held_years))
+    rate, life, held, change = (np.asarray(a, float) for a in (rate, life_years, held_years, price_change))
     lives = np.floor(held / life)
     rest = np.maximum(held - lives * life, 0.0)
-    one, gone = discount_factor(rate, life), discount_factor(rate, lives * life)
-    # expm1 keeps the digits that 1 - v^n loses at a small rate.
-    off = -np.expm1(-life * np.log1p(rate))
+    one, fall = discount_factor(rate, life), np.log1p(rate) - np.log1p(change)
+    gone = np.exp(-lives * life * fall)
+    # expm1 keeps the digits that 1 - q loses where it is nearly 1.
+    off = -np.expm1(-life * fall)
     safe = np.where(off == 0.0, 1.0, off)
-    cycles = np.where(off == 0.0, lives, -np.expm1(-lives * life * np.log1p(rate)) / safe)
+    cycles = np.where(off == 0.0, lives, -np.expm1(-lives * life * fall) / safe)
     last = 1.0 - residual_value(ages_years, fractions, rest) * discount_factor(rate, rest)
     return as_result((1.0 - residual_value(ages_years, fractions, life) * one) * cycles + gone * last)
 

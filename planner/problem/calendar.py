@@ -46,7 +46,11 @@ def sampled_days(count: int) -> Ints:
 @dataclass(frozen=True, slots=True)
 class Clock:
     """The instants behind a period: the chosen `days` of the 365 from `start`, hour by hour (UTC), or the calendar year of
-    `start`, whose days are averaged into one typical day."""
+    `start`, whose days are averaged into one typical day.
+
+    On a typical day the clocks of all regions stand as at noon of `start`: an instant belongs to its hour by local time, so that summer
+    time moves no hour against the demand of its users.
+    """
 
     start: date
     whole_year: bool
@@ -65,13 +69,36 @@ class Clock:
         first, after = date(self.start.year, 1, 1), date(self.start.year + 1, 1, 1)
         return list(_hours_from(first, (after - first).days * SLOTS_PER_DAY))
 
-    def fold(self, values: Floats) -> Floats:
-        """Reduce a value for each instant to values of the period: as they are, or means over the days of the year."""
-        return values if self.whole_year else values.reshape(-1, SLOTS_PER_DAY).mean(axis=0)
+    def fold(self, values: Floats, timezone: str) -> Floats:
+        """Reduce a value for each instant to values of the period: as they are, or means over the days of the year by local hour."""
+        if self.whole_year:
+            return values
+        zone = ZoneInfo(timezone)
+        usual_s = utc_offset_s(timezone, self.start)
+        moved = np.array([_offset_s(moment.astimezone(zone)) - usual_s for moment in self.instants()]) / HOUR_S
+        hours = np.tile(np.arange(SLOTS_PER_DAY), len(values) // SLOTS_PER_DAY) + moved
+        first = np.floor(hours).astype(int)
+        share = hours - first  # an hour that lies across two of the day counts in both
+        total, weight = np.zeros(SLOTS_PER_DAY), np.zeros(SLOTS_PER_DAY)
+        for hour, part in ((first, 1.0 - share), (first + 1, share)):
+            np.add.at(total, hour % SLOTS_PER_DAY, part * values)
+            np.add.at(weight, hour % SLOTS_PER_DAY, part)
+        return np.asarray(total / weight)
 
     def repeated(self, day: Floats) -> Floats:
         """Repeat a day's 24 values by UTC hour over the period."""
         return np.tile(day, len(self.days)) if self.whole_year else day
+
+
+def utc_offset_s(timezone: str, day: date) -> float:
+    """Return local minus UTC time [s] at noon of `day` in an IANA time zone."""
+    return _offset_s(datetime(day.year, day.month, day.day, 12, tzinfo=ZoneInfo(timezone)))
+
+
+def _offset_s(moment: datetime) -> float:
+    """Return local minus UTC time [s] of a moment in its zone."""
+    offset = moment.utcoffset()
+    return offset.total_seconds() if offset else 0.0
 
 
 @lru_cache(maxsize=16)

@@ -1,7 +1,7 @@
 """Cost of owning: what a purchase costs over the time for which it is held.
 
 A purchase costs its price, less the present value of what the system is worth at the end of that time, plus maintenance, spare parts,
-staff and software. What reaches the end of its life before is sold and replaced at the same price. Buildings outlast what stands in
+staff and software. What reaches the end of its life before is sold and replaced at the price of that time. Buildings outlast what stands in
 them and are charged the annuities of the time. Not here: the check (`planner.verify.fleet.economics`), which writes the rule a second time.
 """
 
@@ -79,22 +79,27 @@ class Charges:
 NO_CHARGES = Charges(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)  # rented systems
 
 
-def charges(money: Economics, system: str, life_years: float, begin: float, end: float) -> Charges:
+def charges(
+    money: Economics, system: str, life_years: float, begin: float, end: float, price_change: float = 0.0
+) -> Charges:
     """Compute the charges of a purchase held from year `begin` to `end`: paid on delivery, sold at the end, kept up in between.
 
     share = v^begin x purchase_share(end - begin) + m PW(begin, end), facility = annuity x PW(begin, end), and spare parts are
-    bought and sold as systems are, but not maintained.
+    bought and sold as systems are, but not maintained. `price_change` per year is that of the system, not of its network.
     """
     rate, residual = money.discount_rate, money.residual_of(system)
     worth = float(present_worth(rate, begin, end, money.years))
-    bought = purchase_share(rate, life_years, end - begin, residual.ages_years, residual.fractions)
-    bought = float(discount_factor(rate, begin) * bought)
+    delivered = float(discount_factor(rate, begin))
+    curve = residual.ages_years, residual.fractions
+    bought = delivered * float(purchase_share(rate, life_years, end - begin, *curve))
+    system_bought = delivered * float(purchase_share(rate, life_years, end - begin, *curve, price_change))
     upkeep = money.maintenance * worth
     if begin == 0 and end == money.years:
         building = float(horizon_share(rate, money.facility_life_years, money.years))
     else:
         building = float(annuity(1.0, rate, money.facility_life_years)) * worth
-    return Charges(bought + upkeep, upkeep, building, money.spare_parts * bought, worth, bought, 1.0)
+    parts = money.spare_parts * system_bought
+    return Charges(bought + upkeep, upkeep, building, parts, worth, system_bought, 1.0)
 
 
 def charges_of_owned(

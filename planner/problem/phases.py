@@ -147,7 +147,7 @@ def _charges(money: Economics, offer: OfferFacts, site: SiteFacts, held: tuple[f
     life_years = offer.life_s(money) / YEAR_S
     if offer.owned is not None:
         return charges_of_owned(money, offer.system, life_years, *held, offer.owned, site.region)
-    return charges(money, offer.system, life_years, *held) if offer.how == "buy" else NO_CHARGES
+    return charges(money, offer.system, life_years, *held, offer.price_change) if offer.how == "buy" else NO_CHARGES
 
 
 def window_at(calendar: Calendar, moment_s: float) -> int:

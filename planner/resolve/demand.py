@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from catalog.units import HOUR_S
 from models.arrays import Floats
-from planner.problem.calendar import SLOTS_PER_DAY, Clock
+from planner.problem.calendar import SLOTS_PER_DAY, Clock, utc_offset_s
 from planner.spec.workloads import Demand
 
 
@@ -24,12 +24,6 @@ def demand_by_hour(demand: Demand, timezone: str, clock: Clock) -> Floats:
     return _by_instant(
         timezone, clock, profile, np.asarray(demand.week or np.ones(7)), np.asarray(demand.months or np.ones(12))
     )
-
-
-def utc_offset_s(timezone: str, day: date) -> float:
-    """Return local minus UTC time [s] at noon of `day` in an IANA time zone."""
-    offset = datetime(day.year, day.month, day.day, 12, tzinfo=ZoneInfo(timezone)).utcoffset()
-    return offset.total_seconds() if offset else 0.0
 
 
 def local_to_utc(profile_local: Floats, offset_s: float) -> Floats:

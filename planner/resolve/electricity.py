@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import date
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from models.arrays import Floats
 from models.economics import horizon_share
 from models.energy.solar import sine_of_elevation, with_mean
 from planner.errors import Issue, SpecError, words_of
+from planner.facts.series import another_year
 from planner.messages import Message
 from planner.problem.economics import Economics
 from planner.problem.electricity import ContractFacts, ElectricityFacts, StorageFacts
@@ -75,7 +77,7 @@ def _share(context: ResolveContext, contract: PowerPurchase, region: Record, pat
     """Compute the output of a plant over its capacity in each hour of the period."""
     profile, clock, ledger = contract.profile, context.clock, context.ledger
     if isinstance(profile, Profile):
-        return _read(context, profile, path)
+        return _read(context, profile, region.words("timezone"), path)
     if profile == "flat":
         return np.full(clock.hours, 1.0 if contract.capacity_factor is None else contract.capacity_factor)
     mean, scope = contract.capacity_factor, ("ppa", region.name, "*")
@@ -87,10 +89,10 @@ def _share(context: ResolveContext, contract: PowerPurchase, region: Record, pat
     instants = clock.instants()
     days = np.array([moment.timetuple().tm_yday for moment in instants])
     hours = np.array([moment.hour + 0.5 for moment in instants])
-    return clock.fold(with_mean(sine_of_elevation(latitude, longitude, days, hours), mean))
+    return clock.fold(with_mean(sine_of_elevation(latitude, longitude, days, hours), mean), region.words("timezone"))
 
 
-def _read(context: ResolveContext, profile: Profile, path: str) -> Floats:
+def _read(context: ResolveContext, profile: Profile, timezone: str, path: str) -> Floats:
     """Read the output of a plant from a column of a series. Raises SpecError for a file that does not hold it."""
     given, clock = context.spec.series.get(profile.file), context.clock
 
@@ -101,6 +103,9 @@ def _read(context: ResolveContext, profile: Profile, path: str) -> Floats:
         raise wrong(Message.of("resolve.is_neither_beside_spec_nor", file=profile.file).text())
     if profile.column not in given.columns:
         raise wrong(Message.of("resolve.has_no_column_name_one", file=profile.file, column=profile.column).text())
+    first = date.fromisoformat(given.start[:10])
+    if (note := another_year(f"{path}.profile", profile.file, first, clock.start)) is not None:
+        context.add_fact(note)
     try:
         share = at_instants(given.start, given.columns[profile.column], clock.instants(), profile.fill is not None)
     except ValueError as error:
@@ -111,7 +116,7 @@ def _read(context: ResolveContext, profile: Profile, path: str) -> Floats:
         raise wrong(
             Message.of("resolve.expected_outputs_over_capacity_from", file=profile.file, column=profile.column).text()
         )
-    return clock.fold(share)
+    return clock.fold(share, timezone)
 
 
 def _storage(context: ResolveContext, battery: Battery, region: Record, path: str, money: Economics) -> StorageFacts:

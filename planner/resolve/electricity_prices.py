@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -11,6 +12,7 @@ from catalog.records import Record
 from catalog.tariffs import hourly_values
 from models.arrays import Floats
 from planner.errors import Issue, SpecError, words_of
+from planner.facts.series import another_year
 from planner.messages import Message
 from planner.problem.calendar import Clock
 from planner.problem.price_levels import stated_level
@@ -55,7 +57,10 @@ def _energy_by_hour(context: ResolveContext, site: Site, region: Record, path: s
             level = stated_level(ledger.prices, f"{path}.hourly", "electricity")
             reason = f"hourly series of {given.start[:4]} from a file" + _averaged(clock) + level
             ledger.assume(f"{path}.hourly.price", site.hourly.file, f"{currency}/J", reason, scope)
-            return clock.fold(context.convert((1.0, currency)) / joules * _read(site.hourly, given, name, clock, path))
+            return clock.fold(
+                context.convert((1.0, currency)) / joules * _read(context, site.hourly, given, name, path),
+                region.words("timezone"),
+            )
         if (blank := price_column(given.columns)) is not None:
             message = Message.of("resolve.is_blank_in_every_hour", file=site.hourly.file, column=blank[0]).text()
             raise SpecError([Issue(f"{path}.hourly", message)])
@@ -81,7 +86,7 @@ def carbon_by_hour(context: ResolveContext, site: Site, region: Record, path: st
         if column is not None:
             reason = f"{hourly.carbon} carbon, hourly series of {given.start[:4]} from a file" + _averaged(clock)
             ledger.assume(f"{path}.hourly.carbon", hourly.file, "kg/J", reason, scope)
-            return clock.fold(column[1] * _read(hourly, given, column[0], clock, path))
+            return clock.fold(column[1] * _read(context, hourly, given, column[0], path), region.words("timezone"))
         if hourly.carbon == "life-cycle" or price_column(given.filled) is None:
             example = f"carbon{'_lca' * (hourly.carbon != 'direct')}_g_per_kwh"
             message = Message.of(
@@ -132,8 +137,12 @@ def _series_of(context: ResolveContext, hourly: Hourly, path: str) -> Series:
     return context.spec.series[hourly.file]
 
 
-def _read(hourly: Hourly, given: Series, column: str, clock: Clock, path: str) -> Floats:
+def _read(context: ResolveContext, hourly: Hourly, given: Series, column: str, path: str) -> Floats:
     """Read a column of a site's file at the instants behind the period. Raises SpecError for hours that are missing."""
+    clock = context.clock
+    first = date.fromisoformat(given.start[:10])
+    if (note := another_year(f"{path}.hourly", hourly.file, first, clock.start)) is not None:
+        context.add_fact(note)
     try:
         return at_instants(given.start, given.columns[column], clock.instants(), hourly.fill is not None)
     except ValueError as error:
@@ -187,4 +196,4 @@ def _tariff_by_hour(context: ResolveContext, record: Record, reason: str, region
     local = [moment.astimezone(zone) for moment in clock.instants()]
     prices = scale * np.array([days[moment.month, moment.weekday()][moment.hour] for moment in local])
     ledger.assume(f"{path}.tariff", record.name, "", reason, ("energy", region.name, "*"))
-    return clock.fold(prices)
+    return clock.fold(prices, region.words("timezone"))

@@ -80,7 +80,7 @@ class OfferInTime(Block):
     life: LifeSeconds | None = None
     """Service life of what is bought; the catalog's if omitted. With `phases` it is retired then."""
     price_change_per_year: Annotated[Real, Field(ge=-0.9, le=9)] = 0.0
-    """Share by which the price rises (or, below 0, falls) per year; the price at delivery counts."""
+    """Share by which the price rises (or, below 0, falls) per year; the price at delivery counts, also of what replaces a system at the end of its life."""
     price_by_phase: dict[PhaseName, Price] = {}
     """Price from a phase on; `price` before."""
     supply_by_phase: dict[PhaseName, Annotated[int, Field(ge=0, le=10_000_000), WHOLE]] = {}

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from catalog.units import GRAM_KG, HOUR_S, KWH_J, MWH_J
 from models.arrays import Floats, Ints
@@ -29,6 +28,7 @@ from planner.spec.quantities import shown
 
 TIME_COLUMNS = ("timestamp_utc", "utc")
 MOST_HOURS = 366 * 24
+WEEK_H, WEEKS_OF_YEAR, YEAR_OF_CALENDAR_H = 168, 52, 365.2425 * 24
 MOST_COLUMNS = 200
 MOST_BYTES = 20_000_000
 _PER = {"kwh": KWH_J, "mwh": MWH_J}
@@ -265,16 +265,11 @@ def carbon_column(columns: Iterable[str], life_cycle: bool) -> tuple[str, float]
     return None
 
 
-def _month_day_hour(hours: NDArray[np.datetime64]) -> tuple[Ints, Ints, Ints]:
-    """Return month, day and hour of each moment [datetime64 of hours]."""
-    months, days = hours.astype("datetime64[M]"), hours.astype("datetime64[D]")
-    return months.astype(int) % 12 + 1, (days - months).astype(int) + 1, (hours - days).astype(int)
-
-
 def at_instants(start: str, values: Sequence[float | None], instants: Sequence[datetime], fill: bool) -> Floats:
-    """Read the series at the same month, day and hour (UTC) of its own year; 28 February replaces a 29th that it lacks.
+    """Read the series at the instants (UTC), or in a series of another year at the same weekday and hour, whole weeks away.
 
-    Raises ValueError for blank or missing hours, unless `fill` interpolates linearly between the hours around them.
+    The weeks are those next to the years between, so that the season stays within a week; where they lead out of the series, 52 weeks
+    lead back. Raises ValueError for blank or missing hours, unless `fill` interpolates linearly between the hours around them.
     """
     series = np.array([math.nan if value is None else value for value in values])
     blank = np.isnan(series)
@@ -282,16 +277,12 @@ def at_instants(start: str, values: Sequence[float | None], instants: Sequence[d
         series = np.interp(np.arange(len(series)), np.flatnonzero(~blank), series[~blank])
         blank[:] = False
     first = np.datetime64(datetime.fromisoformat(start).replace(tzinfo=None), "h")
-    place = np.full((13, 32, 24), -1)
-    place[_month_day_hour(first + np.arange(len(series)))] = np.arange(len(series))
-    month, day, hour = _month_day_hour(
-        np.array([moment.replace(tzinfo=None) for moment in instants], dtype="datetime64[h]")
-    )
-    index = place[month, day, hour]
-    index = np.where((index < 0) & (month == 2) & (day == 29), place[2, 28, hour], index)
-    missing = (index < 0) | blank[index]
+    at = np.array([moment.replace(tzinfo=None) for moment in instants], dtype="datetime64[h]")
+    index = _weeks_away((at - first).astype(int), len(series))
+    outside = (index < 0) | (index >= len(series))
+    missing = outside | blank[np.where(outside, 0, index)]
     if missing.any():
-        first_missing = instants[int(np.argmax(missing))]
+        first_missing = (first + index[int(np.argmax(missing))]).item()
         raise ValueError(
             Message.of(
                 "spec.hours_are_blank_first_is", count=int(missing.sum()), first=f"{first_missing:%m-%d %H}"
@@ -299,3 +290,12 @@ def at_instants(start: str, values: Sequence[float | None], instants: Sequence[d
             + ("" if fill else ', or write "fill": "linear"')
         )
     return np.asarray(series[index])
+
+
+def _weeks_away(hours: Ints, length: int) -> Ints:
+    """Move hours from the start of a series by whole weeks into a series of `length` hours, where they lie outside."""
+    away = np.where((hours < 0) | (hours >= length), np.floor_divide(hours, YEAR_OF_CALENDAR_H), 0.0)
+    moved: Ints = hours - WEEK_H * np.rint(away * YEAR_OF_CALENDAR_H / WEEK_H).astype(int)
+    moved = np.where(moved < 0, moved + WEEKS_OF_YEAR * WEEK_H, moved)
+    late = (moved >= length) & (moved >= WEEKS_OF_YEAR * WEEK_H)
+    return np.asarray(np.where(late, moved - WEEKS_OF_YEAR * WEEK_H, moved), dtype=np.int64)

@@ -131,7 +131,7 @@ class PhaseCheck:
         for row, holding, option in self._fleet():
             worth = {w: paid_yearly(rate, self.money.years, years[w], years[w + 1]) for w in holding.windows}
             paid = holding.charged
-            each = holding.price * (paid.of_system + holding.parts * paid.price) + option.fabric_capital * paid.price
+            each = holding.price * paid.of_system * (1 + holding.parts) + option.fabric_capital * paid.price
             each += (holding.price + option.fabric_capital) * paid.upkeep
             yearly = each / sum(worth.values())
             if not self.plan.annuities:

@@ -99,7 +99,7 @@ class _Adder:
     def _owning(self, option: CheckedOption, place: Place, n: int, holding: Holding) -> None:
         """Add spare parts, staff and software of bought systems."""
         money, paid = self.problem.economics, holding.charged
-        if parts := holding.parts * holding.price * paid.price:
+        if parts := holding.parts * holding.price * paid.of_system:
             self.lines["spare parts", *place] += n * parts
         for component, amount in yearly_of(money, option).items():
             self.lines[component, *place] += n * amount * paid.every_year

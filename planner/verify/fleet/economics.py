@@ -23,7 +23,7 @@ class Charged:
     upkeep: float
     building: float
     every_year: float = 0.0  # one unit paid at the end of each year
-    system: float | None = None  # systems that are owned already, less what they sell for; None: as `price`
+    system: float | None = None  # systems alone, whose price changes, or that are owned already; None: as `price`
     paid: float = 1.0  # share of the price of a system, on delivery
 
     @property
@@ -44,21 +44,24 @@ def residual_share(money: Economics, system: str, age_years: float) -> float:
     return max(left + (next_left - left) * (age_years - age) / (next_age - age), 0.0)
 
 
-def charged(money: Economics, system: str, life: float, begin: float, end: float) -> Charged:
-    """Add up the payments of a purchase held from year `begin` to `end`, bought again whenever its life ends."""
-    price, bought = 0.0, begin
+def charged(money: Economics, system: str, life: float, begin: float, end: float, price_change: float = 0.0) -> Charged:
+    """Add up the payments of a purchase held from year `begin` to `end`, bought again at the price of the time whenever its life ends."""
+    price, of_system, bought = 0.0, 0.0, begin
     while bought < end - YEAR_TOL:
         sold = min(bought + life, end)
-        price += (1 + money.discount_rate) ** -bought
-        price -= residual_share(money, system, sold - bought) * (1 + money.discount_rate) ** -sold
+        paid = (1 + money.discount_rate) ** -bought
+        paid -= residual_share(money, system, sold - bought) * (1 + money.discount_rate) ** -sold
+        price += paid
+        of_system += paid * (1 + price_change) ** (bought - begin)
         bought = sold
     worth = _worth(money, begin, end)
-    return Charged(price, money.maintenance * worth, _building(money, begin, end), worth)
+    return Charged(price, money.maintenance * worth, _building(money, begin, end), worth, of_system)
 
 
 def owned_already(money: Economics, option: CheckedOption, life: float, begin: float, end: float) -> Charged:
     """Charge a system that is owned already: what it would sell for, less what it sells for at the end, and the move."""
-    owned, bought = option.offer.owned, charged(money, option.system.name, life, begin, end)
+    owned = option.offer.owned
+    bought = charged(money, option.system.name, life, begin, end, option.offer.price_change)
     if owned is None:
         return bought
     now = residual_share(money, option.system.name, owned.age_years)

@@ -206,9 +206,10 @@ def test_each_figure_is_an_assumption_with_its_share(tiny):
     assert {row["path"] for row in plan["provenance"]} >= {f"defaults/residual_{years}y/value" for years in range(1, 6)}
 
 
-def test_what_is_rented_alone_needs_none_of_them(tiny):
+def test_what_is_rented_alone_needs_its_licences_alone(tiny):
     plan = solved(tiny(offers=[{"system": SYSTEM, "how": "reserved"}]))
-    assert not [row for row in plan["assumptions"] if row["path"].startswith("economics")]
+    used = {row["path"] for row in plan["assumptions"] if row["path"].startswith("economics")}
+    assert used == {"economics.software_per_chip", "economics.software_per_system"}
 
 
 def test_figures_of_the_spec_count_before_those_of_the_catalog(tiny):
