@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from planner.candidates.search import find_candidates
 from planner.formulate.formulation import formulate
 from planner.resolve.resolver import resolve_document
-from planner.solving.answer import options_of
+from planner.solving.deadline import options_of
 from planner.spec.document import edited, read_spec
 from solvers.interface import Options
 from solvers.model.data import PlanData

@@ -11,7 +11,9 @@ from planner.errors import BrokenPlanError
 from planner.facts import Fact
 from planner.messages import Message
 from planner.plan import Plan
-from planner.solving.answer import THREADS, Progress, answer
+from planner.solving.answer import answer
+from planner.solving.deadline import THREADS
+from planner.solving.standing import Progress
 from planner.spec.document import read_spec
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from planner.plan import binds
 from planner.plan.rows.money import Limit
 from planner.plan.rows.quality import RunnerUp
 
+FAILED_NOTE = Message.of("limit.not_priced_failed").text()
 POINTS_NOTE = Message.of("limit.decides_points").text()
 
 ByLimit = Mapping[tuple[str, str | None], float]  # by path and name; without a name, of all limits of the path
@@ -24,6 +25,7 @@ class MarginalValues:
     divisible: ByLimit  # with a fleet that may grow, in fractions of systems
     runner_up: list[RunnerUp]  # rows as in docs/plan.md
     notes: Mapping[str, str] = field(default_factory=dict)  # on prices, by path
+    otherwise: str = POINTS_NOTE  # note of a limit without a price
 
     def fill_in(self, rows: list[Limit]) -> list[Limit]:
         """Add marginal values and notes to the limit rows of a plan."""
@@ -34,7 +36,7 @@ class MarginalValues:
         keys = ((row["path"], None), (row["path"], row["name"]))
         key = next((key for key in keys if key in self.divisible or key in self.fixed), None)
         if key is None:
-            note = self.notes.get(row["path"], POINTS_NOTE)
+            note = self.notes.get(row["path"], self.otherwise)
             return {**row, "marginal_value_divisible": None, "note": note}
         return {
             **row,
@@ -43,3 +45,8 @@ class MarginalValues:
             "marginal_unit": f"{self.unit}/{row['unit']}",
             "note": self.notes.get(row["path"], ""),
         }
+
+
+def unpriced() -> MarginalValues:
+    """Return no marginal values, as they could not be computed."""
+    return MarginalValues("", {}, {}, [], otherwise=FAILED_NOTE)

@@ -27,7 +27,8 @@ from planner.problem.scenarios import LEVELS_SHOWN, draw, price_ranges, uncertai
 from planner.resolve.price_steps import raised
 from planner.robust.search import ScenarioSearch, required_scenarios
 from planner.scenarios.redispatch import Deployment, left_out
-from planner.solving.answer import answer, options_of
+from planner.solving.answer import answer
+from planner.solving.deadline import options_of
 from planner.solving.variants import answered, points_found
 from planner.verify.check import read_through
 from planner.verify.robust.check import cost_by_price, outcome_in

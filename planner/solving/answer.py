@@ -1,81 +1,37 @@
-"""Answer a problem with given candidates: program data, solve, marginal values, plan."""
+"""Answer a problem with given candidates: the steps from program data to a plan, in order.
+
+`FINDING` ends with a solution, or a document without a plan; `CHOOSING` takes other solutions within the band; `WRITING` builds the
+document. Each step takes the state before it and returns another one (`planner.solving.standing`), and says what it replaces and what
+it keeps.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from planner.facts.later_steps import CONFIDENCE, DISPATCH, LOOSER, ORDER, PRICES, RUNNERS_UP, SIMPLEST, MEASURED
 from planner.messages import Message
 from planner.plan import Plan
-from planner.solving.deadline import LEAST_S, PROGRAM_SHARE, SHARE_BEFORE_DISPATCH, Deadline
-from planner.spec.model import PlanSpec
+from planner.solving.deadline import LEAST_S, PROGRAM_SHARE, SHARE_BEFORE_DISPATCH, THREADS, Deadline, options_of
+from planner.solving.standing import Asked, Progress, Solved, Standing, Step, left_out, versions, walked
 
 if TYPE_CHECKING:
     from planner.candidates.points import Candidates
     from planner.facts import Fact
     from planner.formulate.formulation import Formulation
     from planner.problem.facts import ResolvedSpec
-    from planner.solving.confidence_gain import Chosen
     from planner.solving.priority import Postponement
     from solvers.interface import Options
     from solvers.model.data import PlanData
     from solvers.solution import Solution
 
 
-Progress = Callable[[str], None]
+Part = TypeVar("Part")
 
-
-THREADS = 2
 NAMED_SHARE = 0.25  # share of the time left for the limits in conflict, where a workload alone has none
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A problem with its candidates and how it is to be answered; `diagnosing`: say why, and how sure, as well."""
-
-    problem: ResolvedSpec
-    candidates: Candidates
-    document: dict[str, Any]
-    overlays: Sequence[Path]
-    progress: Progress | None
-    threads: int
-    until: Deadline
-    diagnosing: bool
-
-    def say(self, line: str) -> None:
-        """Tell the progress, where somebody listens."""
-        if self.progress is not None:
-            self.progress(line)
-
-    @property
-    def options(self) -> Options:
-        """Return the solver options of the spec, with its whole limit of time."""
-        return options_of(self.problem.spec, self.threads)
-
-    @property
-    def options_left(self) -> Options:
-        """Return the solver options with the time that is left."""
-        return self.until.options(self.options)
-
-    def told(self, reasons: Sequence[Fact]) -> Sequence[Fact]:
-        """Tell the progress why there is no plan."""
-        for reason in reasons:
-            self.say(reason.message.text())
-        return reasons
-
-    def unanswered(
-        self,
-        status: str,
-        solution: Solution | None = None,
-        diagnosis: dict[str, Any] | None = None,
-        reasons: Sequence[Fact] = (),
-    ) -> Plan:
-        """Build the document of a question without a plan."""
-        from planner.interpret.framing import without_answer
-
-        return without_answer(self.problem, self.candidates, status, solution, self.document, diagnosis, reasons)
 
 
 def answer(
@@ -88,26 +44,79 @@ def answer(
     `solve_program`: used in place of `solvers.search.joint.solve`. `diagnosing`: say why there is no plan, or what the next best
     architecture would cost and how sure the plan is. `prepare`: changes the program's input before it is solved.
     """
+    until = deadline or Deadline.after(problem.spec.solver.time_limit)
+    asked = Asked(problem, candidates, document, overlays, progress, threads, until, diagnosing, solve_program, prepare)
+    found = walked(FINDING, asked, Standing())
+    if found.plan is not None:
+        return found.plan
+    kept = versions(CHOOSING, asked, found)
+    return _last_that_holds(asked, kept if asked.improving else kept[-1:])
+
+
+def _last_that_holds(asked: Asked, kept: Sequence[tuple[str, Standing]]) -> Plan:
+    """Build the plan of the last of several solutions whose plan passes its own check; a note names each that did not.
+
+    The first one is the plan found before all later steps; its plan is checked by the caller.
+    """
+    from planner.solving.replicas import asking_for
+    from planner.verify.plan import findings
+
+    *earlier, (name, chosen) = kept
+    if not earlier:
+        return _written(asked, chosen)
+    stated = asking_for(asked.problem, (asked.document.get("solver") or {}).get("replicas", "auto"))
+    try:
+        plan = _written(asked, chosen)
+        wrong = [*map(str, findings(stated, plan.document, asked.overlays))] if plan.has_answer else ["no plan"]
+    except Exception as error:  # whatever is wrong with a later step, the plan before it stands
+        wrong = [f"{type(error).__name__}: {error}"]
+    if not wrong:
+        return plan
+    *first, (before, stands) = earlier
+    return _last_that_holds(
+        asked, [*first, (before, left_out(name, asked, replace(stands, notes=chosen.notes), wrong[0]))]
+    )
+
+
+def _written(asked: Asked, chosen: Standing) -> Plan:
+    """Build the plan of a solution, with the notes on the steps that were left out."""
+    from planner.facts import rows
+
+    done = walked(WRITING, asked, chosen)
+    plan, solved = _there(done.plan), _there(done.solved)
+    if not done.notes:
+        return plan
+    notes: Any = rows((*solved.problem.notes, *done.notes))
+    return Plan({**plan.document, "notes": notes})
+
+
+def _there(part: Part | None) -> Part:
+    """Return a part of the state that an earlier step brought."""
+    assert part is not None
+    return part
+
+
+# -- finding: from a problem to a solution, or to a document without a plan -------------------------------------------------
+
+
+def _formulated(asked: Asked, now: Standing) -> Standing:
+    """Build the program. Replaces nothing; ends without a plan where nothing limits the objective."""
     from planner.formulate.formulation import formulate
     from planner.formulate.limits import Unbounded
-    from planner.solving.throughput import is_none
-    from solvers.search.joint import solve as solve_cold
 
-    until = deadline or Deadline.after(problem.spec.solver.time_limit)
-    asked = Asked(problem, candidates, document, overlays, progress, threads, until, diagnosing)
     try:
-        form = formulate(problem, candidates)
+        form = formulate(asked.problem, asked.candidates)
     except Unbounded:
-        return asked.unanswered("unbounded")
-    form = prepare(form) if prepare is not None else form
-    within = _room_to_solve(asked, form)
+        return replace(now, plan=asked.unanswered("unbounded"))
+    return replace(now, form=form if asked.prepare is None else asked.prepare(form))
+
+
+def _given_room(asked: Asked, now: Standing) -> Standing:
+    """Give the search its time and memory. Replaces nothing; ends without a plan where neither is left for any search."""
+    within = _room_to_solve(asked, _there(now.form))
     if isinstance(within, tuple):
-        return asked.unanswered("limit", reasons=asked.told(within))
-    solution = (solve_program or solve_cold)(form.data, within)
-    asked.say(_solved_words(solution))
-    if is_none(problem, solution) or not solution.values:
-        return _without_plan(asked, form, solution, within)
-    return _planned(asked, form, solution, within, prepared=prepare is not None)
+        return replace(now, plan=asked.unanswered("limit", reasons=asked.told(within)))
+    return replace(now, within=within)
 
 
 def _room_to_solve(asked: Asked, form: Formulation) -> Options | tuple[Fact, ...]:
@@ -126,6 +135,196 @@ def _room_to_solve(asked: Asked, form: Formulation) -> Options | tuple[Fact, ...
     share = SHARE_BEFORE_DISPATCH if is_asked(asked.problem) else PROGRAM_SHARE
     limits = asked.until.options(options_of(asked.problem.spec, asked.threads, asked.progress), share)
     return replace(limits, memory=watch, clock=TimeWatch())
+
+
+def _searched(asked: Asked, now: Standing) -> Standing:
+    """Solve the program. Replaces nothing: what was found, and its bound, stay in the state to the end."""
+    from solvers.search.joint import solve as solve_cold
+
+    found = (asked.solve_program or solve_cold)(_there(now.form).data, _there(now.within))
+    asked.say(_solved_words(found))
+    return replace(now, found=found)
+
+
+def _explained(asked: Asked, now: Standing) -> Standing:
+    """End without a plan, or with the plan in which jobs wait, where the search found none; keeps a solution as it is."""
+    from planner.solving.throughput import is_none
+
+    found = _there(now.found)
+    if is_none(asked.problem, found) or not found.values:
+        return replace(now, plan=_without_plan(asked, _there(now.form), found, _there(now.within)))
+    return now
+
+
+FINDING = (
+    Step("program", _formulated, needed=True),
+    Step("room", _given_room, needed=True),
+    Step("search", _searched, needed=True),
+    Step("no plan", _explained, needed=True),
+)
+
+
+# -- choosing: other solutions within the band ------------------------------------------------------------------------------
+
+
+def _best(asked: Asked, now: Standing) -> Standing:
+    """Take the best solution found, with whole replicas or divisible ones as it holds them. Replaces nothing."""
+    from planner.solving.replicas import as_found
+
+    found = _there(now.found)
+    problem, form = as_found(asked.problem, _there(now.form), found)
+    return replace(now, solved=Solved(problem, asked.candidates, form, found.earlier or found))
+
+
+def _simplest(asked: Asked, now: Standing) -> Standing:
+    """Take the solution of fewest parts within the band, if another; may replace the solution alone, under the same program and bound."""
+    return replace(now, solved=replace(_there(now.solved), solution=_there(now.found)))
+
+
+def _most_confident(asked: Asked, now: Standing) -> Standing:
+    """Take the solution that keeps all promises in most scenarios; may replace solution and fleet within the band, and widen the program.
+
+    Problem, candidates, bound and ending stay; so does a solution that is not surer, of which the scenarios are kept.
+    """
+    from planner.solving.confidence_gain import most_confident
+
+    solved, within = _there(now.solved), _there(now.within)
+    if not asked.improving or within.noted(asked.until.left_s) <= 0:
+        return now
+    sure = most_confident(solved.problem, asked.candidates, solved.form, solved.solution, _searching(asked, within))
+    return replace(
+        now, solved=replace(solved, form=sure.form, solution=sure.solution), gain=sure.row, measured=sure.measured
+    )
+
+
+def _in_order(asked: Asked, now: Standing) -> Standing:
+    """Let jobs make room in order of priority; may replace when work runs, as far as the asked gap allows, never the program or its bound."""
+    from planner.solving.priority import making_room_in_order
+
+    solved, within = _there(now.solved), _there(now.within)
+    found = making_room_in_order(solved.problem, solved.form, solved.solution, _searching(asked, within))
+    return replace(now, solved=replace(solved, solution=found))
+
+
+def _searching(asked: Asked, within: Options) -> Options:
+    """Return the options with the time that is left, which note on the watch of the search whether it was up."""
+    return replace(asked.options_left, clock=within.clock)
+
+
+CHOOSING = (
+    Step("best", _best, needed=True),
+    Step(SIMPLEST, _simplest, needed=True),  # left out where its plan does not pass the check
+    Step(CONFIDENCE, _most_confident),
+    Step(ORDER, _in_order),
+)
+
+
+# -- writing: from a solution to a plan document ----------------------------------------------------------------------------
+
+
+def _settled(asked: Asked, now: Standing) -> Standing:
+    """Solve the chosen architectures alone, with the fleet of the solution; ends without a plan where that has none.
+
+    The solution with all architectures stays beside it, for its ending and the runners-up; bound and status refer to it.
+    """
+    from planner.solving.quality import settle
+    from planner.solving.stopped import without_solution
+
+    solved, within = _there(now.solved), _there(now.within)
+    if asked.prepare is not None:  # the program has more in it than its architectures
+        return replace(now, settled=solved)
+    alone = Solved(*settle(solved.problem, solved.candidates, solved.form, solved.solution, _searching(asked, within)))
+    if alone.solution.values:
+        return replace(now, settled=alone)
+    full = within.memory is not None and within.memory.was_full
+    reasons = asked.told(without_solution(alone.problem, alone.solution, full))
+    return replace(now, settled=alone, plan=asked.unanswered("limit", alone.solution, reasons=reasons))
+
+
+def _priced(asked: Asked, now: Standing) -> Standing:
+    """Compute the marginal values of the limits. Replaces nothing."""
+    from planner.interpret.framing import sense_and_unit
+    from planner.solving.marginal_values import compute_marginal_values
+
+    it = _there(now.settled)
+    unit = sense_and_unit(asked.document)[1]
+    return replace(now, values=compute_marginal_values(it.problem, it.form, it.solution, unit, asked.options_left))
+
+
+def _documented(asked: Asked, now: Standing) -> Standing:
+    """Build the plan document, and say what ended the search. Replaces nothing."""
+    from planner.interpret.document import interpret
+    from planner.interpret.framing import with_ending
+    from planner.interpret.marginal_values import unpriced
+
+    it = _there(now.settled)
+    values = now.values if now.values is not None else unpriced()
+    plan = interpret(it.problem, it.candidates, it.form, it.solution, asked.document, values)
+    return replace(now, plan=with_ending(plan, _there(now.solved).solution, _there(now.within)))
+
+
+def _with_runners_up(asked: Asked, now: Standing) -> Standing:
+    """Price the next best architectures; may replace the rows `quality` of the plan, never its solution."""
+    from planner.solving.quality import with_runners_up
+
+    every = _there(now.solved).problem
+    if not every.quality or not asked.diagnosing:
+        return now
+    plan = with_runners_up(_there(now.plan), every, asked.candidates, lambda: asked.options_left, asked.say)
+    return replace(now, plan=plan)
+
+
+def _with_confidence(asked: Asked, now: Standing) -> Standing:
+    """Add how sure the plan is, and what its choice gained; keeps all other sections."""
+    from planner.solving.confidence import with_confidence
+    from planner.solving.confidence_gain import stated
+
+    if not asked.diagnosing or asked.until.left_s <= 0:
+        return now
+    it = _there(now.settled)
+    plan = with_confidence(_there(now.plan), it.problem, it.candidates, it.form, it.solution, now.measured)
+    return replace(now, plan=stated(now.gain, plan))
+
+
+def _with_looser_limits(asked: Asked, now: Standing) -> Standing:
+    """Add the latency limits of which a little more is worth much; keeps all other sections."""
+    from planner.interpret.load.looser import with_looser_limits
+
+    if not asked.diagnosing or asked.until.left_s <= 0:
+        return now
+    it = _there(now.settled)
+    return replace(now, plan=with_looser_limits(_there(now.plan), it.problem, it.candidates, it.form, it.solution))
+
+
+def _with_dispatch(asked: Asked, now: Standing) -> Standing:
+    """Add the dispatch on all hours of the year to a plan on fewer, null where the time was up; keeps all other sections."""
+    from planner.solving.full_year_dispatch import dispatched, is_asked
+
+    it, plan = _there(now.settled), _there(now.plan)
+    if not is_asked(it.problem):
+        return now
+    found = dispatched(it.problem, it.candidates, it.form, it.solution, plan.totals, asked.overlays, asked.options_left)
+    if found is None:
+        asked.say("the time was up before the plan was dispatched on all hours of the year")
+    else:
+        asked.say(
+            f"dispatched on {found['slots']:,} hours: {found['difference']:+.3%} of the cost  {found['seconds']:.1f} s"
+        )
+    return replace(now, plan=Plan({**plan.document, "dispatch": found}))
+
+
+WRITING = (
+    Step("architectures", _settled, needed=True),
+    Step(PRICES, _priced),
+    Step("document", _documented, needed=True),
+    Step(RUNNERS_UP, _with_runners_up),
+    Step(MEASURED, _with_confidence),
+    Step(LOOSER, _with_looser_limits),
+    Step(DISPATCH, _with_dispatch),
+)
+
+
+# -- without a plan -----------------------------------------------------------------------------------------------------------
 
 
 def _without_plan(asked: Asked, form: Formulation, solution: Solution, within: Options) -> Plan:
@@ -159,106 +358,6 @@ def _without_plan(asked: Asked, form: Formulation, solution: Solution, within: O
         full = within.memory is not None and within.memory.was_full
         reasons = (*reasons, *asked.told(without_solution(problem, solution, full)))
     return with_ending(asked.unanswered(status, solution, diagnosis, reasons), solution, within)
-
-
-def _planned(asked: Asked, form: Formulation, solution: Solution, within: Options, prepared: bool) -> Plan:
-    """Build the plan of the last step that holds: that of highest confidence, else that of fewest parts, else the best found; a note says which was undone.
-
-    A plan of a later step is verified before it replaces the one before, and an error in it loses no plan. `prepared`: the program is not the
-    spec's alone; its plan is built as it is, as is that of a study.
-    """
-    from planner.facts.later_steps import CONFIDENCE, SIMPLEST, undone
-    from planner.solving.confidence_gain import Chosen
-    from planner.solving.replicas import as_found, asking_for
-    from planner.verify.plan import findings
-
-    problem, form = as_found(asked.problem, form, solution)
-    first = Chosen(form, solution)
-    steps: list[tuple[str, Callable[[], Chosen]]] = [
-        (CONFIDENCE, lambda: _last_steps(asked, problem, first, within, prepared))
-    ]
-    if asked.diagnosing and not prepared:
-        steps.append((SIMPLEST, lambda: first))
-    if len(steps) > 1 and solution.earlier is not None:
-        best = Chosen(form, solution.earlier)
-        steps.append(("", lambda: best))
-    noted, stated = problem, asking_for(asked.problem, (asked.document.get("solver") or {}).get("replicas", "auto"))
-    for name, taken in steps[:-1]:
-        try:
-            sure = taken()
-            if name == CONFIDENCE and sure.solution is solution:
-                first = sure  # with what was measured of it
-                continue
-            plan = _plan_of(asked, noted, sure, within, prepared)
-            wrong = [*map(str, findings(stated, plan.document, asked.overlays))] if plan.has_answer else ["no plan"]
-        except Exception as error:  # whatever is wrong with a later step, the plan before it stands
-            wrong = [f"{type(error).__name__}: {error}"]
-        if not wrong:
-            return plan
-        asked.say(f"the {name} plan is left out: {wrong[0]}")
-        noted = replace(problem, notes=(*problem.notes, undone(name)))
-    return _plan_of(asked, noted, steps[-1][1](), within, prepared)
-
-
-def _last_steps(asked: Asked, problem: ResolvedSpec, first: Chosen, within: Options, prepared: bool) -> Chosen:
-    """Take the plan of highest confidence within the band, and let jobs make room in order."""
-    from planner.solving.confidence_gain import most_confident
-    from planner.solving.priority import making_room_in_order
-
-    def searching() -> Options:
-        return replace(asked.options_left, clock=within.clock)
-
-    sure = first
-    if asked.diagnosing and not prepared and within.noted(asked.until.left_s) > 0:
-        sure = most_confident(problem, asked.candidates, first.form, first.solution, searching())
-    return replace(sure, solution=making_room_in_order(problem, sure.form, sure.solution, searching()))
-
-
-def _plan_of(asked: Asked, problem: ResolvedSpec, sure: Chosen, within: Options, prepared: bool) -> Plan:
-    """Settle the architectures of a solution, price its limits, and build the plan."""
-    from planner.interpret.document import interpret
-    from planner.interpret.framing import sense_and_unit, with_ending
-    from planner.interpret.load.looser import with_looser_limits
-    from planner.solving.confidence import with_confidence
-    from planner.solving.marginal_values import compute_marginal_values
-    from planner.solving.quality import settle, with_runners_up
-    from planner.solving.stopped import without_solution
-
-    candidates, form, solution = asked.candidates, sure.form, sure.solution
-    every, first = problem, solution
-    if not prepared:  # else the program has more in it than its architectures
-        limits = replace(asked.options_left, clock=within.clock)
-        problem, candidates, form, solution = settle(problem, candidates, form, solution, limits)
-    if not solution.values:
-        full = within.memory is not None and within.memory.was_full
-        return asked.unanswered("limit", solution, reasons=asked.told(without_solution(problem, solution, full)))
-    unit = sense_and_unit(asked.document)[1]
-    values = compute_marginal_values(problem, form, solution, unit, asked.options_left)
-    plan = with_ending(interpret(problem, candidates, form, solution, asked.document, values), first, within)
-    if every.quality and asked.diagnosing:
-        plan = with_runners_up(plan, every, asked.candidates, lambda: asked.options_left, asked.say)
-    if asked.diagnosing and asked.until.left_s > 0:
-        plan = with_confidence(plan, problem, candidates, form, solution, sure.measured)
-        plan = with_looser_limits(plan, problem, candidates, form, solution)
-    return _with_dispatch(sure.stated_in(plan), asked, problem, candidates, form, solution)
-
-
-def _with_dispatch(
-    plan: Plan, asked: Asked, problem: ResolvedSpec, candidates: Candidates, form: Formulation, solution: Solution
-) -> Plan:
-    """Add the dispatch on all hours of the year to a plan on fewer; null where the time was up before it."""
-    from planner.solving.full_year_dispatch import dispatched, is_asked
-
-    if not is_asked(problem):
-        return plan
-    found = dispatched(problem, candidates, form, solution, plan.totals, asked.overlays, asked.options_left)
-    if found is None:
-        asked.say("the time was up before the plan was dispatched on all hours of the year")
-        return Plan({**plan.document, "dispatch": None})
-    asked.say(
-        f"dispatched on {found['slots']:,} hours: {found['difference']:+.3%} of the cost  {found['seconds']:.1f} s"
-    )
-    return Plan({**plan.document, "dispatch": found})
 
 
 def _solved_words(solution: Solution) -> str:
@@ -329,21 +428,3 @@ def _diagnosis(problem: ResolvedSpec, asked: Asked, until: Deadline, nothing: bo
         except OutOfTime:
             return NOTHING_FOUND
     return diagnose(problem, candidates, document, asked.overlays, until.options(asked.options))
-
-
-def options_of(spec: PlanSpec, threads: int = THREADS, progress: Progress | None = None) -> Options:
-    """Return the solver options that a spec asks for."""
-    from solvers.interface import Options
-
-    asked = spec.solver
-    return Options(
-        solver=asked.backend,
-        gap=asked.search_gap,
-        enough_gap=asked.gap,
-        time_limit_s=asked.time_limit,
-        node_limit=asked.node_limit,
-        seed=asked.seed,
-        threads=threads,
-        method=asked.method,
-        progress=progress,
-    )

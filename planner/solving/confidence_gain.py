@@ -43,11 +43,12 @@ class Chosen:
     row: ConfidenceGain | None = None
     measured: InScenarios | None = None
 
-    def stated_in(self, plan: Plan) -> Plan:
-        """Return the plan with the section `confidence_gain`, where another one was chosen and the plan says how sure it is."""
-        if self.row is None or not plan.document.get("confidence"):
-            return plan
-        return Plan({**plan.document, "confidence_gain": {**self.row, "kept": plan.document["confidence"]["kept"]}})
+
+def stated(row: ConfidenceGain | None, plan: Plan) -> Plan:
+    """Return the plan with the section `confidence_gain`, where another plan was chosen and the section `confidence` is there."""
+    if row is None or not plan.document.get("confidence"):
+        return plan
+    return Plan({**plan.document, "confidence_gain": {**row, "kept": plan.document["confidence"]["kept"]}})
 
 
 def most_confident(

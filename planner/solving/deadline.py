@@ -7,12 +7,15 @@ dispatch. Each step gets what those before it have left.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from planner.spec.model import PlanSpec
     from solvers.interface import Options
 
+THREADS = 2
 PROGRAM_SHARE = 0.9  # share of what is left that goes to the program, the rest to marginal values and the plan document
 SHARE_BEFORE_DISPATCH = (
     0.6  # share of what is left that goes to the program where the plan is dispatched on all hours of the year after it
@@ -43,3 +46,21 @@ class Deadline:
     def options(self, options: Options, share: float = 1.0) -> Options:
         """Limit the solver to a share of the time that is left."""
         return replace(options, time_limit_s=max(min(share * self.left_s, options.time_limit_s), LEAST_S))
+
+
+def options_of(spec: PlanSpec, threads: int = THREADS, progress: Callable[[str], None] | None = None) -> Options:
+    """Return the solver options that a spec asks for."""
+    from solvers.interface import Options
+
+    asked = spec.solver
+    return Options(
+        solver=asked.backend,
+        gap=asked.search_gap,
+        enough_gap=asked.gap,
+        time_limit_s=asked.time_limit,
+        node_limit=asked.node_limit,
+        seed=asked.seed,
+        threads=threads,
+        method=asked.method,
+        progress=progress,
+    )

@@ -27,8 +27,9 @@ from planner.messages import Message
 from planner.plan import Plan
 from planner.problem.facts import QualityFacts, ResolvedSpec
 from planner.report.words import amount, counted, unsigned_zero
-from planner.solving.answer import THREADS, Progress
+from planner.solving.deadline import THREADS
 from planner.solving.quality import settle
+from planner.solving.standing import Progress
 from planner.solving.variants import Answer, Variants, fleet_change
 from planner.spec.document import Edits, edited
 from planner.spec.fabrics import PROVIDER

@@ -22,7 +22,7 @@ from typing import Any
 from planner.errors import BrokenPlanError, SpecError
 from planner.exit_codes import INTERRUPTED, OK, WORST_FIRST
 from planner.pipeline import solve_document
-from planner.solving.answer import Progress
+from planner.solving.standing import Progress
 from planner.spec.document import changed
 from planner.spec.series import with_series
 from planner.studies.batch_lines import EXIT_BY_LINE, FAILED, INVALID_LINE, Line, Settings

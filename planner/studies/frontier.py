@@ -18,7 +18,8 @@ from planner.messages import Message
 from planner.plan import Plan
 from planner.problem.quality import MEANS
 from planner.report.words import amount, counted
-from planner.solving.answer import THREADS, Progress
+from planner.solving.deadline import THREADS
+from planner.solving.standing import Progress
 from planner.spec.document import Edits, edited, read_spec
 from planner.spec.model import parse_spec
 from planner.spec.requirements.quality import Alternative

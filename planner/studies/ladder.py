@@ -13,7 +13,7 @@ from planner.errors import Issue, SpecError, words_of
 from planner.formulate.limits import Unbounded
 from planner.messages import Message
 from planner.problem.facts import ResolvedSpec
-from planner.solving.answer import Progress
+from planner.solving.standing import Progress
 from planner.solving.variants import Answer, Variants, resolved
 from planner.spec.document import Edits, edited
 from planner.spec.quantities import read_money

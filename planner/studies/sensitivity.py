@@ -16,7 +16,8 @@ from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
 from planner.messages import Message
 from planner.report.words import counted
-from planner.solving.answer import THREADS, Progress
+from planner.solving.deadline import THREADS
+from planner.solving.standing import Progress
 from planner.solving.variants import Answer, Fleet, Variants, fleet_change, resolved
 from planner.spec.document import at
 from planner.studies.base.planned import SAME as ROUNDING

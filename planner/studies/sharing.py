@@ -15,7 +15,7 @@ from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
 from planner.plan import Plan
 from planner.report.words import amount, unsigned_zero
-from planner.solving.answer import Progress
+from planner.solving.standing import Progress
 from planner.solving.variants import Answer, Variants
 from planner.spec.changes import either
 from planner.studies.base.planned import Base, planned, solved, study_options

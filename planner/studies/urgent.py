@@ -16,7 +16,7 @@ from planner.messages import Message
 from planner.pipeline import solve_document
 from planner.plan import Plan
 from planner.report.words import amount, counted
-from planner.solving.answer import Progress
+from planner.solving.standing import Progress
 from planner.solving.variants import resolved
 from planner.spec.document import Edits, edited
 from planner.spec.model import parse_spec

@@ -19,8 +19,9 @@ from planner.interpret.framing import without_answer
 from planner.messages import Message
 from planner.plan import Plan
 from planner.problem.facts import ResolvedSpec
-from planner.solving.answer import THREADS, Progress, answer
-from planner.solving.deadline import Deadline
+from planner.solving.answer import answer
+from planner.solving.deadline import THREADS, Deadline
+from planner.solving.standing import Progress
 from planner.solving.stopped import without_points
 from planner.spec.document import Edits, edited, path_parts, read_spec
 

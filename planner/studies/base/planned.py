@@ -20,8 +20,8 @@ from planner.pipeline import solve_unverified
 from planner.plan import Plan
 from planner.problem.facts import ResolvedSpec
 from planner.report.words import listed
-from planner.solving.answer import THREADS, Progress, options_of
-from planner.solving.deadline import LEAST_S
+from planner.solving.deadline import LEAST_S, THREADS, options_of
+from planner.solving.standing import Progress
 from planner.solving.variants import Answer, Variants, answered, resolved
 from planner.spec.document import Edits, edited
 from planner.spec.requirements.priority import put_off

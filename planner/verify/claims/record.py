@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planner.facts.later_steps import PATH, SECTION_OF
+from planner.facts.later_steps import BY_CODE
 from planner.messages import BESIDE, with_codes
 from planner.problem.facts import ResolvedSpec
 from planner.verify.checked_plan import CheckedPlan
@@ -75,13 +75,14 @@ def _check_provenance(report: Report, problem: ResolvedSpec, stated: Sequence[Ma
 def check_notes(report: Report, problem: ResolvedSpec, document: Mapping[str, Any]) -> None:
     """Compare the notes on the spec, by place, code and arguments, with the notes of the spec resolved again.
 
-    A note on a step that was undone belongs to a plan without the section of that step.
+    A note on a step that was left out belongs to a plan without the section of that step.
     """
     computed = {(fact.path, fact.message.code): fact.message.arguments for fact in problem.notes if not fact.refuses}
     stated = {(row["path"], row["code"]): row["arguments"] for row in document.get("notes", ())}
-    for path, code in [key for key in stated if key[1] in SECTION_OF]:
-        if path != PATH or stated.pop((path, code)) or SECTION_OF[code] in document:
-            report.say(f"notes {path}", f"{code} is not true of the plan, which has the section {SECTION_OF[code]}")
+    for path, code in [key for key in stated if key[1] in BY_CODE]:
+        place, section = BY_CODE[code]
+        if stated.pop((path, code)) or path != place or section in document:
+            report.say(f"notes {path}", f"{code} is not true of the plan")
     for path, code in sorted(stated.keys() ^ computed.keys()):
         report.say(f"notes {path}", f"{code} {'is missing' if (path, code) in computed else 'is not true of the spec'}")
     for path, code in sorted(stated.keys() & computed.keys()):

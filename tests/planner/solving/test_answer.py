@@ -11,7 +11,7 @@ import planner
 from planner.candidates.search import find_candidates
 from planner.formulate.formulation import formulate
 from planner.resolve.resolver import resolve_document
-from planner.solving.answer import options_of
+from planner.solving.deadline import options_of
 from planner.verify.plan import verify_plan
 from solvers.search.direct import solve_direct
 

@@ -16,8 +16,8 @@ from planner.plan import Plan, parse_plan
 from planner.report.page import one_page
 from planner.report.report import render
 from planner.solving import confidence
-from planner.solving.answer import options_of
 from planner.solving.confidence_gain import bundles, most_confident
+from planner.solving.deadline import options_of
 from planner.verify.plan import verify_plan
 from solvers.fixed_fleet.redispatch import Extension
 

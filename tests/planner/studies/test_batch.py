@@ -17,7 +17,7 @@ import pytest
 from planner.cli import main as cli
 from planner.errors import SpecError
 from planner.pipeline import solve_document
-from planner.solving.answer import options_of
+from planner.solving.deadline import options_of
 from planner.spec.model import parse_spec
 from planner.studies import batch, batch_lines
 from planner.studies.batch_output import Found, open_output
