@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from planner.facts.later_steps import CONFIDENCE, DISPATCH, LOOSER, ORDER, PRICES, RUNNERS_UP, SIMPLEST, MEASURED
+from planner.facts.later_steps import CONFIDENCE, DISPATCH, LOOSER, MEASURED, ORDER, PRICES, RUNNERS_UP, SIMPLEST
 from planner.messages import Message
 from planner.plan import Plan
 from planner.solving.deadline import LEAST_S, PROGRAM_SHARE, SHARE_BEFORE_DISPATCH, THREADS, Deadline, options_of

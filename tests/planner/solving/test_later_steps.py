@@ -10,7 +10,7 @@ import pytest
 
 import planner
 from planner.cli.main import main
-from planner.facts.later_steps import CONFIDENCE, LOOSER, ORDER, PLACES, SIMPLEST, MEASURED, undone
+from planner.facts.later_steps import CONFIDENCE, LOOSER, MEASURED, ORDER, PLACES, SIMPLEST, undone
 from planner.plan import Plan, parse_plan
 from planner.report.page import one_page
 from planner.solving import answer, confidence_gain
