@@ -148,7 +148,7 @@ def _searched(asked: Asked, now: Standing) -> Standing:
 
 def _explained(asked: Asked, now: Standing) -> Standing:
     """End without a plan, or with the plan in which jobs wait, where the search found none; keeps a solution as it is."""
-    from planner.solving.throughput import is_none
+    from planner.solving.reach import is_none
 
     found = _there(now.found)
     if is_none(asked.problem, found) or not found.values:
@@ -332,9 +332,8 @@ def _without_plan(asked: Asked, form: Formulation, solution: Solution, within: O
     from planner.interpret.framing import with_ending
     from planner.solving.alone import impossible_alone
     from planner.solving.priority import has_priorities, postponed
-    from planner.solving.reach import demand_within_reach
+    from planner.solving.reach import demand_within_reach, is_none
     from planner.solving.stopped import without_solution
-    from planner.solving.throughput import is_none
     from solvers.search.joint import is_small
 
     problem, nothing = asked.problem, is_none(asked.problem, solution)
@@ -413,7 +412,7 @@ def _diagnosis(problem: ResolvedSpec, asked: Asked, until: Deadline, nothing: bo
     """
     from planner.candidates.cache import OutOfTime
     from planner.solving.infeasibility import NOTHING_FOUND, diagnose
-    from planner.solving.throughput import asking_for_some
+    from planner.solving.reach import asking_for_some
     from planner.solving.variants import points_found, resolved
     from planner.spec.document import edited
 

@@ -99,7 +99,7 @@ class Standing:
     """What stands of an answer: a program, then a solution, then a plan; each None before the step that brings it."""
 
     form: Formulation | None = None
-    within: Options | None = None  # of the search, with the watches of time and memory
+    within: Options | None = None  # limits of the search, with the watches of time and memory
     found: Solution | None = None  # by the search: its bound holds for every later solution
     solved: Solved | None = None
     settled: Solved | None = None  # with the architectures of the solution alone, where the spec leaves them open
