@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.signal import fftconvolve
+from scipy import fft
 from scipy.special import gammainc, gammaincc
 
 from models.arrays import Floats, Ints, Result, as_result
@@ -182,10 +182,18 @@ def _renewals(share: Floats, count: int) -> Floats:
     found = np.ones(1)
     while len(found) < count:
         size = min(2 * len(found), count)
-        product = fftconvolve(found, rest[:size])[:size]
+        product = _convolved(found, rest[:size])[:size]
         wider = np.concatenate([found, np.zeros(size - len(found))])
-        found = 2.0 * wider - fftconvolve(found, product)[:size]
+        found = 2.0 * wider - _convolved(found, product)[:size]
     return np.clip(found, 0.0, 1.0)
+
+
+def _convolved(a: Floats, b: Floats) -> Floats:
+    """Convolve two sequences by their Fourier transforms, as `scipy.signal.fftconvolve` does, whose import takes a second."""
+    count = len(a) + len(b) - 1
+    size = fft.next_fast_len(count, real=True)
+    product: Floats = fft.irfft(fft.rfft(a, size) * fft.rfft(b, size), size)[:count]
+    return product
 
 
 def courses(lengths: ResponseLengths, waves: ArrayLike) -> Courses:
@@ -226,7 +234,7 @@ def _course(grid: _Grid, waves: float) -> tuple[float, float, Floats, Floats, Fl
         weight[-1] = waves - (started[last - 1] if last else 0.0)  # the queue is empty before all of these begin
         # A slot that began `a` cells ago still runs x cells later with longer[a + x].
         alive, aged = (
-            fftconvolve(part, weight)[len(weight) - 1 :][:cells] for part in (longer[:cells], longer[:cells] * x)
+            _convolved(part, weight)[len(weight) - 1 :][:cells] for part in (longer[:cells], longer[:cells] * x)
         )
         alive, aged, full = np.clip(alive, 0.0, 1.0), np.maximum(aged, 0.0), float(last)
     every = waves if waves > 1.0 else 1.0

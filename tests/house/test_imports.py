@@ -160,6 +160,11 @@ def test_reading_and_checking_a_spec_needs_no_solver(fresh):
     assert "planner.resolve.resolver" in loaded and not loaded & {*SOLVERS, "streamlit", "pandas", "altair"}
 
 
+def test_verifying_a_plan_needs_no_scipy_module_that_loads_all_others(fresh):
+    loaded = fresh("import planner.pipeline, planner.verify.plan")
+    assert "planner.verify.plan" in loaded and not loaded & {"scipy.signal", "scipy.stats", "scipy.optimize"}
+
+
 def test_every_public_name_resolves_and_the_marks_stand(root):
     import importlib
 
