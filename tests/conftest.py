@@ -15,15 +15,16 @@ from hypothesis import settings
 for library in ("OPENBLAS", "OMP", "MKL"):  # tests run side by side, and their matrices are small
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
-# A test never fails for being slow. `ci` draws the same examples on every run; a test that states its own number of examples keeps it.
+# A test never fails for being slow. `ci` draws the same examples on every run; a test that states its own number of examples keeps it,
+# or a third of it (`few_of`).
 settings.register_profile("dev", deadline=None, max_examples=100)
-settings.register_profile("ci", deadline=None, max_examples=30, derandomize=True, print_blob=True)
+settings.register_profile("ci", deadline=None, max_examples=20, derandomize=True, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") == "true" else "dev"))
 
 ALL_CASES = bool(os.environ.get("FLOPWATT_ALL_CASES"))
 long_run = pytest.mark.long
 NEVER_LEFT_OUT = "tests/house/"
-MORE_AT_NIGHT = ("ALL_CASES", "CASES", "TIMES")
+MORE_AT_NIGHT = ("ALL_CASES", "CASES", "TIMES", "few_of")
 """Names by which a module draws more cases with FLOPWATT_ALL_CASES=1."""
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,6 +50,11 @@ TINY = {
     "simplicity": {"within": 0},
     "solver": {"gap": 1e-6},
 }
+
+
+def few_of(count: int) -> int:
+    """Return how many examples of `count` a test draws: a third, and at least three; all with FLOPWATT_ALL_CASES=1."""
+    return count if ALL_CASES else max(count // 3, min(count, 3))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -18,6 +18,7 @@ from models.transformer.architecture import parameter_counts
 from models.transformer.attention import kv_bytes
 from planner.resolve.architectures import shape_of
 from planner.resolve.ledger import Ledger
+from tests.conftest import few_of
 
 CATALOG = Catalog.load()
 DENSE = {"hidden_act": "silu", "tie_word_embeddings": False}
@@ -463,7 +464,7 @@ VALUE = st.recursive(
 
 
 @given(st.dictionaries(KEY, VALUE, max_size=6), st.sampled_from(sorted(CONFIGS)))
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=few_of(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_config_is_read_or_refused_with_a_place(changes, name):
     try:
         shape = parsed({**CONFIGS[name], **changes})

@@ -14,7 +14,7 @@ from planner.errors import SpecError
 from planner.plan import Plan
 from planner.report.report import render
 from planner.spec.document import edited
-from tests.conftest import long_run
+from tests.conftest import few_of, long_run
 
 TIERS = [
     {
@@ -105,7 +105,7 @@ def test_the_plan_costs_no_more_than_any_tier_alone_or_none(plan):
 
 
 @long_run
-@settings(max_examples=40)
+@settings(max_examples=few_of(40))
 @given(
     rate=st.sampled_from([3, 10, 40, 90]),
     tiers=st.lists(st.sampled_from(range(3)), min_size=2, max_size=3, unique=True),

@@ -18,7 +18,7 @@ from planner.resolve.resolver import resolve
 from planner.spec.document import edited
 from planner.spec.model import parse_spec
 from planner.verify.load.packing import _followed
-from tests.conftest import ALL_CASES
+from tests.conftest import ALL_CASES, few_of
 from tests.plans.serving_enumeration import DAY, fewest_systems, said
 
 
@@ -61,7 +61,7 @@ KINDS = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=few_of(100))
 @given(KINDS, st.randoms(use_true_random=False))
 def test_the_check_follows_workers_as_the_model_does_in_whatever_order_it_meets_them(kinds, random):
     """Workers of one size that leave and come in another order would stand on other nodes."""

@@ -18,12 +18,13 @@ from planner.candidates.points import OperatingPoint
 from planner.candidates.search import find_candidates
 from planner.candidates.training import select_widths
 from planner.resolve.resolver import resolve_document
+from tests.conftest import few_of
 
 GAP = 1e-6
 SLACK = 1 + 1e-9
 EVERY = 100  # points, so that none is left out
-many = settings(max_examples=200, deadline=None, derandomize=True)
-few = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=few_of(200), deadline=None, derandomize=True)
+few = settings(max_examples=few_of(12), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 OFFERS = [
     {"system": "DGX H100", "how": "buy"},

@@ -18,6 +18,7 @@ from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology, MeterData
 from solvers.model.data import Limit, Objective, PlanData, SpreadData
 from solvers.search.joint import solve
+from tests.conftest import few_of
 from tests.solvers.model.test_lines import line_block
 from tests.solvers.reference import SMALL, TIMES, TOLERANCE, agree, agree_with_each_other, best
 
@@ -171,20 +172,20 @@ def meter_block(rng, sites, slots):
         battery_efficiency=table(1, low=2, high=4) / 4, battery_energy_cost={"cost": table(1, high=2) / 2}, battery_power_cost={"cost": table(1, high=2) / 2})  # fmt: skip
 
 
-@settings(max_examples=45 * TIMES, **SMALL)
+@settings(max_examples=few_of(45) * TIMES, **SMALL)
 @given(problems())
 def test_equals_enumeration(data):
     agree(solve(data, EXACT), best(data))
 
 
-@settings(max_examples=20 * TIMES, **SMALL)
+@settings(max_examples=few_of(20) * TIMES, **SMALL)
 @given(st.integers(0, 2**32 - 1))
 def test_an_api_over_lines_equals_enumeration(seed):
     data = problem(np.random.default_rng(seed), apis=1)
     agree(solve(data, EXACT), best(data))
 
 
-@settings(max_examples=45 * TIMES, **SMALL)
+@settings(max_examples=few_of(45) * TIMES, **SMALL)
 @given(problems())
 def test_cbc_through_pulp_agrees(data):
     ours, other = (solve(data, Options(solver=name, gap=0.0)) for name in ("highs", "pulp"))
@@ -193,7 +194,7 @@ def test_cbc_through_pulp_agrees(data):
     agree_with_each_other(ours, other)
 
 
-@settings(max_examples=20 * TIMES, **SMALL)
+@settings(max_examples=few_of(20) * TIMES, **SMALL)
 @given(problems())
 def test_both_searches_agree(data):
     agree_with_each_other(*(solve(data, Options(gap=0.0, method=method)) for method in ("direct", "branch")))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from solvers.mip import Options
 from solvers.model.data import Limit, Objective, PlanData
 from solvers.search.joint import solve
+from tests.conftest import few_of
 from tests.solvers.reference import SMALL, TIMES, TOLERANCE, agree, agree_with_each_other, best, near
 
 EXACT = Options(gap=0.0)
@@ -191,7 +192,7 @@ def assert_holds(data, solution):
 # --- the tests -----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100 * TIMES, **SMALL)
+@settings(max_examples=few_of(100) * TIMES, **SMALL)
 @given(problems())
 def test_equals_enumeration(data):
     solution = solve(data, EXACT)
@@ -201,21 +202,21 @@ def test_equals_enumeration(data):
         assert_holds(data, solution)
 
 
-@settings(max_examples=80, **SMALL)
+@settings(max_examples=few_of(80), **SMALL)
 @given(problems())
 def test_branch_and_bound_equals_highs(data):
     direct, branched = (solve(data, Options(gap=0.0, method=method)) for method in ("direct", "branch"))
     agree_with_each_other(direct, branched)
 
 
-@settings(max_examples=40, **SMALL)
+@settings(max_examples=few_of(40), **SMALL)
 @given(problems())
 def test_cbc_through_pulp_agrees(data):
     ours, other = (solve(data, Options(solver=name, gap=0.0)) for name in ("highs", "pulp"))
     agree_with_each_other(ours, other)
 
 
-@settings(max_examples=40, **SMALL)
+@settings(max_examples=few_of(40), **SMALL)
 @given(problems(objectives=("carbon_kg", "throughput")))
 def test_ties_are_broken_by_cost(data):
     solution = solve(data, EXACT)
@@ -229,7 +230,7 @@ def test_ties_are_broken_by_cost(data):
 
 
 @pytest.mark.parametrize("method", ["direct", "branch"])
-@settings(max_examples=15, **SMALL)
+@settings(max_examples=few_of(15), **SMALL)
 @given(data=problems())
 def test_same_input_and_seed_same_plan(data, method):
     one, two = (solve(data, Options(seed=7, method=method)) for _ in range(2))

@@ -29,6 +29,7 @@ from solvers.mip import solve as solve_mip
 from solvers.model.build import build, objective_vector
 from solvers.program import Arrays, Program
 from solvers.search.joint import solve
+from tests.conftest import few_of
 from tests.solvers.reference import SMALL, TIMES
 from tests.solvers.test_all_blocks_bruteforce import OBJECTIVES, problem, problems
 
@@ -49,7 +50,7 @@ def best(data):
 
 
 @pytest.mark.parametrize("slots_of_a_part", [1, 2, 24])
-@settings(max_examples=25 * TIMES, **SMALL)
+@settings(max_examples=few_of(25) * TIMES, **SMALL)
 @given(problems(OBJECTIVES))
 def test_bound_and_plan_enclose_the_optimum(slots_of_a_part, data):
     optimum = best(data)
@@ -75,7 +76,7 @@ def test_bound_and_plan_enclose_the_optimum(slots_of_a_part, data):
 
 
 @pytest.mark.parametrize("interior_columns", [0, dual_bound.INTERIOR_COLUMNS])
-@settings(max_examples=20 * TIMES, **SMALL)
+@settings(max_examples=few_of(20) * TIMES, **SMALL)
 @given(problems(("cost",)))
 def test_any_duals_bound_the_optimum(interior_columns, data):
     """Also wild ones, of either sign, and with blocks that the interior point solves roughly."""
@@ -150,7 +151,7 @@ def test_a_dive_ends_with_whole_binaries():
     assert ended
 
 
-@settings(max_examples=100 * TIMES, **SMALL)
+@settings(max_examples=few_of(100) * TIMES, **SMALL)
 @given(st.integers(0, 2**32 - 1))
 def test_propagation_keeps_every_solution(seed):
     """Of random rows over binaries: what holds with a binary fixed is within the bounds that follow, and a contradiction has none."""

@@ -18,6 +18,7 @@ from solvers.interface import Options
 from solvers.mip import solve as solve_mip
 from solvers.model.build import build, objective_vector
 from solvers.program import Program
+from tests.conftest import few_of
 from tests.solvers.reference import SMALL, TIMES
 from tests.solvers.test_all_blocks_bruteforce import problem, problems
 
@@ -217,7 +218,7 @@ def test_a_part_leaves_the_first_stage_of_others_as_it_is():
     assert parts._without_needless(x, first, np.zeros(4), parts._rows_of(np.array([0])))[first].tolist() == [0.0] * 4
 
 
-@settings(max_examples=8 * TIMES, **SMALL)
+@settings(max_examples=few_of(8) * TIMES, **SMALL)
 @given(problems(("cost",)))
 def test_no_plan_far_above_its_first_stage_is_returned_without_a_second_attempt(data):
     """Also where the time is up when the first one ends."""

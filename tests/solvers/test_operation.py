@@ -17,9 +17,10 @@ from solvers.model.block_data.choice import ChoiceData
 from solvers.model.block_data.scenarios import Operation, Risk, Scenario, ScenarioData
 from solvers.model.data import PlanData
 from solvers.search.joint import solve
+from tests.conftest import few_of
 from tests.solvers.reference import SMALL, TIMES
 
-CASES = 20 * TIMES
+CASES = few_of(20) * TIMES
 seeds = st.integers(0, 2**32 - 1)
 
 

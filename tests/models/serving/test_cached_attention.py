@@ -16,6 +16,7 @@ from models.serving.sessions import Session, Task, call_cost, call_lengths
 from models.serving.workload import Lengths
 from models.transformer.architecture import Architecture
 from models.transformer.attention import query_flops
+from tests.conftest import few_of
 
 DENSE, CHIP, SERVING, ONE = examples.DENSE, examples.CHIP, examples.SERVING, examples.ONE
 WINDOWED = replace(DENSE, window_tokens=512, window_layers=24)
@@ -30,7 +31,7 @@ def attention(arch, tokens, prompt, cached, scv=0.0, constants=SERVING, layout=O
     return float(prefill_attention_s(arch, CHIP, layout, tokens, prompt, constants, cached, scv, "bf16"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=few_of(60), deadline=None)
 @given(
     short=st.integers(1, 4000), more=st.integers(0, 60_000), often=st.floats(0.05, 0.95), cached=st.integers(0, 50_000)
 )
@@ -105,7 +106,7 @@ def test_a_latent_that_no_earlier_pass_left_costs_nothing_more():
         assert attention(LATENT, 1500.0, 1500.0, 0.0, scv) == pytest.approx(core, rel=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=few_of(60), deadline=None)
 @given(new=st.floats(1.0, 30_000.0), cached=st.floats(0.0, 100_000.0), scv=st.floats(0.0, 1.0), tp=st.integers(1, 8))
 def test_finding_a_latent_in_the_cache_never_costs_time(new, cached, scv, tp):
     """What is found need not be computed, its expansion included: the rest takes no longer than the whole, and tensor ranks share its attention."""

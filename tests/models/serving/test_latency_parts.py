@@ -19,6 +19,7 @@ from models.serving.sessions import Session, Task
 from models.serving.waterfall import decode_waterfall
 from models.serving.workload import Lengths
 from models.transformer.routing import Routing
+from tests.conftest import few_of
 from tests.models.serving.test_serving_properties import MLA, WINDOWED
 
 ROUTED = replace(examples.MOE, routing=Routing(popularity=0.5, redundant=64))
@@ -45,7 +46,7 @@ def assert_parts(point) -> None:
         assert ttft >= float(parts["prefill_s"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=few_of(150), deadline=None)
 @given(architectures, layouts, lengths, kinds, batches)
 def test_open_arrivals(arch, layout, length, precisions, batch):
     run = {"precisions": precisions, "constants": examples.SERVING}
@@ -57,7 +58,7 @@ def test_open_arrivals(arch, layout, length, precisions, batch):
         assert min(added.values()) >= -ROUNDING * float(fall.predicted_s), added
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=few_of(150), deadline=None)
 @given(architectures, layouts, lengths, kinds, clients)
 def test_clients_in_a_closed_loop(arch, layout, length, precisions, count):
     run = {"precisions": precisions, "constants": examples.SERVING}
@@ -72,7 +73,7 @@ def test_clients_in_a_closed_loop(arch, layout, length, precisions, count):
         assert np.isclose(loop.prompt_s, point.prompt_s, rtol=0.01)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=few_of(60), deadline=None)
 @given(architectures, layouts, layouts, lengths, kinds, batches, clients)
 def test_separate_pools(arch, prefill, decode, length, precisions, batch, count):
     def at(of_each):
@@ -88,7 +89,7 @@ def test_separate_pools(arch, prefill, decode, length, precisions, batch, count)
     assert_parts(group.point)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=few_of(10), deadline=None)
 @given(architectures, layouts, lengths, kinds, clients, st.floats(2.0, 12.0), st.sampled_from(["resident", "dropped"]))
 def test_sessions_in_a_closed_loop(arch, layout, length, precisions, count, calls, caches):
     session = Session(Task(calls, wait_s=3.0), 300.0, caches)

@@ -17,9 +17,10 @@ from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated
 from models.serving.percentiles import METRICS, latency_s, output_token_mixture, share_within, within_slo
 from models.serving.workload import Lengths
+from tests.conftest import few_of
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
-MANY = settings(max_examples=300, deadline=None)
+MANY = settings(max_examples=few_of(300), deadline=None)
 ROUNDING = 1e-6  # share of a quantile that is found by iteration
 
 cvs = st.one_of(st.sampled_from([0.0, 0.2, 1.0, 2.0, 3.0, 10.0]), st.floats(0.0, 10.0))

@@ -29,8 +29,9 @@ from models.serving.prefix_cache import (
 )
 from models.serving.speculation import Speculation, speculative_speedup, speculative_step, tokens_per_step
 from models.serving.workload import Lengths
+from tests.conftest import few_of
 
-FEW = settings(max_examples=30, deadline=None)
+FEW = settings(max_examples=few_of(30), deadline=None)
 ONE = ServingLayouts(1, 1, 1, 1)
 HBM = Tier(8e9, np.inf, 0.0, in_hbm=True)
 LENGTHS = Lengths(6000.0, 300.0, 0.5, 1.0)

@@ -21,13 +21,14 @@ from models.serving.prefill import Prompts, prefill_time
 from models.serving.step import StepLoad, step_time
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
+from tests.conftest import few_of
 
 MLA = Architecture(
     layers=27, hidden=2048, heads=16, kv_heads=16, head_dim=128, ffn=10944, vocab=102400, experts=64, topk=6, shared_experts=2,
     expert_ffn=1408, dense_layers=1, mla=True, kv_lora_rank=512, qk_nope_dim=128, qk_rope_dim=64, v_head_dim=128,
 )  # fmt: skip
 WINDOWED = replace(examples.DENSE, window_tokens=1024, window_layers=16)
-FEW = settings(max_examples=60, deadline=None)
+FEW = settings(max_examples=few_of(60), deadline=None)
 
 architectures = st.sampled_from([examples.DENSE, examples.MOE, MLA, WINDOWED])
 powers = st.sampled_from([1, 2, 4, 8])

@@ -17,6 +17,7 @@ from models.serving.speculation import Speculation
 from models.serving.waterfall import decode_waterfall, roofline_s
 from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
+from tests.conftest import few_of
 
 MLA = Architecture(
     layers=27, hidden=2048, heads=16, kv_heads=16, head_dim=128, ffn=10944, vocab=102400, experts=64, topk=6, shared_experts=2,
@@ -34,7 +35,7 @@ def fall_of(arch, layout, batch, speculation=None, constants=examples.SERVING, c
     return point, decode_waterfall(arch, chip, layout, point, input_tokens=PROMPT, **run)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=few_of(60), deadline=None)
 @given(
     st.sampled_from([examples.DENSE, examples.MOE, MLA]), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2]),
     st.floats(1.0, 300.0), st.sampled_from([None, Speculation(1, 0.85), Speculation(4, 0.6, 0.03)]),

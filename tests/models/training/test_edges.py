@@ -16,6 +16,7 @@ from models.training.memory import gathered_bytes, state_bytes, training_memory
 from models.training.run import Run
 from models.training.step import data_parallel_s, pipeline_transfer_s, training_step
 from models.transformer.architecture import Architecture
+from tests.conftest import few_of
 
 LLAMA_405B = Architecture(126, 16384, 128, 8, 128, 53248, 128256)
 
@@ -63,7 +64,7 @@ def test_a_ring_starts_at_every_hop():
     assert times == sorted(times) and len(set(times)) == 4  # a window of any length hides the traffic, never the starts
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=few_of(60))
 @given(
     tp=st.sampled_from([1, 2, 4, 8]),
     micro_batch=st.sampled_from([1, 4]),

@@ -22,6 +22,7 @@ from models.training.run import Run
 from models.training.stack import fullest_stage_s
 from models.training.step import training_step
 from models.transformer.architecture import Architecture, parameter_counts
+from tests.conftest import few_of
 
 V3 = Architecture(
     61, 7168, 128, 128, 128, 18432, 129280, experts=256, topk=8, shared_experts=1, expert_ffn=2048, dense_layers=3, mla=True, q_lora_rank=1536,
@@ -29,7 +30,7 @@ V3 = Architecture(
 )  # fmt: skip
 V3_ATTENTION = 7168 * 1536 + 1536 * 128 * 192 + 7168 * 576 + 512 * 128 * 256 + 128 * 128 * 7168
 V3_EXPERT = 3 * 7168 * 2048
-drawn = settings(max_examples=80, deadline=None)
+drawn = settings(max_examples=few_of(80), deadline=None)
 
 
 def stages(layers, p, leading, predicting):

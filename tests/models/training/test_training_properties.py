@@ -24,6 +24,7 @@ from models.training.constants import FRAMEWORKS, Recipe
 from models.training.examples import HYBRID, TRAINING
 from models.training.layouts import Layouts
 from models.transformer import architecture, attention, moe
+from tests.conftest import few_of
 
 MODULES = (
     "network.collectives",
@@ -54,7 +55,7 @@ MLA = replace(
 )
 ARCHITECTURES = (DENSE, MOE, MLA)
 TUNED = Recipe(adapter_rank=16, adapts_ffn=True)
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=few_of(40), deadline=None)
 
 positive = st.floats(1.0, 1e9)
 rate = st.floats(1e6, 1e15)
@@ -270,7 +271,7 @@ def test_functions_of_an_architecture_agree_with_scalars(function, arch, data):
 @pytest.mark.parametrize(
     ("table", "arch"), [(OF_RUN, DENSE), (OF_RUN, MLA), (OF_MOE_RUN, MOE), (OF_MOE_RUN, MLA), (OF_HYBRID_RUN, HYBRID)]
 )
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=few_of(10), deadline=None)
 @given(data=st.data())
 def test_functions_of_a_run_agree_with_single_layouts(table, arch, data):
     lay = data.draw(some_layouts(arch))
@@ -288,7 +289,7 @@ def test_functions_of_a_run_agree_with_single_layouts(table, arch, data):
 
 @pytest.mark.parametrize("arch", ARCHITECTURES, ids=("dense", "moe", "mla"))
 @pytest.mark.parametrize("function", OF_LAYOUTS, ids=lambda f: f.__name__)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=few_of(15), deadline=None)
 @given(data=st.data())
 def test_functions_of_layouts_agree_with_single_layouts(function, arch, data):
     lay = data.draw(some_layouts(arch))
@@ -433,7 +434,7 @@ def test_breakdown_adds_up_and_nothing_is_negative(arch, framework):
     "field",
     ["flop_per_s", "flop16_per_s", "hbm_bytes_per_s", "scaleup_bytes_per_s", "scaleout_bytes_per_s", "scaleup_chips"],
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=few_of(15), deadline=None)
 @given(data=st.data(), factor=st.integers(2, 8), arch=st.sampled_from(ARCHITECTURES))
 def test_a_better_chip_is_never_slower(field, data, factor, arch):
     if field == "flop_per_s" or field == "hbm_bytes_per_s":

@@ -19,6 +19,7 @@ from models.training.layouts import Layouts
 from models.training.run import Run
 from models.training.step import training_step
 from models.transformer.routing import Routing, dropped_share, fullest_rank
+from tests.conftest import few_of
 
 WIDTHS = Layouts.of(dp=64, ep=[1, 4, 8, 16, 32])
 
@@ -47,7 +48,7 @@ def test_the_fullest_rank_is_that_of_serving_and_its_products_take_as_much_longe
     assert skewed / even == pytest.approx(factor)
 
 
-@settings(max_examples=25)
+@settings(max_examples=few_of(25))
 @given(st.floats(0, 2), st.floats(0.3, 8), st.floats(0.3, 8), st.integers(1, 8), st.booleans())
 def test_steps_grow_with_skew_and_capacity_and_shrink_with_limits(few, first, second, most, two):
     tight, loose = sorted((first, second))
@@ -58,7 +59,7 @@ def test_steps_grow_with_skew_and_capacity_and_shrink_with_limits(few, first, se
     assert (limited <= usual * (1 + 1e-9)).all()
 
 
-@settings(max_examples=25)
+@settings(max_examples=few_of(25))
 @given(st.floats(0, 1.5), st.floats(0.3, 4))
 def test_dropped_tokens_are_neither_sent_nor_computed(exponent, factor):
     routing = Routing(popularity=exponent, capacity_factor=factor)

@@ -16,6 +16,7 @@ from models.serving.kv_cache import weight_bytes_per_chip
 from models.serving.step import StepLoad, step_time
 from models.serving.workload import Precisions
 from models.transformer.routing import Routing, dropped_share, fullest_rank, popularity
+from tests.conftest import few_of
 
 EXPONENT = st.floats(0.0, 2.0)
 
@@ -45,7 +46,7 @@ def test_the_fullest_rank_by_hand():
     )  # 6, 6 | 4, 3, 3, 3: copies of the first two
 
 
-@settings(max_examples=25)
+@settings(max_examples=few_of(25))
 @given(
     experts=st.integers(2, 40),
     topk=st.integers(1, 4),

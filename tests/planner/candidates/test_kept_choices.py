@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from planner.candidates.search import find_candidates
 from planner.resolve.resolver import resolve_document
 from planner.spec.document import edited
+from tests.conftest import few_of
 
 SPEC = {
     "name": "kept",
@@ -50,7 +51,7 @@ def points(changes, grids):
     return pools, {name: dict(counts) for name, counts in found.dropped.items()}
 
 
-@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=few_of(8), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(CHANGES)
 def test_points_are_those_found_from_nothing(changes):
     assert points(changes, KEPT) == points(changes, {})

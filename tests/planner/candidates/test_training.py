@@ -14,6 +14,7 @@ from catalog.units import DAY_S
 from models.training.layouts import joined
 from planner.candidates.layouts import fastest_layout, fastest_layouts, layout_space, legal_sizes, search_layouts
 from planner.estimate.case import resolve_case
+from tests.conftest import few_of
 
 LLAMA_405B = {
     "name": "reproduction",
@@ -46,7 +47,7 @@ def cases(draw):
     }  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=few_of(40), deadline=None, derandomize=True)
 @given(cases())
 def test_the_plan_finds_the_best_of_all_layouts(case):
     facts = resolve_case(case)
@@ -60,7 +61,7 @@ def test_the_plan_finds_the_best_of_all_layouts(case):
         assert found.tried <= every.tried and found.fitting <= every.fitting
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=few_of(20), deadline=None, derandomize=True)
 @given(cases(), st.sets(st.sampled_from([1, 2, 3, 5, 6, 7, 8, 16, 40, 64]), min_size=2, max_size=4))
 def test_widths_searched_together_are_those_searched_alone(case, counts):
     facts = resolve_case(case)

@@ -29,6 +29,7 @@ from planner.resolve.ledger import Ledger
 from planner.spec.document import edited
 from planner.spec.schema import edge_schema
 from planner.spec.stack.edge import EdgeSpec
+from tests.conftest import few_of
 from tests.planner.limited import after
 
 EXAMPLE = json.loads(
@@ -108,7 +109,7 @@ def test_the_program_equals_enumeration(first):
     assert feasible > 15
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=few_of(10), deadline=None)
 @given(seed=st.integers(1000, 10**6), task=st.integers(0, 4))
 def test_forcing_a_tier_never_costs_less(seed, task):
     data = drawn_data(seed)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from planner.errors import SpecError
 from planner.estimate.answer import estimate
+from tests.conftest import few_of
 
 SAVES = "drafts, less the tokens they gain"  # the one cause that may take time away
 ROUNDING = 1e-9  # share of the latency
@@ -66,7 +67,7 @@ def answer_of(case: dict) -> dict | None:
         return None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=few_of(40), deadline=None)
 @given(networks, lengths, st.sampled_from(["fp8", "bf16"]), layouts, loads, features)
 def test_every_part_of_a_latency_adds_to_it(network, length, precision, layout, load, more):
     architecture, routing = network

@@ -19,6 +19,7 @@ from planner.resolve.resolver import resolve_document
 from planner.verify.plan import verify_plan
 from solvers.interface import Options
 from solvers.search.joint import solve
+from tests.conftest import few_of
 
 RATE, YEARS, LIFE, BUILDING = 0.08, 4, 5.0, 20.0
 PHASES = [{"name": "first", "start": "0 d"}, {"name": "second", "start": "2 years"}]
@@ -426,7 +427,7 @@ def limited(spec):
 # -- more room never costs more ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=few_of(8), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
     st.sampled_from(["budget", "power", "power later"]),
     st.integers(3, 5),

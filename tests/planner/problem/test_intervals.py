@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 
@@ -71,8 +72,8 @@ def test_own_runs_correct_the_time_and_tighten_it(tmp_path):
     assert width(after) < width(before)
 
 
-def test_a_plan_says_how_long_a_job_takes_with_its_interval():
-    plan = planner.solve(NATIONAL)
+def test_a_plan_says_how_long_a_job_takes_with_its_interval(solved):
+    plan = copy.deepcopy(solved)
     job = plan["workloads"][0]
     (point,) = job["points"]
     assert point["time_s"]["run"] == pytest.approx(job["tokens"] / point["capacity"])
@@ -83,8 +84,13 @@ def test_a_plan_says_how_long_a_job_takes_with_its_interval():
     assert any("interval_80.run" in str(finding) for finding in verify_plan(plan))
 
 
-def test_a_wrong_tier_is_found():
-    plan = planner.solve(NATIONAL)
+@pytest.fixture(scope="module")
+def solved():
+    return planner.solve(NATIONAL)
+
+
+def test_a_wrong_tier_is_found(solved):
+    plan = copy.deepcopy(solved)
     plan["workloads"][0]["points"][0]["tier"] = "known"
     assert any(".tier" in str(finding) for finding in verify_plan(plan))
 

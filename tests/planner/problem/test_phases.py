@@ -13,6 +13,7 @@ from planner.errors import SpecError
 from planner.plan import Plan
 from planner.resolve.resolver import resolve_document
 from planner.verify.plan import verify_plan
+from tests.conftest import few_of
 
 RATE, YEARS = 0.08, 4
 LEFT = {2: 0.425, 4: 0.175}  # share of its price that a system is worth, by age
@@ -322,7 +323,7 @@ def test_a_wrong_word_is_found(two, change):
 # -- more room never costs more ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=few_of(8), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
     st.sampled_from(["capital", "supply", "from", "until", "life"]),
     st.integers(1, 3),

@@ -12,6 +12,7 @@ import planner
 from planner.resolve.resolver import resolve_document
 from planner.spec.prices import WAYS
 from planner.verify.plan import verify_plan
+from tests.conftest import few_of
 from tests.plans.test_plan_properties import BOTH_GAPS, cost, questions
 
 LEVELS = ("low", "typical", "high")
@@ -21,8 +22,8 @@ CATALOG = (
     {"system": "MI300X 8x OAM node", "how": "reserved", "price": "21 USD/h"},
 )  # fmt: skip
 RANGE = {"low": "15 USD/h", "high": "30 USD/h"}
-few = settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-many = settings(few, max_examples=40)
+few = settings(max_examples=few_of(8), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+many = settings(few, max_examples=few_of(40))
 ways = st.dictionaries(st.sampled_from(WAYS), st.sampled_from(LEVELS), max_size=4)
 
 

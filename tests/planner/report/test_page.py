@@ -17,6 +17,7 @@ import planner
 from catalog.units import show
 from planner.plan import Plan, load_plan
 from planner.report.page import most_at_once, one_page
+from tests.conftest import few_of
 
 STORED = ("planner/dashboard/data/mixed_fleet_plan.json", "tests/golden/plan_of_release_0_1.json")
 
@@ -102,7 +103,7 @@ def test_a_solved_plan_fits_on_a_page(solved, name, width):
 names = st.text(min_size=1, max_size=120) | st.sampled_from(["\x1b[2J\nx", "規模" * 40, "[bold]x[/bold]", "a" * 300])
 
 
-@settings(max_examples=25)
+@settings(max_examples=few_of(25))
 @given(name=names, site=names, workload=names, copies=st.integers(1, 12), width=st.integers(80, 100))
 def test_any_names_and_any_number_of_rows_fit(mixed, name, site, workload, copies, width):
     text = json.dumps(mixed.document)

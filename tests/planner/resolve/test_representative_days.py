@@ -19,6 +19,7 @@ from planner.resolve.resolver import resolve_document
 from planner.spec.model import parse_spec
 from planner.spec.series import with_series
 from planner.verify.plan import verify_plan
+from tests.conftest import few_of
 
 START = date(2027, 1, 1)
 HORIZON = {"start": START.isoformat(), "calendar": "sampled-days", "days": 4}
@@ -124,7 +125,7 @@ def year_of(tiny, tmp_path_factory):
     return cut
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=few_of(12), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.integers(1, 729), max_size=7, unique=True).map(sorted), st.integers(1, 6), st.sampled_from([1, 2]))
 def test_typical_days_are_chosen_once_and_keep_the_totals_of_each_window(year_of, borders, count, years):
     whole = year_of(borders, years)

@@ -14,6 +14,7 @@ from planner.errors import SpecError
 from planner.resolve.resolver import resolve_document
 from planner.spec.document import edited
 from planner.studies.roi import FIXED_COSTS, Fleet, planned_fleet, returns, stated_fleet
+from tests.conftest import few_of
 
 TEN_THOUSAND = ("1B CNY/month", 10_000.0, None)
 
@@ -41,7 +42,7 @@ def test_a_team_pays_from_its_break_even_on():
     assert returns(fleet, team="1B CNY/month").break_even is None  # no gain pays for it with the same work
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=few_of(50), deadline=None, derandomize=True)
 @given(cost=st.floats(1, 1e12), gain=st.floats(0.01, 90))
 def test_both_readings_agree(cost, gain):
     """The smaller fleet does today's work at the cost per work that the added work has."""

@@ -105,11 +105,10 @@ def verdict(document: dict) -> list[str]:
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_plans_hold(small_plan, main_plan):
-    for plan in (small_plan, main_plan):
-        assert plan.status in ("optimal", "within_gap") or plan["solver"]["ended_by"] == "search"
-        assert plan.gap <= WHOLE_GAP and verify_plan(plan) == []
-        assert verify_plan(parse_plan(plan.to_json())) == []
+def test_a_plan_and_its_file_hold(small_plan):
+    assert small_plan.status in ("optimal", "within_gap") or small_plan["solver"]["ended_by"] == "search"
+    assert small_plan.gap <= WHOLE_GAP and verify_plan(small_plan) == []
+    assert verify_plan(parse_plan(small_plan.to_json())) == []
 
 
 def test_every_number_of_a_small_plan_is_checked(small, quick):

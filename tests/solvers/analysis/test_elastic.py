@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from solvers.analysis import relief
 from solvers.analysis.elastic import VIOLATION_TOL, ElasticProgram
 from solvers.mip import Options
+from tests.conftest import few_of
 from tests.solvers import test_all_blocks_bruteforce as together
 from tests.solvers.reference import SMALL, TIMES
 
@@ -36,7 +37,7 @@ def tight(seed):
     )
 
 
-@settings(**SMALL, max_examples=20 * TIMES)
+@settings(**SMALL, max_examples=few_of(20) * TIMES)
 @given(problems)
 def test_earlier_solves_give_the_same_results_as_new_ones(seed):
     rng, data, rows = tight(seed)
@@ -58,7 +59,7 @@ def test_earlier_solves_give_the_same_results_as_new_ones(seed):
         assert kept.is_infeasible_without(loose) == ElasticProgram(data, rows, Options()).is_infeasible_without(loose)
 
 
-@settings(**SMALL, max_examples=20 * TIMES)
+@settings(**SMALL, max_examples=few_of(20) * TIMES)
 @given(problems)
 def test_an_infeasible_subset_is_infeasible_on_its_own(seed):
     _, data, rows = tight(seed)

@@ -17,6 +17,7 @@ from solvers.model.build import build, objective_vector
 from solvers.model.data import Objective, PlanData
 from solvers.search.direct import solve_direct
 from solvers.search.joint import solve
+from tests.conftest import few_of
 from tests.solvers import test_all_blocks_bruteforce as all_blocks
 from tests.solvers.model.test_residency import SEEDS, whole_problem
 from tests.solvers.reference import SMALL, TIMES, best, near
@@ -45,7 +46,7 @@ def with_relaxation(data, optimum=best):
     return None if duals is None else (duals, expected)
 
 
-@settings(max_examples=60 * TIMES, **SMALL)
+@settings(max_examples=few_of(60) * TIMES, **SMALL)
 @given(SEEDS)
 def test_no_slot_proves_more_than_the_optimum(seed):
     data = whole_problem(seed)
@@ -54,7 +55,7 @@ def test_no_slot_proves_more_than_the_optimum(seed):
         assert_never_above(data, *found)
 
 
-@settings(max_examples=40 * TIMES, **SMALL)
+@settings(max_examples=few_of(40) * TIMES, **SMALL)
 @given(SEEDS)
 def test_neither_do_duals_of_any_size(seed):
     data, rng = whole_problem(seed), np.random.default_rng(seed)
@@ -65,7 +66,7 @@ def test_neither_do_duals_of_any_size(seed):
         assert_never_above(data, wrong, expected)
 
 
-@settings(max_examples=20 * TIMES, **SMALL)
+@settings(max_examples=few_of(20) * TIMES, **SMALL)
 @given(SEEDS)
 def test_nor_beside_every_other_block(seed):
     rng = np.random.default_rng(seed)
@@ -87,7 +88,7 @@ def linear(data):
     return None if found.x is None else float(found.fun)
 
 
-@settings(max_examples=60 * TIMES, **SMALL)
+@settings(max_examples=few_of(60) * TIMES, **SMALL)
 @given(SEEDS)
 def test_without_branching_it_lies_between_both_linear_programs(seed):
     """Not below divisible replicas, whose duals it takes, and not above whole ones, also at wrong duals."""

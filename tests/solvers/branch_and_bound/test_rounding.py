@@ -17,6 +17,7 @@ from solvers.branch_and_bound.rounding import ZeroCostBinaries, round_counts
 from solvers.branch_and_bound.settings import ROUNDING
 from solvers.mip import Options
 from solvers.program import Arrays, Scaled
+from tests.conftest import few_of
 
 GAP = 1e-3
 
@@ -73,7 +74,7 @@ def test_a_binary_with_a_cost_or_bound_by_rows_stays_fractional():
     assert ZeroCostBinaries(program).rounded(x).tolist() == x.tolist()
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=few_of(60), deadline=None, derandomize=True)
 @given(st.data())
 def test_rounded_binaries_cost_the_same_and_violate_no_row(data):
     rows, columns = 3, 5
@@ -138,7 +139,7 @@ def brute(program: Scaled) -> float:
     return best
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=few_of(60), deadline=None, derandomize=True)
 @given(st.data())
 def test_rounded_counts_are_feasible_and_no_better_than_their_bound(data):
     program = covering(data)
@@ -167,7 +168,7 @@ def test_counts_beyond_the_cutoff_are_not_returned():
     assert known.x is None and known.bound == pytest.approx(2.5)
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=few_of(20), deadline=None, derandomize=True)
 @given(st.data())
 def test_feasibility_cuts_exclude_infeasible_counts_only(data):
     from solvers.branch_and_bound.count_search import CountSearch

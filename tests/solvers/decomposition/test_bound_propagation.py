@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from solvers.decomposition.first_stage import FirstStage
+from tests.conftest import few_of
 from tests.solvers.reference import SMALL
 
 
@@ -34,7 +35,7 @@ def first_stage(rng: np.random.Generator) -> FirstStage:
     )
 
 
-@settings(max_examples=300, **SMALL)
+@settings(max_examples=few_of(300), **SMALL)
 @given(st.integers(0, 2**32 - 1))
 def test_what_satisfies_the_rows_is_within_what_is_left(seed):
     once = first_stage(np.random.default_rng(seed))

@@ -22,6 +22,7 @@ from solvers.model.data import Limit
 from solvers.model.routing import unserved
 from solvers.model.schedule import unfinished
 from solvers.search.joint import solve
+from tests.conftest import few_of
 from tests.solvers.reference import SMALL, TIMES, best, near
 from tests.solvers.test_bruteforce import problem
 from tests.solvers.test_mip import stood
@@ -175,7 +176,7 @@ def test_there_may_be_more_threads_than_slots_and_an_order_that_nothing_asks_for
     assert plans > 3
 
 
-@settings(max_examples=10, **SMALL)
+@settings(max_examples=few_of(10), **SMALL)
 @given(problems())
 def test_the_same_question_has_the_same_answer(data):
     if not (unserved(data) or unfinished(data)):
@@ -184,7 +185,7 @@ def test_the_same_question_has_the_same_answer(data):
         assert all(np.array_equal(values, other.values[block]) for block, values in one.values.items())
 
 
-@settings(max_examples=20, **SMALL)
+@settings(max_examples=few_of(20), **SMALL)
 @given(problems())
 def test_within_the_gap_is_only_said_of_plans_that_are(data):
     found = solve(data, Options(gap=GAP, time_limit_s=60, method="decomposed"))

@@ -22,6 +22,7 @@ from solvers.interface import ProgressReporter
 from solvers.model.build import build
 from solvers.model.routing import unserved
 from solvers.model.schedule import unfinished
+from tests.conftest import few_of
 from tests.solvers.reference import SMALL
 from tests.solvers.test_bruteforce import problem
 
@@ -51,7 +52,7 @@ def lp_optimum(data) -> float | None:
     return found.fun if found.status == 0 else None
 
 
-@settings(max_examples=40, **SMALL)
+@settings(max_examples=few_of(40), **SMALL)
 @given(st.integers(0, 10_000), st.integers(0, 10_000), st.sampled_from([None, 2.0]))
 def test_a_step_satisfies_the_equations_that_it_solves(seed, number, dear):
     """At any inner point: rows make up for what they are short, reduced costs for what they are off, each pair for what it is apart."""

@@ -17,6 +17,7 @@ from solvers.interface import ProgressReporter
 from solvers.model.build import build
 from solvers.model.routing import unserved
 from solvers.model.schedule import unfinished
+from tests.conftest import few_of
 from tests.solvers.model import test_phases as phases
 from tests.solvers.reference import SMALL
 from tests.solvers.test_bruteforce import problem
@@ -35,7 +36,7 @@ def least_window_cost(price, work, compared, window, there) -> float:
     return best
 
 
-@settings(max_examples=80, **SMALL)
+@settings(max_examples=few_of(80), **SMALL)
 @given(st.integers(0, 2**32 - 1))
 def test_a_job_is_charged_no_more_than_the_least_that_its_windows_and_slots_cost(seed):
     rng = np.random.default_rng(seed)
@@ -113,7 +114,7 @@ def relaxed(program, data, duals: dict[str, np.ndarray]) -> float:
     )
 
 
-@settings(max_examples=120, **SMALL)
+@settings(max_examples=few_of(120), **SMALL)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_no_more_is_proven_than_the_rows_of_the_whole_program_say_at_the_same_prices(seed, in_phases):
     """Its rows are put together by other code than the bound, and a solver finds what is left of it."""

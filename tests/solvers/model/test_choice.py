@@ -14,6 +14,7 @@ from solvers.mip import Options
 from solvers.model.block_data.choice import ChoiceData
 from solvers.model.data import Limit, Objective, SpreadData
 from solvers.search.joint import solve
+from tests.conftest import few_of
 from tests.solvers.reference import SMALL, TIMES, agree, agree_with_each_other, best, near
 from tests.solvers.test_all_blocks_bruteforce import order
 from tests.solvers.test_bruteforce import problem
@@ -84,26 +85,26 @@ def as_one(data):
     return replace(data, arc_workload=np.zeros_like(data.arc_workload), arc_cost=costs, limits=limits, choice=None)
 
 
-@settings(max_examples=40 * TIMES, **SMALL)
+@settings(max_examples=few_of(40) * TIMES, **SMALL)
 @given(problems(one=True))
 def test_a_single_choice_is_the_best_permitted_workload(data):
     found = [value for w in np.flatnonzero(data.choice.able) if (value := best(alone(data, w))) is not None]
     agree(solve(data, EXACT), (max if data.objective.maximises else min)(found, default=None))
 
 
-@settings(max_examples=40 * TIMES, **SMALL)
+@settings(max_examples=few_of(40) * TIMES, **SMALL)
 @given(problems(one=False, hosted=False))
 def test_a_mix_equals_one_workload_with_all_arcs(data):
     agree(solve(data, EXACT), best(as_one(data)))
 
 
-@settings(max_examples=40 * TIMES, **SMALL)
+@settings(max_examples=few_of(40) * TIMES, **SMALL)
 @given(problems(one=False, hosted=False, least=True))
 def test_the_mean_score_is_kept_at_least_cost(data):
     agree(solve(data, EXACT), best(as_one(data)))
 
 
-@settings(max_examples=40 * TIMES, **SMALL)
+@settings(max_examples=few_of(40) * TIMES, **SMALL)
 @given(problems(one=False, hosted=False, least=True, hourly=True))
 def test_the_mean_score_of_every_slot_is_kept_at_least_cost(data):
     agree(solve(data, EXACT), best(as_one(data)))
@@ -131,7 +132,7 @@ def spread_and_waiting(seed, hourly):
 
 
 @pytest.mark.parametrize("hourly", [False, True])
-@settings(max_examples=20 * TIMES, **SMALL)
+@settings(max_examples=few_of(20) * TIMES, **SMALL)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_a_mix_that_is_spread_or_waits_equals_one_workload_with_all_arcs(hourly, seed):
     """The requests of all architectures together are spread and wait; the mean is that of what is served."""
@@ -139,13 +140,13 @@ def test_a_mix_that_is_spread_or_waits_equals_one_workload_with_all_arcs(hourly,
     agree(solve(data, EXACT), best(as_one(data)))
 
 
-@settings(max_examples=40, **SMALL)
+@settings(max_examples=few_of(40), **SMALL)
 @given(problems(one=True))
 def test_branching_and_direct_agree(data):
     agree_with_each_other(*(solve(data, Options(gap=0.0, method=method)) for method in ("direct", "branch")))
 
 
-@settings(max_examples=45, **SMALL)
+@settings(max_examples=few_of(45), **SMALL)
 @given(problems(one=False, least=True, objectives=("cost",)))
 def test_each_relaxation_never_costs_more(data):
     """One alone, several of them, a mean in each slot, a mean over all, a lower one."""

@@ -15,6 +15,7 @@ from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology, MeterData
 from solvers.model.data import Limit, Objective, PlanData
 from solvers.search.joint import solve
+from tests.conftest import few_of
 from tests.solvers.reference import SMALL, TIMES, agree, agree_with_each_other, best
 
 EXACT = Options(gap=0.0)
@@ -83,13 +84,13 @@ def problem(rng, objectives, least_price=-3):
     )  # fmt: skip
 
 
-@settings(max_examples=50 * TIMES, **SMALL)
+@settings(max_examples=few_of(50) * TIMES, **SMALL)
 @given(problems())
 def test_equals_enumeration(data):
     agree(solve(data, EXACT), best(data))
 
 
-@settings(max_examples=40, **SMALL)
+@settings(max_examples=few_of(40), **SMALL)
 @given(problems())
 def test_cbc_agrees(data):
     ours, other = (solve(data, Options(solver=name, gap=0.0)) for name in ("highs", "pulp"))
@@ -214,7 +215,7 @@ def test_a_wasteful_point_is_kept_where_power_pays():
     assert solve(two, EXACT).value == pytest.approx(-2 * 3 + 4 * 1)
 
 
-@settings(max_examples=40, **SMALL)
+@settings(max_examples=few_of(40), **SMALL)
 @given(problems(objectives=("cost", "carbon_kg"), least_price=0))
 def test_an_empty_block_changes_nothing(data):
     """A meter with nothing behind it is the same as a price on every watt."""

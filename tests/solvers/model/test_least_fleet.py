@@ -14,6 +14,7 @@ from solvers.model.data import Objective, PlanData
 from solvers.model.least_fleet import least_fleet_of, with_least_fleet
 from solvers.search.direct import solve_direct
 from solvers.search.joint import solve
+from tests.conftest import few_of
 from tests.solvers.model.test_residency import whole_problem
 from tests.solvers.reference import SMALL, TIMES
 from tests.solvers.test_bruteforce import EXACT
@@ -88,7 +89,7 @@ def test_a_fleet_that_is_too_small_for_whole_replicas_alone_is_no_proof_against_
     assert (none.status, none.relaxed) == ("infeasible", True)
 
 
-@settings(max_examples=60 * TIMES, **SMALL)
+@settings(max_examples=few_of(60) * TIMES, **SMALL)
 @given(st.integers(0, 2**32 - 1))
 def test_no_plan_holds_less(seed):
     """The best plan of the program without the rows keeps them, and so do the best plans for other prices."""

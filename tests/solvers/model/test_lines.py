@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from solvers.mip import Options
 from solvers.model.data import Limit, LineData, Objective, PlanData, SpreadData
 from solvers.search.joint import solve
+from tests.conftest import few_of
 from tests.solvers.reference import SMALL, TIMES, agree, agree_with_each_other, best
 
 EXACT = Options(gap=0.0)
@@ -136,26 +137,26 @@ def line_block(rng, workloads, sites, windows, window, made, usable, uses, sizes
 # --- the tests -----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40 * TIMES, **SMALL)
+@settings(max_examples=few_of(40) * TIMES, **SMALL)
 @given(problems())
 def test_equals_enumeration(data):
     agree(solve(data, EXACT), best(data))
 
 
-@settings(max_examples=40, **SMALL)
+@settings(max_examples=few_of(40), **SMALL)
 @given(problems(lines=False, spread=True))
 def test_spread_alone_equals_enumeration(data):
     agree(solve(data, EXACT), best(data))
 
 
-@settings(max_examples=40, **SMALL)
+@settings(max_examples=few_of(40), **SMALL)
 @given(problems())
 def test_cbc_through_pulp_agrees(data):
     ours, other = (solve(data, Options(solver=name, gap=0.0)) for name in ("highs", "pulp"))
     agree_with_each_other(ours, other)
 
 
-@settings(max_examples=40, **SMALL)
+@settings(max_examples=few_of(40), **SMALL)
 @given(problems(lines=False, spread=False))
 def test_an_empty_block_changes_nothing(data):
     """No lines in use and no wish for spread: the same plan as without the blocks."""
@@ -179,7 +180,7 @@ def test_an_empty_block_changes_nothing(data):
 
 
 @pytest.mark.parametrize("method", ["direct", "branch"])
-@settings(max_examples=25, **SMALL)
+@settings(max_examples=few_of(25), **SMALL)
 @given(data=problems())
 def test_both_searches_agree(data, method):
     ours, other = solve(data, Options(gap=0.0, method=method)), solve(data, EXACT)

@@ -13,6 +13,7 @@ from solvers.model.block_data.parts import PartLimits
 from solvers.model.build import build
 from solvers.model.fleet import holding_upper
 from solvers.search.joint import solve
+from tests.conftest import few_of
 from tests.solvers.model.test_residency import SEEDS, whole_problem
 from tests.solvers.reference import SMALL, TIMES, near
 from tests.solvers.search.test_simplest import subsets, with_kinds
@@ -53,7 +54,7 @@ def keeps(data, n):
     return len(sites) <= parts.most_sites and max(kinds, default=0) <= parts.most_kinds and not few.any()
 
 
-@settings(max_examples=150 * TIMES, **SMALL)
+@settings(max_examples=few_of(150) * TIMES, **SMALL)
 @given(SEEDS)
 def test_plans_keep_the_limits_and_are_the_best_that_do(seed):
     data = drawn(seed)
@@ -96,7 +97,7 @@ def with_orders(seed):
     return replace(data, parts=limits)
 
 
-@settings(max_examples=40 * TIMES, **SMALL)
+@settings(max_examples=few_of(40) * TIMES, **SMALL)
 @given(SEEDS)
 def test_an_order_is_placed_with_its_least_count_or_not_at_all(seed):
     """Against all choices of orders and all ways to split the least count of each over its holdings."""

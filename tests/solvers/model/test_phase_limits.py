@@ -22,6 +22,7 @@ from solvers.model.build import build
 from solvers.model.data import Limit, PowerStages
 from solvers.model.schedule import can_finish
 from solvers.search.joint import solve
+from tests.conftest import few_of
 from tests.solvers import test_all_blocks_bruteforce as together
 from tests.solvers.model import test_phases as phases
 from tests.solvers.reference import SMALL, TIMES, TOLERANCE, agree, agree_with_each_other, best
@@ -92,25 +93,25 @@ def staged(rng, data):
     return replace(data, site_power_limit_w=steady, power_stages=stages)
 
 
-@settings(max_examples=50 * TIMES, **SMALL)
+@settings(max_examples=few_of(50) * TIMES, **SMALL)
 @given(problems())
 def test_equals_enumeration(data):
     agree(solve(data, EXACT), best(data))
 
 
-@settings(max_examples=30 * TIMES, **SMALL)
+@settings(max_examples=few_of(30) * TIMES, **SMALL)
 @given(everything())
 def test_equals_enumeration_beside_every_block(data):
     agree(solve(data, EXACT), best(data))
 
 
-@settings(max_examples=30 * TIMES, **SMALL)
+@settings(max_examples=few_of(30) * TIMES, **SMALL)
 @given(problems())
 def test_both_searches_agree(data):
     agree_with_each_other(*(solve(data, Options(gap=0.0, method=method)) for method in ("direct", "branch")))
 
 
-@settings(max_examples=10 * TIMES, **SMALL)
+@settings(max_examples=few_of(10) * TIMES, **SMALL)
 @given(data=problems(objectives=("cost",)))
 @example(data=question(220, ("cost",)))  # nothing is left that could move
 def test_the_decomposition_encloses_the_optimum(data):
@@ -118,7 +119,7 @@ def test_the_decomposition_encloses_the_optimum(data):
     encloses(without_money(data))
 
 
-@settings(max_examples=10 * TIMES, **SMALL)
+@settings(max_examples=few_of(10) * TIMES, **SMALL)
 @given(data=problems(objectives=("cost",)), seed=st.integers(0, 2**32 - 1))
 def test_the_decomposition_encloses_the_optimum_under_budgets(data, seed):
     """Budgets of all phases together and of the last one limit first-stage variables."""
@@ -147,7 +148,7 @@ def encloses(data):
         assert power_holds(data, apart.values)
 
 
-@settings(max_examples=10, **SMALL)
+@settings(max_examples=few_of(10), **SMALL)
 @given(problems(objectives=("cost",)))
 def test_blocks_that_couple_slots_are_not_decomposed(data):
     """Porting, and the budget of a phase that covers operation: the decomposition declines."""
@@ -188,7 +189,7 @@ def power_holds(data, values):
     return (watts <= limit[:, data.slot_window] + 1e-5).all()
 
 
-@settings(max_examples=40 * TIMES, **SMALL)
+@settings(max_examples=few_of(40) * TIMES, **SMALL)
 @given(problems(objectives=("cost",)), st.integers(0, 2**32 - 1))
 def test_the_lagrangian_bound_is_valid_at_any_duals(data, seed):
     """At any duals the Lagrangian bound is below the least cost; it needs the limits of the right windows."""
@@ -228,7 +229,7 @@ RELAXED = {
 
 
 @pytest.mark.parametrize("what", RELAXED)
-@settings(max_examples=40 * TIMES, **SMALL)
+@settings(max_examples=few_of(40) * TIMES, **SMALL)
 @given(data=problems(objectives=("cost", "carbon_kg")))
 def test_more_room_never_costs_more(data, what):
     before = solve(data, EXACT)
@@ -254,7 +255,7 @@ def differs(one, other):
     )
 
 
-@settings(max_examples=40, **SMALL)
+@settings(max_examples=few_of(40), **SMALL)
 @given(problems(objectives=("cost",)))
 def test_one_limit_in_every_window_is_a_limit_throughout(data):
     steady = np.where(np.arange(data.sites) % 2 == 0, 5.0, np.inf)
@@ -272,7 +273,7 @@ def test_one_limit_in_every_window_is_a_limit_throughout(data):
     )
 
 
-@settings(max_examples=30, **SMALL)
+@settings(max_examples=few_of(30), **SMALL)
 @given(problems(objectives=("cost",)))
 def test_a_stage_without_a_limit_is_no_stage(data):
     rows = [("power", data.sites + s) for s in range(len(data.power_stages.site))]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from solvers.mip import Options
 from solvers.model.data import Limit
 from solvers.search.joint import solve
+from tests.conftest import few_of
 from tests.solvers.reference import SMALL, TOLERANCE, agree, agree_with_each_other, best
 from tests.solvers.test_bruteforce import problem
 
@@ -46,19 +47,19 @@ def phased(rng, objectives):
     )
 
 
-@settings(max_examples=60, **SMALL)
+@settings(max_examples=few_of(60), **SMALL)
 @given(problems())
 def test_equals_enumeration(data):
     agree(solve(data, EXACT), best(data))
 
 
-@settings(max_examples=40, **SMALL)
+@settings(max_examples=few_of(40), **SMALL)
 @given(problems())
 def test_branching_and_direct_agree(data):
     agree_with_each_other(*(solve(data, Options(gap=0.0, method=method)) for method in ("direct", "branch")))
 
 
-@settings(max_examples=60, **SMALL)
+@settings(max_examples=few_of(60), **SMALL)
 @given(problems(objectives=("cost",)), st.sampled_from(["capital", "comes earlier", "goes later", "supply"]))
 def test_more_room_never_costs_more(data, what):
     """Each way in which a phase gives way: more money, earlier delivery, a longer life, more systems."""
@@ -73,7 +74,7 @@ def test_more_room_never_costs_more(data, what):
         assert after.status == "optimal" and after.value <= before.value + TOLERANCE * max(1.0, before.value)
 
 
-@settings(max_examples=60, **SMALL)
+@settings(max_examples=few_of(60), **SMALL)
 @given(st.integers(0, 2**32 - 1))
 def test_a_holding_of_all_windows_equals_one_from_first_to_last(seed):
     """From the first window to the last is the same as -1, and one window as one window."""
@@ -87,7 +88,7 @@ def test_a_holding_of_all_windows_equals_one_from_first_to_last(seed):
     agree_with_each_other(solve(single, EXACT), solve(replace(data, holding_last=None), EXACT))
 
 
-@settings(max_examples=30, **SMALL)
+@settings(max_examples=few_of(30), **SMALL)
 @given(problems())
 def test_nothing_runs_outside_the_windows_of_its_holding(data):
     solution = solve(data, EXACT)
@@ -102,7 +103,7 @@ def test_nothing_runs_outside_the_windows_of_its_holding(data):
     assert (busy <= there + TOLERANCE).all()
 
 
-@settings(max_examples=10, **SMALL)
+@settings(max_examples=few_of(10), **SMALL)
 @given(st.integers(0, 2**32 - 1))
 def test_the_decomposition_encloses_the_optimum(seed):
     """On problems without limits: its value is a plan's, its bound is valid."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from solvers.mip import Options
 from solvers.model.block_data.porting import PortData
 from solvers.search.joint import solve
+from tests.conftest import few_of
 from tests.solvers.reference import SMALL, TOLERANCE, agree, agree_with_each_other, best
 from tests.solvers.test_bruteforce import problem
 
@@ -53,19 +54,19 @@ def by_sets(data):
     return sense(found) if found else None
 
 
-@settings(max_examples=80, **SMALL)
+@settings(max_examples=few_of(80), **SMALL)
 @given(problems())
 def test_equals_the_best_set_of_groups(data):
     agree(solve(data, EXACT), by_sets(data))
 
 
-@settings(max_examples=30, **SMALL)
+@settings(max_examples=few_of(30), **SMALL)
 @given(problems())
 def test_branching_and_direct_agree(data):
     agree_with_each_other(*(solve(data, Options(gap=0.0, method=method)) for method in ("direct", "branch")))
 
 
-@settings(max_examples=30, **SMALL)
+@settings(max_examples=few_of(30), **SMALL)
 @given(problems(objectives=("cost",)))
 def test_a_cheaper_port_never_costs_more_and_a_free_one_is_none(data):
     before = solve(data, EXACT)

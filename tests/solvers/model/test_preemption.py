@@ -17,6 +17,7 @@ from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology
 from solvers.model.data import PlanData
 from solvers.search.joint import solve
+from tests.conftest import few_of
 from tests.solvers.reference import SMALL, TIMES, TOLERANCE
 
 EXACT = Options(gap=0.0)
@@ -125,7 +126,7 @@ def best(data):
 
 
 @pytest.mark.parametrize("least_cost", [0, -3])
-@settings(max_examples=30 * TIMES, **SMALL)
+@settings(max_examples=few_of(30) * TIMES, **SMALL)
 @given(data=st.data())
 def test_equals_every_course_tried(least_cost, data):
     asked = data.draw(problems(least_cost))
@@ -153,7 +154,7 @@ RELAXED = {
 
 
 @pytest.mark.parametrize("limit", RELAXED)
-@settings(max_examples=15 * TIMES, **SMALL)
+@settings(max_examples=few_of(15) * TIMES, **SMALL)
 @given(data=problems())
 def test_relaxing_never_costs_more(data, limit):
     before = solve(data, EXACT)
@@ -161,7 +162,7 @@ def test_relaxing_never_costs_more(data, limit):
         assert solve(RELAXED[limit](data), EXACT).value <= before.value + TOLERANCE * max(1.0, abs(before.value))
 
 
-@settings(max_examples=15 * TIMES, **SMALL)
+@settings(max_examples=few_of(15) * TIMES, **SMALL)
 @given(data=problems())
 def test_a_restart_of_no_time_is_none(data):
     free, none = (

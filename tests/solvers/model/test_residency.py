@@ -13,6 +13,7 @@ from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology
 from solvers.search import joint
 from solvers.search.joint import solve
+from tests.conftest import few_of
 from tests.solvers.reference import SMALL, TIMES, agree, agree_with_each_other, best, near
 from tests.solvers.test_bruteforce import EXACT, problem
 
@@ -48,7 +49,7 @@ def whole_problem(seed):
     )
 
 
-@settings(max_examples=120 * TIMES, **SMALL)
+@settings(max_examples=few_of(120) * TIMES, **SMALL)
 @given(SEEDS)
 def test_equals_enumeration(seed):
     data = whole_problem(seed)
@@ -82,7 +83,7 @@ def assert_resides(data, values):
                 assert stay + data.point_uses_systems[i] <= held + 1e-6
 
 
-@settings(max_examples=60, **SMALL)
+@settings(max_examples=few_of(60), **SMALL)
 @given(SEEDS)
 def test_divisible_replicas_are_a_relaxation(seed):
     data = whole_problem(seed)
@@ -95,7 +96,7 @@ def test_divisible_replicas_are_a_relaxation(seed):
 
 
 @pytest.mark.parametrize("most_full", [0, 10**9])
-@settings(max_examples=60, **SMALL)
+@settings(max_examples=few_of(60), **SMALL)
 @given(seed=SEEDS)
 def test_rounded_plans_hold_and_their_bound_too(most_full, seed):
     """As for large programs: relaxation, rounding slot by slot, search over the points in use, and over all or not."""
@@ -119,14 +120,14 @@ def test_rounded_plans_hold_and_their_bound_too(most_full, seed):
         assert near(solution.value, expected)
 
 
-@settings(max_examples=40, **SMALL)
+@settings(max_examples=few_of(40), **SMALL)
 @given(SEEDS)
 def test_cbc_through_pulp_agrees(seed):
     data = whole_problem(seed)
     agree_with_each_other(*(solve(data, Options(solver=name, gap=0.0)) for name in ("highs", "pulp")))
 
 
-@settings(max_examples=40, **SMALL)
+@settings(max_examples=few_of(40), **SMALL)
 @given(SEEDS)
 def test_slots_of_a_group_have_the_same_residents(seed):
     data = replace(whole_problem(seed), resident_group=None)

@@ -11,12 +11,13 @@ from solvers.general.rolling import Piece
 from solvers.interface import Options
 from solvers.mip import solve as solve_mip
 from solvers.model.build import build, objective_vector
+from tests.conftest import few_of
 from tests.solvers.test_all_blocks_bruteforce import problem
 
 
 def test_a_job_of_several_windows_holds_its_width_in_one_of_them():
     asked = dearer = 0
-    for seed in range(200):
+    for seed in range(few_of(200)):
         data = problem(np.random.default_rng(seed), ("cost",))
         program = build(data)
         if not sum(len(block.index) for block in program.row_blocks["held width"]):

@@ -14,6 +14,7 @@ from solvers.model.block_data.choice import ChoiceData
 from solvers.model.block_data.porting import PortData
 from solvers.model.data import Objective, SpreadData
 from solvers.search.joint import solve
+from tests.conftest import few_of
 from tests.solvers.model.test_choice import alone, as_one
 from tests.solvers.model.test_porting import by_sets
 from tests.solvers.reference import SMALL, TIMES, TOLERANCE, agree, agree_with_each_other, best
@@ -81,27 +82,27 @@ def problems(make, *words, objectives=ALL):
     return st.integers(0, 2**32 - 1).map(lambda seed: make(np.random.default_rng(seed), objectives, *words))
 
 
-@settings(max_examples=50 * TIMES, **SMALL)
+@settings(max_examples=few_of(50) * TIMES, **SMALL)
 @given(problems(ported))
 def test_ports_equal_the_best_set_of_groups(data):
     agree(solve(data, EXACT), by_sets(data))
 
 
-@settings(max_examples=40 * TIMES, **SMALL)
+@settings(max_examples=few_of(40) * TIMES, **SMALL)
 @given(problems(chosen, True))
 def test_a_single_choice_is_the_best_workload_that_survives(data):
     found = [value for w in np.flatnonzero(data.choice.able) if (value := best(alone(data, w))) is not None]
     agree(solve(data, EXACT), (max if data.objective.maximises else min)(found, default=None))
 
 
-@settings(max_examples=40 * TIMES, **SMALL)
+@settings(max_examples=few_of(40) * TIMES, **SMALL)
 @given(problems(chosen, False))
 def test_a_mix_equals_one_workload_with_all_arcs(data):
     agree(solve(data, EXACT), best(as_one(data)))
 
 
 @pytest.mark.parametrize("make", [(ported,), (chosen, True)])
-@settings(max_examples=20, **SMALL)
+@settings(max_examples=few_of(20), **SMALL)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_branching_and_direct_agree(make, seed):
     function, *words = make
@@ -109,7 +110,7 @@ def test_branching_and_direct_agree(make, seed):
     agree_with_each_other(*(solve(data, Options(gap=0.0, method=method)) for method in ("direct", "branch")))
 
 
-@settings(max_examples=30, **SMALL)
+@settings(max_examples=few_of(30), **SMALL)
 @given(problems(ported, objectives=("cost",)))
 def test_surviving_never_costs_less(data):
     """What need not survive may do without a port that only a failure needs."""

@@ -40,9 +40,14 @@ def small():
     return whole(SPEC)
 
 
+@pytest.fixture(scope="module")
+def unhurried(small):
+    return solved(small, 60.0)[0]
+
+
 @pytest.mark.parametrize("limit_s", [0.01, 1.0, 10.0])
-def test_a_time_limit_takes_nothing_from_the_first_plan(small, limit_s):
-    assert equal(solved(small, 60.0)[0], solved(small, limit_s)[0])
+def test_a_time_limit_takes_nothing_from_the_first_plan(small, unhurried, limit_s):
+    assert equal(unhurried, solved(small, limit_s)[0])
 
 
 def test_a_slow_machine_ends_with_the_plan_of_a_fast_one(small, monkeypatch):

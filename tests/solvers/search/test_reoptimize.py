@@ -14,6 +14,7 @@ from solvers.model.build import build
 from solvers.search import reoptimize
 from solvers.search.joint import solve
 from solvers.search.reoptimize import Reoptimizer
+from tests.conftest import few_of
 from tests.solvers.reference import TIMES, TOLERANCE
 from tests.solvers.test_bruteforce import problem
 
@@ -35,7 +36,7 @@ def changed(data, rng):
 
 
 @pytest.mark.parametrize("method", ["auto", "branch"])
-@settings(max_examples=25 * TIMES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=few_of(25) * TIMES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32 - 1))
 def test_each_solve_is_within_the_gap_of_the_optimum(method, seed):
     rng = np.random.default_rng(seed)

@@ -16,6 +16,7 @@ from solvers.search.consolidation import consolidate, restricted
 from solvers.search.joint import solve
 from solvers.search.parts import Parts, parts_of
 from solvers.search.simplest import Found
+from tests.conftest import few_of
 from tests.solvers.model.test_residency import SEEDS, whole_problem
 from tests.solvers.reference import SMALL, TIMES, near
 from tests.solvers.test_bruteforce import EXACT, problem
@@ -71,7 +72,7 @@ def enumerated(data, worst):
     return min(found)
 
 
-@settings(max_examples=200 * TIMES, **SMALL)
+@settings(max_examples=few_of(200) * TIMES, **SMALL)
 @given(SEEDS, st.sampled_from(WITHIN))
 def test_fewest_parts_equal_enumeration(seed, within):
     fewest_parts_equal_enumeration(seed, within)
@@ -102,7 +103,7 @@ def simpler_of(data, best):
     return replace(best, value=plan.plan.value, values=plan.plan.values)
 
 
-@settings(max_examples=60, **SMALL)
+@settings(max_examples=few_of(60), **SMALL)
 @given(SEEDS)
 def test_dropping_keeps_within_the_loss_and_never_adds_parts(seed):
     data = drawn(seed)
@@ -119,7 +120,7 @@ def test_dropping_keeps_within_the_loss_and_never_adds_parts(seed):
     assert not found.fewest or found.before is None
 
 
-@settings(max_examples=60, **SMALL)
+@settings(max_examples=few_of(60), **SMALL)
 @given(SEEDS)
 def test_each_list_of_points_is_part_of_the_one_before(seed):
     data = drawn(seed).divisible()
@@ -165,7 +166,7 @@ def values_by_count(data):
     return found
 
 
-@settings(max_examples=40, **SMALL)
+@settings(max_examples=few_of(40), **SMALL)
 @given(SEEDS, st.sampled_from(RATES))
 def test_the_plan_is_best_with_the_worth_of_its_deployments(seed, rate):
     """By the exact ladder no plan in the band is better, and each of its steps is the best of its number; by trials none has a worse rank than the best plan."""

@@ -15,6 +15,7 @@ from solvers.model.data import PlanData
 from solvers.model.preemption import width_back
 from solvers.search.joint import solve
 from solvers.search.yielding import yielding_in_order
+from tests.conftest import few_of
 from tests.solvers.reference import SMALL, TIMES
 
 EXACT = Options(gap=0.0)
@@ -77,7 +78,7 @@ def least_returns(data: PlanData, systems: float, most: float, first: int) -> tu
     return found[0], found[1]
 
 
-@settings(max_examples=20 * TIMES, **SMALL)
+@settings(max_examples=few_of(20) * TIMES, **SMALL)
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([0.0, 0.05, 0.5]))
 def test_the_first_class_returns_least_then_the_second(seed, second_first, room):
     data = problem(np.random.default_rng(seed))
