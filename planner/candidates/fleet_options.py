@@ -200,6 +200,7 @@ def purchase_of(money: Economics, option: FleetOption, term: Term) -> Purchase:
         paid=charges.paid,
         parts=0.0 if option.offer.owned is not None else money.spare_parts,
         maintenance=money.maintenance,
+        levies=money.levies,
         annuity=_building_per_year(money.discount_rate, money.facility_life_years),
     )
 

@@ -155,7 +155,7 @@ def _owning_terms(problem: ResolvedSpec, held: Sequence[tuple[int, FleetOption, 
     for part in owning(Purchase(*columns)):
         worth, first, yearly = (np.asarray(x, dtype=float) for x in (part.worth, part.on_delivery, part.per_year))
         rows = np.ones(len(held), dtype=bool)
-        if part.component in (components.SPARE_PARTS, components.STAFF, components.SOFTWARE):
+        if part.component in (components.SPARE_PARTS, components.STAFF, components.SOFTWARE, components.LEVIES):
             rows = (worth != 0) | (first != 0) | (yearly != 0)
         found.append(
             Dated(

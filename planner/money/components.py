@@ -43,6 +43,7 @@ MAINTENANCE = Component("maintenance", (SYSTEM,), fixed=True)
 SPARE_PARTS = Component("spare parts", (SYSTEM,), fixed=True, capital=True)
 STAFF = Component("staff", (SYSTEM,), fixed=True)
 SOFTWARE = Component("software", (SYSTEM,), fixed=True)
+LEVIES = Component("levies", (SYSTEM,), fixed=True)
 FACILITY = Component("facility", (SYSTEM,), fixed=True)
 COLOCATION = Component("colocation", (SYSTEM,), fixed=True)
 ENERGY = Component("energy", (SYSTEM, REPLICA, GRID), carbon="operation")
@@ -64,7 +65,7 @@ BATTERY = Component("battery", (STORE, POWER), capital=True)
 COMPONENTS = {
     component.key: component
     for component in (
-        SYSTEMS, FABRIC, MAINTENANCE, SPARE_PARTS, STAFF, SOFTWARE, FACILITY, COLOCATION, ENERGY, RENT, EARLY_EXIT, SITES, EGRESS,
+        SYSTEMS, FABRIC, MAINTENANCE, SPARE_PARTS, STAFF, SOFTWARE, LEVIES, FACILITY, COLOCATION, ENERGY, RENT, EARLY_EXIT, SITES, EGRESS,
         API_TOKENS, PORTING, ENVIRONMENTS, WEIGHTS, LINES, CONTROL, TELEMETRY, DEMAND_CHARGE, PPA, BATTERY,
     )
 }  # fmt: skip

@@ -8,6 +8,7 @@ from models.arrays import Floats
 from planner.money.components import (
     FABRIC,
     FACILITY,
+    LEVIES,
     MAINTENANCE,
     SOFTWARE,
     SPARE_PARTS,
@@ -40,6 +41,7 @@ class Purchase:
     paid: Amount  # on delivery of the system
     parts: Amount  # on delivery, for spare parts
     maintenance: Amount  # per year
+    levies: Amount  # per year
     annuity: Amount  # building, per year
 
     def row(self) -> tuple[Amount, ...]:
@@ -61,7 +63,7 @@ def owning(bought: Purchase) -> tuple[Owned, ...]:
     """Compute the cost of owning a system: price less residual value, network, upkeep, spare parts, building, staff and software.
 
     A system costs price x system at present value, and price x paid on delivery; its network share x (share - upkeep), and its whole price
-    on delivery; both are kept up for (price + network) x upkeep. Spare parts, building, staff and software are charged by their own rates.
+    on delivery; both are kept up for (price + network) x upkeep, and taxed and insured per year. Spare parts, building, staff and software are charged by their own rates.
     """
     both = bought.price + bought.fabric
     return (
@@ -72,6 +74,7 @@ def owning(bought: Purchase) -> tuple[Owned, ...]:
         Owned(FACILITY, bought.building * bought.facility, 0.0 * both, bought.building * bought.annuity),
         Owned(STAFF, bought.staff * bought.per_year, 0.0 * both, bought.staff),
         Owned(SOFTWARE, bought.software * bought.per_year, 0.0 * both, bought.software),
+        Owned(LEVIES, both * bought.levies * bought.per_year, 0.0 * both, both * bought.levies),
     )
 
 

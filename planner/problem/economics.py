@@ -42,6 +42,7 @@ class Economics:
     staff_per_system: float = 0.0  # per year
     software_per_chip: float = 0.0  # per year
     software_per_system: float = 0.0  # per year
+    levies: float = 0.0  # property tax and insurance of systems and fabric, per year and unit of purchase price
 
     def residual_of(self, system: str) -> Residual:
         """Return the residual value of a system. Raises ValueError for one that cannot be bought."""

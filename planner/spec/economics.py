@@ -56,6 +56,8 @@ class Ownership(Block):
     """Residual value of single kinds of system, by their names."""
     maintenance: Fraction | None = None
     """Of systems and fabric per year, as a share of their purchase price; the catalog's if omitted."""
+    levies: Fraction | None = None
+    """Property tax and insurance of systems and fabric per year, as a share of their purchase price; none if omitted, which the plan says."""
     spare_parts: Fraction | None = None
     """Stock of parts held beside bought systems, as a share of their purchase price; it is bought, and sold, with them."""
     staff_per_power: PeakPrice | None = None

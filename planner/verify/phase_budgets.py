@@ -11,7 +11,7 @@ from planner.problem.facts import ResolvedSpec
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.electricity import ElectricityCheck
 from planner.verify.findings import Report
-from planner.verify.fleet.economics import licences_of, yearly_of
+from planner.verify.fleet.economics import levies_of, licences_of, yearly_of
 from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.options import CheckedOption, tokens_price
 from planner.verify.lines import LineCheck
@@ -62,6 +62,7 @@ class _PhasePayments:
         upkeep = yearly = 0.0
         if not self.plan.annuities:
             upkeep, yearly = money.maintenance * held_s / YEAR_S, sum(yearly_of(money, option).values())
+            yearly += sum(levies_of(money, holding.price + option.fabric_capital).values())
         building = option.facility_capital * annuity(money.discount_rate, money.facility_life_years) * held_s / YEAR_S
         hall_per_s = option.nameplate_w * option.site.hall_per_w_s
         return (

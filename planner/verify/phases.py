@@ -10,7 +10,7 @@ from typing import Any
 from catalog.units import DAY_S, MILLION, YEAR_S
 from planner.problem.facts import OfferFacts, PhaseFacts
 from planner.verify.checked_plan import CheckedPlan, Row
-from planner.verify.fleet.economics import licences_of, residual_share, yearly_of
+from planner.verify.fleet.economics import levies_of, licences_of, residual_share, yearly_of
 from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.options import CheckedOption, tokens_price
 from planner.verify.phase_budgets import payments
@@ -136,6 +136,7 @@ class PhaseCheck:
             yearly = each / sum(worth.values())
             if not self.plan.annuities:
                 yearly += sum(yearly_of(self.money, option).values())
+                yearly += sum(levies_of(self.money, holding.price + option.fabric_capital).values())
             yearly += option.facility_capital * annuity(rate, self.money.facility_life_years)
             for w in holding.windows if option.owned else ():
                 cost[w] += row["count"] * yearly * worth[w]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from catalog.units import YEAR_S
 from planner.problem.lines import NO_TREE
 from planner.verify.checked_plan import CheckedPlan, LineKey, Sums
-from planner.verify.fleet.economics import licences_of, yearly_of
+from planner.verify.fleet.economics import levies_of, licences_of, yearly_of
 from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.options import CheckedOption, key_of, worth_of
 from planner.verify.points.reinforcement import slots_per_s
@@ -97,11 +97,12 @@ class _Adder:
                     self.lines["colocation", *place] += n * rent_per_s * seconds * discount
 
     def _owning(self, option: CheckedOption, place: Place, n: int, holding: Holding) -> None:
-        """Add spare parts, staff and software of bought systems."""
+        """Add spare parts, staff, software and levies of bought systems."""
         money, paid = self.problem.economics, holding.charged
         if parts := holding.parts * holding.price * paid.of_system:
             self.lines["spare parts", *place] += n * parts
-        for component, amount in yearly_of(money, option).items():
+        yearly = yearly_of(money, option) | levies_of(money, holding.price + option.fabric_capital)
+        for component, amount in yearly.items():
             self.lines[component, *place] += n * amount * paid.every_year
 
     def _points(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from catalog.units import YEAR_S, show
+from planner.facts import Fact
 from planner.messages import Message
 from planner.problem.economics import Economics, Residual
 from planner.problem.facts import OfferFacts
@@ -22,7 +23,7 @@ def resolve_economics(context: ResolveContext) -> Economics:
     """Resolve the discount rate and the service lives; figures that the spec omits are booked as assumptions."""
     ledger, horizon = context.ledger, context.spec.horizon
     systems, fabric, facility = ((name, "*", "*") for name in (*SCOPE, "facility"))
-    yearly = [(name, "*", "*") for name in ("maintenance", "spare parts", "staff", "software")]
+    yearly = [(name, "*", "*") for name in ("maintenance", "spare parts", "staff", "software", "levies")]
     rate = horizon.discount_rate
     if rate is None:
         rate = ledger.default("discount_rate", "horizon.discount_rate", NOT_STATED, systems, fabric, facility, *yearly)
@@ -53,6 +54,7 @@ def with_ownership(context: ResolveContext, money: Economics, offers: Sequence[O
         maintenance=_share(
             context, "maintenance", "maintenance_fraction", Message.of("resolve.share_of_purchase_price_per").text()
         ),
+        levies=_levies(context),
         spare_parts=_share(
             context, "spare_parts", "spare_parts", Message.of("resolve.share_of_purchase_price_held").text()
         ),
@@ -74,6 +76,16 @@ def _with_software(context: ResolveContext, money: Economics) -> Economics:
         software_per_chip=_yearly(context, "software_per_chip", "s", reason),
         software_per_system=_yearly(context, "software_per_system", "s", reason),
     )
+
+
+def _levies(context: ResolveContext) -> float:
+    """Return property tax and insurance per year, as a share of purchase prices; where the spec states none, none count and the plan says so."""
+    stated, path = context.spec.economics.levies, "economics.levies"
+    if stated is None:
+        context.add_fact(Fact(path, Message.of("owning.no_levies")))
+        return 0.0
+    context.assume_stated(path, stated, "1", ("levies", "*", "*"))
+    return stated
 
 
 def building_premium(context: ResolveContext) -> float:

@@ -80,6 +80,11 @@ def yearly_of(money: Economics, option: CheckedOption) -> dict[str, float]:
     return {name: amount for name, amount in yearly if amount}
 
 
+def levies_of(money: Economics, price: float) -> dict[str, float]:
+    """Return property tax and insurance per year of what cost a price; empty where none count."""
+    return {"levies": price * money.levies} if money.levies else {}
+
+
 def licences_of(money: Economics, option: CheckedOption) -> float:
     """Return the licences and the support of one system per year, bought or rented; 0 where its price includes them, and for an API."""
     if option.offer.with_software or option.offer.how == "api":

@@ -10,7 +10,7 @@ from planner.money.owning import Purchase, owning, total_worth
 BOUGHT = Purchase(
     price=1000.0, fabric=200.0, building=300.0, staff=40.0, software=10.0,
     system=0.7, share=0.9, upkeep=0.15, facility=0.5, spare_parts=0.02, per_year=3.0,
-    paid=1.0, parts=0.03, maintenance=0.05, annuity=0.1,
+    paid=1.0, parts=0.03, maintenance=0.05, levies=0.02, annuity=0.1,
 )  # fmt: skip
 BY_HAND = {  # present value, on delivery, per year
     "systems": (700.0, 1000.0, 0.0),
@@ -20,6 +20,7 @@ BY_HAND = {  # present value, on delivery, per year
     "facility": (150.0, 0.0, 30.0),
     "staff": (120.0, 0.0, 40.0),
     "software": (30.0, 0.0, 10.0),
+    "levies": (1200 * 0.02 * 3, 0.0, 24.0),
 }
 
 
