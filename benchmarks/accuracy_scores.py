@@ -25,6 +25,7 @@ from planner.calibration.fit import (
     with_slopes,
 )  # fmt: skip
 from planner.calibration.levels import level_of, missed_by_tier, single_generations, spreads_by_label
+from planner.calibration.load_sensitivity import without_load_by_tier
 from planner.tables import as_markdown
 
 LEAVE_OUTS = ("group", "source", "kind", "chip", "generation")
@@ -80,7 +81,8 @@ class Scored:
         """
         found, single = [], single_generations(self.cases)
         inside, groups, votes = {}, {}, {}
-        for key, missed in missed_by_tier(self.cases, self.left).items():
+        left = without_load_by_tier(self.cases, self.left, self.start)
+        for key, missed in missed_by_tier(self.cases, left).items():
             inside[key], votes[key] = inside_left_out(missed), np.array(missed.votes, dtype=str)
             groups[key] = np.array(missed.groups, dtype=str)
         for label in self.target.interval_labels:  # a chip alone in its generation has the interval of a new one

@@ -1,6 +1,6 @@
 """Fit the constants of a model to published measurements; write constants, intervals, errors and the range of the data into the catalog.
 
-    python benchmarks/refit.py training|serving|all --measurements DIR [--only NAME ...] [--write]
+    python benchmarks/refit.py training|serving|all --measurements DIR [--only NAME ... | --bands] [--write]
 
 DIR holds training.csv and serving.csv; the catalog's anchors are observations of serving beside them. With --only these constants alone are fitted and written, the others held; bands and errors stay as
 they are. The fit starts from the physical priors and uses trusted rows only; how far the constants of each level may leave their priors is
@@ -46,6 +46,7 @@ from planner.calibration.fit import (
     with_slopes,
 )
 from planner.calibration.levels import level_figures, missed_by_tier, spreads_by_label
+from planner.calibration.load_sensitivity import without_load_by_tier
 from planner.calibration.reach import features_of, range_figures, ranges_of, slope_figures, slopes_by_label
 from planner.calibration.targets import target_of
 from planner.files import write_file
@@ -65,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("model", choices=(*SOURCES, "all"), help="whose constants")
     parser.add_argument("--measurements", metavar="DIR", required=True, type=Path)
+    parser.add_argument("--bands", action="store_true", help="the error bands alone, all constants held")
     parser.add_argument("--only", metavar="NAME", nargs="+", help="fit only these constants, all others held")
     parser.add_argument("--write", action="store_true", help="write into the catalog")
     options = parser.parse_args(argv)
@@ -73,7 +75,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         measurements = with_anchors(read_measurements(options.measurements / f"{model}.csv", catalog), catalog)
         cases = measurements.cases
         print(*(f"anchor left out: {row.id}: {why}" for row, why in measurements.refused if is_anchor(row)), sep="\n")
-        if options.only:
+        if options.bands:
+            records, lines = refitted_bands(cases, catalog, SOURCES[model])
+        elif options.only:
             records, lines = refitted_alone(cases, catalog, SOURCES[model], options.only)
         else:
             records, lines = refitted(cases, catalog, SOURCES[model])
@@ -104,7 +108,7 @@ def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, 
         level: calibrated_figure(value, source) for level, value in strengths.items()
     }
     missed = missed_by_tier(cases, left_out)
-    records[f"{target.name}_interval"] = band_figures(bands_by_tier(missed), source)
+    records[f"{target.name}_interval"] = interval_record(cases, left_out, whole.values, source)
     records[f"{target.name}_residuals"] = residual_figures(cases, missed, left_out["source"], source)
     records[f"{target.name}_levels"] = level_figures(spreads_by_label(cases, left_out["source"]), source)
     features = features_of(cases, whole.values)
@@ -114,6 +118,24 @@ def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, 
     records[f"{target.name}_anchor"] = {}
     records[f"{target.name}_own_spread"] = {}
     return records, lines
+
+
+def interval_record(
+    cases: Sequence, left_out: Mapping[str, np.ndarray], values: Mapping[str, float], source: str
+) -> dict[str, dict]:
+    """Write the bands of the errors without what the load explains."""
+    return band_figures(bands_by_tier(missed_by_tier(cases, without_load_by_tier(cases, left_out, values))), source)
+
+
+def refitted_bands(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, dict[str, dict]], list[str]]:
+    """Find the bands of the errors of the catalog's constants, which stay: (record name -> figures, lines for people)."""
+    target = target_of(cases)
+    whole = with_slopes(fit_problem(cases, catalog.constants(target.name), shipped_strengths(catalog, target)))
+    left_out = {by: leave_out_by_group(cases, by, whole)[0] for by in LEAVE_OUT_OF_TIER.values()}
+    figures = interval_record(cases, left_out, whole.values, source)
+    shipped = catalog.get("constants", f"{target.name}_interval")
+    lines = [f"{name}: {shipped.value(name):.4g} -> {figure['value']:.4g}" for name, figure in figures.items()]
+    return {f"{target.name}_interval": figures}, lines
 
 
 def fitted_with_strengths(cases: Sequence, catalog: Catalog) -> tuple[Linearised, dict[str, float]]:

@@ -81,7 +81,7 @@ def closed_pools(
     at_load = replace(
         point, fits=np.asarray(point.fits) & (np.asarray(point.slots) >= 1.0), requests_per_s=rate, unloaded_ttft_s=point.unloaded_ttft_s + surplus,
         prefill_wait_s=wait, prefill_wait_probability=utilisation, prefill_utilisation=utilisation, prefill_load=utilisation,
-        slot_wait_s=np.zeros(np.shape(rate))[()], slot_wait_probability=np.zeros(np.shape(rate))[()],
+        slot_wait_s=np.zeros(np.shape(rate))[()], slot_wait_probability=np.zeros(np.shape(rate))[()], arrivals=None,
     )  # fmt: skip
     return replace(found, point=at_load), surplus
 
@@ -124,7 +124,11 @@ def closed_sessions(point_at: Callable[[Result], ServingPoint], sessions: ArrayL
     rate = count / (latency_s(found, "e2e", "mean") + _task(found).wait_per_call_s)
     batch = rate * (found.output_tokens - 1.0) * found.tpot_s
     return replace(
-        found, requests_per_s=rate, batch=batch, fits=np.asarray(found.fits) & (np.asarray(found.slots) >= 1.0)
+        found,
+        requests_per_s=rate,
+        batch=batch,
+        fits=np.asarray(found.fits) & (np.asarray(found.slots) >= 1.0),
+        arrivals=None,
     )
 
 

@@ -7,13 +7,14 @@ percentiles in percentiles.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Bools, Result, picked
+from models.queueing.arrivals import Arrivals
 from models.queueing.queues import shared_rate
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
@@ -99,11 +100,29 @@ class ServingPoint:
     encoder_wait_probability: Result = 0.0
     encoder_wait_scv: Result = 1.0  # squared coefficient of variation of those waits that are not 0
     task: Task | None = None  # to which the requests belong; None: each is its own
+    arrivals: Arrivals | None = None  # what the waits are made of; None: of clients in a closed loop
 
     def pick(self, index: tuple[int, ...]) -> ServingPoint:
         """Pick the point at an index of the broadcast shape, without its time shares; plain numbers stay as they are."""
-        numbers: dict[str, Any] = {name: picked(getattr(self, name), index) for name in _NUMBERS}
-        return ServingPoint(**numbers, shares={}, task=self.task)
+        numbers: dict[str, Any] = {name: picked(getattr(self, name), index) for name in NUMBERS}
+        arrivals = None if self.arrivals is None else self.arrivals.pick(index)
+        return ServingPoint(**numbers, shares={}, task=self.task, arrivals=arrivals)
+
+    def with_waits_at(self, times: float) -> ServingPoint:
+        """Return the point with the waits for prefill and for a slot that it has at so many times its rate; all else stays.
+
+        Where that is more than it serves, they are infinite. Waits for encoders of their own stay too. Raises ValueError for a closed loop,
+        whose rate is no cause of its waits. Units: times [1]. Reference: `queueing.arrivals.Arrivals`.
+        """
+        if self.arrivals is None:
+            raise ValueError("clients in a closed loop have no rate of their own")
+        wait, chance, scv = self.arrivals.server_wait_at(
+            times, (self.prefill_wait_s, self.prefill_wait_probability, self.prefill_wait_scv)
+        )
+        slot, no_slot = self.arrivals.place_wait_at(times, self.slot_wait_s)
+        return replace(
+            self, prefill_wait_s=wait, prefill_wait_probability=chance, prefill_wait_scv=scv, slot_wait_s=slot, slot_wait_probability=no_slot
+        )  # fmt: skip
 
     @property
     def tokens_per_s(self) -> Result:
@@ -121,7 +140,7 @@ class ServingPoint:
         return {name: sum(self.shares[part] for part in parts) for name, parts in BOUNDS.items()}
 
 
-_NUMBERS = tuple(f.name for f in fields(ServingPoint) if f.name not in ("shares", "task"))
+NUMBERS = tuple(f.name for f in fields(ServingPoint) if f.name not in ("shares", "task", "arrivals"))
 
 
 @dataclass(frozen=True, slots=True)

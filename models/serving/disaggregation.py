@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from models.arrays import Floats, Result
+from models.queueing.arrivals import Arrivals
 from models.queueing.passes import Passes, PassTimes
-from models.queueing.queues import both_waits, departure_scv, place_wait
+from models.queueing.queues import both_waits, departure_scv
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import DecodeTimes, ServingPoint, decode_times
@@ -306,7 +307,7 @@ class _Group:
         requests = self.decode_workers * self.batch
         return requests / self.relaxation * (1.0 + (self.joining_scv - 1.0) / (1.0 + self.lengths.scv_of_output))
 
-    def tpot(self) -> dict[str, Result]:
+    def tpot(self) -> dict[str, Any]:
         """Compute the terms of TPOT, which varies with the number in decode alone."""
         step_s, slope = self.times.step.total_s, self.times.slope_s
         deviation = np.sqrt(self.variance) / self.decode_workers
@@ -327,7 +328,7 @@ class _Group:
 
     def ttft(
         self, arch: Architecture, constants: ServingConstants, transfer_s: Result, links_s: Result, places: Result
-    ) -> dict[str, Result]:
+    ) -> dict[str, Any]:
         """Compute the terms of TTFT: prefill and transfer, the waits for a prefill worker and on the links, and the wait for a place in decode."""
         rate, step_s, slope = self.requests_per_s, self.times.step.total_s, self.times.slope_s
         factor = constants.disaggregated_first_token_factor
@@ -340,10 +341,11 @@ class _Group:
         wait, chance, scv = both_waits((queued, waiting, delayed), (shared, load, 1.0))
         at_least_one = np.maximum(places, 1.0)
         full_step_s = np.maximum(step_s + slope * (at_least_one - self.seen), 0.0)
-        no_slot, slot_wait = place_wait(
-            self.decode_workers * self.batch, self.variance, self.decode_workers * at_least_one, rate,
+        arrivals = Arrivals(
+            np.maximum(np.minimum(self.passes.load, 1.0), load), self.decode_workers * self.batch, self.variance, self.decode_workers * at_least_one, rate,
             self.decode_workers * at_least_one / (self.steps * full_step_s), self.joining_scv, self.lengths.scv_of_output,
         )  # fmt: skip
+        no_slot, slot_wait = arrivals.place_wait()
         return {
             "prefill_s": self.passes.occupancy_s + self.everywhere,
             "prefill_utilisation": self.passes.utilisation + self.everywhere,
@@ -357,4 +359,5 @@ class _Group:
             "boundary_s": step_s,
             "slot_wait_s": no_slot * slot_wait,
             "slot_wait_probability": no_slot,
+            "arrivals": arrivals,
         }

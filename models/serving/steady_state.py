@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from models.arrays import Result
-from models.queueing.queues import clumped_wait_probability, delayed_scv, left_behind_s, place_wait, wait_mean_s
+from models.queueing.arrivals import Arrivals
+from models.queueing.queues import clumped_wait_probability, delayed_scv, left_behind_s, wait_mean_s
 from models.serving.constants import ServingConstants
 from models.serving.prefill import PrefillTime
 from models.serving.prompt_terms import overhead_s, unloaded_ttft_s, whole_steps
@@ -55,7 +57,7 @@ class SteadyState:
         """Squared coefficients of variation of arrivals and of occupancy together [1]."""
         return self.arrival_scv + self.occupancy_scv
 
-    def tpot(self) -> dict[str, Result]:
+    def tpot(self) -> dict[str, Any]:
         """Compute the terms of TPOT, which varies with the number in decode, and with the prompts that happen to come in.
 
         The decode of X = (O - 1) T is a delay cycle of variance  rate S^2 (ca^2 + cs^2) X' / (1 - u)^2,  X' = X/(1 - u) with prompts in it;
@@ -106,7 +108,7 @@ class SteadyState:
 
     def ttft(
         self, arch: Architecture, constants: ServingConstants, computed_share: Result, places: Result
-    ) -> dict[str, Result]:
+    ) -> dict[str, Any]:
         """Compute the terms of TTFT: the prompt by itself, the wait for prefill, the wait for a place in decode."""
         load, wait = self.prefill_wait()
         prompts, step_s, paced = self.prompts, self.step_s, self.paced_s
@@ -125,10 +127,11 @@ class SteadyState:
         full = np.maximum(at_least_one - (inside - self.batch), 0.5)
         full_step_s = np.maximum(step_s + self.slope_s * (full - self.batch), 0.0)
         full_rate = full / (self.steps * full_step_s + full * prompts.occupancy_s)
-        no_slot, slot_wait = place_wait(
-            inside, np.maximum(self.variance, inside) + inside * self.lengths.scv_of_held, at_least_one, self.requests_per_s, full_rate,
+        arrivals = Arrivals(
+            load, inside, np.maximum(self.variance, inside) + inside * self.lengths.scv_of_held, at_least_one, self.requests_per_s, full_rate,
             self.arrival_scv, self.lengths.scv_of_output,
         )  # fmt: skip
+        no_slot, slot_wait = arrivals.place_wait()
         return {
             "prefill_s": prompts.occupancy_s,
             "prefill_utilisation": self.utilisation,
@@ -142,4 +145,5 @@ class SteadyState:
             "boundary_s": paced,
             "slot_wait_s": no_slot * slot_wait,
             "slot_wait_probability": no_slot,
+            "arrivals": arrivals,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -111,6 +112,36 @@ def inside_left_out(missed: Missed, coverage: float = COVERAGE) -> Bools:
             others = band(missed.kept(~own), coverage)
             found[own] = (missed.errors[own] >= others.low) & (missed.errors[own] <= others.high)
     return found
+
+
+def widened(found: Band, calm: float, busy: float) -> Band:
+    """Widen a band by what a time becomes under the load of a faster and of a slower machine, as by independent errors:  sqrt(b^2 + l^2) per side.
+
+    Shapes: scalars. Units: band, calm <= 0 and busy >= 0 are ln of factors on the time [1], which may be infinite; a bound on the far side of 0 moves as much.
+    Reference: Gauss, Theoria combinationis observationum (1823) (propagation of independent errors).
+
+    >>> wide = widened(Band(-0.3, 0.3), -0.4, float("inf"))
+    >>> round(wide.low, 9), wide.high
+    (-0.5, inf)
+    """
+    return Band(
+        found.low - (math.hypot(found.low, calm) - abs(found.low)),
+        found.high + (math.hypot(found.high, busy) - abs(found.high)),
+    )
+
+
+def without_load(errors: Floats, calm: Floats, busy: Floats) -> Floats:
+    """Take out of errors what the load explains:  sign(e) sqrt(e^2 - l^2), 0 where l is more; l is calm of e < 0 and busy of others.
+
+    A band about 0 holds the result just where the band that `widened` makes of it holds the error.
+    Shapes: along one axis. Units: as `widened`. Reference: as `widened`.
+
+    >>> without_load(np.array([-0.5, 0.5, 0.5, 1.0]), np.array([-0.4, 0.0, 0.0, 0.0]), np.array([0.0, 0.3, 0.6, 0.0])).round(9).tolist()
+    [-0.3, 0.4, 0.0, 1.0]
+    """
+    load = np.where(errors < 0.0, calm, busy)
+    left: Floats = np.sign(errors) * np.sqrt(np.maximum(errors**2 - load**2, 0.0))
+    return left
 
 
 def interval(predicted: ArrayLike, found: Band) -> tuple[Floats | float, Floats | float]:

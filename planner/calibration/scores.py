@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from catalog.lookup import Catalog
-from models.statistics.intervals import TIERS, Band, interval, tier_of
+from models.statistics.intervals import TIERS, Band, interval, tier_of, widened
 from planner.calibration.checks import facts_of
 from planner.calibration.fit import (
     LEAVE_OUT,
@@ -29,6 +29,7 @@ from planner.calibration.fit import (
     tier_of_case,
     with_slopes,
 )
+from planner.calibration.load_sensitivity import by_load
 from planner.calibration.measurements import MeasuredCase
 from planner.calibration.runs import Run, run_of, shortage
 from planner.calibration.target import AnyTarget, Observation
@@ -111,7 +112,10 @@ class Validation:
 
     def score_rows(self) -> list[dict[str, Any]]:
         """Write the rows of the file of `--rows`."""
-        return [{name: getattr(s, name) for name in SCORE_COLUMNS} for s in self.scores]
+        return [
+            {name: "" if name == "high" and np.isinf(s.high) else getattr(s, name) for name in SCORE_COLUMNS}
+            for s in self.scores
+        ]
 
 
 def validate(path: Path, catalog: Catalog, left_out: str | None = None, further: Mapping[str, str] = {}) -> Validation:
@@ -132,12 +136,14 @@ def validate(path: Path, catalog: Catalog, left_out: str | None = None, further:
         log_value = target.predict(cases, observations)(start) + np.log(anchor_factors(cases, catalog))
         tiers = [tier_of_case(m, catalog) for m in cases]
     bands = catalog_bands(catalog, target)
+    moves = {tier: by_load(cases, start, bands, tier) for tier in sorted(set(tiers))}
     figures: list[dict[str, dict[str, float]]] = [{} for _ in cases]
     memory = [target.memory(case, start) for case in cases]
     scores = []
-    for o, value in zip(observations, log_value, strict=True):
+    for i, (o, value) in enumerate(zip(observations, log_value, strict=True)):
         tier, case = tiers[o.case], cases[o.case]
-        score = _score(target, case, o, float(np.exp(value)), tier, bands[tier, o.label], start)
+        wide = widened(bands[tier, o.label], *(float(side[i]) for side in moves[tier]))
+        score = _score(target, case, o, float(np.exp(value)), tier, wide, start)
         if lacking := shortage(*memory[o.case]):
             score = replace(score, note=f"{lacking.text()}; {score.note}")
         figures[o.case][o.metric] = {"measured": score.measured, "predicted": score.predicted}

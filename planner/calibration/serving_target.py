@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+import numpy as np
+
+from models.arrays import Floats
 from models.formats import kind_of
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
@@ -12,12 +16,15 @@ from models.serving.many_runs import MEANS, Case, Predictor
 from models.serving.priors import SERVING_PRIORS, serving_level
 from models.serving.workload import Lengths, Precisions
 from planner.calibration.serving_cases import MeasuredServing, in_score, measured_serving
-from planner.calibration.target import CalibrationTarget
+from planner.calibration.target import CalibrationTarget, Observation
 from planner.messages import Message
 
 QUANTILES_OF = (
     "ttft_"  # start of the metrics that are quantiles of TTFT: scored, with the interval of TTFT, and never fitted
 )
+
+
+ALIKE = 1e-6  # relative difference of rates by rounding
 
 
 def statistic_of(metric: str) -> str:
@@ -52,6 +59,32 @@ def memory(m: MeasuredServing, values: Mapping[str, float]) -> tuple[float, floa
     return float(needed), float(constants.usable_memory * run.chip.hbm_bytes)
 
 
+def at_other_rate(
+    cases: Sequence[MeasuredServing], observations: Sequence[Observation], values: Mapping[str, float], times: float
+) -> Floats:
+    """Predict ln of the factor on the TTFT of open arrivals at so many times their rate [1]; 0 for all else.
+
+    Where a run without end would not complete as many times the requests, a run that ends has the TTFT of all its requests at once, and one
+    without end an infinite one.
+    """
+    rows = [i for i, o in enumerate(observations) if o.label == "ttft" and cases[o.case].case.regime == "open"]
+    found = np.zeros(len(observations))
+    if rows:
+        here = [cases[observations[i].case].case for i in rows]
+        there = [replace(run, load=run.load * times) for run in here]
+        asked = [(place, observations[i].metric) for place, i in enumerate(rows)]
+        first, moved = (predictor(runs, asked)(values) for runs in (here, there))
+        served = [(place, "throughput") for place in range(len(rows))]
+        before, after = (
+            predictor([replace(run, requests=0.0) for run in runs], served)(values) for runs in (here, there)
+        )
+        ends = np.array([run.requests for run in here])
+        together = [replace(run, regime="burst", load=max(run.requests, 1.0), requests=0.0) for run in here]
+        most = np.where(ends > 0.0, np.maximum(predictor(together, asked)(values) - first, moved - first), np.inf)
+        found[rows] = np.where(after - before < np.log(times) - ALIKE, most, moved - first)
+    return found
+
+
 SERVING = CalibrationTarget(
     name="serving",
     build_case=measured_serving,
@@ -71,6 +104,8 @@ SERVING = CalibrationTarget(
     interval_labels=MEANS,
     offset_key=environment,
     source_evenness=0.0,  # the scores weigh rows alike, too
+    rate_label="throughput",
+    at_other_rate=at_other_rate,
     data_weight=0.1,
     offset_words=Message.of(
         "calibration.offset_of_with_on_at", metric="{3}", engine="{0}", chip="{1}", precision="{2}"

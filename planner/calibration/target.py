@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from catalog.lookup import Catalog
+from models.arrays import Floats
 from models.statistics.fitting import Predict, Prior
 from planner.calibration.measurements import MeasuredCase, Row
 
@@ -52,6 +53,10 @@ class CalibrationTarget(Generic[M]):
     offset_key: Callable[[M, str], str]  # names the offset that the user's measurements of one environment share
     offset_words: str  # format string that turns the parts of such a key into words
     source_evenness: float = 1.0  # 1: all sources weigh alike in a fit; 0: all rows do
+    rate_label: str = ""  # the label whose interval is that of the rate which a run serves
+    at_other_rate: Callable[[Sequence[M], Sequence[Observation], Mapping[str, float], float], Floats] | None = (
+        None  # ln of the factor on each observation at so many times the rate of its run, infinite beyond what it serves
+    )
     data_weight: float = (
         1.0  # mean square of the weights of rows against the priors; below 1 where rows repeat a setting
     )

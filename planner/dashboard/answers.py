@@ -12,6 +12,7 @@ from catalog.units import TRILLION
 from planner.dashboard.figures import amount, of_limit, tidy, worth
 from planner.dashboard.headline import (
     Slo,
+    bound,
     latency_intervals,
     money,
     per_tokens,
@@ -58,7 +59,7 @@ def _interval(plan: Plan, row: Slo, t: Words) -> str:
     if not found:
         return ""
     least, most = min(each["least_s"] for each in found), max(each["most_s"] for each in found)
-    return f"{amount(least, 's', t)} – {amount(most, 's', t)}"
+    return f"{bound(least, t)} – {bound(most, t)}"
 
 
 def _architecture(plan: Plan, workload: Workload) -> str:

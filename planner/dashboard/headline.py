@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypedDict
@@ -148,8 +149,8 @@ def workload_metrics(plan: Plan, t: Words) -> list[Metric]:
             workload=page(row["workload"]),
             site=page(row["site"]),
             predicted=amount(row["predicted_s"], "s", t),
-            least=amount(row["least_s"], "s", t),
-            most=amount(row["most_s"], "s", t),
+            least=bound(row["least_s"], t),
+            most=bound(row["most_s"], t),
             limit=amount(row["limit_s"], "s", t),
         )
         found.append(Metric(t("metric.sure"), t("metric.sure.of", sure=sure, all=len(latencies)), words))
@@ -182,7 +183,7 @@ class LatencyInterval(TypedDict):
     limit_s: float
     predicted_s: float
     least_s: float
-    most_s: float
+    most_s: float  # infinite where the plan states no bound
 
 
 def slo_rows(plan: Plan) -> list[Slo]:
@@ -200,6 +201,11 @@ def slo_rows(plan: Plan) -> list[Slo]:
         for row in w["slo"]
         if row["predicted_s"] is not None and row["slack_s"] is not None
     ]
+
+
+def bound(seconds: float, t: Words) -> str:
+    """Write a bound of a latency; where the load may be more than the point serves, it has none."""
+    return amount(seconds, "s", t) if math.isfinite(seconds) else t("interval.unbounded")
 
 
 def latency_intervals(plan: Plan) -> Iterator[LatencyInterval]:
@@ -224,8 +230,8 @@ def latency_intervals(plan: Plan) -> Iterator[LatencyInterval]:
                     "percentile": row["percentile"],
                     "limit_s": row["limit_s"],
                     "predicted_s": point["latency_s"][key] + away,
-                    "least_s": least + away,
-                    "most_s": most + away,
+                    "least_s": math.inf if least is None else least + away,
+                    "most_s": math.inf if most is None else most + away,
                 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from models.arrays import Floats, Result
 from models.serving.closed_loop import closed_loop
 from models.serving.closed_points import closed_sessions
-from models.serving.continuous_batching import ServingPoint
+from models.serving.continuous_batching import NUMBERS, ServingPoint
 from models.serving.decode import ServingLayouts
 from models.serving.prompt_terms import UNIFORM_SCV
 from planner.estimate.batch_search import Batches, Selection, busiest_row, choose_batch
@@ -116,6 +116,7 @@ def _closed_loop(
         prefill_wait_probability=first.wait_probability, prefill_wait_scv=first.wait_scv,
         prefill_load=first.wait_probability, slot_wait_s=first.burst_s * own.ttft,
         slot_wait_probability=np.where(np.asarray(first.burst_s) > 0.0, first.burst_share, 0.0), slot_wait_scv=UNIFORM_SCV,
+        arrivals=None,
     )  # fmt: skip
     return _busiest(facts, layouts, choice, (copies, at_work), met, np.asarray(loop.surplus_s * own.ttft))
 
@@ -154,5 +155,5 @@ def _entry(point: ServingPoint, shape: tuple[int, ...], index: tuple[int, ...]) 
     def one(value: Result) -> Any:
         return np.broadcast_to(value, shape)[index][()]
 
-    values = {f.name: one(getattr(point, f.name)) for f in fields(point) if f.name not in ("shares", "task")}
+    values = {name: one(getattr(point, name)) for name in NUMBERS}
     return replace(point, **values, shares={name: one(share) for name, share in point.shares.items()})

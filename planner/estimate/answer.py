@@ -262,8 +262,9 @@ def _tier_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return shown | {"price": "{total:,.0f} {currency}".format(**row["price"])} if row["price"] else shown
 
 
-def _span(bounds: Sequence[float]) -> str:
-    return "{:.4g} to {:.4g}".format(*(bound / MILLI for bound in bounds))
+def _span(bounds: Sequence[float | None]) -> str:
+    low, high = (None if bound is None else f"{bound / MILLI:.4g}" for bound in bounds)
+    return f"{low} to {high}" if high else Message.of("estimate.no_upper_bound", low=low or "").text()
 
 
 def _memory(answer: Mapping[str, Any]) -> str:

@@ -33,10 +33,11 @@ from planner.estimate.serving_configuration import (
 from planner.estimate.serving_details import cache_tiers, decode_causes, routing_row, speculation_gain
 from planner.estimate.sessions import session_row
 from planner.evaluate.classes import class_rows
+from planner.evaluate.rate_sensitivity import at_other_rates
 from planner.evaluate.reach import THROUGHPUT, outside_of
 from planner.evaluate.serving import QUANTILES, mfu, rates_of, systems_per_replica
 from planner.messages import Message
-from planner.problem.intervals import Run, serving_bounds, serving_tier
+from planner.problem.intervals import Run, row_of, serving_bounds, serving_tier
 from planner.report.words import cap_words
 from planner.spec.slo import latency_key
 
@@ -216,7 +217,7 @@ def _interval(
         configuration.batch,
         configuration.precision,
     )
-    bounds = serving_bounds(known, chips, flat, tokens_per_s, run)
+    bounds = row_of(serving_bounds(known, chips, flat, tokens_per_s, run, at_other_rates(configuration.point)))
     rows = {metric: {name: bounds[latency_key(metric, name)] for name in row} for metric, row in latencies.items()}
     return {
         "interval_80": {**rows, "tokens_per_s": bounds["capacity"]},

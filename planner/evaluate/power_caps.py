@@ -80,7 +80,7 @@ def capped_row(stated: Mapping[str, Any], capped: CappedPoint) -> dict[str, Any]
         return {name: value / s for name, value in times.items()}
 
     interval = stated["interval_80"] and {
-        name: [bound * s if name == "capacity" else bound / s for bound in bounds]
+        name: [bound if bound is None else bound * s if name == "capacity" else bound / s for bound in bounds]
         for name, bounds in stated["interval_80"].items()
     }
     pools = {

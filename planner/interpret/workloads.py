@@ -15,6 +15,7 @@ from models.training.layouts import Layouts
 from planner.candidates.apis import ROLE
 from planner.candidates.points import OperatingPoint, serving_run, use_row
 from planner.evaluate.rank_placement import placement_of
+from planner.evaluate.rate_sensitivity import at_other_rates
 from planner.evaluate.reach import THROUGHPUT, outside_of, outside_rows
 from planner.evaluate.serving import first_token
 from planner.interpret.decisions import Decisions
@@ -23,7 +24,7 @@ from planner.interpret.load.prefix_routing import prefix_routing_of
 from planner.interpret.load.sessions import sessions_of
 from planner.interpret.reinforcement import iterations_of
 from planner.problem.facts import ServingFacts, TrainingFacts
-from planner.problem.intervals import Run, network, serving_bounds, serving_tier, training_bounds
+from planner.problem.intervals import Run, network, row_of, serving_bounds, serving_tier, training_bounds
 from planner.problem.limit_labels import LimitLabel, latency
 from planner.spec.slo import LatencyLimit
 from solvers.model.preemption import working_share
@@ -150,9 +151,9 @@ class WorkloadRows:
         known = self.problem.constants.measured_serving
         chips = [point.serving.measured_as(use.option.system.chip, use.precision) for use in point.uses]
         run = serving_run(point)
-        bounds = serving_bounds(known, chips, point.latency, point.capacity, run)
+        bounds = serving_bounds(known, chips, point.latency, point.capacity, run, at_other_rates(point.steady))
         return {
-            "interval_80": bounds,
+            "interval_80": row_of(bounds),
             "tier": serving_tier(known, chips, run.kind),
             **outside_rows(outside_of(known, chips, THROUGHPUT, run)),
         }

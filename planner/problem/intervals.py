@@ -7,7 +7,8 @@ that the user measured, of a known run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +17,7 @@ from catalog.lookup import Catalog
 from catalog.records import Record
 from models.arrays import Floats
 from models.formats import FORMATS
-from models.statistics.intervals import TIERS, tier_of
+from models.statistics.intervals import TIERS, Band, tier_of, widened
 from models.statistics.reach import beyond, distance
 from models.transformer.architecture import Architecture
 
@@ -32,6 +33,8 @@ BITS = 8.0  # bits of a byte
 FEATURES = ("layers", "experts", "chips", "context", "batch", "bits")
 # The band of each figure of a serving point; end to end and tasks are mostly decode.
 SERVING_LABEL = {"ttft": "ttft", "tpot": "tpot", "e2e": "tpot", "task": "tpot", "capacity": "throughput"}
+
+AtRate = Callable[[str, float], float]  # factor on a latency at so many times the rate of its point
 
 
 def features_of_run(arch: Architecture, chips: float, context: float, batch: float, bits: float) -> dict[str, float]:
@@ -122,6 +125,7 @@ class Calibration:
     spreads: Mapping[tuple[str, str, str], float] = field(
         default_factory=dict
     )  # the same keys -> standard deviation of ln(measured / predicted) of the user's further runs, where they were enough
+    load_power: float = 1.0  # a replica that serves f of its predicted rate is under f to minus this power of the load
     levels: tuple[float, ...] = ()  # levels of the quantiles below
     residuals: Mapping[tuple[str, str], tuple[float, ...]] = field(
         default_factory=dict
@@ -177,21 +181,39 @@ def serving_tier(known: Calibration, chips: Sequence[tuple[str, str]], kind: str
 
 
 def serving_bounds(
-    known: Calibration, chips: Sequence[tuple[str, str]], latency_s: Mapping[str, float], capacity: float, run: Run
+    known: Calibration,
+    chips: Sequence[tuple[str, str]],
+    latency_s: Mapping[str, float],
+    capacity: float,
+    run: Run,
+    at_rate: AtRate | None = None,
 ) -> dict[str, list[float]]:
     """Return [low, high] of each latency ("ttft.p95") and of the capacity of a serving point [s], [request/s].
 
-    Of the pools' (chip, precision) the one counts whose figure is known least.
+    Of the pools' (chip, precision) the one counts whose figure is known least. A point that serves f of its predicted throughput is under
+    1/f of the load, so that latencies that hold waits are also uncertain by what those are at 1/f of its rate (`at_rate`), at both bounds
+    of f; None: of no open arrivals. An upper bound is infinite where that rate is more than the point serves.
     """
 
+    def widest(label: str) -> Interval:
+        return max((known.interval(*chip, label, run=run) for chip in chips), key=lambda found: found.high / found.low)
+
+    served = widest(SERVING_LABEL["capacity"])
+
     def around(name: str, value: float) -> list[float]:
-        label = SERVING_LABEL[name.split(".")[0]]
-        widest = max(
-            (known.interval(*chip, label, run=run) for chip in chips), key=lambda found: found.high / found.low
-        )
-        return [value * widest.low, value * widest.high]
+        found = widest(SERVING_LABEL[name.split(".")[0]])
+        if at_rate is None or name == "capacity":
+            return [value * found.low, value * found.high]
+        calm, busy = (math.log(at_rate(name, f**-known.load_power)) for f in (served.high, served.low))
+        wide = widened(Band(math.log(found.low), math.log(found.high)), calm, busy)
+        return [value * math.exp(wide.low), value * math.exp(wide.high)]
 
     return {name: around(name, value) for name, value in (*latency_s.items(), ("capacity", capacity))}
+
+
+def row_of(bounds: Mapping[str, Sequence[float]]) -> dict[str, list[float | None]]:
+    """Write bounds as a document states them: None for one that is infinite."""
+    return {name: [bound if math.isfinite(bound) else None for bound in pair] for name, pair in bounds.items()}
 
 
 def seen_chips(catalog: Catalog, model: str) -> frozenset[str]:

@@ -404,9 +404,11 @@ def _predicted(plan: Plan) -> Iterator[tuple[str, ...]]:
     """State the 80 % interval of the capacity of the dearest workload's points, as shares of the predicted one."""
     for workload in sorted(plan.document["workloads"], key=lambda row: -row["cost"])[:1]:
         pairs = [
-            [bound / point["capacity"] for bound in point["interval_80"]["capacity"]]
+            (low / point["capacity"], high / point["capacity"])
             for point in workload["points"]
             if point["interval_80"] and "capacity" in point["interval_80"] and point["capacity"]
+            for low, high in [point["interval_80"]["capacity"]]
+            if low is not None and high is not None
         ]
         if pairs:
             low, high = min(pair[0] for pair in pairs), max(pair[1] for pair in pairs)

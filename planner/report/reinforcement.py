@@ -30,7 +30,7 @@ def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
 
 def _iteration(workload: Workload, point: Point, currency: str) -> Row:
     row, each = point["iteration"], workload["cost_per_iteration"]
-    low, high = (show(bound, "s") for bound in (point["interval_80"] or {})["iteration"])
+    low, high = (show(bound, "s") for bound in (point["interval_80"] or {})["iteration"] if bound is not None)
     parts = ", ".join(f"{name} {show(seconds, 's')}" for name, seconds in row["parts_s"].items() if seconds)
     return {
         "workload": workload["name"],

@@ -42,7 +42,7 @@ def _flops_utilisation(workload: Workload) -> str:
 
 def _run(point: Point) -> str:
     """Write how long a job takes at full width, with its 80 % interval."""
-    low, high = (show(bound, "s") for bound in (point["interval_80"] or {})["run"])
+    low, high = (show(bound, "s") for bound in (point["interval_80"] or {})["run"] if bound is not None)
     return f"{show(point['time_s']['run'], 's')} ({low} to {high}) at goodput {point['goodput']:.1%}"
 
 

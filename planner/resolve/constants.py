@@ -220,6 +220,7 @@ def calibration(ledger: Ledger, model: str) -> Calibration:
             (chip, label): ledger.value("constants", f"{model}_probe", f"{chip}|{label}")
             for chip, _, label in (key.partition("|") for key in catalog.get("constants", f"{model}_probe").figures)
         },
+        load_power=ledger.value("constants", "serving_load", "power") - 1.0 if model == "serving" else 0.0,
         levels=missed.series("levels"),
         residuals={(tier, label): missed.series(f"{tier}_{label}") for tier in TIERS for label in labels},
         rank_correlation=np.reshape(missed.series("rank_correlation"), (len(labels), len(labels)))

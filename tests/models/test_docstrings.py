@@ -21,6 +21,7 @@ MODULES = sorted(
 MENTIONED = ("[", "Reference", ">>>")
 # Modules of records, types and examples, without a public function.
 WITHOUT_FUNCTIONS = {
+    "queueing.arrivals",
     "serving.examples",
     "serving.steady_state",
     "reinforcement.constants",

@@ -18,7 +18,7 @@ import numpy as np
 from models.arrays import Bools, Floats, Ints
 from models.formats import PRECISIONS
 from models.roofline import ChipRates
-from models.serving.continuous_batching import ServingPoint, aggregated
+from models.serving.continuous_batching import NUMBERS, ServingPoint, aggregated
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import within_slo
 from models.serving.prefix_cache import held_bytes, pool_memory, shared_prefixes
@@ -36,7 +36,7 @@ from planner.evaluate.serving_state import drafting, prefix_cache
 
 _FLAGS = ("gated", "tied", "mla", "checkpoints")
 SIZES = tuple(field.name for field in fields(ServingLayouts))
-FIGURES = (*(field.name for field in fields(ServingPoint) if field.name not in ("shares", "task")), "ttft_s")
+FIGURES = (*NUMBERS, "ttft_s")
 PAIRS_AT_ONCE = 20_000  # variants x layouts: about 250 MB while they are evaluated
 
 

@@ -124,7 +124,7 @@ class Point(TypedDict):
     first_token_s: NotRequired[dict[str, Number]]
     call_s: NotRequired[Number]
     classes: NotRequired[list[ClassLatency]]
-    interval_80: dict[str, list[Number]] | None
+    interval_80: dict[str, list[Number | None]] | None
     tier: Text
     outside: NotRequired[list[Sentence]]
     breakdown: dict[str, Number]

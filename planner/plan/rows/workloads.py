@@ -92,7 +92,8 @@ class Workload(TypedDict):
     capacity includes it), `losses` of a job (share of its time by cause: `checkpoints`, `work_done_again`, `restarts` with reading back, together
     1 - goodput; of reinforcement learning also `controller` and `synchronisation` as shares of an iteration, hidden or not),
     `time_s` of a job (`step`; `run`: all its tokens at full width, including failures and checkpoints), `interval_80`
-    ([low, high] of each time and of the capacity, in which 80 % of runs fall), `tier` (how far the run is from the measurements behind the
+    ([low, high] of each time and of the capacity, in which 80 % of runs fall; latencies with waits widen with the load, and high is null where a
+    replica at the lower bound of its capacity would be overloaded), `tier` (how far the run is from the measurements behind the
     models: `known`, `new_source`, `new_kind` of network, `new_chip`, `new_generation`), `outside` (sentences on what of the run lies outside what its
     chip's family was fitted on, and how much wider the interval is for it; only where something does), `memory_bytes` of the fullest chip of all pools, `placement` ([plan.md](plan.md); only for jobs over several
     systems of our own, else null), `peak_replicas`, `power_cap` (share of nameplate, only where one is set), `iteration` (of [reinforcement

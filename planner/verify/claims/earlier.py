@@ -60,6 +60,7 @@ def _neutral(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]
     for model, labels in LABELS.items():
         for label in labels:  # intervals did not grow outside what was fitted
             yield f"constants/{model}_reach/{label}", {"value": 1.0, "unit": "1", "note": NOT_THEN}
+    yield "constants/serving_load/power", {"value": 1.0, "unit": "1", "note": NOT_THEN}  # nor with the load
     for site in document["spec"]["sites"]:
         path = f"regions/{site['region']}/electricity_delivery"
         yield path, {"value": 0.0, "unit": "USD/kWh", "note": NOT_THEN}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from models.formats import FORMATS
@@ -83,15 +83,37 @@ def _tier(known: Calibration, chip: str, precision: str, figure: str, kind: str)
 
 
 def serving_bounds(
-    known: Calibration, chips: Sequence[tuple[str, str]], latency_s: Mapping[str, float], capacity: float, run: Run
+    known: Calibration,
+    chips: Sequence[tuple[str, str]],
+    latency_s: Mapping[str, float],
+    capacity: float,
+    run: Run,
+    at_rate: Callable[[str, float], float] | None = None,
 ) -> Bounds:
-    """Bound each latency and the capacity of a serving point, by the pool that is known least."""
-    found = {}
+    """Bound each latency and the capacity of a serving point, by the pool that is known least; open arrivals also by what another load does."""
+    slow, fast = _widest(known, chips, "throughput", run)
+    found: Bounds = {"capacity": [slow * capacity, fast * capacity]}
     for name, seconds in latency_s.items():
         low, high = _widest(known, chips, BAND_OF[name.partition(".")[0]], run)
+        if at_rate is not None:
+            low *= math.exp(
+                abs(math.log(low))
+                - math.hypot(math.log(low), math.log(at_rate(name, (1.0 / fast) ** known.load_power)))
+            )
+            high *= math.exp(
+                math.hypot(math.log(high), math.log(at_rate(name, (1.0 / slow) ** known.load_power)))
+                - abs(math.log(high))
+            )
         found[name] = [low * seconds, high * seconds]
-    low, high = _widest(known, chips, "throughput", run)
-    return {**found, "capacity": [low * capacity, high * capacity]}
+    return found
+
+
+def stated_bounds(bounds: Mapping[str, Sequence[float]]) -> dict[str, list[float | None]]:
+    """Write bounds as a plan has them: JSON knows no infinity."""
+    return {
+        name: [None if math.isinf(bound) or math.isnan(bound) else bound for bound in pair]
+        for name, pair in bounds.items()
+    }
 
 
 def _widest(known: Calibration, chips: Sequence[tuple[str, str]], figure: str, run: Run) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from models.serving.continuous_batching import ServingPoint
@@ -17,7 +17,7 @@ from planner.problem.fabrics import share_a_network
 from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.verify.fleet.options import CheckedOption, key_at
 from planner.verify.points.evaluated import Recomputed
-from planner.verify.points.intervals import outside_rows, serving_bounds, serving_run, serving_tier
+from planner.verify.points.intervals import outside_rows, serving_bounds, serving_run, serving_tier, stated_bounds
 
 
 def one_pool(
@@ -61,7 +61,7 @@ def one_pool(
         first_token_s=_first_token_s(found),
         call_s=_call_s(found),
         classes=class_rows(workload.spec.classes, found),
-        **_interval(problem, workload, row, options, latency, rate),
+        **_interval(problem, workload, row, options, (latency, rate, found)),
     )
 
 
@@ -148,7 +148,7 @@ def two_pools(
         first_token_s=_first_token_s(found.point),
         call_s=_call_s(found.point),
         classes=class_rows(workload.spec.classes, found.point),
-        **_interval(problem, workload, row, options, latency, rate),
+        **_interval(problem, workload, row, options, (latency, rate, found.point)),
     )
 
 
@@ -250,10 +250,10 @@ def _interval(
     workload: ServingFacts,
     row: Mapping[str, Any],
     options: Sequence[CheckedOption],
-    latency: Mapping[str, float],
-    capacity: float,
+    figures: tuple[Mapping[str, float], float, ServingPoint],
 ) -> dict[str, Any]:
-    """Bound the figures of a serving point, and classify how much of it is known."""
+    """Bound the figures of a serving point (latencies, capacity, the point itself), and classify how much of it is known."""
+    latency, capacity, point = figures
     known = problem.constants.measured_serving
     chips = [
         workload.measured_as(option.system.chip, pool["precision"])
@@ -262,10 +262,23 @@ def _interval(
     lengths = workload.spec.lengths
     run = serving_run(workload.architecture, row["pools"], lengths.input + lengths.output)
     return {
-        "interval": serving_bounds(known, chips, latency, capacity, run),
+        "interval": stated_bounds(serving_bounds(known, chips, latency, capacity, run, _at_rate(point))),
         "tier": serving_tier(known, chips, run.kind),
         "outside": outside_rows(known, chips, "throughput", run, "serving"),
     }
+
+
+def _at_rate(found: ServingPoint) -> Callable[[str, float], float] | None:
+    """Return the factor on a latency at so many times the rate of a point with open arrivals."""
+    if found.arrivals is None:
+        return None
+
+    def factor(name: str, times: float) -> float:
+        metric, percentile = name.split(".")
+        at = serving.QUANTILES[percentile]
+        return float(latency_s(found.with_waits_at(times), metric, at)) / float(latency_s(found, metric, at))
+
+    return factor
 
 
 def _first_token_s(found: ServingPoint) -> dict[str, float]:

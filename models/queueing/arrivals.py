@@ -1,0 +1,75 @@
+"""Open arrivals at a server and then at a number of places: their waits, and the waits of so many times as many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from models.arrays import Result, as_result, picked
+from models.queueing.queues import place_wait
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """What the waits of open arrivals depend on; every array has a shape that broadcasts to that of the waits."""
+
+    load: Result  # of the server that they queue for first [1]
+    occupancy: Result  # mean number of those in places, or on their way there
+    variance: Result  # the same number's
+    places: Result
+    rate: Result  # [1/s]
+    full_rate: Result  # with all places full [1/s]
+    scv: Result  # squared coefficient of variation of the gaps between arrivals
+    stay_scv: Result  # squared coefficient of variation of the stays in a place
+
+    def pick(self, index: tuple[int, ...]) -> Arrivals:
+        """Pick the arrivals at an index of the shape of the waits."""
+        return Arrivals(*(picked(getattr(self, field.name), index) for field in fields(self)))
+
+    def place_wait(self, times: float = 1.0) -> tuple[Result, Result]:
+        """Predict (chance to wait for a place [1], mean of those who wait [s]) at so many times the rate:  `queues.place_wait`.
+
+        As many times more of them are inside, by Little's law at the stays of today; so is the variance, as of a Poisson number.
+        """
+        return place_wait(
+            times * np.asarray(self.occupancy), times * np.asarray(self.variance), self.places, times * np.asarray(self.rate), self.full_rate,
+            self.scv, self.stay_scv,
+        )  # fmt: skip
+
+    def place_wait_at(self, times: float, wait_s: Result) -> tuple[Result, Result]:
+        """Scale the mean wait of all for a place from this rate to so many times as much: (wait, chance to wait).
+
+        Shapes: broadcast. Units: [s] and [1]. Reference: the ratio of `place_wait` at both rates.
+
+        >>> held = Arrivals(0.5, 90.0, 90.0, 100.0, 90.0, 100.0, 1.0, 1.0)
+        >>> [float(held.place_wait_at(times, 3.0)[0]) for times in (1.0, 1.2)]
+        [3.0, inf]
+        """
+        few, each = self.place_wait()
+        more, longer = self.place_wait(times)
+        known = (few > 0.0) & np.isfinite(each)  # else the times of these arrivals themselves count
+        with np.errstate(invalid="ignore"):  # nobody waits, however long it takes
+            before, after = np.where(known, few * each, 1.0), np.where(more > 0.0, more * longer, 0.0)
+        found = after / before * np.where(known, wait_s, 1.0)
+        return as_result(found), as_result(more)
+
+    def server_wait_at(self, times: float, wait: tuple[Result, Result, Result]) -> tuple[Result, Result, Result]:
+        """Scale a wait for the server, (mean of all [s], chance [1], squared coefficient of variation of those who wait [1]), likewise.
+
+        Mean x r (1 - u)/(1 - r u) for r times the rate and load u, infinite from r u = 1 on; chance x r; 1 - scv x (1 - r u)/(1 - u).
+        Shapes: broadcast. Exact for M/G/1. Reference: Pollaczek (1930), Khinchine (1932); `queues.delayed_scv`.
+
+        >>> [round(float(x), 6) for x in Arrivals(0.5, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0).server_wait_at(1.5, (1.0, 0.5, 0.5))]
+        [3.0, 0.75, 0.75]
+        """
+        mean, chance, scv = (np.asarray(part, float) for part in wait)
+        load = np.minimum(self.load, 1.0)
+        left, stable = 1.0 - times * load, times * np.asarray(load) < 1.0
+        share = np.where(stable, left, 0.0) / np.maximum(1.0 - load, 1e-300)
+        longer = times / np.where(stable, np.maximum(share, 1e-300), 1.0)
+        return (
+            as_result(np.where(stable, mean * longer, np.inf)),
+            as_result(np.minimum(times * chance, 1.0)),
+            as_result(np.maximum(1.0 - (1.0 - scv) * share, 0.0)),
+        )
