@@ -40,7 +40,7 @@ CHIPS = Schema(
         "rent_on_demand": _one("USD/s", "rent of one chip on demand"),
         "rent_reserved": _one("USD/s", "rent of one chip under a commitment"),
         "rent_spot": _one("USD/s", "rent of one chip on the spot market"),
-        "embodied_carbon_kg": _one("kg", "carbon emitted in making it"),
+        "embodied_carbon_kg": _one("kg", "carbon emitted in making it with its share of a whole server"),
         **{f"reached_{part}": _one("1", f"{part} beside other chips, by an own probe") for part in _REACHED},
     },
     {
@@ -71,6 +71,7 @@ SYSTEMS = Schema(
         "host_bytes": _one("byte", "memory of the hosts of one unit"),
         "host_crowding": _one("1", "how the rate over the links of a host falls with g chips, as (g/2)^-c"),
         "power_w": _one("W", "maximum power of one unit"),
+        "idle_fraction": _one("1", "power of one unit that waits for work, as a share of its maximum"),
         "rack_power_w": _one("W", "power of its fullest rack, as sold"),
         "racks": _one("1", "racks that one unit takes, below 1 where several share one"),
         "tco": _one("USD", "three-year total cost"),

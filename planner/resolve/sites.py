@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from catalog.dates import MONTHS, last_month
 from catalog.errors import MissingFigure
 from catalog.records import Record
+from catalog.units import show
 from planner.errors import Issue, SpecError, words_of
-from planner.messages import Message
+from planner.messages import Message, listed
 from planner.problem.economics import Economics
 from planner.problem.facts import NetworkFacts, PhaseFacts, SiteFacts
 from planner.resolve.context import ResolveContext
@@ -20,6 +22,7 @@ from planner.resolve.phases import power_in_time, site_from_s
 from planner.resolve.power_caps import measured_curve
 from planner.resolve.systems import network_facts, not_bought
 from planner.spec.sites import Site
+from planner.version import RELEASED
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +123,24 @@ def _building_and_hall(context: ResolveContext, place: SitePlace) -> tuple[float
         unit = f"{context.spec.currency}/W s"
         context.assume_price(where, "colocation", rent, unit, ("colocation", here, "*"), note=site.note)
         return 0.0, rent
-    building = context.ledger.optional("regions", here, "construction_cost")
-    if building is None:
+    return _building_cost(context, here, path), 0.0
+
+
+def _building_cost(context: ResolveContext, region: str, path: str) -> float:
+    """Return the construction cost of a region, or the catalog's default, in the year of this release [USD/W]."""
+    ledger, scope, where = context.ledger, ("facility", region, "*"), f"{path}.construction_cost"
+    if ledger.catalog.get("regions", region).get("construction_cost") is None:
+        figure = ledger.figure("defaults", "facility_cost", "value")
         reason = Message.of("resolve.no_construction_cost_is_published").text()
-        building = context.ledger.default("facility_cost", f"{path}.construction_cost", reason, ("facility", here, "*"))
-    return building, 0.0
+    else:
+        figure, reason = ledger.figure("regions", region, "construction_cost"), ""
+    stated, now = last_month(figure.date), last_month(RELEASED)
+    years = 0 if figure.kind == "override" or stated is None or now is None else now // MONTHS - stated // MONTHS
+    growth = ledger.value("defaults", "facility_cost_growth", "value") if years > 0 else 0.0
+    cost: float = figure.number * (1.0 + growth) ** years
+    if years > 0:
+        grown = Message.of("market.building_cost", year=figure.date, now=RELEASED[:4], growth=f"{growth:.1%}")
+        reason = listed((reason, grown.text()))
+    if reason:
+        ledger.assume(where, show(cost, figure.unit), figure.unit, reason, scope)
+    return cost

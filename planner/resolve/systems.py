@@ -82,12 +82,6 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
             "byte/s",
             Message.of("resolve.no_link_between_its_chips").text(),
         )
-    idle = ledger.default(
-        "idle_power_fraction",
-        f"systems/{name}/idle_power_fraction",
-        Message.of("resolve.idle_power_as_share_of").text(),
-        ("energy", "*", name),
-    )
     link, host = ledger.optional("chips", chip.name, "host_bytes_per_s"), ledger.optional("systems", name, "host_bytes")
     crowding = None
     if scaleup and chips > 1 and (domain or 1) <= 1:
@@ -109,7 +103,7 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         scaleup_chips=int(min(domain or 1, chips)) if scaleup else 1,
         nic_bytes_per_s=nic or 0.0,
         power_w=power,
-        idle_w=idle * power,
+        idle_w=_idle_share(record, ledger) * power,
         embodied_kg=chips * _embodied_kg(chip.name, name, ledger),
         export_cn=chip.words("export_cn") or "unknown",
         block_scaled=tuple(name.strip() for name in (chip.words("block_scaled") or "").split(",") if name.strip()),
@@ -120,6 +114,16 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         host_bytes=(host or 0.0) / chips,
         reached=reached(read),
     )
+
+
+def _idle_share(record: Record, ledger: Ledger) -> float:
+    """Return the idle power of a system over its maximum: measured, or the catalog's default, which a spec can override for all."""
+    own, usual = record.get("idle_fraction"), ledger.catalog.get("defaults", "idle_power_fraction").figure("value")
+    if own is not None and (own.kind == "override" or usual.kind != "override"):
+        return ledger.value("systems", record.name, "idle_fraction")
+    path = f"systems/{record.name}/idle_power_fraction"
+    reason = Message.of("resolve.idle_power_as_share_of").text()
+    return ledger.default("idle_power_fraction", path, reason, ("energy", "*", record.name))
 
 
 def _embodied_kg(chip: str, system: str, ledger: Ledger) -> float:
