@@ -17,6 +17,9 @@ from planner.cli.output import rows_as, write_out
 from planner.errors import Issue, SpecError, close_matches
 from planner.escape import markdown, terminal
 from planner.exit_codes import BUG, OK
+from planner.facts.offers import below_older, old_prices, rent_below_older
+from planner.messages import Message
+from planner.version import RELEASED
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
@@ -36,9 +39,12 @@ def add_catalog(commands: Commands, shared: argparse.ArgumentParser) -> None:
     showing.add_argument("name", help="name or alias of a record, or KIND/NAME")
     showing.set_defaults(run=_show, without_arrays=True)
     checking = catalog.add_parser(
-        "check", parents=[shared], help="hold the counted parameters of every architecture against the published ones"
+        "check",
+        parents=[shared],
+        help="hold the parameters of architectures, or the prices of offers, against published ones",
     )
-    checking.add_argument("kind", nargs="?", default="architectures", choices=["architectures"], help="architectures")
+    kinds = ["architectures", "prices"]
+    checking.add_argument("kind", nargs="?", default=kinds[0], choices=kinds, help="architectures (default) or prices")
     checking.set_defaults(run=_check)
 
 
@@ -61,12 +67,30 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    """Print every architecture with its counts; exit 1 where a complete shape is off the published count."""
+    """Print every architecture with its counts; exit 1 where a complete shape is off the published count. Of prices, those in doubt."""
     from planner.resolve.stack.counts import counted_rows
 
+    if arguments.kind == "prices":
+        write_out(arguments, rows_as(arguments.format, _price_rows(load_catalog(arguments))))
+        return OK
     rows = counted_rows(load_catalog(arguments))
     write_out(arguments, rows_as(arguments.format, rows))
     return BUG if any(row["why"] and row["total_counted"] is not None for row in rows) else OK
+
+
+def _price_rows(catalog: Catalog) -> list[dict[str, Any]]:
+    """List the prices in doubt: rents below those of older chips, then figures that are old or have no date."""
+    doubts = [
+        (f"offers/{name}/price", rent_below_older("", *pair).message) for name, pair in below_older(catalog).items()
+    ]
+    for path, age in old_prices(catalog, RELEASED):
+        doubts.append((path, Message.of("market.undated") if age is None else Message.of("market.old", age=age)))
+    rows = []
+    for path, doubt in doubts:
+        kind, name, figure = *path.split("/", 1)[:1], *path.split("/", 1)[1].rsplit("/", 1)
+        shown = _row(catalog, figure, catalog.get(kind, name).figure(figure))
+        rows.append({"figure": path, "value": shown["value"], "date": shown["date"], "in doubt": doubt.text()})
+    return rows
 
 
 def _list_rows(catalog: Catalog, kind: str | None) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from catalog.errors import UnknownName
 from catalog.records import Record
 from catalog.units import YEAR_S
 from planner.facts import Fact, holdings
+from planner.facts.offers import below_older, rent_below_older
 from planner.facts.prices import BUY, market, stated_price, worth_more_than_new
 from planner.facts.ranges import Known, beyond
 from planner.resolve.context import ResolveContext
@@ -42,6 +43,16 @@ def offer_facts(context: ResolveContext) -> Iterator[Fact]:
         twin = first.setdefault(_terms(context, offer, system), path)
         if twin != path:
             yield holdings.twice(path, "offer.twice", twin)
+
+
+def catalog_price_facts(context: ResolveContext) -> Iterator[Fact]:
+    """Name each rent of the catalog that the plan rests on and that lies below the rent of an older chip."""
+    doubtful = below_older(context.catalog)
+    for path in context.ledger.citations:
+        kind, _, rest = path.partition("/")
+        name, _, figure = rest.rpartition("/")
+        if kind == "offers" and figure == "price" and name in doubtful:
+            yield rent_below_older(path, *doubtful[name])
 
 
 def owned_facts(context: ResolveContext) -> Iterator[Fact]:

@@ -320,3 +320,10 @@ def test_a_search_that_no_limit_ended_is_no_failure(flopwatt, files, tmp_path, m
     monkeypatch.setattr(replicas, "solve", wide)
     run = flopwatt("plan", files / "tiny.json", "--output", tmp_path / "plan.json", "--format", "json")
     assert run.code == OK and json.loads((tmp_path / "plan.json").read_text())["solver"]["ended_by"] == "search"
+
+
+def test_prices_in_doubt_are_listed(flopwatt):
+    printed = flopwatt("catalog", "check", "prices", "--format", "csv")
+    assert printed.code == 0
+    assert "DGX A100 80GB, buy/price" in printed.out and "71 months old" in printed.out
+    assert "DGX H200, reserved" not in printed.out
