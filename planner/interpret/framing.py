@@ -8,6 +8,8 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
+from catalog.figures import Figure
+from catalog.units import is_money
 from planner.candidates.points import Candidates
 from planner.facts import Fact, rows
 from planner.messages import BESIDE, Said, with_codes
@@ -108,10 +110,17 @@ def provenance(problem: ResolvedSpec) -> list[dict[str, Any]]:
             "date": figure.date,
             "confidence": figure.confidence,
             "kind": figure.kind,
+            **_range(figure),
         }
         for citation in problem.citations
         if (figure := citation.figure)
     ]
+
+
+def _range(figure: Figure) -> dict[str, float]:
+    """Return low and high of a price, where they are known."""
+    bounds = {"low": figure.low, "high": figure.high} if is_money(figure.unit) else {}
+    return {name: bound for name, bound in bounds.items() if bound is not None}
 
 
 def versions() -> dict[str, str]:

@@ -17,7 +17,7 @@ from planner.plan.rows.money import Limit
 from planner.plan.rows.points import Point
 from planner.plan.rows.time import Slot
 from planner.plan.rows.workloads import Workload
-from planner.report import jobs, money, notes, quality, robust
+from planner.report import jobs, money, notes, oldest, quality, robust
 from planner.report.fleet import becomes, replica_words, ways_to_have
 from planner.report.marginal_values import over_words, valued_limits, worth_number, worth_unit
 from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, counted, filled, short
@@ -119,6 +119,7 @@ def _blocks(plan: Plan) -> list[Block]:
         _looser(plan),
         _next(plan),
         _rests_on(plan),
+        _oldest(plan),
     )
     return [block for block in found if block.entries]
 
@@ -384,6 +385,12 @@ def _rests_on(plan: Plan) -> Block:
     return Block(
         "What it rests on", columns, [*predicted, *entries], counted(len(entries) + len(predicted), "more"), least=2
     )
+
+
+def _oldest(plan: Plan) -> Block:
+    """Say which prices that carry the plan are oldest."""
+    entries = [(sentence,) for sentence in oldest.sentences(plan)]
+    return Block(oldest.HEADING, (), entries, counted(len(entries), "more"))
 
 
 def _without_year(path: str) -> str:

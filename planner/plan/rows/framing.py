@@ -95,3 +95,5 @@ class Provenance(TypedDict):
     date: Text | None
     confidence: Text
     kind: Text
+    low: NotRequired[Number]
+    high: NotRequired[Number]

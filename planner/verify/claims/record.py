@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from catalog.units import is_money
 from planner.facts.later_steps import BY_CODE
 from planner.messages import BESIDE, with_codes
 from planner.problem.facts import ResolvedSpec
@@ -57,7 +58,7 @@ def _unit(problem: ResolvedSpec) -> str:
 
 def _check_provenance(report: Report, problem: ResolvedSpec, stated: Sequence[Mapping[str, Any]]) -> None:
     """Compare every figure, and its source, with the catalog."""
-    computed = {}
+    computed: dict[str, dict[str, Any]] = {}
     for citation in problem.citations:
         figure = citation.figure
         computed[citation.path] = {
@@ -69,6 +70,9 @@ def _check_provenance(report: Report, problem: ResolvedSpec, stated: Sequence[Ma
             "confidence": figure.confidence,
             "kind": figure.kind,
         }
+        for side, bound in (("low", figure.low), ("high", figure.high)):
+            if bound is not None and is_money(figure.unit):
+                computed[citation.path][side] = bound
     _check_rows(report, "provenance", stated, computed)
 
 
