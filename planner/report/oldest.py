@@ -48,14 +48,14 @@ def sentences(plan: Plan, language: str = DEFAULT) -> list[str]:
     total, unit = plan.totals["cost"], plan.document["spec"].get("currency") or "USD"
     carried = carrying(plan)
     words = [
-        Message.of("market.oldest", path=one.row["path"], date=one.row["date"], share=f"{one.amount / total:.1%}")
+        Message.of("market.oldest", path=one.row["path"], date=one.row["date"] or "", share=f"{one.amount / total:.1%}")
         for one in carried[:SHOWN]
     ]
     if (dearer := dearest(carried)) is not None:
         row, more = dearer.row, dearer.more_at_the_high()
         words.append(
             Message.of(
-                "market.at_the_high", path=row["path"], date=row["date"], high=show(row["high"], row["unit"]),
+                "market.at_the_high", path=row["path"], date=row["date"] or "", high=show(row["high"], row["unit"]),
                 cost=f"{amount(total)} {unit}", then=f"{amount(total + more)} {unit}",
             )
         )  # fmt: skip

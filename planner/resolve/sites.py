@@ -139,7 +139,7 @@ def _building_cost(context: ResolveContext, region: str, path: str) -> float:
     growth = ledger.value("defaults", "facility_cost_growth", "value") if years > 0 else 0.0
     cost: float = figure.number * (1.0 + growth) ** years
     if years > 0:
-        grown = Message.of("market.building_cost", year=figure.date, now=RELEASED[:4], growth=f"{growth:.1%}")
+        grown = Message.of("market.building_cost", year=figure.date or "", now=RELEASED[:4], growth=f"{growth:.1%}")
         reason = listed((reason, grown.text()))
     if reason:
         ledger.assume(where, show(cost, figure.unit), figure.unit, reason, scope)

@@ -21,7 +21,7 @@ from planner.formulate.storage import rates
 from planner.resolve.resolver import resolve
 from planner.spec.model import parse_spec
 
-IDLE_KW, FULL_KW, PUE = 2.55, 10.2, 1.2  # DGX H100
+IDLE_KW, FULL_KW, PUE = 0.273 * 10.2, 10.2, 1.2  # DGX H100
 HOURS, DAY_SLOTS, KWH_J = 8760, 24, 3.6e6
 SITE = {
     "region": "us-virginia",

@@ -46,7 +46,7 @@ from planner.spec.model import parse_spec
 
 NS = SimpleNamespace
 USD_PER_J = 0.10 / 3.6e6
-IDLE_W, PUE = 2550.0, 1.2  # DGX H100
+IDLE_W, PUE = 0.273 * 10_200, 1.2  # DGX H100
 BUY = {"system": "DGX H100", "how": "buy", "price": "300000 USD"}
 RENT = {"system": "DGX H100", "how": "reserved", "price": "98 USD/h"}
 TWO_PHASES = {
