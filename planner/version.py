@@ -3,4 +3,4 @@
 __version__ = "0.3.0.dev0"
 
 RELEASED = "2026-11"
-"""Month whose market the shipped figures describe: their age is counted to it, and building costs are brought to its year."""
+"""Month whose market the shipped figures describe, to which their age is counted."""

@@ -22,7 +22,6 @@ from planner.resolve.phases import power_in_time, site_from_s
 from planner.resolve.power_caps import measured_curve
 from planner.resolve.systems import network_facts, not_bought
 from planner.spec.sites import Site
-from planner.version import RELEASED
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,20 +126,22 @@ def _building_and_hall(context: ResolveContext, place: SitePlace) -> tuple[float
 
 
 def _building_cost(context: ResolveContext, region: str, path: str) -> float:
-    """Return the construction cost of a region, or the catalog's default, in the year of this release [USD/W]."""
+    """Return the construction cost of a region, or the catalog's default, in the year of this release [USD/W]; without a date as it stands."""
     ledger, scope, where = context.ledger, ("facility", region, "*"), f"{path}.construction_cost"
     if ledger.catalog.get("regions", region).get("construction_cost") is None:
         figure = ledger.figure("defaults", "facility_cost", "value")
         reason = Message.of("resolve.no_construction_cost_is_published").text()
     else:
         figure, reason = ledger.figure("regions", region, "construction_cost"), ""
-    stated, now = last_month(figure.date), last_month(RELEASED)
-    years = 0 if figure.kind == "override" or stated is None or now is None else now // MONTHS - stated // MONTHS
-    growth = ledger.value("defaults", "facility_cost_growth", "value") if years > 0 else 0.0
-    cost: float = figure.number * (1.0 + growth) ** years
+    stated, year = last_month(figure.date), int(ledger.catalog.get("defaults", "facility_cost_year").value("value"))
+    years = 0 if stated is None else year - stated // MONTHS
+    growth = 0.0
     if years > 0:
-        grown = Message.of("market.building_cost", year=figure.date or "", now=RELEASED[:4], growth=f"{growth:.1%}")
+        ledger.value("defaults", "facility_cost_year", "value")
+        growth = ledger.value("defaults", "facility_cost_growth", "value")
+        grown = Message.of("market.building_cost", year=figure.date or "", now=str(year), growth=f"{growth:.1%}")
         reason = listed((reason, grown.text()))
+    cost: float = figure.number * (1.0 + growth) ** max(years, 0)
     if reason:
         ledger.assume(where, show(cost, figure.unit), figure.unit, reason, scope)
     return cost

@@ -20,6 +20,7 @@ from planner.version import __version__
 AS_RECORDED = "as recorded in the plan"
 NOT_THEN = "not known to the release that made the plan"
 RETIRED = frozenset({"constants/reinforcement.host_response_s/value"})  # figures of laws that today's models have not
+GROWTH = "defaults/facility_cost_growth/value"
 IMBALANCE = "constants/serving.rank_imbalance/value"
 RESERVES = ("/memory_reserve/value", "/reserved_bytes")  # ends of paths that plans record since engines have reserves
 EIGHT_BIT_CACHES = ("fp8", "fp4")  # formats of weights beside which earlier releases kept caches in 8 bit
@@ -38,8 +39,14 @@ def recorded_figures(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     layers what it recorded for all layers, and one law for recorded graphs and kernels started one by one; delivery of electricity costs
     nothing where it recorded none.
     """
+    dated = any(row["path"] == GROWTH for row in document["provenance"])  # else building costs stood as they were
     found = {
-        row["path"]: {"value": row["value"], "unit": row["unit"], "note": AS_RECORDED}
+        row["path"]: {
+            "value": row["value"],
+            "unit": row["unit"],
+            "note": AS_RECORDED,
+            "date": row["date"] if dated else None,
+        }
         for row in document["provenance"]
         if row["path"] not in RETIRED
     }

@@ -47,11 +47,11 @@ def test_the_figure_asked_for_is_the_one_that_counts(tiny, level, price):
 def test_a_way_to_obtain_may_have_a_level_of_its_own(tiny):
     problem = resolve_document(tiny(**OF_CATALOG, prices={"level": "high", "buy": "low"}))
     assert problem.offers[0].prices == {"us-virginia": 300e3}
-    assert problem.sites[0].facility_cost_per_w == pytest.approx(15.0)
+    assert problem.sites[0].facility_cost_per_w == pytest.approx(15.0 * 1.055)
     other = resolve_document(tiny(**OF_CATALOG, prices={"facility": "low"}))
     assert (other.offers[0].prices["us-virginia"], other.sites[0].facility_cost_per_w) == (
         310e3,
-        pytest.approx(9.3),
+        pytest.approx(9.3 * 1.055),
     )
 
 
