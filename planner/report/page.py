@@ -17,14 +17,14 @@ from planner.plan.rows.money import Limit
 from planner.plan.rows.points import Point
 from planner.plan.rows.time import Slot
 from planner.plan.rows.workloads import Workload
-from planner.report import jobs, money, notes, oldest, quality, robust
+from planner.report import jobs, money, notes, quality, robust
 from planner.report.fleet import becomes, replica_words, ways_to_have
 from planner.report.marginal_values import over_words, valued_limits, worth_number, worth_unit
 from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, counted, filled, short
 from planner.report.phases import span_words, windows_of
 from planner.report.report import diagnosis_chapters, goal
 from planner.report.story import cost_of_kinds, had, story
-from planner.report.why import explanations, looser
+from planner.report.why import explanations, looser, oldest
 from planner.report.why.verdict import proof_clauses
 from planner.report.words import amount, figure_words, status_words
 
@@ -119,7 +119,6 @@ def _blocks(plan: Plan) -> list[Block]:
         _looser(plan),
         _next(plan),
         _rests_on(plan),
-        _oldest(plan),
     )
     return [block for block in found if block.entries]
 
@@ -367,7 +366,7 @@ def _named_sites(sites: Sequence[str]) -> str:
 
 
 def _rests_on(plan: Plan) -> Block:
-    """List the assumptions that carry most of the objective, after the error of the predicted capacity."""
+    """List the error of the predicted capacity, the oldest prices, and the assumptions that carry most of the objective."""
     rows = sorted(
         (row for row in plan.document["assumptions"] if (row["share"] or 0.0) >= CARRIES),
         key=lambda row: -(row["share"] or 0.0),
@@ -381,16 +380,8 @@ def _rests_on(plan: Plan) -> Block:
         for (path, part, reason), same in alike.items()
     ]
     columns = ("value", ">share", "because")
-    predicted = list(_predicted(plan))
-    return Block(
-        "What it rests on", columns, [*predicted, *entries], counted(len(entries) + len(predicted), "more"), least=2
-    )
-
-
-def _oldest(plan: Plan) -> Block:
-    """Say which prices that carry the plan are oldest."""
-    entries = [(sentence,) for sentence in oldest.sentences(plan)]
-    return Block(oldest.HEADING, (), entries, counted(len(entries), "more"))
+    first = [*_predicted(plan), *oldest.entries(plan)]
+    return Block("What it rests on", columns, [*first, *entries], counted(len(entries) + len(first), "more"), least=2)
 
 
 def _without_year(path: str) -> str:

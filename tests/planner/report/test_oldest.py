@@ -6,7 +6,7 @@ import pytest
 
 import planner
 from planner.plan import Plan
-from planner.report.oldest import carrying, dearest, sentences
+from planner.report.why.oldest import carrying, dearest, entries
 from tests.planner.facts.base import CHAT, spec
 
 
@@ -49,15 +49,22 @@ def test_the_price_that_moves_most_is_told_at_its_high(plan):
     """A at 15 instead of 10: 360 x 0.5 = 180 more; B in Texas 100 more."""
     moved = dearest(carrying(plan))
     assert moved.row["path"] == "offers/A, buy/price" and moved.more_at_the_high() == pytest.approx(180.0)
-    first, second, third = sentences(plan)
-    assert "A, buy" in first and "2024-06" in first and "36.0%" in first
-    assert "us-texas" in second
-    assert "1,180" in third and "1,000" in third and "15 USD" in third
+    (first, price, share, told), (second, *_, dated) = entries(plan)
+    assert (first, price, share) == ("A, buy", "10 USD", "36.0%") and second.startswith("B, on_demand, us-texas")
+    assert "2024-06" in told and "15 USD" in told and "1,180 USD" in told
+    assert "2025" in dated and "1,100 USD" in dated
+    assert "2024-06" in entries(plan, "zh")[0][-1] and entries(plan, "zh")[0][-1] != told
+
+
+def test_a_younger_price_is_told_where_its_high_costs_more(plan):
+    plan.document["provenance"][-2]["high"] = 5.0
+    (*_, last) = entries(plan)
+    assert last[0].startswith("B, on_demand, us-virginia") and "oldest" not in last[-1] and "1,400 USD" in last[-1]
 
 
 def test_nothing_is_said_of_prices_that_the_spec_states(plan):
     plan.document["provenance"] = []
-    assert sentences(plan) == []
+    assert entries(plan) == []
 
 
 def test_the_same_fleet_at_the_high_costs_what_the_line_says():

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 from catalog.dates import last_month
 from catalog.units import show
-from planner.messages import DEFAULT, Message
+from planner.messages import DEFAULT, Message, listed, translated
 from planner.plan import Plan
 from planner.plan.rows.framing import Provenance
 from planner.report.words import amount
 
-HEADING = "What is oldest in it"
 SHOWN = 2
 CARRIES = 0.01  # share of the cost: prices behind a smaller part carry little
 BUY = "buy"
@@ -43,23 +42,27 @@ class Carried:
         return self.amount * (high / value - 1.0)
 
 
-def sentences(plan: Plan, language: str = DEFAULT) -> list[str]:
-    """Say the oldest prices of a plan with their dates, and what the fleet costs at the highest known figure of the price that moves most."""
+def entries(plan: Plan, language: str = DEFAULT) -> list[tuple[str, str, str, str]]:
+    """List (offer, price, share of the cost, what is said) of the oldest prices, and of the price whose highest known figure costs most."""
     total, unit = plan.totals["cost"], plan.document["spec"].get("currency") or "USD"
     carried = carrying(plan)
-    words = [
-        Message.of("market.oldest", path=one.row["path"], date=one.row["date"] or "", share=f"{one.amount / total:.1%}")
-        for one in carried[:SHOWN]
-    ]
-    if (dearer := dearest(carried)) is not None:
-        row, more = dearer.row, dearer.more_at_the_high()
-        words.append(
-            Message.of(
-                "market.at_the_high", path=row["path"], date=row["date"] or "", high=show(row["high"], row["unit"]),
-                cost=f"{amount(total)} {unit}", then=f"{amount(total + more)} {unit}",
-            )
-        )  # fmt: skip
-    return [message.text(language) for message in words]
+    old, dear = carried[:SHOWN], dearest(carried)
+    found = []
+    for one in [*old, *([dear] if dear is not None and dear not in old else [])]:
+        row, more = one.row, one.more_at_the_high()
+        told = [Message.of("market.oldest", date=row["date"] or "")] if one in old else []
+        if more > 0.0:
+            high, then = show(row["high"], row["unit"]), f"{amount(total + more)} {unit}"
+            told.append(Message.of("market.at_the_high", high=high, then=then))
+        name = row["path"].removeprefix("offers/").removesuffix("/price")
+        sentence = listed(message.text() for message in told)
+        found.append((name, _price(row), f"{one.amount / total:.1%}", translated(sentence, language)))
+    return found
+
+
+def _price(row: Provenance) -> str:
+    value = row["value"]
+    return show(value, row["unit"]) if isinstance(value, int | float) else str(value)
 
 
 def carrying(plan: Plan) -> list[Carried]:
