@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -35,8 +36,13 @@ KNOW_A_SOLVER = {  # file -> why it imports one
 HEAVY = ("streamlit", "pandas", "altair", "highspy", "pulp", "networkx", "scipy", "ray")
 
 
-def imported(source: str, module: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, full name) of every import in the source of `module`, also inside functions; `from a import b` as `a.b`."""
+@cache
+def imported(source: str, module: str) -> tuple[tuple[int, str], ...]:
+    """Return (line, full name) of every import in the source of `module`, also inside functions; `from a import b` as `a.b`."""
+    return tuple(_imported(source, module))
+
+
+def _imported(source: str, module: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, name.name) for name in node.names)
