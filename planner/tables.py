@@ -9,8 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from planner.escape import csv_cell, markdown, terminal
+from planner.messages import Message
 
 Row = Mapping[str, Any]
+FORMATS = ("table", "json", "csv", "md")  # in which plans and studies are printed
+
+
+def known_format(form: str) -> str:
+    """Return the name of a format as it is. Raises ValueError with the names of all formats for another one."""
+    if form not in FORMATS:
+        raise ValueError(Message.of("formats.unknown", given=form, names=", ".join(FORMATS)).text())
+    return form
 
 
 def as_csv(rows: Sequence[Row]) -> str:

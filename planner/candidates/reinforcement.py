@@ -42,6 +42,7 @@ from planner.evaluate.reinforcement import (
 )
 from planner.evaluate.serving import layout_of
 from planner.messages import Message
+from planner.money.owning import holding_worth
 from planner.problem.constants import ModelConstants
 from planner.problem.fabrics import uneven
 from planner.problem.facts import ResolvedSpec, ScaleOut, SystemFacts, permitted
@@ -263,10 +264,12 @@ def job_worth_s(problem: ResolvedSpec, job: ReinforcementFacts) -> float:
 def holding_cost(problem: ResolvedSpec, option: FleetOption, worth_s: float) -> float:
     """Compute what one system costs at present value [currency]: owned, over the horizon as first delivered; rented, for `worth_s`."""
     if not option.owned:
-        return option.renting_per_s * worth_s
+        return float(holding_worth(0.0, option.renting_per_s, worth_s))
     terms = terms_of(problem, option.site, option.offer)
     whole_s = float(problem.calendar.seconds @ problem.calendar.discount)
-    return charged(problem.economics, option, terms[0]) + option.hall_per_s * whole_s if terms else np.inf
+    if not terms:
+        return np.inf
+    return float(holding_worth(charged(problem.economics, option, terms[0]), option.hall_per_s, whole_s))
 
 
 def counts_up_to(most: float) -> list[int]:

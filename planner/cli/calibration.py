@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.cli.options import FORMATS, add_common_options, load_catalog
+from planner.cli.options import add_common_options, load_catalog
 from planner.cli.output import as_json, rows_as, write_out
 from planner.cli.streams import print_out
 from planner.escape import markdown, terminal
 from planner.exit_codes import INVALID, OK
 from planner.messages import Message
+from planner.tables import FORMATS
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.cli.streams import standard_input
 from planner.escape import terminal
+from planner.tables import FORMATS
 
 if TYPE_CHECKING:
     from catalog.lookup import Catalog
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-FORMATS = ("table", "json", "csv", "md")
 MAX_PROCESSES = 1024
 TIME_LIMIT, MEMORY = "5 min", "2 GB"  # limits of commands that search without a spec's `solver` block
 SPEC_HELP = 'JSON file, or "-" for standard input'

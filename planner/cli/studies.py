@@ -355,11 +355,11 @@ class Study(Protocol):
 
 
 def print_study(arguments: argparse.Namespace, found: Study) -> None:
-    """Print a study: the document as JSON, the flat table as CSV, or sentences and tables."""
+    """Print a study: the document as JSON, the flat table as CSV, or sentences and tables. Raises ValueError for another format."""
     from planner.escape import markdown, terminal
-    from planner.tables import as_csv, as_markdown, as_text
+    from planner.tables import as_csv, as_markdown, as_text, known_format
 
-    if arguments.format == "json":
+    if known_format(arguments.format) == "json":
         write_out(arguments, as_json(found.document))
         return
     if arguments.format == "csv":

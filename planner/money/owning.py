@@ -81,3 +81,11 @@ def owning(bought: Purchase) -> tuple[Owned, ...]:
 def total_worth(bought: Purchase) -> Amount:
     """Compute the present value of owning a system, without the hall and the energy."""
     return sum((part.worth for part in owning(bought)), 0.0)
+
+
+def holding_worth(paid: Amount, per_s: Amount, held_s: Amount) -> Amount:
+    """Compute the present value of holding a system: what is paid for it, and what its hall or its rent costs per second held.
+
+    V = P + c T, with P the present value of owning it [currency], c the cost per second [currency/s], and T the discounted time held [s].
+    """
+    return paid + per_s * held_s

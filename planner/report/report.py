@@ -34,7 +34,7 @@ from planner.report.why import explanations, looser
 from planner.report.why.verdict import proof_clauses
 from planner.report.words import amount, figure_words, status_words
 from planner.report.workloads import cost_rows, route_rows, workload_row
-from planner.tables import as_csv, as_markdown, as_text
+from planner.tables import as_csv, as_markdown, as_text, known_format
 
 Row = dict[str, Any]
 REACH = "What these limits leave within reach"
@@ -63,8 +63,8 @@ NOTES = {
 
 
 def render(plan: Plan, form: str) -> str:
-    """Write a plan as "table", "json", "csv" (its fleet) or "md"."""
-    if form == "json":
+    """Write a plan as "table", "json", "csv" (its fleet) or "md". Raises ValueError for another format."""
+    if known_format(form) == "json":
         return plan.to_json()
     if form == "csv":
         return as_csv(plan.document["fleet"])

@@ -333,7 +333,7 @@ def _without_plan(asked: Asked, form: Formulation, solution: Solution, within: O
     from planner.solving.alone import impossible_alone
     from planner.solving.priority import has_priorities, postponed
     from planner.solving.reach import demand_within_reach, is_none
-    from planner.solving.stopped import without_solution
+    from planner.solving.stopped import without_conflict, without_solution
     from solvers.search.joint import is_small
 
     problem, nothing = asked.problem, is_none(asked.problem, solution)
@@ -351,6 +351,8 @@ def _without_plan(asked: Asked, form: Formulation, solution: Solution, within: O
         asked.say(Message.of("solving.no_plan_meets_all_limits").text())
         reach = [] if nothing else demand_within_reach(problem, form, asked.options_left)
         diagnosis = _diagnosed(asked, solution, nothing, is_small(form.data))
+        if diagnosis is not None and not diagnosis["conflict"] and not reasons:
+            reasons = asked.told(without_conflict(problem))
         if diagnosis is not None and reach:
             diagnosis = {**diagnosis, "reach": reach}
     if status == "limit":

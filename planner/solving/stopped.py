@@ -52,6 +52,11 @@ def without_solution(problem: ResolvedSpec, solution: Solution, memory_was_full:
     return Fact(TIME, Message.of("limit.solution_time", **counts)), _smaller_program(problem)
 
 
+def without_conflict(problem: ResolvedSpec) -> tuple[Fact, ...]:
+    """Say that there is no plan, and that time or memory ended the search for the limits that bar it."""
+    return (Fact(TIME, Message.of("limit.conflict_not_found", **_held(problem))),)
+
+
 def _held(problem: ResolvedSpec) -> dict[str, float]:
     """Return the limits of the spec and the memory that the process holds [s, GB]."""
     asked = problem.spec.solver

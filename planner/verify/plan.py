@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import Issue, SpecError
+from planner.messages import Message
 from planner.plan import Plan
-from planner.plan.shape import shape_problems
+from planner.plan.shape import shape_problems, unknown_keys
 from planner.problem.facts import ResolvedSpec
 from planner.verify.check import check_prices, check_robustness, run_checks, same_catalog
 from planner.verify.checked_plan import CheckedPlan
@@ -79,6 +80,8 @@ def verified(plan: Plan, overlays: Sequence[Path] = ()) -> Verification:
         also = f"another release made the plan: predictions of its points are compared to within {PREDICTED_TOL:.0%}"
         note = f"{note}; {also}" if note else also
     found = findings(problem, document, overlays)
+    if not made_by_another(document):
+        found += [Finding(path, Message.of("plan.unknown_key").text()) for path in unknown_keys(document)]
     proof = shortfall(problem) if document["status"] == "infeasible" else None
     return Verification(found, unchecked_parts(document, same_figures, proof is not None), note, proof)
 

@@ -229,3 +229,9 @@ def test_import_planner_takes_at_most_twice_as_long_as_its_ground(root):
         figures["planner_s"] / figures["base_s"], rel=0.05
     )
     assert figures["ratio"] <= 2
+
+
+def test_variants_load_no_part_of_scipy_that_is_slow_to_import(fresh):
+    loaded = fresh("import planner.solving.variants")
+    assert "planner.candidates.search" in loaded
+    assert not loaded & {"scipy.signal", "scipy.stats", "scipy.optimize", "networkx", "highspy", "pulp"}

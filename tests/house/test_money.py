@@ -9,14 +9,14 @@ ROOT = Path(__file__).resolve().parents[2] / "planner"
 HOMES = ("formulate", "money", "verify")
 FIGURES = ("resolve", "problem", "spec")  # make the prices themselves
 PRICES = {
-    "price", "price_per_j", "price_per_byte", "unit_price_per_s", "fixed_cost_per_s", "hall_per_s", "hall_per_w_s", "rent_per_s",
+    "price", "price_per_j", "price_per_byte", "unit_price_per_s", "fixed_cost_per_s", "hall_per_s", "hall_per_w_s", "rent_per_s", "renting_per_s",
     "fabric_capital", "facility_capital", "staff_per_year", "software_per_year", "charges", "owed_s", "owed_worth_s", "worth",
     "worth_per_j", "worth_per_w", "capital_per_j", "capital_per_w", "demand_charge", "edge_cost", "input_price", "output_price",
     "cost_per_w", "carbon_per_w", "idle_cost_per_w", "embodied_kg", "carbon_kg_per_j",
 }  # fmt: skip
 EXEMPT = {
     "candidates/fleet_options.py": "figures of one option: the rent of its hall, and its share of a network and a building",
-    "candidates/reinforcement.py": "ranks counts of systems before there is a program",
+    "candidates/reinforcement.py": "weighs the price of the systems of a point by their number, to rank points before there is a program",
     "design/characterise/value.py": "one case without a plan",
     "interpret/load/kv_tiers.py": "how much of a system's price its tiers of KV cache are",
     "interpret/owned.py": "proceeds of what is sold, which is no cost of the plan",

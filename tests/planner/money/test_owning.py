@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.money.owning import Purchase, owning, total_worth
+from planner.money.owning import Purchase, holding_worth, owning, total_worth
 
 BOUGHT = Purchase(
     price=1000.0, fabric=200.0, building=300.0, staff=40.0, software=10.0,
@@ -42,3 +42,9 @@ def test_many_systems_at_once():
         assert [np.asarray(x)[0] for x in (part.worth, part.on_delivery, part.per_year)] == pytest.approx(
             [one, delivered, yearly]
         )
+
+
+def test_holding_a_system_is_what_is_paid_for_it_and_its_hall_or_rent_by_the_second():
+    """300,000 bought, 0.001 per second of hall over 2e7 s: 320,000. Rented for 1e6 s at 0.03 per second: 30,000."""
+    assert holding_worth(300_000.0, 0.001, 2e7) == pytest.approx(320_000.0, rel=1e-12)
+    assert holding_worth(0.0, 0.03, 1e6) == pytest.approx(30_000.0, rel=1e-12)

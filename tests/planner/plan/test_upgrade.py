@@ -42,7 +42,7 @@ def test_no_figure_changes_but_the_version(path: Path) -> None:
 def test_it_has_the_shape_of_today_and_prints(path: Path) -> None:
     plan = load_plan(path)
     assert shape_problems(plan.document) == [] and unknown_keys(plan.document) == []
-    assert "H100" in render(plan, "page")
+    assert "H100" in render(plan, "md")
 
 
 def test_it_holds_but_for_predictions_by_the_laws_of_its_day(path: Path) -> None:

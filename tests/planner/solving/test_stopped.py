@@ -72,3 +72,17 @@ def test_later_steps_say_what_they_lacked(tiny, monkeypatch, step):
     assert codes(plan)[0] == ("limit.program_memory" if step == "program" else "limit.solution_time")
     assert codes(plan)[1] in ("limit.change_replicas", "limit.change_none", "limit.change_networks")
     assert not planner.verify_plan(plan)
+
+
+def test_an_infeasible_plan_without_a_conflict_says_that_time_or_memory_ended_the_search(tiny, monkeypatch):
+    from planner.candidates.cache import OutOfTime
+    from planner.solving.repair_search import RepairSearch
+
+    def late(*_):
+        raise OutOfTime
+
+    monkeypatch.setattr(RepairSearch, "smallest_repair", late)
+    plan = planner.solve(tiny(limits={"budget": "60k USD"}))
+    assert plan.status == "infeasible" and plan["diagnosis"]["conflict"] == []
+    assert codes(plan) == ["limit.conflict_not_found"] and not planner.verify_plan(plan)
+    assert "ended the search for the limits in conflict" in re.sub(r"\s+", " ", render(plan, "table"))
