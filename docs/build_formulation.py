@@ -16,6 +16,7 @@ FOLDER = "solvers/model"
 PAGE = "docs/formulation.md"
 BLOCKS = (  # in the order of reading; `build` joins them
     "fleet",
+    "hourly",
     "facility",
     "part_limits",
     "fabric",

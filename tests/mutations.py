@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,13 +113,13 @@ def copy_of_tree(target: Path) -> Path:
     return target
 
 
-def first_failure(tests: str, root: Path, first: Sequence[str] = ()) -> str:
-    """Run the tests of a folder, those of the files `first` before the others; return the first test that fails, or "".
+def first_failure(tests: str, root: Path, first: str = "") -> str:
+    """Run the tests of a folder, those of a file `first` before the others; return the first test that fails, or "".
 
     Raises RuntimeError where the tests cannot run at all.
     """
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *first, tests],
+        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *([first] if first else []), tests],
         cwd=root, env={**os.environ, "PYTHONPATH": str(root), "HYPOTHESIS_PROFILE": "ci", "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True, text=True, timeout=LONGEST_S,
     )  # fmt: skip
@@ -133,14 +132,13 @@ def first_failure(tests: str, root: Path, first: Sequence[str] = ()) -> str:
 def noticed_by(mutation: Mutation, root: Path) -> str:
     """Return a test of the matching folder that fails with the mutation, or ""; the tree is as before afterwards.
 
-    Files of numbers derived by hand run first, and the file of the same name as the mutated one.
+    The test file of the same name as the mutated file runs first, where there is one.
     """
     file, before = root / mutation.file, (root / mutation.file).read_text(encoding="utf-8")
-    folder = root / mutation.tests
-    likely = [*sorted(folder.glob("test_*by_hand.py")), *folder.glob(f"test_{file.name}")]
+    likely = f"{mutation.tests}/test_{file.name}"
     file.write_text(mutation.applied_to(root), encoding="utf-8")
     try:
-        return first_failure(mutation.tests, root, [path.relative_to(root).as_posix() for path in likely])
+        return first_failure(mutation.tests, root, likely if (root / likely).exists() else "")
     finally:
         file.write_text(before, encoding="utf-8")
 

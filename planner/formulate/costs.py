@@ -19,14 +19,14 @@ from planner.candidates.fleet_options import FleetOption, purchase_of
 from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.apis import request_price
 from planner.money import components
-from planner.money.components import COPY, PORT, REPLICA, REQUEST, SITE, SYSTEM
+from planner.money.components import COPY, HOUR, PORT, REPLICA, REQUEST, SITE, START, SYSTEM
 from planner.money.owning import Purchase, owning
 from planner.money.terms import CARBON, COST, ENERGY, AnyTerms, Dated, Dates, Flowing, Place
 from planner.problem.calendar import Calendar
 from planner.problem.electricity import idle_price_per_j
 from planner.problem.facts import PhaseFacts, ResolvedSpec
 from planner.problem.lines import NO_TREE
-from planner.problem.phases import API, Term, window_at
+from planner.problem.phases import API, Term, counted_by_hour, window_at
 from planner.problem.reinforcement import environments_per_s
 
 Holding = tuple[int, Term]  # (position of the fleet option, when it is held and at what price)
@@ -85,7 +85,10 @@ def holding_terms(
     site_of: Mapping[str, int],
     rates: Rates,
 ) -> list[AnyTerms]:
-    """Build the terms of one system held, idle or not: owning or rent, licences, the hall, idle energy, and carbon. Tokens of an API are paid when used."""
+    """Build the terms of one system held, idle or not: owning or rent, licences, the hall, idle energy, and carbon. Tokens of an API are paid when used.
+
+    Systems that are counted by the hour are paid for in the slots in which they run, and for the time that they take to start.
+    """
     held = [(u, fleet_options[k], term) for u, (k, term) in enumerate(holdings) if fleet_options[k].offer.how != API]
     if not held:
         return []
@@ -96,20 +99,22 @@ def holding_terms(
     owned = np.array([option.owned for _, option, _ in held])
     idle_w = np.array([option.idle_at_meter_w for _, option, _ in held])
     nothing = np.zeros(len(held), dtype=np.int64)
+    hourly = np.array([counted_by_hour(problem, option.offer) for _, option, _ in held])
 
     def flowing(
-        name: str, rows: Bools, per_unit: Floats, profile: Floats, follows: Ints, functional: str = COST
-    ) -> Flowing:
+        name: str, rows: Bools, per_unit: Floats, profile: Floats, follows: Ints, functional: str = COST,
+        decision: str = SYSTEM,
+    ) -> Flowing:  # fmt: skip
         return Flowing(
             component=name,
-            decision=SYSTEM,
+            decision=decision,
             at=at[rows],
             places=_chosen(places, rows),
             dates=rates.dates,
             per_unit=per_unit[rows],
             profile=profile,
             follows=follows[rows],
-            windows=windows[rows],
+            windows=windows[rows] if decision == SYSTEM else None,
             functional=functional,
         )
 
@@ -126,17 +131,23 @@ def holding_terms(
     worth, seconds = rates.worth[None, :], rates.seconds[None, :]
     idle = rates.dates.by_window(rates.idle_cost_per_w)[site] * rates.dates.covered(windows)
     draws = owned & ((idle_w * idle.sum(axis=1) != 0) | ~metered)
-    return [
+    found: list[AnyTerms] = [
         *_owning_terms(problem, [part for part, own in zip(held, owned, strict=True) if own], rates.dates),
         flowing(components.COLOCATION.key, owned & (hall != 0), hall, worth, nothing),
-        flowing(components.RENT.key, ~owned, price, worth, nothing),
-        flowing(components.SOFTWARE.key, ~owned & (software != 0), software, worth, nothing),
         *_exit_terms(problem, [part for part in held if part[2].owed_worth_s], rates.dates),
         flowing(components.ENERGY.key, draws, idle_w, rates.idle_cost_per_w, site),
-        flowing(components.ENERGY.carbon, ~metered, idle_w, rates.carbon_per_w, site, functional=CARBON),
-        flowing(components.SYSTEMS.carbon, embodied != 0, embodied, seconds, nothing, functional=CARBON),
-        flowing(components.ENERGY.key, ~metered, idle_w, seconds, nothing, functional=ENERGY),
     ]
+    for decision, rows in ((SYSTEM, ~hourly), (HOUR, hourly)):
+        found += [
+            flowing(components.RENT.key, ~owned & rows, price, worth, nothing, COST, decision),
+            flowing(components.SOFTWARE.key, ~owned & rows & (software != 0), software, worth, nothing, COST, decision),
+            flowing(components.ENERGY.carbon, ~metered & rows, idle_w, rates.carbon_per_w, site, CARBON, decision),
+            flowing(components.SYSTEMS.carbon, (embodied != 0) & rows, embodied, seconds, nothing, CARBON, decision),
+            flowing(components.ENERGY.key, ~metered & rows, idle_w, seconds, nothing, ENERGY, decision),
+        ]
+    start_s = np.array([option.offer.start_s for _, option, _ in held])
+    starts = worth / problem.calendar.step_s  # starts in a slot, each time that it comes round
+    return [*found, flowing(components.RENT.key, hourly & (start_s > 0), price * start_s, starts, nothing, COST, START)]
 
 
 def _owning_terms(problem: ResolvedSpec, held: Sequence[tuple[int, FleetOption, Term]], dates: Dates) -> list[AnyTerms]:

@@ -28,6 +28,7 @@ from planner.formulate.costs import (
 from planner.formulate.electricity import meter_arrays, meter_terms
 from planner.formulate.facility import facility_arrays
 from planner.formulate.functionals import Functionals, functionals_of
+from planner.formulate.hourly import hourly_arrays, least_costs
 from planner.formulate.limits import functional_limits, largest_counts, power_fields, supply_fields
 from planner.formulate.lines import line_data, line_terms
 from planner.formulate.parts import part_limits
@@ -112,7 +113,11 @@ def formulate(problem: ResolvedSpec, candidates: Candidates, by_need: bool = Fal
         **_arc_fields(arcs),
         **_tree_fields(problem, site_of, costs),
         **power_fields(problem),
-        **(meter_arrays(problem, costs) | residency_arrays(problem, points)),
+        **(
+            meter_arrays(problem, costs)
+            | residency_arrays(problem, points)
+            | hourly_arrays(problem, fleet_options, holdings, costs)
+        ),
         **preemption_arrays(problem, points),
         **storage_arrays(problem, points),
         **facility_arrays(problem, fleet_options, holdings),
@@ -120,7 +125,7 @@ def formulate(problem: ResolvedSpec, candidates: Candidates, by_need: bool = Fal
         **supply_fields(problem, fleet_options, holdings),
     )
     limits = tuple(functional_limits(problem))
-    uppers = largest_counts(problem, fleet_options, holdings, points, data.holding_cost, limits, by_need)
+    uppers = largest_counts(problem, fleet_options, holdings, points, least_costs(data), limits, by_need)
     data = replace(data, limits=limits, holding_upper=uppers)
     return Formulation(data, fleet_options, holdings, tuple(points), arcs, origins, arc_kinds, terms=terms)
 

@@ -15,9 +15,10 @@ from planner.formulate.formulation import Formulation
 from planner.formulate.porting import needs
 from planner.interpret.electricity import ElectricityDecisions
 from planner.interpret.failover import Failures
+from planner.interpret.hourly import starts_of
 from planner.interpret.lines import LineDecisions
 from planner.interpret.spread import spread_rows
-from planner.money.components import COPY, LINE, PORT, REPLICA, REQUEST, SITE, SYSTEM
+from planner.money.components import COPY, HOUR, LINE, PORT, REPLICA, REQUEST, SITE, START, SYSTEM
 from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts
 from planner.problem.lines import NO_TREE
 from planner.problem.phases import Term
@@ -35,6 +36,7 @@ class Decisions:
     active: Floats  # [point, slot] replicas at work
     flow: Floats  # [arc, slot] requests/s
     point_ids: Mapping[int, str]  # names of the points that work in some slot, or when a zone fails
+    running: Ints  # [holding, slot] systems that are paid for: all that are held, or those that run where they are counted by the hour
     opened: Bools  # [site] whether its fixed cost is paid
     resident: Mapping[int, Ints]  # [role, slot] workers that hold their weights, of each point whose replicas are whole
     failures: Failures
@@ -61,6 +63,12 @@ class Decisions:
             if self.count[u]:
                 yield term, int(self.count[u]), self.form.fleet_options[k], term.mask(self.problem.calendar)
 
+    def at_once(self) -> Iterator[tuple[FleetOption, Ints]]:
+        """Yield (fleet option, systems in each slot) of each holding of the plan, of which those that are counted by the hour come and go."""
+        for u, (k, _) in enumerate(self.form.holdings):
+            if self.count[u]:
+                yield self.form.fleet_options[k], self.running[u]
+
     def most_held(self) -> dict[int, tuple[FleetOption, int]]:
         """Find the most systems of each fleet option that are held at once, by the option's identity."""
         most: dict[int, tuple[FleetOption, Ints]] = {}
@@ -73,6 +81,8 @@ class Decisions:
         """Return how many units of each decision the plan has, by position: what the terms of its program are multiplied by."""
         found = {
             SYSTEM: self.count.astype(float),
+            HOUR: self.running.astype(float),
+            START: starts_of(self.problem, self.form, self.running).astype(float),
             REPLICA: self.active,
             REQUEST: self.flow,
             SITE: self.opened.astype(float),
@@ -112,9 +122,9 @@ class Decisions:
         """Add up the power at the meter [site, slot]; with `owned_only` the part that counts against a site's limit."""
         place = {site.region: r for r, site in enumerate(self.problem.sites)}
         power = np.zeros((len(place), self.problem.calendar.slots))
-        for _, count, option, mask in self.held():
+        for option, count in self.at_once():
             if option.owned or not owned_only:
-                power[place[option.site.region], mask] += count * option.idle_at_meter_w
+                power[place[option.site.region]] += count * option.idle_at_meter_w
         for p in self.used:
             for use in self.form.points[p].uses:
                 if use.option.owned or not owned_only:

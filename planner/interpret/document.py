@@ -18,6 +18,7 @@ from planner.interpret.deployments import replicas_and_deployments
 from planner.interpret.fabrics import fabric_rows
 from planner.interpret.facility import facility_rows
 from planner.interpret.framing import assumption_rows, dropped, noted, provenance, sense_and_unit, solver, versions
+from planner.interpret.hourly import by_hour, hours_of
 from planner.interpret.limit_rows import limit_rows
 from planner.interpret.load.kv_tiers import kv_tier_rows
 from planner.interpret.load.packing import packing_rows
@@ -169,6 +170,7 @@ def _totals(decided: Decisions, accounts: Accounts, cost: float) -> dict[str, An
 
 def _fleet_rows(decided: Decisions) -> list[dict[str, Any]]:
     """Build one row for each holding with systems in it."""
+    kept, hourly = np.flatnonzero(decided.count), by_hour(decided.problem, decided.form)
     return [
         {
             "site": option.site.region,
@@ -182,8 +184,9 @@ def _fleet_rows(decided: Decisions) -> list[dict[str, Any]]:
             "offer": option.offer.path,
             **({"tenant": option.tenant} if option.tenant else {}),
             **(obtained(decided.problem, term) if term.dated else {}),
+            **(hours_of(decided.problem, term, decided.running[u]) if hourly[u] else {}),
         }
-        for term, count, option, _ in decided.held()
+        for u, (term, count, option, _) in zip(kept.tolist(), decided.held(), strict=True)
     ]
 
 

@@ -16,6 +16,7 @@ from planner.interpret.decisions import Decisions
 from planner.interpret.deployments import resident_workers
 from planner.interpret.electricity import ElectricityDecisions, rings
 from planner.interpret.failover import Failures
+from planner.interpret.hourly import running_systems
 from planner.interpret.lines import LineDecisions
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import API
@@ -33,11 +34,15 @@ def read_solution(problem: ResolvedSpec, candidates: Candidates, form: Formulati
     active = _active(form, candidates, solution, flow)
     failures = Failures(problem, form, solution.values)
     point_ids = _point_ids(form, (active.max(axis=1) > 0) | failures.standing_by())
+    running, count = running_systems(
+        problem, form, solution, count_held(form, solution, (active, *failures.active.values()))
+    )
     decided = Decisions(
         problem=problem,
         form=form,
         pools=candidates.pools,
-        count=count_held(form, solution, (active, *failures.active.values())),
+        count=count,
+        running=running,
         active=active,
         flow=flow,
         point_ids=point_ids,

@@ -226,8 +226,8 @@ class WorkloadRows:
     def _held_chip_s(self) -> dict[int, float]:
         """Sum the chip seconds for which each fleet option is held, by its identity; 0 for an API, which has no chips."""
         held: dict[int, float] = defaultdict(float)
-        for _, count, option, mask in self.decided.held():
-            held[id(option)] += count * option.system.chips * float(self.problem.calendar.seconds[mask].sum())
+        for option, count in self.decided.at_once():
+            held[id(option)] += option.system.chips * float(count @ self.problem.calendar.seconds)
         return held
 
 

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from planner.messages import DEFAULT, Message
 
 SYSTEM, REPLICA, REQUEST = "system", "replica", "request"
+HOUR, START = (
+    "hour",
+    "start",
+)  # a system that runs in a slot, and one that starts in it, where they are counted by the hour
 SITE, COPY, PORT = "site", "copy", "port"
 LINE, STREAM, SEND = "line", "stream", "send"
 GRID, PEAK, CONTRACT, TAKEN, STORE, POWER = "grid", "peak", "contract", "taken", "store", "power"
 AT_METER = (GRID, PEAK, CONTRACT, TAKEN, STORE, POWER)
-DATED = (SYSTEM, REPLICA, REQUEST)
-"""Decisions whose amounts fall due when a system is held, works or answers; amounts of the others are spread evenly over the horizon."""
+DATED = (SYSTEM, REPLICA, REQUEST, HOUR, START)
+"""Decisions whose amounts fall due when a system is held, works, answers, runs or starts; amounts of the others are spread evenly over the horizon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +25,7 @@ class Component:
 
     `key`: its name in the plan. `paid_for`: the decisions of which each unit costs something. `of_workload`: whether the workload that
     causes a cost bears it; other costs are shared by the system-seconds that each workload keeps at work in the same place, or at the same
-    site. `fixed`: whether it is paid whether the fleet works or not. `capital`: whether it is a purchase, which `limits.capital` counts.
+    site. `fixed`: whether it is paid whether the fleet works or not, by the hour for systems that are rented so. `capital`: whether it is a purchase, which `limits.capital` counts.
     `carbon`: the line of carbon that goes with it; "" for none.
     """
 
@@ -42,12 +46,12 @@ FABRIC = Component("fabric", (SYSTEM,), fixed=True, capital=True)
 MAINTENANCE = Component("maintenance", (SYSTEM,), fixed=True)
 SPARE_PARTS = Component("spare parts", (SYSTEM,), fixed=True, capital=True)
 STAFF = Component("staff", (SYSTEM,), fixed=True)
-SOFTWARE = Component("software", (SYSTEM,), fixed=True)
+SOFTWARE = Component("software", (SYSTEM, HOUR), fixed=True)
 LEVIES = Component("levies", (SYSTEM,), fixed=True)
 FACILITY = Component("facility", (SYSTEM,), fixed=True)
 COLOCATION = Component("colocation", (SYSTEM,), fixed=True)
 ENERGY = Component("energy", (SYSTEM, REPLICA, GRID), carbon="operation")
-RENT = Component("rent", (SYSTEM,), fixed=True, carbon="embodied")
+RENT = Component("rent", (SYSTEM, HOUR, START), fixed=True, carbon="embodied")
 EARLY_EXIT = Component("early exit", (SYSTEM,), fixed=True)
 SITES = Component("site", (SITE,), fixed=True)
 EGRESS = Component("egress", (REQUEST,), of_workload=True)

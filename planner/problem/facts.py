@@ -169,6 +169,8 @@ class OfferFacts:
     spot: SpotFacts | None = None  # None: what is obtained stays
     assured: Assured = NOTHING  # rented systems, or an API
     term_s: float = 0.0  # least time for which it is rented
+    start_s: float = 0.0  # paid for before a system serves, each time that it starts; on demand and spot
+    least_run_s: float = 0.0  # least time for which a system runs once it has started; on demand and spot
     exit_fee: float = 0.0  # share of the rent for the rest of the term
     owned: OwnedFacts | None = None  # systems that are owned already; `prices` are then those when new
     stated_at: str = ""  # path of the offer whose supply it shares, of systems with tiers of KV cache; else empty

@@ -23,6 +23,7 @@ from planner.problem.facts import OfferFacts, PhaseFacts, ResolvedSpec, SiteFact
 
 BY_WINDOW, API = ("on_demand", "spot"), "api"  # rented anew in each window; bought as tokens
 TOKENS_PER_S = "token/s"  # unit in which an API is counted
+SLOT_TOL = 1e-9  # share of a slot: rounding of a least run that lasts a whole number of slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,21 @@ def terms_of(problem: ResolvedSpec, site: SiteFacts, offer: OfferFacts) -> tuple
         if offer.how == API:  # it is there from then on and costs nothing to hold
             break
     return tuple(found)
+
+
+def counted_by_hour(problem: ResolvedSpec, offer: OfferFacts) -> bool:
+    """Tell whether systems of an offer are paid for slot by slot: those on demand and on the spot market.
+
+    They are held, and paid for, throughout where what they cost in an hour is not known beforehand: in scenarios, and where a zone may fail at
+    any hour, for which systems must stand ready.
+    """
+    survives = any(w.spec.spread is not None and w.spec.spread.survive for w in problem.serving)
+    return offer.how in BY_WINDOW and problem.spec.robust is None and not survives
+
+
+def least_slots(problem: ResolvedSpec, offer: OfferFacts) -> int:
+    """Count the slots for which a system of an offer runs at least, once it has started."""
+    return max(math.ceil(offer.least_run_s / float(problem.calendar.step_s.min()) - SLOT_TOL), 1)
 
 
 def _charges(money: Economics, offer: OfferFacts, site: SiteFacts, held: tuple[float, float]) -> Charges:

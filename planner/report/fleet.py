@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from catalog.units import GIGA, show
+from planner.messages import Message
 from planner.plan import Plan
 from planner.plan.rows.fleet import DeployedPool, Deployment, Fabric, FleetRow
 from planner.plan.rows.points import Point, Pool
@@ -23,11 +24,19 @@ def fleet_row(plan: Plan, row: FleetRow) -> Row:
     return {
         "site": row["site"],
         "system": row["system"],
-        "count": f"{row['count']:,} tokens/s" if row.get("unit") else row["count"],
+        "count": f"{row['count']:,} tokens/s" if row.get("unit") else count_words(row),
         "how": how_words(row["how"]),
         "fabric": row["fabric"],
         "when": when,
     }
+
+
+def count_words(row: FleetRow) -> int | str:
+    """Write how many systems of a row are had: one number, or the range of those that run where they are paid for by the hour."""
+    hours = row.get("running") or [row["count"]]
+    if min(hours) == max(hours):
+        return row["count"]
+    return Message.of("hourly.runs", least=min(hours), most=max(hours)).text()
 
 
 def fabric_row(row: Fabric) -> Row:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from planner.messages import Message
 from planner.plan import Plan, binds, is_by_the_bound
 from planner.plan.rows.fleet import Deployment as DeploymentRow
 from planner.plan.rows.fleet import FleetRow
@@ -195,7 +196,11 @@ def _where(plan: Plan, rows: Sequence[FleetRow]) -> str:
         for (when, site), count in named
     ]
     more = [f"{len(rest)} more sites {sum(count for _, count in rest):,}"] if rest else []
-    return (f"{short(together)}: " if together else "") + ", ".join(words + more)
+    hours = [running for row in rows for running in row.get("running", ())]
+    by_hour = (
+        ["; " + Message.of("hourly.runs", least=min(hours), most=max(hours)).text()] if len(set(hours)) > 1 else []
+    )
+    return (f"{short(together)}: " if together else "") + ", ".join(words + more) + "".join(by_hour)
 
 
 def _spans(rows: Sequence[FleetRow]) -> list[tuple[str, int, tuple[int, int] | None, str]]:

@@ -10,6 +10,7 @@ from planner.problem.facts import OfferFacts, PhaseFacts, SiteFacts
 from planner.resolve.context import ResolveContext
 from planner.resolve.facility import assured
 from planner.resolve.money.catalog_offers import catalog_offers
+from planner.resolve.money.hourly import with_hourly_terms
 from planner.resolve.phases import offer_in_time
 from planner.resolve.stack.components import price_of_parts
 from planner.resolve.systems import EARLY_EXIT, early_exit_fee, least_prices, least_term_s, price_example
@@ -41,6 +42,7 @@ def resolve_offers(
             path, system.name, offer.how, prices, supply, offer.least or 1, assured=assured(offer),
             term_s=term_s, exit_fee=_exit_fee(context, offer, path, system.name, term_s), with_software=SOFTWARE in offer.includes,
         )  # fmt: skip
+        facts = with_hourly_terms(context, facts, offer)
         offers.append(offer_in_time(context, facts, offer, phases))
     return offers
 

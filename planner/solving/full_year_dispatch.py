@@ -49,7 +49,7 @@ def dispatched(
     held = _held(full, candidates, form, solution)
     long = formulate(full, held)
     data, factor = (
-        long.data.divisible(),
+        long.data.divisible().by_use(),
         float(np.ravel(solution.values["lambda"])[0]) if form.data.objective.maximises else 1.0,
     )
     if form.data.objective.maximises:

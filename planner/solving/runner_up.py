@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+import numpy as np
+
 from catalog.units import show
 from planner.formulate.formulation import Formulation
 from planner.messages import Message, with_codes
@@ -21,12 +23,17 @@ Way = tuple[str, str, str]  # site, system, how
 
 
 def ways_not_in_use(form: Formulation, solution: Solution) -> list[tuple[Way, list[int]]]:
-    """List, for each site with a fleet, the ways to obtain systems of which it has none, with their holdings."""
+    """List, for each site with a fleet, the ways to obtain systems of which it has none, with their holdings.
+
+    Without those that are paid for by the hour: what such a system costs depends on the hours in which it would run.
+    """
     have: dict[str, set[str]] = defaultdict(set)
     members: dict[Way, list[int]] = defaultdict(list)
+    hourly = form.data.hourly.holding if form.data.hourly is not None else np.zeros(len(form.holdings), dtype=bool)
     for u, (k, _) in enumerate(form.holdings):
         option = form.fleet_options[k]
-        members[option.site.region, option.system.name, option.offer.how].append(u)
+        if not hourly[u]:
+            members[option.site.region, option.system.name, option.offer.how].append(u)
         if solution.values["n"][u] > 0.5:
             have[option.site.region].add(option.system.name)
     return [(way, us) for way, us in members.items() if have[way[0]] and way[1] not in have[way[0]]]

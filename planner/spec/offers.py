@@ -9,12 +9,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from catalog.units import DAY_S
 from planner.messages import Message
 from planner.spec.base import SOME, Block
 from planner.spec.facility import Assurance
 from planner.spec.phases import OfferInTime
 from planner.spec.quantities import WHOLE, Fraction, LifeSeconds, Name, Seconds, SecondsFromStart, offer_price
 from planner.spec.stack.components import Components
+
+LONGEST_S = 7 * DAY_S
+"""Longest start and longest least run that a spec may state [s]."""
 
 
 class SpotTerms(Block):
@@ -36,6 +40,21 @@ class SpotTerms(Block):
             raise ValueError(Message.of("spec.belongs_to_how_spot_remove", key=terms[0]).text())
 
 
+class HourlyTerms(Block):
+    """Terms of a rent that is paid for by the hour, for "how": "on_demand" and "spot" only."""
+
+    start_time: Annotated[SecondsFromStart, Field(le=LONGEST_S)] | None = None
+    """Time from order to ready, paid for at each start while nothing is served; the catalog's if omitted. Weights are loaded after it."""
+    least_run: Annotated[SecondsFromStart, Field(le=LONGEST_S)] | None = None
+    """Least time for which a system runs, and is paid for, once it has started; the catalog's if omitted."""
+
+    def check_hourly(self, how: str) -> None:
+        """Check that the terms belong to a rent by the hour. Raises ValueError otherwise."""
+        stated = sorted(self.model_fields_set & set(HourlyTerms.model_fields))
+        if how not in ("on_demand", "spot") and stated:
+            raise ValueError(Message.of("hourly.belongs_to_on_demand", key=stated[0]).text())
+
+
 class CommitmentTerms(Block):
     """Terms of a rent under a commitment, for "how": "reserved" only."""
 
@@ -53,7 +72,7 @@ class CommitmentTerms(Block):
             raise ValueError(Message.of("spec.exit_fee_needs_term_such").text())
 
 
-class Offer(Assurance, SpotTerms, CommitmentTerms, OfferInTime):
+class Offer(Assurance, SpotTerms, HourlyTerms, CommitmentTerms, OfferInTime):
     """A way to obtain a system; without `price` the catalog's offer of the same system and way is taken."""
 
     system: Name
@@ -98,6 +117,7 @@ class Offer(Assurance, SpotTerms, CommitmentTerms, OfferInTime):
         self.check_prices(self.how == "buy")
         self.check_terms(self.how)
         self.check_commitment(self.how)
+        self.check_hourly(self.how)
         if self.components is not None and (self.how != "buy" or self.price is not None):
             raise ValueError(Message.of("spec.components_is_price_of_what").text())
         if self.least is not None and self.supply is not None and self.least > self.supply:

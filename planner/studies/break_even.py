@@ -18,7 +18,7 @@ from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.errors import Issue, SpecError
 from planner.formulate.costs import holding_terms, slot_rates
 from planner.messages import Message
-from planner.money.components import SYSTEM
+from planner.money.components import HOUR, SYSTEM
 from planner.money.terms import COST, coefficients
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import BY_WINDOW, terms_of
@@ -406,7 +406,7 @@ def _cost(problem: ResolvedSpec, option: FleetOption, share: float) -> float | N
     paid = [part for part in holding_terms(problem, [option], held, site_of, rates) if part.functional == COST]
     cost = float(coefficients(paid, SYSTEM, (len(held),)).sum())
     if not option.owned:
-        return cost * (share if option.offer.how in BY_WINDOW else 1.0)
+        return cost + share * float(coefficients(paid, HOUR, (len(held), calendar.slots)).sum())
     busy_w = float(training_power_w(option.system.power_w, problem.constants.power)) - option.system.idle_w
     energy = float(rates.cost_per_w[site_of[option.site.region]].sum())
     return cost + max(busy_w, 0.0) * option.site.pue * share * energy

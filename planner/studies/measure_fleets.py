@@ -155,13 +155,14 @@ def _throughout(form: Formulation) -> Floats:
     """Compute the cost of one system of each fleet option from start to end, [option]; of one rented by the window, that of all windows."""
     data = form.data
     found = np.full(len(form.fleet_options), np.inf)
+    cost = data.holding_cost[COST] + (0.0 if data.hourly is None else data.hourly.throughout(COST))
     for k in range(len(found)):
         mine = np.flatnonzero(data.holding_option == k)
         always = mine[data.covers()[mine].all(axis=1)]
         if len(always):
-            found[k] = data.holding_cost[COST][always].min()
+            found[k] = cost[always].min()
         elif len(mine) and data.covers()[mine].any(axis=0).all():
-            found[k] = data.holding_cost[COST][mine].sum()
+            found[k] = cost[mine].sum()
     return found
 
 

@@ -118,11 +118,9 @@ def _utilisation(plan: CheckedPlan, mine: list[str]) -> float | None:
         return found
 
     used = {key for name in mine for key in systems(name) if plan.fleet_options[key].system.chips}
-    window_s = [0.0] * calendar.windows
-    for window, seconds in zip(calendar.window, calendar.seconds, strict=True):
-        window_s[window] += float(seconds)
+    slot_s = [float(seconds) for seconds in calendar.seconds]
     held = sum(
-        plan.fleet_options[key].system.chips * sum(n * s for n, s in zip(plan.held[key], window_s, strict=True))
+        plan.fleet_options[key].system.chips * sum(n * s for n, s in zip(plan.running[key], slot_s, strict=True))
         for key in used
     )
     busy = sum(

@@ -53,6 +53,10 @@ class CheckedPlan(Report):
         self.holdings: list[Holding] = []
         self.options_by_row: list[CheckedOption] = []
         self.held: dict[HeldKey, list[float]] = defaultdict(lambda: [0.0] * windows)
+        self.running: dict[HeldKey, list[float]] = defaultdict(
+            lambda: [0.0] * slots
+        )  # those that are paid for, by slot
+        self.starts: dict[HeldKey, list[float]] = {}  # by slot, of systems that are counted by the hour
         # schedule: replicas of a point by slot; a row for each site and slot
         self.active: dict[str, list[float]] = defaultdict(lambda: [0.0] * slots)
         self.hours: dict[tuple[str, int], dict[str, Any]] = {}

@@ -13,6 +13,7 @@ from planner.verify.electricity import ElectricityCheck
 from planner.verify.findings import Report
 from planner.verify.fleet.economics import levies_of, licences_of, yearly_of
 from planner.verify.fleet.holdings import Holding
+from planner.verify.fleet.hourly import paid_in
 from planner.verify.fleet.options import CheckedOption, tokens_price
 from planner.verify.lines import LineCheck
 from planner.verify.points.reinforcement import slots_per_s
@@ -50,8 +51,11 @@ class _PhasePayments:
             if option.owned:
                 total += row["count"] * self._owned(option, holding)
             elif row["how"] != "api":
-                per_s = holding.price + licences_of(self.problem.economics, option) / YEAR_S
-                total += row["count"] * per_s * sum(s for _, w, s in self.slots if w in holding.windows)
+                licences = licences_of(self.problem.economics, option) / YEAR_S
+                for t, w, s in self.slots:
+                    if w in holding.windows:
+                        n, started = paid_in(plan, row, t)
+                        total += ((n + started) * holding.price + n * licences) * s
                 total += row["count"] * holding.owed * self.inside[holding.windows[-1]]
         return total
 

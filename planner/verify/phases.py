@@ -12,6 +12,7 @@ from planner.problem.facts import OfferFacts, PhaseFacts
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.fleet.economics import levies_of, licences_of, residual_share, yearly_of
 from planner.verify.fleet.holdings import Holding
+from planner.verify.fleet.hourly import paid_in
 from planner.verify.fleet.options import CheckedOption, tokens_price
 from planner.verify.phase_budgets import payments
 from planner.verify.points.reinforcement import slots_per_s
@@ -148,8 +149,9 @@ class PhaseCheck:
             for t in range(self.calendar.slots):
                 w = int(self.calendar.window[t])
                 if w in holding.windows:
-                    cost[w] += row["count"] * per_s * weight[t]
-                    idle_w = row["count"] * option.idle_at_meter_w
+                    n, started = paid_in(self.plan, row, t)
+                    cost[w] += (n * per_s + started * holding.price) * weight[t]
+                    idle_w = n * option.idle_at_meter_w
                     cost[w] += self._energy(option, idle_w, t, weight[t])
                     cost[w] += idle_w * option.unearned_per_j(int(self.calendar.hour[t])) * weight[t]
 

@@ -51,7 +51,7 @@ def _hours(plan: CheckedPlan, region: str) -> Iterator[dict[str, Any]]:
     calendar, site = plan.problem.calendar, plan.sites[region]
     held = [
         (counts, option)
-        for key, counts in plan.held.items()
+        for key, counts in plan.running.items()
         if (option := plan.fleet_options[key]).site.region == region
     ]
     at_work = [
@@ -61,7 +61,7 @@ def _hours(plan: CheckedPlan, region: str) -> Iterator[dict[str, Any]]:
     ]
     for t in range(calendar.slots):
         window, hour = int(calendar.window[t]), int(calendar.hour[t])
-        power_w, own_power_w = _power_w(held, at_work, window, t)
+        power_w, own_power_w = _power_w(held, at_work, t)
         seconds = float(calendar.seconds[t])
         yield {
             "site": region, "slot": t, "window": window, **calendar.when(t), "seconds": seconds,
@@ -73,13 +73,12 @@ def _hours(plan: CheckedPlan, region: str) -> Iterator[dict[str, Any]]:
 def _power_w(
     held: Sequence[tuple[list[float], CheckedOption]],
     at_work: Sequence[tuple[list[float], Sequence[tuple[CheckedOption, float]]]],
-    window: int,
     t: int,
 ) -> tuple[float, float]:
     """Add up the power at the meter of all systems of a site, and of our own ones [W]."""
     every = own = 0.0
     for counts, option in held:
-        watts = counts[window] * option.idle_at_meter_w
+        watts = counts[t] * option.idle_at_meter_w
         every += watts
         own += watts if option.owned else 0.0
     for replicas, extras in at_work:
@@ -107,7 +106,7 @@ def _check_installed(plan: CheckedPlan) -> None:
         for key, at_work in busy.items():
             if key[2] == "api":
                 bought[key] = max(bought[key], at_work)
-            held = plan.held[key][int(calendar.window[t])]
+            held = plan.running[key][t]
             plan.at_most(f"schedule slot {t}", at_work, held, f"systems at work of {'/'.join(key[:3])}")
     for row in plan.document.get("failures", ()):  # tokens may be bought when a zone fails only
         busy = defaultdict(float)

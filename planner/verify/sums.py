@@ -10,6 +10,7 @@ from planner.problem.lines import NO_TREE
 from planner.verify.checked_plan import CheckedPlan, LineKey, Sums
 from planner.verify.fleet.economics import levies_of, licences_of, yearly_of
 from planner.verify.fleet.holdings import Holding
+from planner.verify.fleet.hourly import paid_in
 from planner.verify.fleet.options import CheckedOption, key_of, worth_of
 from planner.verify.points.reinforcement import slots_per_s
 
@@ -78,9 +79,10 @@ class _Adder:
                 left = float(self.problem.calendar.edges_s[holding.windows[-1] + 1]) / YEAR_S
                 self.lines["early exit", *place] += n * holding.owed * (1 + money.discount_rate) ** -left
             for slot in self.slots:
-                _, window, hour, seconds, discount = slot
+                t, window, hour, seconds, discount = slot
                 if window not in holding.windows:
                     continue
+                n, started_s = paid_in(self.plan, row, t)
                 self._energy(option, place, n * option.idle_at_meter_w, slot)
                 if unearned := option.unearned_per_j(hour):
                     self.lines["energy", *place] += n * option.idle_at_meter_w * unearned * seconds * discount
@@ -89,7 +91,7 @@ class _Adder:
                         n * option.system.embodied_kg * seconds / option.offer.life_s(money)
                     )
                 if not option.owned:
-                    self.lines["rent", *place] += n * holding.price * seconds * discount
+                    self.lines["rent", *place] += (n + started_s) * holding.price * seconds * discount
                     if licences := licences_of(money, option):
                         self.lines["software", *place] += n * licences / YEAR_S * seconds * discount
                 elif option.site.hall_per_w_s:

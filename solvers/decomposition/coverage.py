@@ -23,6 +23,7 @@ def supports(data: PlanData) -> bool:
         data.point_restart_s,
         data.site_storage,
         data.holding_lower,
+        data.hourly,
         data.parts,
     )
     once = not any(

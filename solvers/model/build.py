@@ -30,6 +30,7 @@ from solvers.model.electricity import add_electricity
 from solvers.model.fabric import add_fabric
 from solvers.model.facility import add_facility
 from solvers.model.fleet import add_holdings, add_installed, add_power
+from solvers.model.hourly import add_hourly
 from solvers.model.least_fleet import add_least_fleet
 from solvers.model.lines import add_lines
 from solvers.model.part_limits import add_part_limits
@@ -48,6 +49,7 @@ def build(data: PlanData) -> Program:
     """Build the program, block by block."""
     program = Program()
     add_holdings(program, data)
+    add_hourly(program, data)
     add_least_fleet(program, data)
     add_facility(program, data)
     add_part_limits(program, data)
@@ -78,7 +80,20 @@ def build(data: PlanData) -> Program:
 def slot_of_columns(program: Program) -> Ints:
     """[columns]: the slot of each column, -1 for columns of no slot."""
     slot = np.full(program.column_count, -1)
-    for block in ("f", "x", "v", "loading", "present", "grid", "taken", "charge", "discharge", "stored"):
+    for block in (
+        "f",
+        "x",
+        "v",
+        "on",
+        "started",
+        "loading",
+        "present",
+        "grid",
+        "taken",
+        "charge",
+        "discharge",
+        "stored",
+    ):
         columns = program.columns.get(block, np.zeros((0, 0), dtype=np.int64))
         where = np.nonzero(columns >= 0)
         slot[columns[where]] = where[1]

@@ -10,6 +10,7 @@ import numpy as np
 from solvers.arrays import Bools, Floats, Functionals, Ints, no_bools, no_floats, no_ints
 from solvers.model.block_data.choice import ChoiceData
 from solvers.model.block_data.electricity import Chronology, MeterData
+from solvers.model.block_data.hourly import HourlyData
 from solvers.model.block_data.least_fleet import LeastFleet
 from solvers.model.block_data.lines import LineData
 from solvers.model.block_data.parts import PartLimits
@@ -103,6 +104,9 @@ class PlanData:
     holding_cost: Functionals = field(default_factory=dict)  # [U]
     holding_power_w: Floats = field(default_factory=lambda: no_floats(0))
 
+    # holdings that are counted, and paid for, slot by slot; None: each is held throughout its windows
+    hourly: HourlyData | None = None
+
     # supply: a limit in every window on the member holdings (rows of `supply_member`: supply, holding) that cover it
     supply_limit: Floats = field(default_factory=lambda: no_floats(0))
     supply_member: Ints = field(default_factory=lambda: no_ints(0, 2))
@@ -189,8 +193,22 @@ class PlanData:
     def relaxation(self) -> PlanData:
         """Return the same input with divisible replicas, on at least the fleet that whole ones hold (`solvers.model.least_fleet`)."""
         return replace(
-            self, point_whole=None, point_load_s=None, use_workers=None, use_spares=None, resident_group=None
+            self.by_use(), point_whole=None, point_load_s=None, use_workers=None, use_spares=None, resident_group=None
         )
+
+    def by_use(self) -> PlanData:
+        """Return the same input with fractions of hourly systems, paid for by the points that use them and free to start: it relaxes this one."""
+        if self.hourly is None:
+            return self
+        point, option = self.point_uses.T
+        covers, cost = self.covers()[:, self.slot_window], dict(self.point_cost)
+        for functional, values in self.hourly.cost.items():
+            each = np.zeros((len(self.option_site), self.slots))
+            np.add.at(each, self.holding_option, np.where(covers & self.hourly.holding[:, None], values, 0.0))
+            total = cost.get(functional, np.zeros((len(self.point_pool), self.slots))).copy()
+            np.add.at(total, point, self.point_uses_systems[:, None] * each[option])
+            cost[functional] = total
+        return replace(self, hourly=None, point_cost=cost)
 
     def deployments(self) -> Ints:
         """[P]: the deployment of each point."""
@@ -269,6 +287,7 @@ class PlanData:
         parts += self.lines.parts() if self.lines is not None else ()
         parts += self.meters.parts() if self.meters is not None else ()
         parts += [self.ports.cost] if self.ports is not None else []
+        parts += self.hourly.parts() if self.hourly is not None else ()
         return tuple(sorted({name for part in parts for name in part}))
 
     def counted(self) -> frozenset[str]:
@@ -437,6 +456,8 @@ def _block_problems(data: PlanData) -> Iterator[str]:
         yield from data.least_fleet.problems(len(data.option_site), V)
     if data.choice is not None:
         yield from data.choice.problems(W, data.demand)
+    if data.hourly is not None:
+        yield from data.hourly.problems(len(data.holding_option), T, data.order is not None)
     if data.meters is not None:
         yield from data.meters.problems(R, T)
     if data.order is not None:

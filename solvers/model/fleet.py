@@ -28,7 +28,8 @@ Constraints
     supply       sum_{u in s, u covers w} n_u <= limit_s    for each s, w
     opening      n_u <= upper_u open_{r(u)}    for each u at a site with open
     installed    sum_p uses_{p,k} (x_{p,t} + v_{p,t}) <= sum_{u of k, u covers w(t)} n_u
-                 for each k, t; residents in place of x_{p,t} where replicas are whole (`solvers.model.residency`)
+                 for each k, t; residents in place of x_{p,t} where replicas are whole (`solvers.model.residency`), and the systems
+                 that run in t in place of n_u where they are counted by slot (`solvers.model.hourly`)
     power        sum_{u at r, u covers w(t)} power_u n_u + sum_{p at r} power_p (x_{p,t} + v_{p,t}) <= limit_{r,w(t)} open_r
                  for each r, t; without open_r where it is absent
 """
@@ -111,6 +112,14 @@ def add_holdings(program: Program, data: PlanData) -> None:
     program.add_linking_rows("opening", held[linked], opened[site[linked]], upper[linked], linked[:, None])
 
 
+def at_work(program: Program, data: PlanData) -> Ints:
+    """[U, T]: the column that says how many systems of a holding serve in a slot: `on` where they are counted by slot, `n` elsewhere."""
+    held = np.broadcast_to(program.columns["n"][:, None], (len(data.holding_option), data.slots))
+    if data.hourly is None:
+        return held
+    return np.where(data.hourly.holding[:, None], program.columns["on"], held)
+
+
 def add_installed(program: Program, data: PlanData) -> None:
     """Add the rows `installed`, after the blocks that run."""
     point, option = data.point_uses.T
@@ -136,7 +145,7 @@ def add_installed(program: Program, data: PlanData) -> None:
         -np.inf,
         0.0,
         np.concatenate([row_of[option[use], when], row_of[data.holding_option[holding[pair]], at]]),
-        np.concatenate([running[use, when], program.columns["n"][holding[pair]]]),
+        np.concatenate([running[use, when], at_work(program, data)[holding[pair], at]]),
         np.concatenate([systems[use], -np.ones(len(pair))]),
         index=np.column_stack([fleet_options, slot]),
     )
@@ -173,6 +182,8 @@ def system_prices(program: Program, data: PlanData) -> Floats:
     if COST not in program.functionals or not (held >= 0).any():
         return np.ones_like(price)
     money = np.where(held >= 0, program.functional(COST)[held], np.inf)
+    if data.hourly is not None:
+        money += np.where(data.hourly.holding, data.hourly.throughout(COST), 0.0)
     np.minimum.at(price, data.holding_option, money)
     return np.where(np.isfinite(price), price, 0.0)
 

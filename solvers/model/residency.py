@@ -53,7 +53,7 @@ import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
 from solvers.model.data import PlanData
-from solvers.model.fleet import COUNT_TOL, option_upper
+from solvers.model.fleet import COUNT_TOL, at_work, option_upper
 from solvers.model.preemption import predecessors
 from solvers.program import Program
 
@@ -233,7 +233,7 @@ def _add_beside(program: Program, data: PlanData, resident: Ints) -> None:
     covers = data.covers()[:, data.slot_window]
     there, holding = np.nonzero((index[:, 1][:, None] == data.holding_option[None, :]) & covers[:, index[:, 2]].T)
     rows.append(there)
-    columns.append(program.columns["n"][holding])
+    columns.append(at_work(program, data)[holding, index[there, 2]])
     values.append(-np.ones(len(holding)))
     program.add_rows(
         "beside", -np.inf, 0.0, np.concatenate(rows), np.concatenate(columns), np.concatenate(values), index=index

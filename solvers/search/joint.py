@@ -34,6 +34,7 @@ from solvers.program import Program
 from solvers.search.consolidation import consolidate, restricted
 from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE, solve_direct
 from solvers.search.dropping import Trial, by_dropping
+from solvers.search.hourly import solve_divisible, with_starts, without_starts
 from solvers.search.needless import without_needless
 from solvers.search.parts import Rung, parts_of
 from solvers.search.replica_points import attempts
@@ -119,7 +120,7 @@ def solve(
     limits = replace(options, time_limit_s=max(share * options.time_limit_s, first_s), longest_s=longest)
     if whole:
         data = with_least_fleet(data)
-    found = solve_direct(data.relaxation() if whole else data, limits)
+    found = solve_direct(data.relaxation(), limits) if whole else solve_divisible(data, limits)
     if whole and found.status == "infeasible" and data.least_fleet is not None:
         left = max(options.left_s(begin), SETTINGS.least_time_s)
         first = replace(options, time_limit_s=left, gap=1.0)  # any plan tells that it is for the whole replicas alone
@@ -199,10 +200,10 @@ def _trial(data: PlanData, options: Options, points: Bools, limit_s: float) -> T
     if not is_whole(data).any():
         return Trial(plan.value, lambda: plan)
     part = replace(part, resident_group=_groups(data))
-    begun = begin_rounding(part, plan.values, replace(limits, node_limit=SETTINGS.nodes))
+    begun = begin_rounding(without_starts(part), plan.values, replace(limits, node_limit=SETTINGS.nodes))
 
     def finished() -> Found | None:
-        rounded = None if begun is None else begun.finished()
+        rounded = with_starts(part, None if begun is None else begun.finished(), limits)
         return None if rounded is None else _found(rounded[0], part, rounded[1])
 
     return None if begun is None else Trial(begun.value, finished, begun.points())
@@ -289,7 +290,8 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
         if best.values and (not _is_wide(best, options) or (best.gap or 0.0) <= SETTINGS.poor):
             break
         part = replace(restricted(data, kept), resident_group=_groups(data))
-        rounded = round_replicas(part, relaxed.values, limits(SETTINGS.rounding_share, first_s))
+        rounded = round_replicas(without_starts(part), relaxed.values, limits(SETTINGS.rounding_share, first_s))
+        rounded = with_starts(part, rounded, limits(SETTINGS.rounding_share, first_s))
         if rounded is not None:
             best = _better_of(best, rated(_valued(data, *rounded, best), options))
     asked = (
@@ -317,8 +319,8 @@ def _consolidated(data: PlanData, divisible: Solution, options: Options) -> Solu
 
 
 def _slot(data: PlanData, divisible: Solution, options: Options) -> Slot | None:
-    """Return the slot that decides the fleet; None in a program whose rows are too many to be priced."""
-    return decisive_slot(data, divisible, options) if _activities(data) <= SETTINGS.most_priced else None
+    """Return the slot that decides the fleet, hourly systems in fractions; None in a program whose rows are too many to be priced."""
+    return decisive_slot(data.by_use(), divisible, options) if _activities(data) <= SETTINGS.most_priced else None
 
 
 def _bounded(data: PlanData, best: Solution, slot: Slot | None, options: Options) -> tuple[Solution, dict[str, Floats]]:
@@ -327,7 +329,7 @@ def _bounded(data: PlanData, best: Solution, slot: Slot | None, options: Options
         return best, {}
     _say(options, "bound of whole replicas")
     sign = -1.0 if data.objective.maximises else 1.0
-    bound, taken = bound_of_slot(data, slot, sign * math.inf, options)
+    bound, taken = bound_of_slot(data.by_use(), slot, sign * math.inf, options)
     return _raised(best, bound, options), taken
 
 
@@ -339,7 +341,7 @@ def _bounded_further(data: PlanData, divisible: Solution, best: Solution, option
     _say(options, "bound of whole replicas")
     sign = -1.0 if data.objective.maximises else 1.0
     target = best.value - sign * options.enough * abs(best.value)
-    bound, _ = bound_of_slot(data, slot, target, options, SETTINGS.further_bound)
+    bound, _ = bound_of_slot(data.by_use(), slot, target, options, SETTINGS.further_bound)
     return _raised(best, bound, options)
 
 

@@ -16,6 +16,7 @@ from solvers.arrays import Bools, Floats, Ints
 from solvers.model.build import objective_vector
 from solvers.model.data import COST, PlanData
 from solvers.program import Arrays, Program
+from solvers.search.hourly import with_least_held
 
 STEP_TOL = 1e-9  # by which a column must fall to be lowered, relative to its value or 1
 TOTALS, TOTAL = " sub-totals", " sub-total"  # ends of the names of columns and rows that add up a limited functional
@@ -26,7 +27,7 @@ def without_needless(program: Program, data: PlanData, values: Mapping[str, Floa
 
     No row is broken that held before, and neither objective nor cost rises; integers other than binaries stay.
     """
-    sign = -1.0 if data.objective.maximises else 1.0
+    values, sign = with_least_held(program, data, values), -1.0 if data.objective.maximises else 1.0
     objective, cost = sign * objective_vector(program, data), program.functional(COST)
     dear = (objective >= 0) & (cost >= 0)
     lowering = _Lowering.of(program, program.vector(values), dear, dear & ((objective > 0) | (cost > 0)))

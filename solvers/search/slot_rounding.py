@@ -25,6 +25,7 @@ from solvers.model.build import build, objective_vector
 from solvers.model.data import COST, PlanData
 from solvers.program import Arrays, Program
 from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE
+from solvers.search.hourly import with_rented
 from solvers.search.parts import points_in_use
 
 
@@ -56,7 +57,7 @@ class RoundingSettings:
 
 SETTINGS = RoundingSettings()
 DECIDED = ("open", "z", "host", "y", "run")  # blocks taken from the divisible plan
-IN_SLOTS = ("f", "x", "loading", "grid")  # blocks decided slot by slot
+IN_SLOTS = ("f", "x", "on", "loading", "grid")  # blocks decided slot by slot
 BY_GROUP = ("residents", "deployments")  # blocks with a group of slots as their last index
 GROWING = ("n", "peak")  # blocks that may grow from slot to slot
 
@@ -124,8 +125,7 @@ def _task(data: PlanData, options: Options) -> Rounding | None:
 
 def _polished(task: Rounding, x: Floats) -> tuple[Program, dict[str, Floats]] | None:
     """Return (program, the best plan with the integers of x as blocks of values), None where there is none."""
-    program, data = task.program, task.data
-    sense = "max" if data.objective.maximises else "min"
+    program, data, sense = task.program, task.data, "max" if task.data.objective.maximises else "min"
     polished, _ = solve_with_fixed_integers(program, objective_vector(program, data), sense, x, task.options)
     return None if polished is None else (program, program.values(polished))
 
@@ -168,7 +168,7 @@ def _as_divided(task: Rounding, start: Mapping[str, Floats]) -> Floats:
     np.maximum.at(most.T, task.group, asked.T)
     x[held[held >= 0]] = most[held >= 0]
     x[present[present >= 0]] = _full_slots(data, start)[present >= 0]
-    return x
+    return with_rented(program, data, x)
 
 
 def _schedule(task: Rounding, start: Mapping[str, Floats], reserve: float) -> Floats | None:
@@ -192,8 +192,7 @@ def _full_slots(data: PlanData, start: Mapping[str, Floats]) -> Floats:
         share = start["v"][p]
         slots = np.flatnonzero(share > 0)
         slots = slots[np.argsort(-share[slots], kind="stable")]
-        could = np.cumsum(data.slot_hours_s[slots])
-        needed = float(share @ data.slot_hours_s) * (1 - SETTINGS.work_tol)
+        could, needed = np.cumsum(data.slot_hours_s[slots]), float(share @ data.slot_hours_s) * (1 - SETTINGS.work_tol)
         present[p, slots[: int(np.searchsorted(could, needed)) + 1]] = 1.0
     return present
 
@@ -315,7 +314,7 @@ def _next(
 def _order(task: Rounding, schedule: Floats) -> Ints:
     """Groups of slots by window, slots of a window in the order of time from its fullest slot on; the fullest window first."""
     program = task.program
-    held = _columns_of(program, "n")
+    held = _columns_of(program, "n", "on")
     in_use = task.matrix @ np.where(held, 0.0, schedule)  # systems, by row of `installed`
     value = np.where(held, np.abs(program.functional(COST)), 0.0) if COST in program.functionals else held.astype(float)
     price = (task.size @ value) / np.maximum(task.size @ held.astype(float), 1.0)
@@ -390,7 +389,8 @@ def _attempts(
     peak, slot = (SETTINGS.peak_nodes, SETTINGS.peak_gap), (SETTINGS.slot_nodes, shared.gap)
     if not len(decided):
         held = _columns_of(task.program, "n")
-        least = np.where(held, np.floor(SETTINGS.least_fleet * x), lower)
+        share = SETTINGS.least_fleet if task.data.hourly is None else 1.0  # one slot's rent says nothing of the others
+        least = np.where(held, np.floor(share * x + SETTINGS.used), lower)
         yield least, np.where(held & (x < SETTINGS.used), 0.0, upper), cost, *peak
         yield lower, upper, cost, *peak
         return

@@ -36,6 +36,7 @@ FEATURES = {  # feature -> how the names of its files begin: the feature, or a p
     "porting": ("porting",),
     "robust": ("robust", "scenario"),
     "apis": ("api",),
+    "hourly": ("hourly",),
     "prices": ("prices", "price_"),
     "economics": ("economics",),
 }

@@ -10,7 +10,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -36,13 +35,8 @@ KNOW_A_SOLVER = {  # file -> why it imports one
 HEAVY = ("streamlit", "pandas", "altair", "highspy", "pulp", "networkx", "scipy", "ray")
 
 
-@cache
-def imported(source: str, module: str) -> tuple[tuple[int, str], ...]:
-    """Return (line, full name) of every import in the source of `module`, also inside functions; `from a import b` as `a.b`."""
-    return tuple(_imported(source, module))
-
-
-def _imported(source: str, module: str) -> Iterator[tuple[int, str]]:
+def imported(source: str, module: str) -> Iterator[tuple[int, str]]:
+    """Yield (line, full name) of every import in the source of `module`, also inside functions; `from a import b` as `a.b`."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, name.name) for name in node.names)

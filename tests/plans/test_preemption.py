@@ -216,7 +216,7 @@ def test_the_worth_of_bandwidth_is_what_more_of_it_saves(spec):
             spec(
                 job=VIDEO,
                 site={"storage_bandwidth": f"{rate!r} GB/s", "fixed_cost": "0 USD/year"},
-                offers=[{"system": "DGX H100", "how": "on_demand", "price": "20 USD/h"}],
+                offers=[{"system": "DGX H100", "how": "reserved", "price": "20 USD/h"}],
             )
         )
 

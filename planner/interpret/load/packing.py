@@ -99,8 +99,8 @@ def _held(decided: Decisions) -> dict[int, Ints]:
     """Count the systems of each fleet option that are held in each slot, by its identity."""
     slots = decided.problem.calendar.slots
     held: dict[int, Ints] = defaultdict(lambda: np.zeros(slots, dtype=np.int64))
-    for _, count, option, mask in decided.held():
-        held[id(option)] = held[id(option)] + count * mask.astype(np.int64)
+    for option, count in decided.at_once():
+        held[id(option)] = held[id(option)] + count
     return held
 
 

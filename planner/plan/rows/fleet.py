@@ -25,6 +25,8 @@ class FleetRow(TypedDict):
     obtained: NotRequired[Text | None]
     windows: NotRequired[list[Whole]]
     price: NotRequired[Number]
+    running: NotRequired[list[Whole]]
+    """Systems that run, and are paid for, in each slot of `window`: of those on demand or spot, of which `count` run at most."""
 
 
 class OtherFabric(TypedDict):

@@ -19,6 +19,7 @@ from planner.problem.facts import OfferFacts, SiteFacts
 from planner.resolve.context import ResolveContext
 from planner.resolve.facility import rack_facts
 from planner.resolve.ledger import Ledger
+from planner.resolve.money.hourly import with_hourly_terms
 from planner.resolve.systems import early_exit_fee, least_prices, least_term_s, price_example, system_facts
 
 PATH = "offers"
@@ -89,9 +90,10 @@ def _offer(
 ) -> OfferFacts:
     path = f"{PATH}/{system}/{how}"
     term_s = least_term_s(context, system, how, sites, f"{path}/term")
-    return OfferFacts(
+    facts = OfferFacts(
         path, system, how, prices, math.inf, term_s=term_s, exit_fee=early_exit_fee(context, path, system, term_s)
     )
+    return with_hourly_terms(context, facts)
 
 
 def _refuse_without_price(context: ResolveContext, sites: Sequence[SiteFacts], offers: Sequence[OfferFacts]) -> None:

@@ -8,6 +8,7 @@ from planner.problem.facts import exportable
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.fleet.fabrics import Networks, OnNetwork, check_fabrics
 from planner.verify.fleet.holdings import HELD_BY_PHASE, Holding, holding_of
+from planner.verify.fleet.hourly import check_starts, running_in
 from planner.verify.fleet.options import key_of
 
 
@@ -21,6 +22,7 @@ def check_fleet(plan: CheckedPlan) -> None:
             plan.say(f"fleet[{i}]", "stands twice: systems held alike have one row")
         seen.add(held)
         _check_row(plan, f"fleet[{i}]", row, networks)
+    check_starts(plan)
     for (site, system), chosen in networks.items():
         if len(chosen) > 1:
             names = ", ".join(f"{name} for {size}" for name, size in chosen)
@@ -49,6 +51,8 @@ def _check_row(plan: CheckedPlan, path: str, row: Row, networks: Networks) -> No
         _put_on_network(plan, row, holding, networks)
     for window in holding.windows:
         plan.held[key][window] += row["count"]
+    for t, running in enumerate(running_in(plan, path, row, holding)):
+        plan.running[key][t] += running
     plan.at_most(path, max(plan.held[key]), option.largest, f"systems on one {row['fabric']} network")
 
 

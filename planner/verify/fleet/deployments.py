@@ -106,7 +106,7 @@ class _DeploymentCheck:
                     key = key_at(row["site"], pool)
                     widest[key] = max(widest[key], each)
         for key, resident_systems in occupied.items():
-            held = self.plan.held[key][int(self.calendar.window[t])]
+            held = self.plan.running[key][t]
             taken = resident_systems + (widest[key] if resident_systems else 0.0)
             what = f"systems of {'/'.join(key[:3])} that hold weights, and those of a job"
             self.plan.at_most(f"schedule slot {t}", taken, held, what)

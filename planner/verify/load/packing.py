@@ -40,7 +40,7 @@ def _overfull(plan: CheckedPlan, key: HeldKey, workers: dict[Worker, list[int]])
     chips, calendar = plan.fleet_options[key].system.chips, plan.problem.calendar
     for slot in range(calendar.slots):
         taken = sum(worker[2] * counts[slot] for worker, counts in workers.items())
-        if taken > chips * plan.held[key][int(calendar.window[slot])]:
+        if taken > chips * plan.running[key][slot]:
             return slot
     return None
 
@@ -148,7 +148,7 @@ def _expected(plan: CheckedPlan, key: HeldKey, workers: dict[Worker, list[int]],
     free, blocks = _fill([worker[2] for worker, counts in workers.items() for _ in range(counts[slot])], node)
     count = sum(counts[slot] for counts in workers.values())
     largest = min(max(worker[2] for worker in workers), node)
-    held = plan.held[key][int(calendar.window[slot])]
+    held = plan.running[key][slot]
     kept = None
     if max(worker[2] for worker in workers) <= node and calendar.slots <= MOST_SLOTS:
         kept = _followed(workers, node, [int(t) for t in calendar.next])

@@ -14,12 +14,7 @@ import planner.messages as messages
 from planner.messages import DEFAULT, LANGUAGES, Message, of_row, texts
 
 HOME = Path(messages.__file__).parent
-
-
-@pytest.fixture(scope="module")
-def trees() -> list[ast.Module]:
-    """Parse the source of the planner once; at collection it would stay in memory for the whole run."""
-    return [ast.parse(path.read_text("utf-8")) for path in HOME.parent.rglob("*.py")]
+TREES = [ast.parse(path.read_text("utf-8")) for path in HOME.parent.rglob("*.py")]
 
 
 def places(text: str) -> set[str]:
@@ -56,21 +51,21 @@ def test_an_unknown_code_is_an_error():
         Message.of("no.such")
 
 
-def test_every_code_in_the_source_has_a_text(trees):
-    codes, starts = codes_of_source(trees)
+def test_every_code_in_the_source_has_a_text():
+    codes, starts = codes_of_source()
     assert len(codes) > 500
     assert not codes - texts(DEFAULT).keys()
     assert not [start for start in starts if not any(code.startswith(start) for code in texts(DEFAULT))]
 
 
-def test_every_text_is_used(trees):
+def test_every_text_is_used():
     """A code stands in the source as a whole, without its last word, or by the part that is put together there."""
     topics = tuple({code.partition(".")[0] + "." for code in texts(DEFAULT)})
-    first = [node.values[0] for tree in trees for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    first = [node.values[0] for tree in TREES for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
     starts = [str(part.value) for part in first if isinstance(part, ast.Constant) and part.value.startswith(topics)]
     words = {
         node.value
-        for tree in trees
+        for tree in TREES
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
@@ -85,10 +80,10 @@ def test_every_text_is_used(trees):
     assert not unused
 
 
-def codes_of_source(trees: list[ast.Module]) -> tuple[set[str], set[str]]:
+def codes_of_source() -> tuple[set[str], set[str]]:
     """Return the codes of `Message.of` in the source: those that stand whole, and the beginnings of those put together by name."""
     codes, starts = set(), set()
-    for tree in trees:
+    for tree in TREES:
         for call in ast.walk(tree):
             if not (isinstance(call, ast.Call) and ast.unparse(call.func) == "Message.of" and call.args):
                 continue

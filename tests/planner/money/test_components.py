@@ -29,7 +29,7 @@ def test_a_component_is_paid_for_decisions_of_one_way_to_share_it():
     for component in COMPONENTS.values():
         assert component.paid_for
         assert not (component.of_workload and set(component.paid_for) & {*AT_METER, "system", "site"})
-        assert not component.fixed or set(component.paid_for) <= {"system", "site"}
+        assert not component.fixed or set(component.paid_for) <= {"system", "hour", "start", "site"}
         assert not component.capital or not component.of_workload
         assert component.carbon in CARBON_LINES | {""}
     assert COMPONENTS["energy"].paid_for == (*DATED[:2], "grid")

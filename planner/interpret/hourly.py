@@ -1,0 +1,54 @@
+"""Read how many rented systems run in each hour, and write them into the rows of the fleet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from models.arrays import Bools, Floats, Ints
+from planner.formulate.formulation import Formulation
+from planner.problem.facts import ResolvedSpec
+from planner.problem.phases import Term, counted_by_hour
+from solvers.model.preemption import predecessors
+from solvers.search.hourly import USED, at_work
+from solvers.solution import Solution
+
+
+def by_hour(problem: ResolvedSpec, form: Formulation) -> Bools:
+    """[holding]: its systems are counted by the hour."""
+    return np.array([counted_by_hour(problem, form.fleet_options[k].offer) for k, _ in form.holdings], dtype=bool)
+
+
+def running_systems(problem: ResolvedSpec, form: Formulation, solution: Solution, count: Ints) -> tuple[Ints, Ints]:
+    """Return (systems in each slot [holding, slot], systems of each holding [holding]): as the program counts them, or as many as the
+    activity needs where it is read from a program with fractions of systems."""
+    covers = np.array([term.mask(problem.calendar) for _, term in form.holdings], dtype=bool)
+    covers = covers.reshape(len(form.holdings), problem.calendar.slots)
+    running, hourly = count[:, None] * covers.astype(np.int64), by_hour(problem, form)
+    if not hourly.any():
+        return running, count
+    if "on" in solution.values:
+        on: Floats = np.rint(solution.values["on"])
+        most = count
+    else:
+        on = np.ceil(at_work(form.data, solution.values)[form.data.holding_option] - USED)
+        most = (on * covers).max(axis=1, initial=0.0).astype(np.int64)
+    running = np.where(hourly[:, None], (on * covers).astype(np.int64), running)
+    return running, np.where(hourly, most, count)
+
+
+def starts_of(problem: ResolvedSpec, form: Formulation, running: Ints) -> Ints:
+    """Count the systems that start in each slot [holding, slot], where they are counted by the hour: the rise of their fleet option."""
+    hourly = by_hour(problem, form)
+    option = np.array([k for k, _ in form.holdings], dtype=np.int64)
+    of_option = np.zeros((len(form.fleet_options), problem.calendar.slots), dtype=np.int64)
+    np.add.at(of_option, option[hourly], running[hourly])
+    rise = np.maximum(of_option - of_option[:, predecessors(np.asarray(problem.calendar.next, dtype=np.int64))], 0)
+    covers = np.array([term.mask(problem.calendar) for _, term in form.holdings], dtype=bool).reshape(running.shape)
+    return np.where(covers & hourly[:, None], rise[option], 0)
+
+
+def hours_of(problem: ResolvedSpec, term: Term, running: Ints) -> dict[str, Any]:
+    """State for a row of the fleet how many of its systems run in each slot of its window."""
+    return {"running": [int(count) for count in running[term.mask(problem.calendar)]]}
