@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from catalog.exchange import usd_of_one
 from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.units import show
@@ -30,7 +31,9 @@ def market(catalog: Catalog, system: Record, how: str) -> Known | None:
     )  # fmt: skip
     for place, pairs in choices:
         priced = [
-            (figure, 1.0 / of.value("chips")) for record, of in pairs if (figure := record.get("price")) is not None
+            (figure, usd / of.value("chips"))
+            for record, of in pairs
+            if (figure := record.get("price")) is not None and (usd := usd_of_one(catalog, figure)) is not None
         ]
         found = known_of([figure for figure, _ in priced], place, [scale for _, scale in priced])
         if found is not None:

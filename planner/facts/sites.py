@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from catalog.exchange import usd_of_one
 from catalog.lookup import Catalog
 from catalog.units import GIGA, KILO, KWH_J, MONTH_S
 from planner.facts import Fact
@@ -24,7 +25,11 @@ DAYLIGHT = 0.5  # share of the hours of a year, at any latitude
 
 def electricity_prices(catalog: Catalog) -> Known | None:
     """Return the range of the electricity prices of all regions of the catalog [USD/J]."""
-    return _of_regions(catalog, "electricity_price")
+    figures = [
+        figure for record in catalog.records("regions") if (figure := record.get("electricity_price")) is not None
+    ]
+    priced = [(figure, usd) for figure in figures if (usd := usd_of_one(catalog, figure)) is not None]
+    return known_of([figure for figure, _ in priced], "regions/*/electricity_price", [usd for _, usd in priced])
 
 
 def carbon_intensities(catalog: Catalog) -> Known | None:

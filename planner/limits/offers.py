@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from catalog.errors import MissingFigure
+from catalog.exchange import usd_of_one
 from catalog.lookup import Catalog
 from catalog.units import YEAR_S, show
 from planner.limits.limit import UNLIMITED_SUPPLY, Limit, way
@@ -133,7 +134,8 @@ def _catalog_ways(problem: ResolvedSpec, catalog: Catalog, wanted: Callable[[str
             if record.words("region") in ("", site.region) and record.words("zone") in ("", *site.zones)
         ]
         if how != "spot" and (system, how) not in made and here and wanted(system) and _is_complete(catalog, system):
-            price = record.value("price") * (1.0 if how == "buy" else YEAR_S)
+            usd = usd_of_one(catalog, record.figure("price")) or math.inf  # last, where its currency has no rate
+            price = record.value("price") * usd * (1.0 if how == "buy" else YEAR_S)
             prices[system, how] = min(prices.get((system, how), math.inf), price)
     return [{"system": system, "how": how} for system, how in sorted(prices, key=prices.__getitem__)]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from catalog.exchange import per_usd
 from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.records import Record
@@ -128,14 +129,13 @@ class ResolveContext:
 
     def rate(self, code: str) -> float | None:
         """Return the units of currency `code` for one US dollar, for comparisons: nothing is booked; None where it is not known."""
-        if code == "USD" or code in self.spec.exchange:
-            return 1.0 if code == "USD" else self.spec.exchange[code].per_usd
-        name = f"exchange_{code.lower()}"
-        return self.catalog.get("defaults", name).value("value") if name in self.catalog.names("defaults") else None
+        return self.spec.exchange[code].per_usd if code in self.spec.exchange else per_usd(self.catalog, code)
 
     def convert(self, price: tuple[float, str], path: str = "exchange") -> float:
-        """Convert (amount, currency) to the currency of the plan; `path`: the place that names the currency."""
+        """Convert (amount, currency) to the currency of the plan, in which an amount stays as it is; `path`: the place that names the currency."""
         amount, currency = price
+        if currency == self.spec.currency:
+            return amount
         return amount / self.per_usd(currency, path) * self.per_usd(self.spec.currency, path)
 
     def price(self, figure: Figure) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from catalog.errors import MissingFigure
+from catalog.exchange import usd_of_one
 from catalog.records import Record
 from catalog.similar import unlikeness
 from catalog.units import HOUR_S
@@ -229,8 +230,13 @@ def price_example(context: ResolveContext, system: str, how: str) -> str:
     """Write a price of the class of a system: per chip the median of the catalog's offers of the system with the most similar chip."""
     prices: dict[str, list[float]] = defaultdict(list)
     for record in context.catalog.records("offers"):
-        if record.words("how") == how and record.get("price") is not None:
-            prices[record.words("system")].append(record.value("price"))
+        figure = record.get("price")
+        if (
+            record.words("how") == how
+            and figure is not None
+            and (usd := usd_of_one(context.catalog, figure)) is not None
+        ):
+            prices[record.words("system")].append(figure.number * usd)
     mine, *others = (context.catalog.get("systems", name) for name in (system, *prices))
     chip = context.catalog.get("chips", mine.words("chip"))
     other = min(others, key=lambda of: (unlikeness(chip, context.catalog.get("chips", of.words("chip"))), of.name))

@@ -154,7 +154,7 @@ def test_chinese_price_is_the_national_mean_times_the_multipliers_of_the_provinc
     spec = json.loads((root / "examples/compute_network.json").read_text(encoding="utf-8"))
     problem = resolve(parse_spec(spec))
     guizhou = next(site for site in problem.sites if site.region == "cn-guizhou")
-    mean = 0.088 * 7.189 / KWH_J  # USD/kWh and CNY/USD of the catalog, both listed
+    mean = 0.632632 / KWH_J  # CNY/kWh of the catalog, in a plan in CNY
     assert guizhou.price_per_j[19] == pytest.approx(0.4 * mean)  # 03:00 in China: valley
     assert guizhou.price_per_j[0] == pytest.approx(1.0 * mean)  # 08:00: flat
     assert guizhou.price_per_j.max() == pytest.approx(1.6 * mean)

@@ -71,7 +71,7 @@ NOTED: dict[str, tuple[dict[str, Any], str, str, tuple[str, ...]]] = {
         spec(phases=[{"name": "first", "start": "0 d"}, {"name": "later", "start": "180 d"}], offers=[H100 | {"price": "24 USD/h", "price_by_phase": {"later": "0.24 USD/h"}}]),
         "offers[0].price_by_phase.later", "price.beyond", ("0.03 USD/chip/h", MARKET),
     ),
-    "rent in another currency": (  # 24 CNY/h is 3.34 USD/h at 7.189
+    "rent in another currency": (  # 24 CNY/h is 3.59 USD/h at 6.6921
         priced("24 CNY/h"), "offers[0].price", "price.of_a_chip", ("3 CNY/chip/h",),
     ),
     "price of an owned system when new": (owned(price="19900 USD"), "owned[0].price", "price.of_a_chip", ("2487.5 USD/chip", "24.88k USD/chip")),
@@ -114,7 +114,7 @@ NOTED: dict[str, tuple[dict[str, Any], str, str, tuple[str, ...]]] = {
     "a site of 40 GW": (at_site(power="40 GW"), "sites[0].power", "site.power", ("40 GW", "5 GW")),
     # money
     "discount rate of 80 %": (spec(horizon={"discount_rate": 0.8}), "horizon.discount_rate", "money.discount", ("0.8", "0.12")),
-    "exchange rate upside down": (spec(exchange={"CNY": {"per_usd": 0.139}}), "exchange.CNY.per_usd", "money.exchange", ("0.139", "CNY", "7.189")),
+    "exchange rate upside down": (spec(exchange={"CNY": {"per_usd": 0.139}}), "exchange.CNY.per_usd", "money.exchange", ("0.139", "CNY", "6.692")),
     # loads
     "demand of ten nations": (chat(demand={"output_tokens": "40B tokens/s"}), "workloads[0].demand", "load.beyond_the_world", ("14976T tokens", "107")),  # (1 + 1000/300) x 40e9 x 86,400
     "seconds for milliseconds": (chat(slo={"tpot": {"p95": "50 s"}}), "workloads[0].slo.tpot.p95", "load.no_limit", ("50 s", "0.1939")),
