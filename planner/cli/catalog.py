@@ -79,7 +79,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _price_rows(catalog: Catalog) -> list[dict[str, Any]]:
-    """List the prices in doubt: rents below those of older chips, then figures that are old or have no date."""
+    """List the prices in doubt: rents below the rents of older chips, then figures that are old or have no date."""
     doubts = [
         (f"offers/{name}/price", rent_below_older("", *pair).message) for name, pair in below_older(catalog).items()
     ]

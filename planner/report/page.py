@@ -385,7 +385,7 @@ def _rests_on(plan: Plan) -> Block:
         for (path, part, reason), same in alike.items()
     ]
     columns = ("value", ">share", "because")
-    first = [*_predicted(plan), *oldest.entries(plan)]
+    first = [*oldest.entries(plan)[:1], *_predicted(plan), *oldest.entries(plan)[1:]]
     return Block("What it rests on", columns, [*first, *entries], counted(len(entries) + len(first), "more"), least=2)
 
 

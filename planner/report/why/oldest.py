@@ -43,7 +43,7 @@ class Carried:
 
 
 def entries(plan: Plan, language: str = DEFAULT) -> list[tuple[str, str, str, str]]:
-    """List (offer, price, share of the cost, what is said) of the oldest prices, and of the price whose highest known figure costs most."""
+    """List (offer, price, share of the cost, sentence) for the oldest prices, and for the price whose highest known figure costs most."""
     total, unit = plan.totals["cost"], plan.document["spec"].get("currency") or "USD"
     carried = carrying(plan)
     old, dear = carried[:SHOWN], dearest(carried)

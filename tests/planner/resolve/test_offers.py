@@ -18,9 +18,9 @@ from planner.spec.model import parse_spec
 @pytest.mark.parametrize(
     ("system", "how", "chip"),
     [
-        ("DGX B300", "buy", "GB300 (per GPU)"),
+        ("MI350X 8x node", "buy", "MI355X"),
         ("Inspur NF5688M7", "buy", "H100 SXM5 80GB"),
-        ("MI355X 8x node", "on_demand", "MI300X"),
+        ("MI350X 8x node", "on_demand", "MI355X"),
     ],
 )
 def test_the_price_in_the_remedy_is_that_of_a_similar_chip(tiny, system, how, chip):
