@@ -113,6 +113,13 @@ def test_the_least_cost_is_that_of_the_enumeration(whole):
         assert near(found.bound, expected), (seed, case)
 
 
+def test_whole_replicas_take_whole_systems():
+    for seed in range(0, CASES, 10):
+        case = drawn(seed)
+        data = problem(case["demand"], case["held_cost"], case["hours"], case["start_cost"], case["least"], whole=True)
+        assert near(solve(data, EXACT).value, enumerated(**case)), seed
+
+
 def test_two_solvers_agree():
     for seed in range(10):
         case = drawn(seed)
