@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from catalog.dates import age_months
+from catalog.exchange import usd_of_one
 from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.units import is_money, show
@@ -82,6 +83,6 @@ def old_prices(catalog: Catalog, now: str) -> Iterator[tuple[str, int | None]]:
 def _rents(catalog: Catalog) -> Iterator[Rent]:
     for offer in catalog.records("offers"):
         price = offer.get("price")
-        if price is not None and offer.words("how") != BUY:
+        if price is not None and offer.words("how") != BUY and (usd := usd_of_one(catalog, price)) is not None:
             system = catalog.get("systems", offer.words("system"))
-            yield Rent(offer, catalog.get("chips", system.words("chip")), price.number / system.value("chips"))
+            yield Rent(offer, catalog.get("chips", system.words("chip")), price.number * usd / system.value("chips"))

@@ -9,6 +9,7 @@ import pytest
 from catalog.exchange import per_usd
 from catalog.lookup import Catalog, shipped_catalog
 from catalog.units import KWH_J
+from planner.facts.offers import below_older
 from planner.facts.prices import market
 from planner.resolve.resolver import resolve_document
 from tests.plans.one_server import SYSTEM, question
@@ -77,3 +78,11 @@ def test_default_rates_are_of_2026_with_date_and_source(code):
     rate = shipped_catalog().get("defaults", f"exchange_{code.lower()}").figure("value")
     assert rate.date.startswith("2026-") and len(rate.date) == len("2026-10-09")
     assert rate.source
+
+
+def test_a_rent_in_another_currency_is_compared_with_those_of_older_chips(tmp_path):
+    """100 CNY/h for 8 B200 is 1.87 USD a chip and hour, below the H100's; the number alone, 12.5, would not be."""
+    rent = {"name": "module", "text": {"system": "DGX B200", "how": "on_demand"}}
+    rent["figures"] = {"price": {"value": 100, "unit": "CNY/h", "note": "list"}}
+    (tmp_path / "offers.json").write_text(json.dumps({"offers": [rent]}))
+    assert "module" in below_older(Catalog.load([tmp_path]))
