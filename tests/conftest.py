@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import json
 import os
 from collections.abc import Callable
@@ -98,6 +99,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.drawn)
     if config.args == config.getini("testpaths") and (unknown := listed - {item.nodeid for item in items}):
         raise pytest.UsageError(f"tests/long_runs.txt names tests that are not there: {', '.join(sorted(unknown)[:5])}")
+
+
+def pytest_collection_finish() -> None:
+    """Exempt what collection made from garbage collection: half a million objects that stay to the end took a sixth of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
