@@ -2,7 +2,7 @@
 
     python benchmarks/measure.py PLAN.json [--scenarios 240] [--write]
 
-Each world is the truth once. In it the cases of the best set (filled up to five by rank), five random cases, every case, or nothing is measured. A result
+Each scenario is the truth once. In it the cases of the best set (filled up to five by rank), five random cases, every case, or nothing is measured. A result
 is the true error of its chip with the usual spread among runs of one source. Decisions follow from the results by regression on the other half of the scenarios
 (`planner.studies.measure.decide`), as nobody knows the truth: the fleet of least expected cost, and the cheapest fleet expected to do all of the work
 without further systems in 80 % of the scenarios that look alike. Regret is the cost of the first in the truth over that of the best candidate there.
@@ -37,7 +37,7 @@ DRAWS = 20  # random sets of five cases
 
 
 def features(sampled: study.Sampled, cases: Sequence[Case], seed: int) -> np.ndarray:
-    """Return what the results of some cases say in each world."""
+    """Return what the results of some cases say in each scenario."""
     count = sampled.scenarios.count
     if not cases:
         return np.ones((count, 1))
@@ -45,7 +45,7 @@ def features(sampled: study.Sampled, cases: Sequence[Case], seed: int) -> np.nda
 
 
 def after(sampled: study.Sampled, cases: Sequence[Case], seed: int, nominal: float) -> tuple[float, np.ndarray, float]:
-    """Return (mean regret, price of the promise by world, share of the truths in which it is kept)."""
+    """Return (mean regret, price of the promise by scenario, share of the truths in which it is kept)."""
     scenarios = np.arange(sampled.scenarios.count)
     folds, x = scenarios % study.FOLDS, features(sampled, cases, seed)
     fleet = study.decide(sampled.cost, x, folds)
@@ -101,7 +101,7 @@ def run(path: Path, scenarios: int, seed: int) -> tuple[list[dict[str, str]], st
     return rows, (
         f"{len(cases)} cases, {len(sampled.fleets)} fleets, {scenarios} scenarios; the best five: {', '.join(case.name for case in best)}. "
         f"Regret of five random cases over that of the best five: {values[1] / max(values[2], 1e-9):.2f}. "
-        f"The best fleet of each world costs {sampled.least.mean() / sampled.cost.min(axis=0).mean() - 1.0:+.1%} of the best candidate there."
+        f"The best fleet of each scenario costs {sampled.least.mean() / sampled.cost.min(axis=0).mean() - 1.0:+.1%} of the best candidate there."
     )
 
 

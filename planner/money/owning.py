@@ -84,7 +84,7 @@ def total_worth(bought: Purchase) -> Amount:
 
 
 def holding_worth(paid: Amount, per_s: Amount, held_s: Amount) -> Amount:
-    """Compute the present value of holding a system: what is paid for it, and what its hall or its rent costs per second held.
+    """Compute the present value of holding a system: its price, and its hall or its rent per second held.
 
     V = P + c T, with P the present value of owning it [currency], c the cost per second [currency/s], and T the discounted time held [s].
     """

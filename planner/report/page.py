@@ -23,11 +23,11 @@ from planner.report.fleet import becomes, replica_words, ways_to_have
 from planner.report.marginal_values import over_words, valued_limits, worth_number, worth_unit
 from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, counted, filled, short
 from planner.report.phases import span_words, windows_of
-from planner.report.report import diagnosis_chapters, goal
+from planner.report.report import diagnosis_chapters
 from planner.report.story import cost_of_kinds, had, story
 from planner.report.why import explanations, looser, oldest
-from planner.report.why.verdict import proof_clauses
-from planner.report.words import amount, figure_words, status_words
+from planner.report.why.verdict import opening_sentences
+from planner.report.words import figure_words, status_words
 
 Deployment = tuple[str, str, str, tuple[str, ...]]  # workload, site, systems, and how each pool runs
 
@@ -64,18 +64,11 @@ def one_page(plan: Plan, width: int = WIDTH, styled: bool = False) -> str:
 
 
 def _verdict(plan: Plan) -> str:
-    """State status, value and gap in one line."""
-    words = status_words(plan)
+    """State value, proof, what fewer parts cost, and what was paid for confidence; why there is no plan where there is none."""
     if not plan.has_answer:
-        return words
-    proof = "; ".join(proof_clauses(plan))
-    return f"{words}: {goal(plan)} {amount(plan.value)} {plan.objective['unit']}; {proof}{_surer(plan)}"
-
-
-def _surer(plan: Plan) -> str:
-    """State that the plan was chosen for its higher confidence, where it was."""
-    words = robust.chosen_words(plan)
-    return f". {words[0].upper()}{words[1:]}" if words else ""
+        return status_words(plan)
+    told = [*opening_sentences(plan), robust.chosen_words(plan)]
+    return " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in told if sentence)
 
 
 def _is_divided(plan: Plan) -> bool:
@@ -220,19 +213,19 @@ def _spans(rows: Sequence[FleetRow]) -> list[tuple[str, int, tuple[int, int] | N
 def _runs(plan: Plan) -> Block:
     """List the deployments: the replicas of one layout of a workload at a site, with their share of its work."""
     points = {point["id"]: point for workload in plan.document["workloads"] for point in workload["points"]}
-    deployment_of = {
+    by_name = {
         point["id"]: _deployment(workload, point)
         for workload in plan.document["workloads"]
         for point in workload["points"]
     }
     whole = {row["point"]: row for row in plan.document.get("deployments", ())}
     work: dict[str, float] = defaultdict(float)
-    merged = {deployment: [0.0, 0.0, 0.0] for deployment in deployment_of.values()}
+    merged = {deployment: [0.0, 0.0, 0.0] for deployment in by_name.values()}
     by_point: dict[str, float] = defaultdict(float)
     for row in plan.document["schedule"]:
         at_once: dict[Deployment, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for name in {**row["active"], **row.get("resident", {})}:
-            point, deployment = points[name], deployment_of[name]
+            point, deployment = points[name], by_name[name]
             done = row["active"].get(name, 0.0) * row["seconds"] * point["capacity"]
             work[deployment[0]] += done
             merged[deployment][0] += done
@@ -244,7 +237,7 @@ def _runs(plan: Plan) -> Block:
             merged[deployment][1:] = max(most, replicas), max(held, systems)
     for deployment, sums in merged.items():
         sums[0] /= work[deployment[0]] or 1.0
-    replica = {deployment_of[name]: points[name] for name in sorted(points, key=lambda name: by_point[name])}
+    replica = {by_name[name]: points[name] for name in sorted(points, key=lambda name: by_point[name])}
     ranked = _each_workload_first(merged, {row["name"]: row["cost"] for row in plan.document["workloads"]})
     entries = [
         (

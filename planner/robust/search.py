@@ -32,9 +32,9 @@ from planner.scenarios.redispatch import (
     Capacities,
     Deployment,
     ScenarioOutcome,
-    deployment_of,
     deployments_of,
     is_api,
+    layout_key,
 )
 from planner.solving.held_fleet import evaluate_fleet
 from planner.solving.operation import arc_prices, replicas_price
@@ -276,7 +276,7 @@ class ScenarioSearch:
         for i, (_, chosen) in enumerate(blocks if solution.values else ()):
             x = solution.values[f"scenario {i} x"].max(axis=1, initial=0.0)
             used = (chosen[p] for p in np.flatnonzero(x > USE_TOL))
-            further |= {deployment_of(d.point): d for d in used if not is_api(d.point)}
+            further |= {layout_key(d.point): d for d in used if not is_api(d.point)}
         answer = Answer(self.problem, self.candidates, replace(self.form, data=self.short), solution)
         return answer, tuple(further.values())
 

@@ -121,7 +121,7 @@ class Deployment:
     @property
     def key(self) -> tuple[Any, ...]:
         """Identify the deployment, whatever the batch of its point."""
-        return (*deployment_of(self.point), self.pool)
+        return (*layout_key(self.point), self.pool)
 
 
 class Capacities:
@@ -191,7 +191,7 @@ def bought_in(pool: Pool, pools: Sequence[Pool]) -> list[Deployment]:
     return [Deployment(point, number) for point in pool.points if is_api(point)]
 
 
-def deployment_of(point: OperatingPoint) -> tuple[Any, ...]:
+def layout_key(point: OperatingPoint) -> tuple[Any, ...]:
     """Identify the part of a point that all scenarios share: all but its batch and its pool."""
     uses = ((id(use.option), use.role, use.choice, tuple(use.layout.items()), use.workers) for use in point.uses)
     return (point.workload.name, point.power_cap, *uses)

@@ -21,7 +21,7 @@ from planner.plan.rows.robust import BreaksFirst, Confidence, FurtherSystem, Sur
 from planner.problem.facts import ResolvedSpec
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.scenarios import CONFIDENCE_SCENARIOS, CONFIDENCE_SEED, SERVING, Scenarios, draw, with_robust
-from planner.scenarios.redispatch import deployment_of, left_out
+from planner.scenarios.redispatch import layout_key, left_out
 from planner.solving.held_fleet import RoutedFleet, routed_fleet
 from planner.solving.variants import Answer
 from solvers.fixed_fleet.many_scenarios import MOST_COLUMNS, Settled, settle
@@ -154,9 +154,9 @@ def _peak_replicas(answer: Answer, routed: RoutedFleet) -> Floats:
     most: dict[Any, Floats] = {}
     for p in np.flatnonzero(answer.form.data.point_pool >= 0):
         if active[p].any():
-            key = deployment_of(answer.form.points[p])
+            key = layout_key(answer.form.points[p])
             most[key] = most.get(key, 0.0) + active[p]
-    peaks = [float(most[deployment_of(point)].max()) for point in routed.deployments]
+    peaks = [float(most[layout_key(point)].max()) for point in routed.deployments]
     return np.array([peaks[i] for i, _ in routed.points])
 
 

@@ -21,9 +21,9 @@ from planner.scenarios.redispatch import (
     ScenarioOutcome,
     bought_in,
     curve_of,
-    deployment_of,
     deployments_of,
     is_api,
+    layout_key,
     worst_errors,
 )
 from planner.solving.operation import growth_of, planned_operation, with_apis
@@ -98,7 +98,7 @@ def routed_fleet(answer: Answer) -> RoutedFleet:
     """Build the fleet of an answer by route: any deployment of a workload may serve any origin that has a route to its site."""
     problem, form = answer.problem, answer.form
     fleet, pooled, jobs = _fixed_fleet(answer, ())
-    known = {deployment_of(deployment.point): deployment.point for deployment in pooled}
+    known = {layout_key(deployment.point): deployment.point for deployment in pooled}
     deployments = tuple(known.values())
     option_of = {id(option): k for k, option in enumerate(form.fleet_options)}
     site_of = {site.region: r for r, site in enumerate(problem.sites)}

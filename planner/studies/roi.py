@@ -76,9 +76,9 @@ class Returns:
                 f"A team of {self.team:,.0f} {currency} a month pays off from a gain of {self.break_even[0]:.2%} if the added work is wanted, of {self.break_even[1]:.2%} if the fleet shrinks."
             )
         if self.baseline is not None:
-            apart = self.baseline - fleet.cost - (self.team or 0.0)
+            difference = self.baseline - fleet.cost - (self.team or 0.0)
             said.append(
-                f"A public cloud at {self.baseline:,.0f} {currency} a month for today's work is {abs(apart):,.0f} {'more expensive' if apart >= 0 else 'cheaper'} than the fleet{' with its team' if self.team else ''}, before any gain."
+                f"A public cloud at {self.baseline:,.0f} {currency} a month for today's work is {abs(difference):,.0f} {'more expensive' if difference >= 0 else 'cheaper'} than the fleet{' with its team' if self.team else ''}, before any gain."
             )
         return said
 

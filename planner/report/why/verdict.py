@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from planner.messages import DEFAULT, Message
+from planner.messages import DEFAULT, Message, listed
 from planner.plan import Plan
 from planner.plan.rows.quality import BestFound, Simplicity
 from planner.report.locale import Words
+from planner.report.words import amount
 
+ENDED = ("search", "time", "memory", "nodes")  # what ends a search short of the asked gap
 OPTIMAL_GAP = 1e-6  # a gap below it is a solver's rounding
 
 
@@ -34,6 +36,36 @@ def proof_clauses(plan: Plan, language: str = DEFAULT) -> list[str]:
     if step and (worse is None or not worse.code.startswith("verdict.fewer_deployments")):
         step = Message.of("verdict.ladder", step=step).text(language)
     return [*told, step] if step else told
+
+
+def opening_sentences(plan: Plan, language: str = DEFAULT) -> list[str]:
+    """State value and proof of a plan with an answer, and what its fewer parts cost, a sentence each."""
+    goal = {"min": plan.document["spec"].get("objective", {}).get("minimise") or "cost", "max": "throughput"}
+    years = plan.document["spec"].get("horizon", {}).get("years", 1)
+    over = Message.of("verdict.over.one") if years == 1 else Message.of("verdict.over.several", years=years)
+    first = Message.of(
+        f"verdict.{goal[plan.objective['sense']]}",
+        amount=amount(plan.value), unit=plan.objective["unit"], over=over.text(language), proof=_proof(plan).text(language),
+    )  # fmt: skip
+    parts, step = _worse(plan), _step_below(plan, language)
+    if step and (parts is None or not parts.code.startswith("verdict.fewer_deployments")):
+        step = Message.of("verdict.ladder", step=step).text(language)
+    second = listed([*([] if parts is None else [parts.text(language)]), step])
+    return [first.text(language), *([f"{second[0].upper()}{second[1:]}"] if second else [])]
+
+
+def _proof(plan: Plan) -> Message:
+    """State how near to the optimum a plan is proven to be, and what ended the search where that is not as near as asked."""
+    if plan.gap is None:
+        return Message.of("verdict.unproven")
+    if plan.status == "optimal" and plan.gap <= OPTIMAL_GAP:
+        return Message.of(_code("verdict.proven_optimal", plan))
+    proof, solver = Message.of(_code("verdict.proven", plan), gap=percent(plan.gap)), plan.document["solver"]
+    ended = solver.get("ended_by")
+    if plan.status != "limit" or ended not in ENDED or "asked_gap" not in solver:
+        return proof
+    asked = percent(float(solver["asked_gap"]))
+    return Message.of("verdict.ended", proof=proof.text(), gap=asked, ended=Message.of(f"verdict.ended.{ended}").text())
 
 
 def simplified_words(plan: Plan, t: Words) -> str:

@@ -52,15 +52,18 @@ class Base:
         shown = {"plan": _shown(self.plan, self.unit)}
         if self.start is None:
             return Message.of("base.plan", **shown)
-        apart = self.start - self.plan
+        difference = self.start - self.plan
         names = listed([Message.of(code).text() for code in self.relaxed])
-        if abs(apart) <= SAME * abs(self.plan):
+        if abs(difference) <= SAME * abs(self.plan):
             return (
                 Message.of("base.equal", relaxed=names, **shown) if self.relaxed else Message.of("base.plan", **shown)
             )
-        share = f"{abs(apart / self.plan):.2%}" if self.plan else ""
-        shown |= {"start": _shown(self.start, self.unit), "apart": f"{_shown(abs(apart), self.unit)} ({share})"}
-        side = "more" if apart > 0 else "less"
+        share = f"{abs(difference / self.plan):.2%}" if self.plan else ""
+        shown |= {
+            "start": _shown(self.start, self.unit),
+            "difference": f"{_shown(abs(difference), self.unit)} ({share})",
+        }
+        side = "more" if difference > 0 else "less"
         return (
             Message.of(f"base.{side}_relaxed", relaxed=names, **shown)
             if self.relaxed
@@ -106,8 +109,8 @@ class Planned:
         sign = -1.0 if self.plan.objective["sense"] == "max" else 1.0
         simplicity = self.plan.document.get("simplicity")
         given_up = 0.0 if simplicity is None else value - simplicity["best"]["value"]
-        apart = value - start
-        return bool(sign * given_up > SAME * abs(value) and sign * apart > SAME * abs(value))
+        difference = value - start
+        return bool(sign * given_up > SAME * abs(value) and sign * difference > SAME * abs(value))
 
 
 def planned(
