@@ -29,8 +29,8 @@ def workloads(plan: Plan) -> Block:
         for workload in sorted(plan.document["workloads"], key=lambda row: -row["cost"])
     ]
     currency = currency_of(plan)
-    columns = (f">levelised {currency}/1M", ">tokens", f">cost, {currency}", ">utilisation", "tightest limit or run")
-    return Block("Cost of tokens", columns, entries, counted(len(entries), "more"), least=5)
+    columns = (f">{currency}", ">tokens", f">cost, {currency}", ">utilisation", "tightest limit or run")
+    return Block("Levelised cost per 1M tokens", columns, entries, counted(len(entries), "more"), least=5)
 
 
 def earnings(plan: Plan) -> Block:

@@ -39,7 +39,13 @@ def test_plan_in_every_format(flopwatt, files):
     page = flopwatt("plan", files / "tiny.json", "-q")
     assert page.code == OK and page.out.startswith("tiny\nCost ")
     assert len(page.out.splitlines()) <= 45 and max(map(len, page.out.splitlines())) <= 100
-    for heading in ("What to buy or rent", "How it runs", "Cost of tokens", "Binding limits", "What comes next"):
+    for heading in (
+        "What to buy or rent",
+        "How it runs",
+        "Levelised cost per 1M tokens",
+        "Binding limits",
+        "What comes next",
+    ):
         assert f"\n{heading}" in page.out
     table = flopwatt("plan", files / "tiny.json", "-q", "--full")
     assert table.code == OK and table.out.startswith("tiny\n\noptimal: least cost ")

@@ -168,7 +168,7 @@ def test_the_sites_of_each_kind(mixed):
 def test_prices_totals_and_what_is_kept(stored):
     page = one_page(stored)
     flat, currency = one_line(page), stored["spec"].get("currency", "USD")
-    rows = {row[0]: row for row in rows_under(page, "Cost of tokens")}
+    rows = {row[0]: row for row in rows_under(page, "Levelised cost per 1M tokens")}
     for workload in stored["workloads"]:
         row = rows[workload["name"]]
         assert float(row[1]) == pytest.approx(workload["cost_per_million_tokens"], abs=5e-5)
