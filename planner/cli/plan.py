@@ -19,6 +19,7 @@ from planner.cli.streams import STANDARD_INPUT, standard_input
 from planner.errors import BrokenPlanError
 from planner.escape import terminal
 from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, OK, USAGE
+from planner.messages import with_codes
 from planner.plan import Plan, load_plan, parse_plan
 
 if TYPE_CHECKING:
@@ -152,10 +153,11 @@ def _verify(arguments: argparse.Namespace) -> int:
     if found.note:
         print(terminal(found.note), file=sys.stderr)
     if arguments.format == "json":
-        rows = [{"path": part.path, "reason": part.reason} for part in found.unchecked]
+        rows = [with_codes({"path": part.path, "reason": part.reason}, "reason") for part in found.unchecked]
         document = {
             "holds": found.holds,
             "findings": [str(finding) for finding in found.findings],
+            "messages": [finding.row() for finding in found.findings],
             "unchecked": rows,
             "proof": found.proof,
         }

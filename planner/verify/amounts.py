@@ -25,7 +25,7 @@ def check_amounts(plan: CheckedPlan) -> None:
         rows = plan.document[section]
         stated = {(row["component"], row["site"], row["system"], row["how"]): row["amount"] for row in rows}
         if len(stated) < len(rows):
-            plan.say(section, "a line stands twice")
+            plan.say(section, "verify.line_twice")
         for key in sorted({*stated, *computed}):
             plan.equal(f"{section} {'/'.join(filter(None, key))}", stated.get(key), computed.get(key))
     components: dict[str, float] = defaultdict(float)
@@ -145,7 +145,7 @@ def _check_slo(plan: CheckedPlan, path: str, row: Row) -> None:
     facts = plan.serving.get(row["name"])
     wanted = facts.spec.limits() if facts else []
     if [(r["metric"], r["percentile"]) for r in row["slo"]] != [(limit.metric, limit.percentile) for limit in wanted]:
-        plan.say(path, "must list the limits of the spec in their order")
+        plan.say(path, "verify.limits_in_order")
         return
     for i, (limit, stated) in enumerate(zip(wanted, row["slo"], strict=True)):
         place = f"{path}[{i}]"
@@ -156,4 +156,4 @@ def _check_slo(plan: CheckedPlan, path: str, row: Row) -> None:
             plan.equal(f"{place}.slack_s", stated["slack_s"], stated["limit_s"] - stated["predicted_s"])
             plan.at_most(place, worst, limit.seconds, f"{limit.metric} {limit.percentile}")
         elif (stated["slack_s"] is None) is not (worst is None):
-            plan.say(f"{place}.slack_s", "must be null where nothing is served, and only there")
+            plan.say(f"{place}.slack_s", "verify.null_where_nothing_is_served")

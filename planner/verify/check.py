@@ -65,7 +65,7 @@ def run_checks(plan: CheckedPlan) -> None:
         try:
             check(plan)
         except UNREADABLE as error:
-            plan.say(part, f"cannot be read through: {words_of(error)}")
+            plan.say(part, "verify.unreadable", error=words_of(error))
             plan.readable = False
         if not plan.readable:
             return
@@ -84,12 +84,12 @@ def check_robustness(plan: CheckedPlan, overlays: Sequence[Path]) -> None:
     asked = plan.problem.spec.robust is not None
     answered = plan.document["objective"]["value"] is not None
     if (stated and not asked) or (answered and stated != asked):
-        plan.say("robustness", "belongs to a plan whose spec has a block robust, and to no other")
+        plan.say("robustness", "verify.needs_robust_block")
     elif stated and answered:
         try:
             RobustCheck(plan, overlays, read_through).run()
         except UNREADABLE as error:
-            plan.say("robustness", f"cannot be read through: {words_of(error)}")
+            plan.say("robustness", "verify.unreadable", error=words_of(error))
 
 
 def _check_electricity(plan: CheckedPlan) -> None:
@@ -97,19 +97,19 @@ def _check_electricity(plan: CheckedPlan) -> None:
         plan.electricity = ElectricityCheck(plan.problem, plan.document, plan)
         plan.electricity.run({key: hour["own_power_w"] for key, hour in plan.hours.items()})
     elif "electricity" in plan.document:
-        plan.say("electricity", "the spec leaves no choice of electricity")
+        plan.say("electricity", "verify.no_choice_of_electricity")
 
 
 def _check_dispatch(plan: CheckedPlan) -> None:
     """Check that the dispatch over all hours is there if asked for, and fits the plan's cost. Its figures are not computed again."""
     found = plan.document.get("dispatch")  # None where the time was up before it
     if ("dispatch" in plan.document) != (plan.problem.bound_of == REDUCED and plan.problem.spec.horizon.dispatch):
-        plan.say("dispatch", "belongs to a plan on fewer hours than its series have, unless the spec leaves it out")
+        plan.say("dispatch", "verify.needs_reduced_hours")
     elif found is not None:
         cost = plan.document["totals"]["cost"]
         plan.equal("dispatch.difference", found["difference"], found["cost"] / cost - 1.0 if cost else 0.0)
         if not (0 <= found["unmet"] <= 1 and 0 <= found["unfinished"] <= 1):
-            plan.say("dispatch", "the shares of unmet demand and unfinished work lie between 0 and 1")
+            plan.say("dispatch", "verify.shares_within_one")
 
 
 def _check_lines(plan: CheckedPlan) -> None:
@@ -118,7 +118,7 @@ def _check_lines(plan: CheckedPlan) -> None:
         plan.lines = LineCheck(plan.problem, plan.problem.lines, plan.document, plan)
         plan.lines.run(hosts)
     elif "lines" in plan.document or "placements" in plan.document:
-        plan.say("lines", "the spec leaves no choice of lines")
+        plan.say("lines", "verify.no_choice_of_lines")
 
 
 def _check_spread(plan: CheckedPlan) -> None:
@@ -126,14 +126,14 @@ def _check_spread(plan: CheckedPlan) -> None:
         plan.spread = SpreadCheck(plan.problem, plan.document, plan)
         plan.spread.run()
     elif "spread" in plan.document:
-        plan.say("spread", "no workload of the spec asks for one")
+        plan.say("spread", "verify.no_workload_asks_for_one")
 
 
 def _check_phases(plan: CheckedPlan) -> None:
     if plan.problem.phases:
         PhaseCheck(plan).run()
     elif "phases" in plan.document:
-        plan.say("phases", "the spec has none")
+        plan.say("phases", "verify.spec_has_none")
 
 
 def _check_failures(plan: CheckedPlan) -> None:
@@ -141,14 +141,14 @@ def _check_failures(plan: CheckedPlan) -> None:
     if any(w.spec.spread is not None and w.spec.spread.survive for w in plan.serving.values()):
         FailoverCheck(plan).run()
     elif "failures" in plan.document:
-        plan.say("failures", "no workload of the spec must survive one")
+        plan.say("failures", "verify.no_workload_must_survive_one")
 
 
 def _check_quality(plan: CheckedPlan) -> None:
     if plan.problem.quality:
         QualityCheck(plan.problem, plan.document, plan).run()
     elif "quality" in plan.document:
-        plan.say("quality", "no workload of the spec has a floor")
+        plan.say("quality", "verify.no_workload_has_a_floor")
 
 
 CHECKS: tuple[tuple[str, Callable[[CheckedPlan], None]], ...] = (

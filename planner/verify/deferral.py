@@ -24,7 +24,7 @@ def check_deferral(
             done = [served[workload.asked, origin.region, t] * s for t, s in zip(ring, steps, strict=True)]
             path = f"routes {workload.name} from {origin.region} slots {ring[0]}-{ring[-1]}"
             if not close(sum(done), sum(arrived)):
-                plan.say(path, f"serves {sum(done):.9g} of {sum(arrived):.9g} requests")
+                plan.say(path, "verify.serves_requests", done=f"{sum(done):.9g}", asked=f"{sum(arrived):.9g}")
                 continue
             backlog, level = [], 0.0
             for inward, outward in zip(arrived, done, strict=True):
@@ -34,4 +34,9 @@ def check_deferral(
             for i, t in enumerate(ring):
                 allowed = sum(arrived[(i - lag) % len(ring)] for lag in range(hours))
                 if waiting[i] > allowed + RELATIVE_TOL * max(arrived):
-                    plan.say(f"{path} slot {t}", f"{waiting[i]:.9g} requests wait, {allowed:.9g} may")
+                    plan.say(
+                        f"{path} slot {t}",
+                        "verify.requests_wait",
+                        waiting=f"{waiting[i]:.9g}",
+                        allowed=f"{allowed:.9g}",
+                    )

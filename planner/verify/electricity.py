@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 from catalog.units import HOUR_S, MONTH_S, YEAR_S
 from models.arrays import Ints
+from planner.messages import Message
 from planner.problem.electricity import ContractFacts, ElectricityFacts, StorageFacts, peak_name
 from planner.problem.facts import PhaseFacts, ResolvedSpec, SiteFacts
 from planner.verify.findings import RELATIVE_TOL, ROUNDING_TOL, Report
@@ -56,16 +57,14 @@ class ElectricityCheck:
         rows = {(row["site"], row["slot"]): row for row in self.document["schedule"]}
         stated = {(row["site"], row["item"], row["name"]): row for row in self.document["electricity"]}
         if len(stated) < len(self.document["electricity"]):
-            self.report.say("electricity", "a row stands twice")
+            self.report.say("electricity", "verify.row_twice")
         for site in self.sites:
             if site.electricity is not None:
                 hours = [rows[site.region, t] for t in range(self.problem.calendar.slots)]
                 self._check_site(site, site.electricity, hours, stated, own_w)
         computed = {(row["site"], row["item"], row["name"]): row for row in self._table}
         if stated.keys() != computed.keys():
-            self.report.say(
-                "electricity", "must list the purchases, peaks, contracts and batteries of the spec, each once"
-            )
+            self.report.say("electricity", "verify.electricity_rows")
             return
         for key, row in computed.items():
             self.report.equal(f"electricity {'/'.join(filter(None, key))}", stated[key], row)
@@ -107,22 +106,22 @@ class ElectricityCheck:
             *(["charge_w", "discharge_w", "stored_j"] if meter.storage else []),
         }
         if {key for key in row if key in OF_A_METER} != wanted or set(row.get("ppa_w", contracts)) != set(contracts):
-            report.say(path, f"must say {', '.join(sorted(wanted))}, with every contract by its name")
+            report.say(path, "verify.electricity_parts", names=", ".join(sorted(wanted)))
             return False
         charge_w, discharge_w, ppa_w = row.get("charge_w", 0.0), row.get("discharge_w", 0.0), row.get("ppa_w", {})
         terms = [own_w, charge_w, -discharge_w, *(-watts for watts in ppa_w.values())]
         if not abs(row["grid_w"] - sum(terms)) <= ROUNDING_TOL * sum(map(abs, terms)):
-            report.say(f"{path}.grid_w", f"says {row['grid_w']!r}, computed {sum(terms)!r}")
+            report.say(f"{path}.grid_w", "verify.says", given=repr(row["grid_w"]), found=repr(sum(terms)))
         parts = {"grid_w": row["grid_w"], "charge_w": charge_w, "discharge_w": discharge_w}
         for name, value in (parts | {f"ppa_w.{n}": watts for n, watts in ppa_w.items()}).items():
             if not value >= 0:
-                report.say(f"{path}.{name}", f"is negative: {value!r}")
-        report.at_most(path, row["grid_w"], meter.connection_w, "power from the grid")
+                report.say(f"{path}.{name}", "verify.negative", given=repr(value))
+        report.at_most(path, row["grid_w"], meter.connection_w, Message.of("verify.power_from_grid").text())
         seconds, weight = float(calendar.seconds[t]), float(calendar.seconds[t] * calendar.discount[t])
         for facts in meter.contracts:
             contract, delivered = contracts[facts.name], ppa_w[facts.name]
             output = float(facts.share[int(calendar.hour[t])]) * contract.capacity_w
-            report.at_most(path, delivered, output, f"output of {facts.name}")
+            report.at_most(path, delivered, output, Message.of("verify.output_of", name=facts.name).text())
             contract.taken_j += delivered * seconds
             contract.paid_j += (output if facts.pays_produced else delivered) * weight
         return True
@@ -153,7 +152,7 @@ class ElectricityCheck:
         cost, kg = facts.price_per_j * contract.paid_j, facts.carbon_kg_per_j * contract.taken_j
         self.costs["ppa", site.region] += cost
         self.carbon["ppa", site.region] += kg
-        self._check_range(path, size, facts.least_w, facts.upper_w, "capacity contracted")
+        self._check_range(path, size, facts.least_w, facts.upper_w, Message.of("verify.capacity_contracted").text())
         if not facts.pays_produced:
             shares = [float(facts.share[int(hour)]) for hour in self.problem.calendar.hour]
             needed = [row["ppa_w"][facts.name] / share for row, share in zip(rows, shares, strict=True) if share > 0]
@@ -188,7 +187,7 @@ class ElectricityCheck:
     def _check_range(self, path: str, value: float, least: float, most: float, what: str) -> None:
         self.report.at_most(path, value, most, what)
         if not value >= least * (1 - RELATIVE_TOL):
-            self.report.say(path, f"{what}: {value:.9g} is less than {least:.9g}")
+            self.report.say(path, "verify.less_than", what=what, value=f"{value:.9g}", least=f"{least:.9g}")
 
     def _check_battery(
         self, site: SiteFacts, storage: StorageFacts, rows: Sequence[Row], stated: Mapping[tuple[str, str, str], Row]
@@ -196,8 +195,12 @@ class ElectricityCheck:
         """Check the levels of a battery through each cycle of slots, its sizes and its cost."""
         calendar, report, path = self.problem.calendar, self.report, f"electricity {site.region}/battery"
         energy_j, power_w = (stated[site.region, "battery", name]["size"] for name in ("energy", "power"))
-        self._check_range(f"{path}/energy", energy_j, storage.least_j, storage.upper_j, "energy stored at most")
-        self._check_range(f"{path}/power", power_w, storage.least_w, storage.upper_w, "power of the battery")
+        self._check_range(
+            f"{path}/energy", energy_j, storage.least_j, storage.upper_j, Message.of("verify.most_energy_stored").text()
+        )
+        self._check_range(
+            f"{path}/power", power_w, storage.least_w, storage.upper_w, Message.of("verify.power_of_battery").text()
+        )
         for ring in slot_rings(calendar.next):
             self._check_cycle(site, storage, rows, ring, energy_j, power_w)
         # stored_j is as low as the cycle allows, so the sizes follow from the hours
@@ -230,19 +233,24 @@ class ElectricityCheck:
         for t in ring:
             row, step = rows[t], float(self.problem.calendar.step_s[t])
             used_w = row["charge_w"] + row["discharge_w"]
-            report.at_most(f"{place} slot {t}", used_w, power_w, "power of the battery")
+            report.at_most(f"{place} slot {t}", used_w, power_w, Message.of("verify.power_of_battery").text())
             into, out = efficiency * row["charge_w"], row["discharge_w"] / efficiency
             levels.append(level)
             moved += step * (into + out)
             level += step * (into - out)
         if not abs(level) <= ROUNDING_TOL * len(ring) * moved:
-            words = f"the battery ends {level:.9g} J from where it began"
-            report.say(f"{place} slots {ring[0]}-{ring[-1]}", words)
+            words = Message.of("verify.battery_ends_elsewhere", level=f"{level:.9g}").text()
+            report.tell(f"{place} slots {ring[0]}-{ring[-1]}", words)
         low = min(levels)
         for t, value in zip(ring, levels, strict=True):
-            report.at_most(f"{place} slot {t}", value - low, energy_j, "energy stored")
+            report.at_most(f"{place} slot {t}", value - low, energy_j, Message.of("verify.energy_stored").text())
             if not abs(rows[t]["stored_j"] - (value - low)) <= ROUNDING_TOL * (value - low):
-                report.say(f"{place} slot {t}.stored_j", f"says {rows[t]['stored_j']!r}, computed {value - low!r}")
+                report.say(
+                    f"{place} slot {t}.stored_j",
+                    "verify.says",
+                    given=repr(rows[t]["stored_j"]),
+                    found=repr(value - low),
+                )
 
     def _peaks(self, meter: ElectricityFacts) -> list[tuple[str, list[int], float]]:
         """List (name, slots, present worth in seconds) of each peak that is paid for, month by month of local time through the horizon."""

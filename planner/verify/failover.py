@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 
+from planner.messages import Message
 from planner.problem.calendar import BUSIEST_TOL
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.findings import RELATIVE_TOL, close
@@ -26,10 +27,10 @@ class FailoverCheck:
         """Check that every zone fails once in each of the busiest slots, and each of these failures."""
         stated = {(row["zone"], row["slot"]) for row in self.document["failures"]}
         if len(stated) < len(self.document["failures"]):
-            self.plan.say("failures", "a zone and slot stand twice")
+            self.plan.say("failures", "verify.zone_and_slot_twice")
         slots = self._busiest_slots()
         if stated != {(zone, t) for zone in self.zone_of.values() for t in slots}:
-            self.plan.say("failures", "must try each zone at the busiest hours")
+            self.plan.say("failures", "verify.zones_at_busiest_hours")
             return
         for i, row in enumerate(self.document["failures"]):
             path = f"failures[{i}]"
@@ -58,10 +59,7 @@ class FailoverCheck:
         for i, route in enumerate(row["routes"]):
             rtt_s = self._round_trip(route, row["zone"], t)
             if rtt_s is None:
-                plan.say(
-                    f"{path}.routes[{i}]",
-                    "is not positive, not permitted, not ready, in another's pool, or in the zone that fails",
-                )
+                plan.say(f"{path}.routes[{i}]", "verify.failover_route")
                 continue
             requests = route["tokens_per_s"] / self.must[route["workload"]].spec.lengths.output
             served[self.must[route["workload"]].asked, route["origin"]] += requests
@@ -73,8 +71,14 @@ class FailoverCheck:
                 wanted = float(rates[o][t]) * plan.demand_factor(name)
                 got = served[name, origin.region]
                 if not close(got, wanted):
-                    words = f"serves {got:.9g} of {wanted:.9g} requests/s of {name} from {origin.region}"
-                    plan.say(path, words)
+                    words = Message.of(
+                        "verify.serves_requests_from",
+                        done=f"{got:.9g}",
+                        asked=f"{wanted:.9g}",
+                        workload=name,
+                        origin=origin.region,
+                    ).text()
+                    plan.tell(path, words)
         return asked
 
     def _round_trip(self, route: Row, zone: str, t: int) -> float | None:
@@ -97,10 +101,7 @@ class FailoverCheck:
         for name, replicas in row["active"].items():
             point, computed = self.plan.points[name]
             if replicas < 0 or computed.workload not in self.must or self.zone_of[point["site"]] == row["zone"]:
-                self.plan.say(
-                    f"{path}.active.{name}",
-                    "is negative, in the zone that fails, or of a workload that need not survive it",
-                )
+                self.plan.say(f"{path}.active.{name}", "verify.failover_replicas")
             able[point["pool"]] += replicas * computed.capacity
         for pool in sorted({*asked, *able}):
             self.plan.equal(f"{path}, replicas of {pool} [request/s]", able[pool], asked.get(pool, 0.0))
@@ -126,7 +127,12 @@ class FailoverCheck:
             if option.owned:
                 power[option.site.region] += counts[window] * option.idle_at_meter_w
         for key, systems in busy.items():
-            plan.at_most(path, systems, plan.held[key][window], f"systems at work of {'/'.join(map(str, key[:3]))}")
+            plan.at_most(
+                path,
+                systems,
+                plan.held[key][window],
+                Message.of("verify.systems_at_work", place="/".join(map(str, key[:3]))).text(),
+            )
         for site in self.problem.sites:
             _, name, most = power_at(self.problem, site, window)
             if math.isfinite(most) and site.fails_with != zone:
@@ -145,7 +151,11 @@ class FailoverCheck:
             workload = lines.serving[route["workload"]]
             found = lines.network.carrier(workload.name, route["origin"], route["site"], route["line"])
             if found is None:
-                raise ValueError(f"{path}: no line of type {route['line']!r} from {route['origin']}")
+                raise ValueError(
+                    Message.of(
+                        "verify.no_line_from", path=path, line=repr(route["line"]), origin=route["origin"]
+                    ).text()
+                )
             rate = route["tokens_per_s"] / workload.spec.lengths.output * self.problem.bytes_per_token * sign
             for start, end, line in lines.hops(found.hops, found.kind):
                 load[line, start] = load.get((line, start), 0.0) + rate * workload.spec.lengths.output
@@ -156,5 +166,12 @@ class FailoverCheck:
             if math.isfinite(unit):
                 room = units.get(line, 0) * unit
                 if rate > room * (1 + RELATIVE_TOL) + RELATIVE_TOL * unit:
-                    words = f"{line[1]} {line[0]} from {start} would carry {rate:.9g} bytes/s on {room:.9g}"
-                    self.plan.say(path, words)
+                    words = Message.of(
+                        "verify.line_overloaded",
+                        kind=line[1],
+                        line=line[0],
+                        start=start,
+                        rate=f"{rate:.9g}",
+                        room=f"{room:.9g}",
+                    ).text()
+                    self.plan.tell(path, words)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from planner.messages import Argument, Message, Said, with_codes
+
 RELATIVE_TOL = 1e-6  # closed forms on another machine, limits that a solver met to its own tolerance
 ROUNDING_TOL = 1e-11  # sums and products of the plan's own numbers
 
@@ -15,6 +17,8 @@ UNREADABLE = (KeyError, TypeError, IndexError, ValueError, AttributeError, Arith
 
 def words_of(error: Exception) -> str:
     """Write an error of reading: its own words, or its kind with what was looked for."""
+    if error.args and isinstance(error.args[0], Said):
+        return error.args[0]
     said = f"{error.args[0]}" if error.args else ""
     return said if " " in said else f"{type(error).__name__} {said}".strip()
 
@@ -26,8 +30,12 @@ class Finding:
     path: str
     message: str
 
+    def row(self) -> dict[str, Any]:
+        """Return place and text, with the code and the arguments beside the text."""
+        return with_codes({"path": self.path, "text": self.message}, "text")
+
     def __str__(self) -> str:
-        return f"{self.path}: {self.message}"
+        return Message.of("verify.at", path=self.path, found=self.message).text()
 
 
 class Report:
@@ -36,8 +44,12 @@ class Report:
     def __init__(self) -> None:
         self.found: list[Finding] = []
 
-    def say(self, path: str, message: str) -> None:
-        """Record a finding."""
+    def say(self, path: str, code: str, /, **arguments: Argument) -> None:
+        """Record a finding by the code and the arguments of its message."""
+        self.tell(path, Message.of(code, **arguments).text())
+
+    def tell(self, path: str, message: str) -> None:
+        """Record a finding that is a text of a message already."""
         self.found.append(Finding(path, message))
 
     def equal(self, path: str, stated: Any, computed: Any, tolerance: float = ROUNDING_TOL) -> None:
@@ -50,14 +62,14 @@ class Report:
                 self.equal(f"{path}[{i}]", one, other, tolerance)
         elif isinstance(computed, (int, float)) and not isinstance(computed, bool):
             if not close(stated, computed, tolerance):
-                self.say(path, f"says {stated!r}, computed {computed!r}")
+                self.say(path, "verify.says", given=repr(stated), found=repr(computed))
         elif stated != computed:
-            self.say(path, f"says {stated!r}, computed {computed!r}")
+            self.say(path, "verify.says", given=repr(stated), found=repr(computed))
 
     def at_most(self, path: str, used: float, allowed: float, what: str) -> None:
         """Compare a use with its limit, within `RELATIVE_TOL`."""
         if not used <= allowed + RELATIVE_TOL * max(abs(allowed), abs(used)):
-            self.say(path, f"{what}: {used:.9g} exceeds {allowed:.9g}")
+            self.say(path, "verify.exceeds", what=what, used=f"{used:.9g}", allowed=f"{allowed:.9g}")
 
 
 def close(stated: Any, computed: float, tolerance: float = ROUNDING_TOL) -> bool:

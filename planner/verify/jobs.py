@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.messages import Message
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.findings import close
 from planner.verify.preemption import lost_share, trained_chips
@@ -13,7 +14,7 @@ def check_jobs(plan: CheckedPlan) -> None:
     for job in plan.training.values():
         mine = [(name, active) for name, active in plan.active.items() if plan.points[name][1].workload == job.name]
         if len(mine) != 1:
-            plan.say(f"workloads {job.name}", f"a job runs at one point, not at {len(mine)}")
+            plan.say(f"workloads {job.name}", "verify.one_point_of_job", count=str(len(mine)))
         allowed = calendar.within(job.spec.start, job.spec.deadline)
         done = 0.0
         for name, active in mine:
@@ -21,10 +22,12 @@ def check_jobs(plan: CheckedPlan) -> None:
             lost = lost_share(plan.problem, job, trained_chips(point), plan.sites[point["site"]], active)
             for t, width in enumerate(active):
                 if width and not allowed[t]:
-                    plan.say(f"schedule slot {t}", f"{job.name} runs outside its start and deadline")
-                plan.at_most(f"schedule slot {t}", width, 1.0, f"width of {job.name}")
+                    plan.say(f"schedule slot {t}", "verify.runs_outside", job=job.name)
+                plan.at_most(f"schedule slot {t}", width, 1.0, Message.of("verify.width_of", job=job.name).text())
                 tokens_per_s = (width - lost[t]) * computed.capacity
                 plan.tokens[job.name][t] += tokens_per_s
                 done += tokens_per_s * float(calendar.seconds[t])
         if not close(done, job.spec.tokens):
-            plan.say(f"workloads {job.name}", f"trains {done:.9g} of {job.spec.tokens:.9g} tokens by the deadline")
+            plan.say(
+                f"workloads {job.name}", "verify.trains_tokens", done=f"{done:.9g}", asked=f"{job.spec.tokens:.9g}"
+            )

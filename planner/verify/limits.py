@@ -32,7 +32,7 @@ def check_limits(plan: CheckedPlan) -> None:
     named.sort(key=lambda entry: (*entry[:2], entry[2]["value"]))
     stated = [row for _, _, row in named]
     if [(path, _identity(name, by_code)) for path, name, _, _ in computed] != [entry[:2] for entry in named]:
-        plan.say("limits", "must be those of the spec that apply to the plan, each once")
+        plan.say("limits", "verify.limits_once")
         return
     for (path, name, value, limit), row in zip(computed, stated, strict=True):
         plan.equal(f"limits {path}", {k: row[k] for k in ("value", "limit")}, {"value": value, "limit": limit})
@@ -55,20 +55,15 @@ def _check_prices_of_the_bound(plan: CheckedPlan) -> None:
     rows = [row for row in document["limits"] if is_by_the_bound(row) and row[name] is not None]
     for row in rows:
         if not row[name] < 0:
-            plan.say(f"limits {row['path']}.{name}", f"relaxing a limit cannot raise the least cost: {row[name]!r}")
+            plan.say(f"limits {row['path']}.{name}", "verify.relaxing_raises", given=repr(row[name]))
     if rows and divisible is None:
-        plan.say("bound_divisible", "must state the bound that the prices of the limits prove by themselves")
+        plan.say("bound_divisible", "verify.bound_by_prices")
     if divisible is not None and (bound is None or divisible > bound + RELATIVE_TOL * abs(bound)):
-        plan.say(
-            "bound_divisible", f"must not lie above the bound {bound!r}, which keeps choices integer: {divisible!r}"
-        )
+        plan.say("bound_divisible", "verify.above_bound", bound=repr(bound), given=repr(divisible))
     if rows and divisible is not None:
         slack_worth = sum(max(row["slack"], 0.0) * -row[name] for row in rows)
         if slack_worth > value - divisible + RELATIVE_TOL * abs(value):
-            plan.say(
-                "limits",
-                f"their slack is worth {slack_worth:.9g} at the prices of the bound, which is only {value - divisible:.9g} away",
-            )
+            plan.say("limits", "verify.slack_worth", worth=f"{slack_worth:.9g}", away=f"{value - divisible:.9g}")
 
 
 def _limit_values(plan: CheckedPlan) -> Iterator[LimitValue]:

@@ -76,7 +76,7 @@ class LineCheck:
             if way is None:
                 continue  # found where routes are checked
             if float(self.calendar.edges_s[int(self.calendar.window[t])]) < way.ready_s - TIME_TOL_S:
-                self.report.say(f"routes[{i}].line", f"{row['line']} is not ready in slot {t}")
+                self.report.say(f"routes[{i}].line", "verify.line_not_ready", line=row["line"], slot=str(t))
             rate = row["tokens_per_s"] / workload.spec.lengths.output
             out, back = (
                 tokens * self.problem.bytes_per_token * rate
@@ -109,10 +109,10 @@ class LineCheck:
     def _check_placement(self, path: str, row: Mapping[str, Any], streams: Streams, trees: Trees) -> None:
         workload, traffic, windows = self.serving[row["workload"]], row["traffic"], row["phases"]
         if set(row) != PLACEMENT_COLUMNS or not 0 < row["share"] <= 1 + RELATIVE_TOL:
-            self.report.say(path, "is not a share of some traffic on a line type")
+            self.report.say(path, "verify.no_share_of_traffic")
         known = all(type(w) is int and 0 <= w < self.calendar.windows for w in windows)
         if not windows or sorted(set(windows)) != windows or not known:
-            self.report.say(f"{path}.phases", "must be phases of the plan, each once")
+            self.report.say(f"{path}.phases", "verify.phases_once")
         found = self._path_of(workload, row)
         for w in windows:
             if traffic == WEIGHTS:
@@ -120,12 +120,12 @@ class LineCheck:
             elif traffic in (CONTROL, TELEMETRY):
                 streams[workload.name, traffic, row["to"], w] += row["share"]
         if found is None:
-            words = f"from {row['from']} to {row['to']}, or not safe or available enough for {traffic}"
-            self.report.say(path, f"{row['kind']} is not on offer {words}")
+            words = Message.of("verify.line_between", first=row["from"], second=row["to"], traffic=traffic).text()
+            self.report.say(path, "verify.line_not_on_offer", kind=row["kind"], words=words)
             return
         nodes, ready_s = found
         if min((float(self.calendar.edges_s[w]) for w in windows), default=0.0) < ready_s - TIME_TOL_S:
-            self.report.say(f"{path}.phases", f"{row['kind']} is ready only after {ready_s:g} s")
+            self.report.say(f"{path}.phases", "verify.line_ready_after", kind=row["kind"], time=f"{ready_s:g}")
         self._send(row, workload, nodes)
 
     def _path_of(self, workload: ServingFacts, row: Mapping[str, Any]) -> tuple[tuple[str, ...], float] | None:
@@ -170,11 +170,11 @@ class LineCheck:
                 self.copies |= placed
                 path = f"placements weights of {name} phase {w}"
                 if stray := {end for _, end in tree} - placed:
-                    self.report.say(path, f"go to {', '.join(sorted(stray))}, where nothing needs them")
+                    self.report.say(path, "verify.stray_sites", names=", ".join(sorted(stray)))
                 for site in placed if workload.spec.weight_updates_per_year > 0 else ():
                     reached = max_flow(source, site, tree)
                     if reached < 1 - RELATIVE_TOL:
-                        self.report.say(path, f"only {reached:.6g} of them reach {site}")
+                        self.report.say(path, "verify.reached_only", share=f"{reached:.6g}", site=site)
                 for traffic in (CONTROL, TELEMETRY):
                     self._check_streams(name, traffic, w, placed, streams)
 
@@ -186,7 +186,7 @@ class LineCheck:
             share, expected = streams.get((name, traffic, site, window), 0.0), int(site in needed)
             if abs(share - expected) > RELATIVE_TOL:
                 path = f"placements {traffic} of {name} phase {window}"
-                self.report.say(path, f"{share:.9g} of it is sent for {site}, expected {expected}")
+                self.report.say(path, "verify.share_sent", share=f"{share:.9g}", site=site, expected=str(expected))
 
     # -- rent ------------------------------------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ class LineCheck:
             key = (row["line"], row["kind"])
             facts = self.lines.get(key)
             if facts is None or key in seen or (key not in self.carried and not surviving) or set(row) != COLUMNS:
-                self.report.say(f"lines[{i}]", "is not on offer, stands twice, or carries nothing")
+                self.report.say(f"lines[{i}]", "verify.idle_line")
                 continue
             seen.add(key)
             rent = self._check_line(f"lines[{i}]", key, facts, row)
@@ -206,15 +206,15 @@ class LineCheck:
                 self._charge(key, rent, surviving)
         if missing := {key for key in self.carried if key not in seen}:
             names = ", ".join("/".join(key) for key in sorted(missing))
-            self.report.say("lines", f"{names} carries traffic and is not listed")
+            self.report.say("lines", "verify.unlisted_line", names=names)
 
     def _check_line(self, path: str, key: Line, facts: LineFacts, row: Mapping[str, Any]) -> float:
         """Compare a line's capacity, peak and cost with its row, and return its rent."""
         report, counted = self.report, math.isfinite(facts.unit_bytes_per_s)
         if counted and (type(row["units"]) is not int or row["units"] < 0):
-            report.say(f"{path}.units", f"expected a whole number of units, got {row['units']!r}")
+            report.say(f"{path}.units", "verify.whole_units", given=repr(row["units"]))
         if not counted and row["units"] is not None:
-            report.say(f"{path}.units", "a line of this type is not rented by units")
+            report.say(f"{path}.units", "verify.not_rented_by_units")
         peak = max(self.load[key, end][t] for end in facts.ends for t in range(self.calendar.slots))
         capacity = row["units"] * facts.unit_bytes_per_s if counted else None
         rent: float = row["units"] * facts.unit_price_per_s * self._worth(facts) if counted else 0.0
@@ -230,9 +230,11 @@ class LineCheck:
         report.equal(path, {column: row[column] for column in computed}, computed)
         at = self.load[key, row["busiest_from"]][row["busiest_slot"]] if row["busiest_from"] in facts.ends else -1.0
         if abs(at - peak) > RELATIVE_TOL * peak:
-            report.say(f"{path}.busiest_slot", f"{at:.9g} bytes/s then, at most {peak:.9g}")
+            report.say(f"{path}.busiest_slot", "verify.bytes_then", at=f"{at:.9g}", peak=f"{peak:.9g}")
         if capacity is not None:
-            report.at_most(path, peak, capacity, f"bytes/s on {row['kind']} {row['line']}")
+            report.at_most(
+                path, peak, capacity, Message.of("verify.bytes_on_line", kind=row["kind"], line=row["line"]).text()
+            )
         return rent
 
     def _worth(self, facts: LineFacts) -> float:

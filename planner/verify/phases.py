@@ -33,7 +33,7 @@ class PhaseCheck:
         """Compare each row with its phase."""
         stated = self.document["phases"]
         if [row["name"] for row in stated] != [phase.name for phase in self.problem.phases]:
-            self.plan.say("phases", "must be those of the spec, in their order")
+            self.plan.say("phases", "verify.phases_in_order")
             return
         cost, paid = self._cost_by_window(), payments(self.plan)
         for p, (row, phase) in enumerate(zip(stated, self.problem.phases, strict=True)):
@@ -181,5 +181,5 @@ class PhaseCheck:
         most = {"/".join(key): max(of.values(), default=0.0) for key, of in busy.items()}
         stated_chips = {f"{row['workload']}/{row['role']}/{row['system']}": row["chips"] for row in stated}
         if len(stated_chips) < len(stated):
-            self.plan.say(path, "a row stands twice")
+            self.plan.say(path, "verify.row_twice")
         self.plan.equal(path, stated_chips, {key: value for key, value in most.items() if value > 0})

@@ -74,10 +74,10 @@ def verified(plan: Plan, overlays: Sequence[Path] = ()) -> Verification:
     problem, note = _resolved(document, overlays), ""
     same_figures = same_catalog(problem, document)
     if not same_figures:
-        note = "the plan was made with another catalog: checked on the figures recorded under `provenance`"
+        note = Message.of("verify.another_catalog").text()
         problem = _with_recorded_figures(document, overlays)
     if made_by_another(document):
-        also = f"another release made the plan: predictions of its points are compared to within {PREDICTED_TOL:.0%}"
+        also = Message.of("verify.another_release", share=f"{PREDICTED_TOL:.0%}").text()
         note = f"{note}; {also}" if note else also
     found = findings(problem, document, overlays)
     if not made_by_another(document):
@@ -113,7 +113,7 @@ def findings(problem: ResolvedSpec, document: Mapping[str, Any], overlays: Seque
         try:
             plan = CheckedPlan(as_chosen(problem, document), document, same_figures)
         except UNREADABLE as error:
-            plan.say("quality", f"names no architectures that the spec offers: {words_of(error)}")
+            plan.say("quality", "verify.no_such_architectures", error=words_of(error))
             return plan.found
         run_checks(plan)
         plan.found = [*record, *plan.found]
@@ -122,7 +122,7 @@ def findings(problem: ResolvedSpec, document: Mapping[str, Any], overlays: Seque
         if figures_hold:
             check_prices(plan, overlays)
     except UNREADABLE as error:
-        plan.say("plan", f"cannot be read through: {words_of(error)}")
+        plan.say("plan", "verify.unreadable", error=words_of(error))
     return plan.found
 
 

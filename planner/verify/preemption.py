@@ -77,16 +77,22 @@ class InterruptionCheck:
 
     def _table(self, key: str, asked: bool, computed: Mapping[str, Mapping[str, Any]]) -> None:
         if (key in self.document) != asked:
-            self.plan.say(key, "belongs to a plan whose spec asks for it, and to no other")
+            self.plan.say(key, "verify.only_if_asked")
             return
         stated = {row["point"]: row for row in self.document.get(key, ())}
         if stated.keys() != computed.keys() or len(stated) < len(self.document.get(key, ())):
-            self.plan.say(key, "must have one row for each point that it concerns")
+            self.plan.say(key, "verify.row_for_each_point")
             return
         for name, row in computed.items():
             for word in row.keys() & {"workload", "site"}:
                 if stated[name][word] != row[word]:
-                    self.plan.say(f"{key} {name}", f"says {word} {stated[name][word]!r}, it is {row[word]!r}")
+                    self.plan.say(
+                        f"{key} {name}",
+                        "verify.says_of",
+                        name=word,
+                        given=repr(stated[name][word]),
+                        found=repr(row[word]),
+                    )
             self.plan.equal(f"{key} {name}", {k: v for k, v in stated[name].items() if k not in ("workload", "point", "site")},
                              {k: v for k, v in row.items() if k not in ("workload", "site")})  # fmt: skip
 

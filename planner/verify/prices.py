@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.lookup import Catalog
+from planner.messages import Message
 from planner.problem.price_levels import STATED, TYPICAL, amount_of, level_note, way_of
 from planner.resolve.names import catalog_of
 from planner.spec.document import at
@@ -65,8 +66,13 @@ class PriceCheck:
         found = amount_of(path, block, row["value"])[0] if isinstance(row["value"], str) else row["value"]
         self.plan.equal(f"assumptions {path}", found, wanted[0])
         if level != TYPICAL:
-            self._check_note(path, f"the {level} figure" if bound is not None else f"no {level} figure is stated")
+            self._check_note(
+                path,
+                Message.of("verify.level_of_price", level=level).text()
+                if bound is not None
+                else Message.of("verify.no_level_of_price", level=level).text(),
+            )
 
     def _check_note(self, path: str, words: str) -> None:
         if words not in (self.assumed.get(path) or {"reason": ""})["reason"]:
-            self.plan.say(f"assumptions {path}", f"must say of the price: {words}")
+            self.plan.say(f"assumptions {path}", "verify.price_words", words=words)

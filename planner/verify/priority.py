@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.units import HOUR_S, YEAR_S
+from planner.messages import Message
 from planner.problem.facts import ResolvedSpec
 from planner.resolve.resolver import resolve
 from planner.spec.document import Edits, edited
@@ -50,26 +51,24 @@ def check_postponed(report: Report, document: Mapping[str, Any]) -> None:
         return
     rows = document[TABLE]
     if not rows or document["objective"]["value"] is None:
-        report.say(TABLE, "belongs to a plan in which a job waits, and to no other")
+        report.say(TABLE, "verify.only_if_a_job_waits")
     spec = parse_spec(document["spec"])
     classes = {workload.name: (_priority(workload), i) for i, workload in enumerate(spec.workloads)}
     left_out = {row["workload"] for row in rows if row["deadline_s"] is None}
     order = [classes.get(row["workload"], (0, 0)) for row in rows]
     if order != sorted(set(order)):
-        report.say(TABLE, "has each job once, by priority and as listed within one")
+        report.say(TABLE, "verify.jobs_by_priority")
     for i, row in enumerate(rows):
         if message := _wrong(spec, row):
-            report.say(f"{TABLE}[{i}]", message)
+            report.tell(f"{TABLE}[{i}]", message)
             continue
         for name in row["waits_for"] or ():
             ahead = name in classes and spec.workloads[classes[name][1]].kind != "serving"
             if not ahead or name in left_out or classes[name] >= classes[row["workload"]]:
-                report.say(
-                    f"{TABLE}[{i}].waits_for", f"{name} is no job of the plan that goes before {row['workload']}"
-                )
+                report.say(f"{TABLE}[{i}].waits_for", "verify.no_job_before", name=name, workload=row["workload"])
         for name in (row["first"] or {"postponed": ()})["postponed"]:
             if not classes.get(name, (0, 0))[0]:
-                report.say(f"{TABLE}[{i}].first", f"{name} is no job that may wait")
+                report.say(f"{TABLE}[{i}].first", "verify.no_job_that_waits", name=name)
 
 
 def _priority(workload: Any) -> int:
@@ -81,14 +80,14 @@ def _wrong(spec: PlanSpec, row: Mapping[str, Any]) -> str:
     """Say what of a row is not as the spec has it; empty if nothing is."""
     place = next((i for i, workload in enumerate(spec.workloads) if workload.name == row["workload"]), None)
     if place is None or not _priority(spec.workloads[place]):
-        return f"{row['workload']} is no job with a priority"
+        return Message.of("verify.no_job_with_priority", workload=row["workload"]).text()
     job: Any = spec.workloads[place]
     end_s = spec.horizon.years * YEAR_S
     asked_s = job.deadline if "deadline" in job.model_fields_set else end_s
     stated = (row["path"], row["priority"], row["asked_s"])
     if stated != (f"workloads[{place}]", job.priority, asked_s):
-        return f"path, priority and asked_s are {stated}, not those of {row['workload']} in the spec"
+        return Message.of("verify.job_row", given=str(stated), workload=row["workload"]).text()
     done_s = row["deadline_s"]
     if done_s is not None and not (asked_s < done_s <= end_s and done_s % HOUR_S == 0):
-        return f"deadline_s must be a whole hour after {asked_s:g} s and within the horizon, is {done_s:g}"
+        return Message.of("verify.deadline_whole_hour", asked=f"{asked_s:g}", given=f"{done_s:g}").text()
     return ""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from planner.messages import Message
 from planner.problem.facts import QualityFacts, ResolvedSpec
 from planner.problem.quality import EACH, HOUR, NONE
 from planner.verify.findings import RELATIVE_TOL, Report
@@ -31,7 +32,11 @@ def as_chosen(problem: ResolvedSpec, document: Mapping[str, Any]) -> ResolvedSpe
         used = chosen[facts.workload]
         if not used or not used <= set(facts.members):
             offered, found = ", ".join(facts.members), ", ".join(map(str, used)) or "none"
-            raise ValueError(f"quality: {facts.workload} runs on one or several of {offered}, not on {found}")
+            raise ValueError(
+                Message.of(
+                    "verify.architectures_of", workload=facts.workload, offered=str(offered), found=str(found)
+                ).text()
+            )
         dropped |= {name for architecture, name in facts.members.items() if architecture not in used}
         if len(used) == 1:
             new_name[facts.members[next(iter(used))]] = facts.workload
@@ -106,7 +111,7 @@ class QualityCheck:
         rows = self.document["quality"]
         stated = {row["workload"]: row for row in rows}
         if set(stated) != {facts.workload for facts in self.problem.quality} or len(stated) != len(rows):
-            self.report.say("quality", "must have one row for each workload with a quality floor")
+            self.report.say("quality", "verify.row_for_each_floor")
             return
         self._check_names()
         for facts in self.problem.quality:
@@ -158,10 +163,10 @@ class QualityCheck:
         }
         self.report.equal(path, {key: row[key] for key in computed}, computed)
         if facts.mix == NONE and len(facts.members) > 1:
-            self.report.say(path, f"{len(facts.members)} architectures answer, the spec allows one")
+            self.report.say(path, "verify.one_architecture", count=str(len(facts.members)))
         lowest = each if facts.mix in (NONE, EACH) else lowest_hour if facts.mix == HOUR else reached
         if lowest < facts.least - RELATIVE_TOL * abs(facts.least):
-            self.report.say(path, f"a quality of {lowest:.9g} is below the floor of {facts.least:.9g}")
+            self.report.say(path, "verify.below_floor", given=f"{lowest:.9g}", least=f"{facts.least:.9g}")
         if row["runner_up"] is not None:
             self._check_runner_up(f"{path}.runner_up", facts, row["runner_up"])
 
@@ -179,10 +184,10 @@ class QualityCheck:
         objective, bound = self.document["objective"], self.document["bound"]
         others = set(facts.scores) - {row["without"]}
         if row["without"] not in facts.members or not set(row["architectures"]) <= others:
-            self.report.say(path, "must leave out an architecture that answers, and use others of the spec")
+            self.report.say(path, "verify.runner_up_architectures")
         if row["value"] is None:
             return
         self.report.equal(f"{path}.difference", row["difference"], row["value"] - objective["value"])
         better = row["value"] - bound if objective["sense"] == "max" else bound - row["value"]
         if better > RELATIVE_TOL * abs(bound):
-            self.report.say(path, f"says {row['value']!r}, better than the bound of the plan")
+            self.report.say(path, "verify.better_than_bound", given=repr(row["value"]))

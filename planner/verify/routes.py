@@ -27,7 +27,7 @@ def check_routes(plan: CheckedPlan) -> None:
                 asked, got = float(rates[o][t]) * factor, served[workload.asked, origin.region, t]
                 if not close(got, asked):
                     path = f"routes {workload.asked} from {origin.region} slot {t}"
-                    plan.say(path, f"serves {got:.9g} of {asked:.9g} requests/s")
+                    plan.say(path, "verify.serves_rate", done=f"{got:.9g}", asked=f"{asked:.9g}")
     _check_replicas(plan)
 
 
@@ -40,7 +40,7 @@ def _read(plan: CheckedPlan) -> Served:
         requests = row["tokens_per_s"] / workload.spec.lengths.output
         path = plan.problem.routes(workload.name, row["origin"], row["site"]).get(row.get("line", ""))
         if requests <= 0 or path is None or not row["pool"].startswith(f"{row['workload']}/{row['site']}/"):
-            plan.say(f"routes[{i}]", "is not positive, not permitted, or in another's pool")
+            plan.say(f"routes[{i}]", "verify.route_not_allowed")
             continue
         served[workload.asked, row["origin"], t] += requests
         plan.asked[row["pool"], t] += requests

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from planner.messages import Message
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.electricity import OF_A_METER
 from planner.verify.fleet.options import CheckedOption, HeldKey, key_at, key_of
@@ -21,7 +22,7 @@ def check_schedule(plan: CheckedPlan) -> None:
         name for name, site in plan.sites.items() if site.electricity is not None
     }
     if seen != {(site, t) for site in used for t in range(calendar.slots)}:
-        plan.say("schedule", "must have one row for each used site and slot")
+        plan.say("schedule", "verify.row_for_each_site_and_slot")
     plan.hours = {(site, t): row for site in plan.sites for t, row in enumerate(_hours(plan, site))}
     for i, row in enumerate(plan.document["schedule"]):
         decided = ["active", "resident", *(OF_A_METER if plan.sites[row["site"]].electricity is not None else ())]
@@ -36,12 +37,12 @@ def _read(plan: CheckedPlan) -> set[tuple[str, int]]:
     for i, row in enumerate(plan.document["schedule"]):
         t = row["slot"]
         if (row["site"], t) in seen or row["site"] not in plan.sites or not 0 <= t < plan.problem.calendar.slots:
-            plan.say(f"schedule[{i}]", "names a site and slot twice, or one that does not exist")
+            plan.say(f"schedule[{i}]", "verify.site_and_slot")
             continue
         seen.add((row["site"], t))
         for name, replicas in row["active"].items():
             if replicas < 0 or plan.points[name][0]["site"] != row["site"]:
-                plan.say(f"schedule[{i}].active.{name}", "is negative or belongs to another site")
+                plan.say(f"schedule[{i}].active.{name}", "verify.negative_or_elsewhere")
             plan.active[name][t] += replicas
     return seen
 
@@ -107,7 +108,12 @@ def _check_installed(plan: CheckedPlan) -> None:
             if key[2] == "api":
                 bought[key] = max(bought[key], at_work)
             held = plan.running[key][t]
-            plan.at_most(f"schedule slot {t}", at_work, held, f"systems at work of {'/'.join(key[:3])}")
+            plan.at_most(
+                f"schedule slot {t}",
+                at_work,
+                held,
+                Message.of("verify.systems_at_work", place="/".join(key[:3])).text(),
+            )
     for row in plan.document.get("failures", ()):  # tokens may be bought when a zone fails only
         busy = defaultdict(float)
         for name, at_work in row["active"].items():
@@ -119,4 +125,4 @@ def _check_installed(plan: CheckedPlan) -> None:
     for i, row in enumerate(plan.document["fleet"]):
         most = bought[key_of(row)]
         if row["how"] == "api" and not most * (1 - COUNT_TOL) <= row["count"] < most * (1 - COUNT_TOL) + 1:
-            plan.say(f"fleet[{i}].count", f"says {row['count']!r} tokens/s, at most {most:.9g} are bought at a time")
+            plan.say(f"fleet[{i}].count", "verify.tokens_bought", given=repr(row["count"]), most=f"{most:.9g}")

@@ -33,7 +33,7 @@ class SpreadCheck:
         stated = {(row["workload"], row["zone"]): row for row in self.document["spread"]}
         wanted = {(name, zone) for name in spreading for zone in self.zone_of.values()}
         if set(stated) != wanted or len(stated) != len(self.document["spread"]):
-            self.report.say("spread", "must have one row for each workload that asks for it and each zone")
+            self.report.say("spread", "verify.row_for_each_zone")
             return
         for name, workload in spreading.items():
             if workload.spec.spread is not None:
@@ -62,13 +62,16 @@ class SpreadCheck:
                 f"spread {workload.asked}",
                 self.largest[workload.asked],
                 asked.largest_share,
-                "share of an hour's requests in one zone",
+                Message.of("verify.share_in_one_zone").text(),
             )
         counting = sum(low >= asked.least_share * (1 - RELATIVE_TOL) for low, _ in shares.values())
         if total and asked.zones > 1 and counting < asked.zones:
             self.report.say(
                 f"spread {workload.asked}",
-                f"{counting} zones serve at least {asked.least_share:g} of every hour's requests, {asked.zones} are asked for",
+                "verify.zones_serving",
+                count=str(counting),
+                share=f"{asked.least_share:g}",
+                asked=str(asked.zones),
             )
 
     def limit_values(self) -> Iterator[tuple[str, str, float, float]]:

@@ -15,13 +15,13 @@ def check_looser(plan: CheckedPlan) -> None:
         place = f"looser[{i}]"
         workload = next((each for each in plan.document["workloads"] if each["name"] == row["workload"]), None)
         if workload is None:
-            plan.say(f"{place}.workload", f"{row['workload']!r} is none of the plan")
+            plan.say(f"{place}.workload", "verify.unknown_workload", name=repr(row["workload"]))
             continue
         limits = {(each["metric"], each["percentile"]): each["limit_s"] for each in workload["slo"]}
         plan.equal(f"{place}.limit_s", row["limit_s"], limits.get((row["metric"], row["percentile"])))
         held = {pool["system"] for point in workload["points"] for pool in point["pools"]}
         if row["system"] not in held:
-            plan.say(f"{place}.system", f"{row['workload']} does not run on {row['system']!r}")
+            plan.say(f"{place}.system", "verify.runs_elsewhere", workload=row["workload"], system=repr(row["system"]))
         _check_steps(plan, place, row)
         times = row["steps"][-1]["times"] if row["steps"] else 1.0
         plan.equal(f"{place}.worth", row["worth"], workload["cost"] * row["share"] * (1.0 - 1.0 / times))
@@ -32,7 +32,7 @@ def _check_steps(plan: CheckedPlan, place: str, row: Row) -> None:
     limit_s, times = row["limit_s"], TIMES * (1.0 - RELATIVE_TOL)
     for j, step in enumerate(row["steps"]):
         if not limit_s < step["limit_s"] <= MOST * row["limit_s"] * (1.0 + RELATIVE_TOL):
-            plan.say(f"{place}.steps[{j}].limit_s", f"{step['limit_s']!r} is no looser limit that is named here")
+            plan.say(f"{place}.steps[{j}].limit_s", "verify.not_a_looser_limit", given=repr(step["limit_s"]))
         if step["times"] < times:
-            plan.say(f"{place}.steps[{j}].times", f"{step['times']!r} is too little to name the limit")
+            plan.say(f"{place}.steps[{j}].times", "verify.loosened_too_little", given=repr(step["times"]))
         limit_s, times = step["limit_s"], step["times"]

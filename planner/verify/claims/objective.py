@@ -16,25 +16,25 @@ def check_objective(plan: CheckedPlan) -> None:
     document, asked = plan.document, plan.problem.spec.objective
     bound_of = plan.problem.bound_of if plan.problem.spec.robust is None else FLEET
     if document["bound_of"] != bound_of:
-        plan.say("bound_of", f"says {document['bound_of']!r}, the program is the {bound_of} one")
+        plan.say("bound_of", "verify.bound_of_another_program", given=repr(document["bound_of"]), found=bound_of)
     value, bound, gap = document["objective"]["value"], document["bound"], document["gap"]
     if document["objective"]["sense"] != ("min" if asked.minimise else "max"):
-        plan.say("objective.sense", f"is not what the spec asks for: {document['objective']['sense']!r}")
+        plan.say("objective.sense", "verify.other_objective", given=repr(document["objective"]["sense"]))
     if asked.minimise:
         lines = plan.sums.lines if asked.minimise == "cost" else plan.sums.carbon
         plan.equal("objective.value", value, sum(lines.values()))
     if bound is None:
         if gap is not None or document["status"] != "limit":
-            plan.say("gap", "there is no bound, so there can be no gap and no status that needs one")
+            plan.say("gap", "verify.no_bound")
         return
     if gap is None:
-        plan.say("gap", "is missing beside a bound")
+        plan.say("gap", "verify.missing_beside_bound")
         return
     nothing = max(abs(value), abs(bound)) <= NOTHING
     plan.equal("gap", gap, 0.0 if nothing else abs(value - bound) / max(abs(value), 1e-9))
     beyond = bound - value if asked.minimise else value - bound
     if beyond > RELATIVE_TOL * abs(value):
-        plan.say("bound", f"{bound!r} contradicts the plan's own {value!r}")
+        plan.say("bound", "verify.bound_contradicts_value", bound=repr(bound), value=repr(value))
     asked_gap, judged = plan.problem.spec.solver.gap, gap
     found = document.get("simplicity", {}).get("best", {})
     best = found.get("value", value)
@@ -46,12 +46,18 @@ def check_objective(plan: CheckedPlan) -> None:
         judged = of_best
     stated = found.get("gap", of_best)  # earlier releases did not state it
     if stated is None or abs(stated - of_best) > STATUS_TOL:
-        plan.say("simplicity.best.gap", f"says {stated!r}, computed {of_best!r}")
+        plan.say("simplicity.best.gap", "verify.says", given=repr(stated), found=repr(of_best))
     expected = {_status(judged + side * STATUS_TOL, asked_gap) for side in (-1, 0, 1)}
     if simpler and "optimal" in expected:
         expected = expected - {"optimal"} | {"within_gap"}
     if document["status"] not in expected:
-        plan.say("status", f"{document['status']!r} with a gap of {gap:.3g}, where {asked_gap:g} was asked")
+        plan.say(
+            "status",
+            "verify.status_against_gap",
+            status=repr(document["status"]),
+            gap=f"{gap:.3g}",
+            asked=f"{asked_gap:g}",
+        )
 
 
 def _status(gap: float, asked: float) -> str:

@@ -29,7 +29,7 @@ def check_record(report: Report, problem: ResolvedSpec, document: Mapping[str, A
     report.equal("objective.unit", document["objective"]["unit"], _unit(problem))
     report.equal("objective.sense", document["objective"]["sense"], "max" if problem.spec.objective.maximise else "min")
     if not release_of(document):
-        report.say("versions", "must name the release of the program that made the plan")
+        report.say("versions", "verify.release_missing")
     if same_figures and document["objective"]["value"] is not None:
         _check_provenance(report, problem, document["provenance"])
     if same_figures and release_of(document) == __version__:
@@ -38,15 +38,15 @@ def check_record(report: Report, problem: ResolvedSpec, document: Mapping[str, A
     stated = {path: "memory_bytes" in pool for path, pool in pools_of(document)}
     for path in stated if any(stated.values()) else ():
         if not stated[path]:
-            report.say(f"{path}.memory_bytes", "is not stated, though other pools state it")
+            report.say(f"{path}.memory_bytes", "verify.stated_by_other_pools")
     if document["diagnosis"] is not None and document["objective"]["value"] is not None:
-        report.say("diagnosis", "belongs to an infeasible plan, and to no other")
+        report.say("diagnosis", "verify.only_if_infeasible")
     if "reasons" in document and document["objective"]["value"] is not None:
-        report.say("reasons", "belong to a question without a plan, and to no other")
+        report.say("reasons", "verify.only_without_plan")
     known = {name for workload in (*problem.serving, *problem.training) for name in (workload.name, workload.asked)}
     for name in document["dropped"]:
         if name not in known and not name.startswith("("):  # counts in brackets are of systems and networks
-            report.say(f"dropped.{name}", "is no workload of the spec")
+            report.say(f"dropped.{name}", "verify.not_a_workload")
 
 
 def _unit(problem: ResolvedSpec) -> str:
@@ -86,9 +86,10 @@ def check_notes(report: Report, problem: ResolvedSpec, document: Mapping[str, An
     for path, code in [key for key in stated if key[1] in BY_CODE]:
         place, section = BY_CODE[code]
         if stated.pop((path, code)) or path != place or section in document:
-            report.say(f"notes {path}", f"{code} is not true of the plan")
+            report.say(f"notes {path}", "verify.note_against_plan", note=code)
     for path, code in sorted(stated.keys() ^ computed.keys()):
-        report.say(f"notes {path}", f"{code} {'is missing' if (path, code) in computed else 'is not true of the spec'}")
+        missing = (path, code) in computed
+        report.say(f"notes {path}", "verify.note_missing" if missing else "verify.note_not_true", note=code)
     for path, code in sorted(stated.keys() & computed.keys()):
         report.equal(f"notes {path} {code}", stated[path, code], computed[path, code])
 
@@ -133,16 +134,16 @@ def _check_rows(
     """Compare rows by their paths."""
     by_path = {row["path"]: row for row in stated}
     for path in sorted(by_path.keys() - computed.keys()):
-        report.say(f"{table} {path}", "is nothing that the spec uses")
+        report.say(f"{table} {path}", "verify.unused_figure")
     for path in sorted(computed.keys() - by_path.keys()):
-        report.say(f"{table} {path}", "is missing")
+        report.say(f"{table} {path}", "verify.missing")
     if len(by_path) < len(stated):
-        report.say(table, "a path stands twice")
+        report.say(table, "verify.path_twice")
     for path in sorted(by_path.keys() & computed.keys()):
         compared = Report()
         compared.equal("", by_path[path], computed[path], SHARE_TOL)
         for found in compared.found:
-            report.say(f"{table} {path}", f"{found.path.removeprefix('.')} {found.message}")
+            report.say(f"{table} {path}", "verify.part_of_row", part=found.path.removeprefix("."), found=found.message)
 
 
 def _check_solver(report: Report, problem: ResolvedSpec, document: Mapping[str, Any]) -> None:
@@ -153,14 +154,16 @@ def _check_solver(report: Report, problem: ResolvedSpec, document: Mapping[str, 
         report.equal("solver", {name: said.get(name) for name in stated}, stated)
     for name in ("rows", "columns", "integers"):
         if said and not (type(said.get(name)) is int and said[name] >= 0):
-            report.say(f"solver.{name}", f"expected a count, got {said.get(name)!r}")
+            report.say(f"solver.{name}", "verify.count_expected", given=repr(said.get(name)))
     ended, repeatable = said.get("ended_by"), said.get("repeatable")
     if ended is None and repeatable is None:  # releases up to 0.2 stated neither
         return
     if ended not in ENDED_BY or (ended == "gap") != (document["status"] != "limit"):
-        report.say("solver.ended_by", f"{ended!r} does not go with the status {document['status']!r}")
+        report.say(
+            "solver.ended_by", "verify.ending_against_status", given=repr(ended), status=repr(document["status"])
+        )
     if ended == "nodes" and asked.node_limit is None:
-        report.say("solver.ended_by", "the spec states no limit on nodes")
+        report.say("solver.ended_by", "verify.no_limit_on_nodes")
     cut = ended in ("time", "memory") or "bound_divisible" in document
     if type(repeatable) is not bool or (repeatable and cut):  # a step may have ended by time in a search that did not
-        report.say("solver.repeatable", f"{repeatable!r} does not go with how the search ended")
+        report.say("solver.repeatable", "verify.repeatable_against_ending", given=repr(repeatable))

@@ -13,6 +13,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.transformer.architecture import Architecture, parameter_counts
+from planner.messages import Message
 from planner.problem.facts import OfferFacts, ResolvedSpec, ServingFacts, SiteFacts, TrainingFacts, permitted
 
 FLOPS_PER_PARAMETER = 2.0  # FLOPs of a token passed forward
@@ -36,14 +37,14 @@ def shortfall(problem: ResolvedSpec) -> str | None:
     if work:
         busiest = int(np.argmax(sum(work.values())))
         if not _is_possible(problem, ways, {name: float(by_slot[busiest]) for name, by_slot in work.items()}, serving):
-            return "the requests of the busiest hour"
+            return Message.of("verify.requests_of_busiest_hour").text()
     for name, by_slot in work.items():
         if not _is_possible(problem, ways, {name: float(by_slot.max())}, serving):
-            return f"the requests of {name} at its peak"
+            return Message.of("verify.requests_at_peak", workload=name).text()
     for job in problem.training:
         needed = {job.name: _training_flop_per_s(job)}
         if not _is_possible(problem, ways, needed, {job.name: [job]}):
-            return f"the tokens of {job.name} by its deadline"
+            return Message.of("verify.tokens_by_deadline", workload=job.name).text()
     return None
 
 

@@ -33,10 +33,14 @@ def check_simplicity(plan: CheckedPlan) -> None:
     lost = sign * (value - best)
     if not -RELATIVE_TOL * abs(best) <= lost <= (row["within"] + RELATIVE_TOL) * abs(best):
         plan.say(
-            f"{ROW}.best.value", f"the plan is worth {value!r}, which is not within {row['within']:.2%} of {best!r}"
+            f"{ROW}.best.value",
+            "verify.worth_outside_band",
+            value=repr(value),
+            share=f"{row['within']:.2%}",
+            best=repr(best),
         )
     if lost > RELATIVE_TOL * abs(best) and row["deployments"] > row["best"]["deployments"]:
-        plan.say(f"{ROW}.best.deployments", "the plan is worse than the best one and has more deployments")
+        plan.say(f"{ROW}.best.deployments", "verify.worse_with_more_deployments")
     _check_ladder(plan, row)
 
 
@@ -47,13 +51,13 @@ def _check_ladder(plan: CheckedPlan, row: Row) -> None:
         return
     sign = -1.0 if plan.document["objective"]["sense"] == "max" else 1.0
     if rungs[0]["deployments"] != row["best"]["deployments"]:
-        plan.say(f"{ROW}.ladder[0].deployments", "the ladder does not begin with the best plan found")
+        plan.say(f"{ROW}.ladder[0].deployments", "verify.ladder_begins_elsewhere")
     for i, rung in enumerate(rungs):
         if i and rung["deployments"] >= rungs[i - 1]["deployments"]:
-            plan.say(f"{ROW}.ladder[{i}].deployments", "a step of the ladder has no fewer deployments")
+            plan.say(f"{ROW}.ladder[{i}].deployments", "verify.ladder_step_not_fewer")
         above = max(sign * (rung["value"] - best) / abs(best), 0.0) if best else 0.0
         if abs(rung["above"] - above) > RELATIVE_TOL:
-            plan.say(f"{ROW}.ladder[{i}].above", f"says {rung['above']!r}, computed {above!r}")
+            plan.say(f"{ROW}.ladder[{i}].above", "verify.says", given=repr(rung["above"]), found=repr(above))
     if "confidence_gain" in plan.document:
         return  # chosen among several for its confidence
     made = [rung for rung in rungs if not rung["estimated"] and rung["above"] <= row["within"] + RELATIVE_TOL]
@@ -61,9 +65,9 @@ def _check_ladder(plan: CheckedPlan, row: Row) -> None:
     least = min(_rank(rung, sign, rate * abs(best)) for rung in made) if made else None
     mine = [rung for rung in made if rung["deployments"] == row["deployments"]]
     if least is None or not mine:
-        plan.say(f"{ROW}.ladder", f"has no plan of {row['deployments']} deployments, as this one")
+        plan.say(f"{ROW}.ladder", "verify.ladder_without_plan", count=str(row["deployments"]))
     elif _rank(mine[0], sign, rate * abs(best)) > least + RELATIVE_TOL * abs(best):
-        plan.say(f"{ROW}.ladder", "another plan is better by what each deployment may cost")
+        plan.say(f"{ROW}.ladder", "verify.simpler_is_better")
 
 
 def _rank(rung: Row, sign: float, worth: float) -> float:
@@ -77,14 +81,13 @@ def check_confidence_gain(plan: CheckedPlan) -> None:
     if row is None:
         return
     if sure is None or "simplicity" not in plan.document:
-        plan.say("confidence_gain", "belongs to a plan that says how sure it is, and how good the best plan found is")
+        plan.say("confidence_gain", "verify.needs_confidence")
         return
     plan.equal("confidence_gain.within", row["within"], plan.problem.spec.simplicity.within)
     plan.equal("confidence_gain.kept", row["kept"], sure["kept"])
     if row["kept"] <= row["kept_before"]:
         plan.say(
-            "confidence_gain.kept",
-            f"{row['kept']:.1%} is not more than {row['kept_before']:.1%}, which another plan keeps",
+            "confidence_gain.kept", "verify.kept_no_more", kept=f"{row['kept']:.1%}", before=f"{row['kept_before']:.1%}"
         )
     for i, more in enumerate(row["further"]):
         key = (more["site"], more["system"], more["how"])
@@ -92,7 +95,9 @@ def check_confidence_gain(plan: CheckedPlan) -> None:
             each["count"] for each in plan.document["fleet"] if (each["site"], each["system"], each["how"]) == key
         )
         if not 0 < more["count"] <= held:
-            plan.say(f"confidence_gain.further[{i}].count", f"{more['count']} of the {held} systems held")
+            plan.say(
+                f"confidence_gain.further[{i}].count", "verify.more_than_held", count=str(more["count"]), held=str(held)
+            )
 
 
 def _deployment(workload: str, point: Row) -> tuple[Any, ...]:
@@ -139,7 +144,9 @@ def _check_least_systems(plan: CheckedPlan) -> None:
     least = plan.problem.spec.simplicity.least_systems or 1
     for (site, system), counts in _systems(plan).items():
         if few := [count for count in counts if 0 < count < least]:
-            plan.say("fleet", f"{few[0]} {system} in {site}, where the spec asks for at least {least} if any")
+            plan.say(
+                "fleet", "verify.fewer_than_site_asks", count=str(few[0]), system=system, site=site, least=str(least)
+            )
 
 
 def _check_least_orders(plan: CheckedPlan) -> None:
@@ -150,7 +157,14 @@ def _check_least_orders(plan: CheckedPlan) -> None:
             continue
         count = sum(row["count"] for row, option in rows if option.offer.order == offer.path)
         if 0 < count < offer.least:
-            plan.say("fleet", f"{count} {offer.system} by {offer.path}, which asks for at least {offer.least} if any")
+            plan.say(
+                "fleet",
+                "verify.fewer_than_offer_asks",
+                count=str(count),
+                system=offer.system,
+                offer=offer.path,
+                least=str(offer.least),
+            )
 
 
 def _systems(plan: CheckedPlan) -> dict[tuple[str, str], list[int]]:

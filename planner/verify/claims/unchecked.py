@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from planner.messages import Message
 from planner.plan.shape import unknown_keys
 from planner.version import __version__
 
@@ -59,93 +60,93 @@ def unchecked_parts(document: Mapping[str, Any], same_figures: bool, proven: boo
     `same_figures`: whether the plan was made with the catalog at hand. `proven`: whether a claimed infeasibility was proven again.
     """
     parts = [
-        Unchecked("spec", "the question, against which all else is checked"),
+        Unchecked("spec", Message.of("unchecked.question").text()),
         *_of_the_record(document, same_figures),
     ]
     if document["objective"]["value"] is None:
         parts += _without_answer(document, proven)
     else:
         parts += _of_the_search(document)
-    parts += [Unchecked(path, "not known to this release") for path in unknown_keys(document)]
+    parts += [Unchecked(path, Message.of("unchecked.unknown").text()) for path in unknown_keys(document)]
     return parts
 
 
 def _of_the_record(document: Mapping[str, Any], same_figures: bool) -> Iterator[Unchecked]:
-    yield Unchecked("versions", "what the plan was made with, as it states")
+    yield Unchecked("versions", Message.of("unchecked.made_with").text())
     if not same_figures:
-        yield Unchecked("catalog_digest", "another catalog than the one at hand")
-        yield Unchecked("provenance", "figures of that catalog: the plan is checked on them, and they on nothing")
-        yield Unchecked("assumptions", "made with that catalog")
+        yield Unchecked("catalog_digest", Message.of("unchecked.another_catalog").text())
+        yield Unchecked("provenance", Message.of("unchecked.recorded_figures").text())
+        yield Unchecked("assumptions", Message.of("unchecked.made_with_that_catalog").text())
     elif release_of(document) != __version__:
-        yield Unchecked("assumptions[].reason", f"words of release {release_of(document) or 'unknown'}")
-    size = "a count from the program or of its search, which is not built again"
+        yield Unchecked(
+            "assumptions[].reason",
+            Message.of("unchecked.words_of_release", release=release_of(document) or "unknown").text(),
+        )
+    size = Message.of("unchecked.size").text()
     yield from (Unchecked(f"solver.{name}", size) for name in ("rows", "columns", "integers", "ended_by", "repeatable"))
     for name in ("dropped", "dropped_message"):
-        yield Unchecked(name, "counts of candidates, which are not searched again")
+        yield Unchecked(name, Message.of("unchecked.counts_of_candidates").text())
 
 
 def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
     """Yield what only another search, or another program, could confirm."""
     if not is_whole(document):
-        yield Unchecked("deployments", "replicas are divisible: that whole ones fit the systems held")
+        yield Unchecked("deployments", Message.of("unchecked.divisible").text())
     if document["bound"] is not None:
-        yield Unchecked("bound", "that no plan can be better; it is compared with the value, the gap and the status")
+        yield Unchecked("bound", Message.of("unchecked.bound").text())
     if "simplicity" in document:
-        searched = "of a search that is not made again; the value is compared with that of the plan"
+        searched = Message.of("unchecked.searched").text()
         yield from (Unchecked(f"simplicity.{name}", searched) for name in ("best", "fewest", "ladder[].value"))
     if "looser" in document:
-        yield Unchecked(
-            "looser[].steps[].times", "of operating points that the plan does not use, which are not evaluated again"
-        )
-        yield Unchecked("looser[].rate_per_chip", "of the best point of all candidates, which are not searched again")
-        yield Unchecked("looser[].share", "it is the share of the work in the schedule")
+        yield Unchecked("looser[].steps[].times", Message.of("unchecked.unused_points").text())
+        yield Unchecked("looser[].rate_per_chip", Message.of("unchecked.best_point").text())
+        yield Unchecked("looser[].share", Message.of("unchecked.share_of_work").text())
     if "confidence_gain" in document:
         yield from (
-            Unchecked(f"confidence_gain.{name}", "of plans that were not chosen, which are not in the document")
+            Unchecked(f"confidence_gain.{name}", Message.of("unchecked.plans_not_chosen").text())
             for name in ("plans", "kept_before", "value_before")
         )
     if "bound_divisible" in document:
-        yield Unchecked(
-            "bound_divisible", "that no plan can be better; it is compared with the bound and the values of limits"
-        )
-    values = "from linear programs around the plan, which are not solved again; null and sign are checked"
+        yield Unchecked("bound_divisible", Message.of("unchecked.divisible_bound").text())
+    values = Message.of("unchecked.values").text()
     yield from (
         Unchecked(f"limits[].{name}", values)
         for name in ("marginal_value", "marginal_value_divisible", "marginal_unit")
     )
-    yield from (Unchecked(f"limits[].{name}", "words on how a value was found") for name in ("note", "note_message"))
+    yield from (
+        Unchecked(f"limits[].{name}", Message.of("unchecked.words_on_value").text())
+        for name in ("note", "note_message")
+    )
     if not document["runner_up"]:
-        yield Unchecked("runner_up", "none is stated, as in plans of studies")
+        yield Unchecked("runner_up", Message.of("unchecked.none_stated").text())
     for name in ("margin", "words", "words_message"):
-        yield Unchecked(
-            f"runner_up[].{name}", "from the same programs; that the system is offered and not in use is checked"
-        )
-    yield Unchecked("runner_up[].system", "that no other unused system comes closer")
-    yield Unchecked("runner_up[].how", "that no other way to obtain it comes closer")
+        yield Unchecked(f"runner_up[].{name}", Message.of("unchecked.same_programs").text())
+    yield Unchecked("runner_up[].system", Message.of("unchecked.no_other_system").text())
+    yield Unchecked("runner_up[].how", Message.of("unchecked.no_other_way").text())
     if not any("memory_bytes" in pool for _, pool in pools_of(document)):
-        yield Unchecked("workloads[].points[].pools[].memory_bytes", "not stated, as in plans up to release 0.2")
+        yield Unchecked("workloads[].points[].pools[].memory_bytes", Message.of("unchecked.not_stated_before").text())
     if document.get("quality"):
-        yield Unchecked("quality[].runner_up", "another search: only its parts are compared with each other")
+        yield Unchecked("quality[].runner_up", Message.of("unchecked.another_search").text())
     if document.get("postponed"):
         for name in ("deadline_s", "waits_for", "first"):
             yield Unchecked(
                 f"postponed[].{name}",
-                "from other programs: that the job could not be done sooner, beside what, and in what other order",
+                Message.of("unchecked.waiting_jobs").text(),
             )
     if "dispatch" in document and document["dispatch"] is None:
-        yield Unchecked("dispatch", "that the time was up before the dispatch over all hours")
+        yield Unchecked("dispatch", Message.of("unchecked.time_was_up").text())
     if document.get("dispatch"):
         for name in ("slots", "cost", "carbon_kg", "unmet", "unfinished", "left_out", "seconds"):
             yield Unchecked(
                 f"dispatch.{name}",
-                "the dispatch over all hours is not run again; its difference from the cost is checked",
+                Message.of("unchecked.dispatch_over_all_hours").text(),
             )
     if document.get("lines"):
-        yield Unchecked("lines[].busiest_slot", "of several slots with the same peak any is right")
+        yield Unchecked("lines[].busiest_slot", Message.of("unchecked.same_peak").text())
     if any("session" in workload for workload in document["workloads"]):
-        yield Unchecked("workloads[].session.slot", "of several slots with as many calls any is right")
+        yield Unchecked("workloads[].session.slot", Message.of("unchecked.as_many_calls").text())
     if "flopwatt" not in document["versions"]:
-        yield Unchecked("workloads[].utilisation", "release 0.1 defined it otherwise")
+        yield Unchecked("workloads[].utilisation", Message.of("unchecked.defined_otherwise").text())
     if document.get("confidence"):
         yield from _of_confidence(document["confidence"])
     if document.get("robustness"):
@@ -153,55 +154,49 @@ def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
 
 
 def _of_confidence(found: Mapping[str, Any]) -> Iterator[Unchecked]:
-    yield Unchecked("confidence.open", "scenarios that would have taken long to settle")
-    yield Unchecked("confidence.breaks_first.promise", "which error takes most of the capacity away")
-    yield Unchecked(
-        "confidence.surer", "other programs, which are not solved again; kinds of systems and shares are checked"
-    )
+    yield Unchecked("confidence.open", Message.of("unchecked.long_scenarios").text())
+    yield Unchecked("confidence.breaks_first.promise", Message.of("unchecked.largest_error").text())
+    yield Unchecked("confidence.surer", Message.of("unchecked.kinds_and_shares").text())
     if found["left_out"] or found["open"]:
         for name in ("kept", "workloads", "breaks_first"):
-            yield Unchecked(
-                f"confidence.{name}", "not redispatched, as the scenarios leave something out; compared with each other"
-            )
+            yield Unchecked(f"confidence.{name}", Message.of("unchecked.not_redispatched").text())
 
 
 def _of_robustness() -> Iterator[Unchecked]:
     for name in ("sampled", "nominal", "scenarios_in_program"):
-        yield Unchecked(f"robustness.{name}", "the search for a robust fleet is not run again; fresh scenarios are")
+        yield Unchecked(f"robustness.{name}", Message.of("unchecked.robust_fleet_fresh").text())
     for name in ("kept", "budget", "workloads", "mean_undone", "cost"):
         yield Unchecked(
             f"robustness.fresh.{name}",
-            "compared to within 0.2 %: a solver on another machine may judge so many scenarios otherwise",
+            Message.of("unchecked.within_two_thousandths").text(),
         )
-    yield Unchecked("robustness.prices[].amount", "compared to within a ten-thousandth of the cost")
+    yield Unchecked("robustness.prices[].amount", Message.of("unchecked.ten_thousandth").text())
     for name in ("low", "typical", "high", "unit"):
-        yield Unchecked(f"robustness.prices[].{name}", "as stated; the price itself is checked")
-    yield Unchecked("robustness.levels", "the shares at which factors are shown")
+        yield Unchecked(f"robustness.prices[].{name}", Message.of("unchecked.as_stated").text())
+    yield Unchecked("robustness.levels", Message.of("unchecked.shares_of_factors").text())
     for name in ("batch", "extra_power_w", "memory_bytes"):
-        yield Unchecked(f"robustness.standing_by[].pools[].{name}", "of layouts that the plan itself does not run")
+        yield Unchecked(f"robustness.standing_by[].pools[].{name}", Message.of("unchecked.layouts_not_run").text())
     for name in ("power_cap", "capacity"):
-        yield Unchecked(f"robustness.standing_by[].{name}", "of layouts that the plan itself does not run")
+        yield Unchecked(f"robustness.standing_by[].{name}", Message.of("unchecked.layouts_not_run").text())
 
 
 def _without_answer(document: Mapping[str, Any], proven: bool) -> Iterator[Unchecked]:
     if document["status"] == "infeasible" and not proven:
-        yield Unchecked(
-            "status", "that there is no plan was not proven again: chips at their peak rate could do the work"
-        )
+        yield Unchecked("status", Message.of("unchecked.not_proven_again").text())
     elif not proven:
-        yield Unchecked("status", "that the search ended without a plan")
+        yield Unchecked("status", Message.of("unchecked.ended_without_plan").text())
     if "reasons" in document:
-        yield Unchecked("reasons", "what a workload misses alone and what ended the search are not worked out again")
+        yield Unchecked("reasons", Message.of("unchecked.reasons_of_no_plan").text())
     if document["diagnosis"] is not None:
         for name in ("conflict_of", "conflict", "repair", "repair_checked"):
             yield Unchecked(
                 f"diagnosis.{name}",
-                "conflict and repair come from other programs, which are not solved again; paths are checked",
+                Message.of("unchecked.conflict_and_repair").text(),
             )
         if "reach" in document["diagnosis"]:
             yield Unchecked(
                 "diagnosis.reach",
-                "the most of the demand that can be served comes from other programs, which are not solved again",
+                Message.of("unchecked.most_of_demand").text(),
             )
     if document.get("robustness"):
-        yield Unchecked("robustness", "the search for a robust fleet is not run again")
+        yield Unchecked("robustness", Message.of("unchecked.robust_fleet").text())

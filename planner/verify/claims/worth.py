@@ -22,19 +22,19 @@ def check_worth(plan: CheckedPlan) -> None:
 
 def _check_limit(plan: CheckedPlan, path: str, row: Limit) -> None:
     if (unit := _unit(plan, row["path"])) is not None and row["unit"] != unit:
-        plan.say(f"{path}.unit", f"says {row['unit']!r}, expected {unit!r}")
+        plan.say(f"{path}.unit", "verify.other_unit", given=repr(row["unit"]), expected=repr(unit))
     held, free = row["marginal_value"], row.get("marginal_value_divisible")
     wanted = f"{plan.document['objective']['unit']}/{row['unit']}"
     if row["marginal_unit"] not in (None, wanted):
-        plan.say(f"{path}.marginal_unit", f"says {row['marginal_unit']!r}, expected {wanted!r}")
+        plan.say(f"{path}.marginal_unit", "verify.other_unit", given=repr(row["marginal_unit"]), expected=repr(wanted))
     if row["marginal_unit"] is None and not (held is None and free is None):
-        plan.say(f"{path}.marginal_unit", "is missing beside a marginal value")
+        plan.say(f"{path}.marginal_unit", "verify.missing_beside_value")
     if held is not None and not binds(row):
-        plan.say(f"{path}.marginal_value", "must be null where the limit does not bind")
+        plan.say(f"{path}.marginal_value", "verify.null_unless_binding")
     minimises = plan.document["objective"]["sense"] == "min"
     for name, value in (("marginal_value", held), ("marginal_value_divisible", free)):
         if value is not None and (value > 0 if minimises else value < 0):
-            plan.say(f"{path}.{name}", f"more of a limit cannot make the plan worse: {value!r}")
+            plan.say(f"{path}.{name}", "verify.more_cannot_be_worse", given=repr(value))
 
 
 def _unit(plan: CheckedPlan, path: str) -> str | None:
@@ -61,15 +61,15 @@ def _check_runner_up(plan: CheckedPlan) -> None:
     if not rows:  # plans of studies state none
         return
     if [row["site"] for row in rows] != wanted:
-        plan.say("runner_up", f"must have one row for each site with systems: {', '.join(wanted) or 'none'}")
+        plan.say("runner_up", "verify.row_for_each_site", names=", ".join(wanted) or "none")
         return
     for i, row in enumerate(rows):
         path, site = f"runner_up[{i}]", plan.sites[row["site"]]
         unit = f"{plan.document['objective']['unit']}/system"
         if row["margin_unit"] != unit:
-            plan.say(f"{path}.margin_unit", f"says {row['margin_unit']!r}, expected {unit!r}")
+            plan.say(f"{path}.margin_unit", "verify.other_unit", given=repr(row["margin_unit"]), expected=repr(unit))
         if len({row["system"] is None, row["how"] is None, row["margin"] is None}) > 1:
-            plan.say(path, "states system, how and margin, or none of them")
+            plan.say(path, "verify.system_how_and_margin")
         elif row["system"] is not None:
             offered = any(
                 (offer.system, offer.how) == (row["system"], row["how"]) and site.region in offer.prices
@@ -77,9 +77,9 @@ def _check_runner_up(plan: CheckedPlan) -> None:
             )
             barred = site.systems and row["system"] not in site.systems
             if not offered or barred or row["system"] in held[row["site"]]:
-                plan.say(f"{path}.system", f"{row['system']} ({row['how']}) is not offered there, or is in use")
+                plan.say(f"{path}.system", "verify.not_offered_or_in_use", system=row["system"], how=row["how"])
             if not row["margin"] >= 0:
-                plan.say(f"{path}.margin", f"is below 0: {row['margin']!r}")
+                plan.say(f"{path}.margin", "verify.below_zero", given=repr(row["margin"]))
 
 
 def check_labels(plan: CheckedPlan) -> None:
@@ -92,4 +92,4 @@ def check_labels(plan: CheckedPlan) -> None:
             path = f"workloads[{w}].points[{i}]"
             plan.equal(f"{path}.capacity_unit", point["capacity_unit"], "token/s" if trains else "request/s")
             if (point["pool"] is None) is not trains:
-                plan.say(f"{path}.pool", "belongs to points that serve, and to no others")
+                plan.say(f"{path}.pool", "verify.only_of_serving_points")

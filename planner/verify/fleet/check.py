@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from planner.messages import Message
 from planner.problem.facts import exportable
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.fleet.fabrics import Networks, OnNetwork, check_fabrics
@@ -19,14 +20,14 @@ def check_fleet(plan: CheckedPlan) -> None:
     for i, row in enumerate(plan.document["fleet"]):
         held = repr((key_of(row), row["window"], row.get("windows")))
         if held in seen:
-            plan.say(f"fleet[{i}]", "stands twice: systems held alike have one row")
+            plan.say(f"fleet[{i}]", "verify.held_alike_twice")
         seen.add(held)
         _check_row(plan, f"fleet[{i}]", row, networks)
     check_starts(plan)
     for (site, system), chosen in networks.items():
         if len(chosen) > 1:
             names = ", ".join(f"{name} for {size}" for name, size in chosen)
-            plan.say("fleet", f"{system} in {site} stands on several networks: {names}")
+            plan.say("fleet", "verify.several_networks", system=system, site=site, names=str(names))
     check_fabrics(plan, networks)
 
 
@@ -34,26 +35,28 @@ def _check_row(plan: CheckedPlan, path: str, row: Row, networks: Networks) -> No
     key = key_of(row)
     option = plan.fleet_options[key]
     if type(row["count"]) is not int or row["count"] < 1:
-        plan.say(f"{path}.count", f"expected a whole number of systems, got {row['count']!r}")
+        plan.say(f"{path}.count", "verify.whole_systems", given=repr(row["count"]))
     of_api = row["how"] == "api" and "flopwatt" in plan.document["versions"]  # release 0.1 gave no unit
     if of_api and row.get("unit") != "token/s":
-        plan.say(f"{path}.unit", f"tokens of an API are counted in token/s, not in {row.get('unit')!r}")
+        plan.say(f"{path}.unit", "verify.api_unit", given=repr(row.get("unit")))
     if (row["window"] is not None) != (row["how"] in HELD_BY_PHASE):
-        plan.say(f"{path}.window", "on-demand and spot systems are held by window, all others throughout")
+        plan.say(f"{path}.window", "verify.held_by_window")
     holding = holding_of(plan.problem, option, row, plan.annuities)
     plan.holdings.append(holding)
     plan.options_by_row.append(option)
     for words in holding.wrong:
-        plan.say(path, words)
+        plan.tell(path, words)
     if not exportable(option.system, option.site, plan.problem.spec.limits):
-        plan.say(path, f"export control bars {row['system']} from {row['site']}")
+        plan.say(path, "verify.export_control", system=row["system"], site=row["site"])
     if row["how"] == "buy":
         _put_on_network(plan, row, holding, networks)
     for window in holding.windows:
         plan.held[key][window] += row["count"]
     for t, running in enumerate(running_in(plan, path, row, holding)):
         plan.running[key][t] += running
-    plan.at_most(path, max(plan.held[key]), option.largest, f"systems on one {row['fabric']} network")
+    plan.at_most(
+        path, max(plan.held[key]), option.largest, Message.of("verify.systems_on_network", fabric=row["fabric"]).text()
+    )
 
 
 def _put_on_network(plan: CheckedPlan, row: Row, holding: Holding, networks: Networks) -> None:

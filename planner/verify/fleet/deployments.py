@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.evaluate.residency import ServingPool, worker_ready_s
+from planner.messages import Message
 from planner.spec.requirements.redundancy import NPLUS1
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.claims.unchecked import is_whole
@@ -28,14 +29,14 @@ def check_deployments(plan: CheckedPlan) -> None:
     if stated:
         _DeploymentCheck(plan).run()
     elif is_whole(plan.document) and any(_serves(plan, name) for name in plan.points):
-        plan.say(TABLE, "must state the whole replicas of every point that serves on systems")
+        plan.say(TABLE, "verify.whole_replicas")
 
 
 def _check_claim(plan: CheckedPlan) -> None:
     """Check that the replicas are of a kind that the spec allows."""
     asked, said = plan.problem.spec.solver.replicas, plan.document.get("replicas", "divisible")
     if said not in ("whole", "divisible") or (asked != "auto" and said != asked and plan.problem.serving):
-        plan.say("replicas", f"is {said!r} where the spec asks for {asked!r}")
+        plan.say("replicas", "verify.replicas_against_spec", given=repr(said), asked=repr(asked))
 
 
 class _DeploymentCheck:
@@ -64,9 +65,9 @@ class _DeploymentCheck:
             for name, workers in row.get("resident", {}).items():
                 path = f"schedule[{i}].resident.{name}"
                 if name not in self.points or self.points[name]["site"] != row["site"]:
-                    self.plan.say(path, "is no serving point of this site")
+                    self.plan.say(path, "verify.no_point_of_site")
                 elif not _are_counts(workers, len(self.points[name]["pools"])):
-                    self.plan.say(path, "must be one whole number of workers for each pool of the point")
+                    self.plan.say(path, "verify.workers_of_each_pool")
                 else:
                     for mine, count in zip(self.workers[name], workers, strict=True):
                         mine[row["slot"]] = count
@@ -81,14 +82,23 @@ class _DeploymentCheck:
                     continue
                 where, needed = f"schedule slot {t}", pool["workers"]
                 if resident[t] < needed + spares:
-                    without = f", of which {spares} are lost with a system" if spares else ""
+                    without = Message.of("verify.lost_with_a_system", count=str(spares)).text() if spares else ""
                     self.plan.say(
-                        where, f"{name}: {resident[t]} {pool['role']} workers{without}; a replica has {needed}"
+                        where,
+                        "verify.too_few_workers",
+                        point=name,
+                        count=str(resident[t]),
+                        role=pool["role"],
+                        without=without,
+                        needed=str(needed),
                     )
                 loading = max(resident[t] - resident[self.before[t]], 0) if t in self.before else 0
                 lost = loading * min(load_s / float(self.calendar.step_s[t]), 1.0)
                 self.plan.at_most(
-                    where, needed * replicas + lost + spares, resident[t], f"{pool['role']} workers of {name}"
+                    where,
+                    needed * replicas + lost + spares,
+                    resident[t],
+                    Message.of("verify.workers_of", role=pool["role"], point=name).text(),
                 )
 
     def _check_systems(self, t: int) -> None:
@@ -108,7 +118,7 @@ class _DeploymentCheck:
         for key, resident_systems in occupied.items():
             held = self.plan.running[key][t]
             taken = resident_systems + (widest[key] if resident_systems else 0.0)
-            what = f"systems of {'/'.join(key[:3])} that hold weights, and those of a job"
+            what = Message.of("verify.systems_with_weights", place="/".join(key[:3])).text()
             self.plan.at_most(f"schedule slot {t}", taken, held, what)
 
     def _spares(self, name: str) -> list[int]:

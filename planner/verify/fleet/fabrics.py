@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.network.designs import Design, Network, network
+from planner.messages import Message
 from planner.problem.fabrics import sizes_of
 from planner.problem.facts import NetworkFacts, SiteFacts, SystemFacts
 from planner.verify.checked_plan import CheckedPlan
@@ -37,11 +38,16 @@ def check_fabrics(plan: CheckedPlan, networks: Networks) -> None:
         for (design, size), found in chosen.items():
             if found.option.plant is not None:
                 count = max(found.systems)
-                plan.at_most("fleet", count, found.option.largest, f"{system} on one {design} network in {region}")
+                plan.at_most(
+                    "fleet",
+                    count,
+                    found.option.largest,
+                    Message.of("verify.system_on_network", system=system, design=design, region=region).text(),
+                )
                 computed[region, system, design, size] = _row(found.option, int(count), found.charged)
     stated = {(row["site"], row["system"], row["design"], row["size"]): row for row in plan.document["fabrics"]}
     if stated.keys() != computed.keys() or len(stated) < len(plan.document["fabrics"]):
-        plan.say("fabrics", "must be the networks that the fleet stands on, each once")
+        plan.say("fabrics", "verify.networks_of_fleet")
         return
     for key, parts in computed.items():
         if "instead" not in stated[key]:  # release 0.1 did not always compare designs

@@ -72,24 +72,26 @@ class FacilityCheck:
     def _check_system(self, site: SiteFacts, system: SystemFacts) -> None:
         rack = system.rack
         if rack is None:
-            self.plan.say("fleet", f"nothing is known of the racks of {system.name}")
+            self.plan.say("fleet", "verify.racks_unknown", system=system.name)
             return
         if not any(kind in site.hall.cooling for kind in rack.cooling):
             self.plan.say(
-                "fleet", f"{system.name} needs {' or '.join(rack.cooling)} cooling, which {site.region} lacks"
+                "fleet", "verify.cooling_lacks", system=system.name, cooling=" or ".join(rack.cooling), site=site.region
             )
-        self.plan.at_most("fleet", rack.least_rack_w, site.hall.rack_w, f"power of a rack of {system.name}")
+        self.plan.at_most(
+            "fleet", rack.least_rack_w, site.hall.rack_w, Message.of("verify.power_of_rack", system=system.name).text()
+        )
 
     def _check_table(self) -> None:
         """Compare the table `facility` with the fleet; it belongs to a plan whose spec limits a hall."""
         stated = self.plan.document.get("facility")
         if (stated is not None) != bool(self.halls):
-            self.plan.say("facility", "belongs to a plan whose spec limits a hall, and to no other")
+            self.plan.say("facility", "verify.needs_limited_hall")
             return
         computed = {key: self._row(*key, counts) for key, counts in self._systems.items()}
         rows = {(row["site"], row["system"]): row for row in stated or ()}
         if rows.keys() != computed.keys() or len(rows) < len(stated or ()):
-            self.plan.say("facility", "must list the bought systems of each limited hall, each once")
+            self.plan.say("facility", "verify.systems_of_halls")
             return
         for key, row in computed.items():
             self.plan.equal(f"facility {'/'.join(key)}", rows[key], row)
@@ -136,6 +138,6 @@ class FacilityCheck:
                     place = self.plan.sites[point["site"]].assured if offer.how == "buy" else offer.assured
                     path = f"workloads[{w}].points[{i}]"
                     if workload.sole_tenant and not place.sole_tenant:
-                        self.plan.say(path, f"{workload.name} must be the sole tenant, which is not assured there")
+                        self.plan.say(path, "verify.sole_tenant", workload=workload.name)
                     if lacking := [name for name in workload.audit if name not in place.audit]:
-                        self.plan.say(path, f"{workload.name} demands {', '.join(lacking)}, which is not held there")
+                        self.plan.say(path, "verify.demands_classes", workload=workload.name, names=", ".join(lacking))

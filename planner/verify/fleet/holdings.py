@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.units import YEAR_S
+from planner.messages import Message
 from planner.problem.facts import OfferFacts, PhaseFacts, ResolvedSpec
 from planner.verify.fleet.economics import NOTHING_PAID, Charged, by_annuities, owned_already
 from planner.verify.fleet.options import CheckedOption
@@ -42,13 +43,17 @@ def holding_of(problem: ResolvedSpec, option: CheckedOption, row: Mapping[str, A
     else:
         first, last = row["windows"] if "windows" in row else (0, len(edges) - 2)
     if not 0 <= first <= last < len(edges) - 1:
-        raise ValueError(f"{row['system']} in {row['site']} is held over windows {first} to {last}")
+        raise ValueError(
+            Message.of(
+                "verify.held_over_windows", system=row["system"], site=row["site"], first=str(first), last=str(last)
+            ).text()
+        )
     begin, until = edges[first], edges[last + 1]
     phases = problem.phases or (PhaseFacts("", "", 0.0, end, float("inf")),)
     p = next(i for i, phase in enumerate(phases) if phase.start_s <= begin + TIME_TOL_S < phase.end_s)
     wrong = []
     if begin + TIME_TOL_S < max(offer.from_s, site.from_s) or begin + TIME_TOL_S >= offer.until_s:
-        wrong.append(f"{row['system']} cannot come to {row['site']} at {begin:g} s")
+        wrong.append(Message.of("verify.cannot_come", system=row["system"], site=row["site"], time=f"{begin:g}").text())
     if row["how"] not in HELD_BY_PHASE:
         wrong += _wrong_dates(problem, phases[p], option, row, (begin, until))
         wrong += _wrong_labels(problem, phases[p], option, row, begin, (first, last))
@@ -85,9 +90,9 @@ def _wrong_dates(
         moved_s = offer.owned.move_s if offer.owned.region != option.site.region else 0.0
     wrong = []
     if abs(begin - max(phase.start_s, offer.from_s, option.site.from_s, moved_s)) > TIME_TOL_S:
-        wrong.append("must come at the start of its phase, or as soon after as the offer and the site allow")
+        wrong.append(Message.of("verify.comes_at_phase").text())
     if abs(until - min(retired, end)) > TIME_TOL_S:
-        wrong.append("must stay until its life or the horizon ends")
+        wrong.append(Message.of("verify.stays_until_end").text())
     return wrong
 
 
@@ -102,10 +107,10 @@ def _wrong_labels(
     """Check the phase and the price of a row in a plan with dates."""
     dated = bool(problem.phases) or windows != (0, problem.calendar.windows - 1)
     if dated != ("windows" in row) or (dated and row["obtained"] != (phase.name or None)):
-        return ["must state when it is obtained if the plan has dates, and only then"]
+        return [Message.of("verify.when_obtained").text()]
     p = problem.phases.index(phase) if problem.phases else 0
     if dated and abs(row["price"] - _price(option.offer, option.site.region, p, begin)) > PRICE_TOL * abs(row["price"]):
-        return [f"has another price than {row['price']!r} then"]
+        return [Message.of("verify.other_price_then", price=repr(row["price"])).text()]
     return []
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from catalog.units import YEAR_S
 from models.network.group_links import Plant
+from planner.messages import Message
 from planner.problem.fabrics import bands, reach_of, scaleout_of
 from planner.problem.facts import OfferFacts, ResolvedSpec, ScaleOut, ServingFacts, SiteFacts, SystemFacts
 from planner.spec.fabrics import PROVIDER
@@ -81,22 +82,28 @@ class FleetOptions:
         site, offer = self.sites[region], self.offers[offer_path]
         system = self.problem.systems[system_name]
         if offer.system != system_name or offer.how != how or (site.systems and system_name not in site.systems):
-            raise KeyError(f"{system_name} ({how}) is not offered in {region}")
+            raise KeyError(Message.of("verify.system_not_offered", system=system_name, how=how, region=region).text())
         if region not in offer.prices:
-            raise KeyError(f"{offer_path} has no price in {region}")
+            raise KeyError(Message.of("verify.offer_without_price", offer=offer_path, region=region).text())
         if how != "buy":
             if fabric != PROVIDER or size is not None:
-                raise KeyError(f"a rented system stands on the provider's fabric, not on {fabric}")
+                raise KeyError(Message.of("verify.rented_on_provider_fabric", fabric=fabric).text())
             return CheckedOption(site, system, offer, fabric, False, 0.0, 0.0, system.idle_w, None, math.inf)
         home = offer.owned is not None and offer.owned.region == region
         if offer.owned is not None and home and offer.owned.topology not in ("", fabric):
-            raise KeyError(f"{offer_path} stand on {offer.owned.topology}, not on {fabric}")
+            raise KeyError(
+                Message.of(
+                    "verify.stands_on_other_fabric", offer=offer_path, topology=str(offer.owned.topology), fabric=fabric
+                ).text()
+            )
         if fabric not in site.topologies:
-            raise KeyError(f"{fabric} is not a fabric of {region}")
+            raise KeyError(Message.of("verify.no_fabric_of_region", fabric=fabric, region=region).text())
         known = bands(fabric, system, site.fabric, reach_of(site, offer, system))
         band = next((band for band in known if size == (band.plant.systems if band.plant else None)), None)
         if band is None:
-            raise KeyError(f"no {fabric} network of {system_name} is built for {size} systems")
+            raise KeyError(
+                Message.of("verify.no_network_for", fabric=fabric, system=system_name, size=str(size)).text()
+            )
         premium = 0.0 if self.annuities else site.facility_premium
         return CheckedOption(
             site=site, system=system, offer=offer, fabric=fabric, owned=True,

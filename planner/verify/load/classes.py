@@ -15,7 +15,7 @@ def check_classes(plan: CheckedPlan, path: str, row: Row) -> None:
     points = [point for point in row["points"] if point.get("classes")]
     if not classes or not points:
         if "queues" in row:
-            plan.say(f"{path}.queues", "stand for a workload without classes of requests")
+            plan.say(f"{path}.queues", "verify.without_classes")
         return
     expected: list[dict[str, Any]] = []
     for i, each in enumerate(classes):
@@ -31,7 +31,11 @@ def check_classes(plan: CheckedPlan, path: str, row: Row) -> None:
             if ttft_s[name] > limit_s * (1 + RELATIVE_TOL):
                 plan.say(
                     f"{path}.queues[{i}]",
-                    f"{each.name}: {name} of {ttft_s[name]:g} s to the first token; the limit is {limit_s:g} s",
+                    "verify.class_first_token",
+                    workload=each.name,
+                    name=name,
+                    time=f"{ttft_s[name]:g}",
+                    limit=f"{limit_s:g}",
                 )
         expected.append(
             {

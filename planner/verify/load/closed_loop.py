@@ -30,10 +30,10 @@ def check_closed_loops(report: Report, document: Mapping[str, Any]) -> None:
     rows = document.get(TABLE, [])
     if document["objective"]["value"] is None or not loops:
         if TABLE in document:
-            report.say(TABLE, "belongs to a plan for a number of sessions, and to no other")
+            report.say(TABLE, "verify.needs_sessions")
         return
     if [row["workload"] for row in rows] != [loop.name for loop in loops.values()]:
-        report.say(TABLE, "must have a row for each demand of sessions, in the order of the spec")
+        report.say(TABLE, "verify.row_for_each_demand")
         return
     found = {w["name"]: (w.get("session") or {}).get("sessions", 0.0) for w in document["workloads"]}
     for i, (row, loop) in enumerate(zip(rows, loops.values(), strict=True)):
@@ -42,5 +42,7 @@ def check_closed_loops(report: Report, document: Mapping[str, Any]) -> None:
         if not abs(row["reached"] / loop.demand.sessions - 1.0) <= MOST_OFF * (1 + 1e-9):
             report.say(
                 f"{TABLE}[{i}]",
-                f"{row['reached']:g} sessions are at work in the busiest hour, not {loop.demand.sessions:g}",
+                "verify.sessions_at_work",
+                given=f"{row['reached']:g}",
+                asked=f"{loop.demand.sessions:g}",
             )

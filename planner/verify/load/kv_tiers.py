@@ -20,7 +20,7 @@ def check_kv_tiers(plan: CheckedPlan) -> None:
     """Compare the table with the fleet, the schedule and the spec."""
     if not plan.problem.spec.kv_tiers:
         if TABLE in plan.document:
-            plan.say(TABLE, "the spec has no tiers on offer")
+            plan.say(TABLE, "verify.no_tiers")
         return
     rows = plan.document[TABLE]
     stated = [(row["site"], row["system"], row["tier"]) for row in rows]
@@ -34,7 +34,7 @@ def check_kv_tiers(plan: CheckedPlan) -> None:
                 _check_price(plan, f"{TABLE}[{i}]", system, tier)
                 plan.equal(f"{TABLE}[{i}]", _plain(rows[i]), _plain(_expected(plan, site, system, tier, count)))
     if stated != wanted:
-        plan.say(TABLE, f"has rows of {stated}, where the fleet has {wanted}")
+        plan.say(TABLE, "verify.tier_rows", given=str(stated), expected=str(wanted))
 
 
 def _plain(row: Row) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def _check_price(plan: CheckedPlan, path: str, system: SystemFacts, tier: KvTier
     )
     sizes = [size / block.shared_by for size in block.sizes]
     if not any(math.isclose(size, tier.share_bytes, rel_tol=1e-12) for size in sizes):
-        plan.say(path, f"{tier.share_bytes:g} bytes a system are no size on offer")
+        plan.say(path, "verify.tier_size", bytes=f"{tier.share_bytes:g}")
     plan.equal(f"{path}.price", tier.price, tier.share_bytes * per_byte)
 
 

@@ -21,16 +21,15 @@ def check_packing(plan: CheckedPlan) -> None:
     pools = _resident(plan)
     for key in sorted({*rows, *pools}, key=str):
         if key not in pools or key not in rows:
-            plan.say(
-                TABLE, f"{'no row' if key in pools else 'a row without workers'} for {'/'.join(map(str, key[:3]))}"
-            )
+            code = "verify.no_row_for" if key in pools else "verify.row_without_workers"
+            plan.say(TABLE, code, place="/".join(map(str, key[:3])))
             continue
         path, row = rows[key]
         if (slot := _overfull(plan, key, pools[key])) is not None:
-            plan.say(path, f"the workers of slot {slot} take more chips than the systems have")
+            plan.say(path, "verify.workers_overfill", slot=str(slot))
             continue
         if not 0 <= row["slot"] < plan.problem.calendar.slots:
-            plan.say(f"{path}.slot", f"there are slots 0 to {plan.problem.calendar.slots - 1}")
+            plan.say(f"{path}.slot", "verify.slots", last=str(plan.problem.calendar.slots - 1))
             continue
         plan.equal(path, {**row, "shapes": dict(enumerate(row["shapes"]))}, _expected(plan, key, pools[key], row))
 

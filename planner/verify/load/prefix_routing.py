@@ -20,7 +20,7 @@ def check_prefix_routing(plan: CheckedPlan, path: str, row: Row) -> None:
     block = None if facts is None else facts.spec.cache
     if facts is None or block is None or block.routing is None:
         if KEY in row:
-            plan.say(f"{path}.{KEY}", "stands for a workload that does not route prefixes")
+            plan.say(f"{path}.{KEY}", "verify.without_prefix_routing")
         return
     stated = row.get(KEY) or {}
     expected = _expected(plan, facts, row)

@@ -18,17 +18,19 @@ def check_sessions(plan: CheckedPlan, path: str, row: Row) -> None:
     block = None if facts is None else facts.spec.session
     if facts is None or block is None or not row["points"]:
         if "session" in row:
-            plan.say(f"{path}.session", "stands for a workload without sessions")
+            plan.say(f"{path}.session", "verify.without_sessions")
         return
     calls = {point["id"]: [point["capacity"] * a for a in plan.active[point["id"]]] for point in row["points"]}
     by_slot = [sum(rates) for rates in zip(*calls.values(), strict=True)]
     stated = row.get("session") or {}
     slot = stated.get("slot")
     if type(slot) is not int or not 0 <= slot < len(by_slot):
-        plan.say(f"{path}.session.slot", f"there are slots 0 to {len(by_slot) - 1}")
+        plan.say(f"{path}.session.slot", "verify.slots", last=str(len(by_slot) - 1))
         return
     if by_slot[slot] < max(by_slot) * (1 - 1e-6):
-        plan.say(f"{path}.session.slot", f"{by_slot[slot]:g} calls/s; the busiest slot has {max(by_slot):g}")
+        plan.say(
+            f"{path}.session.slot", "verify.calls_in_busiest_slot", given=f"{by_slot[slot]:g}", most=f"{max(by_slot):g}"
+        )
     plan.equal(
         f"{path}.session", stated, _expected(facts, block, row, {n: rates[slot] for n, rates in calls.items()}, slot)
     )

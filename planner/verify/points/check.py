@@ -30,11 +30,11 @@ def _check_point(plan: CheckedPlan, path: str, facts: ServingFacts | TrainingFac
     try:
         computed = evaluate_point(plan.problem, plan.fleet_options, facts, row)
     except UNREADABLE as error:
-        plan.say(path, f"cannot be evaluated: {words_of(error)}")
+        plan.say(path, "verify.not_evaluated", error=words_of(error))
         plan.readable = False
         return
     if point["id"] in plan.points:
-        plan.say(f"{path}.id", "stands twice")
+        plan.say(f"{path}.id", "verify.twice")
     plan.points[point["id"]] = point, computed
     stated = {key: point.get(key) for key in computed.stated} | {"pools": dict(enumerate(point["pools"]))}
     for name in ("classes", "outside"):
@@ -45,16 +45,16 @@ def _check_point(plan: CheckedPlan, path: str, facts: ServingFacts | TrainingFac
     check_conservation(plan, path, facts, point, tolerance)
     _check_latencies(plan, f"{path}.latency_s", point["latency_s"])
     if not computed.fits:
-        plan.say(path, "does not fit in memory")
+        plan.say(path, "verify.does_not_fit")
     site = plan.sites[point["site"]]
     if not permitted(facts, site):
-        plan.say(path, f"residency forbids {facts.name} in {site.region}")
+        plan.say(path, "verify.residency", workload=facts.name, site=site.region)
     for pool in point["pools"]:
         if pool.get("tenant", "") != plan.problem.tenant_of(facts):
             holder = pool.get("tenant") or "all"
-            plan.say(path, f"runs on systems held by {holder}, which the spec's sharing forbids")
+            plan.say(path, "verify.sharing_forbids", holder=str(holder))
         if pool["role"] not in ("api", "rollout") and pool["precision"] not in facts.spec.precision:
-            plan.say(path, f"precision {pool['precision']} was not asked for")
+            plan.say(path, "verify.precision_not_asked", precision=pool["precision"])
 
 
 ORDER = ("p50", "p90", "p95", "p99")
@@ -64,16 +64,22 @@ def _check_latencies(plan: CheckedPlan, path: str, latency_s: Mapping[str, float
     """Check what holds of latencies by whatever formula: all are positive, none falls with its percentile, no request ends before its first token."""
     for key, seconds in latency_s.items():
         if not seconds > 0:
-            plan.say(f"{path}.{key}", f"is {seconds:g} s; a latency is positive")
+            plan.say(f"{path}.{key}", "verify.latency_not_positive", time=f"{seconds:g}")
     for metric in ("ttft", "tpot", "e2e", "task"):
         stated = [(name, latency_s[f"{metric}.{name}"]) for name in ORDER if f"{metric}.{name}" in latency_s]
         for (lower, less), (higher, more) in itertools.pairwise(stated):
             if less > more * (1 + RELATIVE_TOL):
-                plan.say(f"{path}.{metric}.{higher}", f"is {more:g} s, below the {less:g} s of {lower}")
+                plan.say(
+                    f"{path}.{metric}.{higher}",
+                    "verify.percentile_below",
+                    more=f"{more:g}",
+                    less=f"{less:g}",
+                    lower=lower,
+                )
     for name in ("mean", *ORDER):
         first, end = latency_s.get(f"ttft.{name}"), latency_s.get(f"e2e.{name}")
         if first is not None and end is not None and first > end * (1 + RELATIVE_TOL):
-            plan.say(f"{path}.e2e.{name}", f"is {end:g} s, below the {first:g} s to the first token")
+            plan.say(f"{path}.e2e.{name}", "verify.end_before_first_token", end=f"{end:g}", first=f"{first:g}")
     call, task = latency_s.get("e2e.mean"), latency_s.get("task.mean")
     if call is not None and task is not None and call > task * (1 + RELATIVE_TOL):
-        plan.say(f"{path}.task.mean", f"is {task:g} s, below the {call:g} s of one call")
+        plan.say(f"{path}.task.mean", "verify.task_below_call", task=f"{task:g}", call=f"{call:g}")

@@ -41,14 +41,14 @@ class Conservation:
         """Say a message where more is used than there is; both are among its arguments."""
         if not used <= allowed * (1 + self.tolerance):
             text = Message.of(code, used=used, allowed=allowed, **words).text()
-            self.plan.say(f"{self.path}.{figure}" if figure else self.path, text)
+            self.plan.tell(f"{self.path}.{figure}" if figure else self.path, text)
 
     def adds_up(self, figure: str, parts: Mapping[str, float], whole: float) -> None:
         """Check that the parts of a time or of all time make the whole, and that none is negative."""
         total = math.fsum(parts.values())
         if abs(total - whole) > self.tolerance * abs(whole) or any(part < 0 for part in parts.values()):
             text = Message.of("conservation.parts", total=total, whole=whole).text()
-            self.plan.say(f"{self.path}.{figure}", text)
+            self.plan.tell(f"{self.path}.{figure}", text)
 
 
 def check_conservation(

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from models.transformer.architecture import Architecture
+from planner.messages import Message
 
 BITS_OF_BYTE = 8
 
@@ -51,7 +52,7 @@ def weight_bytes(precision: str) -> float:
     """Read the bytes of a weight off the name of its format, "nvfp4" as 0.5; scales and what stays wider are not counted."""
     found = re.search(r"[0-9]+$", precision)
     if found is None:
-        raise ValueError(f"{precision} does not say how many bits it has")
+        raise ValueError(Message.of("verify.bits_unknown", precision=precision).text())
     return int(found.group()) / BITS_OF_BYTE
 
 

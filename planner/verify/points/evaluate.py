@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.evaluate.power_caps import capped_at, capped_row
+from planner.messages import Message
 from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.fleet.options import CheckedOption, FleetOptions, key_at
@@ -28,7 +29,7 @@ def evaluate_point(
     for pool in pools:
         sizes = [pool["batch"], pool["workers"], *pool["layout"].values()]
         if not all(type(size) is int and size >= 0 for size in sizes):
-            raise ValueError(f"{row['id']}: layout, batch and workers are whole numbers, got {sizes}")
+            raise ValueError(Message.of("verify.whole_sizes", point=row["id"], given=str(sizes)).text())
     options = [fleet_options[key_at(row["site"], pool)] for pool in pools]
     found = as_evaluated(workload.name, row, options, _evaluate(problem, workload, options, row))
     return found if row.get("power_cap") is None else _capped(found, options, row)
@@ -51,19 +52,19 @@ def _evaluate(
         return bought(workload, options[0], row)
     if roles == ["prefill", "decode"]:
         return two_pools(problem, workload, options, row)
-    raise ValueError(f"pools {roles} are not those of a serving point")
+    raise ValueError(Message.of("verify.pools_of_serving", roles=str(roles)).text())
 
 
 def _capped(plain: Evaluated, options: Sequence[CheckedOption], row: Mapping[str, Any]) -> Evaluated:
     """Slow the point down by its power cap."""
     cap, site = row["power_cap"], options[0].site
     if cap not in site.power_caps or site.cap_curve is None or not all(option.owned for option in options):
-        raise ValueError(f"{row['id']}: a power cap of {cap} is not offered there")
+        raise ValueError(Message.of("verify.cap_not_offered", point=row["id"], cap=str(cap)).text())
     pools = [
         (option.system, pool["systems_per_replica"], pool["extra_power_w"])
         for option, pool in zip(options, plain.stated["pools"].values(), strict=True)
     ]
     capped = capped_at(cap, site.cap_curve, pools)
     if capped is None:
-        raise ValueError(f"{row['id']}: a power cap of {cap} does not slow it down, or is too low")
+        raise ValueError(Message.of("verify.cap_without_effect", point=row["id"], cap=str(cap)).text())
     return replace(plain, stated=capped_row(plain.stated, capped))

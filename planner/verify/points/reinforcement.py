@@ -11,6 +11,7 @@ from planner.evaluate.layouts import TrainingSetup
 from planner.evaluate.losses import losses_of
 from planner.evaluate.rank_placement import placement_of
 from planner.evaluate.reinforcement import Figures, GivenSplit, evaluate_split, interval_of
+from planner.messages import Message
 from planner.problem.fabrics import share_a_network, uneven
 from planner.problem.facts import ResolvedSpec, TrainingFacts
 from planner.problem.reinforcement import ReinforcementFacts
@@ -29,17 +30,17 @@ def reinforcement_point(
     """Evaluate the layouts of a job's pools, with spare systems. Raises ValueError for a row of another kind, or one that contradicts itself."""
     pools, stated = row["pools"], row["iteration"]
     if [pool["role"] for pool in pools] not in ROLES:
-        raise ValueError("a point of reinforcement learning has a pool of update, and at most one of rollout")
+        raise ValueError(Message.of("verify.reinforcement_pools").text())
     if stated["way"] not in job.spec.ways and job.spec.algorithm != "dpo":
-        raise ValueError(f"the spec does not allow to run it {stated['way']}")
+        raise ValueError(Message.of("verify.way_not_allowed", way=stated["way"]).text())
     if (len(pools) == 1) is not (stated["way"] == "colocated"):
-        raise ValueError(f"{len(pools)} pools do not run {stated['way']}")
+        raise ValueError(Message.of("verify.pools_of_way", count=str(len(pools)), way=stated["way"]).text())
     if (pools[0]["batch"], pools[0]["workers"]) != (0, 1):
-        raise ValueError("a pool of update has one worker, and no batch of requests")
+        raise ValueError(Message.of("verify.update_pool").text())
     if len(pools) == 2 and (
         not share_a_network(*options) or min(option.scaleout_bytes_per_s for option in options) <= 0
     ):
-        raise ValueError("two pools need a network between them")
+        raise ValueError(Message.of("verify.two_pools_need_network").text())
     systems, spares = _systems(problem, job, options, pools)
     if len(pools) == 2:
         rollout = stated["rollout"] or {}
@@ -50,11 +51,18 @@ def reinforcement_point(
             ("slots", "batch"),
         ):
             if rollout.get(name) != pools[1][held]:
-                raise ValueError(f"iteration.rollout.{name} is {rollout.get(name)!r}, the pool says {pools[1][held]!r}")
+                raise ValueError(
+                    Message.of(
+                        "verify.rollout_against_pool",
+                        name=name,
+                        given=repr(rollout.get(name)),
+                        found=repr(pools[1][held]),
+                    ).text()
+                )
     setup = _setup(problem, job, options[0], pools[0]["precision"])
     figures, again = _evaluated(setup, job, options, stated["way"], pools[0]["layout"], stated["rollout"], systems)
     if abs(_composed(job, stated["way"], figures) - figures.iteration_s) > COMPOSED_TOL * figures.iteration_s:
-        raise ValueError(f"the parts of an iteration do not make its {figures.iteration_s:g} s")
+        raise ValueError(Message.of("verify.parts_of_iteration", time=f"{figures.iteration_s:g}").text())
     interval = interval_of(setup, row["tier"])
     time_s = {"iteration": figures.iteration_s, "run": job.spec.tokens / figures.tokens_per_s}
     parts = {name: seconds / figures.iteration_s for name, seconds in figures.parts_s.items()}
@@ -102,14 +110,20 @@ def _systems(
             chips = int(Layouts.of(**pool["layout"]).chips[0])
             count, part = divmod(chips, option.system.chips)
             if part:
-                raise ValueError(f"{chips} chips of the update are no whole systems of {option.system.chips}")
+                raise ValueError(
+                    Message.of("verify.update_chips", chips=str(chips), size=str(option.system.chips)).text()
+                )
         else:
             count = round(pool["systems_per_replica"] - pool.get("spares", 0.0))
         held = spares_of(job, count * option.system.chips, option.system, option.owned, problem.constants.reliability)
         if pool.get("spares", 0.0) != held:
-            raise ValueError(f"{held:g} systems are spares, not {pool.get('spares', 0.0):g}")
+            raise ValueError(
+                Message.of("verify.spares", found=f"{held:g}", given=f"{pool.get('spares', 0.0):g}").text()
+            )
         if count > 1 and option.scaleout_bytes_per_s <= 0:
-            raise ValueError(f"{count} systems of {option.system.name} need a network")
+            raise ValueError(
+                Message.of("verify.systems_need_network", count=str(count), system=option.system.name).text()
+            )
         counts.append(count)
         spares.append(held)
     return counts, spares
@@ -130,7 +144,7 @@ def _evaluated(
     engines = None
     if rollout is not None:
         if rollout["precision"] not in job.spec.rollout_precision:
-            raise ValueError(f"rollout precision {rollout['precision']} was not asked for")
+            raise ValueError(Message.of("verify.rollout_precision", precision=rollout["precision"]).text())
         engines = rollout["precision"], rollout["layout"]
     given = GivenSplit(
         way, layout, engines, (last.system, last.scaleout) if apart else None,
@@ -166,7 +180,7 @@ def _splits(
     for split in row["iteration"]["splits"]:
         counts = [split["update_systems"], split["rollout_systems"]]
         if int(Layouts.of(**split["layout"]).chips[0]) != counts[0] * options[0].system.chips:
-            raise ValueError("the layout of a split has other chips than its systems")
+            raise ValueError(Message.of("verify.chips_of_split").text())
         setup = _setup(problem, job, options[0], split["precision"])
         figures, _ = _evaluated(setup, job, options, split["way"], split["layout"], split["rollout"], counts)
         found.append(
@@ -183,7 +197,7 @@ def _splits(
     if [first.get("update_systems"), first.get("rollout_systems")] != counted or first.get("way") != row["iteration"][
         "way"
     ]:
-        raise ValueError("the first of the best splits is not that of the point")
+        raise ValueError(Message.of("verify.first_split").text())
     if any(split["tokens_per_s"] > first["tokens_per_s"] * (1 + COMPOSED_TOL) for split in found[1:]):
-        raise ValueError("a split that is stated as worse is faster")
+        raise ValueError(Message.of("verify.split_is_faster").text())
     return found

@@ -12,6 +12,7 @@ from models.serving.percentiles import latency_s
 from planner.evaluate import disaggregated, serving
 from planner.evaluate.classes import class_rows
 from planner.evaluate.serving_layouts import broken_rules
+from planner.messages import Message
 from planner.problem.engine import EngineChoice
 from planner.problem.fabrics import share_a_network
 from planner.problem.facts import ResolvedSpec, ServingFacts
@@ -26,7 +27,7 @@ def one_pool(
     """Evaluate a replica with prefill and decode on the same chips, and encoders of media on these or on others."""
     option, pool = options[0], row["pools"][0]
     if pool["workers"] != 1:
-        raise ValueError("a single pool has one worker per replica")
+        raise ValueError(Message.of("verify.single_pool_worker").text())
     layout, rates = (
         layout_on(option, pool, workload),
         serving.rates_of(workload, option.system, pool["precision"], option.scaleout),
@@ -74,7 +75,7 @@ def _encoders(
     """
     pool, *others = row["pools"]
     if (pool.get("encoding") == "apart") != bool(others):
-        raise ValueError("media that are encoded apart need a pool of encoders, and no others have one")
+        raise ValueError(Message.of("verify.encoder_pool").text())
     if not others:
         return []
     mine, option = others[0], options[1]
@@ -84,11 +85,11 @@ def _encoders(
         or mine["batch"] != 1
         or {*mine["layout"].values()} != {1}
     ):
-        raise ValueError("encoders stand on the systems of their pool, one on each chip")
+        raise ValueError(Message.of("verify.encoders_on_chips").text())
     choice = choice_of(workload, options[0], pool)
     chips, busy = serving.encoder_use(workload, option.system, choice, rate, problem.constants.serving)
     if mine["workers"] != int(chips):
-        raise ValueError(f"{int(chips)} encoders are at work for at most 0.7 of the time, not {mine['workers']}")
+        raise ValueError(Message.of("verify.encoders_at_work", found=int(chips), given=str(mine["workers"])).text())
     systems = int(chips) / option.system.chips
     weights = sum(2.0 * block.encoder.parameters for block in workload.spec.media or [])
     return [
@@ -107,12 +108,12 @@ def two_pools(
     first, second = row["pools"]
     prefill, decode = options
     if first.get("encoding") == "apart":
-        raise ValueError("encoders apart stand before a single pool only")
+        raise ValueError(Message.of("verify.encoders_before_single_pool").text())
     choice = choice_of(workload, prefill, first)
     if first["batch"] != 1 or choice != choice_of(workload, decode, second):
-        raise ValueError("a prefill worker takes one prompt at a time, and both pools run at one precision in one way")
+        raise ValueError(Message.of("verify.prefill_worker").text())
     if not share_a_network(prefill, decode) or min(option.scaleout_bytes_per_s for option in options) <= 0:
-        raise ValueError("both pools must share a network")
+        raise ValueError(Message.of("verify.pools_share_network").text())
     layouts = (layout_on(prefill, first, workload), layout_on(decode, second, workload))
     found = disaggregated.evaluate(
         workload,
@@ -157,7 +158,7 @@ def bought(workload: ServingFacts, option: CheckedOption, row: Mapping[str, Any]
     api, pool = option.site.api, row["pools"][0]
     plain = not (pool["layout"] or pool["batch"] or pool["precision"]) and pool["workers"] == 1
     if api is None or not api.serves(workload) or not plain:
-        raise ValueError(f"{row['id']}: is no way to buy tokens")
+        raise ValueError(Message.of("verify.no_way_to_buy_tokens", point=row["id"]).text())
     return Recomputed(
         systems=[float(workload.spec.lengths.output)],
         extra_it_w=[0.0],
@@ -194,15 +195,15 @@ def choice_of(workload: ServingFacts, option: CheckedOption, pool: Mapping[str, 
     asked, cache = spec.kv_precision, cache_of(workload, pool)
     ways: list[str] = [""] if spec.session is None else [*spec.session.caches]
     if (asked is None) == ("kv_precision" in pool) or (asked is not None and cache not in asked):
-        raise ValueError(f"a KV cache of {cache or 'no precision'} was not asked for")
+        raise ValueError(Message.of("verify.cache_precision", given=str(cache or "no precision")).text())
     waiting = pool.get("waiting", "")
     if waiting not in ways:
-        raise ValueError(f"caches of sessions that are {waiting or 'nowhere'} were not asked for")
+        raise ValueError(Message.of("verify.session_caches", given=str(waiting or "nowhere")).text())
     if waiting == "offloaded" and not (option.system.host_bytes > 0 and option.system.host_bytes_per_s > 0):
-        raise ValueError(f"{option.system.name} has no known memory of its host to offload caches to")
+        raise ValueError(Message.of("verify.host_memory", system=option.system.name).text())
     encoding = pool.get("encoding", "")
     if encoding not in (spec.encoding if spec.media else [""]):
-        raise ValueError(f"media encoded {encoding or 'nowhere'} were not asked for")
+        raise ValueError(Message.of("verify.media_encoding", given=str(encoding or "nowhere")).text())
     return EngineChoice(weights, cache, waiting, encoding)
 
 
@@ -222,11 +223,17 @@ def layout_on(option: CheckedOption, pool: Mapping[str, Any], workload: ServingF
     """Read the layout of a pool. Raises ValueError for one that no engine can run there."""
     layout, networked = ServingLayouts(**pool["layout"]), option.scaleout_bytes_per_s > 0
     if min(pool["layout"].values()) < 1:
-        raise ValueError(f"layout {pool['layout']}: sizes are at least 1")
+        raise ValueError(Message.of("verify.layout_sizes", layout=str(pool["layout"])).text())
     broken = broken_rules(workload.architecture, option.system, layout, networked)
     if rules := [rule for rule, breaks in broken.items() if breaks.any()]:
         raise ValueError(
-            f"layout {pool['layout']} does not run on {option.system.name} on {option.fabric}: {'; '.join(rules)}"
+            Message.of(
+                "verify.layout_does_not_run",
+                layout=str(pool["layout"]),
+                system=option.system.name,
+                fabric=option.fabric,
+                rules="; ".join(rules),
+            ).text()
         )
     return layout
 
@@ -241,7 +248,7 @@ def held_per_used(problem: ResolvedSpec, option: CheckedOption, workload: Servin
     if spot is None:
         return held
     if spot.headroom is None:
-        raise ValueError(f"{option.system.name} on the spot market serves nothing without headroom")
+        raise ValueError(Message.of("verify.spot_without_headroom", system=option.system.name).text())
     return held * (1.0 + spot.headroom)
 
 

@@ -12,6 +12,7 @@ from planner.evaluate import interruptions, training
 from planner.evaluate.layouts import TrainingSetup, memory_needed
 from planner.evaluate.losses import losses_of
 from planner.evaluate.rank_placement import placement_of
+from planner.messages import Message
 from planner.problem.fabrics import uneven
 from planner.problem.facts import ResolvedSpec, TrainingFacts
 from planner.problem.intervals import network
@@ -26,7 +27,7 @@ def training_point(
     """Evaluate a job's layout at full width, with its spare systems. Raises ValueError for a row of another kind."""
     option, pool = options[0], row["pools"][0]
     if len(row["pools"]) != 1 or pool["role"] != "train" or pool["workers"] != 1 or pool["batch"] != 0:
-        raise ValueError("a training point has one pool")
+        raise ValueError(Message.of("verify.training_pool").text())
     setup = TrainingSetup(
         job, option.system, pool["precision"], problem.constants, option.scaleout, uneven(option.plant)
     )
@@ -34,13 +35,15 @@ def training_point(
     width = training.evaluate_layout(setup, pool["layout"], terms, row["tier"])
     working = math.ceil(width.chips / option.system.chips)
     if working > 1 and option.scaleout_bytes_per_s <= 0:
-        raise ValueError(f"{working} systems of {option.system.name} need a network")
+        raise ValueError(
+            Message.of("verify.systems_need_network", count=str(working), system=option.system.name).text()
+        )
     memory_bytes = width.memory_bytes
     if "schedule" not in pool["layout"]:
         memory_bytes = max(memory_bytes, _memory_at_a_quarter(setup, pool["layout"]))
     spares = interruptions.spares_of(job, width.chips, option.system, option.owned, problem.constants.reliability)
     if "spares" in pool and pool["spares"] != spares:
-        raise ValueError(f"{spares:g} systems are spares, not {pool['spares']:g}")
+        raise ValueError(Message.of("verify.spares", found=f"{spares:g}", given=f"{pool['spares']:g}").text())
     return Recomputed(
         systems=[working + spares],
         extra_it_w=[working * training.extra_power_w(option.system, problem)],

@@ -75,10 +75,10 @@ class RobustCheck:
         amounts = cost_by_price(plan.problem, plan.document, steps, self.read_through)
         stated = {row["path"]: row["amount"] for row in found["prices"]}
         if len(stated) < len(found["prices"]):
-            plan.say("robustness.prices", "a price stands twice")
+            plan.say("robustness.prices", "verify.price_twice")
         allowed = AMOUNT_TOL * abs(plan.document["totals"]["cost"])
         if stated.keys() != amounts.keys() or any(abs(stated[path] - amounts[path]) > allowed for path in amounts):
-            plan.say("robustness.prices", f"says {stated!r}, computed {amounts!r}")
+            plan.say("robustness.prices", "verify.says", given=repr(stated), found=repr(amounts))
         return amounts
 
     def _check_outcome(self, found: Mapping[str, Any], amounts: Mapping[str, float]) -> None:
@@ -86,33 +86,39 @@ class RobustCheck:
         plan, fresh, asked = self.plan, found["fresh"], self.plan.problem.robust
         again = outcome_of(plan, draw(plan.problem, fresh["scenarios"], fresh["seed"]), amounts).as_json()
         if fresh["seed"] == found["sampled"]["seed"]:
-            plan.say("robustness.fresh.seed", "must not be that of the scenarios that the fleet was chosen for")
+            plan.say("robustness.fresh.seed", "verify.same_seed")
         for name in ("cost", "mean_undone"):
             plan.equal(f"robustness.fresh.{name}", fresh[name], again[name], SHARE_TOL)
         for name, share in {"kept": fresh["kept"], "budget": fresh["budget"], **fresh["workloads"]}.items():
             if abs(share * fresh["scenarios"] - round(share * fresh["scenarios"])) > WHOLE_TOL:
-                plan.say(f"robustness.fresh {name}", f"{share!r} is no share of {fresh['scenarios']} scenarios")
+                plan.say(
+                    f"robustness.fresh {name}",
+                    "verify.no_share_of_scenarios",
+                    given=repr(share),
+                    count=str(fresh["scenarios"]),
+                )
         for name, share in {"kept": again["kept"], "budget": again["budget"], **again["workloads"]}.items():
             stated = fresh["workloads"][name] if name in again["workloads"] else fresh[name]
             if abs(stated - share) > SHARE_TOL:
-                plan.say(
-                    f"robustness.fresh {name}", f"says {stated:.4f}, redispatch of the same scenarios: {share:.4f}"
-                )
+                plan.say(f"robustness.fresh {name}", "verify.redispatch", given=f"{stated:.4f}", found=f"{share:.4f}")
         if again["kept"] < asked.confidence - SHARE_TOL:
             plan.say(
                 "robustness",
-                f"promises {asked.confidence:.1%}, keeps {again['kept']:.1%} of {fresh['scenarios']} scenarios",
+                "verify.promises_more",
+                promised=f"{asked.confidence:.1%}",
+                kept=f"{again['kept']:.1%}",
+                count=str(fresh["scenarios"]),
             )
 
     def _check_standing_by(self, path: str, row: Row) -> None:
         """Check the size and precision of a standby layout."""
         workload = self.plan.serving[row["workload"]]
         if [pool["role"] for pool in row["pools"]] not in (["serve"], ["serve", "encode"], ["prefill", "decode"]):
-            self.plan.say(f"{path}.pools", "must be one pool that serves, or one of prefill and one of decode")
+            self.plan.say(f"{path}.pools", "verify.robust_pools")
         for pool in row["pools"]:
             option = self.plan.fleet_options[key_at(row["site"], pool)]
             layout_on(option, pool, workload)
             systems = systems_of(option, pool) * held_per_used(self.plan.problem, option, workload)
             self.plan.equal(f"{path} systems per replica", pool["systems_per_replica"], systems)
             if pool["precision"] not in workload.spec.precision:
-                self.plan.say(path, f"precision {pool['precision']} was not asked for")
+                self.plan.say(path, "verify.precision_not_asked", precision=pool["precision"])

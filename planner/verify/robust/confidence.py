@@ -24,7 +24,7 @@ def check_confidence(plan: CheckedPlan) -> None:
     if found is None:
         return
     if plan.problem.spec.robust is not None or plan.document["objective"]["value"] is None:
-        plan.say("confidence", "belongs to a plan that has an answer and was not made to be robust")
+        plan.say("confidence", "verify.only_if_not_robust")
         return
     plan.equal("confidence.scenarios", found["scenarios"], CONFIDENCE_SCENARIOS)
     plan.equal("confidence.seed", found["seed"], CONFIDENCE_SEED)
@@ -44,7 +44,7 @@ def check_confidence(plan: CheckedPlan) -> None:
     try:
         again = settle(reader.fleet().without_dominated_slots(), capacities(problem, reader, scenarios), rate)
     except SolverError as error:  # figures that no program takes, or a fleet that does not keep its limits even idle
-        plan.say("confidence", f"the fleet cannot be dispatched in the scenarios: {error}")
+        plan.say("confidence", "verify.not_dispatched", error=str(error))
         return
     names = (*(w.name for w in problem.serving), *(facts.name for facts, _, _ in reader.jobs))
     if again.open.any():
@@ -54,11 +54,13 @@ def check_confidence(plan: CheckedPlan) -> None:
     }
     stated = {"kept": found["kept"]} | {f"workloads.{name}": share for name, share in found["workloads"].items()}
     if stated.keys() != shares.keys():
-        plan.say("confidence.workloads", f"names {', '.join(found['workloads'])}; the plan has {', '.join(names)}")
+        plan.say(
+            "confidence.workloads", "verify.other_names", given=", ".join(found["workloads"]), found=", ".join(names)
+        )
         return
     for name, share in shares.items():
         if abs(stated[name] - share) * CONFIDENCE_SCENARIOS > SCENARIOS_TOL and not found["open"]:
-            plan.say(f"confidence.{name}", f"says {stated[name]:.4f}, redispatch of the same scenarios: {share:.4f}")
+            plan.say(f"confidence.{name}", "verify.redispatch", given=f"{stated[name]:.4f}", found=f"{share:.4f}")
 
 
 def _check_words(plan: CheckedPlan) -> None:
@@ -66,16 +68,16 @@ def _check_words(plan: CheckedPlan) -> None:
     found, known = plan.document["confidence"], {*plan.serving, *plan.training}
     least = min(found["workloads"].values(), default=1.0)
     if not 0 <= found["kept"] <= least + 1e-12 or found["workloads"].keys() - known:
-        plan.say("confidence.kept", "all promises are kept where that of every workload is, and nowhere else")
+        plan.say("confidence.kept", "verify.all_promises_kept")
     first = found["breaks_first"]
     if (first is None) != (least >= 1.0):
-        plan.say("confidence.breaks_first", "names a promise where one is broken, and only there")
+        plan.say("confidence.breaks_first", "verify.names_broken_promise")
     elif first is not None and not (first["kept"] == found["workloads"].get(first["workload"]) == least):
-        plan.say("confidence.breaks_first", "is not the promise that is kept in the fewest scenarios")
+        plan.say("confidence.breaks_first", "verify.not_least_kept")
     surer = found["surer"]
     if surer is not None:
         held = {(row["site"], row["system"], row["how"]) for row in plan.document["fleet"]}
         if not found["kept"] < surer["share"] == PRICED_SHARE or any(
             (r["site"], r["system"], r["how"]) not in held for r in surer["systems"]
         ):
-            plan.say("confidence.surer", "adds systems of the kinds held, to a plan that keeps a smaller share")
+            plan.say("confidence.surer", "verify.adds_to_less_sure")

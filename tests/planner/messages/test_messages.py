@@ -10,11 +10,21 @@ from string import Formatter
 
 import pytest
 
+import catalog
 import planner.messages as messages
-from planner.messages import DEFAULT, LANGUAGES, Message, of_row, texts
+from catalog.errors import Wrong, did_you_mean
+from catalog.lookup import shipped_catalog
+from planner.messages import DEFAULT, LANGUAGES, Message, Said, named, of_row, said_of, texts, translated
 
 HOME = Path(messages.__file__).parent
-TREES = [ast.parse(path.read_text("utf-8")) for path in HOME.parent.rglob("*.py")]
+CATALOG = Path(catalog.__file__).parent / "messages"
+SOURCES = [*HOME.parent.rglob("*.py"), *CATALOG.parent.rglob("*.py")]
+
+
+@pytest.fixture(scope="module")
+def trees() -> list[ast.Module]:
+    """Parse the source of planner and catalog once; at collection it would stay in memory for the whole run."""
+    return [ast.parse(path.read_text("utf-8")) for path in SOURCES]
 
 
 def places(text: str) -> set[str]:
@@ -31,7 +41,11 @@ def test_every_language_has_every_code_with_the_same_arguments(language):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_code_stands_in_two_files(language):
-    counts = Counter(code for path in (HOME / language).glob("*.json") for code in json.loads(path.read_text("utf-8")))
+    counts = Counter(
+        code
+        for path in (CATALOG / f"{language}.json", *(HOME / language).glob("*.json"))
+        for code in json.loads(path.read_text("utf-8"))
+    )
     assert not [code for code, count in counts.items() if count > 1]
 
 
@@ -51,24 +65,32 @@ def test_an_unknown_code_is_an_error():
         Message.of("no.such")
 
 
-def test_every_code_in_the_source_has_a_text():
-    codes, starts = codes_of_source()
+def test_every_code_in_the_source_has_a_text(trees):
+    codes, starts = codes_of_source(trees)
     assert len(codes) > 500
     assert not codes - texts(DEFAULT).keys()
     assert not [start for start in starts if not any(code.startswith(start) for code in texts(DEFAULT))]
 
 
-def test_every_text_is_used():
+def test_every_text_is_used(trees):
     """A code stands in the source as a whole, without its last word, or by the part that is put together there."""
     topics = tuple({code.partition(".")[0] + "." for code in texts(DEFAULT)})
-    first = [node.values[0] for tree in TREES for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    first = [node.values[0] for tree in trees for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
     starts = [str(part.value) for part in first if isinstance(part, ast.Constant) and part.value.startswith(topics)]
     words = {
         node.value
-        for tree in TREES
+        for tree in trees
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
+    starts += [
+        f"{topic.value}."
+        for tree in trees
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and ast.unparse(call.func).split(".")[-1] == "named"
+        for topic in call.args[:1]
+        if isinstance(topic, ast.Constant)
+    ]
     ends = {word for word in words if word.isidentifier()}
     unused = {
         code
@@ -80,16 +102,44 @@ def test_every_text_is_used():
     assert not unused
 
 
-def codes_of_source() -> tuple[set[str], set[str]]:
-    """Return the codes of `Message.of` in the source: those that stand whole, and the beginnings of those put together by name."""
+def codes_of_source(trees: list[ast.Module]) -> tuple[set[str], set[str]]:
+    """Return the codes of `Message.of`, and of findings that `say` records, in the source: those that stand whole, and the beginnings of those put together by name."""
     codes, starts = set(), set()
-    for tree in TREES:
+    for tree in trees:
         for call in ast.walk(tree):
-            if not (isinstance(call, ast.Call) and ast.unparse(call.func) == "Message.of" and call.args):
+            if not (isinstance(call, ast.Call) and call.args):
                 continue
-            for part in (call.args[0], *ast.walk(call.args[0])):
+            says = isinstance(call.func, ast.Attribute) and call.func.attr == "say" and len(call.args) > 1
+            is_said = ast.unparse(call.func) in ("Message.of", "Wrong")
+            code = call.args[1] if says else call.args[0] if is_said else None
+            for part in (code, *ast.walk(code)) if code else ():
                 if isinstance(part, ast.Constant) and isinstance(part.value, str) and "." in part.value.strip("."):
                     codes.add(part.value)
                 if isinstance(part, ast.JoinedStr) and isinstance(part.values[0], ast.Constant):
                     starts.add(str(part.values[0].value))
     return codes - starts, starts
+
+
+def test_notes_of_the_catalog_are_those_of_its_data():
+    """A note is translated by the path of its figure; where the data say something else, the table is stale."""
+    said = {code.removeprefix("note."): text for code, text in texts(DEFAULT).items() if code.startswith("note.")}
+    records = shipped_catalog()
+    for path, text in said.items():
+        kind, name, figure = path.split("/")
+        record = records.get(kind, name)
+        assert {**record.claimed, **record.figures}[figure].note == text
+    assert said
+
+
+def test_a_name_without_a_text_stays_as_it_is():
+    assert named("part", "kv_memory") == "kv memory" and isinstance(named("part", "kv_memory"), Said)
+    assert named("part", "of tomorrow") == "of tomorrow" and not isinstance(named("part", "of tomorrow"), Said)
+
+
+def test_what_is_wrong_with_a_record_is_said_in_every_language():
+    hint = did_you_mean(["chips"])
+    assert hint == '; close names: "chips"'
+    said = said_of(Wrong("catalog.unknown_kind", close=hint))
+    assert said == 'unknown kind of record; close names: "chips"'
+    assert translated(said, "zh") == '未知的条目类别；相近名称："chips"'
+    assert said_of("a text of the user") == "a text of the user"
