@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from catalog.errors import UnknownName, close_names, name_key
+from catalog.errors import Wrong, close_names, did_you_mean, name_key
 from catalog.figures import Origin
 from catalog.files import Problems, read_data
 from catalog.reader import Place, read_record
@@ -58,7 +58,12 @@ def _apply_overrides(
         found = index.get(name_key(name))
         if found is None:
             labels = [label for r in records.values() for label in (r.name, *r.aliases)]
-            problems.append((where, str(UnknownName(kind, name, close_names(name, labels)))))
+            problems.append(
+                (
+                    where,
+                    Wrong("catalog.unknown_name", kind=kind, name=name, close=did_you_mean(close_names(name, labels))),
+                )
+            )
             continue
         record = records[found]
         edit: dict[str, Any] = {"name": record.name, "figures": {figure: entry}}

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+MESSAGES = Path(__file__).parent / "messages"
 
 
 def name_key(name: str) -> str:
@@ -33,9 +38,34 @@ def close_names(name: str, known: Iterable[str], count: int = 4) -> tuple[str, .
     return tuple(dict.fromkeys(by_key[k] for k in (*spelled, *shared)))[:count]
 
 
+class Wrong(str):
+    """A sentence on what is wrong: an English text that keeps its code and its arguments, so that others say it in their language.
+
+    The texts stand in `messages/en.json` and, for whoever says them otherwise, beside it.
+
+    >>> Wrong("catalog.no_such_text", kind="chips", close="")
+    'chips have no such text'
+    """
+
+    code: str
+    arguments: Mapping[str, str]
+
+    def __new__(cls, code: str, **arguments: str) -> Wrong:
+        wrong = super().__new__(cls, texts("en")[code].format(**arguments))
+        wrong.code, wrong.arguments = code, arguments
+        return wrong
+
+
+@cache
+def texts(language: str) -> dict[str, str]:
+    """Read the sentences of a language by code."""
+    found: dict[str, str] = json.loads((MESSAGES / f"{language}.json").read_text("utf-8"))
+    return found
+
+
 def did_you_mean(close: Sequence[str]) -> str:
     """Write the tail of an error message that lists close names; empty without any."""
-    return "; close names: " + ", ".join(f'"{n}"' for n in close) if close else ""
+    return Wrong("catalog.close_names", names=", ".join(f'"{n}"' for n in close)) if close else ""
 
 
 class UnknownName(LookupError):
@@ -46,7 +76,7 @@ class UnknownName(LookupError):
         self.kind, self.name, self.close = kind, name, tuple(close)
 
     def __str__(self) -> str:
-        return f'{self.kind}: unknown name "{self.name}"{did_you_mean(self.close)}'
+        return Wrong("catalog.unknown_name", kind=self.kind, name=self.name, close=did_you_mean(self.close))
 
 
 class MissingFigure(LookupError):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog import units
-from catalog.errors import close_names, did_you_mean
+from catalog.errors import Wrong, close_names, did_you_mean
 
 KINDS = ("datasheet", "measured", "published-price", "calibrated", "derived", "claimed", "assumed", "override")
 CONFIDENCES = ("A", "B", "C")
@@ -66,12 +66,12 @@ def read_figure(entry: object, allowed: tuple[str, ...], origin: Origin, report:
     Problems go to `report(key, message)`, all of them; the result is then None.
     """
     if not isinstance(entry, Mapping):
-        report("", 'expected an object such as {"value": "…", "note": "…"}, got ' + type(entry).__name__)
+        report("", Wrong("catalog.expected_value_and_note", given=type(entry).__name__))
         return None
     fine = True
     for key in entry:
         if key not in _KEYS:
-            report(str(key), f"unknown key{did_you_mean(close_names(str(key), _KEYS))}")
+            report(str(key), Wrong("catalog.unknown_key", close=did_you_mean(close_names(str(key), _KEYS))))
             fine = False
     numbers: dict[str, Any] = {}
     unit = allowed[0] if allowed else ""
@@ -81,38 +81,38 @@ def read_figure(entry: object, allowed: tuple[str, ...], origin: Origin, report:
         try:
             numbers[key], unit = _number(entry.get(key), entry.get("unit"), allowed)
         except units.UnitError as error:
-            report(key, str(error))
+            report(key, _fault_of(error))
             fine = False
     text = {key: entry.get(key) or "" for key in ("note", "date", "confidence", "kind")}
     for key, value in text.items():
         if not isinstance(value, str):
-            report(key, f"expected text, got {value!r}")
+            report(key, Wrong("catalog.expected_text", given=repr(value)))
             fine = False
     kind, confidence = text["kind"] or origin.kind, text["confidence"] or origin.confidence
     if kind not in KINDS:
-        report("kind", f'expected one of {", ".join(KINDS)}, got "{kind}"')
+        report("kind", Wrong("catalog.expected_one_of", names=", ".join(KINDS), given=kind))
         fine = False
     if confidence not in CONFIDENCES:
-        report("confidence", f'expected one of {", ".join(CONFIDENCES)}, got "{confidence}"')
+        report("confidence", Wrong("catalog.expected_one_of", names=", ".join(CONFIDENCES), given=confidence))
         fine = False
     source = entry.get("source", origin.source)
     if not isinstance(source, (list, tuple)) or not all(isinstance(s, str) for s in source) or not source:
-        report("source", f"expected a list of source ids, got {source!r}")
+        report("source", Wrong("catalog.expected_sources", given=repr(source)))
         fine = False
     if origin.note_required and not text["note"]:
-        report("note", "expected a reason, since this figure has no other source")
+        report("note", Wrong("catalog.expected_reason"))
         fine = False
     low, high = numbers.get("low"), numbers.get("high")
     for key, number in (("low", low), ("high", high)):
         if isinstance(number, tuple):
-            report(key, "expected one value, got a list")
+            report(key, Wrong("catalog.expected_one_value"))
             fine = False
     if (
         fine
         and not isinstance(numbers["value"], tuple)
         and ((low is not None and low > numbers["value"]) or (high is not None and high < numbers["value"]))
     ):
-        report("low", "expected low <= value <= high")
+        report("low", Wrong("catalog.expected_in_order"))
         fine = False
     if not fine:
         return None
@@ -130,6 +130,15 @@ def read_figure(entry: object, allowed: tuple[str, ...], origin: Origin, report:
     )
 
 
+def _fault_of(error: units.UnitError) -> str:
+    """Say what is wrong with a quantity, as a sentence that keeps its code."""
+    if error.unit is None:
+        text: str = error.args[0]
+        return text
+    what = Wrong(f"quantity.{error.unit or 'money'}")
+    return Wrong("catalog.expected_quantity", what=what, example=error.example, given=error.given)
+
+
 def _printed(entry: Mapping[str, Any]) -> str:
     value, unit = entry["value"], entry.get("unit") or ""
     if isinstance(value, list):
@@ -141,13 +150,13 @@ def _number(value: object, unit: object, allowed: tuple[str, ...]) -> tuple[floa
     if unit is None:
         return _from_text(value, allowed)
     if not isinstance(unit, str):
-        raise units.UnitError(f"expected the unit as text, got {unit!r}")
+        raise units.UnitError(Wrong("catalog.expected_unit_as_text", given=repr(unit)))
     si, factor = units.si_unit(unit)
     if allowed and not any(_same_quantity(si, other) for other in allowed):
-        raise units.UnitError(f'expected a quantity such as "{units.example(allowed[0])}", got the unit "{unit}"')
+        raise units.UnitError(Wrong("catalog.unit_of_another_quantity", example=units.example(allowed[0]), given=unit))
     values = value if isinstance(value, list) else [value]
     if not values or not all(map(units.is_number, values)):
-        raise units.UnitError(f"expected a number beside the unit, got {value!r}")
+        raise units.UnitError(Wrong("catalog.expected_number_beside_unit", given=repr(value)))
     if isinstance(value, list):
         return tuple(v * factor for v in value), si
     return value * factor, si  # type: ignore[operator]
@@ -157,11 +166,11 @@ def _from_text(value: object, allowed: tuple[str, ...]) -> tuple[float | tuple[f
     if not allowed:
         if units.is_number(value):
             return float(value), "1"  # type: ignore[arg-type]
-        raise units.UnitError(f'expected a number with "unit" beside it, got {value!r}')
+        raise units.UnitError(Wrong("catalog.expected_number_with_unit", given=repr(value)))
     if isinstance(value, list):
         pairs = [_from_text(v, allowed) for v in value]
         if not pairs or len({u for _, u in pairs}) > 1:
-            raise units.UnitError("expected a list of quantities in one unit")
+            raise units.UnitError(Wrong("catalog.expected_quantities"))
         return tuple(v for v, _ in pairs), pairs[0][1]  # type: ignore[misc]
     first: units.UnitError | None = None
     for unit in allowed:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from catalog.errors import Wrong
 from catalog.figures import Origin
 from catalog.reader import Place
 
@@ -35,7 +36,7 @@ def read_overlays(overlays: Sequence[Path], problems: Problems) -> Blocks:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
-            problems.append((str(path), f"cannot be read as JSON: {error}"))
+            problems.append((str(path), Wrong("catalog.not_json", error=str(error))))
             continue
         origin = Origin((f"overlay:{path.name}",), "C", "override")
         if path.name.endswith(CONFIG):
@@ -57,5 +58,5 @@ def _overlay_files(overlays: Iterable[Path], problems: Problems) -> list[Path]:
         elif path.is_file():
             files.append(path)
         else:
-            problems.append((str(path), "no such file or directory"))
+            problems.append((str(path), Wrong("catalog.no_such_file")))
     return files

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.build import Records, build_records
-from catalog.errors import CatalogError, UnknownName, close_names, did_you_mean, name_key
+from catalog.errors import CatalogError, UnknownName, Wrong, close_names, did_you_mean, name_key
 from catalog.figures import Origin, Source
 from catalog.files import Problems, data_path, read_data, read_overlays
 from catalog.reader import Place
@@ -134,16 +134,16 @@ class Catalog:
         touched: set[str] = set()
         for place, content in self._blocks:
             if not isinstance(content, Mapping):
-                problems.append((place.path.rstrip(": ."), "expected an object with kinds as keys"))
+                problems.append((place.path.rstrip(": ."), Wrong("catalog.expected_kinds")))
                 continue
             for kind, entries in content.items():
                 if kind not in _KINDS_AND_SOURCES:
                     hint = did_you_mean(close_names(kind, _KINDS_AND_SOURCES))
-                    problems.append((place.path + kind, f"unknown kind of record{hint}"))
+                    problems.append((place.path + kind, Wrong("catalog.unknown_kind", close=hint)))
                 elif kind == "sources":
                     self._check_sources(place, entries, problems)
                 elif not isinstance(entries, list):
-                    problems.append((place.path + kind, "expected a list of records"))
+                    problems.append((place.path + kind, Wrong("catalog.expected_records")))
                 else:
                     touched.add(kind)
         for kind in sorted(touched):
@@ -154,7 +154,7 @@ class Catalog:
     def _check_sources(self, place: Place, entries: object, problems: Problems) -> None:
         fine = isinstance(entries, Mapping) and all(map(_is_source, entries.values()))
         if not fine:
-            shape = 'expected {"id": {"title": "…", "date": …, "confidence": "B"}}'
+            shape = Wrong("catalog.expected_sources_by_id")
             problems.append((place.path + "sources", shape))
 
     def _check_references(self, kind: str, problems: Problems) -> None:
@@ -174,13 +174,19 @@ class Catalog:
                         continue
                     if name_key(value) not in self._kind(spec.refers)[1]:
                         close = close_names(value, self._labels(spec.refers))
-                        problems.append((f"{at}.text.{key}", str(UnknownName(spec.refers, value, close))))
+                        problems.append(
+                            (
+                                f"{at}.text.{key}",
+                                Wrong("catalog.unknown_name", kind=spec.refers, name=value, close=did_you_mean(close)),
+                            )
+                        )
                 figures = entry.get("figures")
                 for name in figures if isinstance(figures, Mapping) else ():
                     figure = record.get(name)
                     for id in figure.source if figure else ():
                         if id not in sources:
-                            message = f'unknown source "{id}"' + did_you_mean(close_names(id, sources))
+                            hint = did_you_mean(close_names(id, sources))
+                            message = Wrong("catalog.unknown_source", name=id, close=hint)
                             problems.append((f"{at}.figures.{name}.source", message))
 
     def _record_of(self, kind: str, entry: object) -> Record | None:
@@ -194,11 +200,11 @@ class Catalog:
         for path in self._overrides:
             kind = path.partition("/")[0]
             if path.count("/") < 2:
-                shape = 'expected a path such as "chips/H100 SXM5 80GB/hbm_bytes_per_s"'
+                shape = Wrong("catalog.expected_path")
                 problems.append((f"overrides.{path}", shape))
             elif kind not in SCHEMAS:
                 hint = did_you_mean(close_names(kind, SCHEMAS))
-                problems.append((f"overrides.{path}", f'unknown kind of record "{kind}"{hint}'))
+                problems.append((f"overrides.{path}", Wrong("catalog.unknown_kind_of_record", name=kind, close=hint)))
             else:
                 touched.add(kind)
         for kind in sorted(touched):

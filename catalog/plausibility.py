@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from catalog import units
+from catalog.errors import Wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +22,16 @@ class Range:
         """Describe the fault of a value; empty where nothing is."""
         size = abs(value) if self.signed else value
         if self.whole and value != int(value):
-            return f"expected a whole number, got {value:g}"
+            return Wrong("catalog.expected_whole_number", given=f"{value:g}")
         if self.least <= size <= self.most or (value == 0 and not self.positive):
             return ""
-        sign, zero = "+/- " if self.signed else "", "" if self.positive else ", or 0"
-        return f"expected {sign}{units.show(self.least, unit)} to {units.show(self.most, unit)}{zero}, got {units.show(value, unit)}"
+        shown = {"least": self.least, "most": self.most, "given": value}
+        return Wrong(
+            "catalog.expected_in_range",
+            sign="+/- " if self.signed else "",
+            zero="" if self.positive else Wrong("catalog.or_zero"),
+            **{name: units.show(number, unit) for name, number in shown.items()},
+        )
 
 
 _BY_UNIT = {

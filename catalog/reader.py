@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.errors import CatalogError, close_names, did_you_mean
+from catalog.errors import CatalogError, Wrong, close_names, did_you_mean
 from catalog.figures import Figure, Origin, read_figure
 from catalog.huggingface import from_config
 from catalog.plausibility import range_around, range_of
@@ -44,17 +44,17 @@ def read_record(kind: str, entry: object, place: Place, base: Record | None, rep
     """Read the record of an entry; with a `base`, that record with the entry's figures and texts in place of its own."""
     schema = SCHEMAS[kind]
     if not isinstance(entry, Mapping):
-        report(place.path, f"expected an object, got {type(entry).__name__}")
+        report(place.path, Wrong("catalog.expected_object", given=type(entry).__name__))
         return None
     name = entry.get("name")
     if not isinstance(name, str) or not name.strip():
-        report(place.at("name"), "expected the name of the record")
+        report(place.at("name"), Wrong("catalog.expected_name"))
         return None
     for key in entry:
         if key == "config" and kind != "architectures":
-            report(place.at(key), "only architectures are read from a config")
+            report(place.at(key), Wrong("catalog.config_of_architectures"))
         elif key not in _KEYS:
-            report(place.at(str(key)), f"unknown key{did_you_mean(close_names(str(key), _KEYS))}")
+            report(place.at(str(key)), Wrong("catalog.unknown_key", close=did_you_mean(close_names(str(key), _KEYS))))
     known, aliases_before = (base.name, base.aliases) if base else (name.strip(), ())
     if kind == "architectures" and "config" in entry:
         entry, base = (
@@ -71,7 +71,7 @@ def read_record(kind: str, entry: object, place: Place, base: Record | None, rep
     claimed.update(_figures(schema, "claimed", _CLAIMED, entry, place, report))
     aliases = entry.get("aliases", [])
     if not isinstance(aliases, list) or not all(isinstance(a, str) for a in aliases):
-        report(place.at("aliases"), "expected a list of names")
+        report(place.at("aliases"), Wrong("catalog.expected_names"))
         aliases = []
     hub = str(text.get("hf_id") or "")  # people write the publisher before the name, or not
     aliases = [*aliases, *((hub, hub.rpartition("/")[2]) if hub else ())]
@@ -101,7 +101,7 @@ def _mapping(entry: Mapping[str, Any], key: str, place: Place, report: Report) -
     value = entry.get(key, {})
     if isinstance(value, Mapping):
         return value
-    report(place.at(key), f"expected an object, got {type(value).__name__}")
+    report(place.at(key), Wrong("catalog.expected_object", given=type(value).__name__))
     return {}
 
 
@@ -111,13 +111,13 @@ def _texts(schema: Schema, texts: Mapping[str, Any], place: Place, report: Repor
         spec = schema.text.get(key)
         if spec is None:
             hint = did_you_mean(close_names(key, schema.text))
-            report(place.at("text", key), f"{schema.kind} have no such text{hint}")
+            report(place.at("text", key), Wrong("catalog.no_such_text", kind=schema.kind, close=hint))
         elif isinstance(value, list) and spec.rows:
             out[key] = _frozen(value)
         elif not isinstance(value, str):
-            report(place.at("text", key), f"expected text, got {value!r}")
+            report(place.at("text", key), Wrong("catalog.expected_text", given=repr(value)))
         elif spec.choices and value not in spec.choices:
-            report(place.at("text", key), f'expected one of {", ".join(spec.choices)}, got "{value}"')
+            report(place.at("text", key), Wrong("catalog.expected_one_of", names=", ".join(spec.choices), given=value))
         else:
             out[key] = value
     return out
@@ -142,7 +142,10 @@ def _figures(
         spec = schema.figure(name)
         if spec is None:
             known = (*schema.figures, *schema.text)
-            report(place.at(key, name), f"{schema.kind} have no such figure{did_you_mean(close_names(name, known))}")
+            report(
+                place.at(key, name),
+                Wrong("catalog.no_such_figure", kind=schema.kind, close=did_you_mean(close_names(name, known))),
+            )
             continue
         if isinstance(figure, (str, int, float)) and not origin.note_required:
             figure = {"value": figure}
@@ -167,12 +170,12 @@ def _unfit(schema: Schema, name: str, spec: FigureSpec, figure: Figure, before: 
     given = len(figure.value) if isinstance(figure.value, tuple) else 1
     single = isinstance(before.value, float | int) if schema.open and before is not None else spec.values == 1
     if single and isinstance(figure.value, tuple):
-        return f"expected one value, got a list of {given}"
+        return Wrong("catalog.expected_one_value_not", count=str(given))
     if spec.values and given != spec.values and not schema.open:
         return f"expected {spec.values} {'values' if spec.values > 1 else 'value'}, got {given}"
     if schema.open and before is not None and isinstance(before.value, tuple):
         if given != len(before.value) or not isinstance(figure.value, tuple):
-            return f"expected a list of {len(before.value)} values, got {given}"
+            return Wrong("catalog.expected_values", count=str(len(before.value)), given=str(given))
         allowed = None
     elif schema.open:
         allowed = range_around(schema.kind, before.number, before.unit) if before is not None else None
@@ -185,7 +188,7 @@ def _unfit(schema: Schema, name: str, spec: FigureSpec, figure: Figure, before: 
 def _check_required(schema: Schema, record: Record, place: Place, report: Report) -> None:
     for name, spec in schema.figures.items():
         if spec.required and name not in record.figures:
-            report(place.at("figures", name), f"expected {spec.words}")
+            report(place.at("figures", name), Wrong("catalog.expected", what=spec.words))
     for key, text in schema.text.items():
         if text.required and not record.text.get(key):
-            report(place.at("text", key), f"expected {text.words}")
+            report(place.at("text", key), Wrong("catalog.expected", what=text.words))

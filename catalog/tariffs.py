@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
-from catalog.errors import close_names, did_you_mean
+from catalog.errors import Wrong, close_names, did_you_mean
 from catalog.figures import Figure
 from catalog.records import Record
 from catalog.units import HOURS_PER_DAY
@@ -66,12 +66,12 @@ def malformed_texts(record: Record) -> Iterator[tuple[str, str]]:
     """Check the texts of a region or tariff that a schema cannot check, and yield (key, message) for each problem."""
     zone = record.text.get("timezone")
     if record.kind == "regions" and isinstance(zone, str) and not _is_zone(zone):
-        yield "timezone", f'expected an IANA time zone such as "Asia/Shanghai", got "{zone}"'
+        yield "timezone", Wrong("catalog.expected_time_zone", given=zone)
     bands = record.text.get("bands", ())
     if record.kind != "tariffs":
         return
     if not isinstance(bands, tuple):
-        yield "bands", f'expected a list of rows such as {_ROW}, got "{bands}"'
+        yield "bands", Wrong("catalog.expected_bands", row=str(_ROW), given=str(bands))
         return
     for i, row in enumerate(bands):
         if message := _malformed_band(row, record):
@@ -84,7 +84,7 @@ def malformed_texts(record: Record) -> Iterator[tuple[str, str]]:
         }
     )
     if len(units) > 1:
-        yield "bands", f"expected all bands in one unit and currency, got {', '.join(units)}"
+        yield "bands", Wrong("catalog.expected_one_unit", given=", ".join(units))
 
 
 _ROW = '[[1, 2, 12], "weekday", 8, 22, "peak", "price_peak"] (months, days, hour from, hour to, band, figure)'

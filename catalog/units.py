@@ -12,6 +12,8 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 
+from catalog.errors import Wrong
+
 KILO, MEGA, GIGA, TERA, PETA, EXA = 1e3, 1e6, 1e9, 1e12, 1e15, 1e18
 MILLI, MICRO, NANO = 1e-3, 1e-6, 1e-9
 KIB, MIB, GIB, TIB = 2.0**10, 2.0**20, 2.0**30, 2.0**40
@@ -284,7 +286,7 @@ def si_unit(unit: str) -> tuple[str, float]:
     ('USD/J', 'USD/W s', ('1', 1.0))
     """
     if len(unit) > MOST_CHARACTERS:
-        raise UnitError(f"unknown unit {_quoted(unit)}")
+        raise UnitError(Wrong("catalog.unknown_unit", given=_quoted(unit)))
     for si in ("1", *_TABLES):
         if unit in _TABLES[si]:
             return si, _TABLES[si][unit]
@@ -297,7 +299,7 @@ def si_unit(unit: str) -> tuple[str, float]:
                 return (f"{match[1]}/{per}" if per else match[1]), 1 / table[match[2] or ""]
             if match[2] == per:
                 return unit, 1.0
-    raise UnitError(f'unknown unit "{unit}"')
+    raise UnitError(Wrong("catalog.unknown_unit", given=f'"{unit}"'))
 
 
 def is_money(unit: str) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from catalog.errors import MissingFigure, UnknownName, close_names
+from catalog.errors import CatalogError, MissingFigure, UnknownName, Wrong, close_names
 from catalog.units import UnitError
 from planner.escape import terminal
-from planner.messages import Message, Said
+from planner.messages import Message, Said, said_of
 
 MOST_CHARACTERS = 2000
 """Of a printed problem."""
@@ -76,13 +76,18 @@ def words_of(error: Exception) -> str:
             what = Message.of(f"quantity.{unit or 'money'}").text()
             return Message.of("spec.not_a_quantity", what=what, example=example, given=given).text()
     text = error.args[0] if len(error.args) == 1 else None
-    return text if isinstance(text, Said) else str(error)
+    return said_of(text) if isinstance(text, Said | Wrong) else str(error)
+
+
+def issues_of(error: CatalogError) -> list[Issue]:
+    """List what is wrong with records that the user states."""
+    return [Issue(path, said_of(message)) for path, message in error.problems]
 
 
 def close_words(close: Sequence[str]) -> str:
     """List close names as the end of a message; empty if there are none."""
     names = ", ".join(f'"{name}"' for name in close)
-    return Message.of("list.close_names", names=names).text() if close else ""
+    return Message.of("catalog.close_names", names=names).text() if close else ""
 
 
 def close_matches(name: str, known: Iterable[str]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -121,10 +123,17 @@ def divisors(number: int) -> Ints:
     return np.unique(np.concatenate([small, number // small]))
 
 
+class Rule(NamedTuple):
+    """A rule of frameworks on layouts: its name, and the figures that it holds a layout to."""
+
+    name: str
+    figures: Mapping[str, int] = MappingProxyType({})
+
+
 def legal_rules(
     arch: Architecture, layouts: Layouts, *, global_batch_sequences: int, sequence_tokens: int, scaleup_chips: int
-) -> list[tuple[str, Bools]]:
-    """List the rules of frameworks in words, each with the layouts that keep it.
+) -> list[tuple[Rule, Bools]]:
+    """List the rules of frameworks, each with the layouts that keep it.
 
     Shapes: one axis. Units: batch [1], sequence [token], domain [1], result boolean.
     Reference: Narayanan et al., arXiv:2104.04473, section 2; Rajbhandari et al., arXiv:1910.02054; Llama 3,
@@ -134,8 +143,8 @@ def legal_rules(
     >>> arch = Architecture(32, 4096, 32, 8, 128, 14336, 128256)
     >>> layouts = Layouts.of(tp=3, dp=8)
     >>> rules = legal_rules(arch, layouts, global_batch_sequences=64, sequence_tokens=4096, scaleup_chips=8)
-    >>> [words for words, kept in rules if not kept[0]]
-    ['tp divides the 32 heads']
+    >>> [rule for rule, kept in rules if not kept[0]]
+    [Rule(name='tp_divides_heads', figures={'heads': 32})]
     """
     tp, pp, cp, ep, vpp = layouts.tp, layouts.pp, layouts.cp, layouts.ep, layouts.vpp
     replicas = layouts.dp * layouts.micro_batch
@@ -146,19 +155,19 @@ def legal_rules(
     if arch.experts:
         experts = (arch.experts % ep == 0) & ((tp * cp * layouts.dp) % ep == 0)
     return [
-        (f"tp divides the {arch.heads} heads", arch.heads % tp == 0),
-        (f"tp is at most the {scaleup_chips} chips of a scale-up domain", tp <= scaleup_chips),
-        (f"pp is at most the {arch.layers} layers", pp <= arch.layers),
-        (f"with cp above 1, 2 cp divides the {sequence_tokens:,} tokens of a sequence", (cp == 1) | (sequence_tokens % (2 * cp) == 0)),
-        (f"dp x micro_batch divides the {global_batch_sequences:,} sequences of a step", (global_batch_sequences % replicas == 0) & (micro_batches >= 1)),
-        (f"pp x vpp is at most the {arch.layers} layers and one chunk each for embedding and head", (chunks <= pp) | (chunks <= arch.layers + 2)),
-        ("vpp above 1 needs pp above 1 and pp dividing the micro-batches of a replica", (vpp == 1) | ((pp > 1) & (micro_batches % pp == 0))),
-        ("vpp above 1 is of the schedule 1f1b", (vpp == 1) | one),
-        ("a schedule other than 1f1b needs pp above 1 and as many micro-batches as stages", one | ((pp > 1) & (micro_batches >= pp))),
-        ("dualpipe needs an even pp and an even number of micro-batches, at least 2 pp", (layouts.schedule != DUALPIPE) | ((pp % 2 == 0) & (micro_batches % 2 == 0) & (micro_batches >= 2 * pp))),
-        (f"ep divides the {arch.experts} experts and tp x cp x dp" if arch.experts else "ep is 1 without experts", experts if arch.experts else ep == 1),
-        ("zero 2 and 3 come without pipeline", (layouts.zero <= 1) | (pp == 1)),
-        ("sequence_parallel needs tp above 1", (layouts.sequence_parallel == 0) | (tp > 1)),
+        (Rule("tp_divides_heads", {"heads": arch.heads}), arch.heads % tp == 0),
+        (Rule("tp_in_domain", {"chips": scaleup_chips}), tp <= scaleup_chips),
+        (Rule("pp_in_layers", {"layers": arch.layers}), pp <= arch.layers),
+        (Rule("cp_divides_sequence", {"tokens": sequence_tokens}), (cp == 1) | (sequence_tokens % (2 * cp) == 0)),
+        (Rule("batch_divides", {"sequences": global_batch_sequences}), (global_batch_sequences % replicas == 0) & (micro_batches >= 1)),
+        (Rule("chunks_in_layers", {"layers": arch.layers}), (chunks <= pp) | (chunks <= arch.layers + 2)),
+        (Rule("vpp_needs_micro_batches"), (vpp == 1) | ((pp > 1) & (micro_batches % pp == 0))),
+        (Rule("vpp_of_1f1b"), (vpp == 1) | one),
+        (Rule("schedule_needs_micro_batches"), one | ((pp > 1) & (micro_batches >= pp))),
+        (Rule("dualpipe_needs_micro_batches"), (layouts.schedule != DUALPIPE) | ((pp % 2 == 0) & (micro_batches % 2 == 0) & (micro_batches >= 2 * pp))),
+        (Rule("ep_divides_experts", {"experts": arch.experts}) if arch.experts else Rule("ep_without_experts"), experts if arch.experts else ep == 1),
+        (Rule("zero_without_pipeline"), (layouts.zero <= 1) | (pp == 1)),
+        (Rule("sequence_parallel_needs_tp"), (layouts.sequence_parallel == 0) | (tp > 1)),
     ]  # fmt: skip
 
 

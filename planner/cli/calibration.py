@@ -180,7 +180,7 @@ def _cells(pairs: list[str]) -> dict[str, str]:
 
     split = [pair.partition("=") for pair in pairs]
     problems = [
-        Issue("--set", f'expected COLUMN=VALUE, got "{pair}"')
+        Issue("--set", Message.of("option.column_and_value", given=pair).text())
         for pair, (name, _, value) in zip(pairs, split, strict=True)
         if not (name.strip() and value.strip())
     ]

@@ -101,7 +101,14 @@ def _list_rows(catalog: Catalog, kind: str | None) -> list[dict[str, Any]]:
             for name, schema in SCHEMAS.items()
         ]
     if kind not in SCHEMAS:
-        raise SpecError([Issue("catalog list", f'unknown kind "{kind}"{close_matches(kind, SCHEMAS)}')])
+        raise SpecError(
+            [
+                Issue(
+                    "catalog list",
+                    Message.of("option.unknown_kind", name=kind, close=close_matches(kind, SCHEMAS)).text(),
+                )
+            ]
+        )
     return [
         {
             "name": record.name,
@@ -129,7 +136,7 @@ def _find(catalog: Catalog, name: str) -> Record:
         raise SpecError([Issue("catalog show", words)])
     if len(found) > 1:
         several = ", ".join(f'"{record.kind}/{record.name}"' for record in found)
-        raise SpecError([Issue("catalog show", f"several records have that name: {several}; name one in full")])
+        raise SpecError([Issue("catalog show", Message.of("option.several_records", names=several).text())])
     return found[0]
 
 

@@ -13,6 +13,7 @@ from planner.cli.output import as_json, rows_as, said_if_left_out, write_out
 from planner.errors import LimitReached
 from planner.escape import markdown, terminal
 from planner.exit_codes import INFEASIBLE, LIMIT, OK
+from planner.messages import Message
 
 BEST_HELP = "how many single changes of each chip to print (default: 5)"
 
@@ -74,7 +75,7 @@ def _codesign(arguments: argparse.Namespace) -> int:
     from planner.report.words import counted
 
     if arguments.best < 1:
-        raise SpecError([Issue("--best", f"expected at least 1 change, got {arguments.best}")])
+        raise SpecError([Issue("--best", Message.of("option.at_least_one_change", given=str(arguments.best)).text())])
     found = codesign(read_json(arguments.case), overlay_folders(arguments), search_limits(arguments))
     if found.document is None:
         print(terminal(found.reason), file=sys.stderr)

@@ -60,9 +60,9 @@ def _measure(arguments: argparse.Namespace) -> int:
             )
         )
     if arguments.budget is not None and not (math.isfinite(arguments.budget) and arguments.budget >= 0):
-        problems.append(Issue("--budget", f"expected an amount that is not negative, got {arguments.budget}"))
+        problems.append(Issue("--budget", Message.of("option.amount_not_negative", given=str(arguments.budget)).text()))
     if arguments.seed < 0:
-        problems.append(Issue("--seed", f"expected a number that is not negative, got {arguments.seed}"))
+        problems.append(Issue("--seed", Message.of("option.number_not_negative", given=str(arguments.seed)).text()))
     if problems:
         raise SpecError(problems)
     found = measure(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.cli.streams import standard_input
 from planner.escape import terminal
+from planner.messages import Message
 from planner.tables import FORMATS
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def amount_of(text: str, unit: str, option: str, example: str) -> float:
     except (UnitError, KeyError):
         amount = 0.0
     if not amount > 0.0:
-        raise SpecError([Issue(option, f'expected an amount such as "{example}", got "{text}"')])
+        raise SpecError([Issue(option, Message.of("option.amount", example=example, given=text).text())])
     return amount
 
 
@@ -161,12 +162,12 @@ def load_catalog(arguments: argparse.Namespace) -> Catalog:
     """Load the catalog with its overlays. Raises SpecError for an invalid overlay."""
     from catalog.errors import CatalogError
     from catalog.lookup import Catalog
-    from planner.errors import Issue, SpecError
+    from planner.errors import SpecError, issues_of
 
     try:
         return Catalog.load(overlay_folders(arguments))
     except CatalogError as error:
-        raise SpecError(Issue(path, message) for path, message in error.problems) from None
+        raise SpecError(issues_of(error)) from None
 
 
 def progress_printer(arguments: argparse.Namespace) -> Callable[[str], None] | None:

@@ -54,7 +54,7 @@ def _robust(arguments: argparse.Namespace) -> int:
     limits = search_limits(arguments)
     plan, overlays = load_plan(arguments.plan), overlay_folders(arguments)
     if not plan.has_answer:
-        raise SpecError([Issue(arguments.plan, "there is no plan to test: nothing was decided")])
+        raise SpecError([Issue(arguments.plan, Message.of("option.no_plan_to_test").text())])
     if not 1 <= arguments.scenarios <= MAX_SCENARIOS:
         words = Message.of("cli.expected_to_got", least=1, most=MAX_SCENARIOS, given=arguments.scenarios).text()
         raise SpecError([Issue("--scenarios", words)])

@@ -22,6 +22,7 @@ from planner.cli.options import (
 )
 from planner.cli.output import as_json, write_out
 from planner.exit_codes import EXIT_BY_STATUS, OK
+from planner.messages import Message
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
@@ -208,7 +209,9 @@ def _break_even(arguments: argparse.Namespace) -> int:
 
     for option in ("chart", "plans"):
         if getattr(arguments, option):
-            raise SpecError([Issue(f"--{option}", f"--against {arguments.against} solves no plans; remove it")])
+            raise SpecError(
+                [Issue(f"--{option}", Message.of("option.solves_no_plans", against=arguments.against).text())]
+            )
     found = break_even(
         spec_document(arguments),
         arguments.against,
@@ -231,7 +234,7 @@ def _span(text: str | None) -> tuple[float, float] | None:
     try:
         low, high = map(float, text.split(":"))
     except ValueError:
-        raise SpecError([Issue("--span", f'expected two factors such as 0.5:2, got "{text}"')]) from None
+        raise SpecError([Issue("--span", Message.of("option.two_factors", given=text).text())]) from None
     return low, high
 
 
@@ -276,9 +279,9 @@ def _roi(arguments: argparse.Namespace) -> int:
     from planner.studies.roi import planned_fleet, returns, stated_fleet
 
     if (arguments.plan is None) == (arguments.cost is None):
-        raise SpecError([Issue("--cost", "expected either a plan or the cost of a fleet")])
+        raise SpecError([Issue("--cost", Message.of("option.plan_or_cost").text())])
     if arguments.plan is not None and not arguments.chips is arguments.mfu is None:
-        raise SpecError([Issue("--chips", "--chips and --mfu belong to --cost; a plan states both itself")])
+        raise SpecError([Issue("--chips", Message.of("option.chips_and_mfu").text())])
     fleet = (
         stated_fleet(arguments.cost, arguments.chips, arguments.mfu)
         if arguments.plan is None

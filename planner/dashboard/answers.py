@@ -122,7 +122,7 @@ POINT_COLUMNS = {
 
 def point_table(plan: Plan, t: Words) -> list[Row]:
     """Format the operating points at work, with their layouts, memory and power caps."""
-    return [{t(POINT_COLUMNS[name]): t.phrase(tidy(value)) for name, value in row.items()} for row in point_rows(plan)]
+    return [{t(POINT_COLUMNS[name]): tidy(t.phrase(value)) for name, value in row.items()} for row in point_rows(plan)]
 
 
 def slo_table(plan: Plan, t: Words) -> list[Row]:

@@ -99,7 +99,7 @@ def frontier_table(found: Mapping[str, Any], t: Words) -> list[Row]:
     """Format the points of a frontier."""
     return [
         {
-            t("column.asked"): t.phrase(tidy(point["asked"])),
+            t("column.asked"): tidy(t.phrase(point["asked"])),
             t(TITLES[found["measure"]]): float(f"{row['measure']:.5g}"),
             t("chart.frontier.cost", currency=found["currency"]): row["cost"],
             t("chart.bound"): row["bound"],
@@ -163,7 +163,7 @@ def tornado_table(found: Mapping[str, Any], t: Words) -> list[Row]:
 
 def _moved(moved: Mapping[str, Any], found: Mapping[str, Any], t: Words) -> str:
     """Write the objective at a level, or why there is none."""
-    return t.phrase(moved["status"]) if moved["value"] is None else amount(moved["value"], found["unit"])
+    return t.named("outcome", moved["status"]) if moved["value"] is None else amount(moved["value"], found["unit"])
 
 
 def alternatives_of(found: Mapping[str, Any], simpler: bool) -> list[Row]:
@@ -194,7 +194,7 @@ def _worse(row: Row, unit: str, t: Words) -> str:
         return amount(row["worse"], unit)
     if row["least_worse"] is not None:
         return t("alternatives.at_least", amount=amount(row["least_worse"], unit))
-    return t.phrase(row["status"])
+    return t.named("outcome", row["status"])
 
 
 def ladder_table(found: Mapping[str, Any], t: Words) -> list[Row]:
@@ -218,7 +218,9 @@ def sharing_table(found: Mapping[str, Any], t: Words) -> list[Row]:
         {
             t("column.without"): t.phrase(row["capability"]),
             t("column.meaning"): t.phrase(row["off"]),
-            t("column.value"): t.phrase(row["status"]) if row["value"] is None else amount(row["value"], found["unit"]),
+            t("column.value"): t.named("outcome", row["status"])
+            if row["value"] is None
+            else amount(row["value"], found["unit"]),
             t("column.worse"): row["worse"],
             t("column.chips"): row["chips"],
             t("column.utilisation"): row["utilisation"],

@@ -166,7 +166,7 @@ def _choose(work: Work, t: Words) -> None:
 
 
 def _title_of(name: str, uploads: Mapping[str, str], t: Words) -> str:
-    return t("choose.uploaded", name=uploads[name] or name) if name in uploads else t.phrase(name.replace("_", " "))
+    return t("choose.uploaded", name=uploads[name] or name) if name in uploads else t.named("example", name)
 
 
 def _upload(work: Work, t: Words) -> None:

@@ -15,7 +15,7 @@ from catalog.lookup import shipped_catalog
 from catalog.units import UnitError, parse
 from planner import pipeline
 from planner.errors import Issue, SpecError, words_of
-from planner.messages import Message
+from planner.messages import Message, named
 from planner.plan import Plan, load_plan, parse_plan
 from planner.spec.document import read_document
 from planner.spec.series import named_files, read_series
@@ -37,6 +37,18 @@ def examples() -> dict[str, Path]:
         for path in sorted((_CHECKOUT / "examples").glob("*.json")):
             found.setdefault(path.stem, path)
     return found
+
+
+def title_of(name: str) -> str:
+    """Return the name of a spec or plan as a text: that of an example is a message, that of a user stays as it is."""
+    stem = _stems().get(name)
+    return name if stem is None else named("title", stem)
+
+
+@cache
+def _stems() -> dict[str, str]:
+    """Map the names that examples state to the names of their files."""
+    return {str(example(stem)["name"]): stem for stem in examples()}
 
 
 @cache

@@ -19,7 +19,7 @@ from catalog.lookup import Catalog
 from catalog.units import GIGA
 from models.formats import RecipeFormat
 from models.network.group_links import Plant
-from models.training.layouts import CODES, Layouts, legal_rules, with_levels
+from models.training.layouts import CODES, Layouts, Rule, legal_rules, with_levels
 from models.training.pipeline import DUALPIPE, ONE_F_ONE_B
 from models.transformer.architecture import Architecture
 from planner.candidates.layouts import (
@@ -31,7 +31,7 @@ from planner.candidates.layouts import (
     layout_rows,
     search_layouts,
 )
-from planner.errors import Issue, SpecError, close_matches, close_words, words_of
+from planner.errors import Issue, SpecError, close_matches, close_words, issues_of, words_of
 from planner.estimate.limits import SearchLimits
 from planner.estimate.power import PowerCap, training_draw
 from planner.evaluate.layouts import TrainingSetup, interval_of, recipe_of
@@ -239,7 +239,7 @@ def _catalog(
             catalog = catalog.with_overrides({path: override.model_dump() for path, override in case.overrides.items()})
         return catalog
     except CatalogError as error:
-        raise SpecError([*problems, *(Issue(path, message) for path, message in error.problems)]) from None
+        raise SpecError([*problems, *issues_of(error)]) from None
 
 
 def _names(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -420,6 +420,11 @@ def stated_layout(facts: CaseFacts) -> Layouts:
     return Layouts.of(**stated)
 
 
+def words_of_rule(rule: Rule) -> str:
+    """Say a rule of frameworks."""
+    return Message.of(f"rule.{rule.name}", **rule.figures).text()
+
+
 def broken_rules(job: TrainingFacts, layouts: Layouts, scaleup_chips: int) -> list[Issue]:
     """List the rules that one layout breaks, as problems of a case; with the nearest batch where the batch does not divide."""
     rules = legal_rules(
@@ -429,8 +434,9 @@ def broken_rules(job: TrainingFacts, layouts: Layouts, scaleup_chips: int) -> li
         sequence_tokens=job.spec.sequence_tokens,
         scaleup_chips=scaleup_chips,
     )
-    broken = [words for words, kept in rules if not kept[0]]
-    of_batch = [words for words in broken if "sequences of a step" in words or "micro-batches" in words]
+    kept_not = [rule for rule, kept in rules if not kept[0]]
+    broken = [words_of_rule(rule) for rule in kept_not]
+    of_batch = [words_of_rule(rule) for rule in kept_not if rule.name.endswith(("_micro_batches", "batch_divides"))]
     problems = [
         Issue("layout", Message.of("estimate.no_framework_would_accept_it", why=words).text())
         for words in broken

@@ -14,7 +14,7 @@ from models.training.layouts import legal_rules
 from planner.candidates.layouts import layout_text
 from planner.candidates.reinforcement import Split, SplitSearch, splits_of
 from planner.errors import Issue, SpecError
-from planner.estimate.case import CaseFacts, stated_layout
+from planner.estimate.case import CaseFacts, stated_layout, words_of_rule
 from planner.estimate.goodput import loss_table
 from planner.estimate.routing import decode_routing, training_routing
 from planner.evaluate.interruptions import RunTerms, goodput_losses_of
@@ -80,7 +80,7 @@ def _fix_layout(facts: CaseFacts, search: SplitSearch, setups: list[TrainingSetu
         sequence_tokens=job.spec.sequence_tokens,
         scaleup_chips=facts.system.scaleup_chips,
     )
-    if broken := [words for words, kept in rules if not kept[0]]:
+    if broken := [words_of_rule(rule) for rule, kept in rules if not kept[0]]:
         raise SpecError(
             Issue("layout", Message.of("estimate.no_framework_would_accept_it", why=words).text()) for words in broken
         )

@@ -41,6 +41,7 @@ from planner.evaluate.interruptions import RunTerms, goodput_of
 from planner.evaluate.layouts import TrainingSetup, carries, evaluate_layouts, fits, memory_needed, scaleout_rates
 from planner.evaluate.serving import layout_of, precisions
 from planner.evaluate.serving_layouts import runnable
+from planner.messages import Message
 from planner.problem.constants import ModelConstants
 from planner.problem.facts import ScaleOut, SystemFacts
 from planner.problem.intervals import Interval, kind_of_network, network
@@ -419,10 +420,12 @@ def evaluate_split(
         scaleup_chips=setup.system.scaleup_chips,
     )
     if not legal[0] or not carries(setup, layouts)[0]:
-        raise ValueError(f"update layout {dict(given.update_layout)} is not legal, or the network does not carry it")
+        raise ValueError(Message.of("evaluate.update_layout_not_legal", layout=str(dict(given.update_layout))).text())
     update = UpdatePool(setup, updates_of(setup, layouts, job))
     if not fitting(update.updates, setup.system)[0]:
-        raise ValueError(f"update layout {dict(given.update_layout)} does not fit in memory")
+        raise ValueError(
+            Message.of("evaluate.update_layout_does_not_fit", layout=str(dict(given.update_layout))).text()
+        )
     rollout = None
     if given.rollout is not None:
         precision, sizes = given.rollout
@@ -431,10 +434,16 @@ def evaluate_split(
         pool = RolloutPool(system, scaleout, given.rollout_chips, precision, held)
         one = ServingLayouts(*(np.array([sizes[name]]) for name in ("tp", "pp", "dp", "ep")))
         if not runnable(job.architecture, system, one, scaleout.bytes_per_s > 0)[0]:
-            raise ValueError(f"no engine runs the rollout layout {dict(sizes)} on {system.name}")
+            raise ValueError(
+                Message.of("evaluate.no_engine_runs_rollout", layout=str(dict(sizes)), system=system.name).text()
+            )
         engines = engines_of(job, pool, one, setup.constants)
         if engines is None:
-            raise ValueError(f"rollout layout {dict(sizes)} does not fit on {given.rollout_chips} chips")
+            raise ValueError(
+                Message.of(
+                    "evaluate.rollout_does_not_fit", layout=str(dict(sizes)), chips=str(given.rollout_chips)
+                ).text()
+            )
         rollout = pool, engines, 0
     engines_here, pool_here = (None, None) if rollout is None else (rollout[1], rollout[0])
     found = iteration_of(job, given.way, update, engines_here, pool_here, setup.constants)

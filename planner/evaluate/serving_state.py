@@ -13,6 +13,7 @@ from models.serving.prefix_cache import Given, PrefixCache, Routed, Sessions, Ti
 from models.serving.sessions import Reuse
 from models.serving.speculation import Speculation
 from models.transformer.encoder import Encoder
+from planner.messages import Message
 from planner.problem.facts import ServingFacts, SystemFacts
 from planner.problem.kv_tiers import KvTierSet
 from planner.spec.load.media import Media
@@ -110,7 +111,7 @@ def _reuse(block: PrefixSharing) -> Given | Zipf | Sessions:
 def _required(value: float | None) -> float:
     """Narrow a field that the validation of the spec demands."""
     if value is None:
-        raise ValueError("a field of the block is missing that its validation demands")
+        raise ValueError(Message.of("evaluate.field_is_missing").text())
     return value
 
 

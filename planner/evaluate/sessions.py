@@ -9,6 +9,7 @@ from models.serving.sessions import DROPPED, waiting_sessions
 from models.transformer.attention import kv_bytes
 from planner.evaluate.serving import lengths_of
 from planner.evaluate.serving_state import session_of
+from planner.messages import Message
 from planner.problem.engine import EngineChoice
 from planner.problem.facts import ServingFacts
 
@@ -22,7 +23,7 @@ def session_figures(
     """
     block = workload.spec.session
     if block is None:
-        raise ValueError(f"{workload.name} has no sessions")
+        raise ValueError(Message.of("evaluate.no_sessions", workload=workload.name).text())
     session = session_of(block, choice.waiting, None)
     first = lengths_of(workload)
     waiting = float(waiting_sessions(session.task, calls_per_s))

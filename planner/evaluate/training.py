@@ -12,6 +12,7 @@ from models.training.layouts import Layouts, is_legal
 from models.training.step import TrainingStep
 from planner.evaluate.interruptions import RunTerms, goodput_of
 from planner.evaluate.layouts import TrainingSetup, carries, evaluate_layouts, fits, interval_of, memory_needed
+from planner.messages import Message
 from planner.problem.facts import ResolvedSpec, SystemFacts
 from planner.problem.intervals import Interval
 
@@ -48,11 +49,13 @@ def evaluate_layout(setup: TrainingSetup, layout: Mapping[str, int], terms: RunT
         scaleup_chips=setup.system.scaleup_chips,
     )
     if not legal[0]:
-        raise ValueError(f"layout {dict(layout)} is not legal")
+        raise ValueError(Message.of("evaluate.layout_not_legal", layout=str(dict(layout))).text())
     if not carries(setup, layouts)[0]:
-        raise ValueError(f"layout {dict(layout)} has a group that the network does not carry")
+        raise ValueError(Message.of("evaluate.group_not_carried", layout=str(dict(layout))).text())
     if layouts.offload[0] and not setup.system.host_bytes_per_s:
-        raise ValueError(f"layout {dict(layout)} is offloaded, and no link of {setup.system.name} to its host is known")
+        raise ValueError(
+            Message.of("evaluate.no_link_to_host", layout=str(dict(layout)), system=setup.system.name).text()
+        )
     memory_bytes = memory_needed(setup, layouts)
     return width_of(setup, layouts, evaluate_layouts(setup, layouts), memory_bytes, 0, terms, tier)
 

@@ -8,15 +8,20 @@ another language. Not here: labels of pages and charts (`planner.report.locale`)
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from catalog.errors import Wrong
+from catalog.errors import texts as catalog_texts
+
 DEFAULT = "en"
 LANGUAGES = (DEFAULT, "zh")
 _HOME = Path(__file__).parent
+_APART = re.compile(r"[^a-z0-9]+")  # what stands between the words of a name
 
 BESIDE = "_message"
 """End of the key of a plan's row under which the code and the arguments of the text stand."""
@@ -133,6 +138,23 @@ def listed(sentences: Iterable[str]) -> str:
     return first
 
 
+def named(topic: str, name: str) -> str:
+    """Say a name that models, programs and plans use, such as a part of a step: the message `topic.name`; a name without a text stays as it is.
+
+    >>> named("part", "kv_memory"), named("part", "of tomorrow")
+    ('kv memory', 'of tomorrow')
+    """
+    code = f"{topic}.{_APART.sub('_', name.lower())}"
+    return Message.of(code).text() if code in texts(DEFAULT) and not isinstance(name, Said) else name
+
+
+def said_of(wrong: str) -> str:
+    """Return a sentence of the catalog on what is wrong as a text of a message; another text stays as it is."""
+    if not isinstance(wrong, Wrong):
+        return wrong
+    return Message.of(wrong.code, **{name: said_of(value) for name, value in wrong.arguments.items()}).text()
+
+
 def translated(text: str, language: str) -> str:
     """Say a text in a language; a text that is no message stays as it is."""
     return text.message.text(language) if isinstance(text, Said) else text
@@ -140,8 +162,8 @@ def translated(text: str, language: str) -> str:
 
 @cache
 def texts(language: str) -> dict[str, str]:
-    """Read the texts of a language by code."""
-    found: dict[str, str] = {}
+    """Read the texts of a language by code; among them those of the catalog."""
+    found = dict(catalog_texts(language))
     for path in sorted((_HOME / language).glob("*.json")):
         found |= json.loads(path.read_text("utf-8"))
     return found

@@ -78,7 +78,7 @@ class Plan:
         """Return the value of the objective. Raises ValueError for a plan without an answer."""
         value = self.document["objective"]["value"]
         if value is None:
-            raise ValueError(f"the plan has no answer, so its objective has no value: {self.status}")
+            raise ValueError(Message.of("plan.no_value", status=self.status).text())
         return value
 
     @property
@@ -86,7 +86,7 @@ class Plan:
         """Return the sums over the plan. Raises ValueError for a plan without an answer."""
         totals = self.document["totals"]
         if totals is None:
-            raise ValueError(f"the plan has no answer, so it has no totals: {self.status}")
+            raise ValueError(Message.of("plan.no_totals", status=self.status).text())
         return totals
 
     @property

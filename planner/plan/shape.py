@@ -6,7 +6,7 @@ Not here: whether the values are right (`planner.verify`).
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -21,17 +21,17 @@ MAX_PROBLEMS = 50  # problems listed of a malformed plan
 MISSING = object()
 EXPECTED = {  # by the start of pydantic's type of an error
     "missing": "",
-    "int": "a whole number",
+    "int": Message.of("plan.whole_number").text(),
     "float": Message.of("plan.number").text(),
     "finite": Message.of("plan.number").text(),
     "less": Message.of("plan.number").text(),
     "greater": Message.of("plan.number").text(),
-    "string": "a text",
-    "bool": "true or false",
-    "list": "a list",
-    "dict": "an object",
-    "typed": "an object",
-    "union": "an object",
+    "string": Message.of("plan.text").text(),
+    "bool": Message.of("plan.true_or_false").text(),
+    "list": Message.of("plan.list").text(),
+    "dict": Message.of("plan.object").text(),
+    "typed": Message.of("plan.object").text(),
+    "union": Message.of("plan.object").text(),
 }
 
 
@@ -72,7 +72,7 @@ def _contradictions(document: Mapping[str, Any]) -> Iterator[Issue]:
     for i, workload in enumerate(document["workloads"]):
         for j, point in enumerate(workload["points"]):
             if workload["kind"] != "serving" and "run" not in point["time_s"]:
-                yield Issue(f"workloads[{i}].points[{j}].time_s.run", "is missing; expected a number")
+                yield Issue(f"workloads[{i}].points[{j}].time_s.run", Message.of("plan.number_is_missing").text())
     if not isinstance(document["spec"].get("currency", ""), str):
         yield Issue(
             "spec.currency", Message.of("plan.expected_text_got", given=_shown(document["spec"]["currency"])).text()
@@ -97,12 +97,17 @@ def _as_problems(errors: Sequence[ErrorDetails], document: Any) -> list[Issue]:
     return [
         Issue(
             path,
-            f"expected {' or '.join(words)}, got {_shown(value)}"
+            Message.of("plan.expected_got", what=_one_of(words), given=_shown(value)).text()
             if any(words)
             else Message.of("spec.is_missing_add_it").text(),
         )
         for path, (words, value) in expected.items()
     ]
+
+
+def _one_of(words: Iterable[str]) -> str:
+    """Join kinds of values as a choice."""
+    return functools.reduce(lambda first, second: Message.of("list.or", first=first, second=second).text(), words)
 
 
 def _place(location: Sequence[str | int], document: Any, missing: bool) -> tuple[list[str | int], Any]:

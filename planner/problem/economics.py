@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from models.economics import annuity, discount_factor, horizon_share, purchase_share, residual_value
 from models.economics import window_present_worth as present_worth
+from planner.messages import Message
 from planner.problem.owned import OwnedFacts
 
 
@@ -47,7 +48,7 @@ class Economics:
     def residual_of(self, system: str) -> Residual:
         """Return the residual value of a system. Raises ValueError for one that cannot be bought."""
         if self.residual is None or system not in self.residual:
-            raise ValueError(f"{system} cannot be bought, so its residual value is not known")
+            raise ValueError(Message.of("problem.no_residual_value", system=str(system)).text())
         return self.residual[system]
 
     def staff_of(self, nameplate_w: float, own_building: bool) -> float:

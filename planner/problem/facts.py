@@ -12,6 +12,7 @@ from models.formats import OPERAND_BITS, RECIPE_FORMATS, arithmetic_of, computes
 from models.roofline import AS_PUBLISHED, ChipRates, Reached
 from models.transformer.architecture import Architecture
 from planner.facts import Fact
+from planner.messages import Message
 from planner.problem.batches import rounded_batch
 from planner.problem.calendar import SAMPLED_DAYS, SLOTS_PER_DAY, TYPICAL_DAY, TYPICAL_DAYS, Calendar
 from planner.problem.constants import ModelConstants
@@ -249,7 +250,7 @@ class SiteFacts:
     def own_network(self) -> NetworkFacts:
         """Return the parts of the networks between our own systems. Raises ValueError for an API, which has none."""
         if self.fabric is None:
-            raise ValueError(f"{self.region} is an API: it has no network of our own systems")
+            raise ValueError(Message.of("problem.api_without_network", region=self.region).text())
         return self.fabric
 
 
@@ -388,7 +389,7 @@ class ResolvedSpec:
     def robust(self) -> Robust:
         """Return the block `robust` of the spec. Raises ValueError for a spec without one."""
         if self.spec.robust is None:
-            raise ValueError('the spec has no block "robust"')
+            raise ValueError(Message.of("problem.no_robust_block").text())
         return self.spec.robust
 
     @property

@@ -110,11 +110,12 @@ def at_level(figure: Figure, level: str) -> Figure:
     )
 
 
-def level_note(figure: Figure, level: str) -> str:
-    """State in words the level (low, typical, high) at which a price counts."""
-    if (figure.low if level == "low" else figure.high) is None:
-        return f"no {level} figure is known: the typical one is taken"
-    return f"the {level} figure; the typical one is {figure.printed}"
+def level_note(figure: Figure, level: str, source: str = "") -> str:
+    """State in words the level (low, typical, high) at which a price counts, with its `source` where it is the user's."""
+    known = (figure.low if level == "low" else figure.high) is not None
+    typical = {"typical": figure.printed} if known else {}
+    words = Message.of(f"price_level.{'known' if known else 'unknown'}", level=level, **typical).text()
+    return Message.of("price_level.with_source", words=words, source=source).text() if source else words
 
 
 def scope_of(record: Record, way: str) -> Scope:
@@ -133,17 +134,14 @@ def scope_of(record: Record, way: str) -> Scope:
 # -- prices that the spec states ---------------------------------------------------------------------------------------
 
 
-def stated_level(prices: PriceLevels | None, path: str, way: str) -> str:
-    """State in words the level of a price that the spec states, with the user's note; empty at the typical level."""
+def with_level(reason: str, prices: PriceLevels | None, path: str, way: str) -> str:
+    """Add to a reason the level of a price that the spec states; nothing at the typical level."""
     level = TYPICAL if prices is None else prices.of(way)
     if level == TYPICAL:
-        return ""
+        return reason
     known = None if prices is None else prices.ranges.get(path)
-    return (
-        f"; the {level} figure"
-        if known is not None and getattr(known, level) is not None
-        else f"; no {level} figure is stated: this one is taken"
-    )
+    is_stated = known is not None and getattr(known, level) is not None
+    return Message.of(f"price_level.{'stated' if is_stated else 'not_stated'}", reason=reason, level=level).text()
 
 
 def at_stated_levels(spec: PlanSpec, report: Report) -> PlanSpec:

@@ -19,6 +19,7 @@ from catalog.units import is_money
 from models.arrays import Floats
 from models.statistics.intervals import tier_of
 from models.statistics.sampling import correlated_uniforms, tabulated, triangular
+from planner.messages import Message
 from planner.plan.rows.robust import StatedRange
 from planner.problem.facts import ResolvedSpec
 from planner.problem.intervals import DENSE, EXPERTS, LABELS, Calibration
@@ -49,7 +50,7 @@ def draw(problem: ResolvedSpec, count: int, seed: int) -> Scenarios:
     def times(chip: str) -> dict[str, Floats]:
         correlation = problem.constants.measured_serving.rank_correlation
         if correlation is None:
-            raise ValueError("the calibration of serving states no rank correlation of its errors")
+            raise ValueError(Message.of("problem.no_rank_correlation").text())
         normals = _generator(seed, f"serving {chip}").standard_normal((count, len(SERVING)))
         return dict(zip(SERVING, correlated_uniforms(normals, correlation).T, strict=True))
 

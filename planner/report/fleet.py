@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from catalog.units import GIGA, show
-from planner.messages import Message
+from planner.messages import Message, listed, named
 from planner.plan import Plan
 from planner.plan.rows.fleet import DeployedPool, Deployment, Fabric, FleetRow
 from planner.plan.rows.points import Point, Pool
@@ -111,13 +111,13 @@ def _point_row(workload: Workload, point: Point) -> Row:
         "workload": workload["name"],
         "site": point["site"],
         "system": " + ".join(dict.fromkeys(pool["system"] for pool in point["pools"])),
-        "layout": "; ".join(layout_words(pool) for pool in point["pools"]),
+        "layout": listed(layout_words(pool) for pool in point["pools"]),
         "precision": point["pools"][0]["precision"],
         "memory": "; ".join(_memory(pool) for pool in point["pools"]),
         "power cap": cap_words(point.get("power_cap")),
         "replicas": "",
         "capacity": f"{point['capacity']:,.4g} {point['capacity_unit']}",
-        "mostly": f"{top[0].replace('_', ' ')} {top[1]:.0%}",
+        "mostly": Message.of("part.share", part=named("part", top[0]), share=f"{top[1]:.0%}").text(),
     }
 
 
@@ -133,7 +133,7 @@ def replica_words(pools: Sequence[Pool]) -> str:
     return f"{precisions} {layouts}" if precisions else layouts
 
 
-def layout_words(pool: Pool, batch: bool = True, alone: str = "1 chip") -> str:
+def layout_words(pool: Pool, batch: bool = True, alone: str = "") -> str:
     """Write the parallel degrees of a pool, such as "decode 3 x tp2 batch 362"; `alone`: the words for one chip."""
     sizes = (
         " ".join(
@@ -142,13 +142,14 @@ def layout_words(pool: Pool, batch: bool = True, alone: str = "1 chip") -> str:
             if key in ("tp", "pp", "dp", "cp", "ep") and value != 1
         )
         or alone
+        or Message.of("point.one_chip").text()
     )
     copies = f"{pool['workers']} x " if pool["workers"] > 1 else ""
     together = f" batch {pool['batch']}" if batch and pool["batch"] else ""
     if pool["role"] == "api":
-        return "bought tokens"
+        return Message.of("point.bought_tokens").text()
     role = "" if pool["role"] in ("serve", "train") else f"{pool['role']} "
-    return f"{role}{copies}{sizes}{together}"
+    return f"{role}{copies}{sizes}{together}" if role or copies or together else sizes
 
 
 def owned_sections(plan: Plan) -> list[tuple[str, list[Row]]]:
@@ -194,5 +195,5 @@ def ways_to_have(plan: Plan) -> dict[tuple[str, str], str]:
     offers: dict[tuple[str, str], set[bool]] = {}
     for row in plan.document["fleet"]:
         offers.setdefault((row["system"], row["how"]), set()).add(row["offer"].startswith(f"{OWNED}["))
-    words = {frozenset([True]): "owned", frozenset([True, False]): "buy and owned"}
+    words = {frozenset([True]): how_words("owned"), frozenset([True, False]): how_words("buy and owned")}
     return {kind: words.get(frozenset(owned), how_words(kind[1])) for kind, owned in offers.items()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from catalog.units import GIGA, KILO, MEGA, MILLION, TONNE_KG
+from planner.messages import Message
 from planner.plan import Plan, is_by_the_bound
 from planner.plan.rows.money import Limit
 
@@ -110,10 +111,12 @@ def _one_more(row: Limit) -> tuple[str, float]:
 def worth_words(plan: Plan, gain: float) -> str:
     """Write a gain of the objective, over the horizon and a year."""
     if plan.objective["sense"] == "max":
-        return f"{worth_number(plan, gain)} of the {worth_unit(plan)}"
+        return Message.of("worth.demand", gain=worth_number(plan, gain)).text()
     years = plan.document["spec"].get("horizon", {}).get("years", 1)
     total, yearly, unit = worth_number(plan, gain), worth_number(plan, gain / years), worth_unit(plan)
-    return f"{yearly} {unit} a year" if years == 1 else f"{total} {unit} over the horizon ({yearly} a year)"
+    if years == 1:
+        return Message.of("worth.a_year", amount=yearly, unit=unit).text()
+    return Message.of("worth.horizon", amount=total, unit=unit, yearly=yearly).text()
 
 
 def over_words(plan: Plan) -> str:
@@ -135,6 +138,6 @@ def worth_number(plan: Plan, gain: float) -> str:
 def worth_unit(plan: Plan) -> str:
     """Name the unit in which gains of the objective are written."""
     if plan.objective["sense"] == "max":
-        return "factor on demand"
+        return Message.of("worth.factor").text()
     unit = plan.objective["unit"]
-    return "t of carbon" if unit == "kg" else unit
+    return Message.of("worth.carbon").text() if unit == "kg" else unit

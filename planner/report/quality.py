@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from catalog.units import show
+from planner.messages import Message
 from planner.plan import Plan
 from planner.plan.rows.quality import Quality, QualityShare
 
@@ -18,7 +19,7 @@ MIX = {
     "mean": "requests may be shared, the mean over them keeps the floor",
 }
 SAME = 1e-6  # relative differences below this are rounding
-FLOOR = {"hour": " (mean of an hour)", "mean": " (mean)"}
+MEANS = ("hour", "mean")  # ways to mix architectures whose mean keeps the floor
 Row = dict[str, Any]
 
 
@@ -28,7 +29,7 @@ def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
             "workload": row["workload"],
             "architecture": each["architecture"],
             "quality": f"{each['quality']:g}",
-            "floor": f"{row['floor']:g}{FLOOR.get(row['mix'], '')}",
+            "floor": _floor(row),
             "of the requests": f"{each['share']:.1%}" if each["share"] else "",
             "": _place(row, each),
         }
@@ -38,12 +39,18 @@ def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
     return [(HEADING, rows)] if rows else []
 
 
+def _floor(row: Quality) -> str:
+    floor = f"{row['floor']:g}"
+    return Message.of(f"quality.{row['mix']}", floor=floor).text() if row["mix"] in MEANS else floor
+
+
 def _place(row: Quality, each: QualityShare) -> str:
     if each["name"] is not None:
-        return "answers"
-    if row["mix"] not in FLOOR and each["quality"] < row["floor"]:
-        return "below the floor"
-    return "next best" if row["runner_up"] and each["architecture"] in row["runner_up"]["architectures"] else ""
+        return Message.of("quality.answers").text()
+    if row["mix"] not in MEANS and each["quality"] < row["floor"]:
+        return Message.of("quality.below_the_floor").text()
+    is_next = row["runner_up"] and each["architecture"] in row["runner_up"]["architectures"]
+    return Message.of("quality.next_best").text() if is_next else ""
 
 
 def sentences(plan: Plan) -> Iterator[str]:
@@ -68,7 +75,7 @@ def _part(each: QualityShare) -> str:
 def _next(plan: Plan, row: Quality) -> str:
     after = row["runner_up"]
     if after is None:
-        return "; no other of its alternatives is as good" if row["mix"] not in FLOOR else ""
+        return "; no other of its alternatives is as good" if row["mix"] not in MEANS else ""
     if after["value"] is None:
         return (
             f"; without {after['without']} there is no plan"

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from math import inf
 
 from catalog.units import MWH_J, show
+from planner.messages import Message, Said, said
 from planner.plan import Plan
+from planner.plan.rows.money import Limit
 from planner.plan.rows.workloads import LatencyRow, Workload
 from planner.report import hours, jobs, losses
 from planner.report.fleet import ways_to_have
@@ -142,7 +144,7 @@ def _at_home(index: PlanIndex, t: Words) -> Iterator[str]:
 def _this(index: PlanIndex, t: Words) -> Iterator[str]:
     """Name the systems by their part of the cost, the scarcest of them, the closest left out, and the tightest latency."""
     ways = {
-        kind: t.phrase(words) if "owned" in words else had(kind[1], t)
+        kind: t.phrase(words) if words != how_words(kind[1]) else had(kind[1], t)
         for kind, words in ways_to_have(index.plan).items()
     }
     costs = {f"{ways[kind]} {kind[0]}": cost for kind, cost in cost_of_kinds(index.plan).items()}
@@ -154,10 +156,20 @@ def _this(index: PlanIndex, t: Words) -> Iterator[str]:
     supplies = [limit for limit in scarce if limit.row["name"].startswith("supply of ")]
     if supplies:
         best = supplies[0]
-        thing = f"{best.words[0].lower()}{best.words[1:]}"
-        yield t("story.worth", thing=t.phrase(thing), worth=t.phrase(worth_words(index.plan, best.gain)))
+        yield t("story.worth", thing=t.phrase(_one_more(best.row)), worth=t.phrase(worth_words(index.plan, best.gain)))
     yield from _closest(index.plan, t)
     yield from _tightest(index.plan, t)
+
+
+def _one_more(row: Limit) -> str:
+    """Name one practical unit more of a supply, in the middle of a sentence."""
+    name = said(row, "name")
+    if row["unit"] != "system":
+        return Message.of("worth.million", unit=row["unit"], limit=name).text()
+    if isinstance(name, Said) and name.message.code == "limit.supply":
+        named_how = how_words(str(name.message.arguments["how"]))
+        return Message.of("worth.one_more", system=name.message.arguments["system"], how=named_how).text()
+    return f"one more {name.removeprefix('supply of ')}"
 
 
 def _closest(plan: Plan, t: Words) -> Iterator[str]:

@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.units import HOUR_S, KILO
+from planner.messages import Message, named
 from planner.plan import Plan
 from planner.report.locale import Words
 
-STATUS_WORDS = {
-    "optimal": "optimal",
-    "within_gap": "best found, within the asked gap",
-    "limit": "stopped at the limit before the asked gap was reached",
-    "infeasible": "infeasible: no plan meets all limits at once",
-    "unbounded": "unbounded: nothing limits the throughput; give a budget, a site's power or rack positions, or a supply for every offer",
-}
 MONTH_S = 730 * HOUR_S
-WITHOUT_PLAN = "no plan was found before a limit of time or memory ended the search; there may be one"
-SEARCHED = "best found, short of the asked gap"
 
 
 def status_words(plan: Plan) -> str:
     """Say how the search for a plan ended."""
     if plan.status == "limit" and not plan.has_answer:
-        return WITHOUT_PLAN
-    return SEARCHED if is_searched(plan) else STATUS_WORDS[plan.status]
+        return Message.of("status.without_plan").text()
+    return Message.of(f"status.{'searched' if is_searched(plan) else plan.status}").text()
 
 
 def is_searched(plan: Plan) -> bool:
@@ -110,9 +102,9 @@ def cap_words(cap: float | None) -> str:
     >>> cap_words(0.7), cap_words(None)
     ('70 % of nameplate', '')
     """
-    return "" if cap is None else f"{100 * cap:.4g} % of nameplate"
+    return "" if cap is None else Message.of("point.cap", share=f"{100 * cap:.4g}").text()
 
 
 def how_words(how: str) -> str:
     """Write a way to obtain a system, such as "on demand"."""
-    return how.replace("_", " ")
+    return named("obtained", how.replace("_", " "))

@@ -21,7 +21,7 @@ from planner.facts import Fact
 from planner.facts.names import old_key
 from planner.messages import Message
 from planner.problem.calendar import DAYS_PER_YEAR, SAMPLED_DAYS, TYPICAL_DAY, Clock, sampled_days
-from planner.problem.price_levels import at_stated_levels, stated_level
+from planner.problem.price_levels import at_stated_levels, with_level
 from planner.resolve.ledger import Ledger
 from planner.resolve.money.chip_prices import per_system
 from planner.resolve.names import WrongName, find_record
@@ -116,7 +116,7 @@ class ResolveContext:
             return 1.0
         if code in self.spec.exchange:
             stated = self.spec.exchange[code]
-            reason = f"{STATED}{f', {stated.date}' if stated.date else ''}"
+            reason = Message.of("assumed.stated_on", date=str(stated.date)).text() if stated.date else STATED
             self.ledger.assume(f"exchange.{code}.per_usd", stated.per_usd, "1", reason)
             return stated.per_usd
         name = f"exchange_{code.lower()}"
@@ -158,4 +158,4 @@ class ResolveContext:
         self, path: str, way: str, value: float | str, unit: str, *scope: tuple[str, str, str], note: str = ""
     ) -> None:
         """Book a price of the spec as an assumption, with the level (low, typical, high) of its `way` to obtain."""
-        self.ledger.assume(path, value, unit, (note or STATED) + stated_level(self.spec.prices, path, way), *scope)
+        self.ledger.assume(path, value, unit, with_level(note or STATED, self.spec.prices, path, way), *scope)

@@ -15,7 +15,7 @@ from planner.errors import Issue, SpecError, words_of
 from planner.facts.series import another_year
 from planner.messages import Message
 from planner.problem.calendar import Clock
-from planner.problem.price_levels import stated_level
+from planner.problem.price_levels import with_level
 from planner.resolve.context import ResolveContext
 from planner.spec.electricity import Hourly, Series
 from planner.spec.series import at_instants, carbon_column, price_column
@@ -48,14 +48,14 @@ def _energy_by_hour(context: ResolveContext, site: Site, region: Record, path: s
         if not _is_complete(tariff):
             message = Message.of("resolve.has_no_price_for_every", name=tariff.name).text()
             raise SpecError([Issue(f"{path}.tariff", message)])
-        reason = Message.of("resolve.time_of_use_tariff_chosen").text() + _averaged(clock)
+        reason = _averaged(Message.of("resolve.time_of_use_tariff_chosen").text(), clock)
         return _tariff_by_hour(context, tariff, reason, region, path)
     if site.hourly is not None:
         given = _series_of(context, site.hourly, path)
         if (column := price_column(given.filled)) is not None:
             name, currency, joules = column
-            level = stated_level(ledger.prices, f"{path}.hourly", "electricity")
-            reason = f"hourly series of {given.start[:4]} from a file" + _averaged(clock) + level
+            series = Message.of("resolve.hourly_series", year=given.start[:4]).text()
+            reason = with_level(_averaged(series, clock), ledger.prices, f"{path}.hourly", "electricity")
             ledger.assume(f"{path}.hourly.price", site.hourly.file, f"{currency}/J", reason, scope)
             return clock.fold(
                 context.convert((1.0, currency)) / joules * _read(context, site.hourly, given, name, path),
@@ -72,9 +72,9 @@ def _energy_by_hour(context: ResolveContext, site: Site, region: Record, path: s
         return clock.repeated(market + (0.0 if site.delivery is not None else _known_delivery(context, region, path)))
     province = region.words("tariff") if region.words("export_zone") == "CN" else ""
     if province and _is_complete(tariff := ledger.catalog.get("tariffs", province)):
-        reason = "multipliers of the province's time-of-use tariff on the flat price" + _averaged(clock)
+        reason = _averaged(Message.of("resolve.multipliers_of_tariff").text(), clock)
         return _tariff_by_hour(context, tariff, reason, region, path)
-    return np.full(clock.hours, _flat_price(context, region, path, "one flat price for all hours"))
+    return np.full(clock.hours, _flat_price(context, region, path, "resolve.flat_for_all_hours"))
 
 
 def carbon_by_hour(context: ResolveContext, site: Site, region: Record, path: str) -> Floats:
@@ -84,7 +84,8 @@ def carbon_by_hour(context: ResolveContext, site: Site, region: Record, path: st
         given = _series_of(context, hourly, path)
         column = carbon_column(given.filled, hourly.carbon == "life-cycle")
         if column is not None:
-            reason = f"{hourly.carbon} carbon, hourly series of {given.start[:4]} from a file" + _averaged(clock)
+            series = Message.of("resolve.hourly_carbon", kind=hourly.carbon, year=given.start[:4]).text()
+            reason = _averaged(series, clock)
             ledger.assume(f"{path}.hourly.carbon", hourly.file, "kg/J", reason, scope)
             return clock.fold(column[1] * _read(context, hourly, given, column[0], path), region.words("timezone"))
         if hourly.carbon == "life-cycle" or price_column(given.filled) is None:
@@ -125,8 +126,8 @@ def _values(figure: Figure) -> tuple[float, ...]:
     return figure.value if isinstance(figure.value, tuple) else (figure.value,)
 
 
-def _averaged(clock: Clock) -> str:
-    return "" if clock.whole_year else ", averaged over the year"
+def _averaged(reason: str, clock: Clock) -> str:
+    return reason if clock.whole_year else Message.of("resolve.averaged", reason=reason).text()
 
 
 def _series_of(context: ResolveContext, hourly: Hourly, path: str) -> Series:
@@ -157,14 +158,15 @@ def _read(context: ResolveContext, hourly: Hourly, given: Series, column: str, p
 
 
 def _flat_price(context: ResolveContext, region: Record, path: str, use: str) -> float:
-    """Resolve the region's flat price [currency/J]; in China the national mean stands in for a missing one."""
-    ledger = context.ledger
+    """Resolve the region's flat price [currency/J]; in China the national mean stands in for a missing one. `use`: code of what it serves as."""
+    ledger, as_what = context.ledger, Message.of(use).text()
     if region.get("electricity_price") is None and region.words("export_zone") == "CN":
         figure = ledger.figure("defaults", "china_electricity_price", "value")
-        reason = f"no flat price is published for this region: the national mean stands in, as {use}"
+        reason = Message.of("resolve.national_mean_stands_in", use=as_what).text()
     else:
         figure = ledger.figure("regions", region.name, "electricity_price")
-        reason = f"no hourly price is published for this region: {use} ({figure.note or figure.kind})"
+        source = figure.note or figure.kind
+        reason = Message.of("resolve.no_hourly_price", use=as_what, source=source).text()
     scope = ("energy", region.name, "*")
     ledger.assume(f"{path}.electricity_price", figure.printed, figure.unit, reason, scope)
     return context.price(figure)
@@ -189,7 +191,7 @@ def _tariff_by_hour(context: ResolveContext, record: Record, reason: str, region
     days = _by_day(ledger.priced(record))
     unit = figures[0].unit
     if unit == "1":
-        scale = _flat_price(context, region, path, "the flat price of its tariff")
+        scale = _flat_price(context, region, path, "resolve.flat_of_its_tariff")
     else:
         scale = context.convert((1.0, unit[:3]))
     zone = ZoneInfo(region.words("timezone"))

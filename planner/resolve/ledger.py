@@ -10,10 +10,18 @@ from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.similar import most_similar
 from catalog.units import show
-from planner.messages import Message
+from planner.messages import DEFAULT, Message, texts
 from planner.problem.price_levels import TYPICAL, at_level, level_note, scope_of, way_of
 from planner.problem.provenance import Assumption, Citation
 from planner.spec.prices import PriceLevels
+
+
+def origin_of(path: str, figure: Figure) -> str:
+    """Say where a figure comes from: by its note, a message where the note is the catalog's own, or by its sources."""
+    if not figure.note:
+        return Message.of("assumed.stated_in", source=", ".join(figure.source)).text()
+    code = f"note.{path}"
+    return Message.of(code).text() if texts(DEFAULT).get(code) == figure.note else figure.note
 
 
 @dataclass(slots=True)
@@ -37,13 +45,13 @@ class Ledger:
         found = at_level(typical, level)
         path = f"{kind}/{record.name}/{figure}"
         self.citations.setdefault(path, Citation(path, found))
-        stated = found.note or Message.of("assumed.stated_in", source=", ".join(found.source)).text()
+        stated = origin_of(path, found)
         if way is not None and level != TYPICAL:
             self.assume(
                 path,
                 found.printed,
                 found.unit,
-                level_note(typical, level) + (f" ({stated})" if found.kind == "override" else ""),
+                level_note(typical, level, stated if found.kind == "override" else ""),
                 *scope_of(record, way),
             )
         elif found.kind == "override":

@@ -9,7 +9,7 @@ from typing import Any
 from catalog.errors import CatalogError, UnknownName, name_key
 from catalog.lookup import Catalog, shipped_catalog
 from catalog.records import Record
-from planner.errors import Issue, SpecError, close_matches, close_words, path_text, words_of
+from planner.errors import Issue, SpecError, close_matches, close_words, issues_of, path_text, words_of
 from planner.messages import Message
 from planner.spec.model import PlanSpec
 
@@ -75,7 +75,7 @@ def unknown_names(document: Mapping[str, Any], overlays: Sequence[Path] = ()) ->
     try:
         catalog = Catalog.load(overlays, [blocks]) if overlays or blocks else shipped_catalog()
     except CatalogError as error:
-        problems = [Issue(path, message) for path, message in error.problems]
+        problems = issues_of(error)
         defined = {name_key(name) for kind in blocks for _, name in _texts(blocks, [kind, "*", "name"])}
         catalog = shipped_catalog()
     zones = residency_zones(catalog)
@@ -122,4 +122,4 @@ def catalog_of(spec: PlanSpec, overlays: Sequence[Path], recorded: Mapping[str, 
         }
         return catalog.with_overrides(overrides) if overrides else catalog
     except CatalogError as error:
-        raise SpecError(Issue(path, message) for path, message in error.problems) from None
+        raise SpecError(issues_of(error)) from None

@@ -23,7 +23,7 @@ from planner.candidates.points import Candidates
 from planner.errors import Issue, SpecError
 from planner.formulate.formulation import Formulation
 from planner.interpret.framing import sense_and_unit
-from planner.messages import Message
+from planner.messages import Message, named
 from planner.plan import Plan
 from planner.problem.facts import QualityFacts, ResolvedSpec
 from planner.report.words import amount, counted, unsigned_zero
@@ -41,19 +41,14 @@ from solvers.interface import Options
 from solvers.mip import relative_gap
 from solvers.model.build import build, objective_vector
 from solvers.search.joint import with_fewer_parts
-from solvers.search.parts import parts_of
+from solvers.search.parts import Parts, parts_of
 from solvers.solution import Solution
 
 TOTAL_S = 300.0  # time for all alternatives
 RUNGS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # shares of the objective that plans of fewer parts may lose
 WITHIN = 0.05  # share of the objective by which an alternative may be worse
 MOST_WITHIN = 1000.0
-FOUND, BEYOND, IMPOSSIBLE, NOT_TRIED = "found", "beyond", "impossible", Message.of("studies.not_tried").text()
-STATUS_WORDS = {
-    BEYOND: "worse by more than was asked",
-    IMPOSSIBLE: "there is no such plan",
-    NOT_TRIED: "not solved in the time given",
-}
+FOUND, BEYOND, IMPOSSIBLE, NOT_TRIED = "found", "beyond", "impossible", "not tried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +148,7 @@ class Alternatives:
             return _worse(alternative.worse, base, self.unit)
         if alternative.least is not None:
             return Message.of("studies.at_least", amount=_worse(alternative.least, base, self.unit)).text()
-        return STATUS_WORDS[alternative.status]
+        return named("outcome", alternative.status)
 
 
 def _worse(worse: float, base: float, unit: str) -> str:
@@ -224,6 +219,16 @@ def alternatives(
     return study()
 
 
+def _parts_words(parts: Parts) -> str:
+    """Name a plan by the parts of its fleet."""
+    counts = {"deployments": parts.deployments, "kinds": parts.kinds, "sites": parts.sites}
+    words = {
+        name: Message.of(f"count.{name.removesuffix('s') if count == 1 else name}", count=count).text()
+        for name, count in counts.items()
+    }
+    return Message.of("studies.fewer_parts", **words).text()
+
+
 def _rank(found: Alternative) -> tuple[bool, float]:
     """Order alternatives by how much worse they are, those without a plan last."""
     if found.worse is not None:
@@ -239,7 +244,11 @@ def _each(search: _Search, base: Answer, within: float) -> Iterator[Alternative]
         yield search.best_of(
             Message.of("studies.one_site_only").text(),
             [
-                Kind(Message.of("studies.one_site_only").text(), f"all in {site.region}", _in_site(site.region))
+                Kind(
+                    Message.of("studies.one_site_only").text(),
+                    Message.of("studies.all_in", site=site.region).text(),
+                    _in_site(site.region),
+                )
                 for site in base.problem.sites
             ],
         )
@@ -364,7 +373,7 @@ class _Search:
                 continue
             before = parts
             self._say(f"within {share:.1%}: {parts.deployments} deployments")
-            name = f"{counted(parts.deployments, 'deployment')} of {counted(parts.kinds, 'kind')} at {counted(parts.sites, 'site')}"
+            name = _parts_words(parts)
             kind = Kind("fewer parts", name, lambda option: True)
             yield self._found(kind, base.problem, base.candidates, base.form, replace(solution, before=None))
 

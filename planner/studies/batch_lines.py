@@ -11,6 +11,7 @@ from typing import Any
 
 from planner.errors import Issue, SpecError
 from planner.exit_codes import BUG, EXIT_BY_STATUS, INVALID
+from planner.messages import Message
 from planner.spec.document import read_document
 from planner.spec.series import digest_of_files
 
@@ -72,7 +73,7 @@ def _read_line(number: int, text: bytes) -> Line:
         document = read_document(text)
         name = document.get("id")
         if isinstance(name, bool) or not isinstance(name, str | int | None):
-            raise SpecError([Issue("id", f"expected a text or a whole number, got {json.dumps(name)}")])
+            raise SpecError([Issue("id", Message.of("option.text_or_whole_number", given=json.dumps(name)).text())])
     except SpecError as error:
         digest = hashlib.sha256(text.strip()).hexdigest()
         return Line(number, number, status=INVALID_LINE, error=str(error), digest=digest)

@@ -212,9 +212,7 @@ def break_even(
     given = span or ((1, 6) if against == HORIZON else (0.1, 1.0))
     _check(against, given, utilisation, systems)
     if against == UTILISATION and points < 2:
-        raise SpecError(
-            [Issue("--points", f"expected at least 2 shares of the time, the ends of --span, got {points}")]
-        )
+        raise SpecError([Issue("--points", Message.of("option.at_least_two_points", given=str(points)).text())])
     asked: list[tuple[int, tuple[float, ...]]]
     if against == HORIZON:
         asked = [(years, (utilisation,)) for years in range(round(given[0]), round(given[1]) + 1)]

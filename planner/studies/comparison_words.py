@@ -8,7 +8,7 @@ from typing import Any
 from planner.messages import Message
 from planner.money.components import component_words
 from planner.plan import Plan
-from planner.report.words import STATUS_WORDS, counted
+from planner.report.words import counted
 from planner.spec.changes import MISSING, either
 from planner.studies.comparison_tables import RELATIVE_TOL, Row, years_of
 
@@ -32,7 +32,12 @@ def words_of(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
 
 def _differences(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
     if found["difference"] is None:
-        both = f"{first.document['name']}: {STATUS_WORDS[first.status]}; {second.document['name']}: {STATUS_WORDS[second.status]}."
+        both = (
+            "; ".join(
+                f"{each.document['name']}: {Message.of(f'status.{each.status}').text()}" for each in (first, second)
+            )
+            + "."
+        )
         if first.has_answer and second.has_answer:
             units = f"{first.objective['unit']}, {second.objective['unit']}"
             both += f" Their objectives differ ({units}), so only costs are compared."

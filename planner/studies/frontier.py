@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import Issue, SpecError
-from planner.messages import Message
+from planner.messages import Message, named
 from planner.plan import Plan
 from planner.problem.quality import MEANS
 from planner.report.words import amount, counted
@@ -310,7 +310,7 @@ class _Study:
         )
         cleanest = self.kept.plan({"objective": {"minimise": "carbon"}}, diagnosing=False)
         if not cleanest.has_answer:  # out of time
-            self.left_out.append((Message.of("studies.least_carbon").text(), cleanest.status))
+            self.left_out.append((Message.of("studies.least_carbon").text(), named("outcome", cleanest.status)))
             return
         least, most = _carbon(cleanest), _carbon(cheapest)
         self._at_most(least * (1 + HELD_TOL), Message.of("studies.least_carbon").text(), least)
@@ -345,7 +345,8 @@ class _Study:
         if points > 2 and span[0] < AS_STATED < span[1]:  # the nearest point makes room for the spec's own figures
             factors[min(range(1, points - 1), key=lambda i: abs(factors[i] - AS_STATED))] = AS_STATED
         for factor in factors:
-            words = f"{'demand' if self.against == THROUGHPUT else 'latency limits'} x {factor:.4g}"
+            code = "frontier.demand" if self.against == THROUGHPUT else "frontier.latency"
+            words = Message.of(code, factor=f"{factor:.4g}").text()
             self._solve(words, self._times(factor), factor)
 
     def _times(self, factor: float) -> Changes:
@@ -394,7 +395,7 @@ class _Study:
         plan = self.kept.plan(changes, diagnosing=False)
         if not plan.has_answer:
             self.last_status = plan.status
-            self.left_out.append((name, Message.of("studies.no_plan", status=plan.status).text()))
+            self.left_out.append((name, Message.of("studies.no_plan", status=named("outcome", plan.status)).text()))
             return
         self._take(
             name,
@@ -415,7 +416,7 @@ class _Study:
     ) -> None:
         self.say(f"{name}: {_cost(plan):,.6g}  {how}, {seconds:.1f} s")
         if bound is None:
-            raise ValueError(f"{name}: no lower bound of the cost is known")
+            raise ValueError(Message.of("studies.no_bound_known", name=name).text())
         self.points.append(
             FrontierPoint(measure, name, changes, plan, _cost(plan), min(bound, _cost(plan)), how, seconds)
         )

@@ -21,7 +21,7 @@ from planner.studies.base.planned import Base, planned, solved, study_options
 from planner.studies.sensitivity_factors import level_of
 from solvers.interface import Options
 
-TODAY = "today"
+TODAY = Message.of("studies.today").text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ def _lever(document: Mapping[str, Any], text: str) -> Lever:
             [
                 Issue(
                     "--lever",
-                    f'expected NAME: PATH=VALUE; PATH=VALUE such as "cheaper systems: offers[0].price=-30%", got "{text}"',
+                    Message.of("option.lever", given=text).text(),
                 )
             ]
         )

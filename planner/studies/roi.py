@@ -147,7 +147,7 @@ def _relative(fleet: Fleet, text: str) -> float:
             [
                 Issue(
                     "--gain",
-                    f'expected points of MFU such as "4 points", or a share of today\'s work such as "10%", got "{text}"',
+                    Message.of("option.gain", given=text).text(),
                 )
             ]
         )
@@ -157,13 +157,15 @@ def _relative(fleet: Fleet, text: str) -> float:
             [
                 Issue(
                     "--gain",
-                    f'"{text}" needs the MFU of today; state it by --mfu, or write a share of today\'s work such as "10%"',
+                    Message.of("option.gain_needs_mfu", given=text).text(),
                 )
             ]
         )
     relative = share if found[2] == "%" or fleet.mfu is None else round(share / fleet.mfu, 12)
     if fleet.mfu is not None and fleet.mfu * (1 + relative) > 1:
-        raise SpecError([Issue("--gain", f'"{text}" on top of {fleet.mfu:.1%} is more than the peak; state less')])
+        raise SpecError(
+            [Issue("--gain", Message.of("option.gain_above_peak", given=text, mfu=f"{fleet.mfu:.1%}").text())]
+        )
     return relative
 
 
@@ -179,7 +181,7 @@ def _amount(text: str, argument: str, currency: str | None) -> tuple[float, str]
         raise SpecError([Issue(argument, words_of(error))]) from None
     if currency is not None and stated != currency:
         raise SpecError(
-            [Issue(argument, f"the fleet is paid in {currency}; expected an amount in {currency}, got {text}")]
+            [Issue(argument, Message.of("option.amount_in_currency", currency=currency, given=text).text())]
         )
     return amount * MONTH_S, stated
 
@@ -189,10 +191,10 @@ def stated_fleet(cost: str, chips: float | None, mfu: float | None) -> Fleet:
     if mfu is not None and not 0 < mfu <= 1:
         raise SpecError([Issue("--mfu", Message.of("studies.expected_share_above_0_and", given=f"{mfu:g}").text())])
     if chips is not None and not chips > 0:
-        raise SpecError([Issue("--chips", f"expected a number of chips above 0, got {chips:g}")])
+        raise SpecError([Issue("--chips", Message.of("option.chips_above_zero", given=f"{chips:g}").text())])
     amount, currency = _amount(cost, "--cost", None)
     if not amount:
-        raise SpecError([Issue("--cost", f'expected more than nothing, such as "{EXAMPLE}"')])
+        raise SpecError([Issue("--cost", Message.of("option.more_than_nothing", example=EXAMPLE).text())])
     return Fleet(amount, currency, chips, mfu, "as stated")
 
 
@@ -202,12 +204,12 @@ def planned_fleet(plan: Plan) -> Fleet:
     Plans discount what falls due in a year to its end, so that a constant rent is returned as it is paid.
     """
     if not plan.has_answer:
-        raise SpecError([Issue("plan", f"there is no fleet in it: {plan.status}")])
+        raise SpecError([Issue("plan", Message.of("option.no_fleet_in_plan", status=plan.status).text())])
     years = plan.document["spec"].get("horizon", {}).get("years", 1)
     per_month = float(capital_recovery_factor(_discount_rate(plan), years)) / MONTHS
     cost = sum(line["amount"] for line in plan.document["cost_lines"] if line["component"] in FIXED_COSTS)
     if cost <= 0:
-        raise SpecError([Issue("plan", "it holds no systems; state the fleet by --cost")])
+        raise SpecError([Issue("plan", Message.of("option.no_systems_in_plan").text())])
     known = [(row["cost"], row["mfu"]) for row in plan.document["workloads"] if row["mfu"]]
     weight = sum(amount for amount, _ in known)
     mfu = sum(amount * share for amount, share in known) / weight if weight > 0 else None

@@ -14,7 +14,7 @@ from typing import Any
 from planner.errors import SpecError
 from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
-from planner.messages import Message
+from planner.messages import Message, named
 from planner.report.words import counted
 from planner.solving.deadline import THREADS
 from planner.solving.standing import Progress
@@ -34,7 +34,7 @@ SAME, SOLVED, NO_PLAN, NOT_TRIED, INVALID = (
     "same",
     "solved",
     "no plan",
-    Message.of("studies.not_tried").text(),
+    "not tried",
     "invalid",
 )
 
@@ -175,7 +175,7 @@ class Sensitivity:
 
     def _told(self, moved: Moved) -> str:
         if moved.value is None:
-            return moved.status
+            return named("outcome", moved.status)
         difference = moved.value - self._known_value
         if abs(difference) <= VALUE_TOL * abs(self._known_value):
             return "no change"

@@ -21,6 +21,7 @@ from planner.limits.phases import phase_limits
 from planner.messages import Message
 from planner.problem.facts import ResolvedSpec
 from planner.problem.provenance import Citation
+from planner.report.words import how_words
 from planner.resolve.names import catalog_of
 from planner.spec.changes import COUNTED
 from planner.spec.document import Edits, at, edited
@@ -37,8 +38,8 @@ PRICE, ENERGY, DEMAND, AMOUNT, DEADLINE, LATENCY, ASKED = (
     "asked",
 )
 EITHER_WAY = {PRICE: 0.2, ENERGY: 0.2, DEMAND: 0.15, AMOUNT: 0.1, DEADLINE: 0.1, LATENCY: 0.2}
-WORK_WORDS = {"serving": "demand", "training": "tokens", "reinforcement": "iterations"}
-"""What a workload of a kind asks for."""
+WORK_WORDS = {"serving": "requests", "training": "tokens", "reinforcement": "iterations"}
+"""What a workload of a kind asks for, as the end of its code."""
 _SHARE = re.compile(r"\s*([+-]\d+(?:\.\d+)?)\s*%\s*")
 
 
@@ -94,7 +95,7 @@ def _asked(document: Mapping[str, Any], text: str) -> Factor:
             [
                 Issue(
                     "--vary",
-                    f'expected PATH=LOW:HIGH such as sites[0].power="2 MW:3 MW" or limits.budget=-10%:+10%, got "{text}"',
+                    Message.of("option.path_and_levels", given=text).text(),
                 )
             ]
         )
@@ -174,7 +175,7 @@ def _stated_prices(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterat
         yield Factor(
             PRICE,
             path,
-            f"price of {facts.system} ({facts.how.replace('_', ' ')})",
+            Message.of("sensitivity.price", system=facts.system, how=how_words(facts.how)).text(),
             *levels,
             way=(facts.system, facts.how),
         )
@@ -233,11 +234,11 @@ def _catalog_prices(document: Mapping[str, Any], problem: ResolvedSpec) -> Itera
             replace(level, edits=()) if all(c.figure.number == values[c.path] for c in figures) else level
             for level, values in zip(levels, (low, high), strict=True)
         )
-        note = "" if ranged else ", no range is published"
+        code = "sensitivity.price" if ranged else "sensitivity.price_unranged"
         yield Factor(
             PRICE,
             f"offers/{system}/{how}",
-            f"price of {system} ({how.replace('_', ' ')}{note})",
+            Message.of(code, system=system, how=how_words(how)).text(),
             *moves,
             way=(system, how),
         )
@@ -250,7 +251,7 @@ def _api_prices(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[
             Level(f"{ratio - 1:+.0%}", price_edits(document, f"apis[{i}]", ratio), wider=ratio < 1)
             for ratio in _around(PRICE)
         )
-        yield Factor(PRICE, f"apis[{i}]", f"prices of {api.name} (api)", *levels)
+        yield Factor(PRICE, f"apis[{i}]", Message.of("sensitivity.prices_api", api=api.name).text(), *levels)
 
 
 def ways_in_order(problem: ResolvedSpec, ways: set[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -296,7 +297,8 @@ def _demand(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Fact
             Level(str(value := times(document, path, ratio)), ((path, value),), wider=ratio < 1)
             for ratio in _around(DEMAND)
         )
-        yield Factor(DEMAND, path, f"{WORK_WORDS[workload.kind]} of {workload.name}", *levels)
+        code = f"sensitivity.{WORK_WORDS[workload.kind]}"
+        yield Factor(DEMAND, path, Message.of(code, workload=workload.name).text(), *levels)
 
 
 def _limit(limit: Limit, latencies: Collection[str]) -> Factor:

@@ -13,6 +13,7 @@ from typing import Any
 
 from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
+from planner.messages import Message
 from planner.plan import Plan
 from planner.report.words import amount, unsigned_zero
 from planner.solving.standing import Progress
@@ -32,7 +33,7 @@ from solvers.model.data import PlanData
 from solvers.search.joint import solve
 from solvers.solution import Solution
 
-ON = "all on"
+ON = Message.of("studies.all_on").text()
 CLAIMED = (
     ("utilisation", "GPU utilisation", 0.5),
     ("efficiency", "training efficiency", 1.0),

@@ -226,8 +226,7 @@ def _of_long_runs(problem: ResolvedSpec) -> list[Capability]:
         ),
         Capability(
             STORAGE,
-            Message.of("studies.storage_at_per_chip", rate=slow).text()
-            + (", and where it is limited, at a tenth of that" if limited else ""),
+            Message.of(f"studies.storage_at_per_chip{'_limited' if limited else ''}", rate=slow).text(),
             tuple(
                 (f"{site.path}.storage_bandwidth", show(site.storage_bytes_per_s / SLOWER_STORAGE, "byte/s"))
                 for site in limited

@@ -8,10 +8,10 @@ from typing import Any
 
 from catalog.units import MILLION, show
 from planner.errors import Issue, SpecError
+from planner.messages import Message
 from planner.money.components import component_words
 from planner.plan import Plan
 from planner.plan.rows.money import Phase
-from planner.report.words import STATUS_WORDS
 
 Row = dict[str, Any]
 TABLES = {"cost": "Cost by component", "totals": "Totals"}
@@ -37,7 +37,7 @@ class SideBySide:
     def words(self) -> list[str]:
         """List number, name and status of each plan."""
         return [
-            f"{number}: {name}, {STATUS_WORDS[status]}."
+            f"{number}: {name}, {Message.of(f'status.{status}').text()}."
             for number, (name, status) in enumerate(zip(self.names, self.statuses, strict=True), 1)
         ]
 
@@ -65,7 +65,7 @@ def side_by_side(plans: Sequence[Plan]) -> SideBySide:
         words = f"amounts of the plans are in {' and '.join(sorted(currencies))}; solve them in one currency"
         raise SpecError([Issue("currency", words)])
     if len(set(names)) < len(names):
-        raise SpecError([Issue("name", "two plans have the same name; solve one of them with --set name=...")])
+        raise SpecError([Issue("name", Message.of("option.same_name").text())])
     rows = [*_cost_rows(plans, names, *currencies), *_total_rows(plans, names, *currencies)]
     return SideBySide(
         names,

@@ -169,9 +169,9 @@ def urgent(
     began, say = time.perf_counter(), progress or (lambda line: None)
     spec = parse_spec(document)
     if spec.offers is None:
-        raise SpecError([Issue("offers", "an urgent job is put on the systems that are held by offers; state them")])
+        raise SpecError([Issue("offers", Message.of("urgent.needs_offers").text())])
     if spec.phases is not None:
-        raise SpecError([Issue("phases", "urgent jobs are put into plans without phases; remove them")])
+        raise SpecError([Issue("phases", Message.of("urgent.without_phases").text())])
     with_job: Edits = (("workloads", [*copy.deepcopy(document["workloads"]), dict(job)]),)
     chips_of = {system.name: system.chips for system in resolved(edited(document, with_job), overlays).systems.values()}
     start = planned(dict(document), overlays, progress=progress)
@@ -180,7 +180,7 @@ def urgent(
     base = solve_document(plain, overlays=overlays) if start.plan.has_answer else start.plan
     say(f"without it: {base.status}  {time.perf_counter() - began:.1f} s")
     if base.objective["value"] is None:
-        raise SpecError([Issue("workloads", f"there is no plan without the job ({base.status}); see `flopwatt plan`")])
+        raise SpecError([Issue("workloads", Message.of("urgent.no_plan_without", status=base.status).text())])
     insertions = []
     offers: Edits = (("offers", _held_offers(plain, base)),)
     for fleet, edits in ((HELD, offers), (FREE, ())):

@@ -195,12 +195,9 @@ class ElectricityCheck:
         """Check the levels of a battery through each cycle of slots, its sizes and its cost."""
         calendar, report, path = self.problem.calendar, self.report, f"electricity {site.region}/battery"
         energy_j, power_w = (stated[site.region, "battery", name]["size"] for name in ("energy", "power"))
-        self._check_range(
-            f"{path}/energy", energy_j, storage.least_j, storage.upper_j, Message.of("verify.most_energy_stored").text()
-        )
-        self._check_range(
-            f"{path}/power", power_w, storage.least_w, storage.upper_w, Message.of("verify.power_of_battery").text()
-        )
+        most, power = (Message.of(f"verify.{code}").text() for code in ("most_energy_stored", "power_of_battery"))
+        self._check_range(f"{path}/energy", energy_j, storage.least_j, storage.upper_j, most)
+        self._check_range(f"{path}/power", power_w, storage.least_w, storage.upper_w, power)
         for ring in slot_rings(calendar.next):
             self._check_cycle(site, storage, rows, ring, energy_j, power_w)
         # stored_j is as low as the cycle allows, so the sizes follow from the hours
@@ -239,8 +236,8 @@ class ElectricityCheck:
             moved += step * (into + out)
             level += step * (into - out)
         if not abs(level) <= ROUNDING_TOL * len(ring) * moved:
-            words = Message.of("verify.battery_ends_elsewhere", level=f"{level:.9g}").text()
-            report.tell(f"{place} slots {ring[0]}-{ring[-1]}", words)
+            where = f"{place} slots {ring[0]}-{ring[-1]}"
+            report.say(where, "verify.battery_ends_elsewhere", level=f"{level:.9g}")
         low = min(levels)
         for t, value in zip(ring, levels, strict=True):
             report.at_most(f"{place} slot {t}", value - low, energy_j, Message.of("verify.energy_stored").text())

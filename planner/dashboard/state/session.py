@@ -17,6 +17,7 @@ from planner.dashboard.state import store
 from planner.dashboard.state.digest import digest
 from planner.dashboard.state.scenario import BASE, KEPT, SET, UPLOAD, Scenario, not_kept
 from planner.dashboard.workers.solving import Job
+from planner.dashboard.workers.wire import coded, said
 from planner.errors import Issue, SpecError
 from planner.plan import Plan
 from planner.plan.upgrade import upgraded
@@ -269,7 +270,7 @@ class Work:
         for row in found["saved"]:
             scenario = replace(root, edits=_edits(row["edits"]), name=row["name"])
             self.saved = [*(each for each in self.saved if not _is_named(each, scenario)), scenario]
-        for row in found["plans"]:
+        for row in map(said, found["plans"]):
             if row["key"] not in self.plans:
                 plan = Plan.of(upgraded(row["plan"]))
                 files = answers.downloads(plan, str(plan.document["name"]))
@@ -329,7 +330,7 @@ def _saved_row(scenario: Scenario) -> dict[str, Any]:
 
 
 def _plan_row(key: str, shown: Shown) -> dict[str, Any]:
-    return {"key": key, "plan": shown.plan.document, "findings": shown.findings}
+    return coded({"key": key, "plan": shown.plan.document, "findings": shown.findings})
 
 
 def _edits(rows: Sequence[Sequence[Any]]) -> tuple[tuple[str, Any], ...]:

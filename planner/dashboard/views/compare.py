@@ -82,7 +82,7 @@ def _base_of(scenario: Scenario, t: Words) -> str:
     """Name the base of a scenario: an example, or what was uploaded."""
     if scenario.base == UPLOAD:
         return str((scenario.upload or {}).get("name", scenario.base))
-    return t.phrase(scenario.base.replace("_", " "))
+    return t.named("example", scenario.base)
 
 
 def _list(work: Work, scenarios: dict[str, Scenario], t: Words) -> None:

@@ -234,7 +234,7 @@ def draw_hold(plan: Plan, t: Words) -> None:
         if sentence:
             st.markdown(page(sentence))
     if sure["left_out"]:
-        st.caption(page(t("hold.left_out", names=", ".join(t.phrase(name) for name in sure["left_out"]))))
+        st.caption(page(t("hold.left_out", names=", ".join(t.named("left_out", name) for name in sure["left_out"]))))
     st.caption(t("hold.words"))
 
 
@@ -263,7 +263,7 @@ def _measure(work: Work, study: Study, plan: Plan | None, t: Words) -> None:
         commands: list[str] = next((row["commands"] for row in found["cases"] if row["name"] == name), [])
         st.code("\n".join(commands), language="sh", wrap_lines=True)
     if found["left_out"]:
-        st.caption(page(t("hold.left_out", names=", ".join(t.phrase(name) for name in found["left_out"]))))
+        st.caption(page(t("hold.left_out", names=", ".join(t.named("left_out", name) for name in found["left_out"]))))
 
 
 DRAW: dict[str, Callable[[Work, Study, Plan | None, Words], None]] = {

@@ -62,14 +62,14 @@ def _rest(work: Work, shown: Shown | None, form: Any, t: Words) -> None:
             on_more_time=lambda: None if busy else plan_form.more_time(work),
         )
     elif not busy:
-        st.header(page(t.phrase(str(work.scenario.document()["name"]))))
+        st.header(page(t.phrase(sources.title_of(str(work.scenario.document()["name"])))))
         st.info(t("page.unsolved"))
 
 
 def _figures(shown: Shown, changes: list[dict[str, Any]], t: Words) -> None:
     """Draw name, verdict, sentence and main figures of a plan."""
     plan = shown.plan
-    st.header(page(t.phrase(str(plan.document["name"]))), anchor=False)
+    st.header(page(t.phrase(sources.title_of(str(plan.document["name"])))), anchor=False)
     _verdict(shown, changes, t)
     if headline.tells_figures(plan):
         st.markdown(headline.in_short(plan, t))

@@ -13,8 +13,7 @@ PLANS = ("plan", "base")
 
 def line_of(message: Mapping[str, Any]) -> str:
     """Write a message to the page: a sentence as an object of its code, its arguments and its text."""
-    coded = {key: value if key in PLANS else _coded(value) for key, value in message.items()}
-    return json.dumps(coded, allow_nan=False)
+    return json.dumps(coded(message), allow_nan=False)
 
 
 def heard(line: str | bytes) -> dict[str, Any]:
@@ -24,7 +23,16 @@ def heard(line: str | bytes) -> dict[str, Any]:
     >>> heard(line_of({"say": Message.of("list.more", count=3).text()}))["say"].message.code
     'list.more'
     """
-    message: dict[str, Any] = json.loads(line)
+    return said(json.loads(line))
+
+
+def coded(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message, or a row to keep, with its sentences as objects; its plans as they are."""
+    return {key: value if key in PLANS else _coded(value) for key, value in message.items()}
+
+
+def said(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message, or a row that was kept, whose sentences keep their messages again."""
     return {key: value if key in PLANS else _said(value) for key, value in message.items()}
 
 

@@ -14,7 +14,7 @@ from catalog.errors import CatalogError
 from catalog.lookup import Catalog
 from catalog.units import MEGA, MILLI
 from models.serving.kv_cache import reserve_bytes
-from planner.errors import Issue, SpecError
+from planner.errors import Issue, SpecError, issues_of
 from planner.estimate.aggregated_search import search_one_pool
 from planner.estimate.case import CaseFacts, resolve_case
 from planner.estimate.limits import SearchLimits
@@ -145,7 +145,7 @@ def catalog_of(spec: EdgeSpec, overlays: Sequence[Path]) -> Catalog:
             catalog = catalog.with_overrides({path: o.model_dump() for path, o in spec.overrides.items()})
         return catalog
     except CatalogError as error:
-        raise SpecError(Issue(path, message) for path, message in error.problems) from None
+        raise SpecError(issues_of(error)) from None
 
 
 def _placed(problem: Issue, where: str, task: int) -> Issue:

@@ -10,6 +10,7 @@ from planner.errors import Issue, SpecError
 from planner.estimate.case import resolve_case
 from planner.estimate.profile.serving import serving_profile
 from planner.estimate.profile.training import training_profile
+from planner.messages import Message
 from planner.spec.workloads import Serving, Training
 
 
@@ -24,4 +25,4 @@ def profile(document: Mapping[str, Any], catalog: Catalog | None = None, away_s:
         return training_profile(facts)
     if isinstance(workload, Serving):
         return serving_profile(facts, away_s)
-    raise SpecError([Issue("workload.kind", 'expected "serving" or "training"')])
+    raise SpecError([Issue("workload.kind", Message.of("estimate.serving_or_training").text())])

@@ -14,7 +14,7 @@ from models.training.memory import training_memory
 from models.transformer.work import training_work
 from planner.candidates.layouts import LayoutSearch, layout_space, layout_text, search_layouts
 from planner.errors import Issue, SpecError
-from planner.estimate.case import CaseFacts, requested_layouts
+from planner.estimate.case import CaseFacts, requested_layouts, words_of_rule
 from planner.estimate.power import training_draw
 from planner.estimate.profile.roofline import operator_rows, roof
 from planner.evaluate.layouts import TrainingSetup, carries, interval_of, memory_needed
@@ -180,7 +180,7 @@ def _why_not(facts: CaseFacts, setup: TrainingSetup, legal: Layouts, tp: int, pp
         facts.architecture, Layouts.of(tp=tp, pp=pp, dp=chips // (tp * pp)), global_batch_sequences=facts.job.batch_sequences,
         sequence_tokens=facts.job.spec.sequence_tokens, scaleup_chips=facts.system.scaleup_chips,
     )  # fmt: skip
-    broken = [words for words, kept in rules if not kept[0]]
+    broken = [words_of_rule(rule) for rule, kept in rules if not kept[0]]
     return (
         Message.of("estimate.against_rule", rule=broken[0]).text()
         if broken

@@ -24,7 +24,7 @@ def roofline_chart(profile: Mapping[str, Any], t: Words) -> alt.LayerChart | Non
         return None
     points = [
         {
-            "operator": t.phrase(row["operator"]),
+            "operator": t.named("part", row["operator"]),
             "phase": t(f"phase.{row['phase']}"),
             "x": row["flop_per_byte"],
             "y": row["flop_per_s"] / TERA,

@@ -32,7 +32,9 @@ def gap_chart(profile: Mapping[str, Any], t: Words) -> alt.LayerChart | None:
         end = row["reached_s"] / MILLI
         added = row["added_s"] / MILLI
         kind = "first" if i == 0 else "more" if added > 0 else "less"
-        rows.append({"cause": t.phrase(row["cause"]), "begin": end - added, "end": end, "added": added, "kind": kind})
+        rows.append(
+            {"cause": t.named("part", row["cause"]), "begin": end - added, "end": end, "added": added, "kind": kind}
+        )
     total = rows[-1]["end"]
     rows.append({"cause": t("chart.gap.total"), "begin": 0.0, "end": total, "added": total, "kind": "total"})
     words = t("chart.gap.alt", parts=", ".join(f"{row['cause']} {_ms(row['added'] * MILLI)} ms" for row in rows))

@@ -1,6 +1,6 @@
 """Texts of charts and pages by language: one JSON file for each, all with the same keys.
 
-Phrases of plans, which are written in English, have translations in `phrases`.
+Sentences of plans, studies and errors are messages (`planner.messages`); a text without a message stays as it is.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from planner.messages import said
-from planner.report.locale import phrases
+from planner.messages import Said, named, said, translated
 from planner.report.locale.display import PLAIN, Display
 
 DEFAULT = "en"
@@ -35,16 +34,20 @@ class Words:
         return self.texts.get(key, otherwise)
 
     def phrase(self, text: str) -> str:
-        """Translate a phrase of a plan, such as the name of a limit; a text that nobody of ours wrote stays as it is."""
-        return text if self.language == DEFAULT else phrases.translated(text, self.language)
+        """Say a text in this language, such as the name of a limit; a text without a message, such as a user's, stays as it is."""
+        return translated(text, self.language)
+
+    def named(self, topic: str, name: str) -> str:
+        """Say a name that models and plans use, such as a part of a step, in this language."""
+        return self.phrase(named(topic, name))
 
     def said(self, row: Mapping[str, Any], key: str) -> str:
         """Say a text of a plan's row in this language, by the code beside it."""
         return self.phrase(said(row, key))
 
     def knows(self, text: str) -> bool:
-        """Tell whether a phrase of a plan has a translation into this language."""
-        return self.language == DEFAULT or phrases.is_known(text, self.language)
+        """Tell whether a text can be said in this language."""
+        return self.language == DEFAULT or not text or isinstance(text, Said)
 
 
 def languages() -> dict[str, str]:

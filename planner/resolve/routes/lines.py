@@ -28,7 +28,7 @@ from planner.problem.lines import (
     WeightHop,
 )
 from planner.resolve.context import NOT_STATED, ResolveContext
-from planner.resolve.ledger import Ledger
+from planner.resolve.ledger import Ledger, origin_of
 from planner.spec.lines import SECURITY, Distribution, Line, Stream
 from planner.spec.workloads import Serving
 
@@ -126,7 +126,8 @@ def _figures(context: ResolveContext, line: Line, record: Record, path: str) -> 
             continue
         figure = context.ledger.figure("lines", record.name, name)
         if figure.kind in ("assumed", "derived"):
-            reason = figure.note or Message.of("resolve.no_figure_of_this_kind").text()
+            own = Message.of("resolve.no_figure_of_this_kind").text()
+            reason = origin_of(f"lines/{record.name}/{name}", figure) if figure.note else own
             where = f"lines/{record.name}/{name}"
             context.ledger.assume(where, figure.printed, figure.unit, reason, *(scope if "price" in name else ()))
         result[name] = _in_currency(context, figure)

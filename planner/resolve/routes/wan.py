@@ -62,7 +62,7 @@ def _fibre_rtt_s(ledger: Ledger, a: str, b: str) -> float:
     points = [ledger.value("regions", region, field) for region in (a, b) for field in ("latitude", "longitude")]
     factor = ledger.value("defaults", "fibre_path_factor", "value")
     rtt_s = 2 * factor * great_circle_m(*points) / LIGHT_IN_FIBRE_M_PER_S
-    reason = f"no measured round trip: great circle x {factor:g} at the speed of light in fibre"
+    reason = Message.of("resolve.no_measured_round_trip", factor=f"{factor:g}").text()
     ledger.assume(f"wan/{a}|{b}/rtt_s", rtt_s, "s", reason)
     return rtt_s
 

@@ -7,6 +7,7 @@ from models.components import ChipParts, price_at_yield
 from planner.errors import words_of
 from planner.messages import Message
 from planner.resolve.context import STATED, ResolveContext
+from planner.resolve.ledger import origin_of
 from planner.spec.stack.components import Components
 
 AMOUNTS = ("dies", "package", "board", "server")
@@ -60,12 +61,11 @@ def _memory_price(context: ResolveContext, block: Components, path: str) -> floa
                 f"{path}.hbm", Message.of("resolve.has_no_state_hbm_price", name=record.name, figure=name).text()
             )
             return None
-        how = "" if name in record.figures else "claimed, and measured by nobody: "
         figure = figures[name]
-        reason = figure.note or Message.of("assumed.stated_in", source=", ".join(figure.source)).text()
-        context.ledger.assume(
-            f"components/{record.name}/{name}", figure.printed, figure.unit, f"{how}{reason} ({path})"
-        )
+        place = f"components/{record.name}/{name}"
+        code = "resolve.used_at" if name in record.figures else "resolve.claimed_at"
+        reason = Message.of(code, reason=origin_of(place, figure), path=path).text()
+        context.ledger.assume(place, figure.printed, figure.unit, reason)
     price = context.price(figures["price"]) / figures["bytes"].number
     if block.hbm_yield is None:
         return price

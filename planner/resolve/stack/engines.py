@@ -9,7 +9,7 @@ from planner.errors import Issue
 from planner.messages import Message
 from planner.problem.engine import EngineSettings, MemoryRule
 from planner.resolve.constants import own_corrections
-from planner.resolve.ledger import Ledger
+from planner.resolve.ledger import Ledger, origin_of
 from planner.spec.workloads import Serving
 
 MEMORY_FIGURES = ("memory_share", "reserved_bytes")
@@ -112,6 +112,7 @@ def _book(ledger: Ledger, record: Record, name: str, path: str) -> None:
     """Book a figure of an engine: cited where somebody measured or states it, and in any case an assumption of the plan."""
     claimed = name not in record.figures
     figure: Figure = record.claimed[name] if claimed else ledger.figure("engines", record.name, name)
-    reason = figure.note or Message.of("assumed.stated_in", source=", ".join(figure.source)).text()
-    how = "claimed, and measured by nobody: " if claimed else ""
-    ledger.assume(f"engines/{record.name}/{name}", figure.printed, figure.unit, f"{how}{reason} ({path})")
+    place = f"engines/{record.name}/{name}"
+    code = "resolve.claimed_at" if claimed else "resolve.used_at"
+    reason = Message.of(code, reason=origin_of(place, figure), path=path).text()
+    ledger.assume(place, figure.printed, figure.unit, reason)

@@ -13,9 +13,10 @@ from planner.dashboard.state.digest import digest
 from planner.dashboard.state.scenario import Scenario
 from planner.dashboard.workers import bounds, studying
 from planner.errors import SpecError
+from planner.messages import Said, named
 from planner.plan import Plan
 from planner.report.charts import bars, frontier, tornado
-from planner.report.locale import Words, languages, phrases
+from planner.report.locale import Words, languages
 from planner.studies.alternatives import alternatives
 from planner.studies.frontier import frontier as solve_frontier
 from planner.studies.sensitivity import sensitivity
@@ -136,10 +137,9 @@ def test_tables_and_charts_hold_all_that_was_found(found, language):
         said = {row["name"] for row in (*moved["factors"], *others["alternatives"])}
         said |= {row["asked"] for row in (*points["points"], *points["left_out"])}
         said |= {row["reason"] for row in points["left_out"]}
-        said |= {
-            row[side]["status"] for row in moved["factors"] for side in ("low", "high") if row[side]["value"] is None
-        }
-        assert not {text for text in said if not phrases.is_known(text, language)}
+        levels = [row[side] for row in moved["factors"] for side in ("low", "high")]
+        said |= {named("outcome", level["status"]) for level in levels if level["value"] is None}
+        assert not {text for text in said if not isinstance(text, Said)}
 
 
 def test_points_of_a_frontier_open_as_scenarios_of_the_same_spec(found):

@@ -13,7 +13,7 @@ from planner.errors import SpecError
 from planner.estimate.answer import estimate
 from planner.messages import Message, of_row, texts
 from planner.plan import Plan
-from planner.report.locale import phrases
+from planner.report.locale import Words
 from planner.report.notes import HEADING, sentences
 from planner.report.page import one_page
 from planner.verify.plan import verify_plan
@@ -96,4 +96,4 @@ def test_estimate_refuses_lengths_beyond_the_context():
 def test_a_refusal_is_told_in_every_language():
     sentence = Message.of("names.alike", name="a", other="b").text()
     refused = Message.of("fact.refused", sentence=sentence, source="S1").text()
-    assert phrases.translated(refused, "zh") == texts("zh")["names.alike"].format(name="a", other="b") + " [S1]"
+    assert Words("zh").phrase(refused) == texts("zh")["names.alike"].format(name="a", other="b") + " [S1]"

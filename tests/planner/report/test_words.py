@@ -9,13 +9,13 @@ import pytest
 
 import planner
 from planner.dashboard.figures import of_limit, worth
+from planner.messages import texts
 from planner.plan import Plan
 from planner.report.fleet import fleet_row
 from planner.report.limits import limit_row
 from planner.report.marginal_values import valued_limits
 from planner.report.page import one_page
 from planner.report.report import render
-from planner.report.words import STATUS_WORDS
 
 SHARE = {
     "name": "largest share of chat in one zone", "path": "workloads[0].spread.largest_share", "unit": "1", "value": 0.4, "limit": 0.4, "slack": 0.0,
@@ -104,5 +104,5 @@ def test_status_words_and_gap_agree(small_plan):
             "ended_by": "time" if status == "limit" else "gap",
         }
         page = " ".join(one_page(Plan(document)).split())
-        assert STATUS_WORDS[status] in page and f"within {100 * gap:g}% of the optimum" in page
+        assert texts("en")[f"status.{status}"] in page and f"within {100 * gap:g}% of the optimum" in page
         assert ("1% was asked for" in page) == (status == "limit")
