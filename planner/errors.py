@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from catalog.errors import CatalogError, MissingFigure, UnknownName, Wrong, close_names
 from catalog.units import UnitError
 from planner.escape import terminal
-from planner.messages import Message, Said, said_of
+from planner.messages import Message, Said, named, said_of
 
 MOST_CHARACTERS = 2000
 """Of a printed problem."""
@@ -82,6 +82,12 @@ def words_of(error: Exception) -> str:
 def issues_of(error: CatalogError) -> list[Issue]:
     """List what is wrong with records that the user states."""
     return [Issue(path, said_of(message)) for path, message in error.problems]
+
+
+def unknown_record(error: UnknownName) -> str:
+    """Say that the catalog has no record of a name, and where all are listed."""
+    what, close = named("record", error.kind.removesuffix("s")), close_words(error.close)
+    return Message.of("catalog.unknown_record", what=what, name=error.name, close=close, kind=error.kind).text()
 
 
 def close_words(close: Sequence[str]) -> str:

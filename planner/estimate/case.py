@@ -31,7 +31,7 @@ from planner.candidates.layouts import (
     layout_rows,
     search_layouts,
 )
-from planner.errors import Issue, SpecError, close_matches, close_words, issues_of, words_of
+from planner.errors import Issue, SpecError, close_matches, issues_of, unknown_record, words_of
 from planner.estimate.limits import SearchLimits
 from planner.estimate.power import PowerCap, training_draw
 from planner.evaluate.layouts import TrainingSetup, interval_of, recipe_of
@@ -195,9 +195,7 @@ def _looked_up(
             else:
                 network_ports(record, ledger)
         except UnknownName as error:
-            known = f"`flopwatt catalog list {kind}` lists them all"
-            message = f'unknown {kind.removesuffix("s")} "{name}"{close_words(error.close)}; {known}'
-            problems.append(Issue(path, message))
+            problems.append(Issue(path, unknown_record(error)))
         except (MissingFigure, ValueError) as error:
             problems.append(Issue(path, words_of(error)))
     return systems, architectures, problems

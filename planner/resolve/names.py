@@ -9,7 +9,7 @@ from typing import Any
 from catalog.errors import CatalogError, UnknownName, name_key
 from catalog.lookup import Catalog, shipped_catalog
 from catalog.records import Record
-from planner.errors import Issue, SpecError, close_matches, close_words, issues_of, path_text, words_of
+from planner.errors import Issue, SpecError, close_matches, issues_of, path_text, unknown_record, words_of
 from planner.messages import Message
 from planner.spec.model import PlanSpec
 
@@ -40,8 +40,7 @@ def find_record(catalog: Catalog, kind: str, name: str, stated: Collection[str])
     try:
         record = catalog.get(kind, name)
     except UnknownName as error:
-        lists = f"`flopwatt catalog list {kind}` lists them all"
-        raise WrongName(f'unknown {kind.removesuffix("s")} "{name}"{close_words(error.close)}; {lists}') from None
+        raise WrongName(unknown_record(error)) from None
     labels = {name_key(label) for label in (record.name, *record.aliases)}
     if record.announced_only and not any(
         path.startswith(f"{kind}/") and name_key(path.split("/", 1)[1].rpartition("/")[0]) in labels for path in stated

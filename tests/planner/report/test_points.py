@@ -15,6 +15,7 @@ from planner.report.load import first_token
 from planner.report.load.first_token import PARTS
 from planner.report.locale import Words
 from planner.report.report import render
+from planner.report.words import cap_words
 from planner.studies.comparison_tables import replicas
 from planner.verify.plan import verify_plan
 
@@ -79,5 +80,5 @@ def test_the_power_cap_is_shown_wherever_a_point_is(plan):
     assert any(f"at {words}" in runs for _, _, runs in replicas(plan))
     for language in ("en", "zh"):
         t = Words(language)
-        assert t.phrase(words) in {row[t("column.power_cap")] for row in answers.point_table(plan, t)}
+        assert t.phrase(cap_words(cap)) in {row[t("column.power_cap")] for row in answers.point_table(plan, t)}
         assert all(row[t("column.memory")].count("GB") == 2 for row in answers.point_table(plan, t))
